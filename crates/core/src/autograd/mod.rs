@@ -1,0 +1,18 @@
+//! The record of what was computed, and the walk back through it.
+//!
+//! A [`Node`] is made for each op that a gradient must pass. It holds edges to the nodes of its inputs and only those tensors that its
+//! gradient rule needs. [`walk`](mod@walk) goes from outputs to leaves, each node once; nothing here recurses, neither walking nor dropping.
+
+mod checkpoint;
+mod dot;
+mod mode;
+mod node;
+mod walk;
+
+pub use checkpoint::checkpoint;
+pub use dot::DotOptions;
+pub use mode::{enable_grad, is_recording, no_grad};
+pub use node::{Context, Edge, Function, Grads, Node};
+pub use walk::{GradOptions, GradientSink, Gradients, TensorId, grad, observe_backward};
+
+pub(crate) use node::{ViewOp, record, record_transfer, record_view, wants_record};

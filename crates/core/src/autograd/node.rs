@@ -1,0 +1,668 @@
+//! Nodes of the graph: what was run, on what, and what its gradient needs.
+
+use super::mode;
+use crate::backend::Buffer;
+use crate::dispatch::Tensors;
+use crate::error::{Error, Result};
+use crate::op::{Differentiability, Op, Saves};
+use crate::ops::view;
+use crate::shape::{AxisSet, MAX_RANK};
+use crate::tensor::Tensor;
+use crate::{DType, Device, Layout, Shape};
+use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The gradients of an op's inputs: `None` where none is needed or there is no influence.
+pub type Grads = SmallVec<[Option<Tensor>; 3]>;
+
+/// Output `index` of a node.
+#[derive(Clone)]
+pub struct Edge {
+    pub(crate) node: Arc<Node>,
+    pub(crate) index: u32,
+}
+
+/// A view: a change of layout, recorded so that its gradient can be formed.
+#[derive(Clone, Debug)]
+pub enum ViewOp {
+    /// Another shape of the same elements; also squeeze, unsqueeze and detachable aliases.
+    Reshape,
+    /// Axes in another order.
+    Permute(SmallVec<[u8; MAX_RANK]>),
+    /// Part of an axis, as [`Layout::slice`].
+    Slice {
+        /// The axis.
+        axis: usize,
+        /// First element.
+        start: usize,
+        /// End, not included.
+        end: isize,
+        /// Distance.
+        step: isize,
+    },
+    /// Repetition along axes of size 1 and new leading axes.
+    Expand,
+    /// Windows along an axis, as [`Layout::unfold`].
+    Unfold {
+        /// The axis.
+        axis: usize,
+        /// Elements of a window.
+        size: usize,
+        /// Distance of windows.
+        step: usize,
+    },
+}
+
+impl ViewOp {
+    fn name(&self) -> &'static str {
+        match self {
+            ViewOp::Reshape => "reshape",
+            ViewOp::Permute(_) => "permute",
+            ViewOp::Slice { .. } => "slice",
+            ViewOp::Expand => "expand",
+            ViewOp::Unfold { .. } => "unfold",
+        }
+    }
+}
+
+/// A gradient that is not an op's: checkpointed segments.
+pub(crate) trait External: Send + Sync {
+    fn name(&self) -> &'static str;
+    fn backward(&self, needs: &[bool], grad_outputs: &[Option<Tensor>], create_graph: bool) -> Result<Grads>;
+}
+
+/// What a node ran.
+#[derive(Clone)]
+pub enum Function {
+    /// Nothing: a tensor that asks for its gradient.
+    Leaf,
+    /// An op.
+    Op(Op),
+    /// A view.
+    View(ViewOp),
+    /// A move from this device to another.
+    Transfer(Device),
+    /// A segment that is run again for its gradient.
+    #[doc(hidden)]
+    Segment(Segment),
+}
+
+/// An opaque gradient.
+#[derive(Clone)]
+#[doc(hidden)]
+pub struct Segment(pub(crate) Arc<dyn External>);
+
+impl Function {
+    /// The name of the op or view.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Function::Leaf => "leaf",
+            Function::Op(op) => op.name(),
+            Function::View(view) => view.name(),
+            Function::Transfer(_) => "to_device",
+            Function::Segment(segment) => segment.0.name(),
+        }
+    }
+}
+
+/// A tensor kept for backward, with the version that its memory had.
+struct Kept {
+    tensor: Tensor,
+    version: u64,
+}
+
+/// An output kept for backward: its parts, so that the node does not hold itself.
+struct KeptOutput {
+    buffer: Buffer,
+    layout: Layout,
+    dtype: DType,
+    device: Device,
+    version: u64,
+}
+
+#[derive(Default)]
+struct SavedTensors {
+    inputs: SmallVec<[Option<Kept>; 3]>,
+    outputs: Vec<Option<KeptOutput>>,
+    freed: bool,
+}
+
+type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
+
+/// One step of the recorded computation.
+pub struct Node {
+    id: u64,
+    function: Function,
+    /// One for each input: where its gradient goes.
+    edges: SmallVec<[Option<Edge>; 3]>,
+    inputs: SmallVec<[(Shape, DType); 3]>,
+    outputs: u32,
+    saved: Mutex<SavedTensors>,
+    hooks: OnceLock<Mutex<Vec<(u32, Hook)>>>,
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+impl Node {
+    fn new(function: Function, inputs: &[&Tensor], outputs: usize, saved: SavedTensors) -> Arc<Node> {
+        Arc::new(Node {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            function,
+            edges: inputs.iter().map(|tensor| tensor.0.edge.clone()).collect(),
+            inputs: inputs.iter().map(|tensor| (*tensor.shape(), tensor.dtype())).collect(),
+            outputs: outputs as u32,
+            saved: Mutex::new(saved),
+            hooks: OnceLock::new(),
+        })
+    }
+
+    /// A number that grows in the order of recording.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What was run.
+    pub fn function(&self) -> &Function {
+        &self.function
+    }
+
+    pub(super) fn edges(&self) -> &[Option<Edge>] {
+        &self.edges
+    }
+
+    pub(super) fn input_shapes(&self) -> &[(Shape, DType)] {
+        &self.inputs
+    }
+
+    pub(super) fn outputs(&self) -> usize {
+        self.outputs as usize
+    }
+
+    pub(super) fn is_leaf(&self) -> bool {
+        matches!(self.function, Function::Leaf)
+    }
+
+    /// The tensors kept for backward, inputs then outputs, for display.
+    pub(super) fn kept(&self) -> Vec<(String, Tensor)> {
+        let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let inputs = saved
+            .inputs
+            .iter()
+            .enumerate()
+            .filter_map(|(index, kept)| Some((format!("input {index}"), kept.as_ref()?.tensor.detach())));
+        let outputs = saved.outputs.iter().enumerate().filter_map(|(index, kept)| {
+            let kept = kept.as_ref()?;
+            Some((
+                format!("output {index}"),
+                Tensor::from_parts(kept.buffer.clone(), kept.layout, kept.dtype, kept.device.clone()),
+            ))
+        });
+        inputs.chain(outputs).collect()
+    }
+
+    pub(super) fn add_hook(&self, index: u32, hook: Hook) {
+        self.hooks
+            .get_or_init(Mutex::default)
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((index, hook));
+    }
+
+    /// Passes a final gradient through the hooks of output `index`.
+    pub(super) fn run_hooks(&self, index: usize, mut grad: Tensor) -> Result<Tensor> {
+        let Some(hooks) = self.hooks.get() else { return Ok(grad) };
+        let hooks: Vec<(u32, Hook)> = hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (_, hook) in hooks.iter().filter(|(at, _)| *at as usize == index) {
+            if let Some(changed) = hook(&grad)? {
+                if changed.shape() != grad.shape() || changed.dtype() != grad.dtype() {
+                    return Err(Error::Autograd(format!(
+                        "a hook turned a gradient of shape {:?} {} into {:?} {}",
+                        grad.shape(),
+                        grad.dtype(),
+                        changed.shape(),
+                        changed.dtype()
+                    )));
+                }
+                grad = changed;
+            }
+        }
+        Ok(grad)
+    }
+
+    /// Gradients of the inputs. Takes the saved tensors away unless `retain`.
+    pub(super) fn backward(
+        self: &Arc<Node>,
+        needs: &[bool],
+        grads: &[Option<Tensor>],
+        retain: bool,
+        create_graph: bool,
+    ) -> Result<Grads> {
+        let saved = self.unpack(retain)?;
+        match &self.function {
+            Function::Leaf => Ok(Grads::new()),
+            Function::Op(op) => {
+                let context = Context { node: self, saved: &saved, needs };
+                match op.rule().differentiability() {
+                    Differentiability::Stated(_) => op.rule().backward(&context, grads),
+                    Differentiability::Composition => composition_backward(op, &context, grads, create_graph),
+                    Differentiability::NonDifferentiable => Ok(Grads::from_elem(None, self.edges.len())),
+                }
+            }
+            Function::View(view) => one(&grads[0], |grad| view_backward(view, &self.inputs[0].0, grad)),
+            Function::Transfer(from) => one(&grads[0], |grad| grad.to_device(from)),
+            Function::Segment(segment) => segment.0.backward(needs, grads, create_graph),
+        }
+    }
+
+    /// The saved tensors, connected to the graph, and whether each is unchanged.
+    fn unpack(self: &Arc<Node>, retain: bool) -> Result<Unpacked> {
+        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        if saved.freed {
+            return Err(Error::Autograd(format!(
+                "the tensors saved by {} were freed by an earlier backward; ask that one for retain_graph",
+                self.function.name()
+            )));
+        }
+        let inputs = saved
+            .inputs
+            .iter()
+            .map(|kept| kept.as_ref().map(|kept| (kept.tensor.clone(), kept.version)))
+            .collect();
+        let outputs = saved
+            .outputs
+            .iter()
+            .enumerate()
+            .map(|(index, kept)| {
+                kept.as_ref().map(|kept| {
+                    let edge = Edge { node: self.clone(), index: index as u32 };
+                    (
+                        Tensor::with_edge(
+                            kept.buffer.clone(),
+                            kept.layout,
+                            kept.dtype,
+                            kept.device.clone(),
+                            Some(edge),
+                        ),
+                        kept.version,
+                    )
+                })
+            })
+            .collect();
+        if !retain && !self.is_leaf() {
+            *saved = SavedTensors { freed: true, ..SavedTensors::default() };
+        }
+        Ok(Unpacked { inputs, outputs })
+    }
+}
+
+struct Unpacked {
+    inputs: SmallVec<[Option<(Tensor, u64)>; 3]>,
+    outputs: SmallVec<[Option<(Tensor, u64)>; 1]>,
+}
+
+/// What a gradient rule may look at.
+pub struct Context<'a> {
+    node: &'a Node,
+    saved: &'a Unpacked,
+    needs: &'a [bool],
+}
+
+impl Context<'_> {
+    /// Input `index` as it was.
+    ///
+    /// # Errors
+    /// If it was changed in place since, or is not among the rule's [`Saves`].
+    pub fn input(&self, index: usize) -> Result<&Tensor> {
+        self.checked("input", index, self.saved.inputs.get(index))
+    }
+
+    /// Output `index` as it was.
+    ///
+    /// # Errors
+    /// If it was changed in place since, or is not among the rule's [`Saves`].
+    pub fn output(&self, index: usize) -> Result<&Tensor> {
+        self.checked("output", index, self.saved.outputs.get(index))
+    }
+
+    fn checked<'t>(
+        &self,
+        what: &str,
+        index: usize,
+        kept: Option<&'t Option<(Tensor, u64)>>,
+    ) -> Result<&'t Tensor> {
+        let op = self.node.function.name();
+        let Some(Some((tensor, saved))) = kept else {
+            return Err(Error::Autograd(format!("{op} did not save its {what} {index}")));
+        };
+        let now = tensor.buffer().version();
+        if now != *saved {
+            return Err(Error::ChangedInPlace {
+                op,
+                what: format!("{what} {index}"),
+                shape: *tensor.shape(),
+                saved: *saved,
+                now,
+            });
+        }
+        Ok(tensor)
+    }
+
+    /// The shape of input `index`.
+    pub fn shape(&self, index: usize) -> &Shape {
+        &self.node.inputs[index].0
+    }
+
+    /// The dtype of input `index`.
+    pub fn dtype(&self, index: usize) -> DType {
+        self.node.inputs[index].1
+    }
+
+    /// The number of inputs.
+    pub fn inputs(&self) -> usize {
+        self.node.inputs.len()
+    }
+
+    /// Whether the gradient of input `index` is asked for.
+    pub fn needs(&self, index: usize) -> bool {
+        self.needs.get(index).copied().unwrap_or(false)
+    }
+}
+
+fn one(grad: &Option<Tensor>, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Grads> {
+    Ok(Grads::from_elem(grad.as_ref().map(f).transpose()?, 1))
+}
+
+/// The gradient of an op's composition, formed anew from its saved inputs.
+fn composition_backward(
+    op: &Op,
+    context: &Context<'_>,
+    grads: &[Option<Tensor>],
+    create_graph: bool,
+) -> Result<Grads> {
+    super::enable_grad(|| {
+        let mut aliases = Vec::new();
+        for index in 0..context.inputs() {
+            let input = context.input(index)?;
+            // Connected to the graph when gradients of gradients are wanted, else on its own.
+            let source = if create_graph { input.clone() } else { input.detach() };
+            aliases.push(if context.needs(index) { source.tracked_alias()? } else { source });
+        }
+        let outputs = op.rule().compose(&aliases)?;
+        let (mut roots, mut cotangents) = (Vec::new(), Vec::new());
+        for (output, grad) in outputs.iter().zip(grads) {
+            if let Some(grad) = grad
+                && output.needs_grad()
+            {
+                roots.push(output.clone());
+                cotangents.push(grad.clone());
+            }
+        }
+        let wanted: Vec<usize> = (0..aliases.len()).filter(|&index| context.needs(index)).collect();
+        let targets: Vec<Tensor> = wanted.iter().map(|&index| aliases[index].clone()).collect();
+        let options = super::GradOptions { create_graph, allow_unused: true, ..Default::default() };
+        let found = super::grad(&roots, &targets, &cotangents, options)?;
+        let mut result = Grads::from_elem(None, aliases.len());
+        for (index, grad) in wanted.into_iter().zip(found) {
+            result[index] = grad;
+        }
+        Ok(result)
+    })
+}
+
+fn view_backward(view: &ViewOp, shape: &Shape, grad: &Tensor) -> Result<Tensor> {
+    match view {
+        ViewOp::Reshape => grad.reshape(*shape),
+        ViewOp::Permute(order) => {
+            let mut inverse: SmallVec<[usize; MAX_RANK]> = SmallVec::from_elem(0, order.len());
+            for (to, &from) in order.iter().enumerate() {
+                inverse[from as usize] = to;
+            }
+            grad.permute_axes(&inverse)
+        }
+        ViewOp::Slice { axis, start, end, step } => {
+            view::slice_adjoint(grad, shape, *axis, *start, *end, *step)
+        }
+        ViewOp::Expand => sum_to(grad, shape),
+        ViewOp::Unfold { axis, size, step } => view::unfold_adjoint(grad, shape, *axis, *size, *step),
+    }
+}
+
+/// Sums `grad` over the axes along which `shape` was broadcast to get there.
+pub(crate) fn sum_to(grad: &Tensor, shape: &Shape) -> Result<Tensor> {
+    if grad.shape() == shape {
+        return Ok(grad.clone());
+    }
+    let lead = grad.rank() - shape.rank();
+    let mut axes = AxisSet::first(lead);
+    for axis in 0..shape.rank() {
+        if shape.dim(axis) == 1 && grad.shape().dim(lead + axis) != 1 {
+            axes = axes.with(lead + axis);
+        }
+    }
+    let sum = if axes.is_empty() { grad.clone() } else { grad.sum_keep(axes)? };
+    sum.reshape(*shape)
+}
+
+/// Whether an op on `inputs` is to be recorded.
+#[inline]
+pub(crate) fn wants_record(inputs: &[&Tensor]) -> bool {
+    let needed = inputs.iter().any(|tensor| tensor.0.edge.is_some());
+    if needed && !mode::is_recording() {
+        mode::note_inputs(inputs);
+        return false;
+    }
+    needed
+}
+
+/// The outputs of an op with a node behind each.
+pub(crate) fn record(
+    op: Op,
+    inputs: &[&Tensor],
+    outputs: Tensors,
+    differentiability: Differentiability,
+) -> Tensors {
+    let saves = match differentiability {
+        Differentiability::Stated(saves) => saves,
+        _ => Saves::INPUTS,
+    };
+    let mut saved = SavedTensors::default();
+    if saves.inputs != 0 {
+        saved.inputs = inputs
+            .iter()
+            .enumerate()
+            .map(|(index, &tensor)| {
+                (saves.inputs >> index & 1 == 1)
+                    .then(|| Kept { version: tensor.buffer().version(), tensor: tensor.clone() })
+            })
+            .collect();
+    }
+    if saves.outputs != 0 {
+        saved.outputs = outputs
+            .iter()
+            .enumerate()
+            .map(|(index, tensor)| {
+                (saves.outputs >> index & 1 == 1).then(|| KeptOutput {
+                    buffer: tensor.buffer().clone(),
+                    layout: *tensor.layout(),
+                    dtype: tensor.dtype(),
+                    device: tensor.device().clone(),
+                    version: tensor.buffer().version(),
+                })
+            })
+            .collect();
+    }
+    let node = Node::new(Function::Op(op), inputs, outputs.len(), saved);
+    outputs
+        .into_iter()
+        .enumerate()
+        .map(|(index, tensor)| match tensor.dtype().is_float() {
+            true => tensor.attach(Edge { node: node.clone(), index: index as u32 }),
+            false => tensor,
+        })
+        .collect()
+}
+
+/// A view of `source` with `layout`, recorded as `view`.
+#[inline]
+pub(crate) fn record_view(source: &Tensor, layout: Layout, view: impl FnOnce() -> ViewOp) -> Tensor {
+    let edge = wants_record(&[source]).then(|| Edge {
+        node: Node::new(Function::View(view()), &[source], 1, SavedTensors::default()),
+        index: 0,
+    });
+    Tensor::with_edge(source.buffer().clone(), layout, source.dtype(), source.device().clone(), edge)
+}
+
+/// `moved`, recorded as a copy of `source` from its device.
+pub(crate) fn record_transfer(source: &Tensor, moved: Tensor) -> Result<Tensor> {
+    if !wants_record(&[source]) {
+        return Ok(moved);
+    }
+    let node = Node::new(Function::Transfer(source.device().clone()), &[source], 1, SavedTensors::default());
+    Ok(moved.attach(Edge { node, index: 0 }))
+}
+
+/// `outputs` with one node behind them that leads to `inputs`.
+pub(super) fn record_external(
+    external: Arc<dyn External>,
+    inputs: &[&Tensor],
+    outputs: Vec<Tensor>,
+) -> Vec<Tensor> {
+    let node =
+        Node::new(Function::Segment(Segment(external)), inputs, outputs.len(), SavedTensors::default());
+    let attach = |(index, tensor): (usize, Tensor)| match tensor.dtype().is_float() {
+        true => tensor.attach(Edge { node: node.clone(), index: index as u32 }),
+        false => tensor,
+    };
+    outputs.into_iter().enumerate().map(attach).collect()
+}
+
+impl Tensor {
+    /// This tensor with its history replaced by `edge`.
+    #[inline]
+    fn attach(self, edge: Edge) -> Tensor {
+        match Arc::try_unwrap(self.0) {
+            Ok(mut inner) => {
+                inner.edge = Some(edge);
+                Tensor(Arc::new(inner))
+            }
+            Err(shared) => Tensor::with_edge(
+                shared.buffer.clone(),
+                shared.layout,
+                shared.dtype,
+                shared.device.clone(),
+                Some(edge),
+            ),
+        }
+    }
+
+    /// The same memory without history: gradients do not flow through it.
+    pub fn detach(&self) -> Tensor {
+        match self.0.edge {
+            None => self.clone(),
+            Some(_) => {
+                Tensor::from_parts(self.buffer().clone(), *self.layout(), self.dtype(), self.device().clone())
+            }
+        }
+    }
+
+    /// A leaf on the same memory that asks for its gradient: what a parameter is.
+    ///
+    /// # Errors
+    /// If the dtype is not floating.
+    pub fn requires_grad(&self) -> Result<Tensor> {
+        if !self.dtype().is_float() {
+            return Err(Error::DType {
+                op: "requires_grad",
+                what: "tensor",
+                got: self.dtype(),
+                expected: "a floating dtype",
+            });
+        }
+        let node = Node::new(Function::Leaf, &[], 1, SavedTensors::default());
+        Ok(Tensor::with_edge(
+            self.buffer().clone(),
+            *self.layout(),
+            self.dtype(),
+            self.device().clone(),
+            Some(Edge { node, index: 0 }),
+        ))
+    }
+
+    /// Whether a gradient flows to this tensor.
+    #[inline]
+    pub fn needs_grad(&self) -> bool {
+        self.0.edge.is_some()
+    }
+
+    /// Whether this tensor asks for its gradient itself, rather than having been computed from one that does.
+    pub fn is_leaf(&self) -> bool {
+        self.0.edge.as_ref().is_some_and(|edge| edge.node.is_leaf())
+    }
+
+    /// The node that computed this tensor, if it was recorded.
+    pub fn node(&self) -> Option<&Arc<Node>> {
+        self.0.edge.as_ref().map(|edge| &edge.node)
+    }
+
+    /// The same tensor with a node of its own: a point at which a gradient can be asked for.
+    pub(crate) fn tracked_alias(&self) -> Result<Tensor> {
+        if self.needs_grad() {
+            Ok(record_view(self, *self.layout(), || ViewOp::Reshape))
+        } else {
+            self.requires_grad()
+        }
+    }
+
+    /// Calls `hook` with this tensor's gradient when it is final; what it returns takes the gradient's place.
+    ///
+    /// # Errors
+    /// If no gradient flows to this tensor.
+    pub fn register_hook(
+        &self,
+        hook: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
+    ) -> Result<()> {
+        match &self.0.edge {
+            Some(edge) => {
+                edge.node.add_hook(edge.index, Arc::new(hook));
+                Ok(())
+            }
+            None => Err(Error::Autograd("register_hook: no gradient flows to this tensor".into())),
+        }
+    }
+}
+
+// ---- Dropping a graph
+
+type Remains = (SmallVec<[Option<Edge>; 3]>, SavedTensors);
+
+thread_local! {
+    static DROPPING: Cell<bool> = const { Cell::new(false) };
+    static REMAINS: RefCell<Vec<Remains>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A chain of nodes is dropped in a loop: the outermost drop works off what the inner ones leave behind.
+impl Drop for Node {
+    fn drop(&mut self) {
+        if self.edges.is_empty() {
+            return;
+        }
+        let saved = std::mem::take(self.saved.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let remains = (std::mem::take(&mut self.edges), saved);
+        // At the end of a thread its list may be gone already: then only the rest of this graph is dropped by recursion.
+        match DROPPING.try_with(|dropping| dropping.replace(true)) {
+            Ok(true) => {
+                let _ = REMAINS.try_with(|list| list.borrow_mut().push(remains));
+            }
+            Ok(false) => {
+                drop(remains);
+                while let Ok(Some(next)) = REMAINS.try_with(|list| list.borrow_mut().pop()) {
+                    drop(next);
+                }
+                let _ = DROPPING.try_with(|dropping| dropping.set(false));
+            }
+            Err(_) => drop(remains),
+        }
+    }
+}

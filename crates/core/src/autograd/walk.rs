@@ -1,0 +1,457 @@
+//! The backward walk: iterative, topological, each node once however the graph shares.
+
+use super::mode;
+use super::node::{Edge, Grads, Node};
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Names a tensor to which gradients flow: its node and its place among the node's outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TensorId {
+    node: u64,
+    index: u32,
+}
+
+impl Tensor {
+    /// The name under which this tensor's gradient is found, if one flows to it.
+    pub fn id(&self) -> Option<TensorId> {
+        self.0.edge.as_ref().map(|edge| TensorId { node: edge.node.id(), index: edge.index })
+    }
+}
+
+/// Node numbers are handed out one after the other: they are their own hash.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+    fn write_u64(&mut self, id: u64) {
+        // Spreads the low bits over the high ones, which the table's control bytes are taken from.
+        self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+type Visits = HashMap<u64, Visit, BuildHasherDefault<IdHasher>>;
+
+/// What the walk knows of a node.
+struct Visit {
+    node: Arc<Node>,
+    /// Edges into this node whose gradient has not come yet.
+    pending: u32,
+    needed: bool,
+    grads: SmallVec<[Option<Tensor>; 1]>,
+}
+
+/// The gradients of a backward pass, one for each leaf that it reached.
+#[derive(Default)]
+pub struct Gradients {
+    of: HashMap<TensorId, Tensor>,
+}
+
+impl Gradients {
+    /// The gradient of `tensor`, if the loss depends on it.
+    pub fn get(&self, tensor: &Tensor) -> Option<&Tensor> {
+        self.of.get(&tensor.id()?)
+    }
+
+    /// Takes the gradient of `tensor` out.
+    pub fn remove(&mut self, tensor: &Tensor) -> Option<Tensor> {
+        self.of.remove(&tensor.id()?)
+    }
+
+    /// Puts a gradient in the place of that of `tensor` (clipping, communication).
+    ///
+    /// # Errors
+    /// If no gradient flows to `tensor`, or the shapes differ.
+    pub fn insert(&mut self, tensor: &Tensor, grad: Tensor) -> Result<()> {
+        let id = tensor.id().ok_or_else(|| Error::Autograd("no gradient flows to this tensor".into()))?;
+        if grad.shape() != tensor.shape() {
+            return Err(Error::Shape {
+                op: "gradients",
+                what: "gradient",
+                got: *grad.shape(),
+                expected: *tensor.shape(),
+            });
+        }
+        self.of.insert(id, grad);
+        Ok(())
+    }
+
+    /// Adds the gradients of another pass to these: accumulation over micro-batches.
+    ///
+    /// # Errors
+    /// Those of an addition.
+    pub fn accumulate(&mut self, other: Gradients) -> Result<()> {
+        super::no_grad(|| {
+            for (id, grad) in other.of {
+                let sum = match self.of.remove(&id) {
+                    Some(own) => own.add(&grad)?,
+                    None => grad,
+                };
+                self.of.insert(id, sum);
+            }
+            Ok(())
+        })
+    }
+
+    /// The number of gradients.
+    pub fn len(&self) -> usize {
+        self.of.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    /// Every gradient with the name of its tensor.
+    pub fn iter(&self) -> impl Iterator<Item = (TensorId, &Tensor)> {
+        self.of.iter().map(|(&id, grad)| (id, grad))
+    }
+}
+
+/// Where [`Tensor::backward_into`] delivers the gradients of leaves.
+pub trait GradientSink {
+    /// (optional) Memory for the gradient of leaf `id`: it is copied there and handed on as this tensor. Default: none.
+    fn destination(&mut self, id: TensorId) -> Option<Tensor> {
+        let _ = id;
+        None
+    }
+
+    /// The gradient of leaf `id`, as soon as nothing can be added to it any more.
+    ///
+    /// # Errors
+    /// Whatever stops the walk.
+    fn ready(&mut self, id: TensorId, grad: Tensor) -> Result<()>;
+}
+
+impl GradientSink for Gradients {
+    fn ready(&mut self, id: TensorId, grad: Tensor) -> Result<()> {
+        self.of.insert(id, grad);
+        Ok(())
+    }
+}
+
+/// How [`grad`] and [`Tensor::backward_with`] walk.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GradOptions {
+    /// Record the walk itself, so that gradients have gradients.
+    pub create_graph: bool,
+    /// Keep what was saved for backward, so that the graph can be walked again. Implied by `create_graph`.
+    pub retain_graph: bool,
+    /// Give `None` for an input that the outputs do not depend on, rather than an error.
+    pub allow_unused: bool,
+}
+
+type Observer = Rc<dyn Fn(&'static str, &mut Grads) -> Result<()>>;
+
+thread_local! {
+    static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
+}
+
+/// Runs `f`; in every backward pass of this thread inside it, `observer` sees (and may change) the input gradients that each op returns.
+///
+/// For watching (where does the first NaN arise?) and for planting faults in tests of test harnesses.
+pub fn observe_backward<T>(
+    observer: impl Fn(&'static str, &mut Grads) -> Result<()> + 'static,
+    f: impl FnOnce() -> T,
+) -> T {
+    struct Restore(Option<Observer>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            OBSERVER.replace(self.0.take());
+        }
+    }
+    let _restore = Restore(OBSERVER.replace(Some(Rc::new(observer))));
+    f()
+}
+
+impl Tensor {
+    /// The gradients of this scalar for every leaf that it depends on. The graph's saved tensors are freed on the way.
+    ///
+    /// # Errors
+    /// If this is not a single element, nothing was recorded, a saved tensor was changed in place, or the graph was walked before.
+    pub fn backward(&self) -> Result<Gradients> {
+        self.backward_with(GradOptions::default())
+    }
+
+    /// As [`backward`](Tensor::backward), with options.
+    ///
+    /// # Errors
+    /// As [`backward`](Tensor::backward).
+    pub fn backward_with(&self, options: GradOptions) -> Result<Gradients> {
+        let mut gradients = Gradients::default();
+        walk(&[self.clone()], &[self.unit_cotangent()?], options, &mut Targets::Leaves(&mut gradients))?;
+        Ok(gradients)
+    }
+
+    /// As [`backward`](Tensor::backward), delivering each leaf's gradient as soon as it is final.
+    ///
+    /// # Errors
+    /// As [`backward`](Tensor::backward), and what the sink says.
+    pub fn backward_into(&self, sink: &mut dyn GradientSink) -> Result<()> {
+        walk(&[self.clone()], &[self.unit_cotangent()?], GradOptions::default(), &mut Targets::Leaves(sink))
+    }
+
+    fn unit_cotangent(&self) -> Result<Tensor> {
+        if self.elements() != 1 {
+            return Err(Error::Autograd(format!(
+                "of shape {:?}: only a single element has a gradient by itself; reduce it, or use grad with cotangents",
+                self.shape()
+            )));
+        }
+        Tensor::ones(*self.shape(), self.dtype(), self.device())
+    }
+}
+
+/// The gradients of `outputs` for `inputs`, weighted by `cotangents` (one for each output, of its shape and dtype).
+///
+/// `inputs` may be leaves or anything that was recorded on the way.
+///
+/// # Errors
+/// A cotangent that does not fit; an input that no gradient flows to, or that the outputs do not depend on unless `allow_unused`; a saved tensor
+/// that was changed in place; a graph that was walked before.
+pub fn grad(
+    outputs: &[Tensor],
+    inputs: &[Tensor],
+    cotangents: &[Tensor],
+    options: GradOptions,
+) -> Result<Vec<Option<Tensor>>> {
+    if outputs.len() != cotangents.len() {
+        return Err(Error::Autograd(format!(
+            "{} outputs but {} cotangents",
+            outputs.len(),
+            cotangents.len()
+        )));
+    }
+    let mut wanted = HashMap::new();
+    for (position, input) in inputs.iter().enumerate() {
+        let id = input.id().ok_or_else(|| {
+            Error::Autograd(format!(
+                "no gradient flows to input {position}: call requires_grad on it before it is used"
+            ))
+        })?;
+        wanted.insert(id, None);
+    }
+    walk(outputs, cotangents, options, &mut Targets::Chosen(&mut wanted))?;
+    let mut result = Vec::with_capacity(inputs.len());
+    for (position, input) in inputs.iter().enumerate() {
+        let found = input.id().and_then(|id| wanted.get(&id).cloned().flatten());
+        if found.is_none() && !options.allow_unused {
+            return Err(Error::Autograd(format!(
+                "the outputs do not depend on input {position} of shape {:?}; allow_unused gives None for it",
+                input.shape()
+            )));
+        }
+        result.push(found);
+    }
+    Ok(result)
+}
+
+enum Targets<'a> {
+    Leaves(&'a mut dyn GradientSink),
+    Chosen(&'a mut HashMap<TensorId, Option<Tensor>>),
+}
+
+fn walk(
+    outputs: &[Tensor],
+    cotangents: &[Tensor],
+    options: GradOptions,
+    targets: &mut Targets<'_>,
+) -> Result<()> {
+    let mut roots: SmallVec<[(Edge, Tensor); 1]> = SmallVec::new();
+    for (position, (output, cotangent)) in outputs.iter().zip(cotangents).enumerate() {
+        if cotangent.shape() != output.shape() || cotangent.dtype() != output.dtype() {
+            return Err(Error::Autograd(format!(
+                "cotangent {position} is {:?} {}, its output {:?} {}",
+                cotangent.shape(),
+                cotangent.dtype(),
+                output.shape(),
+                output.dtype()
+            )));
+        }
+        match &output.0.edge {
+            Some(edge) => roots.push((edge.clone(), cotangent.clone())),
+            None if matches!(targets, Targets::Leaves(_)) => {
+                return Err(Error::Autograd("nothing was recorded: no input of the loss asks for a gradient, or it was computed in no_grad".into()));
+            }
+            None => {}
+        }
+    }
+    let mut visits = explore(&roots);
+    if let Targets::Chosen(wanted) = targets {
+        mark_needed(&mut visits, wanted);
+    }
+    let mut ready = BinaryHeap::new();
+    for (edge, cotangent) in roots {
+        deliver(&mut visits, &mut ready, &edge, Some(cotangent))?;
+    }
+    let run = || process(&mut visits, &mut ready, options, targets);
+    if options.create_graph { mode::enable_grad(run) } else { mode::no_grad(run) }
+}
+
+/// Every node below the roots, with the number of edges that lead into it.
+fn explore(roots: &[(Edge, Tensor)]) -> Visits {
+    let mut visits = Visits::default();
+    let mut stack: Vec<Arc<Node>> = Vec::new();
+    let mut enter = |edge: &Edge, stack: &mut Vec<Arc<Node>>| {
+        let visit = visits.entry(edge.node.id()).or_insert_with(|| {
+            stack.push(edge.node.clone());
+            Visit { node: edge.node.clone(), pending: 0, needed: true, grads: SmallVec::new() }
+        });
+        visit.pending += 1;
+    };
+    for (edge, _) in roots {
+        enter(edge, &mut stack);
+    }
+    while let Some(node) = stack.pop() {
+        for edge in node.edges().iter().flatten() {
+            enter(edge, &mut stack);
+        }
+    }
+    visits
+}
+
+/// Leaves `needed` only on nodes that are wanted or lead to one. Inputs were recorded before what uses them: rising numbers visit them first.
+fn mark_needed(visits: &mut Visits, wanted: &HashMap<TensorId, Option<Tensor>>) {
+    let mut order: Vec<u64> = visits.keys().copied().collect();
+    order.sort_unstable();
+    let targets: std::collections::HashSet<u64> = wanted.keys().map(|id| id.node).collect();
+    for id in order {
+        let leads = visits[&id].node.edges().iter().flatten().any(|edge| visits[&edge.node.id()].needed);
+        if let Some(visit) = visits.get_mut(&id) {
+            visit.needed = leads || targets.contains(&id);
+        }
+    }
+}
+
+/// Adds a gradient (or the knowledge that none comes) to an edge's node, and queues the node when it was the last.
+fn deliver(
+    visits: &mut Visits,
+    ready: &mut BinaryHeap<u64>,
+    edge: &Edge,
+    grad: Option<Tensor>,
+) -> Result<()> {
+    let Some(visit) = visits.get_mut(&edge.node.id()) else { return Ok(()) };
+    if let Some(grad) = grad
+        && visit.needed
+    {
+        if visit.grads.is_empty() {
+            visit.grads.resize(visit.node.outputs(), None);
+        }
+        let slot = &mut visit.grads[edge.index as usize];
+        *slot = Some(match slot.take() {
+            Some(sum) => sum.add(&grad)?,
+            None => grad,
+        });
+    }
+    visit.pending -= 1;
+    if visit.pending == 0 {
+        ready.push(edge.node.id());
+    }
+    Ok(())
+}
+
+fn process(
+    visits: &mut Visits,
+    ready: &mut BinaryHeap<u64>,
+    options: GradOptions,
+    targets: &mut Targets<'_>,
+) -> Result<()> {
+    let retain = options.retain_graph || options.create_graph;
+    // The latest node first: memory of the forward pass is freed in the order opposite to its making.
+    while let Some(id) = ready.pop() {
+        let Some(Visit { node, needed, mut grads, .. }) = visits.remove(&id) else { continue };
+        for (index, slot) in grads.iter_mut().enumerate() {
+            if let Some(grad) = slot.take() {
+                let grad = node.run_hooks(index, grad)?;
+                collect(&node, index, &grad, targets)?;
+                *slot = Some(grad);
+            }
+        }
+        if node.is_leaf() {
+            continue;
+        }
+        let needs: SmallVec<[bool; 4]> = node
+            .edges()
+            .iter()
+            .map(|edge| {
+                edge.as_ref()
+                    .is_some_and(|edge| visits.get(&edge.node.id()).is_some_and(|visit| visit.needed))
+            })
+            .collect();
+        let mut below = Grads::new();
+        if needed && grads.iter().any(Option::is_some) && needs.contains(&true) {
+            below = node.backward(&needs, &grads, retain, options.create_graph)?;
+            observe(&node, &mut below)?;
+        }
+        drop(grads);
+        for (index, edge) in node.edges().iter().enumerate() {
+            if let Some(edge) = edge {
+                let grad = below.get_mut(index).and_then(Option::take);
+                check_shape(&node, index, grad.as_ref())?;
+                deliver(visits, ready, edge, grad)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn observe(node: &Node, grads: &mut Grads) -> Result<()> {
+    let observer = OBSERVER.with_borrow(Clone::clone);
+    match observer {
+        Some(observer) => observer(node.function().name(), grads),
+        None => Ok(()),
+    }
+}
+
+/// A gradient rule that returns another shape or dtype than its input's is named here, not where it would surface.
+fn check_shape(node: &Node, index: usize, grad: Option<&Tensor>) -> Result<()> {
+    let Some(grad) = grad else { return Ok(()) };
+    let (shape, dtype) = node.input_shapes()[index];
+    if *grad.shape() != shape || grad.dtype() != dtype {
+        return Err(Error::Autograd(format!(
+            "{} gave its input {index} of shape {shape:?} {dtype} a gradient of shape {:?} {}",
+            node.function().name(),
+            grad.shape(),
+            grad.dtype()
+        )));
+    }
+    Ok(())
+}
+
+fn collect(node: &Node, index: usize, grad: &Tensor, targets: &mut Targets<'_>) -> Result<()> {
+    let id = TensorId { node: node.id(), index: index as u32 };
+    match targets {
+        Targets::Leaves(sink) if node.is_leaf() => {
+            let delivered = match sink.destination(id) {
+                Some(destination) => {
+                    super::no_grad(|| destination.copy_(grad))?;
+                    destination
+                }
+                None => grad.clone(),
+            };
+            sink.ready(id, delivered)
+        }
+        Targets::Chosen(wanted) => {
+            if let Some(slot) = wanted.get_mut(&id) {
+                *slot = Some(grad.clone());
+            }
+            Ok(())
+        }
+        Targets::Leaves(_) => Ok(()),
+    }
+}

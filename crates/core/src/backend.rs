@@ -1,0 +1,246 @@
+//! The only door to hardware: [`Backend`], and the plain data that passes through it.
+
+use crate::error::Result;
+use crate::op::Op;
+use crate::{DType, Layout};
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A device that stores buffers and runs ops on them, in the order in which they are submitted.
+///
+/// Ten methods. [`plan`](Backend::plan) and [`run`](Backend::run) must agree: an op that is planned is run. A backend that runs the
+/// primitives (see [`Op::is_primitive`]) runs every model; it may fuse any composite for the dtypes, shapes and layouts it likes
+/// and answers [`Unsupported`] for the rest, which core then composes from primitives.
+pub trait Backend: Send + Sync + Debug + Any {
+    /// A short name for messages, such as `cuda:0`.
+    fn name(&self) -> &str;
+
+    /// A buffer of `bytes` bytes from the backend's own pool; its contents are unspecified.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`](crate::Error::OutOfMemory).
+    fn alloc(&self, bytes: usize) -> Result<Buffer>;
+
+    /// Copies `host` into `to`, starting at `offset_bytes`. `host` may be reused when this returns.
+    ///
+    /// # Errors
+    /// If the bytes do not fit.
+    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()>;
+
+    /// Waits for the ops that write `from`, then copies its bytes from `offset_bytes` on into `host`.
+    ///
+    /// # Errors
+    /// If the buffer is too short, or an earlier op failed on the device.
+    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()>;
+
+    /// Whether this backend runs `op` itself on such inputs, and how it would like the outputs to be laid out.
+    ///
+    /// # Errors
+    /// [`Unsupported`] with the reason: core then composes the op, or reports the reason for a primitive.
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported>;
+
+    /// Runs (or queues) `op`. Shapes and dtypes have been checked; strides are arbitrary on both sides.
+    ///
+    /// An output view never overlaps itself. It may be exactly an input's view (same buffer, same layout) for elementwise ops
+    /// and where the op's [`Role`](crate::op::Role) says so; otherwise it shares no element with any input.
+    ///
+    /// # Errors
+    /// What only the data can tell, such as an index out of range. Asynchronous backends report it at the next synchronisation.
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()>;
+
+    /// Waits until everything submitted has ended.
+    ///
+    /// # Errors
+    /// Faults of earlier ops, with the op's name.
+    fn synchronize(&self) -> Result<()>;
+
+    /// Memory held at this moment.
+    fn memory(&self) -> MemoryStats;
+
+    /// (optional) Recording and replay of steps. Default: none; a captured closure then simply runs each time.
+    fn capture(&self) -> Option<&dyn Capture> {
+        None
+    }
+
+    /// (optional) Raw memory for DLPack and communication libraries. Default: none.
+    fn interop(&self) -> Option<&dyn Interop> {
+        None
+    }
+}
+
+/// Recording of a sequence of ops and its replay without host work per op.
+pub trait Capture: Send + Sync {
+    /// Starts recording: ops are noted instead of run.
+    ///
+    /// # Errors
+    /// If a recording is under way.
+    fn begin(&self) -> Result<()>;
+
+    /// Ends recording and returns the recorded step.
+    ///
+    /// # Errors
+    /// If something in between cannot be recorded.
+    fn end(&self) -> Result<Arc<dyn Replay>>;
+}
+
+/// A recorded step.
+pub trait Replay: Send + Sync {
+    /// Runs the recorded ops again on the same buffers.
+    ///
+    /// # Errors
+    /// As [`Backend::run`].
+    fn replay(&self) -> Result<()>;
+}
+
+/// Raw access to a backend's memory.
+pub trait Interop: Send + Sync {
+    /// The address of the buffer's first byte in the device's address space.
+    fn address(&self, buffer: &Buffer) -> Option<usize>;
+}
+
+/// What backs a [`Buffer`]; freed or returned to the pool when the last handle is dropped.
+pub trait Memory: Any + Send + Sync + Debug {
+    /// Usable bytes.
+    fn bytes(&self) -> usize;
+
+    /// Counts in-place changes; see [`Buffer::version`].
+    fn version_counter(&self) -> &AtomicU64;
+
+    /// For the backend to find its own type again.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A shared handle on device memory.
+#[derive(Clone, Debug)]
+pub struct Buffer(Arc<dyn Memory>);
+
+impl Buffer {
+    /// A handle on `memory`.
+    #[inline]
+    pub fn new(memory: impl Memory) -> Buffer {
+        Buffer(Arc::new(memory))
+    }
+
+    /// Usable bytes.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// How often the buffer was changed in place. Autograd compares it with the version at the time of saving.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.0.version_counter().load(Ordering::Acquire)
+    }
+
+    /// Notes a change in place.
+    #[inline]
+    pub fn bump_version(&self) {
+        self.0.version_counter().fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The backend's own type, if this buffer is its.
+    #[inline]
+    pub fn downcast<M: Memory>(&self) -> Option<&M> {
+        self.0.as_any().downcast_ref()
+    }
+
+    /// Whether two handles name the same memory.
+    #[inline]
+    pub fn is(&self, other: &Buffer) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.0), Arc::as_ptr(&other.0))
+    }
+}
+
+/// Dtype and layout of a tensor without its memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Meta<'a> {
+    /// Type of the elements.
+    pub dtype: DType,
+    /// Shape, strides and offset.
+    pub layout: &'a Layout,
+}
+
+impl Meta<'_> {
+    /// The shape.
+    #[inline]
+    pub fn shape(&self) -> &crate::Shape {
+        self.layout.shape()
+    }
+}
+
+/// A tensor as a backend sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The memory.
+    pub buffer: &'a Buffer,
+    /// Type of the elements.
+    pub dtype: DType,
+    /// Shape, strides and offset, in elements of `dtype`.
+    pub layout: &'a Layout,
+}
+
+impl<'a> View<'a> {
+    /// The view without its memory.
+    #[inline]
+    pub fn meta(&self) -> Meta<'a> {
+        Meta { dtype: self.dtype, layout: self.layout }
+    }
+
+    /// Whether both views name the same elements in the same order.
+    pub fn is(&self, other: &View<'_>) -> bool {
+        self.buffer.is(other.buffer) && self.dtype == other.dtype && self.layout == other.layout
+    }
+}
+
+/// How a backend would like an output to be laid out. Core allocates it so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputOrder {
+    /// Dense, last axis fastest.
+    RowMajor,
+    /// Dense, with the axes ordered in memory as those of this input, which has the output's shape.
+    Like(usize),
+}
+
+/// A backend's yes to an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Layout of the first output; the others are row-major.
+    pub order: OutputOrder,
+}
+
+impl Plan {
+    /// Outputs dense in row-major order.
+    pub const ROW_MAJOR: Plan = Plan { order: OutputOrder::RowMajor };
+
+    /// The first output in the memory order of input `index`.
+    pub const fn like(index: usize) -> Plan {
+        Plan { order: OutputOrder::Like(index) }
+    }
+}
+
+/// A backend's no to an op, with its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsupported {
+    /// The reason, for the coverage page and for error messages.
+    pub why: std::borrow::Cow<'static, str>,
+}
+
+impl Unsupported {
+    /// A no for this reason.
+    pub fn because(why: impl Into<std::borrow::Cow<'static, str>>) -> Unsupported {
+        Unsupported { why: why.into() }
+    }
+}
+
+/// Memory of a device, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// Held by live buffers.
+    pub in_use: usize,
+    /// Kept by the pool for reuse.
+    pub cached: usize,
+    /// The most that was ever in use.
+    pub peak: usize,
+}

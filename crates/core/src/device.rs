@@ -1,0 +1,127 @@
+//! A device: a cheap handle on a backend, with the state of its random numbers.
+
+use crate::DType;
+use crate::backend::{Backend, Buffer, MemoryStats};
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Where tensors live and ops run. Clones name the same device.
+#[derive(Clone)]
+pub struct Device(Arc<Inner>);
+
+struct Inner {
+    backend: Box<dyn Backend>,
+    random: Mutex<RandomState>,
+}
+
+#[derive(Default)]
+struct RandomState {
+    seed: u64,
+    /// Blocks of four random words handed out since seeding.
+    offset: u64,
+    /// `[seed, base]` on the device; made when first needed.
+    state: Option<(Buffer, Layout)>,
+}
+
+impl Device {
+    /// A device that runs on `backend`.
+    pub fn new(backend: impl Backend) -> Device {
+        Device(Arc::new(Inner { backend: Box::new(backend), random: Mutex::default() }))
+    }
+
+    /// The backend.
+    #[inline]
+    pub fn backend(&self) -> &dyn Backend {
+        &*self.0.backend
+    }
+
+    /// The backend as its own type, if it is a `B`.
+    pub fn downcast<B: Backend>(&self) -> Option<&B> {
+        let backend: &dyn std::any::Any = self.backend();
+        backend.downcast_ref()
+    }
+
+    /// A short name for messages, such as `cuda:0`.
+    pub fn name(&self) -> &str {
+        self.0.backend.name()
+    }
+
+    /// Whether two handles name the same device.
+    #[inline]
+    pub fn is(&self, other: &Device) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Waits until everything submitted has ended.
+    ///
+    /// # Errors
+    /// Faults of earlier ops.
+    pub fn synchronize(&self) -> Result<()> {
+        self.0.backend.synchronize()
+    }
+
+    /// Memory held at this moment, in bytes.
+    pub fn memory(&self) -> MemoryStats {
+        self.0.backend.memory()
+    }
+
+    /// Starts the device's random numbers anew from `seed` (0 at the start of a program).
+    pub fn seed(&self, seed: u64) {
+        *self.random() = RandomState { seed, offset: 0, state: None };
+    }
+
+    /// The seed and the number of blocks handed out: all there is to restore.
+    pub fn random_position(&self) -> (u64, u64) {
+        let random = self.random();
+        (random.seed, random.offset)
+    }
+
+    /// Goes back (or on) to a position told by [`random_position`](Device::random_position).
+    pub fn set_random_position(&self, (seed, offset): (u64, u64)) {
+        let mut random = self.random();
+        if random.seed != seed {
+            *random = RandomState { seed, offset: 0, state: None };
+        }
+        random.offset = offset;
+    }
+
+    /// Hands out random numbers for `words` 32-bit words: the state tensor `[seed, base]` and the first block.
+    ///
+    /// # Errors
+    /// No memory for the state.
+    pub fn draw(&self, words: usize) -> Result<(Tensor, u64)> {
+        let mut random = self.random();
+        if random.state.is_none() {
+            let layout = Layout::row_major(Shape::new(&[2])?);
+            let buffer = self.backend().alloc(16)?;
+            let values = [random.seed as i64, 0];
+            self.backend().upload(bytemuck::cast_slice(&values), &buffer, 0)?;
+            random.state = Some((buffer, layout));
+        }
+        let offset = random.offset;
+        random.offset = offset.wrapping_add(words.div_ceil(4) as u64);
+        let (buffer, layout) = random.state.clone().expect("made above");
+        Ok((Tensor::from_parts(buffer, layout, DType::I64, self.clone()), offset))
+    }
+
+    fn random(&self) -> MutexGuard<'_, RandomState> {
+        // The state is plain numbers: a panic elsewhere cannot leave it half changed.
+        self.0.random.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.name())
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

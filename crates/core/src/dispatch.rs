@@ -1,0 +1,351 @@
+//! From an op and its inputs to outputs: shape rule, plan, allocation, run or composition, and the record for backward.
+
+use crate::autograd;
+use crate::backend::{Meta, OutputOrder, View};
+use crate::error::{Error, Result};
+use crate::op::{Differentiability, Op, Output, Outputs, Role};
+use crate::tensor::Tensor;
+use crate::{Device, Layout};
+use smallvec::SmallVec;
+
+/// The outputs of an op.
+pub type Tensors = SmallVec<[Tensor; 1]>;
+
+/// Runs `$body` with `$element` naming the host type of `$dtype`.
+macro_rules! with_element {
+    ($dtype:expr, $element:ident => $body:expr) => {
+        match $dtype {
+            $crate::DType::F64 => {
+                type $element = f64;
+                $body
+            }
+            $crate::DType::F32 => {
+                type $element = f32;
+                $body
+            }
+            $crate::DType::F16 => {
+                type $element = half::f16;
+                $body
+            }
+            $crate::DType::BF16 => {
+                type $element = half::bf16;
+                $body
+            }
+            $crate::DType::I64 => {
+                type $element = i64;
+                $body
+            }
+            $crate::DType::I32 => {
+                type $element = i32;
+                $body
+            }
+            $crate::DType::U8 => {
+                type $element = u8;
+                $body
+            }
+            $crate::DType::Bool => {
+                type $element = bool;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_element;
+
+type Layouts = SmallVec<[Layout; 3]>;
+type Metas<'a> = SmallVec<[Meta<'a>; 4]>;
+
+/// Runs `op` on `inputs` (at least one), and records it if a gradient is wanted.
+///
+/// # Errors
+/// What the op rejects, tensors on different devices, no memory.
+pub fn apply(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensors> {
+    let op = op.into();
+    let Some(first) = inputs.first() else {
+        return Err(Error::invalid(op.name(), "expected at least 1 input; use apply_on to name a device"));
+    };
+    apply_on(op, first.device(), inputs)
+}
+
+/// As [`apply`], for ops with one output or whose other outputs are not wanted.
+///
+/// # Errors
+/// As [`apply`].
+#[inline]
+pub fn apply_one(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensor> {
+    let mut outputs = apply(op, inputs)?;
+    Ok(outputs.swap_remove(0))
+}
+
+/// As [`apply`], on a device that is named: for ops without inputs.
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_on(op: impl Into<Op>, device: &Device, inputs: &[&Tensor]) -> Result<Tensors> {
+    let op = op.into();
+    let rule = op.rule();
+    for tensor in inputs {
+        if !tensor.device().is(device) {
+            return Err(Error::DeviceMismatch {
+                op: rule.name(),
+                left: device.name().into(),
+                right: tensor.device().name().into(),
+            });
+        }
+    }
+    let metas: Metas<'_> = inputs.iter().map(|tensor| tensor.meta()).collect();
+    let specs = rule.infer(&metas)?;
+    let differentiability = rule.differentiability();
+    let record = differentiability != Differentiability::NonDifferentiable && autograd::wants_record(inputs);
+    refuse_recorded_change(&op, inputs, &specs)?;
+    let outputs = execute(&op, device, inputs, &metas, &specs)?;
+    for (output, spec) in outputs.iter().zip(&specs) {
+        if matches!(spec.role, Role::Aliases(_) | Role::Accumulates(_)) {
+            output.buffer().bump_version();
+        }
+    }
+    if record { Ok(autograd::record(op, inputs, outputs, differentiability)) } else { Ok(outputs) }
+}
+
+/// Runs `op` on `inputs` and puts its (first and only) output into `destination`, in place. Never recorded.
+///
+/// Inputs that share memory with `destination` in any other way than being exactly it, for an op that has an in-place form, are copied first.
+///
+/// # Errors
+/// What the op rejects; a destination of another shape or dtype, or that overlaps itself; a destination that is part of a recorded graph, or an
+/// input that needs a gradient, while gradients are recorded.
+pub fn apply_into(op: impl Into<Op>, inputs: &[&Tensor], destination: &Tensor) -> Result<()> {
+    let op = op.into();
+    let name = op.name();
+    let device = destination.device();
+    if let Some(other) = inputs.iter().find(|tensor| !tensor.device().is(device)) {
+        return Err(Error::DeviceMismatch {
+            op: name,
+            left: device.name().into(),
+            right: other.device().name().into(),
+        });
+    }
+    if autograd::is_recording()
+        && (destination.needs_grad() || inputs.iter().any(|tensor| tensor.needs_grad()))
+    {
+        return Err(Error::Autograd(format!(
+            "{name} in place: a gradient would be lost; use the form that returns a new tensor, detach, or no_grad"
+        )));
+    }
+    if destination.layout().overlaps_itself() {
+        return Err(Error::invalid(
+            name,
+            format!(
+                "in place on a tensor of shape {:?} whose elements share memory; copy it first",
+                destination.shape()
+            ),
+        ));
+    }
+    let separate: SmallVec<[Option<Tensor>; 3]> = inputs
+        .iter()
+        .map(|tensor| {
+            match tensor.buffer().is(destination.buffer()) && !tensor.view().is(&destination.view()) {
+                true => autograd::no_grad(|| tensor.copy()).map(Some),
+                false => Ok(None),
+            }
+        })
+        .collect::<Result<_>>()?;
+    let inputs: SmallVec<[&Tensor; 3]> =
+        inputs.iter().zip(&separate).map(|(&tensor, copy)| copy.as_ref().unwrap_or(tensor)).collect();
+    let metas: Metas<'_> = inputs.iter().map(|tensor| tensor.meta()).collect();
+    let specs = op.rule().infer(&metas)?;
+    let spec = single_output(name, &specs)?;
+    // A copy may broadcast into its destination; everything else must have the destination's shape.
+    let shape = if matches!(op, Op::Copy(_)) && spec.shape.broadcasts_to(destination.shape()) {
+        *destination.shape()
+    } else {
+        spec.shape
+    };
+    if shape != *destination.shape() {
+        return Err(Error::Shape {
+            op: name,
+            what: "destination",
+            got: *destination.shape(),
+            expected: shape,
+        });
+    }
+    if spec.dtype != destination.dtype() {
+        return Err(Error::DType {
+            op: name,
+            what: "destination",
+            got: destination.dtype(),
+            expected: spec.dtype.name(),
+        });
+    }
+    run_into(&op, &inputs, &metas, spec, destination)?;
+    destination.buffer().bump_version();
+    Ok(())
+}
+
+fn single_output(name: &'static str, specs: &Outputs) -> Result<Output> {
+    match specs.as_slice() {
+        [spec] if matches!(spec.role, Role::Fresh | Role::Reuses(_)) => Ok(*spec),
+        _ => Err(Error::invalid(name, "has no form that writes into a destination")),
+    }
+}
+
+fn run_into(
+    op: &Op,
+    inputs: &[&Tensor],
+    metas: &[Meta<'_>],
+    spec: Output,
+    destination: &Tensor,
+) -> Result<()> {
+    let backend = destination.device().backend();
+    let expanded = expand(op, metas, destination.layout().shape())?;
+    let planned = metas_of(metas, &expanded);
+    let in_place = inputs.iter().position(|tensor| tensor.view().is(&destination.view()));
+    let allowed = match (in_place, spec.role) {
+        (None, _) => true,
+        (Some(index), Role::Reuses(reused)) => index == reused || op.rule().broadcasts(),
+        (Some(_), _) => false,
+    };
+    if allowed && backend.plan(op, &planned).is_ok() {
+        let views = views_of(inputs, &planned);
+        return backend.run(op, &views, &[destination.view()]);
+    }
+    // No such kernel, or it would read what it has already written: form the result apart, then copy it.
+    let result =
+        autograd::no_grad(|| execute(op, destination.device(), inputs, metas, &Outputs::from_buf([spec])))?;
+    let copy = Op::Copy(crate::ops::copy::Copy { dtype: destination.dtype() });
+    let layout = result[0].layout().expand(destination.shape())?;
+    backend.run(&copy, &[View { layout: &layout, ..result[0].view() }], &[destination.view()])
+}
+
+/// Ops that always change an input are refused while its change would be recorded.
+fn refuse_recorded_change(op: &Op, inputs: &[&Tensor], specs: &Outputs) -> Result<()> {
+    for spec in specs {
+        let (Role::Aliases(index) | Role::Accumulates(index)) = spec.role else { continue };
+        if autograd::is_recording() && inputs.iter().any(|tensor| tensor.needs_grad()) {
+            return Err(Error::Autograd(format!(
+                "{} changes its input {index} in place: run it in no_grad",
+                op.name()
+            )));
+        }
+        let target = inputs[index];
+        if target.layout().overlaps_itself() {
+            return Err(Error::invalid(
+                op.name(),
+                format!("in place on a tensor of shape {:?} whose elements share memory", target.shape()),
+            ));
+        }
+        let shared = inputs.iter().enumerate().any(|(other, tensor)| {
+            other != index && tensor.buffer().is(target.buffer()) && overlap(tensor, target)
+        });
+        if shared {
+            return Err(Error::invalid(
+                op.name(),
+                format!("input {index} is changed in place and shares memory with another input"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the ranges of two tensors on one buffer meet. (May say yes to interleaved views that do not.)
+fn overlap(left: &Tensor, right: &Tensor) -> bool {
+    let range = |tensor: &Tensor| {
+        let (low, high) = tensor.layout().bounds().unwrap_or((0, usize::MAX - 1));
+        let size = tensor.dtype().size();
+        (low.saturating_mul(size), (high + 1).saturating_mul(size))
+    };
+    let ((a, b), (c, d)) = (range(left), range(right));
+    left.elements() > 0 && right.elements() > 0 && a < d && c < b
+}
+
+/// Runs `op` without recording: by the backend if it plans it, else by composition.
+fn execute(
+    op: &Op,
+    device: &Device,
+    inputs: &[&Tensor],
+    metas: &[Meta<'_>],
+    specs: &Outputs,
+) -> Result<Tensors> {
+    let backend = device.backend();
+    let expanded = expand(op, metas, &specs[0].shape)?;
+    let planned = metas_of(metas, &expanded);
+    let plan = match backend.plan(op, &planned) {
+        Ok(plan) => plan,
+        Err(unsupported) if op.is_primitive() => {
+            return Err(Error::Unsupported {
+                op: op.name(),
+                device: device.name().into(),
+                why: unsupported.why.into_owned(),
+            });
+        }
+        Err(_) => return compose(op, inputs),
+    };
+    let mut outputs = Tensors::new();
+    for (index, spec) in specs.iter().enumerate() {
+        outputs.push(match spec.role {
+            Role::Fresh | Role::Reuses(_) => {
+                let layout = match plan.order {
+                    OutputOrder::Like(input) if index == 0 && *planned[input].shape() == spec.shape => {
+                        planned[input].layout.dense_like()
+                    }
+                    _ => Layout::row_major(spec.shape),
+                };
+                allocate(device, spec, layout)?
+            }
+            Role::Aliases(input) | Role::Accumulates(input) => inputs[input].detach(),
+        });
+    }
+    let views = views_of(inputs, &planned);
+    {
+        let output_views: SmallVec<[View<'_>; 1]> = outputs.iter().map(|tensor| tensor.view()).collect();
+        backend.run(op, &views, &output_views)?;
+    }
+    Ok(outputs)
+}
+
+#[inline]
+fn allocate(device: &Device, spec: &Output, layout: Layout) -> Result<Tensor> {
+    let bytes = spec
+        .dtype
+        .bytes_for(spec.shape.elements())
+        .ok_or_else(|| Error::invalid("alloc", format!("shape {:?} is too large", spec.shape)))?;
+    let buffer = device.backend().alloc(bytes)?;
+    Ok(Tensor::from_parts(buffer, layout, spec.dtype, device.clone()))
+}
+
+/// Runs the composition of `op`, unrecorded: the caller records the op as a whole.
+fn compose(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
+    let detached: SmallVec<[Tensor; 4]> = inputs.iter().map(|tensor| tensor.detach()).collect();
+    Ok(autograd::no_grad(|| op.rule().compose(&detached))?
+        .into_iter()
+        .map(|tensor| tensor.detach())
+        .collect())
+}
+
+/// The inputs' layouts expanded to `shape`, if `op` broadcasts and any differs from it.
+#[inline]
+fn expand(op: &Op, metas: &[Meta<'_>], shape: &crate::Shape) -> Result<Option<Layouts>> {
+    if !op.rule().broadcasts() || metas.iter().all(|meta| meta.shape() == shape) {
+        return Ok(None);
+    }
+    metas.iter().map(|meta| meta.layout.expand(shape)).collect::<Result<Layouts>>().map(Some)
+}
+
+#[inline]
+fn metas_of<'a>(metas: &[Meta<'a>], expanded: &'a Option<Layouts>) -> Metas<'a> {
+    match expanded {
+        Some(layouts) => {
+            metas.iter().zip(layouts).map(|(meta, layout)| Meta { dtype: meta.dtype, layout }).collect()
+        }
+        None => metas.iter().copied().collect(),
+    }
+}
+
+#[inline]
+fn views_of<'a>(inputs: &'a [&Tensor], metas: &[Meta<'a>]) -> SmallVec<[View<'a>; 4]> {
+    inputs
+        .iter()
+        .zip(metas)
+        .map(|(tensor, meta)| View { buffer: tensor.buffer(), dtype: meta.dtype, layout: meta.layout })
+        .collect()
+}

@@ -1,0 +1,242 @@
+//! Element types: [`DType`] at run time, [`Element`] for the host types, [`Scalar`] for one value of either kind.
+
+use half::{bf16, f16};
+use std::fmt;
+
+/// The type of a tensor's elements.
+///
+/// `Bool` is stored as one byte; zero is false, anything else is true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DType {
+    /// IEEE 754 double precision.
+    F64,
+    /// IEEE 754 single precision.
+    F32,
+    /// IEEE 754 half precision.
+    F16,
+    /// The upper half of a single: 8 bits of exponent, 7 of fraction.
+    BF16,
+    /// Signed 64-bit integer.
+    I64,
+    /// Signed 32-bit integer: the type of every index that an op returns.
+    I32,
+    /// Unsigned byte.
+    U8,
+    /// Truth value, one byte.
+    Bool,
+}
+
+impl DType {
+    /// Every dtype.
+    pub const ALL: [DType; 8] =
+        [DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8, DType::Bool];
+
+    /// The floating dtypes, widest first.
+    pub const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
+
+    /// The lower-case name used in messages, keys and kernel symbols.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DType::F64 => "f64",
+            DType::F32 => "f32",
+            DType::F16 => "f16",
+            DType::BF16 => "bf16",
+            DType::I64 => "i64",
+            DType::I32 => "i32",
+            DType::U8 => "u8",
+            DType::Bool => "bool",
+        }
+    }
+
+    /// The dtype of that name.
+    pub fn parse(name: &str) -> Option<DType> {
+        DType::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+
+    /// Bytes that `elements` elements take, or `None` on overflow.
+    pub const fn bytes_for(self, elements: usize) -> Option<usize> {
+        elements.checked_mul(self.size())
+    }
+
+    /// Bytes of one element.
+    pub const fn size(self) -> usize {
+        match self {
+            DType::F64 | DType::I64 => 8,
+            DType::F32 | DType::I32 => 4,
+            DType::F16 | DType::BF16 => 2,
+            DType::U8 | DType::Bool => 1,
+        }
+    }
+
+    /// Whether gradients can flow through this dtype.
+    pub const fn is_float(self) -> bool {
+        matches!(self, DType::F64 | DType::F32 | DType::F16 | DType::BF16)
+    }
+
+    /// Whether this is a 16-bit float.
+    pub const fn is_half(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16)
+    }
+
+    /// Whether this is an integer (bool is not).
+    pub const fn is_int(self) -> bool {
+        matches!(self, DType::I64 | DType::I32 | DType::U8)
+    }
+
+    /// Whether this can hold positions: i32 or i64.
+    pub const fn is_index(self) -> bool {
+        matches!(self, DType::I64 | DType::I32)
+    }
+
+    /// The dtype that sums and products of this one are formed in: f32 for halves, itself otherwise.
+    pub const fn accumulator(self) -> DType {
+        match self {
+            DType::F16 | DType::BF16 => DType::F32,
+            other => other,
+        }
+    }
+
+    /// The distance from 1 to the next larger value, for floats; 0 otherwise.
+    pub const fn epsilon(self) -> f64 {
+        match self {
+            DType::F64 => f64::EPSILON,
+            DType::F32 => f32::EPSILON as f64,
+            DType::F16 => 9.765625e-4,
+            DType::BF16 => 7.8125e-3,
+            _ => 0.0,
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One number, as an argument of an op: integers stay exact.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scalar {
+    /// A real number, rounded to the tensor's dtype where it is used.
+    Float(f64),
+    /// An integer, exact in every integer dtype that can hold it.
+    Int(i64),
+    /// A truth value.
+    Bool(bool),
+}
+
+impl Scalar {
+    /// The value as a real number; true is 1.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Scalar::Float(value) => value,
+            Scalar::Int(value) => value as f64,
+            Scalar::Bool(value) => f64::from(u8::from(value)),
+        }
+    }
+
+    /// The value as an integer: real numbers are truncated towards zero and saturate.
+    pub fn as_i64(self) -> i64 {
+        match self {
+            Scalar::Float(value) => value as i64,
+            Scalar::Int(value) => value,
+            Scalar::Bool(value) => i64::from(value),
+        }
+    }
+
+    /// The value as a truth value: everything but zero is true.
+    pub fn as_bool(self) -> bool {
+        match self {
+            Scalar::Float(value) => value != 0.0,
+            Scalar::Int(value) => value != 0,
+            Scalar::Bool(value) => value,
+        }
+    }
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Float(value) => write!(f, "{value:?}"),
+            Scalar::Int(value) => write!(f, "{value}"),
+            Scalar::Bool(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+macro_rules! scalar_from {
+    ($($source:ty => $variant:ident as $target:ty),* $(,)?) => {
+        $(impl From<$source> for Scalar {
+            fn from(value: $source) -> Self { Scalar::$variant(<$target>::from(value)) }
+        })*
+    };
+}
+scalar_from! {
+    f64 => Float as f64, f32 => Float as f64, f16 => Float as f64, bf16 => Float as f64,
+    i64 => Int as i64, i32 => Int as i64, u8 => Int as i64, bool => Bool as bool,
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A host type that has a [`DType`] of its own.
+///
+/// `bool` is carried as a byte at the device boundary, so that foreign memory can never form an invalid `bool`.
+pub trait Element: Copy + Send + Sync + fmt::Debug + PartialEq + sealed::Sealed + 'static {
+    /// The dtype of tensors of this type.
+    const DTYPE: DType;
+
+    /// The bytes of `values`, in the machine's byte order.
+    fn to_bytes(values: &[Self]) -> std::borrow::Cow<'_, [u8]>;
+
+    /// The values whose bytes these are; `bytes` is a whole number of elements.
+    fn from_bytes(bytes: &[u8]) -> Vec<Self>;
+
+    /// The nearest value of this type.
+    fn from_scalar(value: Scalar) -> Self;
+
+    /// This value as a scalar, exact.
+    fn to_scalar(self) -> Scalar;
+}
+
+macro_rules! plain_element {
+    ($($host:ty, $dtype:ident, $from:expr;)*) => {
+        $(impl sealed::Sealed for $host {}
+        impl Element for $host {
+            const DTYPE: DType = DType::$dtype;
+            fn to_bytes(values: &[Self]) -> std::borrow::Cow<'_, [u8]> {
+                std::borrow::Cow::Borrowed(bytemuck::cast_slice(values))
+            }
+            fn from_bytes(bytes: &[u8]) -> Vec<Self> { bytemuck::pod_collect_to_vec(bytes) }
+            fn from_scalar(value: Scalar) -> Self { ($from)(value) }
+            fn to_scalar(self) -> Scalar { Scalar::from(self) }
+        })*
+    };
+}
+plain_element! {
+    f64, F64, Scalar::as_f64;
+    f32, F32, |value: Scalar| value.as_f64() as f32;
+    f16, F16, |value: Scalar| f16::from_f64(value.as_f64());
+    bf16, BF16, |value: Scalar| bf16::from_f64(value.as_f64());
+    i64, I64, Scalar::as_i64;
+    i32, I32, |value: Scalar| value.as_i64().clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+    u8, U8, |value: Scalar| value.as_i64().clamp(0, 255) as u8;
+}
+
+impl sealed::Sealed for bool {}
+impl Element for bool {
+    const DTYPE: DType = DType::Bool;
+    fn to_bytes(values: &[Self]) -> std::borrow::Cow<'_, [u8]> {
+        std::borrow::Cow::Borrowed(bytemuck::cast_slice(values))
+    }
+    fn from_bytes(bytes: &[u8]) -> Vec<Self> {
+        bytes.iter().map(|&byte| byte != 0).collect()
+    }
+    fn from_scalar(value: Scalar) -> Self {
+        value.as_bool()
+    }
+    fn to_scalar(self) -> Scalar {
+        Scalar::Bool(self)
+    }
+}

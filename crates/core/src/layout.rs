@@ -1,0 +1,348 @@
+//! The part of a buffer that a tensor sees. Every view op is a function from layout to layout; none touches data.
+
+use crate::error::{Error, Result};
+use crate::shape::{MAX_RANK, Shape};
+
+/// Where each element of a tensor lies in its buffer.
+///
+/// Element `[i, j, ..]` is at `offset + i * strides[0] + j * strides[1] + ..`, all in elements. A stride of 0 repeats
+/// one element (broadcast); negative strides run backwards (flip).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    shape: Shape,
+    strides: [isize; MAX_RANK],
+    offset: usize,
+}
+
+impl Layout {
+    /// The dense row-major layout of `shape`, at the start of a buffer.
+    #[inline]
+    pub fn row_major(shape: Shape) -> Layout {
+        Layout { shape, strides: shape.row_major_strides(), offset: 0 }
+    }
+
+    /// A layout from its parts.
+    ///
+    /// # Errors
+    /// If the number of strides is not the rank, or an element would lie before the buffer's start.
+    pub fn new(shape: Shape, strides: &[isize], offset: usize) -> Result<Layout> {
+        if strides.len() != shape.rank() {
+            return Err(Error::invalid("layout", format!("{} strides for shape {shape:?}", strides.len())));
+        }
+        let mut all = [0; MAX_RANK];
+        all[..strides.len()].copy_from_slice(strides);
+        let layout = Layout { shape, strides: all, offset };
+        match layout.bounds() {
+            Some(_) => Ok(layout),
+            None => Err(Error::invalid(
+                "layout",
+                format!("shape {shape:?}, strides {strides:?}, offset {offset} leave the buffer"),
+            )),
+        }
+    }
+
+    /// The sizes.
+    #[inline]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The distance between neighbours along each axis, in elements.
+    #[inline]
+    pub fn strides(&self) -> &[isize] {
+        &self.strides[..self.shape.rank()]
+    }
+
+    /// The position of the first element, in elements.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The number of elements that the tensor has (a repeated element counts each time).
+    #[inline]
+    pub fn elements(&self) -> usize {
+        self.shape.elements()
+    }
+
+    /// The lowest and highest position of an element, or `None` if one is negative or not representable.
+    /// An empty tensor touches nothing: both are its offset.
+    pub fn bounds(&self) -> Option<(usize, usize)> {
+        if self.elements() == 0 {
+            return Some((self.offset, self.offset));
+        }
+        let (mut low, mut high) = (self.offset as i128, self.offset as i128);
+        for (&dim, &stride) in self.shape.dims().iter().zip(self.strides()) {
+            let reach = (dim as i128 - 1) * stride as i128;
+            if reach < 0 { low += reach } else { high += reach }
+        }
+        (low >= 0 && high < isize::MAX as i128).then_some((low as usize, high as usize))
+    }
+
+    /// Whether the elements lie one after the other in row-major order.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        let mut step = 1isize;
+        for axis in (0..self.shape.rank()).rev() {
+            let dim = self.shape.dim(axis);
+            if dim == 0 {
+                return true;
+            }
+            if dim != 1 {
+                if self.strides[axis] != step {
+                    return false;
+                }
+                step *= dim as isize;
+            }
+        }
+        true
+    }
+
+    /// Whether two indices share an element (a stride of 0, or a sliding window).
+    ///
+    /// Exact for layouts made by this module's functions; otherwise it may say yes to a layout without overlap.
+    pub fn overlaps_itself(&self) -> bool {
+        if self.elements() <= 1 {
+            return false;
+        }
+        let mut axes: smallvec::SmallVec<[(usize, usize); MAX_RANK]> = (0..self.shape.rank())
+            .filter(|&axis| self.shape.dim(axis) > 1)
+            .map(|axis| (self.strides[axis].unsigned_abs(), self.shape.dim(axis)))
+            .collect();
+        axes.sort_unstable();
+        let mut span = 0;
+        for (stride, dim) in axes {
+            if stride <= span {
+                return true;
+            }
+            span += stride * (dim - 1);
+        }
+        false
+    }
+
+    /// The dense layout of the same shape whose axes are ordered in memory as this one's are.
+    ///
+    /// Broadcast axes (stride 0) keep their place among the others.
+    pub fn dense_like(&self) -> Layout {
+        if self.is_contiguous() {
+            return Layout::row_major(self.shape);
+        }
+        let rank = self.shape.rank();
+        let mut order: smallvec::SmallVec<[usize; MAX_RANK]> = (0..rank).collect();
+        let slowest_first = |&left: &usize, &right: &usize| {
+            let (l, r) = (self.strides[left].unsigned_abs(), self.strides[right].unsigned_abs());
+            if l == 0 || r == 0 { left.cmp(&right) } else { r.cmp(&l) }
+        };
+        // Insertion sort: the comparison is no total order when strides are 0, which a library sort may object to.
+        for end in 1..rank {
+            let mut at = end;
+            while at > 0 && slowest_first(&order[at - 1], &order[at]).is_gt() {
+                order.swap(at - 1, at);
+                at -= 1;
+            }
+        }
+        let mut strides = [0; MAX_RANK];
+        let mut step = 1isize;
+        for &axis in order.iter().rev() {
+            strides[axis] = step;
+            step *= self.shape.dim(axis).max(1) as isize;
+        }
+        Layout { shape: self.shape, strides, offset: 0 }
+    }
+
+    /// The axes in a new order: axis `i` of the result is axis `order[i]` of this.
+    ///
+    /// # Errors
+    /// If `order` does not name every axis once.
+    pub fn permute(&self, order: &[usize]) -> Result<Layout> {
+        let rank = self.shape.rank();
+        let mut seen = [false; MAX_RANK];
+        let complete = order.len() == rank
+            && order.iter().all(|&axis| axis < rank && !std::mem::replace(&mut seen[axis], true));
+        if !complete {
+            return Err(Error::invalid("permute", format!("order {order:?} on shape {:?}", self.shape)));
+        }
+        let dims: smallvec::SmallVec<[usize; MAX_RANK]> =
+            order.iter().map(|&axis| self.shape.dim(axis)).collect();
+        let mut strides = [0; MAX_RANK];
+        for (to, &from) in order.iter().enumerate() {
+            strides[to] = self.strides[from];
+        }
+        Ok(Layout { shape: Shape::unchecked(&dims), strides, offset: self.offset })
+    }
+
+    /// Axes `first` and `second`, which are in range, exchanged.
+    pub fn transpose(&self, first: usize, second: usize) -> Layout {
+        let mut layout = *self;
+        let (a, b) = (self.shape.dim(first), self.shape.dim(second));
+        layout.shape = self.shape.with_dim(first, b).with_dim(second, a);
+        layout.strides.swap(first, second);
+        layout
+    }
+
+    /// Every `step`-th element along `axis` from `start` up to, not including, `end` (`step > 0`), or down to, not
+    /// including, `end` (`step < 0`; -1 stands for "to the first element").
+    ///
+    /// `0 <= start <= dim`, and `end` is in `-1..=dim`.
+    ///
+    /// # Errors
+    /// A step of 0, an axis or a bound out of range.
+    pub fn slice(&self, axis: usize, start: usize, end: isize, step: isize) -> Result<Layout> {
+        if axis >= self.shape.rank() {
+            return Err(Error::Axis { op: "slice", axis: axis as isize, shape: self.shape });
+        }
+        let dim = self.shape.dim(axis);
+        if step == 0 || start > dim || end < -1 || end > dim as isize {
+            return Err(Error::invalid(
+                "slice",
+                format!("{start}..{end} step {step} on axis {axis} of shape {:?}", self.shape),
+            ));
+        }
+        let span = if step > 0 { end - start as isize } else { start as isize - end };
+        let count = if span <= 0 { 0 } else { (span as usize).div_ceil(step.unsigned_abs()) };
+        if count > 0 && start >= dim {
+            return Err(Error::invalid(
+                "slice",
+                format!("start {start} on axis {axis} of shape {:?}", self.shape),
+            ));
+        }
+        let mut layout = *self;
+        layout.shape = self.shape.with_dim(axis, count);
+        if count > 0 {
+            layout.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
+            layout.strides[axis] = if count == 1 { self.strides[axis] } else { self.strides[axis] * step };
+        }
+        Ok(layout)
+    }
+
+    /// This layout repeated along axes of size 1 and new leading axes, up to `target`.
+    ///
+    /// # Errors
+    /// If this shape does not broadcast to `target`.
+    #[inline]
+    pub fn expand(&self, target: &Shape) -> Result<Layout> {
+        if self.shape == *target {
+            return Ok(*self);
+        }
+        if !self.shape.broadcasts_to(target) {
+            return Err(Error::invalid("expand", format!("shape {:?} to {target:?}", self.shape)));
+        }
+        let lead = target.rank() - self.shape.rank();
+        let mut strides = [0; MAX_RANK];
+        for axis in 0..self.shape.rank() {
+            let same = self.shape.dim(axis) == target.dim(lead + axis);
+            strides[lead + axis] = if same { self.strides[axis] } else { 0 };
+        }
+        Ok(Layout { shape: *target, strides, offset: self.offset })
+    }
+
+    /// Without the axes of size 1 that `drop` names.
+    pub fn squeeze(&self, drop: crate::shape::AxisSet) -> Layout {
+        let mut strides = [0; MAX_RANK];
+        let mut kept = 0;
+        for axis in 0..self.shape.rank() {
+            if !drop.contains(axis) {
+                strides[kept] = self.strides[axis];
+                kept += 1;
+            }
+        }
+        Layout { shape: drop.drop_from(&self.shape), strides, offset: self.offset }
+    }
+
+    /// With a new axis of size 1 before position `axis`.
+    ///
+    /// # Errors
+    /// If the rank would exceed the largest one or `axis` is beyond the end.
+    pub fn unsqueeze(&self, axis: usize) -> Result<Layout> {
+        let shape = self.shape.with_axis(axis, 1)?;
+        let mut strides = [0; MAX_RANK];
+        strides[..axis].copy_from_slice(&self.strides[..axis]);
+        strides[axis] = 1;
+        strides[axis + 1..shape.rank()].copy_from_slice(&self.strides[axis..self.shape.rank()]);
+        Ok(Layout { shape, strides, offset: self.offset })
+    }
+
+    /// The same elements in another shape, if no copy is needed for that.
+    ///
+    /// `shape` has as many elements as this.
+    pub fn reshape(&self, shape: &Shape) -> Option<Layout> {
+        if self.shape == *shape {
+            return Some(*self);
+        }
+        if self.elements() == 0 || self.is_contiguous() {
+            return Some(Layout { offset: self.offset, ..Layout::row_major(*shape) });
+        }
+        let mut strides = [0; MAX_RANK];
+        let from: smallvec::SmallVec<[usize; MAX_RANK]> =
+            (0..self.shape.rank()).filter(|&axis| self.shape.dim(axis) != 1).collect();
+        let (mut old, mut new) = (0, 0);
+        // Groups of old axes and new axes with equal products map onto each other if the old ones are evenly spaced.
+        while old < from.len() && new < shape.rank() {
+            let (mut old_end, mut new_end) = (old + 1, new + 1);
+            let (mut old_product, mut new_product) = (self.shape.dim(from[old]), shape.dim(new));
+            while old_product != new_product {
+                if old_product < new_product {
+                    old_product *= self.shape.dim(from[old_end]);
+                    old_end += 1;
+                } else {
+                    new_product *= shape.dim(new_end);
+                    new_end += 1;
+                }
+            }
+            let evenly = (old..old_end - 1).all(|at| {
+                self.strides[from[at]] == self.strides[from[at + 1]] * self.shape.dim(from[at + 1]) as isize
+            });
+            if !evenly {
+                return None;
+            }
+            let mut step = self.strides[from[old_end - 1]];
+            for axis in (new..new_end).rev() {
+                strides[axis] = step;
+                step *= shape.dim(axis) as isize;
+            }
+            (old, new) = (old_end, new_end);
+        }
+        Some(Layout { shape: *shape, strides, offset: self.offset })
+    }
+
+    /// Windows of `size` along `axis`, `step` apart, as a new last axis: a view in which windows share elements.
+    ///
+    /// # Errors
+    /// A step of 0, a size larger than the axis, or too many axes.
+    pub fn unfold(&self, axis: usize, size: usize, step: usize) -> Result<Layout> {
+        let dim = self.shape.dim(axis);
+        if step == 0 || size > dim {
+            return Err(Error::invalid(
+                "unfold",
+                format!("windows of {size}, step {step}, on axis {axis} of shape {:?}", self.shape),
+            ));
+        }
+        let shape = self.shape.with_dim(axis, (dim - size) / step + 1).with_axis(self.shape.rank(), size)?;
+        let mut strides = self.strides;
+        strides[self.shape.rank()] = self.strides[axis];
+        strides[axis] *= step as isize;
+        Ok(Layout { shape, strides, offset: self.offset })
+    }
+
+    /// This layout `elements` further into the buffer.
+    #[must_use]
+    pub fn shifted(mut self, elements: usize) -> Layout {
+        self.offset += elements;
+        self
+    }
+
+    /// The position of each element in row-major order of the indices. For tests, oracles and displays.
+    pub fn positions(&self) -> impl Iterator<Item = usize> + '_ {
+        let elements = self.elements();
+        (0..elements).map(move |linear| {
+            let mut rest = linear;
+            let mut position = self.offset as isize;
+            for axis in (0..self.shape.rank()).rev() {
+                let dim = self.shape.dim(axis);
+                position += (rest % dim) as isize * self.strides[axis];
+                rest /= dim;
+            }
+            position as usize
+        })
+    }
+}

@@ -1,0 +1,29 @@
+//! Tensors, ops and gradients. This crate knows no device and holds no `unsafe`: a device comes in through [`Backend`].
+//!
+//! Reading order: [`Shape`] and [`Layout`] say where elements lie; [`Tensor`] is a layout on a device's buffer; [`op`] lists every op;
+//! [`dispatch`] runs one, on the backend or by composition; [`autograd`] records it and walks back; [`decorators`] are devices that
+//! watch or replace others.
+
+pub mod autograd;
+pub mod backend;
+mod device;
+pub mod dispatch;
+mod dtype;
+mod error;
+mod layout;
+pub mod op;
+pub mod ops;
+pub mod shape;
+mod stats;
+mod tensor;
+
+pub use autograd::{GradOptions, GradientSink, Gradients, checkpoint, enable_grad, grad, no_grad};
+pub use backend::{Backend, Buffer, MemoryStats, Meta, Plan, Unsupported, View};
+pub use device::Device;
+pub use dtype::{DType, Element, Scalar};
+pub use error::{Error, Result};
+pub use layout::Layout;
+pub use op::Op;
+pub use shape::{Axes, Axis, AxisSet, IntoShape, MAX_RANK, Shape};
+pub use stats::Stats;
+pub use tensor::Tensor;

@@ -1,0 +1,22 @@
+//! The ops by family. Each file holds the payload structs with their shape rules, compositions and gradients, and the
+//! `Tensor` methods that users call. Views (no kernel) are in `view`.
+
+pub mod assemble;
+pub mod attention;
+pub mod binary;
+pub mod compare;
+pub mod conv;
+pub mod copy;
+pub mod create;
+pub mod custom;
+pub mod index;
+pub mod loss;
+pub mod matmul;
+pub mod norm;
+pub mod pool;
+pub mod random;
+pub mod reduce;
+pub mod softmax;
+pub mod step;
+pub mod unary;
+pub mod view;

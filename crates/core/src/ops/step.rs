@@ -1,0 +1,103 @@
+//! Optimiser steps, fused: one pass over parameter, gradient and state.
+//!
+//! What changes from step to step is an f32 tensor `hyper`, so that a captured step goes on training. All arithmetic is in the accumulator dtype of
+//! the parameter (f32 for halves).
+
+use crate::DType;
+use crate::backend::Meta;
+use crate::error::{Error, Result};
+use crate::op::{Differentiability, Output, Outputs, Role, Rule, check};
+
+/// `g = grad * clip + weight_decay * p` (coupled); with momentum: `v = momentum * v + (1 - dampening) * g` (on the first step `v = g`), `g = g + momentum * v` if nesterov else `v`;
+/// `p -= lr * g` (Sutskever et al. 2013, in PyTorch's form).
+///
+/// Inputs: parameter, gradient (same shape and floating dtype), hyper `[3]` f32 = (lr, clip factor, 1 on the first step else 0), then velocity (parameter's shape,
+/// accumulator dtype) if `momentum != 0`. Outputs: parameter (in place), velocity (in place) if any.
+#[derive(Clone, Debug)]
+pub struct SgdStep {
+    /// Share of the old velocity that stays.
+    pub momentum: f64,
+    /// Share of the gradient that does not enter the velocity.
+    pub dampening: f64,
+    /// Factor of the parameter added to its gradient.
+    pub weight_decay: f64,
+    /// Nesterov's look-ahead.
+    pub nesterov: bool,
+}
+
+/// How weight decay acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecayMode {
+    /// Added to the gradient (Adam, L2 penalty).
+    Coupled,
+    /// Taken off the parameter directly (AdamW).
+    Decoupled,
+}
+
+/// Adam (Kingma and Ba 2015, algorithm 1) and AdamW (Loshchilov and Hutter 2019, algorithm 2), in PyTorch's form:
+/// `g = grad * clip (+ weight_decay * p if coupled)`; decoupled: `p *= 1 - lr * weight_decay`;
+/// `m = beta1 m + (1 - beta1) g`; `v = beta2 v + (1 - beta2) g^2`;
+/// `p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)`.
+///
+/// Inputs: parameter, gradient (same shape and floating dtype), hyper `[4]` f32 = (lr, clip factor, 1 - beta1^t, sqrt(1 - beta2^t)), m and v (parameter's shape, accumulator
+/// dtype). Outputs: parameter, m, v, all in place.
+#[derive(Clone, Debug)]
+pub struct AdamStep {
+    /// Decay of the first moment.
+    pub beta1: f64,
+    /// Decay of the second moment.
+    pub beta2: f64,
+    /// Added to the denominator.
+    pub eps: f64,
+    /// Strength of weight decay.
+    pub weight_decay: f64,
+    /// How it acts.
+    pub decay_mode: DecayMode,
+}
+
+fn step_outputs(op: &'static str, inputs: &[Meta<'_>], hyper: usize, states: usize) -> Result<Outputs> {
+    check::count(op, inputs, 3 + states)?;
+    let parameter = &inputs[0];
+    check::float(op, "parameter", parameter)?;
+    check::same_dtype(op, parameter, &inputs[1])?;
+    check::shape(op, "gradient", &inputs[1], *parameter.shape())?;
+    check::dtype(op, "hyper", &inputs[2], DType::F32)?;
+    check::shape(op, "hyper", &inputs[2], crate::Shape::unchecked(&[hyper]))?;
+    let dtype = parameter.dtype.accumulator();
+    let aliases =
+        |index: usize, dtype| Output { shape: *parameter.shape(), dtype, role: Role::Aliases(index) };
+    let mut outputs: Outputs = [aliases(0, parameter.dtype)].into_iter().collect();
+    for (index, meta) in inputs.iter().enumerate().skip(3) {
+        check::dtype(op, "state", meta, dtype)?;
+        check::shape(op, "state", meta, *parameter.shape())?;
+        outputs.push(aliases(index, dtype));
+    }
+    Ok(outputs)
+}
+
+impl Rule for SgdStep {
+    fn name(&self) -> &'static str {
+        "sgd_step"
+    }
+    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        if self.nesterov && (self.momentum <= 0.0 || self.dampening != 0.0) {
+            return Err(Error::invalid("sgd_step", "nesterov needs a momentum above 0 and no dampening"));
+        }
+        step_outputs("sgd_step", inputs, 3, usize::from(self.momentum != 0.0))
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::NonDifferentiable
+    }
+}
+
+impl Rule for AdamStep {
+    fn name(&self) -> &'static str {
+        "adam_step"
+    }
+    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        step_outputs("adam_step", inputs, 4, 2)
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::NonDifferentiable
+    }
+}

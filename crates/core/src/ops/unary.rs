@@ -1,0 +1,241 @@
+//! Functions of one element: one table of names, derivatives and formulas.
+
+use crate::DType;
+use crate::backend::Meta;
+use crate::error::{Error, Result};
+use crate::op::{Output, Outputs, Rule, check};
+
+/// A function of one element.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum UnaryOp {
+    /// `-x`. Integers wrap.
+    Neg,
+    /// `|x|`. Gradient 0 at 0.
+    Abs,
+    /// -1, 0 or 1; NaN stays. Gradient 0.
+    Sign,
+    /// `e^x`.
+    Exp,
+    /// Natural logarithm.
+    Log,
+    /// `log(1 + x)`, accurate near 0.
+    Log1p,
+    /// `e^x - 1`, accurate near 0.
+    Expm1,
+    /// Square root.
+    Sqrt,
+    /// `1 / sqrt(x)`.
+    Rsqrt,
+    /// Sine, x in radians.
+    Sin,
+    /// Cosine, x in radians.
+    Cos,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// `1 / (1 + e^-x)`.
+    Sigmoid,
+    /// `max(x, 0)`; NaN stays. Gradient 0 at 0.
+    Relu,
+    /// Error function.
+    Erf,
+    /// `x * x`.
+    Square,
+    /// `1 / x`.
+    Recip,
+    /// Largest whole number not above x. Gradient 0.
+    Floor,
+    /// Smallest whole number not below x. Gradient 0.
+    Ceil,
+    /// Nearest whole number, halves to even. Gradient 0.
+    Round,
+    /// `!x` of a bool.
+    Not,
+    /// `x` if `x > 0`, else `slope * x`. Gradient `slope` at 0. Composite.
+    LeakyRelu {
+        /// Slope for negative x.
+        slope: f64,
+    },
+    /// `x` if `x > 0`, else `alpha * (e^x - 1)` (Clevert et al. 2015, eq. 15). Composite.
+    Elu {
+        /// Scale for negative x.
+        alpha: f64,
+    },
+    /// `x * Phi(x)` with the exact normal distribution function: `x/2 * (1 + erf(x / sqrt 2))` (Hendrycks and Gimpel 2016). Composite.
+    GeluErf,
+    /// `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))`, the tanh form of the same. Composite.
+    GeluTanh,
+    /// `x * sigmoid(x)`. Composite.
+    Silu,
+    /// `log(1 + e^x)`, as `max(x, 0) + log1p(e^-|x|)`. Composite.
+    Softplus,
+    /// `min(max(x, low), high)`; NaN stays. Gradient 1 inside and at the bounds, 0 outside. Composite.
+    Clamp {
+        /// Lower bound, possibly -infinity.
+        low: f64,
+        /// Upper bound, possibly infinity.
+        high: f64,
+    },
+}
+
+impl UnaryOp {
+    /// The stem.
+    pub fn name(self) -> &'static str {
+        match self {
+            UnaryOp::Neg => "neg",
+            UnaryOp::Abs => "abs",
+            UnaryOp::Sign => "sign",
+            UnaryOp::Exp => "exp",
+            UnaryOp::Log => "log",
+            UnaryOp::Log1p => "log1p",
+            UnaryOp::Expm1 => "expm1",
+            UnaryOp::Sqrt => "sqrt",
+            UnaryOp::Rsqrt => "rsqrt",
+            UnaryOp::Sin => "sin",
+            UnaryOp::Cos => "cos",
+            UnaryOp::Tanh => "tanh",
+            UnaryOp::Sigmoid => "sigmoid",
+            UnaryOp::Relu => "relu",
+            UnaryOp::Erf => "erf",
+            UnaryOp::Square => "square",
+            UnaryOp::Recip => "recip",
+            UnaryOp::Floor => "floor",
+            UnaryOp::Ceil => "ceil",
+            UnaryOp::Round => "round",
+            UnaryOp::Not => "not",
+            UnaryOp::LeakyRelu { .. } => "leaky_relu",
+            UnaryOp::Elu { .. } => "elu",
+            UnaryOp::GeluErf => "gelu_erf",
+            UnaryOp::GeluTanh => "gelu_tanh",
+            UnaryOp::Silu => "silu",
+            UnaryOp::Softplus => "softplus",
+            UnaryOp::Clamp { .. } => "clamp",
+        }
+    }
+
+    /// The name of the gradient's op.
+    pub fn grad_name(self) -> &'static str {
+        match self {
+            UnaryOp::Neg => "neg_grad",
+            UnaryOp::Abs => "abs_grad",
+            UnaryOp::Sign => "sign_grad",
+            UnaryOp::Exp => "exp_grad",
+            UnaryOp::Log => "log_grad",
+            UnaryOp::Log1p => "log1p_grad",
+            UnaryOp::Expm1 => "expm1_grad",
+            UnaryOp::Sqrt => "sqrt_grad",
+            UnaryOp::Rsqrt => "rsqrt_grad",
+            UnaryOp::Sin => "sin_grad",
+            UnaryOp::Cos => "cos_grad",
+            UnaryOp::Tanh => "tanh_grad",
+            UnaryOp::Sigmoid => "sigmoid_grad",
+            UnaryOp::Relu => "relu_grad",
+            UnaryOp::Erf => "erf_grad",
+            UnaryOp::Square => "square_grad",
+            UnaryOp::Recip => "recip_grad",
+            UnaryOp::Floor => "floor_grad",
+            UnaryOp::Ceil => "ceil_grad",
+            UnaryOp::Round => "round_grad",
+            UnaryOp::Not => "not_grad",
+            UnaryOp::LeakyRelu { .. } => "leaky_relu_grad",
+            UnaryOp::Elu { .. } => "elu_grad",
+            UnaryOp::GeluErf => "gelu_erf_grad",
+            UnaryOp::GeluTanh => "gelu_tanh_grad",
+            UnaryOp::Silu => "silu_grad",
+            UnaryOp::Softplus => "softplus_grad",
+            UnaryOp::Clamp { .. } => "clamp_grad",
+        }
+    }
+
+    /// Whether the derivative is formed from the output (else from the input).
+    pub fn saves_output(self) -> bool {
+        matches!(
+            self,
+            UnaryOp::Exp
+                | UnaryOp::Expm1
+                | UnaryOp::Sqrt
+                | UnaryOp::Rsqrt
+                | UnaryOp::Tanh
+                | UnaryOp::Sigmoid
+                | UnaryOp::Relu
+                | UnaryOp::Recip
+        )
+    }
+
+    /// Whether integers are taken as well as floats.
+    pub fn takes_integers(self) -> bool {
+        matches!(
+            self,
+            UnaryOp::Neg
+                | UnaryOp::Abs
+                | UnaryOp::Sign
+                | UnaryOp::Square
+                | UnaryOp::Relu
+                | UnaryOp::Clamp { .. }
+        )
+    }
+
+    /// Whether this is one of the functions that every backend must have.
+    pub fn is_primitive(self) -> bool {
+        !matches!(
+            self,
+            UnaryOp::LeakyRelu { .. }
+                | UnaryOp::Elu { .. }
+                | UnaryOp::GeluErf
+                | UnaryOp::GeluTanh
+                | UnaryOp::Silu
+                | UnaryOp::Softplus
+                | UnaryOp::Clamp { .. }
+        )
+    }
+}
+
+/// `y = f(x)`. Input: x. Output: y, same shape and dtype, may take x's place. Halves are computed in f32 and rounded once.
+#[derive(Clone, Debug)]
+pub struct Unary {
+    /// The function.
+    pub op: UnaryOp,
+}
+
+impl Rule for Unary {
+    fn name(&self) -> &'static str {
+        self.op.name()
+    }
+    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        check::count(self.name(), inputs, 1)?;
+        let dtype = inputs[0].dtype;
+        match self.op {
+            UnaryOp::Not => check::dtype("not", "input", &inputs[0], DType::Bool)?,
+            op if op.takes_integers() && dtype.is_int() => {}
+            op if op.takes_integers() && !dtype.is_float() => {
+                return Err(Error::DType { op: op.name(), what: "input", got: dtype, expected: "a number" });
+            }
+            op => check::float(op.name(), "input", &inputs[0])?,
+        }
+        Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), dtype, 0)]))
+    }
+    fn is_primitive(&self) -> bool {
+        self.op.is_primitive()
+    }
+}
+
+/// `dx = f'(x) * dy`. Inputs: saved (y if [`UnaryOp::saves_output`], else x), dy. Output: dx, same shape and dtype, may take dy's
+/// place. Floating dtypes only.
+#[derive(Clone, Debug)]
+pub struct UnaryGrad {
+    /// The function whose gradient this is.
+    pub op: UnaryOp,
+}
+
+impl Rule for UnaryGrad {
+    fn name(&self) -> &'static str {
+        self.op.grad_name()
+    }
+    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        let name = self.name();
+        check::count(name, inputs, 2)?;
+        check::float(name, "input", &inputs[0])?;
+        check::same_dtype(name, &inputs[0], &inputs[1])?;
+        check::shape(name, "grad_output", &inputs[1], *inputs[0].shape())?;
+        Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 1)]))
+    }
+}

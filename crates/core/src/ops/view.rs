@@ -1,0 +1,247 @@
+//! Views: other layouts of the same memory. No kernel runs, but reshape may copy.
+
+use crate::autograd::{ViewOp, record_view};
+use crate::error::{Error, Result};
+use crate::shape::{Axes, Axis, AxisSet, IntoShape, MAX_RANK, ReshapeDims};
+use crate::tensor::Tensor;
+use crate::{Layout, Shape};
+use smallvec::SmallVec;
+
+impl Tensor {
+    /// The same elements in another shape; one size may be -1. A view where strides allow it, else a copy.
+    ///
+    /// # Errors
+    /// Sizes that do not multiply to the number of elements.
+    pub fn reshape(&self, shape: impl Into<ReshapeDims>) -> Result<Tensor> {
+        let shape = shape.into().resolve(self.shape())?;
+        match self.layout().reshape(&shape) {
+            Some(layout) => Ok(record_view(self, layout, || ViewOp::Reshape)),
+            None => {
+                let dense = self.copy()?;
+                Ok(record_view(&dense, Layout::row_major(shape), || ViewOp::Reshape))
+            }
+        }
+    }
+
+    /// Axes `first..=last` as one.
+    ///
+    /// # Errors
+    /// Axes that do not exist or are in the wrong order.
+    pub fn flatten(&self, first: impl Into<Axis>, last: impl Into<Axis>) -> Result<Tensor> {
+        if self.rank() == 0 {
+            return self.reshape([1usize]);
+        }
+        let (first, last) =
+            (first.into().resolve(self.shape(), "flatten")?, last.into().resolve(self.shape(), "flatten")?);
+        if first > last {
+            return Err(Error::invalid(
+                "flatten",
+                format!("axes {first} to {last} of shape {:?}", self.shape()),
+            ));
+        }
+        let dims = self.dims();
+        let mut flat: Vec<usize> = dims[..first].to_vec();
+        flat.push(dims[first..=last].iter().product());
+        flat.extend(&dims[last + 1..]);
+        self.reshape(flat)
+    }
+
+    /// The axes in a new order: axis `i` of the result is axis `order[i]` of this.
+    ///
+    /// # Errors
+    /// If `order` does not name every axis once.
+    pub fn permute(&self, order: impl Into<Axes>) -> Result<Tensor> {
+        let Axes::List(list) = order.into() else { return Ok(self.clone()) };
+        let order = list
+            .iter()
+            .map(|&axis| Axis(axis).resolve(self.shape(), "permute"))
+            .collect::<Result<SmallVec<[usize; MAX_RANK]>>>()?;
+        self.permute_axes(&order)
+    }
+
+    pub(crate) fn permute_axes(&self, order: &[usize]) -> Result<Tensor> {
+        let layout = self.layout().permute(order)?;
+        Ok(record_view(self, layout, || ViewOp::Permute(order.iter().map(|&axis| axis as u8).collect())))
+    }
+
+    /// Two axes exchanged.
+    ///
+    /// # Errors
+    /// Axes that do not exist.
+    pub fn transpose(&self, first: impl Into<Axis>, second: impl Into<Axis>) -> Result<Tensor> {
+        let (first, second) = (
+            first.into().resolve(self.shape(), "transpose")?,
+            second.into().resolve(self.shape(), "transpose")?,
+        );
+        let mut order: SmallVec<[usize; MAX_RANK]> = (0..self.rank()).collect();
+        order.swap(first, second);
+        self.permute_axes(&order)
+    }
+
+    /// The matrix transposed: the last two axes exchanged.
+    ///
+    /// # Errors
+    /// Fewer than two axes.
+    pub fn t(&self) -> Result<Tensor> {
+        if self.rank() < 2 {
+            return Err(Error::Rank { op: "t", expected: "at least 2".into(), shape: *self.shape() });
+        }
+        self.transpose(-2, -1)
+    }
+
+    /// Every `step`-th element along `axis` from `start` on, as [`Layout::slice`]: `end` is exclusive; a negative step runs backwards and takes
+    /// -1 for "to the first element".
+    ///
+    /// # Errors
+    /// An axis or bound that does not exist, a step of 0.
+    pub fn slice_axis(&self, axis: impl Into<Axis>, start: usize, end: isize, step: isize) -> Result<Tensor> {
+        let axis = axis.into().resolve(self.shape(), "slice")?;
+        let layout = self.layout().slice(axis, start, end, step)?;
+        Ok(record_view(self, layout, || ViewOp::Slice { axis, start, end, step }))
+    }
+
+    /// `length` elements along `axis` from `start` on.
+    ///
+    /// # Errors
+    /// If they leave the axis.
+    pub fn narrow(&self, axis: impl Into<Axis>, start: usize, length: usize) -> Result<Tensor> {
+        let axis = axis.into().resolve(self.shape(), "narrow")?;
+        let end = start.checked_add(length).filter(|&end| end <= self.shape().dim(axis));
+        let Some(end) = end else {
+            return Err(Error::invalid(
+                "narrow",
+                format!("{length} elements from {start} on axis {axis} of shape {:?}", self.shape()),
+            ));
+        };
+        self.slice_axis(axis, start, end as isize, 1)
+    }
+
+    /// One element of `axis`, which disappears.
+    ///
+    /// # Errors
+    /// If there is no such element.
+    pub fn select(&self, axis: impl Into<Axis>, index: usize) -> Result<Tensor> {
+        let axis = axis.into().resolve(self.shape(), "select")?;
+        if index >= self.shape().dim(axis) {
+            return Err(Error::IndexOutOfRange {
+                op: "select",
+                index: index as i64,
+                size: self.shape().dim(axis),
+            });
+        }
+        self.narrow(axis, index, 1)?.squeeze(axis)
+    }
+
+    /// Axes of size 1 removed: these, or all (`..`).
+    ///
+    /// # Errors
+    /// A named axis that does not exist or has another size.
+    pub fn squeeze(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        let drop = match axes.into() {
+            Axes::All => (0..self.rank())
+                .filter(|&axis| self.shape().dim(axis) == 1)
+                .fold(AxisSet::EMPTY, AxisSet::with),
+            list => list.resolve(self.shape(), "squeeze")?,
+        };
+        if let Some(axis) = drop.iter().find(|&axis| self.shape().dim(axis) != 1) {
+            return Err(Error::invalid(
+                "squeeze",
+                format!("axis {axis} of shape {:?} has size {}", self.shape(), self.shape().dim(axis)),
+            ));
+        }
+        Ok(record_view(self, self.layout().squeeze(drop), || ViewOp::Reshape))
+    }
+
+    /// A new axis of size 1 before position `axis`; -1 is after the last.
+    ///
+    /// # Errors
+    /// A position beyond the end, or too many axes.
+    pub fn unsqueeze(&self, axis: impl Into<Axis>) -> Result<Tensor> {
+        let Axis(axis) = axis.into();
+        let position = if axis < 0 { axis + self.rank() as isize + 1 } else { axis };
+        if position < 0 {
+            return Err(Error::Axis { op: "unsqueeze", axis, shape: *self.shape() });
+        }
+        Ok(record_view(self, self.layout().unsqueeze(position as usize)?, || ViewOp::Reshape))
+    }
+
+    /// Repeats axes of size 1, and the whole along new leading axes, up to `shape`. No copy is made.
+    ///
+    /// # Errors
+    /// If this shape does not broadcast to `shape`.
+    pub fn expand(&self, shape: impl IntoShape) -> Result<Tensor> {
+        let shape = shape.into_shape()?;
+        if shape == *self.shape() {
+            return Ok(self.clone());
+        }
+        Ok(record_view(self, self.layout().expand(&shape)?, || ViewOp::Expand))
+    }
+
+    /// Windows of `size` along `axis`, `step` apart, as a new last axis. No copy is made.
+    ///
+    /// # Errors
+    /// A step of 0, a size larger than the axis, too many axes.
+    pub fn unfold(&self, axis: impl Into<Axis>, size: usize, step: usize) -> Result<Tensor> {
+        let axis = axis.into().resolve(self.shape(), "unfold")?;
+        Ok(record_view(self, self.layout().unfold(axis, size, step)?, || ViewOp::Unfold { axis, size, step }))
+    }
+
+    /// The order of elements reversed along `axes`. No copy is made.
+    ///
+    /// # Errors
+    /// Axes that do not exist.
+    pub fn flip(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        let mut flipped = self.clone();
+        for axis in axes.into().resolve(self.shape(), "flip")?.iter() {
+            let dim = self.shape().dim(axis);
+            if dim > 1 {
+                flipped = flipped.slice_axis(axis, dim - 1, -1, -1)?;
+            }
+        }
+        Ok(flipped)
+    }
+}
+
+/// Zeros of `shape` with `grad` in the place that the slice showed.
+pub(crate) fn slice_adjoint(
+    grad: &Tensor,
+    shape: &Shape,
+    axis: usize,
+    start: usize,
+    end: isize,
+    step: isize,
+) -> Result<Tensor> {
+    if step == 1 {
+        let after = shape.dim(axis) - start - grad.shape().dim(axis);
+        let mut amounts: SmallVec<[[usize; 2]; MAX_RANK]> = SmallVec::from_elem([0, 0], shape.rank());
+        amounts[axis] = [start, after];
+        return crate::dispatch::apply_one(
+            super::assemble::Pad { amounts, value: crate::Scalar::Float(0.0) },
+            &[grad],
+        );
+    }
+    // Positions along the axis as an index: a gather's adjoint, and so recorded when gradients of gradients are wanted.
+    let count = grad.shape().dim(axis);
+    let index = Tensor::iota(count, crate::DType::I64, start as i64, step as i64, grad.device())?;
+    let _ = end;
+    let zeros = Tensor::zeros(*shape, grad.dtype(), grad.device())?;
+    crate::dispatch::apply_one(super::index::IndexAdd { axis }, &[&zeros, &index, grad])
+}
+
+/// Zeros of `shape` to which each window of `grad` is added where it was seen.
+pub(crate) fn unfold_adjoint(
+    grad: &Tensor,
+    shape: &Shape,
+    axis: usize,
+    size: usize,
+    step: usize,
+) -> Result<Tensor> {
+    let mut sum = Tensor::zeros(*shape, grad.dtype(), grad.device())?;
+    let windows = grad.shape().dim(axis);
+    for at in 0..size {
+        let index = Tensor::iota(windows, crate::DType::I64, at as i64, step as i64, grad.device())?;
+        let part = grad.select(-1, at)?;
+        sum = crate::dispatch::apply_one(super::index::IndexAdd { axis }, &[&sum, &index, &part])?;
+    }
+    Ok(sum)
+}

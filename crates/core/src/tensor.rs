@@ -1,0 +1,302 @@
+//! The tensor: a layout on a buffer of a device, with its place in the graph of gradients.
+
+use crate::autograd::Edge;
+use crate::backend::{Buffer, Meta, View};
+use crate::dtype::{DType, Element, Scalar};
+use crate::error::{Error, Result};
+use crate::{Device, Layout, Shape};
+use std::sync::Arc;
+
+/// An n-dimensional array on a device. Clones and views share memory; ops return new tensors.
+#[derive(Clone)]
+pub struct Tensor(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) buffer: Buffer,
+    pub(crate) layout: Layout,
+    pub(crate) dtype: DType,
+    pub(crate) device: Device,
+    pub(crate) edge: Option<Edge>,
+}
+
+impl Tensor {
+    /// A tensor without history from a buffer of `device`.
+    #[inline]
+    pub(crate) fn from_parts(buffer: Buffer, layout: Layout, dtype: DType, device: Device) -> Tensor {
+        Tensor::with_edge(buffer, layout, dtype, device, None)
+    }
+
+    #[inline]
+    pub(crate) fn with_edge(
+        buffer: Buffer,
+        layout: Layout,
+        dtype: DType,
+        device: Device,
+        edge: Option<Edge>,
+    ) -> Tensor {
+        Tensor(Arc::new(Inner { buffer, layout, dtype, device, edge }))
+    }
+
+    /// A tensor on a buffer that a backend made (interchange with foreign memory).
+    ///
+    /// # Errors
+    /// If the layout reaches beyond the buffer.
+    pub fn from_buffer(buffer: Buffer, layout: Layout, dtype: DType, device: &Device) -> Result<Tensor> {
+        let end = layout.bounds().map(|(_, high)| if layout.elements() == 0 { 0 } else { high + 1 });
+        let fits = end.and_then(|end| dtype.bytes_for(end)).is_some_and(|bytes| bytes <= buffer.bytes());
+        if !fits {
+            return Err(Error::invalid(
+                "from_buffer",
+                format!(
+                    "shape {:?} of {dtype} does not fit a buffer of {} bytes",
+                    layout.shape(),
+                    buffer.bytes()
+                ),
+            ));
+        }
+        Ok(Tensor::from_parts(buffer, layout, dtype, device.clone()))
+    }
+
+    /// A new tensor with unspecified contents, for ops that fill it.
+    pub(crate) fn uninitialized(shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
+        let bytes = dtype
+            .bytes_for(shape.elements())
+            .ok_or_else(|| Error::invalid("alloc", format!("shape {shape:?} is too large")))?;
+        let buffer = device.backend().alloc(bytes)?;
+        Ok(Tensor::from_parts(buffer, Layout::row_major(shape), dtype, device.clone()))
+    }
+
+    /// A tensor with these values in row-major order.
+    ///
+    /// # Errors
+    /// If the number of values is not that of the shape.
+    pub fn from_slice<T: Element>(
+        values: &[T],
+        shape: impl crate::shape::IntoShape,
+        device: &Device,
+    ) -> Result<Tensor> {
+        let shape = shape.into_shape()?;
+        if values.len() != shape.elements() {
+            return Err(Error::invalid(
+                "from_slice",
+                format!("{} values for shape {shape:?} of {} elements", values.len(), shape.elements()),
+            ));
+        }
+        let tensor = Tensor::uninitialized(shape, T::DTYPE, device)?;
+        device.backend().upload(&T::to_bytes(values), tensor.buffer(), 0)?;
+        Ok(tensor)
+    }
+
+    /// As [`from_slice`](Tensor::from_slice).
+    ///
+    /// # Errors
+    /// If the number of values is not that of the shape.
+    pub fn from_vec<T: Element>(
+        values: Vec<T>,
+        shape: impl crate::shape::IntoShape,
+        device: &Device,
+    ) -> Result<Tensor> {
+        Tensor::from_slice(&values, shape, device)
+    }
+
+    /// The sizes.
+    #[inline]
+    pub fn shape(&self) -> &Shape {
+        self.0.layout.shape()
+    }
+
+    /// The sizes as a slice.
+    #[inline]
+    pub fn dims(&self) -> &[usize] {
+        self.0.layout.shape().dims()
+    }
+
+    /// The sizes by name: `let [batch, width] = x.sizes()?;`
+    ///
+    /// # Errors
+    /// If the rank is not `N`.
+    pub fn sizes<const N: usize>(&self) -> Result<[usize; N]> {
+        self.shape().to_array("sizes")
+    }
+
+    /// The number of axes.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.shape().rank()
+    }
+
+    /// The number of elements.
+    #[inline]
+    pub fn elements(&self) -> usize {
+        self.shape().elements()
+    }
+
+    /// The element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+
+    /// The device.
+    #[inline]
+    pub fn device(&self) -> &Device {
+        &self.0.device
+    }
+
+    /// Shape, strides and offset.
+    #[inline]
+    pub fn layout(&self) -> &Layout {
+        &self.0.layout
+    }
+
+    /// The memory.
+    #[inline]
+    pub fn buffer(&self) -> &Buffer {
+        &self.0.buffer
+    }
+
+    /// Whether the elements lie one after the other in row-major order.
+    pub fn is_contiguous(&self) -> bool {
+        self.0.layout.is_contiguous()
+    }
+
+    /// The tensor as a backend sees it.
+    #[inline]
+    pub fn view(&self) -> View<'_> {
+        View { buffer: &self.0.buffer, dtype: self.0.dtype, layout: &self.0.layout }
+    }
+
+    #[inline]
+    pub(crate) fn meta(&self) -> Meta<'_> {
+        Meta { dtype: self.0.dtype, layout: &self.0.layout }
+    }
+
+    /// The elements in row-major order.
+    ///
+    /// # Errors
+    /// If `T` is not the tensor's dtype, or an earlier op failed on the device.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        if self.dtype() != T::DTYPE {
+            return Err(Error::DType {
+                op: "to_vec",
+                what: "tensor",
+                got: self.dtype(),
+                expected: T::DTYPE.name(),
+            });
+        }
+        Ok(T::from_bytes(&self.to_bytes()?))
+    }
+
+    /// The elements in row-major order, converted to f64.
+    ///
+    /// # Errors
+    /// If an earlier op failed on the device.
+    pub fn to_vec_f64(&self) -> Result<Vec<f64>> {
+        fn convert<T: Element>(bytes: &[u8]) -> Vec<f64> {
+            T::from_bytes(bytes).into_iter().map(|value| value.to_scalar().as_f64()).collect()
+        }
+        let bytes = self.to_bytes()?;
+        Ok(crate::dispatch::with_element!(self.dtype(), T => convert::<T>(&bytes)))
+    }
+
+    /// The bytes of the elements in row-major order.
+    ///
+    /// # Errors
+    /// If an earlier op failed on the device.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let dense = crate::autograd::no_grad(|| self.contiguous())?;
+        let size = self.dtype().size();
+        let mut bytes = vec![0; dense.elements() * size];
+        if !bytes.is_empty() {
+            self.device().backend().download(dense.buffer(), dense.layout().offset() * size, &mut bytes)?;
+        }
+        Ok(bytes)
+    }
+
+    /// The only element.
+    ///
+    /// # Errors
+    /// If there are several or none, or `T` is not the tensor's dtype.
+    pub fn item<T: Element>(&self) -> Result<T> {
+        if self.elements() != 1 {
+            return Err(Error::invalid(
+                "item",
+                format!("shape {:?} has {} elements, expected 1", self.shape(), self.elements()),
+            ));
+        }
+        Ok(self.to_vec::<T>()?[0])
+    }
+
+    /// The only element, converted to f64.
+    ///
+    /// # Errors
+    /// If there are several or none.
+    pub fn item_f64(&self) -> Result<f64> {
+        if self.elements() != 1 {
+            return Err(Error::invalid(
+                "item",
+                format!("shape {:?} has {} elements, expected 1", self.shape(), self.elements()),
+            ));
+        }
+        Ok(self.to_vec_f64()?[0])
+    }
+
+    /// This tensor if it is dense in row-major order, else a copy that is.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn contiguous(&self) -> Result<Tensor> {
+        if self.is_contiguous() { Ok(self.clone()) } else { self.copy() }
+    }
+
+    /// A dense copy in new memory.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn copy(&self) -> Result<Tensor> {
+        crate::dispatch::apply_one(crate::ops::copy::Copy { dtype: self.dtype() }, &[self])
+    }
+
+    /// The values in another dtype; this tensor itself if it has that dtype. Conversions are told by [`Copy`](crate::ops::copy::Copy).
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
+        if dtype == self.dtype() {
+            Ok(self.clone())
+        } else {
+            crate::dispatch::apply_one(crate::ops::copy::Copy { dtype }, &[self])
+        }
+    }
+
+    /// The values on another device; this tensor itself if it is there. Gradients flow back.
+    ///
+    /// # Errors
+    /// No memory there, or an earlier op failed on either device.
+    pub fn to_device(&self, device: &Device) -> Result<Tensor> {
+        if self.device().is(device) {
+            return Ok(self.clone());
+        }
+        let bytes = self.to_bytes()?;
+        let moved = Tensor::uninitialized(*self.shape(), self.dtype(), device)?;
+        device.backend().upload(&bytes, moved.buffer(), 0)?;
+        crate::autograd::record_transfer(self, moved)
+    }
+
+    /// Overwrites this tensor with `source`, broadcast and cast.
+    ///
+    /// # Errors
+    /// If shapes do not fit, this tensor overlaps itself, or gradients would be lost (see [`apply_into`](crate::dispatch::apply_into)).
+    pub fn copy_(&self, source: &Tensor) -> Result<()> {
+        crate::dispatch::apply_into(crate::ops::copy::Copy { dtype: self.dtype() }, &[source], self)
+    }
+
+    /// Overwrites every element with `value`.
+    ///
+    /// # Errors
+    /// As [`copy_`](Tensor::copy_).
+    pub fn fill_(&self, value: impl Into<Scalar>) -> Result<()> {
+        let op = crate::ops::create::Fill { shape: *self.shape(), dtype: self.dtype(), value: value.into() };
+        crate::dispatch::apply_into(op, &[], self)
+    }
+}

@@ -1,0 +1,226 @@
+//! Batches as tensors on a device: the only file of this crate that makes tensors.
+
+use crate::error::{DataError, Result};
+use crate::order::{BatchPlan, HostBatch, HostBatches, LastBatch, Normalisation, Order};
+use crate::prefetch::Prefetched;
+use crate::split::Split;
+use ternion_core::{Device, Tensor};
+
+/// Some examples of a split, on a device.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// `[batch, 1, rows, cols]`, f32.
+    pub images: Tensor,
+    /// `[batch]`, i64.
+    pub labels: Tensor,
+    /// `[batch]`, f32: 1 for an example, 0 for filling. Only with [`LastBatch::PadWithMask`].
+    pub mask: Option<Tensor>,
+    /// How many examples there are, without filling.
+    pub size: usize,
+}
+
+impl Batch {
+    fn on_device(host: HostBatch, device: &Device) -> Result<Batch> {
+        let capacity = host.labels.len();
+        let [rows, cols] = host.image_size;
+        let mask = host.mask.map(|mask| Tensor::from_vec(mask, [capacity], device)).transpose()?;
+        Ok(Batch {
+            images: Tensor::from_vec(host.images, [capacity, 1, rows, cols], device)?,
+            labels: Tensor::from_vec(host.labels, [capacity], device)?,
+            mask,
+            size: host.size,
+        })
+    }
+}
+
+/// A split whose examples come in another random order in each epoch, made by [`Split::shuffled`].
+#[derive(Debug, Clone)]
+pub struct Shuffled {
+    split: Split,
+    seed: u64,
+}
+
+impl Shuffled {
+    /// Cuts the split into batches on `device`: see [`Batches`].
+    pub fn batches(&self, batch_size: usize, device: &Device) -> Batches {
+        Batches::new(&self.split, Order::Shuffled { seed: self.seed }, batch_size, device)
+    }
+}
+
+impl Split {
+    /// The same examples in random order. The order of an epoch is a matter of `seed`, the number of the
+    /// epoch and the length of the split alone: equal on every platform.
+    pub fn shuffled(&self, seed: u64) -> Shuffled {
+        Shuffled { split: self.clone(), seed }
+    }
+
+    /// Cuts the split into batches on `device`, in the order as stored: see [`Batches`].
+    pub fn batches(&self, batch_size: usize, device: &Device) -> Batches {
+        Batches::new(self, Order::AsStored, batch_size, device)
+    }
+}
+
+/// One epoch of batches, to be iterated over; each item is a `Result<Batch>`.
+///
+/// By default it is epoch 0, the last batch may be smaller, pixels are divided by 255, and nothing is
+/// prefetched. The batch size must not be 0; otherwise the only item is that error.
+///
+/// ```
+/// # use ternion_data::{LastBatch, Split};
+/// # fn main() -> ternion_data::Result<()> {
+/// # let device = ternion_cpu::device();
+/// let split = Split::new(vec![0; 10 * 28 * 28], vec![7; 10], [28, 28], 10)?;
+/// let batches = split.shuffled(1).batches(4, &device).last_batch(LastBatch::Drop).prefetch(2);
+/// for epoch in 0..3 {
+///     for batch in batches.epoch(epoch) {
+///         let batch = batch?;
+///         assert_eq!(batch.size, 4);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Batches {
+    plan: BatchPlan,
+    device: Device,
+    prefetched: usize,
+}
+
+impl Batches {
+    fn new(split: &Split, order: Order, batch_size: usize, device: &Device) -> Self {
+        let plan = BatchPlan {
+            split: split.clone(),
+            order,
+            epoch: 0,
+            batch_size,
+            last_batch: LastBatch::default(),
+            normalisation: Normalisation::default(),
+        };
+        Batches { plan, device: device.clone(), prefetched: 0 }
+    }
+
+    /// The batches of another epoch: in another order, if shuffled.
+    pub fn epoch(&self, epoch: u64) -> Batches {
+        let mut batches = self.clone();
+        batches.plan.epoch = epoch;
+        batches
+    }
+
+    /// What becomes of a last batch that is not full.
+    pub fn last_batch(mut self, last_batch: LastBatch) -> Self {
+        self.plan.last_batch = last_batch;
+        self
+    }
+
+    /// Makes up to `count` batches ahead on a thread; 0 makes each when it is asked for.
+    ///
+    /// The thread ends with the iterator, also with one that is dropped early. An error of the thread, even a
+    /// panic, is the last item.
+    pub fn prefetch(mut self, count: usize) -> Self {
+        self.prefetched = count;
+        self
+    }
+
+    /// Pixels become `(pixel / 255 - mean) / deviation`; for MNIST, 0.1307 and 0.3081 are customary.
+    ///
+    /// # Errors
+    /// If a number is not finite, or the deviation is not above 0.
+    pub fn normalise(mut self, mean: f32, deviation: f32) -> Result<Self> {
+        self.plan.normalisation = Normalisation::new(mean, deviation)?;
+        Ok(self)
+    }
+
+    /// How many batches the epoch has.
+    pub fn len(&self) -> usize {
+        self.plan.batch_count()
+    }
+
+    /// Whether the epoch has no batch: a short split with [`LastBatch::Drop`], or a batch size of 0.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn start(self) -> Result<Making> {
+        let on_device = OnDevice { batches: self.plan.host_batches()?, device: self.device };
+        Ok(match self.prefetched {
+            0 => Making::OnDemand(Box::new(on_device)),
+            ahead => Making::Ahead(Prefetched::start(on_device, ahead)?),
+        })
+    }
+}
+
+impl IntoIterator for Batches {
+    type Item = Result<Batch>;
+    type IntoIter = BatchIterator;
+
+    fn into_iter(self) -> BatchIterator {
+        BatchIterator { making: self.start().unwrap_or_else(|error| Making::Failed(Some(error))) }
+    }
+}
+
+impl IntoIterator for &Batches {
+    type Item = Result<Batch>;
+    type IntoIter = BatchIterator;
+
+    fn into_iter(self) -> BatchIterator {
+        self.clone().into_iter()
+    }
+}
+
+/// The batches of one epoch, one after the other. Ends after the first error.
+#[derive(Debug)]
+pub struct BatchIterator {
+    making: Making,
+}
+
+#[derive(Debug)]
+enum Making {
+    OnDemand(Box<OnDevice>),
+    Ahead(Prefetched<Batch>),
+    /// `None` once the error is told, or the first one has come.
+    Failed(Option<DataError>),
+}
+
+impl Iterator for BatchIterator {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Result<Batch>> {
+        let item = match &mut self.making {
+            Making::OnDemand(batches) => batches.next(),
+            Making::Ahead(batches) => batches.next(),
+            Making::Failed(error) => error.take().map(Err),
+        };
+        if matches!(item, Some(Err(_))) {
+            self.making = Making::Failed(None);
+        }
+        item
+    }
+}
+
+#[derive(Debug)]
+struct OnDevice {
+    batches: HostBatches,
+    device: Device,
+}
+
+impl Iterator for OnDevice {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Result<Batch>> {
+        self.batches.next().map(|host| Batch::on_device(host, &self.device))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_made_ahead_only_on_request() {
+        let split = Split::new(vec![0; 6], vec![0; 6], [1, 1], 1).unwrap();
+        let batches = split.batches(2, &ternion_cpu::device());
+        assert!(matches!((&batches).into_iter().making, Making::OnDemand(_)));
+        assert!(matches!(batches.prefetch(1).into_iter().making, Making::Ahead(_)));
+    }
+}

@@ -1,0 +1,132 @@
+//! Fetching the files of a data set into a folder: from several mirrors, verified, each file whole or not at
+//! all.
+
+use crate::catalog::{Catalog, RemoteFile};
+use crate::error::{DataError, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use sha2::{Digest, Sha256};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::time::Duration;
+use tempfile::NamedTempFile;
+
+/// No file of these data sets is larger packed; a mirror that sends on and on is cut off here.
+const LIMIT_BYTES: u64 = 64 << 20;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+const BODY_TIMEOUT: Duration = Duration::from_secs(600);
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Downloads those files of `catalog` that `folder` lacks.
+///
+/// A file comes under its name only when its SHA-256 is right: it is written beside it under a temporary name
+/// and renamed, so that neither an interruption nor a second process leaves half a file behind.
+///
+/// # Errors
+/// If the folder cannot be written, or all mirrors fail for a file: with every address and its reason.
+pub fn download_missing(catalog: &Catalog, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|source| DataError::Io { file: folder.to_path_buf(), source })?;
+    let agent = agent();
+    let absent = catalog.files.iter().filter(|file| !folder.join(&file.name).is_file());
+    absent.into_iter().try_for_each(|file| download_file(&agent, file, &catalog.mirrors, folder))
+}
+
+fn agent() -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .timeout_resolve(Some(CONNECT_TIMEOUT))
+        .timeout_connect(Some(CONNECT_TIMEOUT))
+        .timeout_recv_response(Some(RESPONSE_TIMEOUT))
+        .timeout_recv_body(Some(BODY_TIMEOUT))
+        .user_agent(concat!("ternion-data/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .new_agent()
+}
+
+/// Tries one mirror after the other.
+fn download_file(agent: &ureq::Agent, file: &RemoteFile, mirrors: &[String], folder: &Path) -> Result<()> {
+    let mut attempts = Vec::new();
+    for mirror in mirrors {
+        let address = format!("{mirror}{}", file.name);
+        match fetch(agent, &address, file, folder)? {
+            Ok(()) => return Ok(()),
+            Err(reason) => attempts.push(format!("{address}: {reason}")),
+        }
+    }
+    if attempts.is_empty() {
+        attempts.push("there is no mirror".to_string());
+    }
+    Err(DataError::Download { file: file.name.clone(), attempts })
+}
+
+/// One attempt. The outer error is the disk's, which another mirror would not cure; the inner is the
+/// mirror's.
+fn fetch(
+    agent: &ureq::Agent,
+    address: &str,
+    file: &RemoteFile,
+    folder: &Path,
+) -> Result<std::result::Result<(), String>> {
+    let mut response = match agent.get(address).call() {
+        Ok(response) => response,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let length_bytes = response.body().content_length();
+    let progress = progress_bar(&file.name, length_bytes);
+    let on_disk = |source| DataError::Io { file: folder.to_path_buf(), source };
+    let mut temporary = NamedTempFile::new_in(folder).map_err(on_disk)?;
+    let body = response.body_mut().as_reader();
+    let outcome = copy_verified(body, &mut temporary, &file.sha256, &progress).map_err(on_disk)?;
+    progress.finish_and_clear();
+    if outcome.is_ok() {
+        let target = folder.join(&file.name);
+        temporary.persist(&target).map_err(|error| DataError::Io { file: target, source: error.error })?;
+    }
+    Ok(outcome)
+}
+
+/// Copies a body to a file and compares its checksum. Errors as [`fetch`].
+fn copy_verified(
+    body: impl Read,
+    file: &mut impl Write,
+    sha256: &str,
+    progress: &ProgressBar,
+) -> std::io::Result<std::result::Result<(), String>> {
+    let mut body = body.take(LIMIT_BYTES + 1);
+    let (mut hasher, mut received_bytes) = (Sha256::new(), 0_u64);
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let count = match body.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) => return Ok(Err(format!("broke off after {received_bytes} bytes: {error}"))),
+        };
+        hasher.update(&piece[..count]);
+        file.write_all(&piece[..count])?;
+        received_bytes += count as u64;
+        progress.inc(count as u64);
+    }
+    file.flush()?;
+    let found: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(if received_bytes > LIMIT_BYTES {
+        Err(format!("more than {LIMIT_BYTES} bytes"))
+    } else if found == sha256 {
+        Ok(())
+    } else {
+        Err(format!("{received_bytes} bytes with SHA-256 {found}, expected {sha256}"))
+    })
+}
+
+/// Drawn on the standard error stream, and only if that is a terminal.
+fn progress_bar(name: &str, length_bytes: Option<u64>) -> ProgressBar {
+    const KNOWN: &str = "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+    const UNKNOWN: &str = "{msg} {spinner} {bytes} {bytes_per_sec}";
+    let (bar, template) = match length_bytes {
+        Some(length) => (ProgressBar::new(length), KNOWN),
+        None => (ProgressBar::new_spinner(), UNKNOWN),
+    };
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.with_style(style).with_message(name.to_string())
+}
+
+#[cfg(test)]
+mod tests;

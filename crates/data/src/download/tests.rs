@@ -1,0 +1,226 @@
+//! Downloads from a server on this machine that is well and badly behaved.
+
+use super::*;
+use crate::catalog::Subject;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// What the server sends for a path.
+#[derive(Clone)]
+enum Reply {
+    Body(Vec<u8>),
+    /// Announces more bytes than it sends.
+    BrokenOff {
+        announced: usize,
+        sent: Vec<u8>,
+    },
+    /// No announced length: the end of the connection is the end of the body.
+    UntilClosed(Vec<u8>),
+    NotFound,
+}
+
+/// A web server that answers each path by a fixed reply and writes down what it was asked for.
+struct Server {
+    address: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn start(replies: impl IntoIterator<Item = (&'static str, Reply)>) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/", listener.local_addr().unwrap());
+        let replies: HashMap<_, _> = replies.into_iter().collect();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = asked.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                answer(stream.unwrap(), &replies, &log);
+            }
+        });
+        Server { address, asked }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn answer(mut stream: TcpStream, replies: &HashMap<&str, Reply>, log: &Mutex<Vec<String>>) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(std::result::Result::ok);
+    let Some(request) = lines.next() else { return };
+    let path = request.split(' ').nth(1).unwrap().trim_start_matches('/').to_string();
+    lines.take_while(|line| !line.is_empty()).for_each(drop);
+    let announce = |length: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n");
+    let (head, body) = match replies.get(path.as_str()).cloned().unwrap_or(Reply::NotFound) {
+        Reply::Body(body) => (announce(body.len()), body),
+        Reply::BrokenOff { announced, sent } => (announce(announced), sent),
+        Reply::UntilClosed(body) => ("HTTP/1.1 200 OK\r\n".to_string(), body),
+        Reply::NotFound => ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n".to_string(), vec![]),
+    };
+    log.lock().unwrap().push(path);
+    // The client may hang up early: that is its right.
+    let _ = stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes());
+    let _ = stream.write_all(&body);
+}
+
+const NAMES: [&str; 4] = ["a.gz", "b.gz", "c.gz", "d.gz"];
+
+/// The right content of a file.
+fn content(name: &str) -> Vec<u8> {
+    name.bytes().cycle().take(200_000).collect()
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn catalog(mirrors: &[&str]) -> Catalog {
+    Catalog {
+        files: NAMES.map(|name| RemoteFile { name: name.to_string(), sha256: sha256(&content(name)) }),
+        mirrors: mirrors.iter().map(|mirror| mirror.to_string()).collect(),
+        subject: Subject::Clothing,
+        ..Catalog::mnist()
+    }
+}
+
+fn good_server() -> Server {
+    Server::start(NAMES.map(|name| (name, Reply::Body(content(name)))))
+}
+
+/// A server that gives `reply` for the first file.
+fn server_with(reply: Reply) -> Server {
+    Server::start([("a.gz", reply)])
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Downloads into a fresh folder from one server that fails at the first file; gives the message.
+fn failure(reply: Reply) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server_with(reply);
+    let error = download_missing(&catalog(&[&server.address]), folder.path()).unwrap_err();
+    assert_eq!(names_in(folder.path()), [""; 0], "something was left behind");
+    let message = error.to_string();
+    let address = format!("a.gz could not be downloaded: {}a.gz: ", server.address);
+    message.strip_prefix(&address).unwrap_or_else(|| panic!("{message}")).to_string()
+}
+
+#[test]
+fn a_good_mirror_gives_every_file_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("cache").join("set");
+    let server = good_server();
+    for _ in 0..2 {
+        download_missing(&catalog(&[&server.address]), &target).unwrap();
+    }
+    assert_eq!(server.asked(), NAMES);
+    assert_eq!(names_in(&target), NAMES);
+    for name in NAMES {
+        assert_eq!(std::fs::read(target.join(name)).unwrap(), content(name));
+    }
+}
+
+#[test]
+fn only_what_is_missing_is_downloaded() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("b.gz"), "kept").unwrap();
+    let server = good_server();
+    download_missing(&catalog(&[&server.address]), folder.path()).unwrap();
+    assert_eq!(server.asked(), ["a.gz", "c.gz", "d.gz"]);
+    assert_eq!(std::fs::read(folder.path().join("b.gz")).unwrap(), b"kept");
+}
+
+#[test]
+fn a_body_without_a_length_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(NAMES.map(|name| (name, Reply::UntilClosed(content(name)))));
+    download_missing(&catalog(&[&server.address]), folder.path()).unwrap();
+    assert_eq!(names_in(folder.path()), NAMES);
+}
+
+#[test]
+fn a_wrong_checksum_is_refused_and_told() {
+    let wrong = content("wrong");
+    let expected =
+        format!("200000 bytes with SHA-256 {}, expected {}", sha256(&wrong), sha256(&content("a.gz")));
+    assert_eq!(failure(Reply::Body(wrong)), expected);
+}
+
+#[test]
+fn a_truncated_body_is_refused_with_and_without_an_announced_length() {
+    let sent = content("a.gz")[..100_000].to_vec();
+    let message = failure(Reply::BrokenOff { announced: 200_000, sent: sent.clone() });
+    assert!(message.starts_with("broke off after 100000 bytes: "), "{message}");
+    let message = failure(Reply::UntilClosed(sent));
+    assert!(message.starts_with("100000 bytes with SHA-256 "), "{message}");
+}
+
+#[test]
+fn an_absent_file_is_refused_with_the_status() {
+    let message = failure(Reply::NotFound);
+    assert!(message.contains("404"), "{message}");
+}
+
+#[test]
+fn the_second_mirror_is_asked_for_what_the_first_spoils() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Server::start([
+        ("a.gz", Reply::Body(content("wrong"))),
+        ("b.gz", Reply::Body(content("b.gz"))),
+        ("c.gz", Reply::BrokenOff { announced: 200_000, sent: vec![1; 10] }),
+    ]);
+    let second = good_server();
+    download_missing(&catalog(&[&first.address, &second.address]), folder.path()).unwrap();
+    assert_eq!(first.asked(), NAMES);
+    assert_eq!(second.asked(), ["a.gz", "c.gz", "d.gz"]);
+    for name in NAMES {
+        assert_eq!(std::fs::read(folder.path().join(name)).unwrap(), content(name));
+    }
+    assert_eq!(names_in(folder.path()), NAMES);
+}
+
+#[test]
+fn every_mirror_is_named_when_all_fail_and_a_closed_port_fails_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let closed = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}/", listener.local_addr().unwrap())
+    };
+    let absent = server_with(Reply::NotFound);
+    let started = std::time::Instant::now();
+    let error = download_missing(&catalog(&[&closed, &absent.address]), folder.path()).unwrap_err();
+    assert!(started.elapsed() < CONNECT_TIMEOUT);
+    match error {
+        DataError::Download { file, attempts } => {
+            assert_eq!((file.as_str(), attempts.len()), ("a.gz", 2));
+            assert!(attempts[0].starts_with(&format!("{closed}a.gz: ")), "{attempts:?}");
+            assert!(attempts[1].starts_with(&format!("{}a.gz: ", absent.address)), "{attempts:?}");
+        }
+        other => panic!("{other}"),
+    }
+    let error = download_missing(&catalog(&[]), folder.path()).unwrap_err();
+    assert_eq!(error.to_string(), "a.gz could not be downloaded: there is no mirror");
+}
+
+#[test]
+fn an_endless_body_is_cut_off() {
+    let mut received = std::io::sink();
+    let outcome = copy_verified(std::io::repeat(7), &mut received, "", &ProgressBar::hidden()).unwrap();
+    assert_eq!(outcome.unwrap_err(), "more than 67108864 bytes");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_an_error_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let message = download_missing(&catalog(&[]), &file.join("cache")).unwrap_err().to_string();
+    assert!(message.starts_with(&file.join("cache").display().to_string()), "{message}");
+}

@@ -1,0 +1,219 @@
+//! The errors of this crate: what was expected, what was found, and in which file.
+
+use std::path::PathBuf;
+
+/// Result of an operation of this crate.
+pub type Result<T> = std::result::Result<T, DataError>;
+
+/// Everything that can go wrong between a file, a mirror or a split and a batch.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// A file could not be opened, read, written or renamed.
+    #[error("{}: {source}", file.display())]
+    Io {
+        /// The file or directory.
+        file: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The first four bytes are not those of the expected IDX type.
+    #[error(
+        "{}: bad magic number: expected {expected} ({expected:#010x}), found {found} ({found:#010x})",
+        file.display()
+    )]
+    BadMagic {
+        /// The file.
+        file: PathBuf,
+        /// 2051 for images, 2049 for labels.
+        expected: u32,
+        /// The first four bytes, big-endian.
+        found: u32,
+    },
+    /// The (unpacked) content ends before the header's promise is kept.
+    #[error("{}: truncated: expected {expected_bytes} bytes, found {found_bytes}", file.display())]
+    Truncated {
+        /// The file.
+        file: PathBuf,
+        /// Unpacked bytes that the header, or the header's own length, calls for.
+        expected_bytes: u64,
+        /// Unpacked bytes that there are.
+        found_bytes: u64,
+    },
+    /// The content holds more items than the header promises.
+    #[error("{}: wrong count: the header promises {expected} items, the file holds {found}", file.display())]
+    WrongCount {
+        /// The file.
+        file: PathBuf,
+        /// Items by the header.
+        expected: u64,
+        /// Items by the length of the content; a last item that is cut off counts.
+        found: u64,
+    },
+    /// The header promises more than any file of this kind holds; nothing was read or allocated for it.
+    #[error("{}: the header promises {promised_bytes} bytes, the limit is {limit_bytes}", file.display())]
+    TooLarge {
+        /// The file.
+        file: PathBuf,
+        /// Bytes by the header; saturates at `u64::MAX`.
+        promised_bytes: u64,
+        /// The limit of this crate.
+        limit_bytes: u64,
+    },
+    /// A gzip stream that does not decode, or whose checksum is wrong.
+    #[error("{}: corrupt gzip stream after {unpacked_bytes} unpacked bytes: {source}", file.display())]
+    CorruptGzip {
+        /// The file.
+        file: PathBuf,
+        /// Bytes that could be unpacked before the fault.
+        unpacked_bytes: u64,
+        /// The decoder's reason.
+        source: std::io::Error,
+    },
+    /// Images of another size than the data set's.
+    #[error(
+        "{}: expected images of {} x {} pixels, found {} x {}",
+        file.display(), expected[0], expected[1], found[0], found[1]
+    )]
+    ImageSize {
+        /// The file.
+        file: PathBuf,
+        /// `[rows, cols]` of the data set.
+        expected: [usize; 2],
+        /// `[rows, cols]` by the header.
+        found: [usize; 2],
+    },
+    /// The pixels given are not `count * rows * cols` for any count.
+    #[error("{pixels} pixels are no whole number of images of {rows} x {cols}")]
+    RaggedImages {
+        /// Bytes given.
+        pixels: usize,
+        /// Rows of an image.
+        rows: usize,
+        /// Columns of an image.
+        cols: usize,
+    },
+    /// As many labels as images are needed.
+    #[error(
+        "{} holds {images} images, but {} holds {labels} labels",
+        images_file.display(), labels_file.display()
+    )]
+    LengthMismatch {
+        /// Where the images are from.
+        images_file: PathBuf,
+        /// How many images.
+        images: usize,
+        /// Where the labels are from.
+        labels_file: PathBuf,
+        /// How many labels.
+        labels: usize,
+    },
+    /// A label that names no class.
+    #[error(
+        "{}: label {label} at position {index} is out of range: there are {classes} classes",
+        file.display()
+    )]
+    LabelOutOfRange {
+        /// Where the labels are from.
+        file: PathBuf,
+        /// Position of the first bad label.
+        index: usize,
+        /// The label.
+        label: u8,
+        /// Labels must be below this.
+        classes: usize,
+    },
+    /// A file that holds no example at all.
+    #[error("{}: holds 0 examples, expected at least 1", file.display())]
+    Empty {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The files belong to a data set that uses the same file names.
+    #[error("{}: these are the files of {found}, not of {expected}", file.display())]
+    OtherDataSet {
+        /// The file by which it was told.
+        file: PathBuf,
+        /// The data set that was asked for.
+        expected: &'static str,
+        /// The data set that is there.
+        found: &'static str,
+    },
+    /// A directory lacks files of the data set.
+    #[error("{}: no complete {data_set} here: missing {}", directory.display(), missing.join(", "))]
+    Missing {
+        /// The directory that was named.
+        directory: PathBuf,
+        /// The data set.
+        data_set: &'static str,
+        /// The names that were looked for and not found, with or without `.gz`.
+        missing: Vec<String>,
+    },
+    /// Neither a local copy nor a download gave the data set.
+    #[error(
+        "{data_set} is nowhere to be found.\n  looked in: {}\n  download: {download}\n  \
+         Put the four files ({}) into a directory and name it (--data DIR, or TERNION_DATA=DIR).",
+        list(searched, "no directory"), files.join(", ")
+    )]
+    NotFound {
+        /// The data set.
+        data_set: &'static str,
+        /// Every directory that was looked into.
+        searched: Vec<PathBuf>,
+        /// Why there was no download.
+        download: String,
+        /// The file names of the data set.
+        files: Vec<String>,
+    },
+    /// Every mirror failed for one file.
+    #[error("{file} could not be downloaded: {}", attempts.join("; "))]
+    Download {
+        /// Name of the file.
+        file: String,
+        /// One line a mirror: its address and what went wrong.
+        attempts: Vec<String>,
+    },
+    /// There is no such synthetic data set.
+    #[error("there is no synthetic {data_set}: only digits are drawn")]
+    NoSynthetic {
+        /// The data set that was asked for.
+        data_set: &'static str,
+    },
+    /// A batch needs at least one example.
+    #[error("batches: batch size 0, expected at least 1")]
+    ZeroBatchSize,
+    /// Pixels can be normalised only by a finite mean and a finite, positive deviation.
+    #[error("normalise: mean {mean} and deviation {deviation}: both must be finite, the deviation above 0")]
+    Normalisation {
+        /// The mean given.
+        mean: f32,
+        /// The standard deviation given.
+        deviation: f32,
+    },
+    /// A tensor could not be made on the device.
+    #[error(transparent)]
+    Tensor(#[from] ternion_core::Error),
+    /// The prefetching thread could not be started.
+    #[error("prefetch: the thread could not be started: {0}")]
+    PrefetchStart(std::io::Error),
+    /// The prefetching thread panicked; the iterator ends after this error.
+    #[error("prefetch: the thread panicked: {0}")]
+    PrefetchPanic(String),
+}
+
+impl From<DataError> for ternion_core::Error {
+    fn from(error: DataError) -> Self {
+        match error {
+            DataError::Tensor(error) => error,
+            other => ternion_core::Error::invalid("data", other.to_string()),
+        }
+    }
+}
+
+/// Paths in one line, or `none` where there are none.
+fn list(paths: &[PathBuf], none: &str) -> String {
+    if paths.is_empty() {
+        return none.to_string();
+    }
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}

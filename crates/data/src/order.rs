@@ -1,0 +1,271 @@
+//! Which examples make up which batch, and their pixels as numbers. On the host: no tensors.
+
+use crate::error::{DataError, Result};
+use crate::random::Philox;
+use crate::split::Split;
+
+/// What becomes of a last batch that is not full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LastBatch {
+    /// It is smaller than the others.
+    #[default]
+    Keep,
+    /// It is left out.
+    Drop,
+    /// It is filled up with black images of label 0; every batch has a mask: 1 for an example, 0 for filling.
+    PadWithMask,
+}
+
+/// The order of the examples in an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    AsStored,
+    Shuffled { seed: u64 },
+}
+
+impl Order {
+    /// The positions of `count` examples in the order of `epoch`.
+    pub(crate) fn positions(self, count: usize, epoch: u64) -> Vec<usize> {
+        let mut positions: Vec<usize> = (0..count).collect();
+        if let Order::Shuffled { seed } = self {
+            Philox::new(seed, epoch).shuffle(&mut positions);
+        }
+        positions
+    }
+}
+
+/// `(pixel / 255 - mean) / deviation`
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Normalisation {
+    mean: f32,
+    deviation: f32,
+}
+
+impl Default for Normalisation {
+    /// `pixel / 255`, exactly: the other two steps change no bit.
+    fn default() -> Self {
+        Normalisation { mean: 0.0, deviation: 1.0 }
+    }
+}
+
+impl Normalisation {
+    /// # Errors
+    /// If a number is not finite or the deviation not positive.
+    pub(crate) fn new(mean: f32, deviation: f32) -> Result<Self> {
+        if mean.is_finite() && deviation.is_finite() && deviation > 0.0 {
+            Ok(Normalisation { mean, deviation })
+        } else {
+            Err(DataError::Normalisation { mean, deviation })
+        }
+    }
+
+    fn apply(self, pixel: u8) -> f32 {
+        (f32::from(pixel) / 255.0 - self.mean) / self.deviation
+    }
+}
+
+/// How an epoch is cut into batches.
+#[derive(Debug, Clone)]
+pub(crate) struct BatchPlan {
+    pub split: Split,
+    pub order: Order,
+    pub epoch: u64,
+    pub batch_size: usize,
+    pub last_batch: LastBatch,
+    pub normalisation: Normalisation,
+}
+
+impl BatchPlan {
+    /// How many batches an epoch has; 0 for a batch size of 0.
+    pub(crate) fn batch_count(&self) -> usize {
+        let count = self.split.len();
+        match self.last_batch {
+            LastBatch::Drop => count.checked_div(self.batch_size).unwrap_or(0),
+            LastBatch::Keep | LastBatch::PadWithMask if self.batch_size == 0 => 0,
+            LastBatch::Keep | LastBatch::PadWithMask => count.div_ceil(self.batch_size),
+        }
+    }
+
+    /// The batches of the epoch.
+    ///
+    /// # Errors
+    /// If the batch size is 0.
+    pub(crate) fn host_batches(self) -> Result<HostBatches> {
+        if self.batch_size == 0 {
+            return Err(DataError::ZeroBatchSize);
+        }
+        let positions = self.order.positions(self.split.len(), self.epoch);
+        let remaining = self.batch_count();
+        Ok(HostBatches { plan: self, positions, next_position: 0, remaining })
+    }
+}
+
+/// A batch before it is a tensor.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct HostBatch {
+    /// `[capacity, rows, cols]`
+    pub images: Vec<f32>,
+    /// `[capacity]`
+    pub labels: Vec<i64>,
+    /// `[capacity]`
+    pub mask: Option<Vec<f32>>,
+    /// Examples, without filling.
+    pub size: usize,
+    /// `[rows, cols]` of an image.
+    pub image_size: [usize; 2],
+}
+
+/// The batches of one epoch.
+#[derive(Debug)]
+pub(crate) struct HostBatches {
+    plan: BatchPlan,
+    positions: Vec<usize>,
+    next_position: usize,
+    remaining: usize,
+}
+
+impl HostBatches {
+    fn gather(&self, positions: &[usize]) -> HostBatch {
+        let BatchPlan { split, normalisation, batch_size, last_batch, .. } = &self.plan;
+        let image_pixels = split.rows() * split.cols();
+        let capacity = if *last_batch == LastBatch::PadWithMask { *batch_size } else { positions.len() };
+        let mut images = Vec::with_capacity(capacity * image_pixels);
+        let mut labels = Vec::with_capacity(capacity);
+        for &position in positions {
+            let start = position * image_pixels;
+            let pixels = &split.pixels()[start..start + image_pixels];
+            images.extend(pixels.iter().map(|&pixel| normalisation.apply(pixel)));
+            labels.push(i64::from(split.labels()[position]));
+        }
+        images.resize(capacity * image_pixels, normalisation.apply(0));
+        labels.resize(capacity, 0);
+        let is_example = |row| if row < positions.len() { 1.0 } else { 0.0 };
+        let mask = (*last_batch == LastBatch::PadWithMask).then(|| (0..capacity).map(is_example).collect());
+        HostBatch { images, labels, mask, size: positions.len(), image_size: [split.rows(), split.cols()] }
+    }
+}
+
+impl Iterator for HostBatches {
+    type Item = HostBatch;
+
+    fn next(&mut self) -> Option<HostBatch> {
+        self.remaining = self.remaining.checked_sub(1)?;
+        let start = self.next_position;
+        self.next_position = (start + self.plan.batch_size).min(self.positions.len());
+        Some(self.gather(&self.positions[start..self.next_position]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten images of 1 x 2 pixels; image `i` is `[i, 255]` with label `i % 3`.
+    fn plan(batch_size: usize, last_batch: LastBatch) -> BatchPlan {
+        let pixels = (0..10).flat_map(|number| [number, 255]).collect();
+        let labels = (0..10).map(|number| number % 3).collect();
+        BatchPlan {
+            split: Split::new(pixels, labels, [1, 2], 3).unwrap(),
+            order: Order::AsStored,
+            epoch: 0,
+            batch_size,
+            last_batch,
+            normalisation: Normalisation::default(),
+        }
+    }
+
+    fn batches(plan: BatchPlan) -> Vec<HostBatch> {
+        let expected = plan.batch_count();
+        let batches: Vec<_> = plan.host_batches().unwrap().collect();
+        assert_eq!(batches.len(), expected);
+        batches
+    }
+
+    /// The numbers of the images, read back from their first pixels.
+    fn numbers(batches: &[HostBatch]) -> Vec<usize> {
+        let first_pixel = |image: &[f32]| (image[0] * 255.0).round() as usize;
+        batches.iter().flat_map(|batch| batch.images.chunks(2).map(first_pixel)).collect()
+    }
+
+    /// These orders are a promise: the same seed gives the same training on every platform and in every
+    /// version.
+    #[test]
+    fn shuffled_orders_are_pinned() {
+        let order = |seed, epoch| Order::Shuffled { seed }.positions(10, epoch);
+        assert_eq!(order(0, 0), [5, 2, 0, 8, 7, 3, 1, 4, 6, 9]);
+        assert_eq!(order(0, 1), [4, 0, 7, 9, 5, 8, 2, 6, 1, 3]);
+        assert_eq!(order(1, 0), [7, 2, 5, 4, 1, 6, 9, 3, 0, 8]);
+        let large = Order::Shuffled { seed: 42 }.positions(60_000, 3);
+        assert_eq!(large[..5], [43635, 48063, 27230, 3082, 28594]);
+        let mut sorted = large;
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..60_000));
+    }
+
+    #[test]
+    fn a_kept_last_batch_is_smaller() {
+        let batches = batches(plan(4, LastBatch::Keep));
+        assert_eq!(batches.iter().map(|batch| batch.size).collect::<Vec<_>>(), [4, 4, 2]);
+        assert_eq!(numbers(&batches), (0..10).collect::<Vec<_>>());
+        assert_eq!(batches[2].labels, [2, 0]);
+        assert!(batches.iter().all(|batch| batch.mask.is_none()));
+    }
+
+    #[test]
+    fn a_dropped_last_batch_does_not_come() {
+        let dropped = batches(plan(4, LastBatch::Drop));
+        assert_eq!(numbers(&dropped), (0..8).collect::<Vec<_>>());
+        assert!(batches(plan(11, LastBatch::Drop)).is_empty());
+        assert_eq!(batches(plan(5, LastBatch::Drop)).len(), 2);
+    }
+
+    #[test]
+    fn a_padded_last_batch_has_the_full_size_and_a_mask() {
+        let mut plan = plan(4, LastBatch::PadWithMask);
+        plan.normalisation = Normalisation::new(0.5, 0.25).unwrap();
+        let batches = batches(plan);
+        assert_eq!(batches[0].mask, Some(vec![1.0; 4]));
+        let last = &batches[2];
+        assert_eq!((last.size, last.labels.as_slice()), (2, &[2, 0, 0, 0][..]));
+        assert_eq!(last.mask, Some(vec![1.0, 1.0, 0.0, 0.0]));
+        // Black is -2 by this normalisation.
+        assert_eq!(last.images[4..], [-2.0; 4]);
+        assert_eq!(last.images[3], 2.0);
+    }
+
+    #[test]
+    fn each_epoch_has_every_example_once_in_an_order_of_its_own() {
+        let order_of = |epoch| {
+            let plan = BatchPlan { order: Order::Shuffled { seed: 5 }, epoch, ..plan(3, LastBatch::Keep) };
+            let batches = batches(plan);
+            let labels: Vec<i64> = batches.iter().flat_map(|batch| batch.labels.clone()).collect();
+            let numbers = numbers(&batches);
+            assert!(numbers.iter().zip(labels).all(|(&number, label)| (number % 3) as i64 == label));
+            numbers
+        };
+        let (first, second) = (order_of(0), order_of(1));
+        assert_ne!(first, second);
+        assert_eq!(first, order_of(0));
+        for mut order in [first, second] {
+            order.sort_unstable();
+            assert_eq!(order, (0..10).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn pixels_become_numbers_by_the_stated_formula() {
+        let images = &batches(plan(10, LastBatch::Keep))[0].images;
+        assert_eq!(images[..4], [0.0, 1.0, 1.0 / 255.0, 1.0]);
+        let normalisation = Normalisation::new(0.1307, 0.3081).unwrap();
+        assert!((normalisation.apply(51) - (0.2 - 0.1307) / 0.3081).abs() < 1e-6);
+    }
+
+    #[test]
+    fn senseless_settings_are_errors() {
+        assert!(matches!(plan(0, LastBatch::Keep).host_batches(), Err(DataError::ZeroBatchSize)));
+        assert_eq!(plan(0, LastBatch::Drop).batch_count() + plan(0, LastBatch::Keep).batch_count(), 0);
+        for (mean, deviation) in [(f32::NAN, 1.0), (0.0, 0.0), (0.0, -1.0), (0.0, f32::INFINITY)] {
+            assert!(Normalisation::new(mean, deviation).is_err(), "{mean} {deviation}");
+        }
+    }
+}

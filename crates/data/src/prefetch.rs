@@ -1,0 +1,165 @@
+//! Running an iterator ahead on a thread of its own. Knows nothing of images.
+
+use crate::error::{DataError, Result};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// The items of an iterator, made up to `ahead` items before they are asked for.
+///
+/// The first error ends it, and so does a panic of the iterator, which becomes an error. Dropping it stops
+/// the thread after the item at hand, and waits for that.
+#[derive(Debug)]
+pub(crate) struct Prefetched<T> {
+    /// `None` once the iteration has ended.
+    receiver: Option<Receiver<Result<T>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<T: Send + 'static> Prefetched<T> {
+    /// Starts the thread. At most `ahead` finished items wait; `ahead` is at least 1.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub(crate) fn start(
+        items: impl Iterator<Item = Result<T>> + Send + 'static,
+        ahead: usize,
+    ) -> Result<Self> {
+        let (sender, receiver) = sync_channel(ahead.max(1) - 1);
+        let thread = std::thread::Builder::new()
+            .name("ternion-prefetch".to_string())
+            .spawn(move || send_all(items, &sender))
+            .map_err(DataError::PrefetchStart)?;
+        Ok(Prefetched { receiver: Some(receiver), thread: Some(thread) })
+    }
+}
+
+impl<T> Prefetched<T> {
+    fn stop(&mut self) {
+        // Without its receiver, the thread's next or waiting send fails, and the thread ends.
+        self.receiver = None;
+        if let Some(thread) = self.thread.take() {
+            // The thread catches panics of the items; a panic beyond them has nobody left to hear of it.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<T> Iterator for Prefetched<T> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        let item = self.receiver.as_ref()?.recv().ok();
+        if !matches!(item, Some(Ok(_))) {
+            self.stop();
+        }
+        item
+    }
+}
+
+impl<T> Drop for Prefetched<T> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn send_all<T>(items: impl Iterator<Item = Result<T>>, sender: &SyncSender<Result<T>>) {
+    let caught = catch_unwind(AssertUnwindSafe(|| {
+        for item in items {
+            if sender.send(item).is_err() {
+                return;
+            }
+        }
+    }));
+    if let Err(payload) = caught {
+        // Fails only if nobody listens any more.
+        let _ = sender.send(Err(DataError::PrefetchPanic(panic_text(&*payload))));
+    }
+}
+
+fn panic_text(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Counts upwards and tells how far it got, and when it is dropped.
+    struct Counter {
+        made: Arc<AtomicUsize>,
+        _alive: Arc<()>,
+        fail_at: usize,
+    }
+
+    impl Iterator for Counter {
+        type Item = Result<usize>;
+
+        fn next(&mut self) -> Option<Result<usize>> {
+            let number = self.made.fetch_add(1, Ordering::SeqCst);
+            Some(if number == self.fail_at { Err(DataError::ZeroBatchSize) } else { Ok(number) })
+        }
+    }
+
+    fn counter(fail_at: usize) -> (Counter, Arc<AtomicUsize>, Arc<()>) {
+        let (made, alive) = (Arc::new(AtomicUsize::new(0)), Arc::new(()));
+        (Counter { made: made.clone(), _alive: alive.clone(), fail_at }, made, alive)
+    }
+
+    #[test]
+    fn items_come_in_order_and_the_end_is_final() {
+        let mut items = Prefetched::start((0..100).map(Ok), 3).unwrap();
+        let collected: Vec<i32> = items.by_ref().map(|item| item.unwrap()).collect();
+        assert_eq!(collected, (0..100).collect::<Vec<_>>());
+        assert!(items.next().is_none());
+    }
+
+    #[test]
+    fn an_early_drop_stops_and_joins_the_thread() {
+        for ahead in 0..4 {
+            let (items, made, alive) = counter(usize::MAX);
+            let mut items = Prefetched::start(items, ahead).unwrap();
+            assert_eq!(items.next().unwrap().unwrap(), 0);
+            drop(items);
+            assert_eq!(Arc::strong_count(&alive), 1, "the thread still holds its iterator");
+            // One taken, `ahead - 1` waiting, one in the hands of the thread, and one taken in between.
+            assert!(made.load(Ordering::SeqCst) <= ahead + 3, "ahead {ahead}: {made:?}");
+        }
+    }
+
+    #[test]
+    fn no_more_than_the_promised_items_wait() {
+        let (items, made, _alive) = counter(usize::MAX);
+        let _items = Prefetched::start(items, 3).unwrap();
+        let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while made.load(Ordering::SeqCst) < 3 {
+            assert!(std::time::Instant::now() < patience, "nothing is made ahead");
+            std::thread::yield_now();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert_eq!(made.load(Ordering::SeqCst), 3);
+    }
+
+    #[test]
+    fn an_error_is_the_last_item() {
+        let (items, _, _) = counter(2);
+        let mut items = Prefetched::start(items, 1).unwrap();
+        assert_eq!((items.next().unwrap().unwrap(), items.next().unwrap().unwrap()), (0, 1));
+        assert!(matches!(items.next(), Some(Err(DataError::ZeroBatchSize))));
+        assert!(items.next().is_none());
+    }
+
+    #[test]
+    fn a_panic_is_an_error_with_its_message() {
+        let panicking =
+            (0..3).map(|number| if number == 2 { panic!("no number {number}") } else { Ok(number) });
+        let collected: Vec<_> = Prefetched::start(panicking, 2).unwrap().collect();
+        assert_eq!(collected.len(), 3);
+        let message = collected[2].as_ref().unwrap_err().to_string();
+        assert_eq!(message, "prefetch: the thread panicked: no number 2");
+    }
+}

@@ -1,0 +1,174 @@
+//! Where a data set is looked for on this machine. Opens no file and downloads nothing.
+
+use crate::catalog::{Catalog, plain_name};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The places of a search, in order, and what may be done when nothing is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Search {
+    /// Directories that are looked into first; nothing is written there.
+    pub directories: Vec<PathBuf>,
+    /// Looked into last; a download goes to its subfolder for the data set.
+    pub cache: Option<PathBuf>,
+    /// Whether the network may be used.
+    pub network: Network,
+}
+
+/// Whether a search may download.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// Missing files are downloaded into the cache.
+    Allowed,
+    /// Only what is on this machine counts.
+    Forbidden,
+}
+
+impl Search {
+    /// The search of [`crate::DataSource::Auto`], from the environment of the process.
+    ///
+    /// `$TERNION_DATA`, then the user's cache directory (`$XDG_CACHE_HOME` or `~/.cache`, on macOS
+    /// `~/Library/Caches`, on Windows `%LOCALAPPDATA%`, each with `/ternion`), then a download into that,
+    /// unless `$TERNION_OFFLINE` is set and not empty.
+    pub fn from_environment() -> Self {
+        Search::from_variables(|name| std::env::var_os(name), Platform::current())
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<OsString>, platform: Platform) -> Self {
+        let non_empty = |name: &str| variable(name).filter(|value| !value.is_empty());
+        Search {
+            directories: non_empty("TERNION_DATA").map(PathBuf::from).into_iter().collect(),
+            cache: cache_directory(non_empty, platform).map(|cache| cache.join("ternion")),
+            network: match non_empty("TERNION_OFFLINE") {
+                Some(_) => Network::Forbidden,
+                None => Network::Allowed,
+            },
+        }
+    }
+
+    /// Every folder that may hold the files, best first.
+    pub(crate) fn candidates(&self, catalog: &Catalog) -> Vec<PathBuf> {
+        let named = self.directories.iter().flat_map(|directory| folders_of(directory, catalog));
+        named.chain(self.cache_folder(catalog)).collect()
+    }
+
+    /// The folder of the cache for this data set.
+    pub(crate) fn cache_folder(&self, catalog: &Catalog) -> Option<PathBuf> {
+        self.cache.as_ref().map(|cache| cache.join(catalog.folder))
+    }
+}
+
+/// The folders of a data directory in which files of this data set may lie.
+///
+/// The subfolder comes first: data sets of this family use the same file names.
+pub(crate) fn folders_of(directory: &Path, catalog: &Catalog) -> [PathBuf; 2] {
+    [directory.join(catalog.folder), directory.to_path_buf()]
+}
+
+/// The four files of a data set in `folder`, with or without `.gz`, or the names of those that are missing.
+pub(crate) fn files_in(folder: &Path, catalog: &Catalog) -> Result<[PathBuf; 4], Vec<String>> {
+    let found = catalog.files.each_ref().map(|file| {
+        let packed = folder.join(&file.name);
+        let plain = folder.join(plain_name(&file.name));
+        [packed, plain].into_iter().find(|path| path.is_file())
+    });
+    let missing: Vec<String> = catalog
+        .plain_names()
+        .into_iter()
+        .zip(&found)
+        .filter(|(_, path)| path.is_none())
+        .map(|(n, _)| n)
+        .collect();
+    match found {
+        [Some(train_images), Some(train_labels), Some(test_images), Some(test_labels)] => {
+            Ok([train_images, train_labels, test_images, test_labels])
+        }
+        _ => Err(missing),
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Platform {
+    Windows,
+    MacOs,
+    Other,
+}
+
+impl Platform {
+    fn current() -> Self {
+        match std::env::consts::OS {
+            "windows" => Platform::Windows,
+            "macos" => Platform::MacOs,
+            _ => Platform::Other,
+        }
+    }
+}
+
+/// The user's cache directory. `$XDG_CACHE_HOME` decides everywhere, if it is absolute, as its specification
+/// asks.
+fn cache_directory(variable: impl Fn(&str) -> Option<OsString>, platform: Platform) -> Option<PathBuf> {
+    let explicit = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || variable("HOME").map(PathBuf::from);
+    explicit.or_else(|| match platform {
+        Platform::Windows => variable("LOCALAPPDATA").map(PathBuf::from),
+        Platform::MacOs => home().map(|home| home.join("Library").join("Caches")),
+        Platform::Other => home().map(|home| home.join(".cache")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search(variables: &[(&str, &str)], platform: Platform) -> Search {
+        let lookup = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
+        };
+        Search::from_variables(lookup, platform)
+    }
+
+    #[test]
+    fn the_cache_is_where_the_platform_keeps_it() {
+        let home = ("HOME", "/home/ada");
+        let cases = [
+            (Platform::Other, vec![home], Some("/home/ada/.cache/ternion")),
+            (Platform::MacOs, vec![home], Some("/home/ada/Library/Caches/ternion")),
+            (Platform::Windows, vec![home, ("LOCALAPPDATA", "/local")], Some("/local/ternion")),
+            (Platform::Other, vec![home, ("XDG_CACHE_HOME", "/cache")], Some("/cache/ternion")),
+            (Platform::Other, vec![home, ("XDG_CACHE_HOME", "relative")], Some("/home/ada/.cache/ternion")),
+            (Platform::Other, vec![home, ("XDG_CACHE_HOME", "")], Some("/home/ada/.cache/ternion")),
+            (Platform::Other, vec![], None),
+        ];
+        for (platform, variables, expected) in cases {
+            assert_eq!(search(&variables, platform).cache, expected.map(PathBuf::from), "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn the_named_directory_comes_before_the_cache_and_the_subfolder_first() {
+        let search = search(&[("TERNION_DATA", "/data"), ("HOME", "/home/ada")], Platform::Other);
+        let expected = ["/data/fashion-mnist", "/data", "/home/ada/.cache/ternion/fashion-mnist"];
+        assert_eq!(search.candidates(&Catalog::fashion_mnist()), expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn the_network_can_be_forbidden() {
+        assert_eq!(search(&[], Platform::Other).network, Network::Allowed);
+        assert_eq!(search(&[("TERNION_OFFLINE", "")], Platform::Other).network, Network::Allowed);
+        assert_eq!(search(&[("TERNION_OFFLINE", "1")], Platform::Other).network, Network::Forbidden);
+    }
+
+    #[test]
+    fn files_are_found_with_and_without_gz_and_missing_ones_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = Catalog::mnist();
+        for name in ["train-images-idx3-ubyte", "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        assert_eq!(files_in(folder.path(), &catalog).unwrap_err(), ["t10k-labels-idx1-ubyte"]);
+        std::fs::write(folder.path().join("t10k-labels-idx1-ubyte"), "").unwrap();
+        let files = files_in(folder.path(), &catalog).unwrap();
+        assert!(files[0].ends_with("train-images-idx3-ubyte"));
+        assert!(files[1].ends_with("train-labels-idx1-ubyte.gz"));
+    }
+}

@@ -1,0 +1,161 @@
+//! Images with their labels, on the host.
+
+use crate::error::{DataError, Result};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Labelled grey images of one size: a training or a test set.
+///
+/// A clone shares the pixels.
+#[derive(Debug, Clone)]
+pub struct Split {
+    examples: Arc<Examples>,
+}
+
+#[derive(Debug)]
+struct Examples {
+    pixels: Vec<u8>,
+    labels: Vec<u8>,
+    rows: usize,
+    cols: usize,
+}
+
+/// Where the parts of a split are from, for the messages.
+pub(crate) struct Provenance<'a> {
+    pub images: &'a Path,
+    pub labels: &'a Path,
+}
+
+impl Split {
+    /// Puts images and labels together.
+    ///
+    /// # Shapes
+    /// `pixels` is `[count, rows, cols]` row by row, `labels` is `[count]`.
+    ///
+    /// # Errors
+    /// If there is no example, the pixels make no whole number of images, there are not as many labels as
+    /// images, or a label is not below `classes`.
+    pub fn new(pixels: Vec<u8>, labels: Vec<u8>, [rows, cols]: [usize; 2], classes: usize) -> Result<Self> {
+        let named = Provenance { images: Path::new("images"), labels: Path::new("labels") };
+        Split::from_files(pixels, labels, [rows, cols], classes, named)
+    }
+
+    pub(crate) fn from_files(
+        pixels: Vec<u8>,
+        labels: Vec<u8>,
+        [rows, cols]: [usize; 2],
+        classes: usize,
+        files: Provenance,
+    ) -> Result<Self> {
+        let image_bytes = rows.saturating_mul(cols);
+        if pixels.is_empty() {
+            return Err(DataError::Empty { file: files.images.to_path_buf() });
+        }
+        if image_bytes == 0 || !pixels.len().is_multiple_of(image_bytes) {
+            return Err(DataError::RaggedImages { pixels: pixels.len(), rows, cols });
+        }
+        let images = pixels.len() / image_bytes;
+        if images != labels.len() {
+            return Err(DataError::LengthMismatch {
+                images_file: files.images.to_path_buf(),
+                images,
+                labels_file: files.labels.to_path_buf(),
+                labels: labels.len(),
+            });
+        }
+        if let Some(index) = labels.iter().position(|&label| usize::from(label) >= classes) {
+            let (file, label) = (files.labels.to_path_buf(), labels[index]);
+            return Err(DataError::LabelOutOfRange { file, index, label, classes });
+        }
+        Ok(Split { examples: Arc::new(Examples { pixels, labels, rows, cols }) })
+    }
+
+    /// How many examples there are; at least 1.
+    pub fn len(&self) -> usize {
+        self.examples.labels.len()
+    }
+
+    /// Always false: a split without an example cannot be made.
+    pub fn is_empty(&self) -> bool {
+        self.examples.labels.is_empty()
+    }
+
+    /// Rows of an image.
+    pub fn rows(&self) -> usize {
+        self.examples.rows
+    }
+
+    /// Columns of an image.
+    pub fn cols(&self) -> usize {
+        self.examples.cols
+    }
+
+    /// All pixels, `[count, rows, cols]`; 0 is background.
+    pub fn pixels(&self) -> &[u8] {
+        &self.examples.pixels
+    }
+
+    /// All labels, `[count]`.
+    pub fn labels(&self) -> &[u8] {
+        &self.examples.labels
+    }
+
+    /// The pixels of one image, `[rows, cols]`; `None` past the end.
+    pub fn image(&self, index: usize) -> Option<&[u8]> {
+        let image_bytes = self.examples.rows * self.examples.cols;
+        self.examples.pixels.chunks_exact(image_bytes).nth(index)
+    }
+
+    /// The label of one image; `None` past the end.
+    pub fn label(&self, index: usize) -> Option<u8> {
+        self.examples.labels.get(index).copied()
+    }
+
+    /// The first `count` examples, or all if there are fewer; at least one.
+    pub fn first(&self, count: usize) -> Split {
+        let count = count.clamp(1, self.len());
+        let Examples { pixels, labels, rows, cols } = &*self.examples;
+        let pixels = pixels[..count * rows * cols].to_vec();
+        let labels = labels[..count].to_vec();
+        Split { examples: Arc::new(Examples { pixels, labels, rows: *rows, cols: *cols }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(pixels: usize, labels: &[u8]) -> String {
+        Split::new(vec![0; pixels], labels.to_vec(), [2, 3], 10).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn examples_are_read_back_by_position() {
+        let split = Split::new((0..18).collect(), vec![4, 9, 0], [2, 3], 10).unwrap();
+        assert_eq!((split.len(), split.rows(), split.cols()), (3, 2, 3));
+        assert_eq!(split.image(1), Some(&[6, 7, 8, 9, 10, 11][..]));
+        assert_eq!(split.label(1), Some(9));
+        assert_eq!((split.image(3), split.label(3)), (None, None));
+        let first = split.first(2);
+        assert_eq!((first.len(), first.image(1), first.label(2)), (2, split.image(1), None));
+    }
+
+    #[test]
+    fn images_and_labels_must_be_as_many() {
+        assert_eq!(message(18, &[0, 1]), "images holds 3 images, but labels holds 2 labels");
+    }
+
+    #[test]
+    fn labels_must_name_a_class() {
+        let expected = "labels: label 10 at position 1 is out of range: there are 10 classes";
+        assert_eq!(message(18, &[9, 10, 11]), expected);
+    }
+
+    #[test]
+    fn ragged_and_empty_sets_are_refused() {
+        assert_eq!(message(17, &[0, 1, 2]), "17 pixels are no whole number of images of 2 x 3");
+        assert_eq!(message(0, &[]), "images: holds 0 examples, expected at least 1");
+        assert!(Split::new(vec![1], vec![0], [0, 5], 10).is_err());
+        assert!(Split::new(vec![1], vec![0], [usize::MAX, 5], 10).is_err());
+    }
+}

@@ -1,0 +1,102 @@
+//! Batches as tensors: shapes, values, order, prefetch and errors.
+
+use ternion_data::{Batch, Batches, DataError, LastBatch, Split};
+
+/// Ten images of 2 x 3 pixels; image `i` is filled with `10 * i` and has the label `i`.
+fn split() -> Split {
+    let pixels = (0..10).flat_map(|number| [10 * number; 6]).collect();
+    Split::new(pixels, (0..10).collect(), [2, 3], 10).unwrap()
+}
+
+fn collect(batches: &Batches) -> Vec<Batch> {
+    batches.into_iter().map(|batch| batch.unwrap()).collect()
+}
+
+fn labels(batches: &Batches) -> Vec<i64> {
+    collect(batches).iter().flat_map(|batch| batch.labels.to_vec::<i64>().unwrap()).collect()
+}
+
+#[test]
+fn a_batch_has_the_promised_shapes_types_and_values() {
+    let batches = split().batches(4, &ternion_cpu::device());
+    assert_eq!((batches.len(), batches.is_empty()), (3, false));
+    let collected = collect(&batches);
+    for (batch, size) in collected.iter().zip([4, 4, 2]) {
+        assert_eq!(batch.size, size);
+        assert_eq!(batch.images.dims(), [size, 1, 2, 3]);
+        assert_eq!(batch.labels.dims(), [size]);
+        assert!(batch.mask.is_none());
+    }
+    let images = collected[1].images.to_vec::<f32>().unwrap();
+    assert_eq!(images[..6], [40.0 / 255.0; 6]);
+    assert_eq!(images[18..], [70.0 / 255.0; 6]);
+    assert_eq!(labels(&batches), (0..10).collect::<Vec<i64>>());
+}
+
+#[test]
+fn a_padded_batch_has_a_mask_of_its_size() {
+    let batches = split().batches(4, &ternion_cpu::device()).last_batch(LastBatch::PadWithMask);
+    let collected = collect(&batches);
+    let last = &collected[2];
+    assert_eq!((last.images.dims(), last.labels.dims(), last.size), (&[4, 1, 2, 3][..], &[4][..], 2));
+    assert_eq!(last.mask.as_ref().unwrap().to_vec::<f32>().unwrap(), [1.0, 1.0, 0.0, 0.0]);
+    assert_eq!(last.labels.to_vec::<i64>().unwrap(), [8, 9, 0, 0]);
+    assert_eq!(collected[0].mask.as_ref().unwrap().to_vec::<f32>().unwrap(), [1.0; 4]);
+    assert_eq!(split().batches(4, &ternion_cpu::device()).last_batch(LastBatch::Drop).len(), 2);
+}
+
+#[test]
+fn epochs_of_a_shuffled_split_differ_and_repeat_by_seed() {
+    let device = ternion_cpu::device();
+    let batches = split().shuffled(0).batches(4, &device);
+    // The order of seed 0, epoch 0 is pinned in the unit tests.
+    assert_eq!(labels(&batches), [5, 2, 0, 8, 7, 3, 1, 4, 6, 9]);
+    assert_eq!(labels(&batches.epoch(1)), [4, 0, 7, 9, 5, 8, 2, 6, 1, 3]);
+    assert_eq!(labels(&batches.epoch(0)), labels(&split().shuffled(0).batches(4, &device)));
+    assert_ne!(labels(&batches), labels(&split().shuffled(1).batches(4, &device)));
+}
+
+#[test]
+fn prefetched_batches_equal_those_on_demand() {
+    let on_demand = split().shuffled(3).batches(3, &ternion_cpu::device());
+    for ahead in [1, 2, 10] {
+        let prefetched = collect(&on_demand.clone().prefetch(ahead));
+        assert_eq!(prefetched.len(), 4);
+        for (left, right) in prefetched.iter().zip(collect(&on_demand)) {
+            assert_eq!(left.images.to_vec::<f32>().unwrap(), right.images.to_vec::<f32>().unwrap());
+            assert_eq!(left.labels.to_vec::<i64>().unwrap(), right.labels.to_vec::<i64>().unwrap());
+        }
+    }
+    let mut early = on_demand.prefetch(1).into_iter();
+    assert_eq!(early.next().unwrap().unwrap().size, 3);
+    drop(early);
+}
+
+#[test]
+fn normalised_pixels_follow_the_stated_formula() {
+    let batches = split().batches(10, &ternion_cpu::device()).normalise(0.5, 0.25).unwrap();
+    let images = collect(&batches)[0].images.to_vec::<f32>().unwrap();
+    assert_eq!(images[0], -2.0);
+    assert!((images[59] - (90.0 / 255.0 - 0.5) / 0.25).abs() < 1e-6);
+    let refused = split().batches(10, &ternion_cpu::device()).normalise(0.5, 0.0);
+    assert!(matches!(refused, Err(DataError::Normalisation { deviation: 0.0, .. })));
+}
+
+#[test]
+fn a_batch_size_of_zero_is_one_error_and_then_the_end() {
+    for ahead in [0, 2] {
+        let batches = split().batches(0, &ternion_cpu::device()).prefetch(ahead);
+        assert!(batches.is_empty());
+        let mut iterator = batches.into_iter();
+        assert!(matches!(iterator.next(), Some(Err(DataError::ZeroBatchSize))));
+        assert!(iterator.next().is_none());
+    }
+}
+
+#[test]
+fn an_error_of_this_crate_becomes_one_of_core_with_its_message() {
+    let core = ternion_core::Error::from(DataError::ZeroBatchSize);
+    assert_eq!(core.to_string(), "data: batches: batch size 0, expected at least 1");
+    let there_and_back = ternion_core::Error::from(DataError::from(core));
+    assert_eq!(there_and_back.to_string(), "data: batches: batch size 0, expected at least 1");
+}

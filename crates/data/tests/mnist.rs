@@ -1,0 +1,288 @@
+//! Loading data sets of the MNIST family from directories, a cache and a mirror, as a user does.
+
+use flate2::{Compression, write::GzEncoder};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use ternion_data::{Catalog, DataError, DataSource, Mnist, Network, Origin, Search};
+
+const TRAIN: usize = 12;
+const TEST: usize = 10;
+
+fn numbers(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
+}
+
+/// Image `i` is filled with `i`.
+fn images(count: usize) -> Vec<u8> {
+    let mut bytes = numbers(&[2051, count as u32, 28, 28]);
+    bytes.extend((0..count).flat_map(|number| [number as u8; 784]));
+    bytes
+}
+
+fn labels(labels: &[u8]) -> Vec<u8> {
+    [numbers(&[2049, labels.len() as u32]), labels.to_vec()].concat()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+const NAMES: [&str; 4] = [
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+];
+
+/// A small whole data set.
+fn contents() -> [Vec<u8>; 4] {
+    let train: Vec<u8> = (0..TRAIN).map(|number| (number % 10) as u8).collect();
+    [images(TRAIN), labels(&train), images(TEST), labels(&[3; TEST])]
+}
+
+fn write_set(folder: &Path, contents: &[Vec<u8>; 4]) {
+    std::fs::create_dir_all(folder).unwrap();
+    for (name, content) in NAMES.iter().zip(contents) {
+        std::fs::write(folder.join(name), content).unwrap();
+    }
+}
+
+fn from_directory(directory: &Path) -> Result<Mnist, DataError> {
+    Mnist::load(DataSource::Directory(directory.to_path_buf()))
+}
+
+/// Loads the data set with one file replaced, and gives the message without the folder's name.
+fn message_with(replaced: usize, content: Vec<u8>) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let mut contents = contents();
+    contents[replaced] = content;
+    write_set(folder.path(), &contents);
+    let message = from_directory(folder.path()).unwrap_err().to_string();
+    message.replace(&format!("{}{}", folder.path().display(), std::path::MAIN_SEPARATOR), "")
+}
+
+fn offline(directories: &[&Path], cache: Option<&Path>) -> Search {
+    Search {
+        directories: directories.iter().map(|directory| directory.to_path_buf()).collect(),
+        cache: cache.map(Path::to_path_buf),
+        network: Network::Forbidden,
+    }
+}
+
+#[test]
+fn a_directory_is_loaded_with_and_without_gz_directly_and_in_its_subfolder() {
+    for subfolder in ["", "mnist"] {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path().join(subfolder);
+        write_set(&folder, &contents());
+        let packed = folder.join("train-images-idx3-ubyte");
+        std::fs::remove_file(&packed).unwrap();
+        std::fs::write(packed.with_extension("gz"), gzip(&contents()[0])).unwrap();
+        let mnist = from_directory(directory.path()).unwrap();
+        assert_eq!((mnist.train().len(), mnist.test().len()), (TRAIN, TEST));
+        assert_eq!(mnist.train().image(7), Some(&[7; 784][..]));
+        assert_eq!((mnist.train().label(11), mnist.test().label(0)), (Some(1), Some(3)));
+        assert_eq!(mnist.class_names()[9], "9");
+        let expected = if subfolder.is_empty() { directory.path().to_path_buf() } else { folder };
+        assert_eq!(mnist.origin(), &Origin::Files { folder: expected });
+        assert!(!mnist.origin().is_synthetic());
+    }
+}
+
+#[test]
+fn two_data_sets_live_side_by_side_and_are_not_mistaken() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut fashion = contents();
+    fashion[3] = labels(&Catalog::fashion_mnist().first_test_labels);
+    write_set(&directory.path().join("fashion-mnist"), &fashion);
+    write_set(&directory.path().join("mnist"), &contents());
+    let source = || DataSource::Directory(directory.path().to_path_buf());
+    assert_eq!(Mnist::fashion(source()).unwrap().test().label(0), Some(9));
+    assert_eq!(Mnist::fashion(source()).unwrap().class_names()[9], "Ankle boot");
+    assert_eq!(Mnist::load(source()).unwrap().test().label(0), Some(3));
+    let message = from_directory(&directory.path().join("fashion-mnist")).unwrap_err().to_string();
+    assert!(
+        message.ends_with("t10k-labels-idx1-ubyte: these are the files of Fashion-MNIST, not of MNIST"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_directory_without_all_four_files_names_the_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    let message = |missing: &[&str]| {
+        format!("{}: no complete MNIST here: missing {}", directory.path().display(), missing.join(", "))
+    };
+    assert_eq!(from_directory(directory.path()).unwrap_err().to_string(), message(&NAMES));
+    write_set(&directory.path().join("mnist"), &contents());
+    std::fs::remove_file(directory.path().join("mnist").join(NAMES[2])).unwrap();
+    assert_eq!(from_directory(directory.path()).unwrap_err().to_string(), message(&NAMES[2..3]));
+}
+
+#[test]
+fn damaged_files_are_named_with_both_numbers() {
+    assert_eq!(
+        message_with(0, labels(&[1; 20])),
+        "train-images-idx3-ubyte: bad magic number: expected 2051 (0x00000803), found 2049 (0x00000801)"
+    );
+    assert_eq!(
+        message_with(2, images(TEST)[..1000].to_vec()),
+        "t10k-images-idx3-ubyte: truncated: expected 7856 bytes, found 1000"
+    );
+    let surplus = [images(TRAIN), vec![0; 784]].concat();
+    assert_eq!(
+        message_with(0, surplus),
+        "train-images-idx3-ubyte: wrong count: the header promises 12 items, the file holds 13"
+    );
+    assert_eq!(
+        message_with(1, labels(&[1; 11])),
+        "train-images-idx3-ubyte holds 12 images, but train-labels-idx1-ubyte holds 11 labels"
+    );
+    assert_eq!(
+        message_with(3, labels(&[1, 2, 3, 10, 1, 2, 3, 4, 5, 11])),
+        "t10k-labels-idx1-ubyte: label 10 at position 3 is out of range: there are 10 classes"
+    );
+    assert_eq!(
+        message_with(2, [numbers(&[2051, 10, 28, 14]), vec![0; 3920]].concat()),
+        "t10k-images-idx3-ubyte: expected images of 28 x 28 pixels, found 28 x 14"
+    );
+    assert_eq!(message_with(2, images(0)), "t10k-images-idx3-ubyte: holds 0 examples, expected at least 1");
+}
+
+#[test]
+fn a_search_prefers_named_directories_and_passes_over_incomplete_ones() {
+    let [incomplete, named, cache] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
+    write_set(incomplete.path(), &contents());
+    std::fs::remove_file(incomplete.path().join(NAMES[1])).unwrap();
+    write_set(&cache.path().join("mnist"), &contents());
+    let origin = |directories: &[&Path]| {
+        Mnist::find(&Catalog::mnist(), &offline(directories, Some(cache.path()))).unwrap().origin().clone()
+    };
+    let in_cache = Origin::Files { folder: cache.path().join("mnist") };
+    assert_eq!(origin(&[incomplete.path(), named.path()]), in_cache);
+    write_set(named.path(), &contents());
+    assert_eq!(
+        origin(&[incomplete.path(), named.path()]),
+        Origin::Files { folder: named.path().to_path_buf() }
+    );
+}
+
+#[test]
+fn a_search_in_vain_tells_where_it_looked_and_what_to_do() {
+    let search = offline(&[Path::new("named")], Some(Path::new("cache")));
+    let message = Mnist::find(&Catalog::mnist(), &search).unwrap_err().to_string();
+    let places: Vec<String> = ["named/mnist", "named", "cache/mnist"]
+        .map(|place| place.split('/').collect::<PathBuf>().display().to_string())
+        .to_vec();
+    assert!(message.contains(&places.join(", ")), "{message}");
+    for part in ["TERNION_OFFLINE", "--data DIR", "TERNION_DATA=DIR", NAMES[0]] {
+        assert!(message.contains(part), "{message}");
+    }
+    let nowhere = Search { network: Network::Allowed, ..offline(&[], None) };
+    let message = Mnist::find(&Catalog::mnist(), &nowhere).unwrap_err().to_string();
+    assert!(message.contains("looked in: no directory") && message.contains("HOME"), "{message}");
+}
+
+/// A server that answers every request with the file of that name.
+fn serve(contents: [Vec<u8>; 4]) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                std::io::Read::read_exact(&mut stream, &mut byte).unwrap();
+                request.push(byte[0]);
+            }
+            let request = String::from_utf8(request).unwrap();
+            let body = &contents[NAMES.iter().position(|name| request.contains(name)).unwrap()];
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            stream.write_all(head.as_bytes()).unwrap();
+            stream.write_all(body).unwrap();
+        }
+    });
+    address
+}
+
+/// The small data set, packed, with its checksums, at mirrors that do not exist and one that does.
+fn served_catalog(mirrors: Vec<String>) -> Catalog {
+    let mut catalog = Catalog { mirrors, ..Catalog::mnist() };
+    for (file, content) in catalog.files.iter_mut().zip(contents()) {
+        let hash = <sha2::Sha256 as sha2::Digest>::digest(gzip(&content));
+        file.sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    }
+    catalog
+}
+
+#[test]
+fn what_is_not_there_is_downloaded_once_and_then_found() {
+    let cache = tempfile::tempdir().unwrap();
+    let online = Search { network: Network::Allowed, ..offline(&[], Some(cache.path())) };
+    let catalog = served_catalog(vec![serve(contents().map(|content| gzip(&content)))]);
+    let folder = cache.path().join("mnist");
+    let first = Mnist::find(&catalog, &online).unwrap();
+    assert_eq!(first.origin(), &Origin::Downloaded { folder: folder.clone() });
+    assert_eq!(first.train().image(7), Some(&[7; 784][..]));
+    let second = Mnist::find(&served_catalog(vec![]), &offline(&[], Some(cache.path()))).unwrap();
+    assert_eq!(second.origin(), &Origin::Files { folder });
+}
+
+const SMALL: DataSource = DataSource::Synthetic { train: 30, test: 20, seed: 1 };
+
+#[test]
+fn synthetic_digits_stand_in_loudly_and_with_the_reason() {
+    let cache = tempfile::tempdir().unwrap();
+    let online = Search { network: Network::Allowed, ..offline(&[], Some(cache.path())) };
+    let catalog = served_catalog(vec!["http://127.0.0.1:1/".to_string()]);
+    let mnist = Mnist::find_or_synthetic(&catalog, &online, SMALL).unwrap();
+    assert_eq!((mnist.train().len(), mnist.test().len()), (30, 20));
+    assert!(mnist.origin().is_synthetic());
+    let notice = mnist.origin().to_string();
+    for part in ["SYNTHETIC DIGITS, NOT MNIST", "http://127.0.0.1:1/train-images-idx3-ubyte.gz: "] {
+        assert!(notice.contains(part), "{notice}");
+    }
+}
+
+#[test]
+fn synthetic_digits_never_cover_up_damaged_or_missing_files_that_were_named() {
+    let cache = tempfile::tempdir().unwrap();
+    let folder = cache.path().join("mnist");
+    write_set(&folder, &contents());
+    std::fs::write(folder.join(NAMES[0]), [1, 2, 3]).unwrap();
+    let search = offline(&[], Some(cache.path()));
+    let error = Mnist::find_or_synthetic(&Catalog::mnist(), &search, SMALL).unwrap_err();
+    assert!(matches!(error, DataError::Truncated { found_bytes: 3, .. }), "{error}");
+    let named = DataSource::Directory(folder.join("nothing"));
+    assert!(matches!(Mnist::load_or_synthetic(named), Err(DataError::Missing { .. })));
+}
+
+#[test]
+fn synthetic_digits_can_be_asked_for_but_not_as_clothes() {
+    let (mnist, origin) = Mnist::load_or_synthetic(SMALL).unwrap();
+    assert_eq!((mnist.train().len(), mnist.test().len(), mnist.train().rows()), (30, 20, 28));
+    assert_eq!(origin, Origin::Synthetic);
+    assert!(origin.to_string().contains("NOT MNIST"));
+    let message = Mnist::fashion(SMALL).unwrap_err().to_string();
+    assert_eq!(message, "there is no synthetic Fashion-MNIST: only digits are drawn");
+    let search = offline(&[], None);
+    let substitute = Mnist::find_or_synthetic(&Catalog::fashion_mnist(), &search, SMALL);
+    assert!(matches!(substitute, Err(DataError::NotFound { .. })));
+}
+
+#[test]
+fn a_source_is_read_from_the_command_line_and_written_back() {
+    let cases = [
+        ("auto", DataSource::Auto),
+        ("synthetic", DataSource::SYNTHETIC),
+        ("some/folder", DataSource::Directory(PathBuf::from("some/folder"))),
+    ];
+    for (text, source) in cases {
+        assert_eq!(text.parse::<DataSource>().unwrap(), source);
+        assert_eq!(source.to_string(), text);
+    }
+}
