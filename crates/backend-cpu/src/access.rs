@@ -47,6 +47,10 @@ pub(crate) struct Output<'a, T> {
     marker: PhantomData<&'a T>,
 }
 
+// SAFETY: as below.
+unsafe impl Send for Locked<'_> {}
+// SAFETY: as below.
+unsafe impl Sync for Locked<'_> {}
 // SAFETY: the buffers are locked for the whole run of the op; kernels hand disjoint parts of outputs to threads.
 unsafe impl<T: Send> Send for Input<'_, T> {}
 // SAFETY: as above.
@@ -57,6 +61,28 @@ unsafe impl<T: Send> Send for Output<'_, T> {}
 unsafe impl<T: Sync> Sync for Output<'_, T> {}
 
 impl<'a> Locked<'a> {
+    /// The address of the element at index `[0, 0, ..]`.
+    #[inline]
+    pub(crate) fn first(&self) -> *mut u8 {
+        // SAFETY: the offset lies in the buffer (or the tensor is empty and nothing is read).
+        unsafe { self.start.add(self.layout.offset() * self.dtype.size()) }
+    }
+
+    /// `count` if there are any elements, else 0.
+    #[inline]
+    pub(crate) fn some(&self, count: usize) -> usize {
+        if self.layout.elements() == 0 { 0 } else { count }
+    }
+
+    /// Another view of the same buffer: part of this one, so that its elements lie in the buffer too.
+    #[inline]
+    pub(crate) fn part<'b>(&self, layout: &'b Layout) -> Locked<'b>
+    where
+        'a: 'b,
+    {
+        Locked { start: self.start, dtype: self.dtype, layout }
+    }
+
     /// As an input of `T`, which must be the dtype's type.
     #[inline]
     pub(crate) fn input<T: Raw>(&self) -> Input<'a, T> {

@@ -7,6 +7,7 @@ mod access;
 mod memory;
 mod ops;
 mod select;
+mod simd;
 
 use memory::{CpuMemory, Pool};
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
 use crate::error::{Error, Result};
 use crate::ops::{
-    assemble, attention, binary, compare, conv, copy, create, custom, index, loss, matmul, norm, pool,
+    assemble, attention, binary, compare, conv, copy, create, custom, index, indexing, loss, matmul, norm, pool,
     random, reduce, softmax, step, unary,
 };
 use crate::{DType, Shape, Tensor};
@@ -260,6 +260,8 @@ ops! {
     Pad(assemble::Pad),
     /// Tensors one after the other along an axis.
     Concat(assemble::Concat),
+    /// A slice overwritten.
+    SliceAssign(indexing::SliceAssign),
     /// Random integers of a given width.
     RandomBits(random::RandomBits),
     /// Random numbers between 0 and 1.

@@ -1,5 +1,6 @@
 //! Batches as tensors: shapes, values, order, prefetch and errors.
 
+use ternion_core::DType;
 use ternion_data::{Batch, Batches, DataError, LastBatch, Split};
 
 /// Ten images of 2 x 3 pixels; image `i` is filled with `10 * i` and has the label `i`.
@@ -25,6 +26,7 @@ fn a_batch_has_the_promised_shapes_types_and_values() {
         assert_eq!(batch.size, size);
         assert_eq!(batch.images.dims(), [size, 1, 2, 3]);
         assert_eq!(batch.labels.dims(), [size]);
+        assert_eq!((batch.images.dtype(), batch.labels.dtype()), (DType::F32, DType::I64));
         assert!(batch.mask.is_none());
     }
     let images = collected[1].images.to_vec::<f32>().unwrap();

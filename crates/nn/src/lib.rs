@@ -1,1 +1,79 @@
-//! placeholder
+//! Layers, losses and optimisers, with PyTorch's names, defaults and state-dict keys. Everything is made of `Tensor` methods and knows no device.
+//!
+//! Reading order: a [`Module`] is a tree of [`Param`]s, which `#[derive(Module)]` walks; [`Forward`] is a module that turns a tensor
+//! into a tensor, and the layers are such; losses compare with a target; [`optim`] changes parameters by gradients;
+//! [`checkpoint`] keeps them on disk.
+//!
+//! ```
+//! use ternion_core::{DType, Result, Tensor};
+//! use ternion_nn::optim::{Optimizer, SGD, SGDConfig};
+//! use ternion_nn::{Forward, Linear, Module, ReLU, Sequential};
+//!
+//! # fn main() -> Result<()> {
+//! # let device = ternion_cpu::device();
+//! device.seed(1);
+//! let model = Sequential::new().with(Linear::new(2, 8, &device)?).with(ReLU).with(Linear::new(8, 1, &device)?);
+//! let mut sgd = SGD::new(model.parameters(), SGDConfig { lr: 0.1, ..Default::default() })?;
+//!
+//! let input = Tensor::rand([64, 2], DType::F32, &device)?;
+//! let target = input.sum_keep(1)?;
+//! let mut losses = Vec::new();
+//! for _ in 0..50 {
+//!     let loss = model.forward(&input)?.mse_loss(&target, ternion_core::Reduction::Mean)?;
+//!     sgd.step(&loss.backward()?)?;
+//!     losses.push(loss.item::<f32>()?);
+//! }
+//! assert!(losses[49] < losses[0] / 10.0);
+//! # Ok(())
+//! # }
+//! ```
+
+// `#[derive(Module)]` names this crate by its absolute path, also inside it.
+extern crate self as ternion_nn;
+
+mod activation;
+pub mod checkpoint;
+mod conv;
+mod dropout;
+mod embedding;
+mod fields;
+mod flatten;
+pub mod init;
+mod linear;
+mod loss;
+mod mlp;
+mod module;
+mod norm;
+mod observe;
+pub mod optim;
+mod param;
+mod pool;
+mod sequential;
+mod state;
+mod stats;
+
+pub use activation::{
+    ELU, GELU, GeluForm, LeakyReLU, LogSoftmax, ReLU, SiLU, Sigmoid, Softmax, Softplus, Tanh,
+};
+pub use checkpoint::{load, load_with, save};
+pub use conv::{Conv2d, Conv2dConfig};
+pub use dropout::Dropout;
+pub use embedding::Embedding;
+pub use flatten::{Flatten, Identity};
+pub use init::Init;
+pub use linear::{Linear, LinearConfig};
+pub use loss::{
+    BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, KLDivLoss, L1Loss, Loss, MSELoss, NLLLoss,
+};
+pub use mlp::Mlp;
+pub use module::{Forward, Member, Module, ModuleField, Walk};
+pub use norm::{BatchNorm2d, BatchNormConfig, LayerNorm, LayerNormConfig};
+pub use observe::{LayerCall, layer_output, observe_layers};
+pub use param::{Mode, Param, StateTensor};
+pub use pool::{AvgPool2d, MaxPool2d};
+pub use sequential::Sequential;
+pub use state::{Matching, StateDict, Unmatched};
+pub use stats::{ModelStats, ParamStats, model_stats};
+
+/// Implements [`Module`](trait@Module) for a type by walking its fields.
+pub use ternion_derive::Module;

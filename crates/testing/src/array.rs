@@ -17,7 +17,11 @@ impl Array {
     /// # Panics
     /// If the number of elements is not that of the shape: a mistake in an oracle.
     pub fn new(shape: &[usize], data: Vec<f64>) -> Array {
-        assert_eq!(shape.iter().product::<usize>(), data.len(), "an array of shape {shape:?} needs that many elements");
+        assert_eq!(
+            shape.iter().product::<usize>(),
+            data.len(),
+            "an array of shape {shape:?} needs that many elements"
+        );
         Array { shape: shape.to_vec(), data }
     }
 
@@ -179,7 +183,9 @@ impl Array {
         let outside: usize = kept.iter().map(|&axis| self.shape[axis]).product();
         let data = (0..outside).map(|row| f(&turned.data[row * count..(row + 1) * count])).collect();
         let shape: Vec<usize> = match keep {
-            Keep::Yes => (0..self.rank()).map(|axis| if axes.contains(&axis) { 1 } else { self.shape[axis] }).collect(),
+            Keep::Yes => {
+                (0..self.rank()).map(|axis| if axes.contains(&axis) { 1 } else { self.shape[axis] }).collect()
+            }
             Keep::No => kept.iter().map(|&axis| self.shape[axis]).collect(),
         };
         Array::new(&shape, data)
@@ -253,22 +259,37 @@ mod tests {
     fn permute_moves_elements() {
         let x = counting(&[2, 3]);
         assert_eq!(x.t().data, [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
-        assert_eq!(counting(&[2, 3, 4]).permute(&[2, 0, 1]).at(&[3, 1, 2]), counting(&[2, 3, 4]).at(&[1, 2, 3]));
+        assert_eq!(
+            counting(&[2, 3, 4]).permute(&[2, 0, 1]).at(&[3, 1, 2]),
+            counting(&[2, 3, 4]).at(&[1, 2, 3])
+        );
     }
 
     #[test]
     fn zip_broadcasts_both_sides() {
         let sum = counting(&[2, 1]).zip(&counting(&[3]), |a, b| 10.0 * a + b);
-        assert_eq!((sum.shape.as_slice(), sum.data.as_slice()), (&[2, 3][..], &[0.0, 1.0, 2.0, 10.0, 11.0, 12.0][..]));
+        assert_eq!(
+            (sum.shape.as_slice(), sum.data.as_slice()),
+            (&[2, 3][..], &[0.0, 1.0, 2.0, 10.0, 11.0, 12.0][..])
+        );
     }
 
     #[test]
     fn along_works_on_every_axis() {
         let x = counting(&[2, 3, 2]);
         let cumulative = |slice: &[f64]| {
-            slice.iter().scan(0.0, |sum, v| { *sum += v; Some(*sum) }).collect::<Vec<_>>()
+            slice
+                .iter()
+                .scan(0.0, |sum, v| {
+                    *sum += v;
+                    Some(*sum)
+                })
+                .collect::<Vec<_>>()
         };
-        assert_eq!(x.along(1, cumulative).at(&[1, 2, 0]), x.at(&[1, 0, 0]) + x.at(&[1, 1, 0]) + x.at(&[1, 2, 0]));
+        assert_eq!(
+            x.along(1, cumulative).at(&[1, 2, 0]),
+            x.at(&[1, 0, 0]) + x.at(&[1, 1, 0]) + x.at(&[1, 2, 0])
+        );
         assert_eq!(x.along(1, |slice| vec![slice[2]]).shape, [2, 1, 2]);
         assert_eq!(Array::zeros(&[0, 3]).along(1, |slice| slice[..2].to_vec()).shape, [0, 2]);
     }
@@ -277,7 +298,10 @@ mod tests {
     fn reduce_over_any_axes() {
         let x = counting(&[2, 3, 2]);
         let sum = |slice: &[f64]| slice.iter().sum();
-        assert_eq!(x.reduce(&[0, 2], Keep::No, sum).data, [0.0 + 1.0 + 6.0 + 7.0, 2.0 + 3.0 + 8.0 + 9.0, 4.0 + 5.0 + 10.0 + 11.0]);
+        assert_eq!(
+            x.reduce(&[0, 2], Keep::No, sum).data,
+            [0.0 + 1.0 + 6.0 + 7.0, 2.0 + 3.0 + 8.0 + 9.0, 4.0 + 5.0 + 10.0 + 11.0]
+        );
         assert_eq!(x.reduce(&[0, 2], Keep::Yes, sum).shape, [1, 3, 1]);
         assert_eq!(x.reduce(&[0, 1, 2], Keep::No, sum).data, [66.0]);
         assert_eq!(Array::zeros(&[2, 0]).reduce(&[1], Keep::No, sum).data, [0.0, 0.0]);

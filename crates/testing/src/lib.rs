@@ -1,1 +1,31 @@
-//! placeholder
+//! The op table, and what is made of it: every op, forward and backward, on every backend, against an independent float64 oracle.
+//!
+//! [`table`](mod@table) holds the row format, [`cases`] the rows, [`oracle`] the building blocks of their definitions.
+
+pub mod array;
+pub mod case;
+pub mod cases;
+pub mod compare;
+pub mod differences;
+pub mod guarded;
+pub mod limits;
+pub mod oracle;
+pub mod place;
+pub mod report;
+pub mod rounding;
+pub mod table;
+pub mod values;
+
+pub use array::{Array, Keep};
+pub use table::{Input, OpCase, Tolerance};
+pub use values::{Rng, Values};
+
+/// What the rows of the table are written with.
+pub mod prelude {
+    pub use crate::array::{Array, Keep};
+    pub use crate::table::{BOOL, FLOATS, INTEGERS, Input, OpCase, Tolerance, edges};
+    pub use crate::values::Rng;
+    pub use crate::values::Values::{self, AwayFrom, Bools, Distinct, Fixed, Integers, Uniform};
+    pub use ternion_core::DType::{self, BF16, Bool, F16, F32, F64, I32, I64, U8};
+    pub use ternion_core::{Device, Error, Result, Tensor};
+}

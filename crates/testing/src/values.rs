@@ -51,8 +51,14 @@ impl Values {
         let elements: usize = shape.iter().product();
         let data = match self {
             Values::Uniform(low, high) => (0..elements).map(|_| rng.uniform(*low, *high)).collect(),
-            Values::AwayFrom(gap) => (0..elements).map(|_| rng.sign() * rng.uniform(*gap, gap + 2.0)).collect(),
-            Values::Distinct => rng.permutation(elements).into_iter().map(|k| (k as f64 - (elements / 2) as f64) / 32.0).collect(),
+            Values::AwayFrom(gap) => {
+                (0..elements).map(|_| rng.sign() * rng.uniform(*gap, gap + 2.0)).collect()
+            }
+            Values::Distinct => rng
+                .permutation(elements)
+                .into_iter()
+                .map(|k| (k as f64 - (elements / 2) as f64) / 32.0)
+                .collect(),
             Values::Integers(low, high) => (0..elements).map(|_| rng.integer(*low, *high) as f64).collect(),
             Values::Bools => (0..elements).map(|_| rng.integer(0, 1) as f64).collect(),
             Values::Index { input, axis } => {
@@ -72,10 +78,12 @@ fn unique_index(shape: &[usize], size: usize, axis: usize, rng: &mut Rng) -> Vec
     let axis = if shape.len() == 1 { 0 } else { axis };
     let template = Array::zeros(shape);
     let slots = std::cell::RefCell::new(rng);
-    template.along(axis, |slice| {
-        let order = slots.borrow_mut().permutation(size);
-        order[..slice.len()].iter().map(|&at| at as f64).collect()
-    }).data
+    template
+        .along(axis, |slice| {
+            let order = slots.borrow_mut().permutation(size);
+            order[..slice.len()].iter().map(|&at| at as f64).collect()
+        })
+        .data
 }
 
 impl fmt::Debug for Values {
@@ -87,7 +95,9 @@ impl fmt::Debug for Values {
             Values::Integers(low, high) => write!(f, "Integers({low}, {high})"),
             Values::Bools => f.write_str("Bools"),
             Values::Index { input, axis } => write!(f, "Index {{ input: {input}, axis: {axis} }}"),
-            Values::UniqueIndex { input, axis } => write!(f, "UniqueIndex {{ input: {input}, axis: {axis} }}"),
+            Values::UniqueIndex { input, axis } => {
+                write!(f, "UniqueIndex {{ input: {input}, axis: {axis} }}")
+            }
             Values::Fixed(list) => write!(f, "Fixed({list:?})"),
             Values::Custom(_) => f.write_str("Custom"),
         }
@@ -157,8 +167,14 @@ mod tests {
         let shapes = [vec![20, 20], vec![20, 5]];
         let draw = |values: Values, own: usize, rng: &mut Rng| values.draw(&shapes, own, rng).data;
         assert!(draw(Values::AwayFrom(0.1), 0, &mut rng).iter().all(|v| (0.1..=2.1).contains(&v.abs())));
-        assert!(draw(Values::Integers(-2, 3), 0, &mut rng).iter().all(|v| (-2.0..=3.0).contains(v) && v.fract() == 0.0));
-        assert!(draw(Values::Index { input: 0, axis: 1 }, 1, &mut rng).iter().all(|v| (0.0..20.0).contains(v)));
+        assert!(
+            draw(Values::Integers(-2, 3), 0, &mut rng)
+                .iter()
+                .all(|v| (-2.0..=3.0).contains(v) && v.fract() == 0.0)
+        );
+        assert!(
+            draw(Values::Index { input: 0, axis: 1 }, 1, &mut rng).iter().all(|v| (0.0..20.0).contains(v))
+        );
         let mut distinct = draw(Values::Distinct, 0, &mut rng);
         distinct.sort_by(f64::total_cmp);
         assert!(distinct.windows(2).all(|pair| pair[1] - pair[0] >= 1.0 / 32.0));

@@ -1,10 +1,14 @@
-//! Fill and iota.
+//! Constants and evenly spaced numbers.
 
 use crate::access::Locked;
+use crate::elementwise::{Operand, map0};
 use crate::select::Variant;
+use crate::storage::f64_to_f32_odd;
+use crate::threads::Cost;
+use half::{bf16, f16};
 use ternion_core::backend::{Meta, Plan, Unsupported};
-use ternion_core::ops::create::Fill;
-use ternion_core::{Element, Error, Op, Result};
+use ternion_core::ops::create::{Fill, Iota};
+use ternion_core::{DType, Element, Error, Op, Result};
 
 /// Fill runs in every dtype.
 pub(crate) fn select_fill(_: &Fill, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
@@ -13,15 +17,58 @@ pub(crate) fn select_fill(_: &Fill, _: &[Meta<'_>]) -> Result<Variant, Unsupport
 
 fn run_fill(op: &Op, _: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Fill(fill) = op else { return Err(Error::invalid(op.name(), "is not fill")) };
-    // One example of dtype dispatch; the rest of this family follows it.
-    match fill.dtype {
-        ternion_core::DType::F32 => {
-            let value = f32::from_scalar(fill.value);
-            if let Some(slice) = outputs[0].output::<f32>().as_mut_slice() {
-                slice.fill(value);
-            }
-            Ok(())
-        }
-        _ => Err(Error::invalid("fill", "not written yet")),
+    fill_view(outputs[0], fill.value)
+}
+
+/// Writes `value` to every element.
+pub(crate) fn fill_view(output: Locked<'_>, value: ternion_core::Scalar) -> Result<()> {
+    match output.dtype {
+        DType::F64 => fill_bits(output, f64::from_scalar(value)),
+        DType::F32 => fill_bits(output, f32::from_scalar(value)),
+        DType::F16 => fill_bits(output, f16::from_f32(f64_to_f32_odd(value.as_f64())).to_bits()),
+        DType::BF16 => fill_bits(output, bf16::from_f32(f64_to_f32_odd(value.as_f64())).to_bits()),
+        DType::I64 => fill_bits(output, i64::from_scalar(value)),
+        DType::I32 => fill_bits(output, i32::from_scalar(value)),
+        DType::U8 => fill_bits(output, u8::from_scalar(value)),
+        DType::Bool => fill_bits(output, u8::from(value.as_bool())),
     }
+}
+
+fn fill_bits<C: crate::storage::Compute>(output: Locked<'_>, bits: C) -> Result<()> {
+    map0::<C>(Cost::Light, Operand::raw("fill", output)?, &|_, block| block.fill(bits));
+    Ok(())
+}
+
+/// Iota runs in every dtype but bool, which core rejects.
+pub(crate) fn select_iota(_: &Iota, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: Plan::ROW_MAJOR, run: run_iota })
+}
+
+fn run_iota(op: &Op, _: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::Iota(iota) = op else { return Err(Error::invalid(op.name(), "is not iota")) };
+    let (start, step) = (iota.start.as_f64(), iota.step.as_f64());
+    let (first, by) = (iota.start.as_i64(), iota.step.as_i64());
+    let real = move |index: usize| start + index as f64 * step;
+    let whole = move |index: usize| first.wrapping_add((index as i64).wrapping_mul(by));
+    match iota.dtype {
+        DType::F64 => count::<f64>(outputs[0], real),
+        DType::F32 => count::<f32>(outputs[0], move |index| real(index) as f32),
+        DType::F16 | DType::BF16 => count::<f32>(outputs[0], move |index| f64_to_f32_odd(real(index))),
+        DType::I64 => count::<i64>(outputs[0], whole),
+        DType::I32 => count::<i32>(outputs[0], move |index| whole(index) as i32),
+        DType::U8 => count::<u8>(outputs[0], move |index| whole(index) as u8),
+        DType::Bool => Err(Error::invalid("iota", "bool has no numbers to count in")),
+    }
+}
+
+fn count<C: crate::storage::Compute>(
+    output: Locked<'_>,
+    number: impl Fn(usize) -> C + Sync + Copy,
+) -> Result<()> {
+    map0(Cost::Light, Operand::new("iota", output)?, &|start, block: &mut [C]| {
+        for (index, value) in block.iter_mut().enumerate() {
+            *value = number(start + index);
+        }
+    });
+    Ok(())
 }

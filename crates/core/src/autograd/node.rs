@@ -276,14 +276,16 @@ impl Node {
             .enumerate()
             .map(|(index, kept)| {
                 kept.as_ref().map(|kept| {
-                    let edge = Edge { node: self.clone(), index: index as u32 };
+                    // Positions and the like were not connected when they were returned, and are not here.
+                    let edge =
+                        kept.dtype.is_float().then(|| Edge { node: self.clone(), index: index as u32 });
                     (
                         Tensor::with_edge(
                             kept.buffer.clone(),
                             kept.layout,
                             kept.dtype,
                             kept.device.clone(),
-                            Some(edge),
+                            edge,
                         ),
                         kept.version,
                     )

@@ -46,6 +46,10 @@ impl Hasher for IdHasher {
 
 type Visits = HashMap<u64, Visit, BuildHasherDefault<IdHasher>>;
 
+/// Nodes whose gradient is final. Leaves go first, so that whoever waits for them can start; then the latest node: memory of the
+/// forward pass is freed in the order opposite to its making.
+type Ready = BinaryHeap<(bool, u64)>;
+
 /// What the walk knows of a node.
 struct Visit {
     node: Arc<Node>,
@@ -341,7 +345,7 @@ fn mark_needed(visits: &mut Visits, wanted: &HashMap<TensorId, Option<Tensor>>) 
 /// Adds a gradient (or the knowledge that none comes) to an edge's node, and queues the node when it was the last.
 fn deliver(
     visits: &mut Visits,
-    ready: &mut BinaryHeap<u64>,
+    ready: &mut Ready,
     edge: &Edge,
     grad: Option<Tensor>,
 ) -> Result<()> {
@@ -360,20 +364,19 @@ fn deliver(
     }
     visit.pending -= 1;
     if visit.pending == 0 {
-        ready.push(edge.node.id());
+        ready.push((edge.node.is_leaf(), edge.node.id()));
     }
     Ok(())
 }
 
 fn process(
     visits: &mut Visits,
-    ready: &mut BinaryHeap<u64>,
+    ready: &mut Ready,
     options: GradOptions,
     targets: &mut Targets<'_>,
 ) -> Result<()> {
     let retain = options.retain_graph || options.create_graph;
-    // The latest node first: memory of the forward pass is freed in the order opposite to its making.
-    while let Some(id) = ready.pop() {
+    while let Some((_, id)) = ready.pop() {
         let Some(Visit { node, needed, mut grads, .. }) = visits.remove(&id) else { continue };
         for (index, slot) in grads.iter_mut().enumerate() {
             if let Some(grad) = slot.take() {

@@ -1,10 +1,14 @@
-//! Tensors put together from parts: borders, concatenation, stacking, repetition.
+//! Tensors put together from parts, and cut into them: borders, concatenation, stacking, splitting, repetition.
 
+use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
+use crate::dispatch::{apply, apply_one};
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
-use crate::op::{Output, Outputs, Rule, check};
-use crate::shape::MAX_RANK;
+use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::ops::conv::linear_grad;
+use crate::shape::{Axis, MAX_RANK};
+use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
 /// A border of `value` around x. Input: x (any dtype). Output: x's shape, each axis longer by `before + after`.
@@ -33,6 +37,33 @@ impl Rule for Pad {
             .map(|(&dim, [before, after])| dim.saturating_add(*before).saturating_add(*after))
             .collect();
         Ok(Outputs::from_buf([Output::fresh(crate::Shape::new(&dims)?, inputs[0].dtype)]))
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let x = &inputs[0];
+        let dims: SmallVec<[usize; MAX_RANK]> =
+            x.dims().iter().zip(&self.amounts).map(|(dim, [before, after])| dim + before + after).collect();
+        let y = Tensor::full(dims.as_slice(), self.value, x.dtype(), x.device())?;
+        self.inside(&y, x.dims())?.copy_(x)?;
+        Ok(vec![y])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves::NOTHING)
+    }
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        linear_grad(grad_outputs, |dy| self.inside(dy, context.shape(0).dims()))
+    }
+}
+
+impl Pad {
+    /// The part of a padded tensor within the border, which has these sizes.
+    fn inside(&self, padded: &Tensor, dims: &[usize]) -> Result<Tensor> {
+        let mut part = padded.clone();
+        for (axis, (&dim, &[before, after])) in dims.iter().zip(&self.amounts).enumerate() {
+            if before + after > 0 {
+                part = part.narrow(axis, before, dim)?;
+            }
+        }
+        Ok(part)
     }
 }
 
@@ -69,5 +100,165 @@ impl Rule for Concat {
         let mut dims: SmallVec<[usize; MAX_RANK]> = first.shape().dims().into();
         dims[self.axis] = total;
         Ok(Outputs::from_buf([Output::fresh(crate::Shape::new(&dims)?, first.dtype)]))
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let total = inputs.iter().map(|part| part.shape().dim(self.axis)).sum();
+        let shape = inputs[0].shape().with_dim(self.axis, total);
+        let y = Tensor::uninitialized(shape, inputs[0].dtype(), inputs[0].device())?;
+        let mut start = 0;
+        for part in inputs {
+            let size = part.shape().dim(self.axis);
+            y.narrow(self.axis, start, size)?.copy_(part)?;
+            start += size;
+        }
+        Ok(vec![y])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves::NOTHING)
+    }
+    /// Each part gets its part of dy.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads = Grads::from_elem(None, context.inputs());
+        let Some(dy) = &grad_outputs[0] else { return Ok(grads) };
+        let mut start = 0;
+        for (index, grad) in grads.iter_mut().enumerate() {
+            let size = context.shape(index).dim(self.axis);
+            if context.needs(index) {
+                *grad = Some(dy.narrow(self.axis, start, size)?);
+            }
+            start += size;
+        }
+        Ok(grads)
+    }
+}
+
+impl Tensor {
+    /// This tensor with a border of `value`: `amounts` tells how many elements come before and after, for each axis.
+    ///
+    /// # Errors
+    /// If there is not one pair for each axis, or the result is too large.
+    pub fn pad(&self, amounts: &[[usize; 2]], value: impl Into<Scalar>) -> Result<Tensor> {
+        apply_one(Pad { amounts: amounts.into(), value: value.into() }, &[self])
+    }
+
+    /// Tensors one after the other along `axis`.
+    ///
+    /// # Errors
+    /// None at all, dtypes that differ, shapes that differ in another axis.
+    pub fn concat(tensors: &[&Tensor], axis: impl Into<Axis>) -> Result<Tensor> {
+        let axis = match tensors.first() {
+            Some(first) => axis.into().resolve(first.shape(), "concat")?,
+            None => 0,
+        };
+        match apply(Concat { axis }, tensors) {
+            Err(_) if tensors.is_empty() => Err(Error::invalid("concat", "expected at least 1 input, got 0")),
+            outputs => Ok(outputs?.swap_remove(0)),
+        }
+    }
+
+    /// Tensors of one shape side by side along a new axis; -1 is after the last.
+    ///
+    /// # Errors
+    /// None at all, shapes or dtypes that differ, an axis beyond the end.
+    pub fn stack(tensors: &[&Tensor], axis: impl Into<Axis>) -> Result<Tensor> {
+        let Some(first) = tensors.first() else {
+            return Err(Error::invalid("stack", "expected at least 1 input, got 0"));
+        };
+        let Axis(axis) = axis.into();
+        if let Some(other) = tensors.iter().find(|tensor| tensor.shape() != first.shape()) {
+            let (got, expected) = (*other.shape(), *first.shape());
+            return Err(Error::Shape { op: "stack", what: "input", got, expected });
+        }
+        let parts = tensors.iter().map(|tensor| tensor.unsqueeze(axis)).collect::<Result<Vec<_>>>()?;
+        Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis)
+    }
+
+    /// Parts of `size` along `axis`; the last is smaller if the axis is no multiple. No copy is made.
+    ///
+    /// # Errors
+    /// An axis that does not exist, a size of 0.
+    pub fn split(&self, axis: impl Into<Axis>, size: usize) -> Result<Vec<Tensor>> {
+        let axis = axis.into().resolve(self.shape(), "split")?;
+        if size == 0 {
+            return Err(Error::invalid("split", "parts of size 0"));
+        }
+        let length = self.shape().dim(axis);
+        // An empty axis is one empty part.
+        (0..length.div_ceil(size).max(1))
+            .map(|part| self.narrow(axis, part * size, size.min(length - part * size)))
+            .collect()
+    }
+
+    /// Parts of these sizes along `axis`. No copy is made.
+    ///
+    /// # Errors
+    /// An axis that does not exist, sizes that do not add up to its length.
+    pub fn split_sizes(&self, axis: impl Into<Axis>, sizes: &[usize]) -> Result<Vec<Tensor>> {
+        let axis = axis.into().resolve(self.shape(), "split_sizes")?;
+        let total = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
+        if total != Some(self.shape().dim(axis)) {
+            return Err(Error::invalid(
+                "split_sizes",
+                format!("sizes {sizes:?} on axis {axis} of shape {:?}", self.shape()),
+            ));
+        }
+        let mut start = 0;
+        sizes
+            .iter()
+            .map(|&size| {
+                let part = self.narrow(axis, start, size);
+                start += size;
+                part
+            })
+            .collect()
+    }
+
+    /// At most `count` parts along `axis`, all but the last of size `ceil(length / count)`. No copy is made.
+    ///
+    /// # Errors
+    /// An axis that does not exist, a count of 0.
+    pub fn chunk(&self, axis: impl Into<Axis>, count: usize) -> Result<Vec<Tensor>> {
+        let axis = axis.into().resolve(self.shape(), "chunk")?;
+        if count == 0 {
+            return Err(Error::invalid("chunk", "0 parts"));
+        }
+        self.split(axis, self.shape().dim(axis).div_ceil(count).max(1))
+    }
+
+    /// The elements moved by `shift` places along `axis`; those that leave at one end come in at the other.
+    ///
+    /// # Errors
+    /// An axis that does not exist.
+    pub fn roll(&self, shift: isize, axis: impl Into<Axis>) -> Result<Tensor> {
+        let axis = axis.into().resolve(self.shape(), "roll")?;
+        let length = self.shape().dim(axis);
+        if length == 0 {
+            return Ok(self.clone());
+        }
+        let back = shift.rem_euclid(length as isize) as usize;
+        let (stay, leave) =
+            (self.narrow(axis, 0, length - back)?, self.narrow(axis, length - back, back)?);
+        Tensor::concat(&[&leave, &stay], axis)
+    }
+
+    /// The whole tensor `counts[axis]` times along each axis. More counts than axes: new leading axes.
+    ///
+    /// # Errors
+    /// Fewer counts than axes, or a result that is too large.
+    pub fn repeat(&self, counts: &[usize]) -> Result<Tensor> {
+        let Some(lead) = counts.len().checked_sub(self.rank()) else {
+            return Err(Error::invalid("repeat", format!("counts {counts:?} for shape {:?}", self.shape())));
+        };
+        let mut dims: SmallVec<[usize; MAX_RANK]> = SmallVec::from_elem(1, lead);
+        dims.extend_from_slice(self.dims());
+        let mut y = self.reshape(dims.as_slice())?;
+        for (axis, &count) in counts.iter().enumerate().filter(|&(_, &count)| count != 1) {
+            let (outer, inner) = (dims[..axis].iter().product(), dims[axis..].iter().product());
+            dims[axis] = dims[axis].checked_mul(count).ok_or_else(|| {
+                Error::invalid("repeat", format!("counts {counts:?} for shape {:?}", self.shape()))
+            })?;
+            y = y.reshape([outer, 1, inner])?.expand([outer, count, inner])?.reshape(dims.as_slice())?;
+        }
+        Ok(y)
     }
 }

@@ -1,9 +1,12 @@
 //! Scaled dot-product attention.
 
+use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
+use crate::dispatch::{apply, apply_one};
 use crate::error::{Error, Result};
-use crate::op::{Output, Outputs, Rule, check};
-use crate::{DType, Shape};
+use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::{DType, Shape, Tensor};
+use smallvec::SmallVec;
 
 /// Which keys a query sees, and how scores are scaled. Shared by [`Attention`] and [`AttentionGrad`].
 ///
@@ -35,7 +38,8 @@ pub struct Attention {
 /// Gradient of [`Attention`]: with `p = exp(scale * q kT + mask - lse)`: `dv = pT dy`, `ds = p * (dy vT - rowsum(dy * y))`,
 /// `dq = scale * ds k`, `dk = scale * dsT q` (Dao et al. 2022, algorithm 4). Key and value heads sum over their query heads.
 ///
-/// Inputs: q, k, v, y, lse, dy, then mask. Outputs: dq, dk, dv, as q, k, v. (An additive mask that needs a gradient takes the composition.)
+/// Inputs: q, k, v, y, lse, dy, then mask. Outputs: dq, dk, dv, as q, k, v. (An additive mask that needs a gradient, which is ds, takes the
+/// composition.)
 #[derive(Clone, Debug)]
 pub struct AttentionGrad {
     /// Masking and scale.
@@ -99,6 +103,159 @@ impl Rule for Attention {
             .into_iter()
             .collect())
     }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let heads = Heads::of(inputs)?;
+        let scores = self.config.scores(&heads, inputs.get(3))?;
+        let log_sum = scores.logsumexp_keep(-1)?;
+        let weights = weights(&scores, &log_sum)?;
+        let y = heads.grouped(&weights)?.matmul(&heads.v)?.reshape(heads.output())?;
+        Ok(vec![y.to_dtype(inputs[0].dtype())?, log_sum.squeeze(-1)?])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves { inputs: u16::MAX, outputs: 0b11 })
+    }
+    /// [`AttentionGrad`]; its composition where the mask or the log-sum-exp take part in the gradient.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads = Grads::from_elem(None, context.inputs());
+        let inputs = (0..context.inputs()).map(|at| context.input(at)).collect::<Result<Inputs<'_>>>()?;
+        let (y, log_sum) = (context.output(0)?, context.output(1)?);
+        let dy = match &grad_outputs[0] {
+            Some(dy) => dy.clone(),
+            None => Tensor::zeros(*y.shape(), y.dtype(), y.device())?,
+        };
+        let found = if context.needs(3) || grad_outputs[1].is_some() {
+            let owned: SmallVec<[Tensor; 4]> = inputs.iter().map(|&input| input.clone()).collect();
+            self.config.gradients(&owned, y, log_sum, &dy, grad_outputs[1].as_ref())?
+        } else {
+            let mut all: SmallVec<[&Tensor; 7]> = inputs[..3].into();
+            all.extend([y, log_sum, &dy]);
+            all.extend(inputs.get(3).copied());
+            apply(AttentionGrad { config: self.config }, &all)?.into_iter().collect()
+        };
+        for (index, grad) in found.into_iter().enumerate().take(context.inputs()) {
+            grads[index] = context.needs(index).then_some(grad);
+        }
+        Ok(grads)
+    }
+}
+
+type Inputs<'a> = SmallVec<[&'a Tensor; 4]>;
+
+/// Queries, keys and values in the accumulator dtype. The query heads that share a key head stand below one another, as queries of one head.
+struct Heads {
+    /// `[batch, kv_heads, group * queries, head_dim]`
+    q: Tensor,
+    /// `[batch, kv_heads, keys, head_dim]`
+    k: Tensor,
+    /// `[batch, kv_heads, keys, value_dim]`
+    v: Tensor,
+    batch: usize,
+    heads: usize,
+    queries: usize,
+}
+
+impl Heads {
+    fn of(inputs: &[Tensor]) -> Result<Heads> {
+        let dtype = inputs[0].dtype().accumulator();
+        let [batch, heads, queries, head_dim] = inputs[0].sizes()?;
+        let (k, v) = (inputs[1].to_dtype(dtype)?, inputs[2].to_dtype(dtype)?);
+        let rows = heads / k.dims()[1] * queries;
+        let q = inputs[0].to_dtype(dtype)?.reshape([batch, k.dims()[1], rows, head_dim])?;
+        Ok(Heads { q, k, v, batch, heads, queries })
+    }
+
+    /// `[batch, heads, queries, n]` as `[batch, kv_heads, group * queries, n]`.
+    fn grouped(&self, x: &Tensor) -> Result<Tensor> {
+        x.reshape(self.q.shape().with_dim(3, x.dims()[3]))
+    }
+
+    /// `[batch, kv_heads, group * queries, n]` as `[batch, heads, queries, n]`.
+    fn separate(&self, x: &Tensor) -> Result<Tensor> {
+        x.reshape([self.batch, self.heads, self.queries, x.dims()[3]])
+    }
+
+    fn output(&self) -> [usize; 4] {
+        [self.batch, self.heads, self.queries, self.v.dims()[3]]
+    }
+}
+
+/// `exp(scores - lse)`; 0 for a query that sees no key.
+fn weights(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
+    let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
+    scores.sub(&log_sum.masked_fill(&blind, 0.0)?)?.exp()
+}
+
+impl AttentionConfig {
+    /// `scale * q kT + mask`, -infinity where a key is not seen: `[batch, heads, queries, keys]`.
+    fn scores(&self, heads: &Heads, mask: Option<&Tensor>) -> Result<Tensor> {
+        let product = heads.q.matmul(&heads.k.t()?)?.mul_scalar(self.scale)?;
+        let mut scores = heads.separate(&product)?;
+        if let Some(hidden) = self.hidden(heads.queries, &heads.k)? {
+            scores = scores.masked_fill(&hidden, f64::NEG_INFINITY)?;
+        }
+        match mask {
+            Some(mask) if mask.dtype() == DType::Bool => {
+                scores.masked_fill(&mask.logical_not()?, f64::NEG_INFINITY)
+            }
+            Some(mask) => scores.add(&mask.to_dtype(scores.dtype())?),
+            None => Ok(scores),
+        }
+    }
+
+    /// Which keys lie outside a query's reach, `[queries, keys]`; none if all are within.
+    fn hidden(&self, queries: usize, k: &Tensor) -> Result<Option<Tensor>> {
+        let keys = k.dims()[2];
+        let first = keys as i64 - queries as i64;
+        let position = Tensor::iota(queries, DType::I32, first, 1, k.device())?.unsqueeze(1)?;
+        let key = Tensor::iota(keys, DType::I32, 0, 1, k.device())?.unsqueeze(0)?;
+        let mut hidden = self.causal.then(|| key.gt(&position)).transpose()?;
+        if let Some(window) = self.window {
+            // A window that is wider than everything hides nothing: the smaller number cannot overflow.
+            let window = window.min(keys + queries) as i64;
+            let mut outside = key.le(&position.sub_scalar(window)?)?;
+            if !self.causal {
+                outside = outside.logical_or(&key.ge(&position.add_scalar(window)?)?)?;
+            }
+            hidden = Some(match hidden {
+                Some(later) => later.logical_or(&outside)?,
+                None => outside,
+            });
+        }
+        Ok(hidden)
+    }
+
+    /// The gradients of q, k, v and the mask (that of the scores), given those of the outputs.
+    fn gradients(
+        &self,
+        inputs: &[Tensor],
+        y: &Tensor,
+        log_sum: &Tensor,
+        dy: &Tensor,
+        dlog_sum: Option<&Tensor>,
+    ) -> Result<Vec<Tensor>> {
+        let heads = Heads::of(inputs)?;
+        let p = weights(&self.scores(&heads, inputs.get(3))?, &log_sum.unsqueeze(-1)?)?;
+        let (dy, y) = (dy.to_dtype(p.dtype())?, y.to_dtype(p.dtype())?);
+        // d lse / d scores is p too: it joins the row's constant.
+        let mut constant = dy.mul(&y)?.sum_keep(-1)?;
+        if let Some(grad) = dlog_sum {
+            constant = constant.sub(&grad.unsqueeze(-1)?)?;
+        }
+        let dy = heads.grouped(&dy)?;
+        let dp = heads.separate(&dy.matmul(&heads.v.t()?)?)?;
+        let ds = p.mul(&dp.sub(&constant)?)?;
+        let dv = heads.grouped(&p)?.t()?.matmul(&dy)?;
+        let grouped = heads.grouped(&ds)?.mul_scalar(self.scale)?;
+        let dq = grouped.matmul(&heads.k)?.reshape(*inputs[0].shape())?;
+        let dk = grouped.t()?.matmul(&heads.q)?;
+        let all = [dq, dk, dv, ds];
+        inputs
+            .iter()
+            .zip(all)
+            .filter(|(input, _)| input.dtype().is_float())
+            .map(|(input, grad)| grad.to_dtype(input.dtype()))
+            .collect()
+    }
 }
 
 impl Rule for AttentionGrad {
@@ -119,5 +276,57 @@ impl Rule for AttentionGrad {
             check_mask(name, &inputs[6], &inputs[0], &sizes.scores)?;
         }
         Ok(inputs[..3].iter().map(|meta| Output::fresh(*meta.shape(), meta.dtype)).collect())
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let mut operands: SmallVec<[Tensor; 4]> = inputs[..3].into();
+        operands.extend(inputs.get(6).cloned());
+        let mut grads = self.config.gradients(&operands, &inputs[3], &inputs[4], &inputs[5], None)?;
+        grads.truncate(3);
+        Ok(grads)
+    }
+}
+
+/// What [`Tensor::scaled_dot_product_attention`] masks, and how it scales.
+#[derive(Clone, Copy, Default)]
+pub struct AttentionOptions<'a> {
+    /// Broadcast to `[batch, heads, queries, keys]`: bool (true: seen), or of the queries' dtype (added to the scaled scores).
+    pub mask: Option<&'a Tensor>,
+    /// Whether a query sees only keys at or before its position; the last query stands at the last key.
+    pub causal: bool,
+    /// How many positions back (and, when not causal, ahead) a query sees, itself counted.
+    pub window: Option<usize>,
+    /// Factor of the scores; `1 / sqrt(head_dim)` by default.
+    pub scale: Option<f64>,
+}
+
+impl Tensor {
+    /// Each of these queries' mean of `values`, weighted by `softmax(scale * q kT + mask)` (Vaswani et al. 2017, eq. 1). See [`Attention`].
+    ///
+    /// A query that sees no key gives 0. Several query heads may share a key head (grouped-query attention).
+    ///
+    /// # Shapes
+    /// queries `[batch, heads, queries, head_dim]`, keys `[batch, kv_heads, keys, head_dim]`, values `[batch, kv_heads, keys, value_dim]` ->
+    /// `[batch, heads, queries, value_dim]`
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit.
+    pub fn scaled_dot_product_attention(
+        &self,
+        keys: &Tensor,
+        values: &Tensor,
+        options: AttentionOptions<'_>,
+    ) -> Result<Tensor> {
+        let name = "attention";
+        let [batch, heads, queries, head_dim] = self.shape().to_array(name)?;
+        let AttentionOptions { mask, causal, window, scale } = options;
+        let scale = scale.unwrap_or(1.0 / (head_dim.max(1) as f64).sqrt());
+        let config = AttentionConfig { scale, causal, window, mask: mask.is_some() };
+        let Some(mask) = mask else { return apply_one(Attention { config }, &[self, keys, values]) };
+        let [_, _, positions, _] = keys.shape().to_array(name)?;
+        let scores = Shape::new(&[batch, heads, queries, positions])?;
+        if !mask.shape().broadcasts_to(&scores) {
+            return Err(Error::Shape { op: name, what: "mask", got: *mask.shape(), expected: scores });
+        }
+        apply_one(Attention { config }, &[self, keys, values, &mask.expand(scores)?])
     }
 }

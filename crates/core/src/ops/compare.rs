@@ -1,10 +1,14 @@
 //! Comparisons and the choice between two tensors.
 
 use crate::DType;
+use crate::autograd::{Context, Grads, sum_to};
 use crate::backend::Meta;
+use crate::dispatch::{apply_into, apply_one};
 use crate::dtype::Scalar;
 use crate::error::Result;
-use crate::op::{Differentiability, Output, Outputs, Rule, check};
+use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::ops::create::exact_scalar;
+use crate::tensor::Tensor;
 
 /// A comparison. All are false if either side is NaN, but `Ne`, which is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +70,7 @@ impl Rule for Compare {
     }
 }
 
-/// `y = x ? scalar`. Input: x. Output: bool. The number is rounded to x's dtype first.
+/// `y = x ? scalar`. Input: x. Output: bool. The number is rounded to x's dtype first; integers take none that they do not hold.
 #[derive(Clone, Debug)]
 pub struct CompareScalar {
     /// The comparison.
@@ -88,7 +92,12 @@ impl Rule for CompareScalar {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         check::count(self.name(), inputs, 1)?;
+        exact_scalar(self.name(), self.scalar, inputs[0].dtype)?;
         Ok(Outputs::from_buf([Output::fresh(*inputs[0].shape(), DType::Bool)]))
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let number = inputs[0].scalar_like(self.scalar)?;
+        Ok(vec![apply_one(Compare { op: self.op }, &[&inputs[0], &number])?])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::NonDifferentiable
@@ -117,5 +126,86 @@ impl Rule for Select {
     }
     fn broadcasts(&self) -> bool {
         true
+    }    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves { inputs: 0b001, outputs: 0 })
+    }
+    /// `da = condition ? dy : 0`, `db = condition ? 0 : dy`, each summed to its operand's shape.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(dy) = &grad_outputs[0] else { return Ok(Grads::new()) };
+        let (condition, zero) = (context.input(0)?, dy.scalar_like(0i64)?);
+        let mut grads = Grads::from_elem(None, 3);
+        if context.needs(1) {
+            grads[1] = Some(sum_to(&condition.where_(dy, &zero)?, context.shape(1))?);
+        }
+        if context.needs(2) {
+            grads[2] = Some(sum_to(&condition.where_(&zero, dy)?, context.shape(2))?);
+        }
+        Ok(grads)
+    }
+}
+
+macro_rules! compare_methods {
+    ($($name:ident $scalar_name:ident $symbol:literal => $op:ident;)*) => {
+        impl Tensor {
+            $(
+                #[doc = concat!("Where `self ", $symbol, " other`, broadcast: a tensor of bool.")]
+                ///
+                /// # Errors
+                /// Shapes that do not broadcast, dtypes that differ.
+                #[inline]
+                pub fn $name(&self, other: &Tensor) -> Result<Tensor> {
+                    apply_one(Compare { op: CompareOp::$op }, &[self, other])
+                }
+
+                #[doc = concat!("Where `self ", $symbol, " scalar`, which is rounded to this dtype first: a tensor of bool.")]
+                ///
+                /// # Errors
+                /// A number that an integer dtype does not hold.
+                #[inline]
+                pub fn $scalar_name(&self, scalar: impl Into<Scalar>) -> Result<Tensor> {
+                    apply_one(CompareScalar { op: CompareOp::$op, scalar: scalar.into() }, &[self])
+                }
+            )*
+        }
+    };
+}
+
+compare_methods! {
+    eq eq_scalar "==" => Eq;
+    ne ne_scalar "!=" => Ne;
+    lt lt_scalar "<" => Lt;
+    le le_scalar "<=" => Le;
+    gt gt_scalar ">" => Gt;
+    ge ge_scalar ">=" => Ge;
+}
+
+impl Tensor {
+    /// `self ? a : b`, broadcast; this tensor is the condition.
+    ///
+    /// # Errors
+    /// If this tensor is not bool, dtypes of a and b that differ, shapes that do not broadcast.
+    pub fn where_(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        apply_one(Select, &[self, a, b])
+    }
+
+    /// `value` where `mask` is true, this tensor elsewhere.
+    ///
+    /// # Shapes
+    /// The mask broadcasts to this tensor's shape.
+    ///
+    /// # Errors
+    /// A mask that is not bool or does not broadcast to this shape, a number that an integer dtype does not hold.
+    pub fn masked_fill(&self, mask: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
+        let mask = mask.expand(*self.shape())?;
+        mask.where_(&self.scalar_like(value)?, self)
+    }
+
+    /// In place of this tensor: [`masked_fill`](Tensor::masked_fill).
+    ///
+    /// # Errors
+    /// As [`masked_fill`](Tensor::masked_fill) and [`apply_into`].
+    pub fn masked_fill_(&self, mask: &Tensor, value: impl Into<Scalar>) -> Result<()> {
+        let mask = mask.expand(*self.shape())?;
+        apply_into(Select, &[&mask, &self.scalar_like(value)?, self], self)
     }
 }

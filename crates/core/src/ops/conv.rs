@@ -1,9 +1,14 @@
-//! Convolutions, and the patch matrices they are composed from.
+//! Convolutions, and the patch matrices they are composed from. The methods that users call are in `conv_methods`.
 
 use crate::Shape;
+use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
+use crate::dispatch::{apply_into, apply_one};
+use crate::dtype::Scalar;
 use crate::error::{Error, Result};
-use crate::op::{Output, Outputs, Rule, check};
+use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::ops::binary::{Binary, BinaryOp};
+use crate::tensor::Tensor;
 
 /// A window that slides over two axes `[height, width]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +61,27 @@ impl Window {
             output[axis] = padded.checked_sub(span).ok_or_else(too_large)? / stride + 1;
         }
         Ok(output)
+    }
+}
+
+impl Window {
+    /// Every window of images `[batch, channels, height, width]` with a border of `value`, as a view: `[batch, channels, oh, ow, kh, kw]`.
+    pub(crate) fn views(&self, images: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
+        let [top, left] = self.padding;
+        let padded = match self.padding {
+            [0, 0] => images.clone(),
+            _ => images.pad(&[[0, 0], [0, 0], [top, top], [left, left]], value)?,
+        };
+        let [rows, columns] = self.spans();
+        let patches = padded.unfold(2, rows, self.stride[0])?.unfold(3, columns, self.stride[1])?;
+        patches
+            .slice_axis(4, 0, rows as isize, self.dilation[0] as isize)?
+            .slice_axis(5, 0, columns as isize, self.dilation[1] as isize)
+    }
+
+    /// Height and width that a window reaches over.
+    fn spans(&self) -> [usize; 2] {
+        [0, 1].map(|axis| (self.kernel[axis] - 1) * self.dilation[axis] + 1)
     }
 }
 
@@ -134,6 +160,28 @@ impl Rule for Im2col {
         let shape = Shape::new(&[batch, channels * kh * kw, oh * ow])?;
         Ok(Outputs::from_buf([Output::fresh(shape, inputs[0].dtype)]))
     }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let patches = self.window.views(&inputs[0], 0.0)?;
+        let [batch, channels, oh, ow, kh, kw] = patches.sizes()?;
+        let columns = patches.permute([0, 1, 4, 5, 2, 3])?.contiguous()?;
+        Ok(vec![columns.reshape([batch, channels * kh * kw, oh * ow])?])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves::NOTHING)
+    }
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let [_, _, height, width] = context.shape(0).to_array("im2col")?;
+        let adjoint = Col2im { window: self.window, size: [height, width] };
+        linear_grad(grad_outputs, |dy| apply_one(adjoint.clone(), &[dy]))
+    }
+}
+
+/// The only gradient of a linear op of one input: `adjoint(dy)`.
+pub(crate) fn linear_grad(
+    grad_outputs: &[Option<Tensor>],
+    adjoint: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Grads> {
+    Ok(Grads::from_elem(grad_outputs[0].as_ref().map(adjoint).transpose()?, 1))
 }
 
 impl Rule for Col2im {
@@ -150,6 +198,40 @@ impl Rule for Col2im {
         check::shape("col2im", "columns", &inputs[0], Shape::new(&[batch, rows, oh * ow])?)?;
         let shape = Shape::new(&[batch, channels, self.size[0], self.size[1]])?;
         Ok(Outputs::from_buf([Output::fresh(shape, inputs[0].dtype)]))
+    }
+    /// Adds, for each place `(i, j)` of the window, all its elements to the pixels that they show: those pixels are distinct.
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let columns = &inputs[0];
+        let [batch, rows, _] = columns.sizes()?;
+        let ([kh, kw], [oh, ow]) = (self.window.kernel, self.window.output_size("col2im", self.size)?);
+        let patches = columns.reshape([batch, rows / (kh * kw), kh, kw, oh, ow])?;
+        let [[top, height], [left, width]] = [0, 1].map(|axis| [self.window.padding[axis], self.size[axis]]);
+        let padded = [batch, rows / (kh * kw), height + 2 * top, width + 2 * left];
+        let dtype = columns.dtype().accumulator();
+        let sum = Tensor::zeros(padded, dtype, columns.device())?;
+        for (i, j) in (0..kh * kw).map(|place| (place / kw, place % kw)) {
+            let pixels = self.every_pixel(&self.every_pixel(&sum, 0, i, oh)?, 1, j, ow)?;
+            let part = patches.select(3, j)?.select(2, i)?.to_dtype(dtype)?;
+            apply_into(Binary { op: BinaryOp::Add }, &[&pixels, &part], &pixels)?;
+        }
+        let image = sum.narrow(2, top, height)?.narrow(3, left, width)?;
+        Ok(vec![image.to_dtype(columns.dtype())?.contiguous()?])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves::NOTHING)
+    }
+    fn backward(&self, _context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        linear_grad(grad_outputs, |dy| apply_one(Im2col { window: self.window }, &[dy]))
+    }
+}
+
+impl Col2im {
+    /// The pixels along spatial `axis` that place `place` of the windows shows.
+    fn every_pixel(&self, padded: &Tensor, axis: usize, place: usize, count: usize) -> Result<Tensor> {
+        let start = place * self.window.dilation[axis];
+        let stride = self.window.stride[axis];
+        let end = start + (count - 1) * stride + 1;
+        padded.slice_axis(2 + axis, start, end as isize, stride as isize)
     }
 }
 
@@ -176,6 +258,73 @@ impl Rule for Conv2d {
         let [oh, ow] = self.config.window.output_size(name, [height, width])?;
         Ok(Outputs::from_buf([Output::fresh(Shape::new(&[batch, out_channels, oh, ow])?, inputs[0].dtype)]))
     }
+    /// One matrix product for each image and group: weight `[out, patch]` x patches `[patch, oh * ow]`.
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let (x, weight) = (&inputs[0], &inputs[1]);
+        let [batch, _, height, width] = x.sizes()?;
+        let [out_channels, _, _, _] = weight.sizes()?;
+        let [oh, ow] = self.config.window.output_size("conv2d", [height, width])?;
+        let y = self.config.by_group(weight)?.matmul(&self.config.patches(x)?)?;
+        let y = y.reshape([batch, out_channels, oh, ow])?;
+        Ok(vec![match inputs.get(2) {
+            Some(bias) => y.add(&bias.reshape([out_channels, 1, 1])?)?,
+            None => y,
+        }])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves { inputs: 0b11, outputs: 0 })
+    }
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads = Grads::from_elem(None, context.inputs());
+        let Some(dy) = &grad_outputs[0] else { return Ok(grads) };
+        if context.needs(0) {
+            grads[0] = Some(self.config.grad_input(context.input(1)?, dy, context.shape(0))?);
+        }
+        if context.needs(1) {
+            grads[1] = Some(self.config.grad_weight(context.input(0)?, dy)?);
+        }
+        if self.bias && context.needs(2) {
+            grads[2] = Some(dy.sum([0, 2, 3])?);
+        }
+        Ok(grads)
+    }
+}
+
+impl ConvConfig {
+    /// Weights `[out, in / groups, kh, kw]` as matrices `[groups, out / groups, patch]`.
+    fn by_group(&self, weight: &Tensor) -> Result<Tensor> {
+        let [out_channels, per_group, kh, kw] = weight.sizes()?;
+        weight.reshape([self.groups, out_channels / self.groups, per_group * kh * kw])
+    }
+
+    /// Images as matrices `[batch, groups, patch, oh * ow]`.
+    fn patches(&self, x: &Tensor) -> Result<Tensor> {
+        let columns = apply_one(Im2col { window: self.window }, &[x])?;
+        let [batch, rows, places] = columns.sizes()?;
+        columns.reshape([batch, self.groups, rows / self.groups, places])
+    }
+
+    /// Outputs `[batch, out, oh, ow]` as matrices `[batch, groups, out / groups, oh * ow]`.
+    fn outputs_by_group(&self, dy: &Tensor) -> Result<Tensor> {
+        let [batch, out_channels, oh, ow] = dy.sizes()?;
+        dy.reshape([batch, self.groups, out_channels / self.groups, oh * ow])
+    }
+
+    /// The convolution itself, without bias.
+    fn forward(&self, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        apply_one(Conv2d { config: *self, bias: false }, &[x, weight])
+    }
+
+    /// Its gradient for an input of this shape.
+    fn grad_input(&self, weight: &Tensor, dy: &Tensor, input: &Shape) -> Result<Tensor> {
+        let size = [input.dim(2), input.dim(3)];
+        apply_one(Conv2dGradInput { config: *self, size }, &[weight, dy])
+    }
+
+    /// Its gradient for its weight.
+    fn grad_weight(&self, x: &Tensor, dy: &Tensor) -> Result<Tensor> {
+        apply_one(Conv2dGradWeight { config: *self }, &[x, dy])
+    }
 }
 
 impl Rule for Conv2dGradInput {
@@ -201,6 +350,29 @@ impl Rule for Conv2dGradInput {
         let shape = Shape::new(&[batch, per_group * self.config.groups, self.size[0], self.size[1]])?;
         Ok(Outputs::from_buf([Output::fresh(shape, inputs[0].dtype)]))
     }
+    /// The gradient of each patch, `weight^T dy`, added where the patch was seen.
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let (weight, dy) = (&inputs[0], self.config.outputs_by_group(&inputs[1])?);
+        let patches = self.config.by_group(weight)?.t()?.matmul(&dy)?;
+        let [batch, groups, patch, places] = patches.sizes()?;
+        let columns = patches.reshape([batch, groups * patch, places])?;
+        Ok(vec![apply_one(Col2im { window: self.config.window, size: self.size }, &[&columns])?])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves::INPUTS)
+    }
+    /// Linear in the weight and in dy; `<grad, grad_input(weight, dy)> = <conv(grad, weight), dy>`.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads = Grads::from_elem(None, 2);
+        let Some(grad) = &grad_outputs[0] else { return Ok(grads) };
+        if context.needs(0) {
+            grads[0] = Some(self.config.grad_weight(grad, context.input(1)?)?);
+        }
+        if context.needs(1) {
+            grads[1] = Some(self.config.forward(grad, context.input(0)?)?);
+        }
+        Ok(grads)
+    }
 }
 
 impl Rule for Conv2dGradWeight {
@@ -223,5 +395,32 @@ impl Rule for Conv2dGradWeight {
             Shape::new(&[out_channels, per_group, kh, kw])?,
             inputs[0].dtype,
         )]))
+    }
+    /// `dy patches^T`, with the sum over images and places in one product for each group.
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let patches = self.config.patches(&inputs[0])?;
+        let dy = self.config.outputs_by_group(&inputs[1])?;
+        let [batch, groups, patch, places] = patches.sizes()?;
+        let [_, _, out_per_group, _] = dy.sizes()?;
+        let patches = patches.permute([1, 2, 0, 3])?.reshape([groups, patch, batch * places])?;
+        let dy = dy.permute([1, 2, 0, 3])?.reshape([groups, out_per_group, batch * places])?;
+        let [kh, kw] = self.config.window.kernel;
+        let weight = dy.matmul(&patches.t()?)?;
+        Ok(vec![weight.reshape([groups * out_per_group, patch / (kh * kw), kh, kw])?])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves::INPUTS)
+    }
+    /// Linear in x and in dy; `<grad, grad_weight(x, dy)> = <conv(x, grad), dy>`.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads = Grads::from_elem(None, 2);
+        let Some(grad) = &grad_outputs[0] else { return Ok(grads) };
+        if context.needs(0) {
+            grads[0] = Some(self.config.grad_input(grad, context.input(1)?, context.shape(0))?);
+        }
+        if context.needs(1) {
+            grads[1] = Some(self.config.forward(context.input(0)?, grad)?);
+        }
+        Ok(grads)
     }
 }

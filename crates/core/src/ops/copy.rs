@@ -47,3 +47,12 @@ impl Rule for Copy {
         }
     }
 }
+
+impl Tensor {
+    /// The values in the dtype that sums and products are formed in: halves as f32, all others as they are.
+    ///
+    /// Compositions compute in it and cast back once at the end, as a fused kernel does.
+    pub(crate) fn to_accumulator(&self) -> Result<Tensor> {
+        self.to_dtype(self.dtype().accumulator())
+    }
+}

@@ -1,10 +1,13 @@
-//! Tensors from nothing: constants and evenly spaced numbers.
+//! Tensors from nothing: constants, evenly spaced numbers, diagonals, triangles and one-hot rows.
 
 use crate::backend::Meta;
+use crate::dispatch::{apply_on, apply_one};
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, check};
-use crate::{DType, Shape};
+use crate::ops::index::{Scatter, ScatterMode};
+use crate::tensor::Tensor;
+use crate::{DType, Device, IntoShape, Shape};
 
 /// `y[..] = value`. No input; one output. Primitive, all dtypes.
 #[derive(Clone, Debug)]
@@ -13,7 +16,7 @@ pub struct Fill {
     pub shape: Shape,
     /// The element type.
     pub dtype: DType,
-    /// The value, converted as [`Element::from_scalar`](crate::Element::from_scalar) does.
+    /// The value: rounded to nearest for floats, taken exactly for integers, `!= 0` for bool.
     pub value: Scalar,
 }
 
@@ -23,6 +26,7 @@ impl Rule for Fill {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         check::count("fill", inputs, 0)?;
+        exact_scalar("fill", self.value, self.dtype)?;
         Ok(Outputs::from_buf([Output::fresh(self.shape, self.dtype)]))
     }
     fn is_primitive(&self) -> bool {
@@ -57,6 +61,8 @@ impl Rule for Iota {
         if self.dtype == DType::Bool {
             return Err(Error::DType { op: "iota", what: "output", got: self.dtype, expected: "a number" });
         }
+        exact_scalar("iota", self.start, self.dtype)?;
+        exact_scalar("iota", self.step, self.dtype)?;
         Ok(Outputs::from_buf([Output::fresh(Shape::new(&[self.count])?, self.dtype)]))
     }
     fn is_primitive(&self) -> bool {
@@ -67,53 +73,241 @@ impl Rule for Iota {
     }
 }
 
-impl crate::Tensor {
+/// The least and greatest value of an integer dtype.
+pub(crate) fn integer_range(dtype: DType) -> Option<(i64, i64)> {
+    match dtype {
+        DType::I64 => Some((i64::MIN, i64::MAX)),
+        DType::I32 => Some((i32::MIN.into(), i32::MAX.into())),
+        DType::U8 => Some((0, 255)),
+        _ => None,
+    }
+}
+
+/// An integer tensor takes a number only if it holds it: `add_scalar: 0.5 is not a whole number, tensor is i32`.
+#[inline]
+pub(crate) fn exact_scalar(op: &'static str, scalar: Scalar, dtype: DType) -> Result<()> {
+    let Some((low, high)) = integer_range(dtype) else { return Ok(()) };
+    let fits = match scalar {
+        Scalar::Float(value) if value.is_nan() || (value.is_finite() && value.fract() != 0.0) => {
+            return Err(Error::invalid(op, format!("{value:?} is not a whole number, tensor is {dtype}")));
+        }
+        // In i128, where 2^63 is not yet rounded down to the largest i64.
+        Scalar::Float(value) => {
+            value.is_finite() && (i128::from(low)..=i128::from(high)).contains(&(value as i128))
+        }
+        Scalar::Int(value) => (low..=high).contains(&value),
+        Scalar::Bool(_) => true,
+    };
+    if fits { Ok(()) } else { Err(Error::invalid(op, format!("{scalar} does not fit {dtype}"))) }
+}
+
+/// The number of steps from `start` up (or down) to, not including, `end`.
+fn steps(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<usize> {
+    let fail = |what: &str| {
+        Err(Error::invalid("arange", format!("from {start} to {end} by {step}: {what}")))
+    };
+    if dtype == DType::Bool {
+        return Err(Error::DType { op: "arange", what: "output", got: dtype, expected: "a number" });
+    }
+    let (from, to, by) = (start.as_f64(), end.as_f64(), step.as_f64());
+    if ![from, to, by].into_iter().all(f64::is_finite) {
+        return fail("a bound is not finite");
+    }
+    if by == 0.0 {
+        return fail("the step is 0");
+    }
+    if (to - from) * by < 0.0 {
+        return fail("the step leads away from the end");
+    }
+    let count = if dtype.is_int() {
+        for scalar in [start, end, step] {
+            exact_scalar("arange", scalar, DType::I64)?;
+        }
+        let (span, by) = (i128::from(end.as_i64()) - i128::from(start.as_i64()), i128::from(step.as_i64()));
+        span.unsigned_abs().div_ceil(by.unsigned_abs()) as f64
+    } else {
+        ((to - from) / by).ceil()
+    };
+    // 2^53 elements are more than a shape takes; up to there f64 counts exactly.
+    if count < 9e15 { Ok(count as usize) } else { fail("too many elements") }
+}
+
+impl Tensor {
     /// `count` evenly spaced numbers: `start + i * step`.
     ///
     /// # Errors
-    /// No memory, or dtype bool.
+    /// No memory, dtype bool, or a start or step that an integer dtype does not hold.
     pub fn iota(
         count: usize,
         dtype: DType,
         start: impl Into<Scalar>,
         step: impl Into<Scalar>,
-        device: &crate::Device,
-    ) -> Result<crate::Tensor> {
+        device: &Device,
+    ) -> Result<Tensor> {
         let op = Iota { count, dtype, start: start.into(), step: step.into() };
-        Ok(crate::dispatch::apply_on(op, device, &[])?.swap_remove(0))
+        Ok(apply_on(op, device, &[])?.swap_remove(0))
+    }
+
+    /// The numbers from `start` up to, not including, `end`, `step` apart; `step` may be negative.
+    ///
+    /// # Shapes
+    /// `[ceil((end - start) / step)]`
+    ///
+    /// # Errors
+    /// A step that is 0 or leads away from the end, bounds that are not finite or that an integer dtype does not hold, dtype bool.
+    pub fn arange(
+        start: impl Into<Scalar>,
+        end: impl Into<Scalar>,
+        step: impl Into<Scalar>,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Tensor> {
+        let (start, end, step) = (start.into(), end.into(), step.into());
+        Tensor::iota(steps(start, end, step, dtype)?, dtype, start, step, device)
+    }
+
+    /// `count` evenly spaced numbers from `start` to `end`, both exact and included.
+    ///
+    /// # Errors
+    /// A dtype that is not floating, no memory.
+    pub fn linspace(start: f64, end: f64, count: usize, dtype: DType, device: &Device) -> Result<Tensor> {
+        if !dtype.is_float() {
+            let expected = "a floating dtype";
+            return Err(Error::DType { op: "linspace", what: "output", got: dtype, expected });
+        }
+        let step = if count > 1 { (end - start) / (count - 1) as f64 } else { 0.0 };
+        let line = Tensor::iota(count, dtype, start, step, device)?;
+        // The upper half is counted from the end, so that the last number is `end` to the last bit.
+        let half = count.div_ceil(2);
+        if half < count {
+            let upper = Tensor::iota(count - half, dtype, end, -step, device)?.flip(0)?;
+            line.narrow(0, half, count - half)?.copy_(&upper)?;
+        }
+        Ok(line)
     }
 
     /// One value everywhere.
     ///
     /// # Errors
-    /// No memory.
+    /// No memory, or a value that an integer dtype does not hold.
     pub fn full(
-        shape: impl crate::IntoShape,
+        shape: impl IntoShape,
         value: impl Into<Scalar>,
         dtype: DType,
-        device: &crate::Device,
-    ) -> Result<crate::Tensor> {
+        device: &Device,
+    ) -> Result<Tensor> {
         let op = Fill { shape: shape.into_shape()?, dtype, value: value.into() };
-        Ok(crate::dispatch::apply_on(op, device, &[])?.swap_remove(0))
+        Ok(apply_on(op, device, &[])?.swap_remove(0))
     }
 
     /// Zeros.
     ///
     /// # Errors
     /// No memory.
-    pub fn zeros(
-        shape: impl crate::IntoShape,
-        dtype: DType,
-        device: &crate::Device,
-    ) -> Result<crate::Tensor> {
-        crate::Tensor::full(shape, 0i64, dtype, device)
+    pub fn zeros(shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
+        Tensor::full(shape, 0i64, dtype, device)
     }
 
     /// Ones.
     ///
     /// # Errors
     /// No memory.
-    pub fn ones(shape: impl crate::IntoShape, dtype: DType, device: &crate::Device) -> Result<crate::Tensor> {
-        crate::Tensor::full(shape, 1i64, dtype, device)
+    pub fn ones(shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
+        Tensor::full(shape, 1i64, dtype, device)
+    }
+
+    /// The identity matrix of `size` rows and columns.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn eye(size: usize, dtype: DType, device: &Device) -> Result<Tensor> {
+        let positions = Tensor::iota(size, DType::I64, 0i64, 1i64, device)?;
+        positions.unsqueeze(1)?.eq(&positions)?.to_dtype(dtype)
+    }
+
+    /// Zeros of this tensor's shape and dtype, on its device.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn zeros_like(&self) -> Result<Tensor> {
+        self.full_like(0i64)
+    }
+
+    /// Ones of this tensor's shape and dtype, on its device.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn ones_like(&self) -> Result<Tensor> {
+        self.full_like(1i64)
+    }
+
+    /// One value everywhere, in this tensor's shape and dtype, on its device.
+    ///
+    /// # Errors
+    /// No memory, or a value that an integer dtype does not hold.
+    pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+        Tensor::full(*self.shape(), value, self.dtype(), self.device())
+    }
+
+    /// A single element of this tensor's dtype, on its device, to broadcast against it.
+    pub(crate) fn scalar_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+        Tensor::full((), value, self.dtype(), self.device())
+    }
+
+    /// The lower triangle of each matrix, zeros above: `diagonal` 0 keeps the main diagonal, 1 one more above it, -1 one less.
+    ///
+    /// # Shapes
+    /// `[.., rows, columns]`, unchanged
+    ///
+    /// # Errors
+    /// Fewer than two axes.
+    pub fn tril(&self, diagonal: isize) -> Result<Tensor> {
+        let keep = self.below_diagonal("tril", diagonal)?;
+        keep.where_(self, &self.scalar_like(0i64)?)
+    }
+
+    /// The upper triangle of each matrix, zeros below: `diagonal` 0 keeps the main diagonal, 1 one less, -1 one more below it.
+    ///
+    /// # Shapes
+    /// `[.., rows, columns]`, unchanged
+    ///
+    /// # Errors
+    /// Fewer than two axes.
+    pub fn triu(&self, diagonal: isize) -> Result<Tensor> {
+        let drop = self.below_diagonal("triu", diagonal.saturating_sub(1))?;
+        drop.where_(&self.scalar_like(0i64)?, self)
+    }
+
+    /// Where `column <= row + diagonal`: `[rows, columns]`.
+    fn below_diagonal(&self, op: &'static str, diagonal: isize) -> Result<Tensor> {
+        let &[.., rows, columns] = self.dims() else {
+            return Err(Error::Rank { op, expected: "at least 2".into(), shape: *self.shape() });
+        };
+        // Diagonals beyond the matrix all mean "nothing" or "everything"; the bounds keep the sum below from wrapping.
+        let diagonal = (diagonal as i64).clamp(-(rows as i64), columns as i64);
+        let row = Tensor::iota(rows, DType::I64, diagonal, 1i64, self.device())?.unsqueeze(1)?;
+        let column = Tensor::iota(columns, DType::I64, 0i64, 1i64, self.device())?;
+        column.le(&row)
+    }
+
+    /// For each class index a row of `classes` zeros with a one in its place.
+    ///
+    /// # Shapes
+    /// `[..]` of i32 or i64 to `[.., classes]`
+    ///
+    /// # Errors
+    /// A dtype other than i32 or i64; a class outside `0..classes` (on asynchronous devices at the next synchronisation).
+    pub fn one_hot(&self, classes: usize, dtype: DType) -> Result<Tensor> {
+        check::index("one_hot", "input", &self.meta())?;
+        let index = self.unsqueeze(-1)?;
+        let zeros = Tensor::zeros(self.shape().with_axis(self.rank(), classes)?, dtype, self.device())?;
+        let one = Tensor::ones((), dtype, self.device())?.expand(*index.shape())?;
+        let scatter = Scatter { axis: self.rank(), mode: ScatterMode::Set };
+        apply_one(scatter, &[&zeros, &index, &one]).map_err(|error| match error {
+            Error::IndexOutOfRange { index, size, .. } => {
+                Error::IndexOutOfRange { op: "one_hot", index, size }
+            }
+            other => other,
+        })
     }
 }

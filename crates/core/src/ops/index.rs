@@ -1,9 +1,17 @@
-//! Picking, putting, adding and sorting along an axis.
+//! Picking, putting and adding along an axis by integer tensors. Sorting and counting methods are in `sort`, `x.i(..)` in `indexing`.
 
+use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
+use crate::dispatch::{apply_into, apply_one};
 use crate::error::{Error, Result};
-use crate::op::{Output, Outputs, Rule, check};
+use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::shape::{Axis, MAX_RANK};
+use crate::tensor::Tensor;
 use crate::{DType, Shape};
+use smallvec::SmallVec;
+
+/// Only the index, which is input 1, is needed for gradients.
+const SAVES_INDEX: Differentiability = Differentiability::Stated(Saves { inputs: 0b10, outputs: 0 });
 
 /// `y[.., i, ..] = x[.., index[.., i, ..], ..]` along `axis`. Inputs: x (any dtype), index (i32/i64) of x's rank, each other axis of
 /// index at most as long as x's. Output: index's shape, x's dtype. Indices are in `0..size`, else
@@ -26,6 +34,18 @@ impl Rule for Gather {
     fn is_primitive(&self) -> bool {
         true
     }
+    fn differentiability(&self) -> Differentiability {
+        SAVES_INDEX
+    }
+    /// Each dy is added to the element that it was picked from.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads = Grads::from_elem(None, 2);
+        if let (Some(dy), true) = (&grad_outputs[0], context.needs(0)) {
+            let zeros = Tensor::zeros(*context.shape(0), dy.dtype(), dy.device())?;
+            grads[0] = Some(zeros.scatter_add(self.axis, context.input(1)?, dy)?);
+        }
+        Ok(grads)
+    }
 }
 
 /// What scatter does where elements meet.
@@ -39,6 +59,8 @@ pub enum ScatterMode {
 
 /// `y = base`, then `y[.., index[.., i, ..], ..] = source[.., i, ..]` (or `+=`) along `axis`. Inputs: base, index (i32/i64) and source, all of one
 /// rank; source has index's shape and base's dtype. Output: base's shape and dtype, may take base's place. Primitive.
+///
+/// Gradients are exact also where indices repeat: of several sources that are set to one place, only the last, which stays, gets a gradient.
 #[derive(Clone, Debug)]
 pub struct Scatter {
     /// The axis that indices run along.
@@ -68,6 +90,47 @@ impl Rule for Scatter {
     fn is_primitive(&self) -> bool {
         true
     }
+    fn differentiability(&self) -> Differentiability {
+        SAVES_INDEX
+    }
+    /// Set: base gets dy where nothing was written, source gets dy where it stayed. Add: base gets dy, source what it was added to.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads = Grads::from_elem(None, 3);
+        let Some(dy) = &grad_outputs[0] else { return Ok(grads) };
+        let (axis, index) = (self.axis, context.input(1)?);
+        if context.needs(0) {
+            grads[0] = Some(match self.mode {
+                ScatterMode::Set => {
+                    dy.scatter(axis, index, &Tensor::zeros(*index.shape(), dy.dtype(), dy.device())?)?
+                }
+                ScatterMode::Add => dy.clone(),
+            });
+        }
+        if context.needs(2) {
+            let picked = dy.gather(axis, index)?;
+            grads[2] = Some(match self.mode {
+                ScatterMode::Set => {
+                    let zero = Tensor::zeros((), dy.dtype(), dy.device())?;
+                    stays(axis, index, dy.shape())?.where_(&picked, &zero)?
+                }
+                ScatterMode::Add => picked,
+            });
+        }
+        Ok(grads)
+    }
+}
+
+/// Which elements of a source are still there after all were set at `index` in a base of this shape.
+fn stays(axis: usize, index: &Tensor, base: &Shape) -> Result<Tensor> {
+    let number = Tensor::iota(index.elements(), index_dtype(index.elements()), 0, 1, index.device())?
+        .reshape(*index.shape())?;
+    let last = Tensor::zeros(*base, number.dtype(), index.device())?.scatter(axis, index, &number)?;
+    last.gather(axis, index)?.eq(&number)
+}
+
+/// The dtype of positions below `size`: i32, which every backend has, as long as it reaches.
+pub(crate) fn index_dtype(size: usize) -> DType {
+    if i32::try_from(size).is_ok() { DType::I32 } else { DType::I64 }
 }
 
 /// `y[.., i, ..] = x[.., index[i], ..]` along `axis`. Inputs: x (any dtype), index `[count]` (i32/i64). Output: x's shape with `count` along
@@ -90,6 +153,30 @@ impl Rule for IndexSelect {
         let [count] = inputs[1].shape().to_array(name)?;
         Ok(Outputs::from_buf([Output::fresh(inputs[0].shape().with_dim(self.axis, count), inputs[0].dtype)]))
     }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let (x, index) = (&inputs[0], &inputs[1]);
+        let picked = x.shape().with_dim(self.axis, index.elements());
+        Ok(vec![x.gather(self.axis, &spread(index, self.axis, picked)?)?])
+    }
+    fn differentiability(&self) -> Differentiability {
+        SAVES_INDEX
+    }
+    /// Each slice of dy is added to the slice that it was picked from.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads = Grads::from_elem(None, 2);
+        if let (Some(dy), true) = (&grad_outputs[0], context.needs(0)) {
+            let zeros = Tensor::zeros(*context.shape(0), dy.dtype(), dy.device())?;
+            grads[0] = Some(zeros.index_add(self.axis, context.input(1)?, dy)?);
+        }
+        Ok(grads)
+    }
+}
+
+/// `index[i]` at every `[.., i, ..]` of `shape`, without a copy.
+fn spread(index: &Tensor, axis: usize, shape: Shape) -> Result<Tensor> {
+    let mut dims: SmallVec<[usize; MAX_RANK]> = SmallVec::from_elem(1, shape.rank());
+    dims[axis] = index.elements();
+    index.reshape(dims.as_slice())?.expand(shape)
 }
 
 /// `y = base`, then `y[.., index[i], ..] += source[.., i, ..]` along `axis`, in rising order of i (halves: in f32, rounded once at the end). Inputs: base, index
@@ -118,6 +205,23 @@ impl Rule for IndexAdd {
         }
         Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 0)]))
     }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let (base, index, source) = (&inputs[0], &inputs[1], &inputs[2]);
+        Ok(vec![base.scatter_add(self.axis, &spread(index, self.axis, *source.shape())?, source)?])
+    }
+    fn differentiability(&self) -> Differentiability {
+        SAVES_INDEX
+    }
+    /// Base gets dy, each slice of source the slice of dy that it was added to.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads = Grads::from_elem(None, 3);
+        let Some(dy) = &grad_outputs[0] else { return Ok(grads) };
+        grads[0] = context.needs(0).then(|| dy.clone());
+        if context.needs(2) {
+            grads[2] = Some(dy.index_select(self.axis, context.input(1)?)?);
+        }
+        Ok(grads)
+    }
 }
 
 /// Values of x sorted along `axis`, and where they came from. Input: x (any dtype). Outputs: values (as x), positions (i32, same shape).
@@ -144,6 +248,19 @@ impl Rule for Sort {
     fn is_primitive(&self) -> bool {
         true
     }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves { inputs: 0, outputs: 0b10 })
+    }
+    /// Each dy goes back to where its value came from.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads = Grads::from_elem(None, 1);
+        if let Some(dy) = &grad_outputs[0] {
+            // Positions name every element once: adding to zeros sets them, and its own gradient is a plain gather.
+            let zeros = Tensor::zeros(*dy.shape(), dy.dtype(), dy.device())?;
+            grads[0] = Some(zeros.scatter_add(self.axis, context.output(1)?, dy)?);
+        }
+        Ok(grads)
+    }
 }
 
 fn index_fits(op: &'static str, axis: usize, base: &Meta<'_>, index: &Meta<'_>) -> Result<()> {
@@ -156,5 +273,107 @@ fn index_fits(op: &'static str, axis: usize, base: &Meta<'_>, index: &Meta<'_>) 
         Ok(())
     } else {
         Err(Error::invalid(op, format!("index of shape {to:?} on shape {from:?} along axis {axis}")))
+    }
+}
+
+impl Tensor {
+    /// `y[.., i, ..] = self[.., index[.., i, ..], ..]` along `axis`: one element of this for each of `index`.
+    ///
+    /// # Shapes
+    /// `index` (i32 or i64) has this tensor's rank, each other axis at most as long; the result has its shape.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, an index out of range.
+    pub fn gather(&self, axis: impl Into<Axis>, index: &Tensor) -> Result<Tensor> {
+        let axis = axis.into().resolve(self.shape(), "gather")?;
+        apply_one(Gather { axis }, &[self, index])
+    }
+
+    /// This tensor with `source[.., i, ..]` in place of element `[.., index[.., i, ..], ..]` along `axis`; where indices repeat, the last
+    /// source stays (and it alone gets a gradient).
+    ///
+    /// # Shapes
+    /// `index` (i32 or i64) and `source` have one shape, of this tensor's rank, each other axis at most as long.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, an index out of range.
+    pub fn scatter(&self, axis: impl Into<Axis>, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        let axis = axis.into().resolve(self.shape(), "scatter_set")?;
+        apply_one(Scatter { axis, mode: ScatterMode::Set }, &[self, index, source])
+    }
+
+    /// This tensor with `source[.., i, ..]` added to element `[.., index[.., i, ..], ..]` along `axis`.
+    ///
+    /// # Shapes
+    /// As [`scatter`](Tensor::scatter).
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, bool, an index out of range.
+    pub fn scatter_add(&self, axis: impl Into<Axis>, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        let axis = axis.into().resolve(self.shape(), "scatter_add")?;
+        apply_one(Scatter { axis, mode: ScatterMode::Add }, &[self, index, source])
+    }
+
+    /// [`scatter`](Tensor::scatter) in place.
+    ///
+    /// # Errors
+    /// As [`scatter`](Tensor::scatter) and [`apply_into`].
+    pub fn scatter_(&self, axis: impl Into<Axis>, index: &Tensor, source: &Tensor) -> Result<()> {
+        let axis = axis.into().resolve(self.shape(), "scatter_set")?;
+        apply_into(Scatter { axis, mode: ScatterMode::Set }, &[self, index, source], self)
+    }
+
+    /// [`scatter_add`](Tensor::scatter_add) in place.
+    ///
+    /// # Errors
+    /// As [`scatter_add`](Tensor::scatter_add) and [`apply_into`].
+    pub fn scatter_add_(&self, axis: impl Into<Axis>, index: &Tensor, source: &Tensor) -> Result<()> {
+        let axis = axis.into().resolve(self.shape(), "scatter_add")?;
+        apply_into(Scatter { axis, mode: ScatterMode::Add }, &[self, index, source], self)
+    }
+
+    /// The slices `index[0]`, `index[1]`, .. along `axis`.
+    ///
+    /// # Shapes
+    /// `index` is `[count]` (i32 or i64); the result has `count` slices.
+    ///
+    /// # Errors
+    /// An axis that does not exist, an index out of range.
+    pub fn index_select(&self, axis: impl Into<Axis>, index: &Tensor) -> Result<Tensor> {
+        let axis = axis.into().resolve(self.shape(), "index_select")?;
+        apply_one(IndexSelect { axis }, &[self, index])
+    }
+
+    /// This tensor with slice `i` of `source` added to slice `index[i]` along `axis`.
+    ///
+    /// # Shapes
+    /// `index` is `[count]` (i32 or i64); `source` is as this tensor, with `count` slices.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, bool, an index out of range.
+    pub fn index_add(&self, axis: impl Into<Axis>, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        let axis = axis.into().resolve(self.shape(), "index_add")?;
+        apply_one(IndexAdd { axis }, &[self, index, source])
+    }
+
+    /// [`index_add`](Tensor::index_add) in place.
+    ///
+    /// # Errors
+    /// As [`index_add`](Tensor::index_add) and [`apply_into`].
+    pub fn index_add_(&self, axis: impl Into<Axis>, index: &Tensor, source: &Tensor) -> Result<()> {
+        let axis = axis.into().resolve(self.shape(), "index_add")?;
+        apply_into(IndexAdd { axis }, &[self, index, source], self)
+    }
+
+    /// The rows of this table that `indices` names: `[rows, width]` and indices `[..]` (i32 or i64) give `[.., width]`.
+    ///
+    /// # Errors
+    /// A table of another rank, an index out of range.
+    pub fn embedding(&self, indices: &Tensor) -> Result<Tensor> {
+        let [_, width] = self.shape().to_array("embedding")?;
+        let rows = self.index_select(0, &indices.reshape([indices.elements()])?)?;
+        let mut dims: SmallVec<[usize; MAX_RANK]> = indices.dims().into();
+        dims.push(width);
+        rows.reshape(dims.as_slice())
     }
 }

@@ -1,9 +1,11 @@
-//! Losses.
+//! Losses: cross-entropy as an op, the others as formulas over smaller ops.
 
+use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
-use crate::error::Result;
-use crate::op::{Output, Outputs, Rule, check};
-use crate::{DType, Shape};
+use crate::dispatch::{apply, apply_one};
+use crate::error::{Error, Result};
+use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::{DType, Shape, Tensor};
 
 /// Cross-entropy of each row with a class index, with label smoothing s (Szegedy et al. 2016, section 7):
 /// `loss = lse(x) - (1 - s) * x[target] - s/classes * sum(x)`, 0 where `target == ignore_index`.
@@ -33,7 +35,10 @@ pub struct CrossEntropyGrad {
 fn rows_and_targets(op: &'static str, inputs: &[Meta<'_>], count: usize) -> Result<(Shape, DType)> {
     check::count(op, inputs, count)?;
     check::float(op, "logits", &inputs[0])?;
-    let [rows, _classes] = inputs[0].shape().to_array(op)?;
+    let [rows, classes] = inputs[0].shape().to_array(op)?;
+    if classes == 0 && rows > 0 {
+        return Err(Error::invalid(op, format!("logits of shape {:?} have no classes", inputs[0].shape())));
+    }
     check::index(op, "target", &inputs[1])?;
     let per_row = Shape::unchecked(&[rows]);
     check::shape(op, "target", &inputs[1], per_row)?;
@@ -47,6 +52,59 @@ impl Rule for CrossEntropy {
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         let (rows, dtype) = rows_and_targets("cross_entropy", inputs, 2)?;
         Ok([Output::fresh(rows, dtype), Output::fresh(rows, dtype)].into_iter().collect())
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let [logits, target] = [&inputs[0], &inputs[1]];
+        let x = logits.to_dtype(logits.dtype().accumulator())?;
+        let log_sum = x.logsumexp(1)?;
+        let (counts, class) = split_ignored(target, self.ignore_index)?;
+        let picked = x.gather(1, &class.unsqueeze(1)?).map_err(|error| as_own_error(error, self.name()))?;
+        let mut loss = log_sum.sub(&picked.squeeze(1)?.mul_scalar(1.0 - self.label_smoothing)?)?;
+        if self.label_smoothing != 0.0 {
+            loss = loss.sub(&x.sum(1)?.mul_scalar(self.label_smoothing / x.dims()[1] as f64)?)?;
+        }
+        Ok(vec![loss.masked_fill(&counts.logical_not()?, 0.0)?, log_sum])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves { inputs: 0b11, outputs: 0b10 })
+    }
+    /// The log-sum-exp has a gradient too (softmax): the gradient of [`CrossEntropyGrad`] leads there.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let (logits, target, log_sum) = (context.input(0)?, context.input(1)?, context.output(1)?);
+        let CrossEntropy { ignore_index, label_smoothing } = *self;
+        let mut sum = None;
+        if let Some(dloss) = &grad_outputs[0] {
+            let op = CrossEntropyGrad { ignore_index, label_smoothing };
+            sum = Some(apply_one(op, &[logits, target, log_sum, dloss])?);
+        }
+        if let Some(grad) = &grad_outputs[1] {
+            let share = probabilities(logits, log_sum)?.mul(&grad.unsqueeze(1)?)?.to_dtype(logits.dtype())?;
+            sum = Some(match sum {
+                Some(sum) => sum.add(&share)?,
+                None => share,
+            });
+        }
+        Ok([sum, None].into_iter().collect())
+    }
+}
+
+/// `exp(logits - lse)`: the softmax of each row, in the accumulator dtype.
+fn probabilities(logits: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
+    logits.to_dtype(log_sum.dtype())?.sub(&log_sum.unsqueeze(1)?)?.exp()
+}
+
+/// Which targets count, and the targets with 0 in the place of the others.
+fn split_ignored(target: &Tensor, ignore_index: i64) -> Result<(Tensor, Tensor)> {
+    let counts = target.ne_scalar(ignore_index)?;
+    let class = target.masked_fill(&counts.logical_not()?, 0)?;
+    Ok((counts, class))
+}
+
+/// A target out of range is reported by the loss, not by the gather that finds it.
+fn as_own_error(error: Error, op: &'static str) -> Error {
+    match error {
+        Error::IndexOutOfRange { index, size, .. } => Error::IndexOutOfRange { op, index, size },
+        other => other,
     }
 }
 
@@ -63,4 +121,257 @@ impl Rule for CrossEntropyGrad {
         }
         Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 0)]))
     }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let [logits, target, log_sum, dloss] = [&inputs[0], &inputs[1], &inputs[2], &inputs[3]];
+        let classes = Tensor::iota(logits.dims()[1], target.dtype(), 0, 1, target.device())?;
+        let is_target = target.unsqueeze(1)?.eq(&classes)?.to_dtype(log_sum.dtype())?;
+        let wanted = is_target
+            .mul_scalar(1.0 - self.label_smoothing)?
+            .add_scalar(self.label_smoothing / logits.dims()[1].max(1) as f64)?;
+        let grad = probabilities(logits, log_sum)?.sub(&wanted)?.mul(&dloss.unsqueeze(1)?)?;
+        let ignored = target.eq_scalar(self.ignore_index)?.unsqueeze(1)?;
+        Ok(vec![grad.masked_fill(&ignored, 0.0)?.to_dtype(logits.dtype())?])
+    }
+}
+
+/// How the losses of single elements become one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reduction {
+    /// They stay as they are.
+    None,
+    /// Their mean.
+    #[default]
+    Mean,
+    /// Their sum.
+    Sum,
+}
+
+impl Reduction {
+    fn apply(self, losses: &Tensor) -> Result<Tensor> {
+        match self {
+            Reduction::None => Ok(losses.clone()),
+            Reduction::Mean => losses.mean(..),
+            Reduction::Sum => losses.sum(..),
+        }
+    }
+}
+
+/// How [`Tensor::cross_entropy_with`] counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CrossEntropyOptions {
+    /// A class index that counts nothing; -100 by default.
+    pub ignore_index: i64,
+    /// Weight spread evenly over all classes, in `0..=1`; 0 by default.
+    pub label_smoothing: f64,
+    /// How the losses become one; their mean by default.
+    pub reduction: Reduction,
+}
+
+impl Default for CrossEntropyOptions {
+    fn default() -> Self {
+        CrossEntropyOptions { ignore_index: -100, label_smoothing: 0.0, reduction: Reduction::Mean }
+    }
+}
+
+/// Losses of halves are formed and returned in f32.
+impl Tensor {
+    /// The mean cross-entropy of these logits and `target`, as PyTorch's `cross_entropy`.
+    ///
+    /// # Shapes
+    /// logits `[batch, classes, ..]` (or `[classes]`) with class indices `[batch, ..]` (i32 or i64; -100 counts nothing) or floating class
+    /// probabilities of the logits' shape -> `[]`
+    ///
+    /// # Errors
+    /// As [`cross_entropy_with`](Tensor::cross_entropy_with).
+    pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
+        self.cross_entropy_with(target, CrossEntropyOptions::default())
+    }
+
+    /// The cross-entropy of these logits and `target`, with options.
+    ///
+    /// The mean is over the targets that count; if there is none it is NaN, as 0/0 says.
+    ///
+    /// # Shapes
+    /// As [`cross_entropy`](Tensor::cross_entropy); without reduction the result has the logits' shape without the class axis.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, a class index out of range, a smoothing outside `0..=1`.
+    pub fn cross_entropy_with(&self, target: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
+        let name = "cross_entropy";
+        if !(0.0..=1.0).contains(&options.label_smoothing) {
+            let detail = format!("label smoothing {}, expected 0 to 1", options.label_smoothing);
+            return Err(Error::invalid(name, detail));
+        }
+        check::float(name, "logits", &self.meta())?;
+        if target.dtype().is_float() {
+            return soft_cross_entropy(self, target, options);
+        }
+        let (rows, shape) = class_rows(name, self, target)?;
+        let op =
+            CrossEntropy { ignore_index: options.ignore_index, label_smoothing: options.label_smoothing };
+        let losses = apply(op, &[&rows, &target.reshape([rows.dims()[0]])?])?.swap_remove(0);
+        reduce_counted(&losses.reshape(shape)?, target, options.ignore_index, options.reduction)
+    }
+
+    /// The mean of minus the log-probability of each target, as PyTorch's `nll_loss`: [`cross_entropy`](Tensor::cross_entropy) without the log-softmax.
+    ///
+    /// # Shapes
+    /// log-probabilities `[batch, classes, ..]` (or `[classes]`), class indices `[batch, ..]` (i32 or i64; -100 counts nothing) -> `[]`
+    ///
+    /// # Errors
+    /// As [`nll_loss_with`](Tensor::nll_loss_with).
+    pub fn nll_loss(&self, target: &Tensor) -> Result<Tensor> {
+        self.nll_loss_with(target, -100, Reduction::Mean)
+    }
+
+    /// Minus the log-probability of each target, 0 where it is `ignore_index`. The mean is over the targets that count.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, a class index out of range.
+    pub fn nll_loss_with(&self, target: &Tensor, ignore_index: i64, reduction: Reduction) -> Result<Tensor> {
+        let name = "nll_loss";
+        check::float(name, "input", &self.meta())?;
+        let (rows, shape) = class_rows(name, self, target)?;
+        let (counts, class) = split_ignored(&target.reshape([rows.dims()[0], 1])?, ignore_index)?;
+        let picked = rows.gather(1, &class).map_err(|error| as_own_error(error, name))?;
+        let losses = picked.to_dtype(rows.dtype().accumulator())?.neg()?;
+        let losses = losses.masked_fill(&counts.logical_not()?, 0.0)?.reshape(shape)?;
+        reduce_counted(&losses, target, ignore_index, reduction)
+    }
+
+    /// `(x - target)^2`.
+    ///
+    /// # Shapes
+    /// Both of one shape; the result has it too, or `[]` if reduced.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that differ, a dtype that is not floating.
+    pub fn mse_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let (x, target) = loss_pair("mse_loss", self, target)?;
+        reduction.apply(&x.sub(&target)?.square()?)
+    }
+
+    /// `|x - target|`.
+    ///
+    /// # Errors
+    /// As [`mse_loss`](Tensor::mse_loss).
+    pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let (x, target) = loss_pair("l1_loss", self, target)?;
+        reduction.apply(&x.sub(&target)?.abs()?)
+    }
+
+    /// With `d = |x - target|`: `d^2 / 2` up to `delta`, then `delta * (d - delta / 2)` (Huber 1964).
+    ///
+    /// # Errors
+    /// As [`mse_loss`](Tensor::mse_loss); a `delta` that is not positive.
+    pub fn huber_loss(&self, target: &Tensor, delta: f64, reduction: Reduction) -> Result<Tensor> {
+        let (x, target) = loss_pair("huber_loss", self, target)?;
+        if delta.is_nan() || delta <= 0.0 {
+            return Err(Error::invalid("huber_loss", format!("delta {delta}, expected more than 0")));
+        }
+        let distance = x.sub(&target)?.abs()?;
+        // c = min(d, delta) makes both branches c * (d - c / 2).
+        let capped = distance.minimum_scalar(delta)?;
+        reduction.apply(&capped.mul(&distance.sub(&capped.mul_scalar(0.5)?)?)?)
+    }
+
+    /// Binary cross-entropy of logits x and probabilities: `log(1 + e^x) - x * target`, which does not overflow.
+    ///
+    /// # Errors
+    /// As [`mse_loss`](Tensor::mse_loss).
+    pub fn bce_with_logits(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let (x, target) = loss_pair("bce_with_logits", self, target)?;
+        reduction.apply(&x.softplus()?.sub(&x.mul(&target)?)?)
+    }
+
+    /// The Kullback-Leibler divergence `target * (log target - x)` of log-probabilities x from `target`, which holds probabilities, or their
+    /// logarithms if `log_target`. A probability of 0 counts as `0 * log 0 = 0`.
+    ///
+    /// # Errors
+    /// As [`mse_loss`](Tensor::mse_loss).
+    pub fn kl_div(&self, target: &Tensor, reduction: Reduction, log_target: bool) -> Result<Tensor> {
+        let (x, target) = loss_pair("kl_div", self, target)?;
+        let losses = if log_target {
+            target.exp()?.mul(&target.sub(&x)?)?
+        } else {
+            let log = target.masked_fill(&target.eq_scalar(0.0)?, 1.0)?.log()?;
+            target.mul(&log.sub(&x)?)?
+        };
+        reduction.apply(&losses)
+    }
+
+    /// The share of rows whose largest logit is the target's (the first, where several are largest), f32. Has no gradient.
+    ///
+    /// # Shapes
+    /// logits `[batch, classes, ..]` (or `[classes]`), class indices `[batch, ..]` (i32 or i64) -> `[]`
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit.
+    pub fn accuracy(&self, target: &Tensor) -> Result<Tensor> {
+        let (rows, _) = class_rows("accuracy", self, target)?;
+        let found = rows.argmax(1)?.to_dtype(target.dtype())?;
+        found.eq(&target.reshape([rows.dims()[0]])?)?.to_dtype(DType::F32)?.mean(..)
+    }
+}
+
+/// Logits with their class axis last, as `[rows, classes]`, and the shape of a loss for each.
+fn class_rows(op: &'static str, logits: &Tensor, target: &Tensor) -> Result<(Tensor, Shape)> {
+    check::index(op, "target", &target.meta())?;
+    let axis = class_axis(op, logits)?;
+    let shape = logits.shape().without_axis(axis);
+    check::shape(op, "target", &target.meta(), shape)?;
+    let rows = class_last(logits, axis)?.reshape([shape.elements(), logits.dims()[axis]])?;
+    Ok((rows, shape))
+}
+
+/// Axis 1, or the only one.
+fn class_axis(op: &'static str, logits: &Tensor) -> Result<usize> {
+    match logits.rank() {
+        0 => Err(Error::Rank { op, expected: "at least 1".into(), shape: *logits.shape() }),
+        rank => Ok(usize::from(rank > 1)),
+    }
+}
+
+fn class_last(tensor: &Tensor, axis: usize) -> Result<Tensor> {
+    let mut order: Vec<usize> = (0..tensor.rank()).filter(|&other| other != axis).collect();
+    order.push(axis);
+    tensor.permute_axes(&order)
+}
+
+/// The mean is over the targets that are not `ignore_index`.
+fn reduce_counted(
+    losses: &Tensor,
+    target: &Tensor,
+    ignore_index: i64,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    if reduction != Reduction::Mean {
+        return reduction.apply(losses);
+    }
+    // Counted in integers: a sum of f32 ones would stop growing at 2^24.
+    let count = target.ne_scalar(ignore_index)?.to_dtype(DType::I32)?.sum(..)?;
+    losses.sum(..)?.div(&count.to_dtype(losses.dtype())?)
+}
+
+/// `-sum(target * log_softmax(x))` over the classes, the target smoothed; the mean is over all rows.
+fn soft_cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
+    let axis = class_axis("cross_entropy", logits)?;
+    let (x, mut target) = loss_pair("cross_entropy", logits, target)?;
+    if options.label_smoothing != 0.0 {
+        let share = options.label_smoothing / logits.dims()[axis].max(1) as f64;
+        target = target.mul_scalar(1.0 - options.label_smoothing)?.add_scalar(share)?;
+    }
+    options.reduction.apply(&x.log_softmax(axis)?.mul(&target)?.sum(axis)?.neg()?)
+}
+
+/// Input and target of one shape, in the accumulator dtype.
+fn loss_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
+    check::float(op, "input", &x.meta())?;
+    check::float(op, "target", &target.meta())?;
+    let dtype = x.dtype().accumulator();
+    if target.dtype().accumulator() != dtype {
+        return Err(Error::DTypeMismatch { op, left: x.dtype(), right: target.dtype() });
+    }
+    check::shape(op, "target", &target.meta(), *x.shape())?;
+    Ok((x.to_dtype(dtype)?, target.to_dtype(dtype)?))
 }

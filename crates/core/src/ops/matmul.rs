@@ -1,10 +1,14 @@
-//! Matrix products.
+//! Matrix products: the op with its epilogue, and the methods that come down to it.
 
+use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
+use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
-use crate::op::{Output, Outputs, Role, Rule, check};
-use crate::ops::unary::UnaryOp;
-use crate::{DType, Shape};
+use crate::op::{Differentiability, Output, Outputs, Role, Rule, Saves, check};
+use crate::ops::unary::{Unary, UnaryOp};
+use crate::shape::AxisSet;
+use crate::{DType, Shape, Tensor};
+use smallvec::SmallVec;
 
 /// What happens to a product before it is stored: `y = activation(alpha * a b + bias) + residual`, and `c += y` if accumulating.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,6 +113,76 @@ impl Rule for Matmul {
     fn is_primitive(&self) -> bool {
         self.epilogue == Epilogue::NONE
     }
+
+    /// Everything in the accumulator dtype, rounded once at the end.
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let Epilogue { bias, activation, residual, alpha, accumulate, out_dtype } = self.epilogue;
+        let dtype = inputs[0].dtype();
+        let wide = dtype.accumulator();
+        let mut rest = inputs[2..].iter();
+        let mut next = |wanted: bool| if wanted { rest.next() } else { None };
+        let mut y = plain(&inputs[0].to_dtype(wide)?, &inputs[1].to_dtype(wide)?)?;
+        if alpha != 1.0 {
+            y = y.mul_scalar(alpha)?;
+        }
+        if let Some(bias) = next(bias) {
+            y = y.add(&bias.to_dtype(wide)?)?;
+        }
+        if let Some(op) = activation {
+            y = apply_one(Unary { op }, &[&y])?;
+        }
+        if let Some(residual) = next(residual) {
+            y = y.add(&residual.to_dtype(wide)?)?;
+        }
+        match next(accumulate) {
+            Some(accumulator) => {
+                accumulator.copy_(&accumulator.to_dtype(wide)?.add(&y)?)?;
+                Ok(vec![accumulator.clone()])
+            }
+            None => Ok(vec![y.to_dtype(out_dtype.unwrap_or(dtype))?]),
+        }
+    }
+
+    fn differentiability(&self) -> Differentiability {
+        match self.epilogue.activation {
+            None => Differentiability::Stated(Saves { inputs: 0b11, outputs: 0 }),
+            Some(_) => Differentiability::Composition,
+        }
+    }
+
+    /// `da = alpha * dy bT`, `db = alpha * aT dy`, in the operands' dtype; `dbias = sum(dy)` over rows; `dresidual = dy`.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads = Grads::from_elem(None, context.inputs());
+        let Some(grad) = &grad_outputs[0] else { return Ok(grads) };
+        let alpha = self.epilogue.alpha;
+        if context.needs(0) {
+            let grad = grad.to_dtype(context.dtype(0))?;
+            grads[0] = Some(scaled(&grad, &context.input(1)?.t()?, alpha)?);
+        }
+        if context.needs(1) {
+            let grad = grad.to_dtype(context.dtype(1))?;
+            grads[1] = Some(scaled(&context.input(0)?.t()?, &grad, alpha)?);
+        }
+        if self.epilogue.bias && context.needs(2) {
+            let rows = AxisSet::first(grad.rank() - 1);
+            grads[2] = Some(grad.sum(rows)?.to_dtype(context.dtype(2))?);
+        }
+        let residual = 2 + usize::from(self.epilogue.bias);
+        if self.epilogue.residual && context.needs(residual) {
+            grads[residual] = Some(grad.to_dtype(context.dtype(residual))?);
+        }
+        Ok(grads)
+    }
+}
+
+/// The plain product, which every backend runs.
+fn plain(left: &Tensor, right: &Tensor) -> Result<Tensor> {
+    apply_one(Matmul { epilogue: Epilogue::NONE }, &[left, right])
+}
+
+/// `alpha * left right`.
+fn scaled(left: &Tensor, right: &Tensor, alpha: f64) -> Result<Tensor> {
+    apply_one(Matmul { epilogue: Epilogue { alpha, ..Epilogue::NONE } }, &[left, right])
 }
 
 /// `[.., m, k] x [.., k, n] -> [.., m, n]`.
@@ -131,4 +205,225 @@ pub(crate) fn product_shape(left: &Shape, right: &Shape) -> Result<Shape> {
     dims.push(lmat[0]);
     dims.push(rmat[1]);
     Shape::new(&dims)
+}
+
+/// What follows the product in [`Tensor::matmul_with`]: `y = activation(alpha * a b + bias) + residual`.
+#[derive(Clone, Copy)]
+pub struct MatmulOptions<'a> {
+    /// Added to every row: `[n]`.
+    pub bias: Option<&'a Tensor>,
+    /// The function applied to the sum of product and bias.
+    pub activation: Option<UnaryOp>,
+    /// Added after the activation: of the result's shape, or broadcast to it.
+    pub residual: Option<&'a Tensor>,
+    /// Factor of the product; 1 by default.
+    pub alpha: f64,
+    /// Dtype of the result; that of the operands if none. f32 is possible for halves.
+    pub out_dtype: Option<DType>,
+}
+
+impl Default for MatmulOptions<'_> {
+    fn default() -> Self {
+        MatmulOptions { bias: None, activation: None, residual: None, alpha: 1.0, out_dtype: None }
+    }
+}
+
+impl Tensor {
+    /// The matrix product over the last axis of `self` and the last but one of `other`, as NumPy's `matmul`.
+    ///
+    /// # Shapes
+    /// `[.., m, k] x [.., k, n] -> [.., m, n]`, leading axes broadcast. A vector on the left counts as a row, on the right as a column, and its
+    /// axis is left out of the result: `[k] x [k] -> []`.
+    ///
+    /// # Errors
+    /// Inner sizes that differ, leading axes that do not broadcast, an operand without axes, dtypes that differ, bool.
+    pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
+        self.matmul_with(other, MatmulOptions::default())
+    }
+
+    /// As [`matmul`](Tensor::matmul), with what follows the product done in the same pass.
+    ///
+    /// # Errors
+    /// As [`matmul`](Tensor::matmul); a bias, residual or output dtype that does not fit.
+    pub fn matmul_with(&self, other: &Tensor, options: MatmulOptions<'_>) -> Result<Tensor> {
+        let (left, right) = as_matrices(self, other)?;
+        let shape = product_shape(left.shape(), right.shape())?;
+        let mut result: SmallVec<[usize; 10]> = shape.dims().into();
+        if other.rank() == 1 {
+            result.pop();
+        }
+        if self.rank() == 1 {
+            result.remove(shape.rank() - 2);
+        }
+        let result = Shape::unchecked(&result);
+        let residual = match options.residual {
+            Some(residual) if !residual.shape().broadcasts_to(&result) => {
+                let got = *residual.shape();
+                return Err(Error::Shape { op: "matmul", what: "residual", got, expected: result });
+            }
+            residual => residual.map(|residual| residual.expand(result)).transpose()?,
+        };
+        let y = match one_matrix(&left, &right) {
+            Some(rows) => {
+                let flat = Shape::unchecked(&[rows.dim(0), shape.dim(shape.rank() - 1)]);
+                run(&left.reshape(rows)?, &right, residual.as_ref(), flat, options)?
+            }
+            None => {
+                let left = left.expand(with_matrix_of(&shape, &left)?)?;
+                let right = right.expand(with_matrix_of(&shape, &right)?)?;
+                run(&left, &right, residual.as_ref(), shape, options)?
+            }
+        };
+        if *y.shape() == result { Ok(y) } else { y.reshape(result) }
+    }
+
+    /// `y = x weightT + bias`, as PyTorch's `linear`. All leading axes count as rows of one matrix, so the weight's gradient is one product.
+    ///
+    /// # Shapes
+    /// self `[.., in]`, weight `[out, in]`, bias `[out]` -> `[.., out]`
+    ///
+    /// # Errors
+    /// Shapes that do not fit, dtypes that differ.
+    pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        let [outputs, inputs] = weight.shape().to_array("linear")?;
+        let Some((&width, leading)) = self.dims().split_last() else {
+            return Err(Error::Rank { op: "linear", expected: "at least 1".into(), shape: *self.shape() });
+        };
+        if width != inputs {
+            let detail = format!(
+                "{:?} with weight {:?}: inner sizes {width} and {inputs} differ",
+                self.shape(),
+                weight.shape()
+            );
+            return Err(Error::invalid("linear", detail));
+        }
+        let rows = self.reshape([leading.iter().product(), width])?;
+        let y = rows.matmul_with(&weight.t()?, MatmulOptions { bias, ..Default::default() })?;
+        y.reshape(self.shape().with_dim(leading.len(), outputs))
+    }
+
+    /// `beta * self + alpha * a b`, as PyTorch's `addmm`. With `beta` 0, what `self` holds does not matter.
+    ///
+    /// # Shapes
+    /// self `[m, n]` or broadcast to it, a `[m, k]`, b `[k, n]` -> `[m, n]`
+    ///
+    /// # Errors
+    /// Shapes that do not fit, dtypes that differ.
+    pub fn addmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
+        let shape = addmm_shape(a, b)?;
+        if !self.shape().broadcasts_to(&shape) {
+            return Err(Error::Shape { op: "addmm", what: "summand", got: *self.shape(), expected: shape });
+        }
+        let scaled = match beta {
+            0.0 => None,
+            1.0 => Some(self.clone()),
+            beta => Some(self.mul_scalar(beta)?),
+        };
+        a.matmul_with(b, MatmulOptions { residual: scaled.as_ref(), alpha, ..Default::default() })
+    }
+
+    /// `self = beta * self + alpha * a b`, in place. With `beta` 0, what `self` holds does not matter.
+    ///
+    /// # Shapes
+    /// self `[m, n]`, a `[m, k]`, b `[k, n]`
+    ///
+    /// # Errors
+    /// Shapes that do not fit, dtypes that differ, gradients that would be lost, memory shared with an operand.
+    pub fn addmm_(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<()> {
+        check::shape("addmm", "accumulator", &self.meta(), addmm_shape(a, b)?)?;
+        if beta != 1.0 {
+            return self.copy_(&self.addmm(a, b, beta, alpha)?);
+        }
+        let epilogue = Epilogue { alpha, accumulate: true, ..Epilogue::NONE };
+        apply_one(Matmul { epilogue }, &[a, b, self]).map(drop)
+    }
+
+    /// The product of each element with each: `y[i, j] = self[i] * other[j]`.
+    ///
+    /// # Shapes
+    /// `[m], [n] -> [m, n]`
+    ///
+    /// # Errors
+    /// Operands that are no vectors, dtypes that differ, bool.
+    pub fn outer(&self, other: &Tensor) -> Result<Tensor> {
+        let ([_], [_]) = (self.shape().to_array::<1>("outer")?, other.shape().to_array::<1>("outer")?);
+        self.unsqueeze(1)?.mul(&other.unsqueeze(0)?)
+    }
+
+    /// The sum of products of two vectors.
+    ///
+    /// # Shapes
+    /// `[k], [k] -> []`
+    ///
+    /// # Errors
+    /// Operands that are no vectors or differ in length, dtypes that differ, bool.
+    pub fn dot(&self, other: &Tensor) -> Result<Tensor> {
+        let ([_], [_]) = (self.shape().to_array::<1>("dot")?, other.shape().to_array::<1>("dot")?);
+        check::shape("dot", "right operand", &other.meta(), *self.shape())?;
+        self.matmul(other)
+    }
+}
+
+/// `[m, n]` of a product of two matrices.
+fn addmm_shape(a: &Tensor, b: &Tensor) -> Result<Shape> {
+    let (_, _): ([usize; 2], [usize; 2]) = (a.shape().to_array("addmm")?, b.shape().to_array("addmm")?);
+    product_shape(a.shape(), b.shape())
+}
+
+/// The operands with vectors made matrices: a row on the left, a column on the right.
+fn as_matrices(left: &Tensor, right: &Tensor) -> Result<(Tensor, Tensor)> {
+    let fail = |detail: String| {
+        Err(Error::invalid("matmul", format!("{:?} x {:?}: {detail}", left.shape(), right.shape())))
+    };
+    let (Some(&columns), Some(&rows)) =
+        (left.dims().last(), right.dims().get(right.rank().saturating_sub(2)))
+    else {
+        return fail("operands need at least 1 axis".into());
+    };
+    if columns != rows {
+        return fail(format!("inner sizes {columns} and {rows} differ"));
+    }
+    Ok((
+        if left.rank() == 1 { left.unsqueeze(0)? } else { left.clone() },
+        if right.rank() == 1 { right.unsqueeze(1)? } else { right.clone() },
+    ))
+}
+
+/// The shape in which a stack of matrices times one matrix is a product of two matrices, if no copy is needed for that.
+fn one_matrix(left: &Tensor, right: &Tensor) -> Option<Shape> {
+    if right.rank() != 2 || left.rank() <= 2 {
+        return None;
+    }
+    let (&width, rows) = left.dims().split_last()?;
+    let flat = Shape::unchecked(&[rows.iter().product(), width]);
+    left.layout().reshape(&flat).map(|_| flat)
+}
+
+/// The leading axes of `product` and the last two of `operand`.
+fn with_matrix_of(product: &Shape, operand: &Tensor) -> Result<Shape> {
+    let mut dims: SmallVec<[usize; 10]> = product.dims()[..product.rank() - 2].into();
+    dims.extend_from_slice(&operand.dims()[operand.rank() - 2..]);
+    Shape::new(&dims)
+}
+
+fn run(
+    left: &Tensor,
+    right: &Tensor,
+    residual: Option<&Tensor>,
+    shape: Shape,
+    options: MatmulOptions<'_>,
+) -> Result<Tensor> {
+    let residual = residual.map(|residual| residual.reshape(shape)).transpose()?;
+    let epilogue = Epilogue {
+        bias: options.bias.is_some(),
+        activation: options.activation,
+        residual: residual.is_some(),
+        alpha: options.alpha,
+        accumulate: false,
+        out_dtype: options.out_dtype.filter(|&dtype| dtype != left.dtype()),
+    };
+    let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(&[left, right]);
+    inputs.extend(options.bias);
+    inputs.extend(&residual);
+    apply_one(Matmul { epilogue }, &inputs)
 }

@@ -6,10 +6,11 @@
 
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
+use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, check};
 use crate::tensor::Tensor;
-use crate::{DType, Shape};
+use crate::{DType, Device, IntoShape, Shape};
 
 /// `y[i] = word[i] >> (32 - bits)` as i32, i in row-major order. Input: state. Primitive.
 #[derive(Clone, Debug)]
@@ -68,6 +69,9 @@ impl Dropout {
     }
 }
 
+/// The distance of neighbouring 24-bit uniform numbers: exact in f32.
+const UNIT: f64 = 1.0 / 16_777_216.0;
+
 fn check_state(op: &'static str, state: &Meta<'_>) -> Result<()> {
     check::dtype(op, "state", state, DType::I64)?;
     check::shape(op, "state", state, Shape::unchecked(&[2]))
@@ -109,6 +113,10 @@ impl Rule for Uniform {
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         real("uniform", inputs, self.shape, self.dtype)
     }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let bits = RandomBits { shape: self.shape, bits: 24, offset: self.offset };
+        Ok(vec![apply_one(bits, &[&inputs[0]])?.to_dtype(self.dtype)?.mul_scalar(UNIT)?])
+    }
     fn differentiability(&self) -> Differentiability {
         Differentiability::NonDifferentiable
     }
@@ -120,6 +128,17 @@ impl Rule for Normal {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         real("normal", inputs, self.shape, self.dtype)
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let pairs = Shape::new(&[self.shape.elements(), 2])?;
+        let bits = RandomBits { shape: pairs, bits: 24, offset: self.offset };
+        let numbers = apply_one(bits, &[&inputs[0]])?.to_dtype(self.dtype)?;
+        // From (0, 1]: the logarithm of 0 cannot come up.
+        let u = numbers.select(1, 0)?.add_scalar(1.0)?.mul_scalar(UNIT)?;
+        let v = numbers.select(1, 1)?.mul_scalar(UNIT)?;
+        let radius = u.log()?.mul_scalar(-2.0)?.sqrt()?;
+        let angle = v.mul_scalar(std::f64::consts::TAU)?;
+        Ok(vec![radius.mul(&angle.cos()?)?.reshape(self.shape)?])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::NonDifferentiable
@@ -134,10 +153,15 @@ impl Rule for Dropout {
         check::count("dropout", inputs, 2)?;
         check::float("dropout", "input", &inputs[0])?;
         check_state("dropout", &inputs[1])?;
-        if !(0.0..=1.0).contains(&self.p) {
-            return Err(Error::invalid("dropout", format!("probability {}, expected 0 to 1", self.p)));
-        }
+        check_probability("dropout", self.p)?;
         Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 0)]))
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let x = &inputs[0];
+        let bits = RandomBits { shape: *x.shape(), bits: 24, offset: self.offset };
+        let dropped = apply_one(bits, &[&inputs[1]])?.lt_scalar(i64::from(self.threshold()))?;
+        let scaled = x.to_dtype(x.dtype().accumulator())?.mul_scalar(self.scale())?;
+        Ok(vec![scaled.masked_fill(&dropped, 0.0)?.to_dtype(x.dtype())?])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(crate::op::Saves { inputs: 0b10, outputs: 0 })
@@ -148,5 +172,163 @@ impl Rule for Dropout {
             grads[0] = Some(crate::dispatch::apply_one(self.clone(), &[grad, context.input(1)?])?);
         }
         Ok(grads)
+    }
+}
+
+impl Tensor {
+    /// Random numbers, even over [0, 1). Halves are formed in f32 and rounded, and stay below 1. See [`Uniform`].
+    ///
+    /// # Errors
+    /// A dtype that is not floating, no memory.
+    pub fn rand(shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
+        let shape = shape.into_shape()?;
+        check_random_dtype("rand", dtype)?;
+        let (state, offset) = device.draw(shape.elements())?;
+        let y = apply_one(Uniform { shape, dtype: dtype.accumulator(), offset }, &[&state])?;
+        if dtype.is_half() { y.minimum_scalar(below_one(dtype))?.to_dtype(dtype) } else { Ok(y) }
+    }
+
+    /// Random numbers of the normal distribution with mean 0 and variance 1. Halves are formed in f32 and rounded. See [`Normal`].
+    ///
+    /// # Errors
+    /// A dtype that is not floating, no memory.
+    pub fn randn(shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
+        let shape = shape.into_shape()?;
+        check_random_dtype("randn", dtype)?;
+        let (state, offset) = device.draw(2 * shape.elements())?;
+        apply_one(Normal { shape, dtype: dtype.accumulator(), offset }, &[&state])?.to_dtype(dtype)
+    }
+
+    /// 1 with the probability that this tensor holds, else 0; shape and dtype as this. A number above 1 counts as 1, below 0 (and NaN) as 0. Has no gradient.
+    ///
+    /// # Errors
+    /// A dtype that is not floating, no memory.
+    pub fn bernoulli(&self) -> Result<Tensor> {
+        check::float("bernoulli", "probability", &self.meta())?;
+        let wide = self.detach().to_dtype(self.dtype().accumulator())?;
+        let (state, offset) = self.device().draw(self.elements())?;
+        let uniform = apply_one(Uniform { shape: *self.shape(), dtype: wide.dtype(), offset }, &[&state])?;
+        uniform.lt(&wide)?.to_dtype(self.dtype())
+    }
+
+    /// 1 with probability `p`, else 0.
+    ///
+    /// # Errors
+    /// A probability outside `0..=1`, no memory.
+    pub fn bernoulli_scalar(p: f64, shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
+        check_probability("bernoulli", p)?;
+        let shape = shape.into_shape()?;
+        let (state, offset) = device.draw(shape.elements())?;
+        // Of the 24-bit numbers those below p * 2^24, as in `Dropout`.
+        let threshold = i64::from(Dropout { p, offset }.threshold());
+        apply_one(RandomBits { shape, bits: 24, offset }, &[&state])?.lt_scalar(threshold)?.to_dtype(dtype)
+    }
+
+    /// Random integers, even over `low..high`: equal bits on every backend.
+    ///
+    /// A word of 31 bits is taken modulo the number of values, carried on with further bits, so that no value is favoured by more than one part in
+    /// a million (up to 2^20 values: in i32; above, up to 2^40: in i64).
+    ///
+    /// # Errors
+    /// An empty range, one of more than 2^40 values, bounds that the dtype cannot hold, a dtype that is not i32 or i64, no memory.
+    pub fn randint(
+        low: i64,
+        high: i64,
+        shape: impl IntoShape,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Tensor> {
+        let shape = shape.into_shape()?;
+        let values = check_range(low, high, dtype)?;
+        let bits_of = |bits: u8| {
+            let (state, offset) = device.draw(shape.elements())?;
+            apply_one(RandomBits { shape, bits, offset }, &[&state])
+        };
+        let first = bits_of(31)?;
+        let width = (values as u64).next_power_of_two().ilog2();
+        let below = if width <= 20 {
+            let carried = (31 - width).min(16);
+            let rest = first.remainder_scalar(values)?.mul_scalar(1i64 << carried)?;
+            rest.add(&bits_of(carried as u8)?)?.remainder_scalar(values)?
+        } else {
+            let upper = first.to_dtype(DType::I64)?.mul_scalar(1i64 << 31)?;
+            upper.add(&bits_of(31)?.to_dtype(DType::I64)?)?.remainder_scalar(values)?
+        };
+        // All values below 2^40 fit i64, and where the dtype is i32, all differences of its values (wrapping) do too.
+        below.to_dtype(dtype)?.add_scalar(low)
+    }
+
+    /// The numbers `0..count` in random order, i32.
+    ///
+    /// # Errors
+    /// More numbers than i32 holds, no memory.
+    pub fn permutation(count: usize, device: &Device) -> Result<Tensor> {
+        if i32::try_from(count).is_err() {
+            return Err(Error::invalid(
+                "permutation",
+                format!("{count} numbers, at most {} fit i32", i32::MAX),
+            ));
+        }
+        let keys = || {
+            let (state, offset) = device.draw(count)?;
+            apply_one(RandomBits { shape: Shape::new(&[count])?, bits: 31, offset }, &[&state])
+        };
+        // Keys of 31 bits meet; the second sort leaves those in the order of the first.
+        let first = keys()?.sort(0, false)?.1;
+        let second = keys()?.sort(0, false)?.1;
+        first.index_select(0, &second)
+    }
+
+    /// Each element 0 with probability `p`, else `x / (1 - p)`: for training. See [`Dropout`].
+    ///
+    /// # Errors
+    /// A probability outside `0..=1`, a dtype that is not floating.
+    pub fn dropout(&self, p: f64) -> Result<Tensor> {
+        check::float("dropout", "input", &self.meta())?;
+        check_probability("dropout", p)?;
+        if p == 0.0 {
+            return Ok(self.clone());
+        }
+        let (state, offset) = self.device().draw(self.elements())?;
+        apply_one(Dropout { p, offset }, &[self, &state])
+    }
+}
+
+fn check_probability(op: &'static str, p: f64) -> Result<()> {
+    match (0.0..=1.0).contains(&p) {
+        true => Ok(()),
+        false => Err(Error::invalid(op, format!("probability {p}, expected 0 to 1"))),
+    }
+}
+
+fn check_random_dtype(op: &'static str, dtype: DType) -> Result<()> {
+    match dtype.is_float() {
+        true => Ok(()),
+        false => Err(Error::DType { op, what: "output", got: dtype, expected: "a floating dtype" }),
+    }
+}
+
+/// The largest number below 1 of a half dtype.
+fn below_one(dtype: DType) -> f64 {
+    1.0 - dtype.epsilon() / 2.0
+}
+
+/// The number of values in `low..high`.
+fn check_range(low: i64, high: i64, dtype: DType) -> Result<i64> {
+    let fail = |detail: String| Err(Error::invalid("randint", detail));
+    let (fits, expected) = match dtype {
+        DType::I64 => (true, ""),
+        DType::I32 => (low >= i32::MIN.into() && high <= i64::from(i32::MAX) + 1, "i32"),
+        _ => return Err(Error::DType { op: "randint", what: "output", got: dtype, expected: "i32 or i64" }),
+    };
+    if low >= high {
+        return fail(format!("no integer from {low} up to, not including, {high}"));
+    }
+    if !fits {
+        return fail(format!("{low}..{high} does not fit {expected}"));
+    }
+    match high.checked_sub(low) {
+        Some(values) if values <= 1 << 40 => Ok(values),
+        _ => fail(format!("{low}..{high} has more than 2^40 values")),
     }
 }

@@ -1,10 +1,15 @@
-//! Reductions over axes, variance and running sums.
+//! Reductions over axes, variance and running sums, with their methods. Formulas and derivatives are in `formulas`.
+
+mod formulas;
+mod methods;
 
 use crate::DType;
+use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
 use crate::error::{Error, Result};
-use crate::op::{Output, Outputs, Rule, check};
+use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::shape::AxisSet;
+use crate::tensor::Tensor;
 
 /// What a reduction forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,11 +122,51 @@ impl Rule for Reduce {
     fn is_primitive(&self) -> bool {
         self.op.is_primitive()
     }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let input = &inputs[0];
+        let kept = formulas::compose(self.op, &input.to_accumulator()?, self.axes)?;
+        let shape = reduced(input.shape(), self.axes, self.keep);
+        Ok(vec![kept.reshape(shape)?.to_dtype(input.dtype())?])
+    }
+    fn differentiability(&self) -> Differentiability {
+        match self.op {
+            ReduceOp::ArgMax | ReduceOp::ArgMin => Differentiability::NonDifferentiable,
+            ReduceOp::MaxAbs => Differentiability::Composition,
+            ReduceOp::Sum | ReduceOp::Mean => Differentiability::Stated(Saves::NOTHING),
+            ReduceOp::Prod | ReduceOp::SumSquares => Differentiability::Stated(Saves::INPUTS),
+            ReduceOp::Max | ReduceOp::Min | ReduceOp::Norm | ReduceOp::LogSumExp => {
+                Differentiability::Stated(Saves::ALL)
+            }
+        }
+    }
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(dy) = &grad_outputs[0] else { return Ok(Grads::new()) };
+        let kept = self.axes.keep(context.shape(0));
+        let dy = dy.reshape(kept)?;
+        let grad = match self.op {
+            ReduceOp::Sum => dy,
+            ReduceOp::Mean => dy.div_scalar(self.axes.elements(context.shape(0)) as f64)?,
+            op => {
+                let dy = dy.to_accumulator()?;
+                let x = context.input(0)?.to_accumulator()?;
+                let y = match op {
+                    ReduceOp::Prod | ReduceOp::SumSquares => None,
+                    // A rounded logarithm would be amplified by the exponential: halves form it anew.
+                    ReduceOp::LogSumExp if context.dtype(0).is_half() => {
+                        Some(formulas::compose(op, &x, self.axes)?)
+                    }
+                    _ => Some(context.output(0)?.reshape(kept)?.to_accumulator()?),
+                };
+                formulas::gradient(op, self.axes, &x, y.as_ref(), &dy)?
+            }
+        };
+        Ok(Grads::from_elem(Some(grad.to_dtype(context.dtype(0))?.expand(*context.shape(0))?), 1))
+    }
 }
 
 /// `y = sum((x - mean)^2) / (n - correction)` over `axes`, in two passes. Input: x, floating. Output as [`Reduce`].
 ///
-/// `n <= correction` gives NaN (0/0) or infinity, as the division says.
+/// The divisor is at least 0: `n <= correction` gives NaN (0/0) or infinity.
 #[derive(Clone, Debug)]
 pub struct Variance {
     /// Over which axes.
@@ -147,6 +192,31 @@ impl Rule for Variance {
             inputs[0].dtype,
         )]))
     }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let input = &inputs[0];
+        let centered = formulas::centered(&input.to_accumulator()?, self.axes)?;
+        let variance = centered.square()?.sum_keep(self.axes)?.div_scalar(self.divisor(input.shape()))?;
+        let shape = reduced(input.shape(), self.axes, self.keep);
+        Ok(vec![variance.reshape(shape)?.to_dtype(input.dtype())?])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves::INPUTS)
+    }
+    /// `dx = dy * 2 / (n - correction) * (x - mean)`; the mean's own share sums to 0.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(dy) = &grad_outputs[0] else { return Ok(Grads::new()) };
+        let shape = context.shape(0);
+        let factor = dy.reshape(self.axes.keep(shape))?.to_accumulator()?;
+        let factor = factor.mul_scalar(2i64)?.div_scalar(self.divisor(shape))?;
+        let centered = formulas::centered(&context.input(0)?.to_accumulator()?, self.axes)?;
+        Ok(Grads::from_elem(Some(centered.mul(&factor)?.to_dtype(context.dtype(0))?), 1))
+    }
+}
+
+impl Variance {
+    fn divisor(&self, shape: &crate::Shape) -> f64 {
+        (self.axes.elements(shape) as f64 - self.correction).max(0.0)
+    }
 }
 
 /// `y[i] = x[0] + .. + x[i]` along `axis`. Input: x, a number. Output: same shape and dtype. Halves accumulate in f32. Primitive.
@@ -171,20 +241,18 @@ impl Rule for CumulativeSum {
     fn is_primitive(&self) -> bool {
         true
     }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves::NOTHING)
+    }
+    /// Element i is part of every sum from i on: a running sum from the end.
+    fn backward(&self, _: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(dy) = &grad_outputs[0] else { return Ok(Grads::new()) };
+        let dx = dy.flip(self.axis)?.cumsum(self.axis)?.flip(self.axis)?;
+        Ok(Grads::from_elem(Some(dx), 1))
+    }
 }
 
 /// `shape` after a reduction over `axes`.
 pub(crate) fn reduced(shape: &crate::Shape, axes: AxisSet, keep: bool) -> crate::Shape {
     if keep { axes.keep(shape) } else { axes.drop_from(shape) }
-}
-
-impl crate::Tensor {
-    /// The sum over `axes`, which stay with size 1.
-    ///
-    /// # Errors
-    /// An axis that does not exist, or bool.
-    pub fn sum_keep(&self, axes: impl Into<crate::Axes>) -> Result<crate::Tensor> {
-        let axes = axes.into().resolve(self.shape(), "sum")?;
-        crate::dispatch::apply_one(Reduce { op: ReduceOp::Sum, axes, keep: true }, &[self])
-    }
 }

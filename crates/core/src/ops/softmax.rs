@@ -1,8 +1,11 @@
 //! Softmax and its logarithm.
 
+use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
+use crate::dispatch::apply_one;
 use crate::error::Result;
-use crate::op::{Output, Outputs, Rule, check};
+use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::{Axis, Tensor};
 
 /// `y = exp(x - max x) / sum exp(x - max x)` along `axis`. Input: x, floating. Output: same shape and dtype, may take x's place.
 ///
@@ -50,12 +53,40 @@ fn gradient(op: &'static str, axis: usize, inputs: &[Meta<'_>]) -> Result<Output
     Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 1)]))
 }
 
+/// `x - max x` in the accumulator dtype; none if there is no element to take a maximum of.
+fn shifted(x: &Tensor, axis: usize) -> Result<Option<Tensor>> {
+    if x.elements() == 0 {
+        return Ok(None);
+    }
+    let x = x.to_dtype(x.dtype().accumulator())?;
+    // The shift cancels out: no gradient needs to flow through the maximum.
+    x.sub(&x.max_keep(axis)?.detach()).map(Some)
+}
+
+/// Output and its gradient in the accumulator dtype.
+fn wide(inputs: &[Tensor]) -> Result<[Tensor; 2]> {
+    let dtype = inputs[0].dtype().accumulator();
+    Ok([inputs[0].to_dtype(dtype)?, inputs[1].to_dtype(dtype)?])
+}
+
 impl Rule for Softmax {
     fn name(&self) -> &'static str {
         "softmax"
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         forward("softmax", self.axis, inputs)
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let Some(shifted) = shifted(&inputs[0], self.axis)? else { return Ok(inputs.to_vec()) };
+        let exp = shifted.exp()?;
+        Ok(vec![exp.div(&exp.sum_keep(self.axis)?)?.to_dtype(inputs[0].dtype())?])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves::OUTPUTS)
+    }
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let grad = |dy| apply_one(SoftmaxGrad { axis: self.axis }, &[context.output(0)?, dy]);
+        Ok(Grads::from_elem(grad_outputs[0].as_ref().map(grad).transpose()?, 1))
     }
 }
 
@@ -66,6 +97,11 @@ impl Rule for SoftmaxGrad {
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         gradient("softmax_grad", self.axis, inputs)
     }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let [y, dy] = wide(inputs)?;
+        let inner = y.mul(&dy)?.sum_keep(self.axis)?;
+        Ok(vec![y.mul(&dy.sub(&inner)?)?.to_dtype(inputs[0].dtype())?])
+    }
 }
 
 impl Rule for LogSoftmax {
@@ -75,6 +111,18 @@ impl Rule for LogSoftmax {
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         forward("log_softmax", self.axis, inputs)
     }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let Some(shifted) = shifted(&inputs[0], self.axis)? else { return Ok(inputs.to_vec()) };
+        let log_sum = shifted.exp()?.sum_keep(self.axis)?.log()?;
+        Ok(vec![shifted.sub(&log_sum)?.to_dtype(inputs[0].dtype())?])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves::OUTPUTS)
+    }
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let grad = |dy| apply_one(LogSoftmaxGrad { axis: self.axis }, &[context.output(0)?, dy]);
+        Ok(Grads::from_elem(grad_outputs[0].as_ref().map(grad).transpose()?, 1))
+    }
 }
 
 impl Rule for LogSoftmaxGrad {
@@ -83,5 +131,32 @@ impl Rule for LogSoftmaxGrad {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         gradient("log_softmax_grad", self.axis, inputs)
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let [y, dy] = wide(inputs)?;
+        let total = dy.sum_keep(self.axis)?;
+        Ok(vec![dy.sub(&y.exp()?.mul(&total)?)?.to_dtype(inputs[0].dtype())?])
+    }
+}
+
+impl Tensor {
+    /// Positive weights that sum to 1 along `axis`: `exp(x) / sum(exp(x))`.
+    ///
+    /// Each slice's maximum is subtracted first, so large logits do not overflow. A slice of only -infinity gives NaN.
+    ///
+    /// # Errors
+    /// If `axis` does not exist or the dtype is not floating.
+    pub fn softmax(&self, axis: impl Into<Axis>) -> Result<Tensor> {
+        let axis = axis.into().resolve(self.shape(), "softmax")?;
+        apply_one(Softmax { axis }, &[self])
+    }
+
+    /// The logarithm of [`softmax`](Tensor::softmax), accurate where that is close to 0.
+    ///
+    /// # Errors
+    /// If `axis` does not exist or the dtype is not floating.
+    pub fn log_softmax(&self, axis: impl Into<Axis>) -> Result<Tensor> {
+        let axis = axis.into().resolve(self.shape(), "log_softmax")?;
+        apply_one(LogSoftmax { axis }, &[self])
     }
 }

@@ -3,10 +3,10 @@
 //! What changes from step to step is an f32 tensor `hyper`, so that a captured step goes on training. All arithmetic is in the accumulator dtype of
 //! the parameter (f32 for halves).
 
-use crate::DType;
 use crate::backend::Meta;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Role, Rule, check};
+use crate::{DType, Tensor};
 
 /// `g = grad * clip + weight_decay * p` (coupled); with momentum: `v = momentum * v + (1 - dampening) * g` (on the first step `v = g`), `g = g + momentum * v` if nesterov else `v`;
 /// `p -= lr * g` (Sutskever et al. 2013, in PyTorch's form).
@@ -85,6 +85,23 @@ impl Rule for SgdStep {
         }
         step_outputs("sgd_step", inputs, 3, usize::from(self.momentum != 0.0))
     }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let dtype = inputs[0].dtype().accumulator();
+        let hyper = |index| inputs[2].select(0, index)?.to_dtype(dtype);
+        let p = inputs[0].to_dtype(dtype)?;
+        let mut g = inputs[1].to_dtype(dtype)?.mul(&hyper(1)?)?;
+        if self.weight_decay != 0.0 {
+            g = p.scale_add(self.weight_decay, &g)?;
+        }
+        if let Some(velocity) = inputs.get(3) {
+            let kept = velocity.mul_scalar(self.momentum)?;
+            let blended = g.scale_add(1.0 - self.dampening, &kept)?;
+            velocity.copy_(&hyper(2)?.ne_scalar(0.0)?.where_(&g, &blended)?)?;
+            g = if self.nesterov { velocity.scale_add(self.momentum, &g)? } else { velocity.clone() };
+        }
+        inputs[0].copy_(&p.sub(&g.mul(&hyper(0)?)?)?)?;
+        Ok([0, 3].into_iter().filter_map(|index| inputs.get(index).cloned()).collect())
+    }
     fn differentiability(&self) -> Differentiability {
         Differentiability::NonDifferentiable
     }
@@ -96,6 +113,27 @@ impl Rule for AdamStep {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         step_outputs("adam_step", inputs, 4, 2)
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let dtype = inputs[0].dtype().accumulator();
+        let hyper = |index| inputs[2].select(0, index)?.to_dtype(dtype);
+        let (m, v) = (&inputs[3], &inputs[4]);
+        let mut p = inputs[0].to_dtype(dtype)?;
+        let mut g = inputs[1].to_dtype(dtype)?.mul(&hyper(1)?)?;
+        if self.weight_decay != 0.0 {
+            match self.decay_mode {
+                DecayMode::Coupled => g = p.scale_add(self.weight_decay, &g)?,
+                DecayMode::Decoupled => {
+                    p = p.mul(&hyper(0)?.mul_scalar(-self.weight_decay)?.add_scalar(1.0)?)?;
+                }
+            }
+        }
+        m.copy_(&g.scale_add(1.0 - self.beta1, &m.mul_scalar(self.beta1)?)?)?;
+        v.copy_(&g.square()?.scale_add(1.0 - self.beta2, &v.mul_scalar(self.beta2)?)?)?;
+        let denominator = v.sqrt()?.div(&hyper(3)?)?.add_scalar(self.eps)?;
+        let rate = hyper(0)?.div(&hyper(2)?)?;
+        inputs[0].copy_(&p.sub(&m.div(&denominator)?.mul(&rate)?)?)?;
+        Ok(vec![inputs[0].clone(), m.clone(), v.clone()])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::NonDifferentiable

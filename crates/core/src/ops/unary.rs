@@ -1,9 +1,14 @@
-//! Functions of one element: one table of names, derivatives and formulas.
+//! Functions of one element: their names, their shape rule and their methods. Formulas and derivatives are in `formulas`.
+
+mod formulas;
 
 use crate::DType;
+use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
+use crate::dispatch::{apply_into, apply_one};
 use crate::error::{Error, Result};
-use crate::op::{Output, Outputs, Rule, check};
+use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::tensor::Tensor;
 
 /// A function of one element.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,7 +73,8 @@ pub enum UnaryOp {
     Silu,
     /// `log(1 + e^x)`, as `max(x, 0) + log1p(e^-|x|)`. Composite.
     Softplus,
-    /// `min(max(x, low), high)`; NaN stays. Gradient 1 inside and at the bounds, 0 outside. Composite.
+    /// `min(max(x, low), high)`; NaN stays. Gradient 1 inside and at the bounds, 0 outside. Integers: bounds are whole
+    /// numbers or infinite; one beyond the dtype is the dtype's own extreme. Composite.
     Clamp {
         /// Lower bound, possibly -infinity.
         low: f64,
@@ -161,6 +167,11 @@ impl UnaryOp {
         )
     }
 
+    /// Whether the function is constant between jumps, so that its gradient is 0 wherever it exists.
+    pub fn is_stepwise(self) -> bool {
+        matches!(self, UnaryOp::Sign | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round)
+    }
+
     /// Whether integers are taken as well as floats.
     pub fn takes_integers(self) -> bool {
         matches!(
@@ -205,6 +216,7 @@ impl Rule for Unary {
         let dtype = inputs[0].dtype;
         match self.op {
             UnaryOp::Not => check::dtype("not", "input", &inputs[0], DType::Bool)?,
+            UnaryOp::Clamp { low, high } if dtype.is_int() => whole_bounds(low, high, dtype)?,
             op if op.takes_integers() && dtype.is_int() => {}
             op if op.takes_integers() && !dtype.is_float() => {
                 return Err(Error::DType { op: op.name(), what: "input", got: dtype, expected: "a number" });
@@ -215,6 +227,39 @@ impl Rule for Unary {
     }
     fn is_primitive(&self) -> bool {
         self.op.is_primitive()
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let input = &inputs[0];
+        let output = formulas::compose(self.op, &input.to_accumulator()?)?;
+        Ok(vec![output.to_dtype(input.dtype())?])
+    }
+    fn differentiability(&self) -> Differentiability {
+        match self.op {
+            UnaryOp::Not => Differentiability::NonDifferentiable,
+            UnaryOp::Neg => Differentiability::Stated(Saves::NOTHING),
+            op if op.is_stepwise() => Differentiability::Stated(Saves::NOTHING),
+            op if op.saves_output() => Differentiability::Stated(Saves::OUTPUTS),
+            _ => Differentiability::Stated(Saves::INPUTS),
+        }
+    }
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(dy) = &grad_outputs[0] else { return Ok(Grads::new()) };
+        let dx = match self.op {
+            UnaryOp::Neg => dy.neg()?,
+            op if op.is_stepwise() => dy.zeros_like()?,
+            op if op.saves_output() => apply_one(UnaryGrad { op }, &[context.output(0)?, dy])?,
+            op => apply_one(UnaryGrad { op }, &[context.input(0)?, dy])?,
+        };
+        Ok(Grads::from_elem(Some(dx), 1))
+    }
+}
+
+fn whole_bounds(low: f64, high: f64, dtype: DType) -> Result<()> {
+    match [low, high].into_iter().find(|bound| bound.is_nan() || (bound.is_finite() && bound.fract() != 0.0)) {
+        Some(bound) => {
+            Err(Error::invalid("clamp", format!("{bound:?} is not a whole number, tensor is {dtype}")))
+        }
+        None => Ok(()),
     }
 }
 
@@ -237,5 +282,94 @@ impl Rule for UnaryGrad {
         check::same_dtype(name, &inputs[0], &inputs[1])?;
         check::shape(name, "grad_output", &inputs[1], *inputs[0].shape())?;
         Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 1)]))
+    }    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let (saved, dy) = (inputs[0].to_accumulator()?, inputs[1].to_accumulator()?);
+        let dx = formulas::gradient(self.op, &saved, &dy)?;
+        Ok(vec![dx.to_dtype(inputs[1].dtype())?])
     }
+}
+
+macro_rules! unary_methods {
+    ($($(#[$doc:meta])* $name:ident $in_place:ident ($($argument:ident),*) => $op:expr;)*) => {
+        impl Tensor {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Errors
+                /// A dtype that the function does not take (see [`UnaryOp`]), no memory.
+                #[inline]
+                pub fn $name(&self $(, $argument: f64)*) -> Result<Tensor> {
+                    apply_one(Unary { op: $op }, &[self])
+                }
+
+                #[doc = concat!("In place of this tensor: [`", stringify!($name), "`](Tensor::", stringify!($name), ").")]
+                ///
+                /// # Errors
+                #[doc = concat!("As [`", stringify!($name), "`](Tensor::", stringify!($name), ") and [`apply_into`].")]
+                #[inline]
+                pub fn $in_place(&self $(, $argument: f64)*) -> Result<()> {
+                    apply_into(Unary { op: $op }, &[self], self)
+                }
+            )*
+        }
+    };
+}
+
+unary_methods! {
+    /// `-x`. Integers wrap.
+    neg neg_ () => UnaryOp::Neg;
+    /// `|x|`. Its gradient at 0 is 0.
+    abs abs_ () => UnaryOp::Abs;
+    /// -1, 0 or 1. Its gradient is 0.
+    sign sign_ () => UnaryOp::Sign;
+    /// `e^x`.
+    exp exp_ () => UnaryOp::Exp;
+    /// Natural logarithm.
+    log log_ () => UnaryOp::Log;
+    /// `log(1 + x)`, accurate near 0.
+    log1p log1p_ () => UnaryOp::Log1p;
+    /// `e^x - 1`, accurate near 0.
+    expm1 expm1_ () => UnaryOp::Expm1;
+    /// Square root.
+    sqrt sqrt_ () => UnaryOp::Sqrt;
+    /// `1 / sqrt(x)`.
+    rsqrt rsqrt_ () => UnaryOp::Rsqrt;
+    /// Sine, x in radians.
+    sin sin_ () => UnaryOp::Sin;
+    /// Cosine, x in radians.
+    cos cos_ () => UnaryOp::Cos;
+    /// Hyperbolic tangent.
+    tanh tanh_ () => UnaryOp::Tanh;
+    /// `1 / (1 + e^-x)`.
+    sigmoid sigmoid_ () => UnaryOp::Sigmoid;
+    /// `max(x, 0)`. Its gradient at 0 is 0.
+    relu relu_ () => UnaryOp::Relu;
+    /// Error function.
+    erf erf_ () => UnaryOp::Erf;
+    /// `x * x`.
+    square square_ () => UnaryOp::Square;
+    /// `1 / x`.
+    recip recip_ () => UnaryOp::Recip;
+    /// Largest whole number not above x. Its gradient is 0.
+    floor floor_ () => UnaryOp::Floor;
+    /// Smallest whole number not below x. Its gradient is 0.
+    ceil ceil_ () => UnaryOp::Ceil;
+    /// Nearest whole number, halves to even. Its gradient is 0.
+    round round_ () => UnaryOp::Round;
+    /// `!x` of a bool.
+    logical_not logical_not_ () => UnaryOp::Not;
+    /// `x` if `x > 0`, else `slope * x`.
+    leaky_relu leaky_relu_ (slope) => UnaryOp::LeakyRelu { slope };
+    /// `x` if `x > 0`, else `alpha * (e^x - 1)` (Clevert et al. 2015, eq. 15).
+    elu elu_ (alpha) => UnaryOp::Elu { alpha };
+    /// `x/2 * (1 + erf(x / sqrt 2))` (Hendrycks and Gimpel 2016).
+    gelu gelu_ () => UnaryOp::GeluErf;
+    /// `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))`, which approximates [`gelu`](Tensor::gelu).
+    gelu_tanh gelu_tanh_ () => UnaryOp::GeluTanh;
+    /// `x * sigmoid(x)`.
+    silu silu_ () => UnaryOp::Silu;
+    /// `log(1 + e^x)`.
+    softplus softplus_ () => UnaryOp::Softplus;
+    /// `min(max(x, low), high)`; a bound may be infinite. Its gradient is 1 at the bounds.
+    clamp clamp_ (low, high) => UnaryOp::Clamp { low, high };
 }

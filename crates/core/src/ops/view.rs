@@ -1,5 +1,6 @@
 //! Views: other layouts of the same memory. No kernel runs, but reshape may copy.
 
+use super::sort::positions;
 use crate::autograd::{ViewOp, record_view};
 use crate::error::{Error, Result};
 use crate::shape::{Axes, Axis, AxisSet, IntoShape, MAX_RANK, ReshapeDims};
@@ -220,12 +221,15 @@ pub(crate) fn slice_adjoint(
             &[grad],
         );
     }
-    // Positions along the axis as an index: a gather's adjoint, and so recorded when gradients of gradients are wanted.
-    let count = grad.shape().dim(axis);
-    let index = Tensor::iota(count, crate::DType::I64, start as i64, step as i64, grad.device())?;
-    let _ = end;
+    let length = shape.dim(axis) as isize;
+    if (start as isize, end, step) == (length - 1, -1, -1) {
+        return grad.flip(axis);
+    }
+    let mut slices: SmallVec<[(usize, isize, isize); MAX_RANK]> =
+        shape.dims().iter().map(|&dim| (0, dim as isize, 1)).collect();
+    slices[axis] = (start, end, step);
     let zeros = Tensor::zeros(*shape, grad.dtype(), grad.device())?;
-    crate::dispatch::apply_one(super::index::IndexAdd { axis }, &[&zeros, &index, grad])
+    crate::dispatch::apply_one(super::indexing::SliceAssign { slices }, &[&zeros, grad])
 }
 
 /// Zeros of `shape` to which each window of `grad` is added where it was seen.
@@ -236,12 +240,13 @@ pub(crate) fn unfold_adjoint(
     size: usize,
     step: usize,
 ) -> Result<Tensor> {
-    let mut sum = Tensor::zeros(*shape, grad.dtype(), grad.device())?;
     let windows = grad.shape().dim(axis);
-    for at in 0..size {
-        let index = Tensor::iota(windows, crate::DType::I64, at as i64, step as i64, grad.device())?;
-        let part = grad.select(-1, at)?;
-        sum = crate::dispatch::apply_one(super::index::IndexAdd { axis }, &[&sum, &index, &part])?;
-    }
-    Ok(sum)
+    let (length, device) = (shape.dim(axis), grad.device());
+    let starts = positions(windows, 0, step as isize, length, device)?.unsqueeze(1)?;
+    let index = starts.add(&positions(size, 0, 1, length, device)?)?.reshape([windows * size])?;
+    // The last axis, which runs inside a window, comes next to that of the windows.
+    let mut order: SmallVec<[usize; MAX_RANK]> = (0..shape.rank()).collect();
+    order.insert(axis + 1, shape.rank());
+    let source = grad.permute_axes(&order)?.flatten(axis, axis + 1)?;
+    Tensor::zeros(*shape, grad.dtype(), device)?.index_add(axis, &index, &source)
 }

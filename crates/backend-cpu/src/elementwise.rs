@@ -1,0 +1,287 @@
+//! The engine under every elementwise op: walks any strides in blocks, so that kernels see only dense slices of compute types.
+//!
+//! An operand is read where it lies if it is dense and stored as it is computed; else a block of it is gathered and widened into scratch
+//! memory first. So is an operand that the op overwrites: kernels never see one element under two names.
+
+use crate::access::Locked;
+use crate::storage::{Compute, Conversion};
+use crate::threads::{Cost, for_ranges};
+use crate::walk::{Path, Walk};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use ternion_core::{DType, Error, Result};
+
+/// Elements that are gathered at a time: a few of these fit the first-level cache.
+pub(crate) const BLOCK: usize = 1024;
+
+/// Memory for one block.
+pub(crate) struct Scratch<C>(MaybeUninit<[C; BLOCK]>);
+
+impl<C: Compute> Scratch<C> {
+    #[inline(always)]
+    pub(crate) fn new() -> Scratch<C> {
+        Scratch(MaybeUninit::uninit())
+    }
+
+    #[inline(always)]
+    fn first(&mut self, length: usize) -> &mut [C] {
+        assert!(length <= BLOCK, "a block of {length} elements");
+        // SAFETY: inside the array; these are plain numbers, which every caller writes before it reads them.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), length) }
+    }
+}
+
+/// An operand of an op and how it is read or written.
+#[derive(Clone, Copy)]
+pub(crate) struct Operand<'a, C: 'static> {
+    pub(crate) view: Locked<'a>,
+    conversion: Conversion<C>,
+}
+
+impl<'a, C: Compute> Operand<'a, C> {
+    /// A tensor whose dtype is computed in `C`.
+    #[inline]
+    pub(crate) fn new(op: &'static str, view: Locked<'a>) -> Result<Operand<'a, C>> {
+        match C::conversion(view.dtype) {
+            Some(conversion) => Ok(Operand { view, conversion }),
+            None => Err(wrong_dtype(op, view.dtype)),
+        }
+    }
+
+    /// A tensor whose bits pass as they are; its elements have the size of `C`.
+    #[inline]
+    pub(crate) fn raw(op: &'static str, view: Locked<'a>) -> Result<Operand<'a, C>> {
+        match view.dtype.size() == size_of::<C>() {
+            true => Ok(Operand { view, conversion: C::raw() }),
+            false => Err(wrong_dtype(op, view.dtype)),
+        }
+    }
+
+    /// The address of the first element.
+    #[inline]
+    pub(crate) fn first(&self) -> *mut u8 {
+        self.view.first()
+    }
+}
+
+fn wrong_dtype(op: &'static str, got: DType) -> Error {
+    Error::DType { op, what: "operand", got, expected: "another dtype in this kernel" }
+}
+
+/// Reads blocks of an operand.
+pub(crate) struct Reader<'a, C: 'static> {
+    path: Path<'a>,
+    data: *const u8,
+    conversion: Conversion<C>,
+    /// Whether every block may be seen where it lies.
+    pub(crate) direct: bool,
+    /// Whether a dense run may be seen where it lies.
+    sees_memory: bool,
+    splat: bool,
+    scratch: &'a mut Scratch<C>,
+}
+
+impl<'a, C: Compute> Reader<'a, C> {
+    /// A reader of `operand` along `path`. `overwritten` is the address of the first element of the op's output.
+    #[inline]
+    pub(crate) fn new(
+        operand: &Operand<'_, C>,
+        path: Path<'a>,
+        overwritten: *mut u8,
+        scratch: &'a mut Scratch<C>,
+    ) -> Reader<'a, C> {
+        let data = operand.first().cast_const();
+        let sees_memory = operand.conversion.read_directly && !std::ptr::eq(data, overwritten);
+        let direct = sees_memory && path.is_line();
+        let mut reader =
+            Reader { path, data, conversion: operand.conversion, direct, sees_memory, splat: false, scratch };
+        if !direct && !path.dims.is_empty() && path.is_point() && !std::ptr::eq(data, overwritten) {
+            // SAFETY: the one element is inside the buffer: a point with elements (no block is asked for otherwise, nor read here).
+            unsafe { (reader.conversion.load)(data, 0, reader.scratch.first(operand.view.some(BLOCK))) };
+            reader.splat = true;
+        }
+        reader
+    }
+
+    /// A reader of one value, as often as asked for.
+    #[inline]
+    pub(crate) fn constant(value: C, scratch: &'a mut Scratch<C>) -> Reader<'a, C> {
+        scratch.first(BLOCK).fill(value);
+        let path = Path { dims: &[], strides: &[] };
+        let (data, conversion) = (std::ptr::null(), C::raw());
+        Reader { path, data, conversion, direct: false, sees_memory: false, splat: true, scratch }
+    }
+
+    /// The elements from number `start` on: as many as fit a block unless [`direct`](Reader::direct).
+    #[inline]
+    pub(crate) fn block(&mut self, start: usize, length: usize) -> &[C] {
+        if self.direct {
+            // SAFETY: dense, locked, inside the buffer, and not written while the slice lives (see `new`).
+            return unsafe { std::slice::from_raw_parts(self.data.cast::<C>().add(start), length) };
+        }
+        if self.splat {
+            return self.scratch.first(length);
+        }
+        if let Some(position) = self.dense_run(start, length) {
+            // SAFETY: as above; the run lies in one dense row.
+            return unsafe { std::slice::from_raw_parts(self.data.cast::<C>().offset(position), length) };
+        }
+        let block = self.scratch.first(length);
+        let (data, size, load) = (self.data, self.conversion.size as isize, self.conversion.load);
+        let mut done = 0;
+        self.path.runs(start, length, |position, stride, count| {
+            // SAFETY: the positions come from the operand's layout, whose elements lie inside the locked buffer.
+            unsafe { load(data.offset(position * size), stride, &mut block[done..done + count]) };
+            done += count;
+        });
+        block
+    }
+
+    #[inline]
+    fn dense_run(&self, start: usize, length: usize) -> Option<isize> {
+        let (&inner, &stride) = (self.path.dims.last()?, self.path.strides.last()?);
+        (self.sees_memory && stride == 1 && length > 0 && start % inner + length <= inner)
+            .then(|| self.path.position(start))
+    }
+}
+
+/// Writes blocks of an output.
+pub(crate) struct Writer<'a, C: 'static> {
+    path: Path<'a>,
+    data: *mut u8,
+    conversion: Conversion<C>,
+    pub(crate) direct: bool,
+    scratch: &'a mut Scratch<C>,
+}
+
+impl<'a, C: Compute> Writer<'a, C> {
+    #[inline]
+    pub(crate) fn new(
+        operand: &Operand<'_, C>,
+        path: Path<'a>,
+        scratch: &'a mut Scratch<C>,
+    ) -> Writer<'a, C> {
+        let direct = operand.conversion.write_directly && path.is_line();
+        Writer { path, data: operand.first(), conversion: operand.conversion, direct, scratch }
+    }
+
+    /// Has `fill` write the elements from number `start` on: as many as fit a block unless [`direct`](Writer::direct).
+    #[inline]
+    pub(crate) fn block(&mut self, start: usize, length: usize, fill: impl FnOnce(&mut [C])) {
+        if self.direct {
+            // SAFETY: dense, locked for writing, inside the buffer; no other piece holds these elements, and readers of the same view
+            // read from scratch memory.
+            return fill(unsafe { std::slice::from_raw_parts_mut(self.data.cast::<C>().add(start), length) });
+        }
+        let block = self.scratch.first(length);
+        fill(block);
+        let (data, size, store) = (self.data, self.conversion.size as isize, self.conversion.store);
+        let mut done = 0;
+        self.path.runs(start, length, |position, stride, count| {
+            // SAFETY: the positions come from the output's layout; no other piece holds these elements.
+            unsafe { store(&block[done..done + count], data.offset(position * size), stride) };
+            done += count;
+        });
+    }
+}
+
+/// Calls `visit(start, length)` for blocks that together are `range`: one, if all operands are seen where they lie.
+#[inline]
+fn for_blocks(range: Range<usize>, direct: bool, mut visit: impl FnMut(usize, usize)) {
+    let step = if direct { range.len().max(1) } else { BLOCK };
+    for start in range.clone().step_by(step) {
+        visit(start, step.min(range.end - start));
+    }
+}
+
+/// `y = kernel()`: fills an output, given the number of the first element.
+pub(crate) fn map0<Y: Compute>(cost: Cost, y: Operand<'_, Y>, kernel: &(dyn Fn(usize, &mut [Y]) + Sync)) {
+    // Row-major order, whatever the strides: the kernel counts elements.
+    let layout = y.view.layout;
+    let axes: smallvec::SmallVec<[(usize, [isize; 1]); 8]> =
+        layout.shape().dims().iter().zip(layout.strides()).map(|(&dim, &stride)| (dim, [stride])).collect();
+    let walk = Walk::in_order(&axes);
+    for_ranges(walk.elements(), cost.piece(), |range| {
+        let mut scratch = Scratch::new();
+        let mut writer = Writer::new(&y, walk.operand(0), &mut scratch);
+        for_blocks(range, writer.direct, |start, length| {
+            writer.block(start, length, |y| kernel(start, y));
+        });
+    });
+}
+
+/// `y = kernel(a)`.
+pub(crate) fn map1<A: Compute, Y: Compute>(
+    cost: Cost,
+    a: Operand<'_, A>,
+    y: Operand<'_, Y>,
+    kernel: &(dyn Fn(&[A], &mut [Y]) + Sync),
+) {
+    let walk = Walk::of([y.view.layout, a.view.layout]);
+    for_ranges(walk.elements(), cost.piece(), |range| {
+        let (mut scratch_y, mut scratch_a) = (Scratch::new(), Scratch::new());
+        let mut writer = Writer::new(&y, walk.operand(0), &mut scratch_y);
+        let mut a = Reader::new(&a, walk.operand(1), y.first(), &mut scratch_a);
+        for_blocks(range, writer.direct && a.direct, |start, length| {
+            let a = a.block(start, length);
+            writer.block(start, length, |y| kernel(a, y));
+        });
+    });
+}
+
+/// The second operand of a binary function: a tensor or a number.
+#[derive(Clone, Copy)]
+pub(crate) enum Other<'a, C: 'static> {
+    Tensor(Operand<'a, C>),
+    Number(C),
+}
+
+/// `y = kernel(a, b)`.
+pub(crate) fn map2<A: Compute, B: Compute, Y: Compute>(
+    cost: Cost,
+    a: Operand<'_, A>,
+    b: Other<'_, B>,
+    y: Operand<'_, Y>,
+    kernel: &(dyn Fn(&[A], &[B], &mut [Y]) + Sync),
+) {
+    let b_layout = match &b {
+        Other::Tensor(b) => b.view.layout,
+        Other::Number(_) => a.view.layout,
+    };
+    let walk = Walk::of([y.view.layout, a.view.layout, b_layout]);
+    for_ranges(walk.elements(), cost.piece(), |range| {
+        let (mut scratch_y, mut scratch_a, mut scratch_b) = (Scratch::new(), Scratch::new(), Scratch::new());
+        let mut writer = Writer::new(&y, walk.operand(0), &mut scratch_y);
+        let mut a = Reader::new(&a, walk.operand(1), y.first(), &mut scratch_a);
+        let mut b = match &b {
+            Other::Tensor(b) => Reader::new(b, walk.operand(2), y.first(), &mut scratch_b),
+            Other::Number(value) => Reader::constant(*value, &mut scratch_b),
+        };
+        for_blocks(range, writer.direct && a.direct && b.direct, |start, length| {
+            let (a, b) = (a.block(start, length), b.block(start, length));
+            writer.block(start, length, |y| kernel(a, b, y));
+        });
+    });
+}
+
+/// `y = kernel(a, b, c)`.
+pub(crate) fn map3<A: Compute, B: Compute, C: Compute, Y: Compute>(
+    cost: Cost,
+    (a, b, c): (Operand<'_, A>, Operand<'_, B>, Operand<'_, C>),
+    y: Operand<'_, Y>,
+    kernel: &(dyn Fn(&[A], &[B], &[C], &mut [Y]) + Sync),
+) {
+    let walk = Walk::of([y.view.layout, a.view.layout, b.view.layout, c.view.layout]);
+    for_ranges(walk.elements(), cost.piece(), |range| {
+        let (mut scratch_y, mut scratch_a) = (Scratch::new(), Scratch::new());
+        let (mut scratch_b, mut scratch_c) = (Scratch::new(), Scratch::new());
+        let mut writer = Writer::new(&y, walk.operand(0), &mut scratch_y);
+        let mut a = Reader::new(&a, walk.operand(1), y.first(), &mut scratch_a);
+        let mut b = Reader::new(&b, walk.operand(2), y.first(), &mut scratch_b);
+        let mut c = Reader::new(&c, walk.operand(3), y.first(), &mut scratch_c);
+        for_blocks(range, writer.direct && a.direct && b.direct && c.direct, |start, length| {
+            let (a, b, c) = (a.block(start, length), b.block(start, length), c.block(start, length));
+            writer.block(start, length, |y| kernel(a, b, c, y));
+        });
+    });
+}

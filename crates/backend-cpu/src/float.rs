@@ -1,0 +1,94 @@
+//! What the fused kernels need of f32 and f64: operators and a matrix product.
+
+use crate::number::Real;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
+
+/// A matrix in memory: its first element, and the distance of neighbouring rows and columns in elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Matrix<P> {
+    pub(crate) first: P,
+    pub(crate) row_stride: isize,
+    pub(crate) column_stride: isize,
+}
+
+impl<P> Matrix<P> {
+    /// Rows of `width` elements, one after the other.
+    #[inline]
+    pub(crate) fn rows(first: P, width: usize) -> Matrix<P> {
+        Matrix { first, row_stride: width as isize, column_stride: 1 }
+    }
+
+    /// The transpose of rows of `width` elements.
+    #[inline]
+    pub(crate) fn columns(first: P, width: usize) -> Matrix<P> {
+        Matrix { first, row_stride: 1, column_stride: width as isize }
+    }
+}
+
+/// A float that kernels compute in.
+pub(crate) trait Float:
+    Real
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+    + MulAssign
+    + DivAssign
+    + Sum
+{
+    const NEG_INFINITY: Self;
+
+    fn is_finite(self) -> bool;
+
+    /// `c = alpha a b + beta c`, with a `[m, k]`, b `[k, n]`, c `[m, n]`. If beta is 0, c need not be initialised.
+    ///
+    /// # Safety
+    /// All elements of the matrices lie in memory that may be read (c: written by nobody else), and those of c are distinct.
+    unsafe fn gemm(
+        [m, k, n]: [usize; 3],
+        alpha: Self,
+        a: Matrix<*const Self>,
+        b: Matrix<*const Self>,
+        beta: Self,
+        c: Matrix<*mut Self>,
+    );
+}
+
+macro_rules! float {
+    ($($float:ident: $gemm:ident),*) => {
+        $(impl Float for $float {
+            const NEG_INFINITY: Self = $float::NEG_INFINITY;
+
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                self.is_finite()
+            }
+
+            unsafe fn gemm(
+                [m, k, n]: [usize; 3],
+                alpha: Self,
+                a: Matrix<*const Self>,
+                b: Matrix<*const Self>,
+                beta: Self,
+                c: Matrix<*mut Self>,
+            ) {
+                // SAFETY: the caller's word.
+                unsafe {
+                    matrixmultiply::$gemm(
+                        m, k, n,
+                        alpha,
+                        a.first, a.row_stride, a.column_stride,
+                        b.first, b.row_stride, b.column_stride,
+                        beta,
+                        c.first, c.row_stride, c.column_stride,
+                    );
+                }
+            }
+        })*
+    };
+}
+float!(f32: sgemm, f64: dgemm);

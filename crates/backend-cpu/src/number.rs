@@ -1,0 +1,212 @@
+//! Arithmetic of the compute types, under names that hold for floats and integers: integers wrap, NaN wins.
+
+use crate::ops::math;
+use crate::storage::Compute;
+use ternion_core::{Element, Scalar};
+
+/// What every compute type can do.
+pub(crate) trait Number: Compute {
+    const ZERO: Self;
+    const ONE: Self;
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    /// Integers: towards zero; by zero gives 0.
+    fn div(self, other: Self) -> Self;
+    /// The remainder with the sign of `other`. Integers: by zero gives 0.
+    fn remainder(self, other: Self) -> Self;
+    /// Integers: a negative exponent gives 0, but for bases 1 and -1.
+    fn pow(self, exponent: Self) -> Self;
+    /// The larger; NaN if either is.
+    fn larger(self, other: Self) -> Self;
+    /// The smaller; NaN if either is.
+    fn smaller(self, other: Self) -> Self;
+    fn neg(self) -> Self;
+    fn abs(self) -> Self;
+    /// -1, 0 or 1; NaN stays.
+    fn sign(self) -> Self;
+    fn is_nan(self) -> bool;
+    /// `number`, converted as core does; f32 for halves.
+    fn from_number(number: Scalar) -> Self;
+}
+
+/// What the floating compute types can do.
+pub(crate) trait Real: Number {
+    fn real(value: f64) -> Self;
+    fn exp(self) -> Self;
+    fn log(self) -> Self;
+    fn log1p(self) -> Self;
+    fn expm1(self) -> Self;
+    fn sqrt(self) -> Self;
+    fn sin(self) -> Self;
+    fn cos(self) -> Self;
+    fn tanh(self) -> Self;
+    fn sigmoid(self) -> Self;
+    fn erf(self) -> Self;
+    /// The probability that a standard normal number is below `self`.
+    fn normal_cdf(self) -> Self;
+    fn floor(self) -> Self;
+    fn ceil(self) -> Self;
+    /// To the nearest whole number, halves to even.
+    fn round(self) -> Self;
+}
+
+macro_rules! integer {
+    ($($integer:ty => $sign:expr;)*) => {
+        $(impl Number for $integer {
+            const ZERO: Self = 0;
+            const ONE: Self = 1;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self { self.wrapping_sub(other) }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { self.wrapping_mul(other) }
+            #[inline(always)]
+            fn div(self, other: Self) -> Self {
+                if other == 0 { 0 } else { self.wrapping_div(other) }
+            }
+            #[inline(always)]
+            #[allow(unused_comparisons, reason = "u8 is never negative")]
+            fn remainder(self, other: Self) -> Self {
+                if other == 0 {
+                    return 0;
+                }
+                let rest = self.wrapping_rem(other);
+                if rest != 0 && (rest < 0) != (other < 0) { rest.wrapping_add(other) } else { rest }
+            }
+            #[inline(always)]
+            #[allow(unused_comparisons, reason = "u8 is never negative")]
+            fn pow(self, exponent: Self) -> Self {
+                if exponent < 0 {
+                    return match self {
+                        1 => 1,
+                        base if base == (0 as $integer).wrapping_sub(1) && base < 0 => {
+                            if exponent & 1 == 0 { 1 } else { base }
+                        }
+                        _ => 0,
+                    };
+                }
+                power(self, exponent as u64)
+            }
+            #[inline(always)]
+            fn larger(self, other: Self) -> Self { if self > other { self } else { other } }
+            #[inline(always)]
+            fn smaller(self, other: Self) -> Self { if self < other { self } else { other } }
+            #[inline(always)]
+            fn neg(self) -> Self { self.wrapping_neg() }
+            #[inline(always)]
+            #[allow(unused_comparisons, reason = "u8 is never negative")]
+            fn abs(self) -> Self { if self < 0 { self.wrapping_neg() } else { self } }
+            #[inline(always)]
+            fn sign(self) -> Self { ($sign)(self) }
+            #[inline(always)]
+            fn is_nan(self) -> bool { false }
+            fn from_number(number: Scalar) -> Self { <$integer>::from_scalar(number) }
+        })*
+    };
+}
+integer! {
+    i64 => i64::signum;
+    i32 => i32::signum;
+    u8 => |value: u8| value.min(1);
+}
+
+/// `base^exponent` by repeated squaring, wrapping.
+#[inline(always)]
+fn power<T: Number>(mut base: T, mut exponent: u64) -> T {
+    let mut product = T::ONE;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            product = product.mul(base);
+        }
+        base = base.mul(base);
+        exponent >>= 1;
+    }
+    product
+}
+
+macro_rules! float {
+    ($($float:ty: $exp:path, $log:path, $log1p:path, $expm1:path, $tanh:path, $sigmoid:path, $erf:path, $cdf:path;)*) => {
+        $(impl Number for $float {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { self + other }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self { self - other }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { self * other }
+            #[inline(always)]
+            fn div(self, other: Self) -> Self { self / other }
+            #[inline(always)]
+            fn remainder(self, other: Self) -> Self {
+                // The exact remainder with the sign of `self`, moved once: the formula by a rounded quotient loses all digits
+                // where the quotient is large.
+                let rest = self % other;
+                if rest != 0.0 && (rest < 0.0) != (other < 0.0) { rest + other } else { rest }
+            }
+            #[inline(always)]
+            fn pow(self, exponent: Self) -> Self { self.powf(exponent) }
+            #[inline(always)]
+            fn larger(self, other: Self) -> Self {
+                if self > other || self.is_nan() { self } else { other }
+            }
+            #[inline(always)]
+            fn smaller(self, other: Self) -> Self {
+                if self < other || self.is_nan() { self } else { other }
+            }
+            #[inline(always)]
+            fn neg(self) -> Self { -self }
+            #[inline(always)]
+            fn abs(self) -> Self { <$float>::abs(self) }
+            #[inline(always)]
+            fn sign(self) -> Self {
+                if self == 0.0 || self.is_nan() { self } else { (1.0 as $float).copysign(self) }
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool { <$float>::is_nan(self) }
+            fn from_number(number: Scalar) -> Self { number.as_f64() as $float }
+        }
+        impl Real for $float {
+            #[inline(always)]
+            fn real(value: f64) -> Self { value as $float }
+            #[inline(always)]
+            fn exp(self) -> Self { $exp(self) }
+            #[inline(always)]
+            fn log(self) -> Self { $log(self) }
+            #[inline(always)]
+            fn log1p(self) -> Self { $log1p(self) }
+            #[inline(always)]
+            fn expm1(self) -> Self { $expm1(self) }
+            #[inline(always)]
+            fn sqrt(self) -> Self { <$float>::sqrt(self) }
+            #[inline(always)]
+            fn sin(self) -> Self { <$float>::sin(self) }
+            #[inline(always)]
+            fn cos(self) -> Self { <$float>::cos(self) }
+            #[inline(always)]
+            fn tanh(self) -> Self { $tanh(self) }
+            #[inline(always)]
+            fn sigmoid(self) -> Self { $sigmoid(self) }
+            #[inline(always)]
+            fn erf(self) -> Self { $erf(self) }
+            #[inline(always)]
+            fn normal_cdf(self) -> Self { $cdf(self) }
+            #[inline(always)]
+            fn floor(self) -> Self { <$float>::floor(self) }
+            #[inline(always)]
+            fn ceil(self) -> Self { <$float>::ceil(self) }
+            #[inline(always)]
+            fn round(self) -> Self { <$float>::round_ties_even(self) }
+        })*
+    };
+}
+float! {
+    f32: math::exp, math::log, math::log1p, math::expm1, math::tanh, math::sigmoid, math::erf, math::normal_cdf;
+    f64: f64::exp, f64::ln, f64::ln_1p, f64::exp_m1, f64::tanh, sigmoid_f64, math::erf_f64, math::normal_cdf_f64;
+}
+
+fn sigmoid_f64(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}

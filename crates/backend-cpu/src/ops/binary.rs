@@ -1,0 +1,272 @@
+//! Functions of two elements and the fused forms built on them.
+
+use crate::access::Locked;
+use crate::elementwise::{BLOCK, Operand, Other, map2, map3};
+use crate::number::{Number, Real};
+use crate::ops::unary;
+use crate::select::Variant;
+use crate::simd::{Vectorize, each, vectorize};
+use crate::storage::with_compute;
+use crate::threads::Cost;
+use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::ops::binary::{
+    AddRelu, BiasActivation, Binary, BinaryOp, BinaryScalar, MultiplyAdd, ScaleAdd, Side,
+};
+use ternion_core::{Error, Op, Result};
+
+/// The memory order of the first input that is not repeated along an axis.
+pub(crate) fn plan_for(inputs: &[Meta<'_>]) -> Plan {
+    let whole = |meta: &Meta<'_>| {
+        meta.layout.strides().iter().zip(meta.shape().dims()).all(|(&stride, &dim)| stride != 0 || dim == 1)
+    };
+    inputs.iter().position(whole).map_or(Plan::ROW_MAJOR, Plan::like)
+}
+
+/// Every function in every dtype that core lets through.
+pub(crate) fn select_binary(_: &Binary, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: plan_for(inputs), run: run_binary })
+}
+
+fn run_binary(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::Binary(Binary { op }) = op else { return Err(Error::invalid(op.name(), "is not binary")) };
+    with_compute!(inputs[0].dtype, T => {
+        let a = Operand::<T>::new(op.name(), inputs[0])?;
+        let b = Operand::<T>::new(op.name(), inputs[1])?;
+        run(*op, a, Other::Tensor(b), Operand::<T>::new(op.name(), outputs[0])?, Side::Right)
+    })
+}
+
+/// Every function in every dtype that core lets through.
+pub(crate) fn select_binary_scalar(_: &BinaryScalar, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: Plan::like(0), run: run_binary_scalar })
+}
+
+fn run_binary_scalar(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::BinaryScalar(BinaryScalar { op, scalar, side }) = op else {
+        return Err(Error::invalid(op.name(), "is not binary with a number"));
+    };
+    let dtype = inputs[0].dtype;
+    with_compute!(dtype, T => {
+        let number = match dtype {
+            ternion_core::DType::Bool => T::from_number(ternion_core::Scalar::Bool(scalar.as_bool())),
+            _ => T::from_number(*scalar),
+        };
+        let x = Operand::<T>::new(op.name(), inputs[0])?;
+        run(*op, x, Other::Number(number), Operand::<T>::new(op.name(), outputs[0])?, *side)
+    })
+}
+
+/// Functions that exist for some compute types only.
+pub(crate) trait Pairing: Number {
+    fn atan2(self, x: Self) -> Self;
+}
+impl Pairing for f32 {
+    #[inline(always)]
+    fn atan2(self, x: Self) -> Self {
+        f32::atan2(self, x)
+    }
+}
+impl Pairing for f64 {
+    #[inline(always)]
+    fn atan2(self, x: Self) -> Self {
+        f64::atan2(self, x)
+    }
+}
+impl Pairing for i64 {
+    fn atan2(self, _: Self) -> Self {
+        unreachable!("atan2 of integers was rejected before")
+    }
+}
+impl Pairing for i32 {
+    fn atan2(self, _: Self) -> Self {
+        unreachable!("atan2 of integers was rejected before")
+    }
+}
+impl Pairing for u8 {
+    fn atan2(self, _: Self) -> Self {
+        unreachable!("atan2 of integers was rejected before")
+    }
+}
+
+fn run<T: Pairing>(
+    op: BinaryOp,
+    a: Operand<'_, T>,
+    b: Other<'_, T>,
+    y: Operand<'_, T>,
+    side: Side,
+) -> Result<()> {
+    let dtype = a.view.dtype;
+    if op == BinaryOp::Atan2 && !dtype.is_float() {
+        return Err(Error::DType {
+            op: op.name(),
+            what: "operand",
+            got: dtype,
+            expected: "a floating dtype",
+        });
+    }
+    let cost = match op {
+        BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Remainder => Cost::Heavy,
+        _ => Cost::Light,
+    };
+    match side {
+        Side::Right => map2(cost, a, b, y, &|a, b, y| apply(op, a, b, y)),
+        Side::Left => map2(cost, a, b, y, &|a, b, y| apply(op, b, a, y)),
+    }
+    Ok(())
+}
+
+/// `y = op(a, b)`.
+fn apply<T: Pairing>(op: BinaryOp, a: &[T], b: &[T], y: &mut [T]) {
+    vectorize(Apply { op, a, b, y });
+}
+
+struct Apply<'a, T> {
+    op: BinaryOp,
+    a: &'a [T],
+    b: &'a [T],
+    y: &'a mut [T],
+}
+
+impl<T: Pairing> Vectorize for Apply<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let (a, b, y) = (self.a, self.b, self.y);
+        let truth = |value: bool| if value { T::ONE } else { T::ZERO };
+        match self.op {
+            BinaryOp::Add => each!(a, b => y, |a, b| a.add(b)),
+            BinaryOp::Sub => each!(a, b => y, |a, b| a.sub(b)),
+            BinaryOp::Mul => each!(a, b => y, |a, b| a.mul(b)),
+            BinaryOp::Div => each!(a, b => y, |a, b| a.div(b)),
+            BinaryOp::Pow => each!(a, b => y, |a, b| a.pow(b)),
+            BinaryOp::Max => each!(a, b => y, |a, b| a.larger(b)),
+            BinaryOp::Min => each!(a, b => y, |a, b| a.smaller(b)),
+            BinaryOp::Atan2 => each!(a, b => y, |a, b| a.atan2(b)),
+            BinaryOp::Remainder => each!(a, b => y, |a, b| a.remainder(b)),
+            BinaryOp::And => each!(a, b => y, |a, b| truth(a != T::ZERO && b != T::ZERO)),
+            BinaryOp::Or => each!(a, b => y, |a, b| truth(a != T::ZERO || b != T::ZERO)),
+            BinaryOp::Xor => each!(a, b => y, |a, b| truth((a != T::ZERO) != (b != T::ZERO))),
+        }
+    }
+}
+
+/// Every dtype that core lets through.
+pub(crate) fn select_multiply_add(_: &MultiplyAdd, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: plan_for(inputs), run: run_multiply_add })
+}
+
+fn run_multiply_add(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let name = op.name();
+    with_compute!(inputs[0].dtype, T => {
+        let a = Operand::<T>::new(name, inputs[0])?;
+        let b = Operand::<T>::new(name, inputs[1])?;
+        let c = Operand::<T>::new(name, inputs[2])?;
+        map3(Cost::Light, (a, b, c), Operand::<T>::new(name, outputs[0])?, &|a, b, c, y| {
+            vectorize(ProductAndSum { a, b, c, y })
+        });
+        Ok(())
+    })
+}
+
+struct ProductAndSum<'a, T> {
+    a: &'a [T],
+    b: &'a [T],
+    c: &'a [T],
+    y: &'a mut [T],
+}
+
+impl<T: Number> Vectorize for ProductAndSum<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        each!(self.a, self.b, self.c => self.y, |a, b, c| a.mul(b).add(c));
+    }
+}
+
+/// Every floating dtype.
+pub(crate) fn select_scale_add(_: &ScaleAdd, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: plan_for(inputs), run: run_sum })
+}
+
+/// Every floating dtype.
+pub(crate) fn select_add_relu(_: &AddRelu, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: plan_for(inputs), run: run_sum })
+}
+
+/// Every floating dtype.
+pub(crate) fn select_bias_activation(
+    _: &BiasActivation,
+    inputs: &[Meta<'_>],
+) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: plan_for(inputs), run: run_sum })
+}
+
+fn run_sum(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    match inputs[0].dtype {
+        ternion_core::DType::F64 => sum::<f64>(op, inputs, outputs[0]),
+        _ => sum::<f32>(op, inputs, outputs[0]),
+    }
+}
+
+fn sum<T: Pairing + Real>(op: &Op, inputs: &[Locked<'_>], output: Locked<'_>) -> Result<()> {
+    let name = op.name();
+    let a = Operand::<T>::new(name, inputs[0])?;
+    let b = Other::Tensor(Operand::<T>::new(name, inputs[1])?);
+    let y = Operand::<T>::new(name, output)?;
+    match op {
+        Op::ScaleAdd(ScaleAdd { scale }) => {
+            let scale = T::real(*scale);
+            map2(Cost::Light, a, b, y, &|a, b, y| vectorize(ScaledSum { scale, a, b, y }));
+        }
+        Op::AddRelu(AddRelu) => map2(Cost::Light, a, b, y, &|a, b, y| vectorize(PositiveSum { a, b, y })),
+        Op::BiasActivation(BiasActivation { activation }) => {
+            map2(unary::cost(*activation), a, b, y, &|a, b, y| activated_sum(*activation, a, b, y));
+        }
+        _ => return Err(Error::invalid(name, "is not a fused sum")),
+    }
+    Ok(())
+}
+
+struct ScaledSum<'a, T> {
+    scale: T,
+    a: &'a [T],
+    b: &'a [T],
+    y: &'a mut [T],
+}
+
+impl<T: Real> Vectorize for ScaledSum<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        each!(self.a, self.b => self.y, |a, b| self.scale.mul(a).add(b));
+    }
+}
+
+struct PositiveSum<'a, T> {
+    a: &'a [T],
+    b: &'a [T],
+    y: &'a mut [T],
+}
+
+impl<T: Real> Vectorize for PositiveSum<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        each!(self.a, self.b => self.y, |a, b| a.add(b).larger(T::ZERO));
+    }
+}
+
+/// `y = activation(a + b)`: the sum of a piece is formed in the first-level cache.
+fn activated_sum<T: Pairing + Real>(
+    activation: ternion_core::ops::unary::UnaryOp,
+    a: &[T],
+    b: &[T],
+    y: &mut [T],
+) {
+    let mut sums = [T::ZERO; BLOCK];
+    for ((a, b), y) in a.chunks(BLOCK).zip(b.chunks(BLOCK)).zip(y.chunks_mut(BLOCK)) {
+        let sums = &mut sums[..a.len()];
+        apply(BinaryOp::Add, a, b, sums);
+        unary::apply(activation, sums, y);
+    }
+}

@@ -1,0 +1,225 @@
+//! The two loops of every reduction. How parts are cut and put together follows from the shape alone, so that results are the same for any
+//! number of threads; parts are put together in pairs, so that rounding errors grow with the logarithm of the count.
+
+use super::plan::{Form, ReductionPlan};
+use super::reducers::Reducer;
+use crate::elementwise::{BLOCK, Operand, Reader, Scratch, Writer};
+use crate::storage::Compute;
+use crate::threads::{Cost, for_pieces};
+use std::ops::Range;
+
+/// Elements of a row that one piece of work reduces.
+const ROW_SEGMENT: usize = 64 * BLOCK;
+/// Rows that one piece of work adds up column by column.
+const COLUMN_SEGMENT: usize = 256;
+/// Rows that are added before the sum goes on into a larger one.
+const COLUMN_STEP: usize = 32;
+/// Elements from which on several threads work.
+const PARALLEL_FROM: usize = 1 << 15;
+
+/// The reduced values in the order of the plan's output.
+pub(crate) fn reduce<R: Reducer>(
+    reducer: R,
+    plan: &ReductionPlan,
+    input: &Operand<'_, R::In>,
+    shifts: &[R::In],
+) -> Vec<R::Acc> {
+    if plan.reduced == 0 {
+        return vec![reducer.empty(); plan.outputs];
+    }
+    let segments = match plan.form {
+        Form::Rows => plan.reduced.div_ceil(ROW_SEGMENT),
+        Form::Columns { .. } => plan.reduced.div_ceil(COLUMN_SEGMENT),
+    };
+    let mut parts = vec![reducer.empty(); segments * plan.outputs];
+    if !parts.is_empty() {
+        let loops = Loops { reducer, plan, input, shifts };
+        match plan.form {
+            Form::Rows => loops.rows(segments, &mut parts),
+            Form::Columns { width } => loops.columns(width, &mut parts),
+        }
+    }
+    merge(reducer, parts, plan.outputs)
+}
+
+/// `parts` is `[segments, outputs]`: puts segments together in pairs.
+fn merge<R: Reducer>(reducer: R, mut parts: Vec<R::Acc>, outputs: usize) -> Vec<R::Acc> {
+    let mut segments = if outputs == 0 { 0 } else { parts.len() / outputs };
+    while segments > 1 {
+        let half = segments.div_ceil(2);
+        for pair in 0..segments / 2 {
+            for output in 0..outputs {
+                let (left, right) = (parts[2 * pair * outputs + output], parts[(2 * pair + 1) * outputs + output]);
+                parts[pair * outputs + output] = reducer.combine(left, right);
+            }
+        }
+        if segments % 2 == 1 {
+            parts.copy_within((segments - 1) * outputs..segments * outputs, (half - 1) * outputs);
+        }
+        segments = half;
+    }
+    parts.truncate(outputs);
+    parts
+}
+
+/// Parts that several threads fill, each its own.
+struct Parts<A>(*mut A);
+// SAFETY: each element is written by one piece of work only.
+unsafe impl<A: Send> Sync for Parts<A> {}
+
+impl<A> Parts<A> {
+    /// # Safety
+    /// The range lies in the vector that this came from and no other piece of work has it.
+    #[allow(clippy::mut_from_ref, reason = "pieces of work have ranges of their own")]
+    unsafe fn range(&self, range: Range<usize>) -> &mut [A] {
+        // SAFETY: the caller's word.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
+    }
+}
+
+struct Loops<'a, R: Reducer> {
+    reducer: R,
+    plan: &'a ReductionPlan,
+    input: &'a Operand<'a, R::In>,
+    shifts: &'a [R::In],
+}
+
+impl<R: Reducer> Loops<'_, R> {
+    /// Fills `[segments, outputs]` parts, row by row.
+    fn rows(&self, segments: usize, parts: &mut [R::Acc]) {
+        let (outputs, reduced) = (self.plan.outputs, self.plan.reduced);
+        let group = if segments > 1 { 1 } else { (PARALLEL_FROM / reduced).max(1) };
+        let groups = outputs.div_ceil(group);
+        let parts = Parts(parts.as_mut_ptr());
+        for_pieces(groups * segments, |piece| {
+            let (segment, rows) = (piece / groups, piece % groups * group..outputs.min((piece % groups + 1) * group));
+            let (from, to) = (segment * ROW_SEGMENT, reduced.min((segment + 1) * ROW_SEGMENT));
+            let mut scratch = Scratch::new();
+            let mut reader = self.reader(&mut scratch);
+            // SAFETY: pieces have different segments or rows.
+            let sums = unsafe { parts.range(segment * outputs + rows.start..segment * outputs + rows.end) };
+            if reduced <= BLOCK / 2 {
+                return self.short_rows(&mut reader, rows, sums);
+            }
+            for (row, sum) in rows.zip(sums) {
+                *sum = self.row(&mut reader, row, from..to);
+            }
+        });
+    }
+
+    /// Rows of which several fit a block.
+    fn short_rows(&self, reader: &mut Reader<'_, R::In>, rows: Range<usize>, sums: &mut [R::Acc]) {
+        let reduced = self.plan.reduced;
+        let together = BLOCK / reduced;
+        for first in rows.clone().step_by(together) {
+            let count = together.min(rows.end - first);
+            let block = reader.block(first * reduced, count * reduced);
+            for (index, row) in block.chunks_exact(reduced).enumerate() {
+                sums[first - rows.start + index] = self.short_row(row, self.shift(first + index));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn short_row(&self, row: &[R::In], shift: R::In) -> R::Acc {
+        if row.len() > 16 {
+            return self.reducer.fold(row, 0, shift);
+        }
+        let mut sum = self.reducer.one(row[0], 0, shift);
+        for (number, &x) in row.iter().enumerate().skip(1) {
+            sum = self.reducer.combine(sum, self.reducer.one(x, number, shift));
+        }
+        sum
+    }
+
+    /// Part of a row, in halves down to a block.
+    fn row(&self, reader: &mut Reader<'_, R::In>, row: usize, range: Range<usize>) -> R::Acc {
+        if range.len() <= BLOCK {
+            let block = reader.block(row * self.plan.reduced + range.start, range.len());
+            return self.reducer.fold(block, range.start, self.shift(row));
+        }
+        let middle = range.start + range.len().div_ceil(BLOCK).div_ceil(2) * BLOCK;
+        let left = self.row(reader, row, range.start..middle);
+        self.reducer.combine(left, self.row(reader, row, middle..range.end))
+    }
+
+    /// Fills `[segments, outer, width]` parts, adding rows of up to a block.
+    fn columns(&self, width: usize, parts: &mut [R::Acc]) {
+        let (outputs, reduced) = (self.plan.outputs, self.plan.reduced);
+        let (segments, tiles, outer) = (reduced.div_ceil(COLUMN_SEGMENT), width.div_ceil(BLOCK), outputs / width);
+        let parts = Parts(parts.as_mut_ptr());
+        let work = |piece: usize| {
+            let (segment, place) = (piece / (outer * tiles), piece % (outer * tiles));
+            let (outer, tile) = (place / tiles, place % tiles * BLOCK);
+            let first = outer * width + tile;
+            let length = BLOCK.min(width - tile);
+            let rows = segment * COLUMN_SEGMENT..reduced.min((segment + 1) * COLUMN_SEGMENT);
+            // SAFETY: pieces have different segments, outer places or tiles.
+            let sums = unsafe { parts.range(segment * outputs + first..segment * outputs + first + length) };
+            let mut scratch = Scratch::new();
+            let mut reader = self.reader(&mut scratch);
+            let shifts = self.shifts.get(first..first + length).unwrap_or(&[]);
+            let start = outer * reduced * width + tile;
+            self.column_tile(sums, rows, shifts, |row, length| reader_row(&mut reader, start + row * width, length));
+        };
+        if outputs * reduced < PARALLEL_FROM {
+            (0..segments * outer * tiles).for_each(work);
+        } else {
+            for_pieces(segments * outer * tiles, work);
+        }
+    }
+
+    /// Adds up rows of a tile: steps of a few rows first, then the steps.
+    fn column_tile<'r>(
+        &self,
+        sums: &mut [R::Acc],
+        rows: Range<usize>,
+        shifts: &[R::In],
+        mut row_at: impl FnMut(usize, usize) -> &'r [R::In],
+    ) {
+        let length = sums.len();
+        let mut step_sums = vec![self.reducer.empty(); if rows.len() > COLUMN_STEP { length } else { 0 }];
+        for start in rows.clone().step_by(COLUMN_STEP) {
+            let step = start..rows.end.min(start + COLUMN_STEP);
+            if step_sums.is_empty() {
+                step.for_each(|row| self.reducer.fold_row(sums, row_at(row, length), row, shifts));
+                continue;
+            }
+            step_sums.fill(self.reducer.empty());
+            step.for_each(|row| self.reducer.fold_row(&mut step_sums, row_at(row, length), row, shifts));
+            for (sum, &step_sum) in sums.iter_mut().zip(&step_sums) {
+                *sum = self.reducer.combine(*sum, step_sum);
+            }
+        }
+    }
+
+    fn reader<'s>(&'s self, scratch: &'s mut Scratch<R::In>) -> Reader<'s, R::In> {
+        Reader::new(self.input, self.plan.input.operand(0), std::ptr::null_mut(), scratch)
+    }
+
+    #[inline(always)]
+    fn shift(&self, output: usize) -> R::In {
+        self.shifts.get(output).copied().unwrap_or_default()
+    }
+}
+
+/// Writes `finish(accs[i])` to the outputs, in the order of `plan`.
+pub(crate) fn write<A: Copy + Sync, Y: Compute>(
+    plan: &ReductionPlan,
+    output: &Operand<'_, Y>,
+    accs: &[A],
+    finish: impl Fn(A) -> Y + Sync,
+) {
+    crate::threads::for_ranges(accs.len(), Cost::Light.piece(), |range| {
+        let mut scratch = Scratch::new();
+        let mut writer = Writer::new(output, plan.output.operand(0), &mut scratch);
+        for start in range.clone().step_by(BLOCK) {
+            let length = BLOCK.min(range.end - start);
+            writer.block(start, length, |block| {
+                for (value, &acc) in block.iter_mut().zip(&accs[start..]) {
+                    *value = finish(acc);
+                }
+            });
+        }
+    });
+}

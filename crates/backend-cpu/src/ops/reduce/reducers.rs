@@ -1,0 +1,195 @@
+//! What is formed from the elements: sums, products, extremes and their positions.
+
+use crate::number::{Number, Real};
+use crate::simd::{Vectorize, vectorize};
+use crate::storage::Compute;
+
+/// A quantity that can be formed of parts and put together.
+pub(crate) trait Reducer: Copy + Sync {
+    /// The compute type of the elements.
+    type In: Compute;
+    /// What is known of some elements.
+    type Acc: Copy + Send + Sync;
+    /// Of no elements.
+    fn empty(self) -> Self::Acc;
+    /// Of the elements of `block` (at least one), the first of which is number `first` of its row.
+    fn fold(self, block: &[Self::In], first: usize, shift: Self::In) -> Self::Acc;
+    /// Of one element.
+    fn one(self, element: Self::In, number: usize, shift: Self::In) -> Self::Acc;
+    /// Of two parts, the left one before the right one.
+    fn combine(self, left: Self::Acc, right: Self::Acc) -> Self::Acc;
+    /// Of `sums[i]` and `row[i]`, for all i. An empty `shifts` stands for zeros.
+    fn fold_row(self, sums: &mut [Self::Acc], row: &[Self::In], number: usize, shifts: &[Self::In]) {
+        vectorize(FoldRow { reducer: self, sums, row, number, shifts });
+    }
+}
+
+struct FoldRow<'a, R: Reducer> {
+    reducer: R,
+    sums: &'a mut [R::Acc],
+    row: &'a [R::In],
+    number: usize,
+    shifts: &'a [R::In],
+}
+
+impl<R: Reducer> Vectorize for FoldRow<'_, R> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let FoldRow { reducer, sums, row, number, shifts } = self;
+        if shifts.is_empty() {
+            for (sum, &x) in sums.iter_mut().zip(row) {
+                *sum = reducer.combine(*sum, reducer.one(x, number, R::In::default()));
+            }
+        } else {
+            for ((sum, &x), &shift) in sums.iter_mut().zip(row).zip(shifts) {
+                *sum = reducer.combine(*sum, reducer.one(x, number, shift));
+            }
+        }
+    }
+}
+
+/// Independent sums that a loop runs side by side: four registers of the widest kind.
+const LANES: usize = 64;
+
+struct FoldLanes<'a, R: Reducer> {
+    reducer: R,
+    block: &'a [R::In],
+    shift: R::In,
+}
+
+impl<R: Reducer> Vectorize for FoldLanes<'_, R> {
+    type Output = R::Acc;
+    #[inline(always)]
+    fn run(self) -> R::Acc {
+        let FoldLanes { reducer, block, shift } = self;
+        let mut lanes = [reducer.empty(); LANES];
+        let mut chunks = block.chunks_exact(LANES);
+        for chunk in &mut chunks {
+            for (lane, &x) in lanes.iter_mut().zip(chunk) {
+                *lane = reducer.combine(*lane, reducer.one(x, 0, shift));
+            }
+        }
+        for (lane, &x) in lanes.iter_mut().zip(chunks.remainder()) {
+            *lane = reducer.combine(*lane, reducer.one(x, 0, shift));
+        }
+        let mut width = LANES / 2;
+        while width > 0 {
+            for lane in 0..width {
+                lanes[lane] = reducer.combine(lanes[lane], lanes[lane + width]);
+            }
+            width /= 2;
+        }
+        lanes[0]
+    }
+}
+
+/// A reduction whose parts are numbers like its elements, in any order.
+macro_rules! lanewise {
+    ($($(#[$doc:meta])* $name:ident<T: $bound:ident>: $empty:expr, |$x:ident, $shift:ident| $one:expr, $combine:expr;)*) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name<T>(pub(crate) std::marker::PhantomData<T>);
+
+        impl<T: $bound> Reducer for $name<T> {
+            type In = T;
+            type Acc = T;
+            #[inline(always)]
+            fn empty(self) -> T { $empty }
+            fn fold(self, block: &[T], _: usize, shift: T) -> T {
+                vectorize(FoldLanes { reducer: self, block, shift })
+            }
+            #[inline(always)]
+            fn one(self, $x: T, _: usize, $shift: T) -> T { $one }
+            #[inline(always)]
+            fn combine(self, left: T, right: T) -> T { $combine(left, right) }
+        })*
+    };
+}
+lanewise! {
+    /// Sum.
+    Sum<T: Number>: T::ZERO, |x, _shift| x, T::add;
+    /// Product.
+    Product<T: Number>: T::ONE, |x, _shift| x, T::mul;
+    /// Sum of squares.
+    SumSquares<T: Real>: T::ZERO, |x, _shift| x.mul(x), T::add;
+    /// Sum of squared distances from the shift.
+    SumSquaredDeviations<T: Real>: T::ZERO, |x, shift| x.sub(shift).mul(x.sub(shift)), T::add;
+    /// Sum of exponentials of distances from the shift.
+    SumExponentials<T: Real>: T::ZERO, |x, shift| x.sub(shift).exp(), T::add;
+    /// Largest absolute value; NaN if there is one.
+    LargestMagnitude<T: Real>: T::ZERO, |x, _shift| x.abs(), T::larger;
+    /// Largest element; NaN if there is one.
+    Largest<T: Extremes>: T::LEAST, |x, _shift| x, T::larger;
+    /// Smallest element; NaN if there is one.
+    Smallest<T: Extremes>: T::GREATEST, |x, _shift| x, T::smaller;
+}
+
+/// The bounds of a type.
+pub(crate) trait Extremes: Number {
+    /// Not above any value.
+    const LEAST: Self;
+    /// Not below any value.
+    const GREATEST: Self;
+}
+macro_rules! extremes {
+    ($($number:ty: $least:expr, $greatest:expr;)*) => {
+        $(impl Extremes for $number {
+            const LEAST: Self = $least;
+            const GREATEST: Self = $greatest;
+        })*
+    };
+}
+extremes! {
+    f64: f64::NEG_INFINITY, f64::INFINITY;
+    f32: f32::NEG_INFINITY, f32::INFINITY;
+    i64: i64::MIN, i64::MAX;
+    i32: i32::MIN, i32::MAX;
+    u8: u8::MIN, u8::MAX;
+}
+
+/// The place of the first largest or smallest element.
+#[derive(Clone, Copy)]
+pub(crate) struct Position<R>(pub(crate) R);
+
+/// An element and its number in its row.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<T> {
+    value: T,
+    pub(crate) number: usize,
+}
+
+impl<T: Number, R: Reducer<In = T, Acc = T>> Reducer for Position<R> {
+    type In = T;
+    type Acc = Place<T>;
+    #[inline(always)]
+    fn empty(self) -> Place<T> {
+        // Loses to every element: numbers of elements are smaller.
+        Place { value: self.0.empty(), number: usize::MAX }
+    }
+    fn fold(self, block: &[T], first: usize, shift: T) -> Place<T> {
+        let value = self.0.fold(block, first, shift);
+        let number = first_equal(block, value).unwrap_or(0);
+        Place { value: block[number], number: first + number }
+    }
+    #[inline(always)]
+    fn one(self, element: T, number: usize, _: T) -> Place<T> {
+        Place { value: element, number }
+    }
+    #[inline(always)]
+    fn combine(self, left: Place<T>, right: Place<T>) -> Place<T> {
+        let best = self.0.combine(left.value, right.value);
+        let takes_left = left.value == best || left.value.is_nan();
+        if takes_left && left.number != usize::MAX { left } else { right }
+    }
+}
+
+/// Where `value` first stands in `block`; NaN is found as well.
+fn first_equal<T: Number>(block: &[T], value: T) -> Option<usize> {
+    let is_nan = value.is_nan();
+    let equals = |x: &T| *x == value || (is_nan && x.is_nan());
+    // The answer for a whole chunk needs no branch per element.
+    let chunk = block.chunks(LANES).position(|chunk| chunk.iter().fold(false, |any, x| any | equals(x)))?;
+    let start = chunk * LANES;
+    block[start..].iter().position(equals).map(|index| start + index)
+}

@@ -1,0 +1,264 @@
+//! Functions of one element and their gradients.
+
+use crate::access::Locked;
+use crate::elementwise::{Operand, Other, map1, map2};
+use crate::number::{Number, Real};
+use crate::select::Variant;
+use crate::simd::{Vectorize, each, vectorize};
+use crate::threads::Cost;
+use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::ops::unary::{Unary, UnaryGrad, UnaryOp};
+use ternion_core::{DType, Error, Op, Result, Scalar};
+
+/// Every function in every dtype that core lets through.
+pub(crate) fn select_unary(_: &Unary, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: Plan::like(0), run: run_unary })
+}
+
+fn run_unary(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::Unary(Unary { op }) = op else { return Err(Error::invalid(op.name(), "is not unary")) };
+    match inputs[0].dtype {
+        DType::F64 => real::<f64>(*op, inputs[0], outputs[0]),
+        DType::F32 | DType::F16 | DType::BF16 => real::<f32>(*op, inputs[0], outputs[0]),
+        DType::I64 => whole::<i64>(*op, inputs[0], outputs[0]),
+        DType::I32 => whole::<i32>(*op, inputs[0], outputs[0]),
+        DType::U8 | DType::Bool => whole::<u8>(*op, inputs[0], outputs[0]),
+    }
+}
+
+/// How much an element of `op` costs.
+pub(crate) fn cost(op: UnaryOp) -> Cost {
+    use UnaryOp::*;
+    match op {
+        Neg | Abs | Sign | Sqrt | Relu | Square | Recip | Floor | Ceil | Round | Not | LeakyRelu { .. }
+        | Clamp { .. } => Cost::Light,
+        _ => Cost::Heavy,
+    }
+}
+
+fn real<T: Real>(op: UnaryOp, x: Locked<'_>, y: Locked<'_>) -> Result<()> {
+    let (x, y) = (Operand::<T>::new(op.name(), x)?, Operand::<T>::new(op.name(), y)?);
+    map1(cost(op), x, y, &|x, y| apply(op, x, y));
+    Ok(())
+}
+
+fn whole<T: Number>(op: UnaryOp, x: Locked<'_>, y: Locked<'_>) -> Result<()> {
+    if !op.takes_integers() && op != UnaryOp::Not {
+        return Err(Error::DType { op: op.name(), what: "input", got: x.dtype, expected: "a floating dtype" });
+    }
+    let (x, y) = (Operand::<T>::new(op.name(), x)?, Operand::<T>::new(op.name(), y)?);
+    map1(Cost::Light, x, y, &|x, y| apply_whole(op, x, y));
+    Ok(())
+}
+
+/// `y = op(x)`.
+pub(crate) fn apply<T: Real>(op: UnaryOp, x: &[T], y: &mut [T]) {
+    vectorize(Apply { op, x, y });
+}
+
+struct Apply<'a, T> {
+    op: UnaryOp,
+    x: &'a [T],
+    y: &'a mut [T],
+}
+
+impl<T: Real> Vectorize for Apply<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let (a, y, half) = (self.x, self.y, T::real(0.5));
+        match self.op {
+            UnaryOp::Neg => each!(a => y, |x| x.neg()),
+            UnaryOp::Abs => each!(a => y, |x| x.abs()),
+            UnaryOp::Sign => each!(a => y, |x| x.sign()),
+            UnaryOp::Exp => each!(a => y, |x| x.exp()),
+            UnaryOp::Log => each!(a => y, |x| x.log()),
+            UnaryOp::Log1p => each!(a => y, |x| x.log1p()),
+            UnaryOp::Expm1 => each!(a => y, |x| x.expm1()),
+            UnaryOp::Sqrt => each!(a => y, |x| x.sqrt()),
+            UnaryOp::Rsqrt => each!(a => y, |x| T::ONE.div(x.sqrt())),
+            UnaryOp::Sin => each!(a => y, |x| x.sin()),
+            UnaryOp::Cos => each!(a => y, |x| x.cos()),
+            UnaryOp::Tanh => each!(a => y, |x| x.tanh()),
+            UnaryOp::Sigmoid => each!(a => y, |x| x.sigmoid()),
+            UnaryOp::Relu => each!(a => y, |x| x.larger(T::ZERO)),
+            UnaryOp::Erf => each!(a => y, |x| x.erf()),
+            UnaryOp::Square => each!(a => y, |x| x.mul(x)),
+            UnaryOp::Recip => each!(a => y, |x| T::ONE.div(x)),
+            UnaryOp::Floor => each!(a => y, |x| x.floor()),
+            UnaryOp::Ceil => each!(a => y, |x| x.ceil()),
+            UnaryOp::Round => each!(a => y, |x| x.round()),
+            UnaryOp::Not => each!(a => y, |x| if x == T::ZERO { T::ONE } else { T::ZERO }),
+            UnaryOp::LeakyRelu { slope } => {
+                let slope = T::real(slope);
+                each!(a => y, |x| if x > T::ZERO { x } else { slope.mul(x) })
+            }
+            UnaryOp::Elu { alpha } => {
+                let alpha = T::real(alpha);
+                each!(a => y, |x| if x > T::ZERO { x } else { alpha.mul(x.expm1()) })
+            }
+            UnaryOp::GeluErf => each!(a => y, |x| x.mul(x.normal_cdf())),
+            UnaryOp::GeluTanh => each!(a => y, |x| half.mul(x).mul(T::ONE.add(gelu_inner(x).tanh()))),
+            UnaryOp::Silu => each!(a => y, |x| x.mul(x.sigmoid())),
+            UnaryOp::Softplus => each!(a => y, |x| softplus(x)),
+            UnaryOp::Clamp { low, high } => {
+                let (low, high) = (T::real(low), T::real(high));
+                each!(a => y, |x| x.larger(low).smaller(high))
+            }
+        }
+    }
+}
+
+/// `sqrt(2/pi) * (x + 0.044715 x^3)`.
+#[inline(always)]
+fn gelu_inner<T: Real>(x: T) -> T {
+    let cube = x.mul(x).mul(x);
+    T::real(SQRT_2_OVER_PI).mul(x.add(T::real(GELU_CUBIC).mul(cube)))
+}
+
+/// `max(x, 0) + log(1 + e^-|x|)`.
+#[inline(always)]
+fn softplus<T: Real>(x: T) -> T {
+    x.larger(T::ZERO).add(x.abs().neg().exp().log1p())
+}
+
+const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
+const GELU_CUBIC: f64 = 0.044_715;
+/// `1 / sqrt(2 pi)`: the standard normal density at 0.
+const NORMAL_PEAK: f64 = 0.398_942_280_401_432_7;
+/// `2 / sqrt(pi)`: the slope of the error function at 0.
+const ERF_SLOPE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
+
+fn apply_whole<T: Number>(op: UnaryOp, x: &[T], y: &mut [T]) {
+    vectorize(ApplyWhole { op, x, y });
+}
+
+struct ApplyWhole<'a, T> {
+    op: UnaryOp,
+    x: &'a [T],
+    y: &'a mut [T],
+}
+
+impl<T: Number> Vectorize for ApplyWhole<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let (a, y) = (self.x, self.y);
+        match self.op {
+            UnaryOp::Neg => each!(a => y, |x| x.neg()),
+            UnaryOp::Abs => each!(a => y, |x| x.abs()),
+            UnaryOp::Sign => each!(a => y, |x| x.sign()),
+            UnaryOp::Square => each!(a => y, |x| x.mul(x)),
+            UnaryOp::Relu => each!(a => y, |x| x.larger(T::ZERO)),
+            UnaryOp::Not => each!(a => y, |x| if x == T::ZERO { T::ONE } else { T::ZERO }),
+            UnaryOp::Clamp { low, high } => {
+                let (low, high) =
+                    (T::from_number(Scalar::Float(low)), T::from_number(Scalar::Float(high)));
+                each!(a => y, |x| x.larger(low).smaller(high))
+            }
+            op => unreachable!("{} of integers was rejected before", op.name()),
+        }
+    }
+}
+
+/// Every gradient of a function of floats.
+pub(crate) fn select_unary_grad(payload: &UnaryGrad, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    match payload.op {
+        UnaryOp::Not => Err(Unsupported::because("a truth value has no gradient")),
+        _ => Ok(Variant { plan: Plan::like(0), run: run_unary_grad }),
+    }
+}
+
+fn run_unary_grad(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::UnaryGrad(UnaryGrad { op }) = op else {
+        return Err(Error::invalid(op.name(), "is not a gradient of a unary function"));
+    };
+    match inputs[0].dtype {
+        DType::F64 => gradient::<f64>(*op, inputs, outputs[0]),
+        _ => gradient::<f32>(*op, inputs, outputs[0]),
+    }
+}
+
+fn gradient<T: Real>(op: UnaryOp, inputs: &[Locked<'_>], dx: Locked<'_>) -> Result<()> {
+    let name = op.grad_name();
+    let (saved, dy) = (Operand::<T>::new(name, inputs[0])?, Operand::<T>::new(name, inputs[1])?);
+    let cost = if op.saves_output() { Cost::Light } else { cost(op) };
+    map2(cost, saved, Other::Tensor(dy), Operand::<T>::new(name, dx)?, &|saved, dy, dx| {
+        vectorize(Gradient { op, saved, dy, dx })
+    });
+    Ok(())
+}
+
+struct Gradient<'a, T> {
+    op: UnaryOp,
+    /// y where [`UnaryOp::saves_output`], else x.
+    saved: &'a [T],
+    dy: &'a [T],
+    dx: &'a mut [T],
+}
+
+impl<T: Real> Vectorize for Gradient<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let (s, dy, dx, half, two) = (self.saved, self.dy, self.dx, T::real(0.5), T::real(2.0));
+        match self.op {
+            UnaryOp::Neg => each!(dy => dx, |d| d.neg()),
+            UnaryOp::Abs => each!(s, dy => dx, |x, d| x.sign().mul(d)),
+            UnaryOp::Sign | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Not => dx.fill(T::ZERO),
+            UnaryOp::Exp => each!(s, dy => dx, |y, d| y.mul(d)),
+            UnaryOp::Log => each!(s, dy => dx, |x, d| d.div(x)),
+            UnaryOp::Log1p => each!(s, dy => dx, |x, d| d.div(x.add(T::ONE))),
+            UnaryOp::Expm1 => each!(s, dy => dx, |y, d| y.add(T::ONE).mul(d)),
+            UnaryOp::Sqrt => each!(s, dy => dx, |y, d| half.mul(d).div(y)),
+            UnaryOp::Rsqrt => each!(s, dy => dx, |y, d| half.neg().mul(y.mul(y).mul(y)).mul(d)),
+            UnaryOp::Sin => each!(s, dy => dx, |x, d| x.cos().mul(d)),
+            UnaryOp::Cos => each!(s, dy => dx, |x, d| x.sin().neg().mul(d)),
+            UnaryOp::Tanh => each!(s, dy => dx, |y, d| T::ONE.sub(y.mul(y)).mul(d)),
+            UnaryOp::Sigmoid => each!(s, dy => dx, |y, d| y.mul(T::ONE.sub(y)).mul(d)),
+            UnaryOp::Relu => each!(s, dy => dx, |y, d| if y > T::ZERO { d } else { T::ZERO }),
+            UnaryOp::Erf => each!(s, dy => dx, |x, d| T::real(ERF_SLOPE).mul(x.mul(x).neg().exp()).mul(d)),
+            UnaryOp::Square => each!(s, dy => dx, |x, d| two.mul(x).mul(d)),
+            UnaryOp::Recip => each!(s, dy => dx, |y, d| y.mul(y).neg().mul(d)),
+            UnaryOp::LeakyRelu { slope } => {
+                let slope = T::real(slope);
+                each!(s, dy => dx, |x, d| if x > T::ZERO { d } else { slope.mul(d) })
+            }
+            UnaryOp::Elu { alpha } => {
+                let alpha = T::real(alpha);
+                each!(s, dy => dx, |x, d| if x > T::ZERO { d } else { alpha.mul(x.exp()).mul(d) })
+            }
+            UnaryOp::GeluErf => each!(s, dy => dx, |x, d| gelu_erf_slope(x).mul(d)),
+            UnaryOp::GeluTanh => each!(s, dy => dx, |x, d| gelu_tanh_slope(x).mul(d)),
+            UnaryOp::Silu => each!(s, dy => dx, |x, d| silu_slope(x).mul(d)),
+            UnaryOp::Softplus => each!(s, dy => dx, |x, d| x.sigmoid().mul(d)),
+            UnaryOp::Clamp { low, high } => {
+                let (low, high) = (T::real(low), T::real(high));
+                each!(s, dy => dx, |x, d| if x >= low && x <= high { d } else { T::ZERO })
+            }
+        }
+    }
+}
+
+/// `Phi(x) + x * phi(x)`.
+#[inline(always)]
+fn gelu_erf_slope<T: Real>(x: T) -> T {
+    let density = T::real(NORMAL_PEAK).mul(T::real(-0.5).mul(x).mul(x).exp());
+    x.normal_cdf().add(x.mul(density))
+}
+
+/// With `t = tanh(u)`: `(1 + t)/2 + x/2 * (1 - t^2) * u'`.
+#[inline(always)]
+fn gelu_tanh_slope<T: Real>(x: T) -> T {
+    let (half, tanh) = (T::real(0.5), gelu_inner(x).tanh());
+    let inner_slope = T::real(SQRT_2_OVER_PI).mul(T::ONE.add(T::real(3.0 * GELU_CUBIC).mul(x).mul(x)));
+    let chain = T::ONE.sub(tanh.mul(tanh)).mul(inner_slope);
+    half.mul(T::ONE.add(tanh)).add(half.mul(x).mul(chain))
+}
+
+/// `s * (1 + x * (1 - s))` with `s = sigmoid(x)`.
+#[inline(always)]
+fn silu_slope<T: Real>(x: T) -> T {
+    let sigmoid = x.sigmoid();
+    sigmoid.mul(T::ONE.add(x.mul(T::ONE.sub(sigmoid))))
+}

@@ -1,0 +1,309 @@
+//! Between bytes in memory and the types that kernels compute in: halves widen to f32 and are rounded once, truth values become 0 or 1.
+
+use crate::access::Raw;
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+use ternion_core::DType;
+
+/// A truth value in memory: any byte, of which only zero is false.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Truth(u8);
+
+impl Raw for Truth {}
+impl Raw for u16 {}
+
+/// A type that elements have in memory.
+pub(crate) trait Storage: Raw {
+    /// The type that kernels see.
+    type Compute: Compute;
+    /// Converts what was read.
+    fn widen(source: &[Self], target: &mut [Self::Compute]);
+    /// Converts what is to be written.
+    fn narrow(source: &[Self::Compute], target: &mut [Self]);
+    /// Converts one element that was read.
+    fn widen_one(self) -> Self::Compute;
+    /// Converts one element that is to be written.
+    fn narrow_one(value: Self::Compute) -> Self;
+}
+
+/// Reads `to.len()` elements, `stride` elements apart.
+pub(crate) type Load<C> = unsafe fn(*const u8, isize, &mut [C]);
+
+/// Writes `from.len()` elements, `stride` elements apart.
+pub(crate) type Store<C> = unsafe fn(&[C], *mut u8, isize);
+
+/// How elements of a dtype pass between memory and kernels.
+pub(crate) struct Conversion<C: 'static> {
+    /// Bytes of an element in memory.
+    pub(crate) size: usize,
+    /// Whether kernels may read memory as it is.
+    pub(crate) read_directly: bool,
+    /// Whether kernels may write memory as it is.
+    pub(crate) write_directly: bool,
+    pub(crate) load: Load<C>,
+    pub(crate) store: Store<C>,
+}
+
+impl<C> Clone for Conversion<C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<C> Copy for Conversion<C> {}
+
+/// A type that kernels compute in.
+pub(crate) trait Compute: Raw + Storage<Compute = Self> + Default + PartialEq + PartialOrd {
+    /// How elements of `dtype` pass, if they are computed in this type.
+    fn conversion(dtype: DType) -> Option<Conversion<Self>>;
+
+    /// How bits pass unchanged.
+    fn raw() -> Conversion<Self> {
+        plain::<Self>()
+    }
+}
+
+fn plain<C: Compute>() -> Conversion<C> {
+    Conversion {
+        size: size_of::<C>(),
+        read_directly: true,
+        write_directly: true,
+        load: load::<C>,
+        store: store::<C>,
+    }
+}
+
+fn converting<S: Storage>() -> Conversion<S::Compute> {
+    Conversion {
+        size: size_of::<S>(),
+        read_directly: false,
+        write_directly: false,
+        load: load::<S>,
+        store: store::<S>,
+    }
+}
+
+/// # Safety
+/// `from` and the elements `stride` apart from it must be readable as `S`.
+unsafe fn load<S: Storage>(from: *const u8, stride: isize, to: &mut [S::Compute]) {
+    let from = from.cast::<S>();
+    match stride {
+        // SAFETY: the caller's word; what is written lives elsewhere while this slice does.
+        1 => S::widen(unsafe { std::slice::from_raw_parts(from, to.len()) }, to),
+        // SAFETY: the caller's word; read only if an element is asked for.
+        0 if !to.is_empty() => to.fill(unsafe { from.read() }.widen_one()),
+        _ => {
+            for (index, value) in to.iter_mut().enumerate() {
+                // SAFETY: the caller's word.
+                *value = unsafe { from.offset(index as isize * stride).read() }.widen_one();
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `to` and the elements `stride` apart from it must be writable as `S`.
+unsafe fn store<S: Storage>(from: &[S::Compute], to: *mut u8, stride: isize) {
+    let to = to.cast::<S>();
+    if stride == 1 {
+        // SAFETY: the caller's word; nothing else refers to these elements.
+        S::narrow(from, unsafe { std::slice::from_raw_parts_mut(to, from.len()) });
+        return;
+    }
+    for (index, &value) in from.iter().enumerate() {
+        // SAFETY: the caller's word.
+        unsafe { to.offset(index as isize * stride).write(S::narrow_one(value)) };
+    }
+}
+
+macro_rules! computed_as_stored {
+    ($($plain:ty: $($dtype:pat => $storage:ty),*;)*) => {
+        $(impl Storage for $plain {
+            type Compute = $plain;
+            #[inline(always)]
+            fn widen(source: &[Self], target: &mut [Self]) {
+                target.copy_from_slice(source);
+            }
+            #[inline(always)]
+            fn narrow(source: &[Self], target: &mut [Self]) {
+                target.copy_from_slice(source);
+            }
+            #[inline(always)]
+            fn widen_one(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn narrow_one(value: Self) -> Self {
+                value
+            }
+        }
+        impl Compute for $plain {
+            #[inline]
+            fn conversion(dtype: DType) -> Option<Conversion<Self>> {
+                match dtype {
+                    $($dtype => Some(<$storage as Storages>::conversion()),)*
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+/// The conversion of a storage type.
+trait Storages: Storage {
+    fn conversion() -> Conversion<Self::Compute>;
+}
+
+macro_rules! conversions {
+    ($($storage:ty => $conversion:expr),* $(,)?) => {
+        $(impl Storages for $storage {
+            #[inline]
+            fn conversion() -> Conversion<Self::Compute> { $conversion }
+        })*
+    };
+}
+
+conversions! {
+    f64 => plain::<f64>(),
+    f32 => plain::<f32>(),
+    i64 => plain::<i64>(),
+    i32 => plain::<i32>(),
+    u8 => plain::<u8>(),
+    f16 => converting::<f16>(),
+    bf16 => converting::<bf16>(),
+    // Kernels write only 0 and 1, but memory from elsewhere may hold any byte.
+    Truth => Conversion { write_directly: true, ..converting::<Truth>() },
+}
+
+computed_as_stored! {
+    f64: DType::F64 => f64;
+    f32: DType::F32 => f32, DType::F16 => f16, DType::BF16 => bf16;
+    i64: DType::I64 => i64;
+    i32: DType::I32 => i32;
+    u8: DType::U8 => u8, DType::Bool => Truth;
+    u16: ;
+}
+
+impl Storage for f16 {
+    type Compute = f32;
+    fn widen(source: &[Self], target: &mut [f32]) {
+        source.convert_to_f32_slice(target);
+    }
+    fn narrow(source: &[f32], target: &mut [Self]) {
+        target.convert_from_f32_slice(source);
+    }
+    fn widen_one(self) -> f32 {
+        self.to_f32()
+    }
+    fn narrow_one(value: f32) -> Self {
+        f16::from_f32(value)
+    }
+}
+
+impl Storage for bf16 {
+    type Compute = f32;
+    fn widen(source: &[Self], target: &mut [f32]) {
+        for (value, wide) in source.iter().zip(target) {
+            *wide = value.widen_one();
+        }
+    }
+    fn narrow(source: &[f32], target: &mut [Self]) {
+        for (&wide, value) in source.iter().zip(target) {
+            *value = bf16::narrow_one(wide);
+        }
+    }
+    #[inline(always)]
+    fn widen_one(self) -> f32 {
+        f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+    /// To nearest, halves to even; a NaN stays one.
+    #[inline(always)]
+    fn narrow_one(value: f32) -> Self {
+        let bits = value.to_bits();
+        let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+        let quiet = bits >> 16 | 0x40;
+        bf16::from_bits(if value.is_nan() { quiet } else { rounded } as u16)
+    }
+}
+
+impl Storage for Truth {
+    type Compute = u8;
+    fn widen(source: &[Self], target: &mut [u8]) {
+        for (value, truth) in source.iter().zip(target) {
+            *truth = u8::from(value.0 != 0);
+        }
+    }
+    fn narrow(source: &[u8], target: &mut [Self]) {
+        for (&truth, value) in source.iter().zip(target) {
+            *value = Truth::narrow_one(truth);
+        }
+    }
+    #[inline(always)]
+    fn widen_one(self) -> u8 {
+        u8::from(self.0 != 0)
+    }
+    #[inline(always)]
+    fn narrow_one(value: u8) -> Self {
+        Truth(u8::from(value != 0))
+    }
+}
+
+/// Runs `$body` with `$compute` naming the type that elements of `$dtype` are computed in.
+macro_rules! with_compute {
+    ($dtype:expr, $compute:ident => $body:expr) => {
+        match $dtype {
+            ternion_core::DType::F64 => {
+                type $compute = f64;
+                $body
+            }
+            ternion_core::DType::F32 | ternion_core::DType::F16 | ternion_core::DType::BF16 => {
+                type $compute = f32;
+                $body
+            }
+            ternion_core::DType::I64 => {
+                type $compute = i64;
+                $body
+            }
+            ternion_core::DType::I32 => {
+                type $compute = i32;
+                $body
+            }
+            ternion_core::DType::U8 | ternion_core::DType::Bool => {
+                type $compute = u8;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_compute;
+
+/// `value` as f32, rounded to odd: what is rounded from there to 16 bits is rounded as if it had come from `value` itself
+/// (Boldo and Melquiond 2008, theorem 1).
+#[inline(always)]
+pub(crate) fn f64_to_f32_odd(value: f64) -> f32 {
+    let near = value as f32;
+    let error = value - f64::from(near);
+    // Inexact and the last bit even: the odd neighbour lies on the other side of `value`.
+    let even = near.to_bits() & 1 == 0 && error != 0.0 && near.is_finite();
+    let outwards = (error > 0.0) == near.is_sign_positive();
+    let bits = near.to_bits();
+    f32::from_bits(match (even, outwards) {
+        (false, _) => bits,
+        (true, true) => bits.wrapping_add(1),
+        (true, false) => bits.wrapping_sub(1),
+    })
+}
+
+/// `value` as f32, rounded to odd; see [`f64_to_f32_odd`].
+#[inline(always)]
+pub(crate) fn i64_to_f32_odd(value: i64) -> f32 {
+    // Bits below the 24 that f32 keeps of a number above 2^53 cannot decide a rounding to 16 bits: one of them stands for all.
+    let magnitude = value.unsigned_abs();
+    let kept = if magnitude >> 53 == 0 {
+        magnitude
+    } else {
+        (magnitude & !0xfff) | u64::from(magnitude & 0xfff != 0) << 12
+    };
+    let wide = kept as f64;
+    f64_to_f32_odd(if value < 0 { -wide } else { wide })
+}

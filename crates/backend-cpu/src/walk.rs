@@ -1,0 +1,178 @@
+//! The index space of several tensors of one shape, with axes that lie evenly in all of them merged.
+
+use ternion_core::{Layout, MAX_RANK};
+
+/// Sizes and strides of `N` operands, slowest axis first. Rank 0 is a single element.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walk<const N: usize> {
+    rank: usize,
+    dims: [usize; MAX_RANK],
+    strides: [[isize; MAX_RANK]; N],
+    elements: usize,
+}
+
+/// One axis: its size and its stride in each operand.
+type AxisOf<const N: usize> = (usize, [isize; N]);
+
+impl<const N: usize> Walk<N> {
+    /// The common index space of `layouts`, in the memory order of the first one.
+    #[inline]
+    pub(crate) fn of(layouts: [&Layout; N]) -> Walk<N> {
+        let elements = layouts[0].elements();
+        if layouts.iter().all(|layout| layout.is_contiguous()) {
+            return Walk::line(elements);
+        }
+        let mut axes: smallvec::SmallVec<[AxisOf<N>; MAX_RANK]> = (0..layouts[0].shape().rank())
+            .map(|axis| (layouts[0].shape().dim(axis), layouts.map(|layout| layout.strides()[axis])))
+            .collect();
+        axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
+        Walk::in_order(&axes)
+    }
+
+    /// `elements` elements that lie one after the other in every operand.
+    #[inline]
+    fn line(elements: usize) -> Walk<N> {
+        let mut walk = Walk { rank: 1, dims: [0; MAX_RANK], strides: [[0; MAX_RANK]; N], elements };
+        walk.dims[0] = elements;
+        for strides in &mut walk.strides {
+            strides[0] = 1;
+        }
+        walk
+    }
+
+    /// The index space of these axes, slowest first, in this order.
+    pub(crate) fn in_order(axes: &[AxisOf<N>]) -> Walk<N> {
+        let mut walk = Walk { rank: 0, dims: [0; MAX_RANK], strides: [[0; MAX_RANK]; N], elements: 1 };
+        for &(dim, strides) in axes {
+            walk.elements *= dim;
+            if dim != 1 {
+                walk.push(dim, strides);
+            }
+        }
+        walk
+    }
+
+    /// Adds a faster axis, merged with the last one where all operands allow it.
+    fn push(&mut self, dim: usize, strides: [isize; N]) {
+        let merges = self.rank > 0
+            && (0..N)
+                .all(|operand| self.strides[operand][self.rank - 1] == strides[operand] * dim as isize);
+        let axis = if merges { self.rank - 1 } else { self.rank };
+        self.dims[axis] = if merges { self.dims[axis] * dim } else { dim };
+        for operand in 0..N {
+            self.strides[operand][axis] = strides[operand];
+        }
+        self.rank = axis + 1;
+    }
+
+    #[inline]
+    pub(crate) fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// What operand `index` sees of the space.
+    #[inline]
+    pub(crate) fn operand(&self, index: usize) -> Path<'_> {
+        Path { dims: &self.dims[..self.rank], strides: &self.strides[index][..self.rank] }
+    }
+}
+
+/// The way through one operand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path<'a> {
+    pub(crate) dims: &'a [usize],
+    pub(crate) strides: &'a [isize],
+}
+
+impl Path<'_> {
+    /// Whether the elements lie one after the other.
+    #[inline]
+    pub(crate) fn is_line(&self) -> bool {
+        let mut step = 1;
+        self.dims.iter().zip(self.strides).rev().all(|(&dim, &stride)| {
+            let follows = stride == step;
+            step = stride * dim as isize;
+            follows
+        })
+    }
+
+    /// Whether there is but one element, repeated.
+    #[inline]
+    pub(crate) fn is_point(&self) -> bool {
+        self.strides.iter().all(|&stride| stride == 0)
+    }
+
+    /// Where element number `linear` lies, in elements from the first.
+    #[inline]
+    pub(crate) fn position(&self, mut linear: usize) -> isize {
+        let mut position = 0;
+        for (&dim, &stride) in self.dims.iter().zip(self.strides).rev() {
+            position += (linear % dim) as isize * stride;
+            linear /= dim;
+        }
+        position
+    }
+
+    /// Calls `visit(position, stride, length)` for each evenly spaced run of the `length` elements from number `start` on.
+    #[inline]
+    pub(crate) fn runs(&self, start: usize, length: usize, mut visit: impl FnMut(isize, isize, usize)) {
+        if length == 0 {
+            return;
+        }
+        let Some((&inner, outer_dims)) = self.dims.split_last() else {
+            return visit(0, 1, length);
+        };
+        let (&stride, outer_strides) = self.strides.split_last().expect("as many strides as sizes");
+        let outer = Path { dims: outer_dims, strides: outer_strides };
+        let (mut row, mut column) = (start / inner, start % inner);
+        let mut left = length;
+        let mut at = Cursor::new(outer, row);
+        while left > 0 {
+            let count = left.min(inner - column);
+            visit(at.position + column as isize * stride, stride, count);
+            left -= count;
+            column = 0;
+            row += 1;
+            if left > 0 {
+                at.advance();
+            }
+        }
+    }
+}
+
+/// A place on a path that steps from element to element.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor<'a> {
+    path: Path<'a>,
+    index: [usize; MAX_RANK],
+    /// Where the element lies, from the first.
+    pub(crate) position: isize,
+}
+
+impl<'a> Cursor<'a> {
+    /// At element number `linear`.
+    #[inline]
+    pub(crate) fn new(path: Path<'a>, mut linear: usize) -> Cursor<'a> {
+        let mut cursor = Cursor { path, index: [0; MAX_RANK], position: 0 };
+        for axis in (0..path.dims.len()).rev() {
+            cursor.index[axis] = linear % path.dims[axis];
+            cursor.position += cursor.index[axis] as isize * path.strides[axis];
+            linear /= path.dims[axis];
+        }
+        cursor
+    }
+
+    /// On to the next element; after the last one, to the first.
+    #[inline]
+    pub(crate) fn advance(&mut self) {
+        for axis in (0..self.path.dims.len()).rev() {
+            self.index[axis] += 1;
+            self.position += self.path.strides[axis];
+            if self.index[axis] < self.path.dims[axis] {
+                return;
+            }
+            self.position -= self.path.strides[axis] * self.path.dims[axis] as isize;
+            self.index[axis] = 0;
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Derivatives of binary functions, in tensor ops.
+//!
+//! Where a formula would meet `0 * inf`, the operand is replaced before, not masked after: the unused branch then has finite
+//! derivatives too, and the formula can be differentiated again.
+
+use super::{BinaryOp, Side};
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// The gradient of operand `side` of `y = f(a, b)`, in the broadcast shape.
+pub(super) fn gradient(op: BinaryOp, side: Side, a: &Tensor, b: &Tensor, dy: &Tensor) -> Result<Tensor> {
+    match (op, side) {
+        (BinaryOp::Add, _) | (BinaryOp::Sub | BinaryOp::Remainder, Side::Left) => Ok(dy.clone()),
+        (BinaryOp::Sub, Side::Right) => dy.neg(),
+        (BinaryOp::Mul, Side::Left) => dy.mul(b),
+        (BinaryOp::Mul, Side::Right) => dy.mul(a),
+        (BinaryOp::Div, Side::Left) => dy.div(b),
+        (BinaryOp::Div, Side::Right) => dy.neg()?.div(b)?.mul(&a.div(b)?),
+        (BinaryOp::Pow, Side::Left) => power_base(a, b, dy),
+        (BinaryOp::Pow, Side::Right) => power_exponent(a, b, dy),
+        (BinaryOp::Max, Side::Left) | (BinaryOp::Min, Side::Right) => extreme(&a.lt(b)?, a, b, dy),
+        (BinaryOp::Max, Side::Right) | (BinaryOp::Min, Side::Left) => extreme(&a.gt(b)?, a, b, dy),
+        (BinaryOp::Atan2, Side::Left) => dy.mul(&b.div(&squared_radius(a, b)?)?),
+        (BinaryOp::Atan2, Side::Right) => dy.mul(&a.neg()?.div(&squared_radius(a, b)?)?),
+        (BinaryOp::Remainder, Side::Right) => dy.neg()?.mul(&floored_quotient(a, b)?),
+        (BinaryOp::And | BinaryOp::Or | BinaryOp::Xor, _) => {
+            Err(Error::Autograd(format!("{} has no gradient", op.name())))
+        }
+    }
+}
+
+/// `dy * b * a^(b-1)`, and 0 where b is 0, also at `0^0`.
+fn power_base(a: &Tensor, b: &Tensor, dy: &Tensor) -> Result<Tensor> {
+    // Only 0^0 (and NaN^0) needs help: elsewhere the factor b makes the 0, and keeps the derivative by b.
+    let singular = b.eq_scalar(0i64)?.logical_and(&a.abs()?.gt_scalar(0i64)?.logical_not()?)?;
+    let exponent = singular.where_(&b.scalar_like(1i64)?, b)?;
+    let base = singular.where_(&a.scalar_like(1i64)?, a)?;
+    let slope = exponent.mul(&base.pow(&exponent.sub_scalar(1i64)?)?)?;
+    singular.where_(&dy.scalar_like(0i64)?, &dy.mul(&slope)?)
+}
+
+/// `dy * a^b * log(a)`, and 0 where a is 0 and b is not negative.
+fn power_exponent(a: &Tensor, b: &Tensor, dy: &Tensor) -> Result<Tensor> {
+    let vanishes = a.eq_scalar(0i64)?.logical_and(&b.ge_scalar(0i64)?)?;
+    // log(1) = 0 makes the 0.
+    let argument = vanishes.where_(&a.scalar_like(1i64)?, a)?;
+    dy.mul(&a.pow(b)?.mul(&argument.log()?)?)
+}
+
+/// `dy * p * x^(p-1)` for a number p; 0 for p = 0.
+pub(super) fn fixed_power(x: &Tensor, exponent: f64, dy: &Tensor) -> Result<Tensor> {
+    if exponent == 0.0 {
+        dy.zeros_like()
+    } else if exponent == 1.0 {
+        Ok(dy.clone())
+    } else if exponent == 2.0 {
+        dy.mul(&x.mul_scalar(2i64)?)
+    } else {
+        dy.mul(&x.powf(exponent - 1.0)?.mul_scalar(exponent)?)
+    }
+}
+
+/// `dy` where the operand wins, half of it where both are equal, 0 where it loses. NaN counts as a win of both.
+fn extreme(loses: &Tensor, a: &Tensor, b: &Tensor, dy: &Tensor) -> Result<Tensor> {
+    let shared = a.eq(b)?.where_(&dy.mul_scalar(0.5)?, dy)?;
+    loses.where_(&dy.scalar_like(0i64)?, &shared)
+}
+
+/// `a^2 + b^2`, but 1 at the origin, where the gradient of the angle is taken to be 0.
+fn squared_radius(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let sum = a.square()?.add(&b.square()?)?;
+    sum.eq_scalar(0i64)?.where_(&sum.scalar_like(1i64)?, &sum)
+}
+
+/// `floor(a / b)` as the remainder has it: where `a / b` is rounded up to a whole number, its floor would be one too many.
+fn floored_quotient(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    a.sub(&a.remainder(b)?)?.div(b)?.round()
+}

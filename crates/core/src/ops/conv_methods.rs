@@ -1,0 +1,224 @@
+//! The convolutions that users call. The ops are in `conv`.
+
+use super::conv::{Col2im, Conv2d, Conv2dGradInput, ConvConfig, Im2col, Window};
+use crate::Shape;
+use crate::dispatch::apply_one;
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// How a [`conv2d`](Tensor::conv2d) slides: `[height, width]` each. The default touches every pixel once and pads nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conv2dOptions {
+    /// Distance of neighbouring windows.
+    pub stride: [usize; 2],
+    /// Zeros around the image, on both sides.
+    pub padding: [usize; 2],
+    /// Distance of neighbouring elements in a window.
+    pub dilation: [usize; 2],
+    /// Into how many independent parts the channels are split.
+    pub groups: usize,
+}
+
+impl Default for Conv2dOptions {
+    fn default() -> Self {
+        Conv2dOptions { stride: [1, 1], padding: [0, 0], dilation: [1, 1], groups: 1 }
+    }
+}
+
+impl Conv2dOptions {
+    fn config(&self, kernel: [usize; 2]) -> ConvConfig {
+        let Conv2dOptions { stride, padding, dilation, groups } = *self;
+        ConvConfig { window: Window { kernel, stride, padding, dilation }, groups }
+    }
+}
+
+/// How a [`conv1d`](Tensor::conv1d) slides; fields as in [`Conv2dOptions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conv1dOptions {
+    /// Distance of neighbouring windows.
+    pub stride: usize,
+    /// Zeros on both sides.
+    pub padding: usize,
+    /// Distance of neighbouring elements in a window.
+    pub dilation: usize,
+    /// Into how many independent parts the channels are split.
+    pub groups: usize,
+}
+
+impl Default for Conv1dOptions {
+    fn default() -> Self {
+        Conv1dOptions { stride: 1, padding: 0, dilation: 1, groups: 1 }
+    }
+}
+
+/// How a [`conv_transpose2d`](Tensor::conv_transpose2d) slides: `[height, width]` each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvTranspose2dOptions {
+    /// Distance of neighbouring windows on the output.
+    pub stride: [usize; 2],
+    /// Rows and columns cut off the output, on both sides.
+    pub padding: [usize; 2],
+    /// Rows and columns added to the output at the end, to choose among the sizes that a convolution maps to the input's. Below stride or dilation.
+    pub output_padding: [usize; 2],
+    /// Distance of neighbouring elements in a window.
+    pub dilation: [usize; 2],
+    /// Into how many independent parts the channels are split.
+    pub groups: usize,
+}
+
+impl Default for ConvTranspose2dOptions {
+    fn default() -> Self {
+        ConvTranspose2dOptions {
+            stride: [1, 1],
+            padding: [0, 0],
+            output_padding: [0, 0],
+            dilation: [1, 1],
+            groups: 1,
+        }
+    }
+}
+
+impl Tensor {
+    /// Cross-correlation over two axes, as PyTorch's: `y[n, o, ..] = bias[o] + sum x[n, c, ..] * weight[o, c, ..]`.
+    ///
+    /// # Shapes
+    /// `[batch, channels, height, width]`, weight `[out_channels, channels / groups, kh, kw]`, bias `[out_channels]` give
+    /// `[batch, out_channels, oh, ow]` with `oh = (height + 2 padding - dilation (kh - 1) - 1) / stride + 1`.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, a window larger than the padded image.
+    pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, options: Conv2dOptions) -> Result<Tensor> {
+        let [_, _, kh, kw] = weight.shape().to_array("conv2d")?;
+        let op = Conv2d { config: options.config([kh, kw]), bias: bias.is_some() };
+        match bias {
+            Some(bias) => apply_one(op, &[self, weight, bias]),
+            None => apply_one(op, &[self, weight]),
+        }
+    }
+
+    /// Cross-correlation over one axis: a [`conv2d`](Tensor::conv2d) on images of height 1.
+    ///
+    /// # Shapes
+    /// `[batch, channels, length]`, weight `[out_channels, channels / groups, kernel]`, bias `[out_channels]` give
+    /// `[batch, out_channels, (length + 2 padding - dilation (kernel - 1) - 1) / stride + 1]`.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, a window larger than the padded input.
+    pub fn conv1d(&self, weight: &Tensor, bias: Option<&Tensor>, options: Conv1dOptions) -> Result<Tensor> {
+        let [_, _, _]: [usize; 3] = self.shape().to_array("conv1d")?;
+        let [_, _, _]: [usize; 3] = weight.shape().to_array("conv1d")?;
+        let options = Conv2dOptions {
+            stride: [1, options.stride],
+            padding: [0, options.padding],
+            dilation: [1, options.dilation],
+            groups: options.groups,
+        };
+        self.unsqueeze(2)?.conv2d(&weight.unsqueeze(2)?, bias, options)?.squeeze(2)
+    }
+
+    /// The transposed convolution, which is the gradient of [`conv2d`](Tensor::conv2d) for its input, as PyTorch's.
+    ///
+    /// # Shapes
+    /// `[batch, channels, height, width]`, weight `[channels, out_channels / groups, kh, kw]`, bias `[out_channels]` give
+    /// `[batch, out_channels, oh, ow]` with `oh = (height - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1`.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit, an output padding not below stride or dilation, an output without pixels.
+    pub fn conv_transpose2d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: ConvTranspose2dOptions,
+    ) -> Result<Tensor> {
+        let [_, _, height, width] = self.shape().to_array("conv_transpose2d")?;
+        let [_, per_group, kh, kw] = weight.shape().to_array("conv_transpose2d")?;
+        let size = transposed_size([height, width], [kh, kw], &options)?;
+        let ConvTranspose2dOptions { stride, padding, dilation, groups, .. } = options;
+        let config = ConvConfig { window: Window { kernel: [kh, kw], stride, padding, dilation }, groups };
+        let y = if (0..2).all(|axis| options.output_padding[axis] < stride[axis]) {
+            apply_one(Conv2dGradInput { config, size }, &[weight, self])?
+        } else {
+            uncropped(self, weight, config, size)?
+        };
+        let Some(bias) = bias else { return Ok(y) };
+        let expected = Shape::new(&[per_group * groups])?;
+        if *bias.shape() != expected {
+            return Err(Error::Shape { op: "conv_transpose2d", what: "bias", got: *bias.shape(), expected });
+        }
+        y.add(&bias.reshape([per_group * groups, 1, 1])?)
+    }
+
+    /// The patches that a window shows, as the columns of a matrix for each image (PyTorch's `unfold`).
+    ///
+    /// # Shapes
+    /// `[batch, channels, height, width]` to `[batch, channels * kh * kw, oh * ow]`.
+    ///
+    /// # Errors
+    /// Another rank, a dtype that is not floating, a window larger than the padded image.
+    pub fn im2col(&self, window: Window) -> Result<Tensor> {
+        apply_one(Im2col { window }, &[self])
+    }
+
+    /// Columns added up to images of `size`: the adjoint of [`im2col`](Tensor::im2col) (PyTorch's `fold`).
+    ///
+    /// # Shapes
+    /// `[batch, channels * kh * kw, oh * ow]` to `[batch, channels, size[0], size[1]]`.
+    ///
+    /// # Errors
+    /// Columns that are not those of such images, a dtype that is not floating.
+    pub fn col2im(&self, window: Window, size: [usize; 2]) -> Result<Tensor> {
+        apply_one(Col2im { window, size }, &[self])
+    }
+}
+
+/// Height and width of a transposed convolution's output.
+fn transposed_size(
+    size: [usize; 2],
+    kernel: [usize; 2],
+    options: &ConvTranspose2dOptions,
+) -> Result<[usize; 2]> {
+    let mut output = [0; 2];
+    for axis in 0..2 {
+        let (stride, dilation) = (options.stride[axis], options.dilation[axis]);
+        if options.output_padding[axis] >= stride.max(dilation) {
+            return Err(Error::invalid(
+                "conv_transpose2d",
+                format!(
+                    "output padding {:?} must be below stride {:?} or dilation {:?}",
+                    options.output_padding, options.stride, options.dilation
+                ),
+            ));
+        }
+        let uncropped = |size: usize, kernel: usize| {
+            let reach = (size.checked_sub(1)?).checked_mul(stride)?;
+            let span = kernel.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
+            reach.checked_add(span)?.checked_add(options.output_padding[axis])
+        };
+        let cropped = uncropped(size[axis], kernel[axis])
+            .and_then(|full| full.checked_sub(options.padding[axis].checked_mul(2)?))
+            .filter(|&size| size > 0);
+        output[axis] = cropped.ok_or_else(|| {
+            Error::invalid(
+                "conv_transpose2d",
+                format!("input {size:?} and kernel {kernel:?} with {options:?} leave no output"),
+            )
+        })?;
+    }
+    Ok(output)
+}
+
+/// A transposed convolution whose output padding reaches the stride, which no convolution undoes: formed without cropping, then cut to size.
+fn uncropped(x: &Tensor, weight: &Tensor, config: ConvConfig, size: [usize; 2]) -> Result<Tensor> {
+    let [_, _, height, width] = x.sizes()?;
+    let Window { kernel, stride, padding, dilation } = config.window;
+    let full = [(0, height), (1, width)]
+        .map(|(axis, length)| (length - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1);
+    let window = Window { padding: [0, 0], ..config.window };
+    let y = apply_one(
+        Conv2dGradInput { config: ConvConfig { window, ..config }, size: full },
+        &[weight, x],
+    )?;
+    let missing = [0, 1].map(|axis| (padding[axis] + size[axis]).saturating_sub(full[axis]));
+    let y = y.pad(&[[0, 0], [0, 0], [0, missing[0]], [0, missing[1]]], 0.0)?;
+    y.narrow(2, padding[0], size[0])?.narrow(3, padding[1], size[1])
+}

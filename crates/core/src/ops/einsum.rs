@@ -1,0 +1,257 @@
+//! Einstein's summation convention, brought down to products of matrices.
+
+use super::matmul::{Epilogue, Matmul};
+use crate::dispatch::apply_one;
+use crate::error::{Error, Result};
+use crate::shape::{AxisSet, MAX_RANK};
+use crate::{Shape, Tensor};
+
+/// Products of tensors summed over letters, as NumPy's and PyTorch's `einsum`: `einsum("bij,bjk->bik", &[&a, &b])`.
+///
+/// A letter names an axis; the same letter twice in one operand takes the diagonal. Letters that the output lacks are summed over. Without `->` the
+/// output has the letters that occur once, in alphabetical order. `...` stands for further axes, aligned at the last one and broadcast; they come
+/// first in an output that is not written, and are summed over if a written one lacks them. Operands are combined from left to right.
+///
+/// # Errors
+/// A character that is no letter, another number of operands than the text has, letters that do not fit an operand's axes, sizes of one letter that
+/// differ, an output letter that no operand has or that is written twice; dtypes that differ, bool.
+pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
+    let equation = Equation::parse(equation, operands)?;
+    let mut terms = equation.terms(operands)?.into_iter().enumerate();
+    let Some((_, mut result)) = terms.next() else {
+        return Err(Error::invalid("einsum", "expected at least 1 operand"));
+    };
+    for (index, term) in terms {
+        let wanted = equation.wanted_after(index);
+        result = result.combine(term, &wanted)?;
+    }
+    let result = result.sum_others(&equation.output)?;
+    result.tensor.permute_axes(&result.positions(&equation.output))
+}
+
+/// Names of axes: letters as written; digits for the axes of an ellipsis, counted from the last.
+type Labels = Vec<char>;
+
+struct Equation {
+    inputs: Vec<Labels>,
+    output: Labels,
+}
+
+impl Equation {
+    fn parse(text: &str, operands: &[&Tensor]) -> Result<Equation> {
+        let fail = |detail: String| Error::invalid("einsum", format!("{text:?}: {detail}"));
+        let stripped: String = text.chars().filter(|letter| !letter.is_whitespace()).collect();
+        let (left, right) = match stripped.split_once("->") {
+            Some((left, right)) => (left, Some(right)),
+            None => (stripped.as_str(), None),
+        };
+        let parts: Vec<&str> = left.split(',').collect();
+        if parts.len() != operands.len() {
+            return Err(fail(format!("names {} operands, got {}", parts.len(), operands.len())));
+        }
+        let mut inputs = Vec::new();
+        for (index, (part, operand)) in parts.into_iter().zip(operands).enumerate() {
+            let letters = part.replacen("...", "", 1).chars().count();
+            let rest = operand.rank().checked_sub(letters).filter(|&rest| rest == 0 || part.contains("..."));
+            let rest = rest.ok_or_else(|| {
+                fail(format!("{part:?} does not fit operand {index} of shape {:?}", operand.shape()))
+            })?;
+            inputs.push(labels(part, rest).map_err(&fail)?);
+        }
+        let ellipsis = inputs.iter().flatten().filter(|label| label.is_ascii_digit()).max();
+        let hidden = ellipsis.map_or(0, |&label| label as usize - '0' as usize + 1);
+        let output = match right {
+            Some(right) => labels(right, hidden).map_err(&fail)?,
+            None => implicit_output(&inputs, hidden),
+        };
+        for (index, label) in output.iter().enumerate() {
+            if output[..index].contains(label) {
+                return Err(fail(format!("the output names {label} twice")));
+            }
+            if !inputs.iter().flatten().any(|other| other == label) {
+                return Err(fail(format!("no operand has the output's {label}")));
+            }
+        }
+        Ok(Equation { inputs, output })
+    }
+
+    /// The operands with their labels, diagonals taken and the axes of ellipses expanded to one size.
+    fn terms(&self, operands: &[&Tensor]) -> Result<Vec<Term>> {
+        let mut terms = Vec::new();
+        for (labels, &operand) in self.inputs.iter().zip(operands) {
+            terms.push(Term { tensor: operand.clone(), labels: labels.clone() }.diagonals()?);
+        }
+        let mut sizes: Vec<(char, usize)> = Vec::new();
+        for term in &terms {
+            for (&label, &size) in term.labels.iter().zip(term.tensor.dims()) {
+                match sizes.iter_mut().find(|(known, _)| *known == label) {
+                    None => sizes.push((label, size)),
+                    Some((_, known)) if *known == size || (label.is_ascii_digit() && size == 1) => {}
+                    Some((_, known)) if label.is_ascii_digit() && *known == 1 => *known = size,
+                    Some((_, known)) if label.is_ascii_digit() => {
+                        let detail = format!("axes of ... of sizes {known} and {size} do not broadcast");
+                        return Err(Error::invalid("einsum", detail));
+                    }
+                    Some((_, known)) => {
+                        return Err(Error::invalid(
+                            "einsum",
+                            format!("{label} has sizes {known} and {size}"),
+                        ));
+                    }
+                }
+            }
+        }
+        for term in &mut terms {
+            let size = |label| sizes.iter().find(|(known, _)| *known == label).map_or(1, |&(_, size)| size);
+            let dims: Vec<usize> = term.labels.iter().map(|&label| size(label)).collect();
+            term.tensor = term.tensor.expand(dims)?;
+        }
+        Ok(terms)
+    }
+
+    /// The labels that the output or an operand after `index` has.
+    fn wanted_after(&self, index: usize) -> Labels {
+        self.output.iter().chain(self.inputs[index + 1..].iter().flatten()).copied().collect()
+    }
+}
+
+/// The labels that `part` writes, with `rest` axes for its ellipsis.
+fn labels(part: &str, rest: usize) -> Result<Labels, String> {
+    let hidden = (0..rest as u8).rev().map(|from_last| (b'0' + from_last) as char);
+    let (before, after) = match part.split_once("...") {
+        Some((before, after)) => (before, Some(after)),
+        None => (part, None),
+    };
+    if let Some(other) = part.replacen("...", "", 1).chars().find(|letter| !letter.is_ascii_alphabetic()) {
+        return Err(format!("{other:?} is no letter"));
+    }
+    Ok(match after {
+        Some(after) => before.chars().chain(hidden).chain(after.chars()).collect(),
+        None => before.chars().collect(),
+    })
+}
+
+/// The axes of ellipses, then the letters that occur once, in alphabetical order.
+fn implicit_output(inputs: &[Labels], hidden: usize) -> Labels {
+    let all: Labels = inputs.iter().flatten().copied().collect();
+    let once = |label: &&char| all.iter().filter(|other| other == label).count() == 1;
+    let mut letters: Labels =
+        all.iter().filter(|label| label.is_ascii_alphabetic()).filter(once).copied().collect();
+    letters.sort_unstable();
+    (0..hidden as u8).rev().map(|from_last| (b'0' + from_last) as char).chain(letters).collect()
+}
+
+/// A tensor whose axes have names.
+struct Term {
+    tensor: Tensor,
+    labels: Labels,
+}
+
+impl Term {
+    fn positions(&self, labels: &[char]) -> Vec<usize> {
+        labels.iter().filter_map(|label| self.labels.iter().position(|own| own == label)).collect()
+    }
+
+    /// The product of the sizes of `labels`.
+    fn size(&self, labels: &[char]) -> usize {
+        self.positions(labels).into_iter().map(|axis| self.tensor.dims()[axis]).product()
+    }
+
+    /// Each label that is written twice reduced to the diagonal of its axes: of an n x n matrix in one line, every `n + 1`-th element.
+    fn diagonals(mut self) -> Result<Term> {
+        while let Some((first, second)) = repeated(&self.labels) {
+            let (size, other) = (self.tensor.dims()[first], self.tensor.dims()[second]);
+            if size != other {
+                let detail = format!("{} has sizes {size} and {other}", self.labels[first]);
+                return Err(Error::invalid("einsum", detail));
+            }
+            let mut order: Vec<usize> =
+                (0..self.tensor.rank()).filter(|&axis| axis != first && axis != second).collect();
+            let label = self.labels[first];
+            self.labels = order.iter().map(|&axis| self.labels[axis]).chain([label]).collect();
+            let mut dims: Vec<usize> = order.iter().map(|&axis| self.tensor.dims()[axis]).collect();
+            dims.push(size * size);
+            order.extend([first, second]);
+            let lines = self.tensor.permute_axes(&order)?.reshape(dims)?;
+            self.tensor = lines.slice_axis(-1, 0, (size * size) as isize, size as isize + 1)?;
+        }
+        Ok(self)
+    }
+
+    /// Summed over every axis that `wanted` does not name.
+    fn sum_others(self, wanted: &[char]) -> Result<Term> {
+        let others = (0..self.labels.len()).filter(|&axis| !wanted.contains(&self.labels[axis]));
+        let axes = others.fold(AxisSet::EMPTY, AxisSet::with);
+        if axes.is_empty() {
+            return Ok(self);
+        }
+        let labels = self.labels.iter().filter(|label| wanted.contains(label)).copied().collect();
+        Ok(Term { tensor: self.tensor.sum(axes)?, labels })
+    }
+
+    /// The product of two terms, summed over the labels that are not `wanted`.
+    fn combine(self, other: Term, wanted: &[char]) -> Result<Term> {
+        let keep = |labels: &Labels| wanted.iter().chain(labels).copied().collect::<Labels>();
+        let left = self.sum_others(&keep(&other.labels))?;
+        let right = other.sum_others(&keep(&left.labels))?;
+        let both = |label: &&char| right.labels.contains(label);
+        let (shared, rows): (Labels, Labels) = left.labels.iter().partition(both);
+        let (batch, inner): (Labels, Labels) = shared.into_iter().partition(|label| wanted.contains(label));
+        let columns: Labels =
+            right.labels.iter().filter(|label| !left.labels.contains(label)).copied().collect();
+        let labels: Labels = batch.iter().chain(&rows).chain(&columns).copied().collect();
+        if labels.len() > MAX_RANK {
+            let detail =
+                format!("an intermediate result has {} axes, at most {MAX_RANK} are possible", labels.len());
+            return Err(Error::invalid("einsum", detail));
+        }
+        let mut dims = left.tensor.shape().dims_at(&left.positions(&batch));
+        dims.extend(left.tensor.shape().dims_at(&left.positions(&rows)));
+        dims.extend(right.tensor.shape().dims_at(&right.positions(&columns)));
+        let (a, b) = (left.stack(&batch, &rows, &inner)?, right.stack(&batch, &inner, &columns)?);
+        let product = match inner.is_empty() {
+            true => a.mul(&b)?,
+            false => apply_one(Matmul { epilogue: Epilogue::NONE }, &[&a, &b])?,
+        };
+        Ok(Term { tensor: product.reshape(dims)?, labels })
+    }
+
+    /// The axes of each list as one: `[batch, first, second]`.
+    fn stack(&self, batch: &[char], first: &[char], second: &[char]) -> Result<Tensor> {
+        let order: Vec<usize> =
+            [batch, first, second].into_iter().flat_map(|labels| self.positions(labels)).collect();
+        self.tensor.permute_axes(&order)?.reshape([self.size(batch), self.size(first), self.size(second)])
+    }
+}
+
+/// The first two axes with one label.
+fn repeated(labels: &[char]) -> Option<(usize, usize)> {
+    labels.iter().enumerate().find_map(|(second, label)| {
+        labels[..second].iter().position(|other| other == label).map(|first| (first, second))
+    })
+}
+
+impl Shape {
+    /// The sizes along `axes`, which are in range.
+    fn dims_at(&self, axes: &[usize]) -> Vec<usize> {
+        axes.iter().map(|&axis| self.dim(axis)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::labels;
+
+    #[test]
+    fn an_ellipsis_stands_for_the_axes_that_are_left() {
+        assert_eq!(labels("a...b", 2), Ok(vec!['a', '1', '0', 'b']));
+        assert_eq!(labels("...", 0), Ok(vec![]));
+        assert_eq!(labels("ab", 0), Ok(vec!['a', 'b']));
+    }
+
+    #[test]
+    fn what_is_no_letter_is_named() {
+        assert_eq!(labels("a1", 0), Err("'1' is no letter".to_string()));
+        assert_eq!(labels("a......", 0), Err("'.' is no letter".to_string()));
+    }
+}

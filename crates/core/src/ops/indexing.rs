@@ -1,0 +1,523 @@
+//! `x.i(..)`: NumPy's indexing by numbers, ranges, steps, new axes, an ellipsis, integer tensors and masks; and assignment to slices.
+
+use super::index::index_dtype;
+use crate::DType;
+use crate::Shape;
+use crate::autograd::{Context, Grads};
+use crate::backend::Meta;
+use crate::dispatch::apply_one;
+use crate::error::{Error, Result};
+use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::shape::MAX_RANK;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+/// One item of an index.
+#[derive(Clone)]
+pub enum IndexItem {
+    /// One element, which removes the axis; negative numbers count from the end.
+    At(isize),
+    /// Part of an axis.
+    Slice(Slice),
+    /// An axis of size 1.
+    NewAxis,
+    /// As many full axes as are left over.
+    Ellipsis,
+    /// Elements named by an integer tensor, or chosen by a mask, which takes as many axes as it has.
+    Tensor(Tensor),
+}
+
+/// Every `step`-th element from `start` up to, not including, `end`, as Python's `start:end:step`.
+///
+/// Negative bounds count from the end; bounds beyond the axis are cut to it; a negative step runs backwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    start: Option<isize>,
+    end: Option<isize>,
+    step: isize,
+}
+
+/// Marks an axis of size 1 in an index: `x.i((.., NewAxis))`.
+#[derive(Clone, Copy, Debug)]
+pub struct NewAxis;
+
+/// Stands for all axes that an index does not name: `x.i((Ellipsis, 0))`.
+#[derive(Clone, Copy, Debug)]
+pub struct Ellipsis;
+
+impl Slice {
+    /// `start:end:step`; `None` stands for the end that the step comes from or goes to.
+    pub fn new(start: impl Into<Option<isize>>, end: impl Into<Option<isize>>, step: isize) -> Slice {
+        Slice { start: start.into(), end: end.into(), step }
+    }
+
+    /// Start, end and step as [`Layout::slice`](crate::Layout::slice) takes them, on an axis of `size` elements.
+    fn resolve(&self, size: usize) -> Result<(usize, isize, isize)> {
+        if self.step == 0 {
+            return Err(Error::invalid("index", "a slice with step 0"));
+        }
+        let size = size as isize;
+        // The places where a walk may start or end: one before the first element is possible only when walking backwards.
+        let (lowest, highest) = if self.step > 0 { (0, size) } else { (-1, size - 1) };
+        let cut = |bound: isize| {
+            let from_front = if bound < 0 { bound.saturating_add(size) } else { bound };
+            from_front.clamp(lowest, highest)
+        };
+        let (from, to) = if self.step > 0 { (lowest, highest) } else { (highest, lowest) };
+        let (start, end) = (self.start.map_or(from, cut), self.end.map_or(to, cut));
+        // Nothing to walk over: any empty slice will do.
+        Ok(if start < 0 { (0, 0, 1) } else { (start as usize, end, self.step) })
+    }
+}
+
+macro_rules! index_from_numbers {
+    ($($int:ty),*) => {$(
+        impl From<$int> for IndexItem {
+            fn from(at: $int) -> Self { IndexItem::At(whole(at)) }
+        }
+        impl From<Range<$int>> for IndexItem {
+            fn from(range: Range<$int>) -> Self { between(Some(whole(range.start)), Some(whole(range.end))) }
+        }
+        impl From<RangeFrom<$int>> for IndexItem {
+            fn from(range: RangeFrom<$int>) -> Self { between(Some(whole(range.start)), None) }
+        }
+        impl From<RangeTo<$int>> for IndexItem {
+            fn from(range: RangeTo<$int>) -> Self { between(None, Some(whole(range.end))) }
+        }
+        impl From<RangeInclusive<$int>> for IndexItem {
+            fn from(range: RangeInclusive<$int>) -> Self { between(Some(whole(*range.start())), after(whole(*range.end()))) }
+        }
+        impl From<RangeToInclusive<$int>> for IndexItem {
+            fn from(range: RangeToInclusive<$int>) -> Self { between(None, after(whole(range.end))) }
+        }
+    )*};
+}
+index_from_numbers!(i32, i64, isize, usize);
+
+/// A number too large for `isize` is beyond every axis.
+fn whole(number: impl TryInto<isize>) -> isize {
+    number.try_into().unwrap_or(isize::MAX)
+}
+
+/// The end, not included, of a range that includes `last`; -1 is the last element.
+fn after(last: isize) -> Option<isize> {
+    if last == -1 { None } else { Some(last.saturating_add(1)) }
+}
+
+fn between(start: Option<isize>, end: Option<isize>) -> IndexItem {
+    IndexItem::Slice(Slice { start, end, step: 1 })
+}
+
+impl From<RangeFull> for IndexItem {
+    fn from(_: RangeFull) -> Self {
+        between(None, None)
+    }
+}
+impl From<Slice> for IndexItem {
+    fn from(slice: Slice) -> Self {
+        IndexItem::Slice(slice)
+    }
+}
+impl From<NewAxis> for IndexItem {
+    fn from(_: NewAxis) -> Self {
+        IndexItem::NewAxis
+    }
+}
+impl From<Ellipsis> for IndexItem {
+    fn from(_: Ellipsis) -> Self {
+        IndexItem::Ellipsis
+    }
+}
+impl From<&Tensor> for IndexItem {
+    fn from(tensor: &Tensor) -> Self {
+        IndexItem::Tensor(tensor.clone())
+    }
+}
+impl From<Tensor> for IndexItem {
+    fn from(tensor: Tensor) -> Self {
+        IndexItem::Tensor(tensor)
+    }
+}
+
+/// Says of an index that it is one item.
+#[derive(Debug)]
+pub struct Single;
+
+/// Says of an index that it is a list of items.
+#[derive(Debug)]
+pub struct Listed;
+
+/// Anything that can index a tensor: one item, a tuple of up to eight, or a list of [`IndexItem`]s. `Kind` tells them apart and is inferred.
+pub trait IntoIndex<Kind> {
+    /// The items.
+    fn into_index(self) -> Vec<IndexItem>;
+}
+
+impl<Item: Into<IndexItem>> IntoIndex<Single> for Item {
+    fn into_index(self) -> Vec<IndexItem> {
+        vec![self.into()]
+    }
+}
+impl IntoIndex<Listed> for &[IndexItem] {
+    fn into_index(self) -> Vec<IndexItem> {
+        self.to_vec()
+    }
+}
+impl IntoIndex<Listed> for Vec<IndexItem> {
+    fn into_index(self) -> Vec<IndexItem> {
+        self
+    }
+}
+
+macro_rules! index_from_tuples {
+    ($(($($item:ident),+))*) => {$(
+        impl<$($item: Into<IndexItem>),+> IntoIndex<($($item,)+)> for ($($item,)+) {
+            #[allow(non_snake_case, reason = "the type parameters name the values too")]
+            fn into_index(self) -> Vec<IndexItem> {
+                let ($($item,)+) = self;
+                vec![$($item.into()),+]
+            }
+        }
+    )*};
+}
+index_from_tuples! { (A) (A, B) (A, B, C) (A, B, C, D) (A, B, C, D, E) (A, B, C, D, E, F) (A, B, C, D, E, F, G) (A, B, C, D, E, F, G, H) }
+
+impl Tensor {
+    /// Part of this tensor, by NumPy's rules of indexing: `x.i((0, 1..3))`, `x.i((.., -1))`, `x.i((Ellipsis, NewAxis))`,
+    /// `x.i(Slice::new(None, None, -1))`, `x.i(&indices)`, `x.i((&mask, 2..))`.
+    ///
+    /// A view where the index holds no tensor. Integer tensors are broadcast against each other; their axes come where the first of them stands if they (and
+    /// numbers, which then count as such) stand side by side, else first. A mask stands for the positions of its true elements; it is read back to the host.
+    ///
+    /// # Errors
+    /// More items than axes, a number out of range, a slice with step 0, a second ellipsis, a tensor of another dtype, a mask of another shape than the axes it
+    /// stands for.
+    pub fn i<Kind>(&self, index: impl IntoIndex<Kind>) -> Result<Tensor> {
+        let items = complete(self.shape(), index.into_index())?;
+        if items.iter().any(|item| matches!(item, IndexItem::Tensor(_))) {
+            return pick(self, items);
+        }
+        basic(self, &items)
+    }
+
+    /// This tensor with `source`, broadcast, in place of what `index` names (see [`i`](Tensor::i); no tensors). Gradients flow to both.
+    ///
+    /// # Errors
+    /// An index that does not fit or holds a tensor, a source that does not broadcast to the place or has another dtype.
+    pub fn slice_assign<Kind>(&self, index: impl IntoIndex<Kind>, source: &Tensor) -> Result<Tensor> {
+        let items = complete(self.shape(), index.into_index())?;
+        let (op, shape) = SliceAssign::of(self.shape(), &items)?;
+        if !source.shape().broadcasts_to(&shape) {
+            return Err(assigned(source.shape(), &shape));
+        }
+        // The op knows no axis that a number removed or that was new: the source takes the shape of the region.
+        let source = source.expand(shape)?.reshape(op.region(self.shape()))?;
+        apply_one(op, &[self, &source])
+    }
+
+    /// Overwrites what `index` names (see [`i`](Tensor::i); no tensors) with `source`, broadcast and cast.
+    ///
+    /// # Errors
+    /// An index that does not fit or holds a tensor, and those of [`copy_`](Tensor::copy_).
+    pub fn slice_assign_<Kind>(&self, index: impl IntoIndex<Kind>, source: &Tensor) -> Result<()> {
+        let items = complete(self.shape(), index.into_index())?;
+        SliceAssign::of(self.shape(), &items)?;
+        let place = basic(self, &items)?;
+        if !source.shape().broadcasts_to(place.shape()) {
+            return Err(assigned(source.shape(), place.shape()));
+        }
+        place.copy_(source)
+    }
+}
+
+fn assigned(source: &Shape, place: &Shape) -> Error {
+    Error::invalid("slice_assign", format!("a source of shape {source:?} into {place:?}"))
+}
+
+/// How many axes an item takes.
+fn axes_taken(item: &IndexItem) -> Result<usize> {
+    match item {
+        IndexItem::At(_) | IndexItem::Slice(_) => Ok(1),
+        IndexItem::NewAxis | IndexItem::Ellipsis => Ok(0),
+        IndexItem::Tensor(mask) if mask.dtype() == DType::Bool => match mask.rank() {
+            0 => Err(Error::invalid("index", "a mask without axes")),
+            rank => Ok(rank),
+        },
+        IndexItem::Tensor(index) if index.dtype().is_index() => Ok(1),
+        IndexItem::Tensor(other) => Err(Error::DType {
+            op: "index",
+            what: "tensor",
+            got: other.dtype(),
+            expected: "i32, i64 or bool",
+        }),
+    }
+}
+
+/// The items with the ellipsis (at the end if there is none) replaced by as many full slices as are left over.
+fn complete(shape: &Shape, mut items: Vec<IndexItem>) -> Result<Vec<IndexItem>> {
+    let is_ellipsis = |item: &IndexItem| matches!(item, IndexItem::Ellipsis);
+    if items.iter().filter(|item| is_ellipsis(item)).count() > 1 {
+        return Err(Error::invalid("index", "more than one ellipsis"));
+    }
+    let taken = items.iter().map(axes_taken).sum::<Result<usize>>()?;
+    let Some(left) = shape.rank().checked_sub(taken) else {
+        return Err(Error::invalid("index", format!("{taken} axes of shape {shape:?}")));
+    };
+    let at = items.iter().position(is_ellipsis);
+    let range = at.map_or(items.len()..items.len(), |at| at..at + 1);
+    items.splice(range, std::iter::repeat_n(IndexItem::from(..), left));
+    Ok(items)
+}
+
+fn position(at: isize, size: usize) -> Result<usize> {
+    let from_front = if at < 0 { at.saturating_add_unsigned(size) } else { at };
+    if from_front >= 0 && (from_front as usize) < size {
+        Ok(from_front as usize)
+    } else {
+        Err(Error::IndexOutOfRange { op: "index", index: at as i64, size })
+    }
+}
+
+/// Numbers, slices and new axes, in turn, as views.
+fn basic(x: &Tensor, items: &[IndexItem]) -> Result<Tensor> {
+    let mut view = x.clone();
+    let mut axis = 0;
+    for item in items {
+        match item {
+            IndexItem::At(at) => view = view.select(axis, position(*at, view.shape().dim(axis))?)?,
+            IndexItem::Slice(slice) => {
+                let size = view.shape().dim(axis);
+                let (start, end, step) = slice.resolve(size)?;
+                if (start, end, step) != (0, size as isize, 1) {
+                    view = view.slice_axis(axis, start, end, step)?;
+                }
+                axis += 1;
+            }
+            IndexItem::NewAxis => {
+                view = view.unsqueeze(axis)?;
+                axis += 1;
+            }
+            IndexItem::Ellipsis | IndexItem::Tensor(_) => {}
+        }
+    }
+    Ok(view)
+}
+
+/// Axes of a tensor that an index tensor picks from together, as if they were one.
+struct Picker {
+    /// The first of the axes.
+    axis: usize,
+    /// How many they are.
+    axes: usize,
+    /// The number of elements along them.
+    size: usize,
+    /// Positions in `0..size` along them.
+    index: Tensor,
+}
+
+/// An index with tensors: slices first, as views, then one selection along the picked axes moved together.
+fn pick(x: &Tensor, items: Vec<IndexItem>) -> Result<Tensor> {
+    let mut kept = Vec::new();
+    let mut pickers = Vec::new();
+    let mut is_picked = Vec::new();
+    let (mut source_axis, mut axis) = (0, 0);
+    for item in items {
+        let taken = axes_taken(&item)?;
+        let dims = &x.dims()[source_axis..source_axis + taken];
+        source_axis += taken;
+        let part = picked(item, dims, x)?;
+        is_picked.push(matches!(part, Part::Picked(_)));
+        match part {
+            Part::Kept(item) => {
+                kept.push(item);
+                axis += 1;
+            }
+            Part::Picked(index) => {
+                kept.extend(std::iter::repeat_n(IndexItem::from(..), taken));
+                pickers.push(Picker { axis, axes: taken, size: dims.iter().product(), index });
+                axis += taken;
+            }
+        }
+    }
+    let together = is_picked.split(|&picked| !picked).filter(|run| !run.is_empty()).count() == 1;
+    select_at(&basic(x, &kept)?, &pickers, together)
+}
+
+/// What becomes of an item of an index with tensors.
+enum Part {
+    /// A slice or new axis, taken as a view.
+    Kept(IndexItem),
+    /// Positions along the axes that it stands for.
+    Picked(Tensor),
+}
+
+/// Numbers and tensors as positions along the axes (of sizes `dims`) that they stand for.
+fn picked(item: IndexItem, dims: &[usize], x: &Tensor) -> Result<Part> {
+    Ok(match item {
+        IndexItem::At(at) => {
+            let at = position(at, dims[0])? as i64;
+            Part::Picked(Tensor::full((), at, index_dtype(dims[0]), x.device())?)
+        }
+        IndexItem::Tensor(mask) if mask.dtype() == DType::Bool => {
+            if mask.dims() != dims {
+                return Err(Error::invalid(
+                    "index",
+                    format!("a mask of shape {:?} on axes of sizes {dims:?}", mask.shape()),
+                ));
+            }
+            Part::Picked(mask.true_positions()?)
+        }
+        IndexItem::Tensor(index) => Part::Picked(from_front(&index, dims[0])?),
+        other => Part::Kept(other),
+    })
+}
+
+/// Indices with those below 0 counted from the end; what is out of range stays so, and is found by the gather.
+fn from_front(index: &Tensor, size: usize) -> Result<Tensor> {
+    let index = if index.dtype() == index_dtype(size) { index.clone() } else { index.to_dtype(DType::I64)? };
+    index.lt_scalar(0)?.where_(&index.add_scalar(size as i64)?, &index)
+}
+
+/// The elements of `view` at the positions of all pickers, broadcast against each other.
+fn select_at(view: &Tensor, pickers: &[Picker], together: bool) -> Result<Tensor> {
+    let mut shape = Shape::SCALAR;
+    for picker in pickers {
+        shape = shape.broadcast(picker.index.shape(), "index")?;
+    }
+    let target = if together { pickers[0].axis } else { 0 };
+    let is_picked =
+        |axis: usize| pickers.iter().any(|picker| (picker.axis..picker.axis + picker.axes).contains(&axis));
+    let mut order: SmallVec<[usize; MAX_RANK]> = (0..view.rank()).filter(|&axis| !is_picked(axis)).collect();
+    let picked: SmallVec<[usize; MAX_RANK]> = (0..view.rank()).filter(|&axis| is_picked(axis)).collect();
+    let (first, last) = (target, target + picked.len() - 1);
+    order.insert_many(target, picked);
+    let merged = view.permute_axes(&order)?.flatten(first, last)?;
+    let flat = joint_index(pickers, &shape)?;
+    let chosen = merged.index_select(target, &flat.reshape([shape.elements()])?)?;
+    let mut dims: Vec<usize> = merged.dims()[..target].to_vec();
+    dims.extend(shape.dims());
+    dims.extend(&merged.dims()[target + 1..]);
+    chosen.reshape(Shape::new(&dims)?)
+}
+
+/// The position of each element along all picked axes as one: row-major over the pickers. Out of range in one is out of range.
+fn joint_index(pickers: &[Picker], shape: &Shape) -> Result<Tensor> {
+    if let [only] = pickers {
+        return Ok(only.index.clone());
+    }
+    let total: usize = pickers.iter().map(|picker| picker.size).product();
+    // An i64 index stays one: narrowed, a wild value might come to lie inside.
+    let wide = pickers.iter().any(|picker| picker.index.dtype() == DType::I64);
+    let dtype = if wide { DType::I64 } else { index_dtype(total) };
+    let beyond = Tensor::full((), total as i64, dtype, pickers[0].index.device())?;
+    let mut joint = Tensor::zeros((), dtype, beyond.device())?;
+    for picker in pickers {
+        let (index, size) = (picker.index.to_dtype(dtype)?, picker.size as i64);
+        let inside = index.ge_scalar(0)?.logical_and(&index.lt_scalar(size)?)?;
+        let valid = inside.logical_and(&joint.lt(&beyond)?)?;
+        joint = valid.where_(&joint.mul_scalar(size)?.add(&index)?, &beyond)?;
+    }
+    joint.expand(*shape)
+}
+
+/// `y = base` with `source` in one slice: along each axis every `step`-th element from `start` up to `end`, as [`Layout::slice`](crate::Layout::slice). Inputs:
+/// base, source (base's dtype and the slice's shape). Output: as base, may take its place.
+#[derive(Clone, Debug)]
+pub struct SliceAssign {
+    /// Start, end and step for each axis of the base.
+    pub slices: SmallVec<[(usize, isize, isize); MAX_RANK]>,
+}
+
+impl SliceAssign {
+    /// The slice that `items` name on `shape`, and the shape of what they show.
+    fn of(shape: &Shape, items: &[IndexItem]) -> Result<(SliceAssign, Shape)> {
+        let mut slices = SmallVec::new();
+        let mut shown: SmallVec<[usize; MAX_RANK]> = SmallVec::new();
+        for item in items {
+            let size = shape.dims().get(slices.len()).copied().unwrap_or(1);
+            match item {
+                IndexItem::At(at) => {
+                    let at = position(*at, size)?;
+                    slices.push((at, at as isize + 1, 1));
+                }
+                IndexItem::Slice(slice) => {
+                    let (start, end, step) = slice.resolve(size)?;
+                    slices.push((start, end, step));
+                    shown.push(slice_length(start, end, step));
+                }
+                IndexItem::NewAxis => shown.push(1),
+                IndexItem::Ellipsis => {}
+                IndexItem::Tensor(_) => {
+                    return Err(Error::invalid(
+                        "slice_assign",
+                        "an index with tensors; use scatter, index_add or masked_scatter",
+                    ));
+                }
+            }
+        }
+        Ok((SliceAssign { slices }, Shape::new(&shown)?))
+    }
+
+    /// The shape of the slice, with all of the base's axes.
+    fn region(&self, base: &Shape) -> Shape {
+        let lengths = self.slices.iter().map(|&(start, end, step)| slice_length(start, end, step));
+        lengths.enumerate().fold(*base, |shape, (axis, length)| shape.with_dim(axis, length))
+    }
+
+    /// The slice of `x`, which is as the base.
+    fn view(&self, x: &Tensor) -> Result<Tensor> {
+        let mut view = x.clone();
+        for (axis, &(start, end, step)) in self.slices.iter().enumerate() {
+            view = view.slice_axis(axis, start, end, step)?;
+        }
+        Ok(view)
+    }
+}
+
+fn slice_length(start: usize, end: isize, step: isize) -> usize {
+    let span = if step > 0 { end - start as isize } else { start as isize - end };
+    span.max(0).unsigned_abs().div_ceil(step.unsigned_abs())
+}
+
+impl Rule for SliceAssign {
+    fn name(&self) -> &'static str {
+        "slice_assign"
+    }
+    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        let name = "slice_assign";
+        check::count(name, inputs, 2)?;
+        check::same_dtype(name, &inputs[0], &inputs[1])?;
+        let mut layout = *inputs[0].layout;
+        if self.slices.len() != layout.shape().rank() {
+            let detail = format!("{} slices of shape {:?}", self.slices.len(), layout.shape());
+            return Err(Error::invalid(name, detail));
+        }
+        for (axis, &(start, end, step)) in self.slices.iter().enumerate() {
+            layout = layout.slice(axis, start, end, step)?;
+        }
+        check::shape(name, "source", &inputs[1], *layout.shape())?;
+        Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 0)]))
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let y = inputs[0].copy()?;
+        self.view(&y)?.copy_(&inputs[1])?;
+        Ok(vec![y])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves::NOTHING)
+    }
+    /// Base gets dy with zeros in the slice, source gets the slice of dy.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads = Grads::from_elem(None, 2);
+        let Some(dy) = &grad_outputs[0] else { return Ok(grads) };
+        if context.needs(0) {
+            let zeros = Tensor::zeros(*context.shape(1), dy.dtype(), dy.device())?;
+            grads[0] = Some(apply_one(self.clone(), &[dy, &zeros])?);
+        }
+        if context.needs(1) {
+            grads[1] = Some(self.view(dy)?);
+        }
+        Ok(grads)
+    }
+}

@@ -1,0 +1,89 @@
+//! Picking and putting by a mask. How many elements a mask chooses only its data tell: it is read back to the host.
+
+use super::index::index_dtype;
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+use crate::{DType, Device, IntoShape};
+
+impl Tensor {
+    /// The elements where `mask` is true, in row-major order: `[count]`. Mask and tensor are broadcast against each other.
+    ///
+    /// # Errors
+    /// A mask that is not bool, shapes that do not broadcast.
+    pub fn masked_select(&self, mask: &Tensor) -> Result<Tensor> {
+        let shape = self.shape().broadcast(mask.shape(), "masked_select")?;
+        let positions = mask.checked_mask("masked_select")?.expand(shape)?.true_positions()?;
+        self.expand(shape)?.reshape([shape.elements()])?.index_select(0, &positions)
+    }
+
+    /// This tensor, with the elements of `source` in row-major order wherever `mask` (broadcast) is true. What is left of the source is not used.
+    ///
+    /// # Errors
+    /// A mask that is not bool or does not broadcast to this tensor, a source of another dtype or with too few elements.
+    pub fn masked_scatter(&self, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
+        let positions = mask.checked_mask("masked_scatter")?.expand(*self.shape())?.true_positions()?;
+        let (count, given) = (positions.elements(), source.elements());
+        if given < count {
+            return Err(Error::invalid(
+                "masked_scatter",
+                format!("a source of {given} elements for {count} places"),
+            ));
+        }
+        let source = source.reshape([given])?.narrow(0, 0, count)?;
+        self.reshape([self.elements()])?.scatter(0, &positions, &source)?.reshape(*self.shape())
+    }
+
+    /// The index of every element that is not zero (or is true), in row-major order: `[count, rank]`, i32 (i64 where an axis is too long for it).
+    ///
+    /// # Errors
+    /// If an earlier op failed on the device.
+    pub fn nonzero(&self) -> Result<Tensor> {
+        let mask = if self.dtype() == DType::Bool { self.clone() } else { self.to_dtype(DType::Bool)? };
+        let positions = mask.host_positions()?;
+        let mut indices = Vec::with_capacity(positions.len() * self.rank());
+        for &position in &positions {
+            let mut below = self.elements();
+            let mut rest = position;
+            for &dim in self.dims() {
+                below /= dim;
+                indices.push(rest / below);
+                rest %= below;
+            }
+        }
+        let longest = self.dims().iter().copied().max().unwrap_or(0);
+        upload_positions(&indices, [positions.len(), self.rank()], longest, self.device())
+    }
+
+    /// The row-major positions of true elements: `[count]`, an index tensor.
+    pub(crate) fn true_positions(&self) -> Result<Tensor> {
+        let positions = self.host_positions()?;
+        upload_positions(&positions, [positions.len()], self.elements(), self.device())
+    }
+
+    fn host_positions(&self) -> Result<Vec<usize>> {
+        let values = self.to_vec::<bool>()?;
+        Ok((0..values.len()).filter(|&at| values[at]).collect())
+    }
+
+    fn checked_mask(&self, op: &'static str) -> Result<&Tensor> {
+        match self.dtype() {
+            DType::Bool => Ok(self),
+            got => Err(Error::DType { op, what: "mask", got, expected: "bool" }),
+        }
+    }
+}
+
+/// Positions below `size` as an index tensor.
+fn upload_positions(
+    positions: &[usize],
+    shape: impl IntoShape,
+    size: usize,
+    device: &Device,
+) -> Result<Tensor> {
+    match index_dtype(size) {
+        DType::I32 => {
+            Tensor::from_vec(positions.iter().map(|&at| at as i32).collect(), shape, device)
+        }
+        _ => Tensor::from_vec(positions.iter().map(|&at| at as i64).collect(), shape, device),
+    }
+}

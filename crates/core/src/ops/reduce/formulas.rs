@@ -1,0 +1,88 @@
+//! The formulas of composite reductions and of all derivatives, in tensor ops. Reduced axes are kept, with size 1.
+
+use super::ReduceOp;
+use crate::error::{Error, Result};
+use crate::shape::AxisSet;
+use crate::tensor::Tensor;
+
+/// A composite reduction over `axes`.
+pub(super) fn compose(op: ReduceOp, x: &Tensor, axes: AxisSet) -> Result<Tensor> {
+    match op {
+        ReduceOp::Mean => x.sum_keep(axes)?.div_scalar(axes.elements(x.shape()) as f64),
+        ReduceOp::SumSquares => x.square()?.sum_keep(axes),
+        ReduceOp::MaxAbs => x.abs()?.max_keep(axes),
+        ReduceOp::Norm => x.square()?.sum_keep(axes)?.sqrt(),
+        ReduceOp::LogSumExp => log_sum_exp(x, axes),
+        primitive => Err(Error::Unsupported {
+            op: primitive.name(),
+            device: "composition".into(),
+            why: "it is a primitive".into(),
+        }),
+    }
+}
+
+/// `m + log(sum(e^(x - m)))` with m the maximum, or 0 where that is infinite: all -infinity stays so.
+fn log_sum_exp(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
+    if axes.elements(x.shape()) == 0 {
+        // Of nothing there is no maximum; the logarithm of the empty sum is -infinity.
+        return x.sum_keep(axes)?.log();
+    }
+    let max = x.detach().max_keep(axes)?;
+    let shift = max.abs()?.eq_scalar(f64::INFINITY)?.where_(&max.scalar_like(0i64)?, &max)?;
+    x.sub(&shift)?.exp()?.sum_keep(axes)?.log()?.add(&shift)
+}
+
+/// `x - mean(x)` over `axes`.
+pub(super) fn centered(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
+    x.sub(&compose(ReduceOp::Mean, x, axes)?)
+}
+
+/// The gradient of x, from `dy` with the reduced axes kept; `y` likewise, where [`ReduceOp`]'s rule saved it.
+pub(super) fn gradient(
+    op: ReduceOp,
+    axes: AxisSet,
+    x: &Tensor,
+    y: Option<&Tensor>,
+    dy: &Tensor,
+) -> Result<Tensor> {
+    match (op, y) {
+        (ReduceOp::Prod, _) => dy.mul(&product_of_others(x, axes)?),
+        (ReduceOp::SumSquares, _) => dy.mul(&x.mul_scalar(2i64)?),
+        (ReduceOp::Max, Some(y)) => shared(&x.lt(y)?, axes, dy),
+        (ReduceOp::Min, Some(y)) => shared(&x.gt(y)?, axes, dy),
+        (ReduceOp::Norm, Some(y)) => {
+            // Where the norm is 0 so is x: any other divisor gives the gradient 0.
+            let divisor = y.eq_scalar(0i64)?.where_(&y.scalar_like(1i64)?, y)?;
+            dy.div(&divisor)?.mul(x)
+        }
+        (ReduceOp::LogSumExp, Some(y)) => {
+            // e^(-inf - y) = 0 for every finite y: rows of -infinity get the gradient 0.
+            let y = y.eq_scalar(f64::NEG_INFINITY)?.where_(&y.scalar_like(0i64)?, y)?;
+            dy.mul(&x.sub(&y)?.exp()?)
+        }
+        _ => Err(Error::Autograd(format!("{} states no gradient", op.name()))),
+    }
+}
+
+/// `dy` shared equally among the elements that do not lose.
+fn shared(loses: &Tensor, axes: AxisSet, dy: &Tensor) -> Result<Tensor> {
+    let winners = loses.logical_not()?.to_dtype(dy.dtype())?.sum_keep(axes)?;
+    loses.where_(&dy.scalar_like(0i64)?, &dy.div(&winners)?)
+}
+
+/// The product of all other elements along `axes`, without dividing by 0.
+///
+/// With P the product of the elements that are not 0, and Z the sum of the zeros among the others (0 in value, but its
+/// derivative by each of them is 1): P / x if no other element is 0, Z * P / x if one is, else 0. So the derivative of the result is right too.
+fn product_of_others(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
+    let is_zero = x.eq_scalar(0i64)?;
+    let (zero, one) = (x.scalar_like(0i64)?, x.scalar_like(1i64)?);
+    let nonzero = is_zero.where_(&one, x)?;
+    let others = nonzero.prod_keep(axes)?.div(&nonzero)?;
+    let flags = is_zero.to_dtype(x.dtype())?;
+    let zeros_of_others = flags.sum_keep(axes)?.sub(&flags)?;
+    let zeros = is_zero.where_(x, &zero)?;
+    let with_one_zero = zeros.sum_keep(axes)?.sub(&zeros)?.mul(&others)?;
+    let with_zeros = zeros_of_others.eq_scalar(1i64)?.where_(&with_one_zero, &zero)?;
+    zeros_of_others.eq_scalar(0i64)?.where_(&others, &with_zeros)
+}

@@ -1,0 +1,195 @@
+//! Methods of [`Tensor`] that reduce or run along axes.
+
+use super::{CumulativeSum, Reduce, ReduceOp, Variance};
+use crate::dispatch::apply_one;
+use crate::error::Result;
+use crate::shape::{Axes, Axis};
+use crate::tensor::Tensor;
+use crate::{DType, Error};
+
+macro_rules! reduce_methods {
+    ($($(#[$doc:meta])* $name:ident $keep_name:ident => $op:ident;)*) => {
+        impl Tensor {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Shapes
+                /// Reduced axes disappear; `..` means all of them.
+                ///
+                /// # Errors
+                /// An axis that does not exist or is named twice, a dtype that the reduction does not take (see [`ReduceOp`]).
+                pub fn $name(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+                    self.reduce(ReduceOp::$op, axes.into(), false)
+                }
+
+                #[doc = concat!("As [`", stringify!($name), "`](Tensor::", stringify!($name), "), but reduced axes stay, with size 1.")]
+                ///
+                /// # Errors
+                #[doc = concat!("As [`", stringify!($name), "`](Tensor::", stringify!($name), ").")]
+                pub fn $keep_name(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+                    self.reduce(ReduceOp::$op, axes.into(), true)
+                }
+            )*
+        }
+    };
+}
+
+reduce_methods! {
+    /// The sum over `axes`; of nothing: 0.
+    sum sum_keep => Sum;
+    /// The product over `axes`; of nothing: 1.
+    prod prod_keep => Prod;
+    /// The mean over `axes`; of nothing: NaN.
+    mean mean_keep => Mean;
+    /// The largest element over `axes`; NaN if there is one. Its gradient is shared equally among equals. Of nothing: an error.
+    max max_keep => Max;
+    /// The smallest element over `axes`; NaN if there is one. Its gradient is shared equally among equals. Of nothing: an error.
+    min min_keep => Min;
+    /// The position (i32, row-major within `axes`) of the first largest element; the first NaN wins. Of nothing: an error.
+    argmax argmax_keep => ArgMax;
+    /// The position (i32, row-major within `axes`) of the first smallest element; the first NaN wins. Of nothing: an error.
+    argmin argmin_keep => ArgMin;
+    /// The sum of squares over `axes`.
+    sum_squares sum_squares_keep => SumSquares;
+    /// The largest absolute value over `axes`; of nothing: an error.
+    max_abs max_abs_keep => MaxAbs;
+    /// The square root of the sum of squares over `axes`. Its gradient at 0 is 0.
+    norm norm_keep => Norm;
+    /// `log(sum(e^x))` over `axes`, without overflow. All -infinity gives -infinity, with gradient 0.
+    logsumexp logsumexp_keep => LogSumExp;
+}
+
+impl Tensor {
+    fn reduce(&self, op: ReduceOp, axes: Axes, keep: bool) -> Result<Tensor> {
+        let axes = axes.resolve(self.shape(), op.name())?;
+        apply_one(Reduce { op, axes, keep }, &[self])
+    }
+
+    /// The sum of all elements.
+    ///
+    /// # Errors
+    /// A tensor of bool.
+    pub fn sum_all(&self) -> Result<Tensor> {
+        self.sum(..)
+    }
+
+    /// The mean of all elements.
+    ///
+    /// # Errors
+    /// A dtype that is not floating.
+    pub fn mean_all(&self) -> Result<Tensor> {
+        self.mean(..)
+    }
+
+    /// The largest of all elements.
+    ///
+    /// # Errors
+    /// No elements.
+    pub fn max_all(&self) -> Result<Tensor> {
+        self.max(..)
+    }
+
+    /// The smallest of all elements.
+    ///
+    /// # Errors
+    /// No elements.
+    pub fn min_all(&self) -> Result<Tensor> {
+        self.min(..)
+    }
+
+    /// Whether any element over `axes` is true (or not 0): a tensor of bool. Of nothing: false.
+    ///
+    /// # Errors
+    /// An axis that does not exist or is named twice.
+    pub fn any(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.truth("any", ReduceOp::Max, axes.into(), false)
+    }
+
+    /// As [`any`](Tensor::any), but reduced axes stay, with size 1.
+    ///
+    /// # Errors
+    /// As [`any`](Tensor::any).
+    pub fn any_keep(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.truth("any", ReduceOp::Max, axes.into(), true)
+    }
+
+    /// Whether all elements over `axes` are true (or not 0): a tensor of bool. Of nothing: true.
+    ///
+    /// # Errors
+    /// An axis that does not exist or is named twice.
+    pub fn all(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.truth("all", ReduceOp::Min, axes.into(), false)
+    }
+
+    /// As [`all`](Tensor::all), but reduced axes stay, with size 1.
+    ///
+    /// # Errors
+    /// As [`all`](Tensor::all).
+    pub fn all_keep(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.truth("all", ReduceOp::Min, axes.into(), true)
+    }
+
+    fn truth(&self, name: &'static str, op: ReduceOp, axes: Axes, keep: bool) -> Result<Tensor> {
+        let axes = axes.resolve(self.shape(), name)?;
+        apply_one(Reduce { op, axes, keep }, &[&self.to_dtype(DType::Bool)?])
+    }
+
+    /// The variance over `axes`: `sum((x - mean)^2) / (n - correction)`. Correction 1 gives the unbiased estimate, 0 the population's.
+    ///
+    /// # Errors
+    /// An axis that does not exist or is named twice, a dtype that is not floating.
+    pub fn var(&self, axes: impl Into<Axes>, correction: f64) -> Result<Tensor> {
+        self.variance("var", axes.into(), correction, false)
+    }
+
+    /// As [`var`](Tensor::var), but reduced axes stay, with size 1.
+    ///
+    /// # Errors
+    /// As [`var`](Tensor::var).
+    pub fn var_keep(&self, axes: impl Into<Axes>, correction: f64) -> Result<Tensor> {
+        self.variance("var", axes.into(), correction, true)
+    }
+
+    /// The standard deviation over `axes`: the square root of [`var`](Tensor::var). Its gradient is 0 where it is 0.
+    ///
+    /// # Errors
+    /// An axis that does not exist or is named twice, a dtype that is not floating.
+    pub fn std(&self, axes: impl Into<Axes>, correction: f64) -> Result<Tensor> {
+        self.deviation(axes.into(), correction, false)
+    }
+
+    /// As [`std`](Tensor::std), but reduced axes stay, with size 1.
+    ///
+    /// # Errors
+    /// As [`std`](Tensor::std).
+    pub fn std_keep(&self, axes: impl Into<Axes>, correction: f64) -> Result<Tensor> {
+        self.deviation(axes.into(), correction, true)
+    }
+
+    fn variance(&self, name: &'static str, axes: Axes, correction: f64, keep: bool) -> Result<Tensor> {
+        let axes = axes.resolve(self.shape(), name)?;
+        if !self.dtype().is_float() {
+            let expected = "a floating dtype";
+            return Err(Error::DType { op: name, what: "input", got: self.dtype(), expected });
+        }
+        apply_one(Variance { axes, keep, correction }, &[self])
+    }
+
+    fn deviation(&self, axes: Axes, correction: f64, keep: bool) -> Result<Tensor> {
+        // Halves: the variance may overflow where its root does not.
+        let variance = self.to_accumulator()?.variance("std", axes, correction, keep)?;
+        let is_zero = variance.eq_scalar(0i64)?;
+        // The root's slope at 0 is infinite: it is taken of 1 there, and the result replaced.
+        let root = is_zero.where_(&variance.scalar_like(1i64)?, &variance)?.sqrt()?;
+        is_zero.where_(&variance.scalar_like(0i64)?, &root)?.to_dtype(self.dtype())
+    }
+
+    /// The running sum along `axis`: element i is `x[0] + .. + x[i]`.
+    ///
+    /// # Errors
+    /// An axis that does not exist, a tensor of bool.
+    pub fn cumsum(&self, axis: impl Into<Axis>) -> Result<Tensor> {
+        let axis = axis.into().resolve(self.shape(), "cumsum")?;
+        apply_one(CumulativeSum { axis }, &[self])
+    }
+}

@@ -1,0 +1,135 @@
+//! Sorting along an axis, and counting of values. The op itself is [`Sort`].
+
+use super::index::{Sort, index_dtype};
+use crate::dispatch::apply;
+use crate::error::{Error, Result};
+use crate::shape::Axis;
+use crate::tensor::Tensor;
+use crate::{DType, Scalar};
+
+impl Tensor {
+    /// The values sorted along `axis`, and where they came from (i32).
+    ///
+    /// Stable: equal elements keep their order, also when descending. NaN counts as larger than everything.
+    ///
+    /// # Errors
+    /// An axis that does not exist.
+    pub fn sort(&self, axis: impl Into<Axis>, descending: bool) -> Result<(Tensor, Tensor)> {
+        let axis = axis.into().resolve(self.shape(), "sort")?;
+        let mut outputs = apply(Sort { axis, descending }, &[self])?.into_iter();
+        match (outputs.next(), outputs.next()) {
+            (Some(values), Some(positions)) => Ok((values, positions)),
+            _ => Err(Error::invalid("sort", "the device returned fewer than 2 outputs")),
+        }
+    }
+
+    /// The positions (i32) that sort this tensor along `axis`, as told by [`sort`](Tensor::sort).
+    ///
+    /// # Errors
+    /// An axis that does not exist.
+    pub fn argsort(&self, axis: impl Into<Axis>, descending: bool) -> Result<Tensor> {
+        Ok(self.detach().sort(axis, descending)?.1)
+    }
+
+    /// The `k` largest (or smallest) values along `axis`, in order, and where they came from (i32).
+    ///
+    /// NaN counts as larger than everything.
+    ///
+    /// # Errors
+    /// An axis that does not exist, or has fewer than `k` elements.
+    pub fn topk(&self, k: usize, axis: impl Into<Axis>, largest: bool) -> Result<(Tensor, Tensor)> {
+        let axis = axis.into().resolve(self.shape(), "topk")?;
+        if k > self.shape().dim(axis) {
+            return Err(Error::invalid(
+                "topk",
+                format!("{k} elements of axis {axis} on shape {:?}", self.shape()),
+            ));
+        }
+        let (values, positions) = self.sort(axis, largest)?;
+        Ok((values.narrow(axis, 0, k)?, positions.narrow(axis, 0, k)?))
+    }
+
+    /// How often each of 0, 1, 2, .. occurs: `[max(min_length, largest + 1)]`, i32. Reads the largest value back to the host.
+    ///
+    /// # Shapes
+    /// `[count]` (integers, none negative).
+    ///
+    /// # Errors
+    /// Another rank or dtype, a negative value.
+    pub fn bincount(&self, min_length: usize) -> Result<Tensor> {
+        let [count] = self.shape().to_array("bincount")?;
+        if !self.dtype().is_int() {
+            return Err(Error::DType {
+                op: "bincount",
+                what: "input",
+                got: self.dtype(),
+                expected: "an integer dtype",
+            });
+        }
+        if count == 0 {
+            return Tensor::zeros([min_length], DType::I32, self.device());
+        }
+        let [low, high] = [self.min_all()?.item_f64()?, self.max_all()?.item_f64()?];
+        if low < 0.0 {
+            return Err(Error::invalid("bincount", format!("value {low} is negative")));
+        }
+        let index = if self.dtype().is_index() { self.clone() } else { self.to_dtype(DType::I32)? };
+        let zeros = Tensor::zeros([min_length.max(high as usize + 1)], DType::I32, self.device())?;
+        zeros.scatter_add(0, &index, &Tensor::ones([count], DType::I32, self.device())?)
+    }
+
+    /// How many elements fall into each of `bins` equal intervals between `low` and `high`: `[bins]`, i32.
+    ///
+    /// The last interval is closed, the others are half open. Elements outside, and NaN, are not counted. Boundaries are rounded to the
+    /// tensor's dtype (f32 for halves) and decide exactly, as in NumPy.
+    ///
+    /// # Errors
+    /// A dtype that is not floating, no bins, bounds that are not finite or not in order.
+    pub fn histogram(&self, bins: usize, low: f64, high: f64) -> Result<Tensor> {
+        if !self.dtype().is_float() {
+            let (got, expected) = (self.dtype(), "a floating dtype");
+            return Err(Error::DType { op: "histogram", what: "input", got, expected });
+        }
+        if bins == 0 || i32::try_from(bins).is_err() || !(low < high && (high - low).is_finite()) {
+            return Err(Error::invalid("histogram", format!("{bins} bins between {low:?} and {high:?}")));
+        }
+        let x = self.detach().to_dtype(self.dtype().accumulator())?.reshape([self.elements()])?;
+        let edges = bin_edges(bins, low, high, &x)?;
+        let inside = x.ge(&edges.narrow(0, 0, 1)?)?.logical_and(&x.le(&edges.narrow(0, bins, 1)?)?)?;
+        let bin = bin_of(&x, &edges, bins, low, high)?;
+        // What is not counted goes into one more bin, which is dropped.
+        let outside = Tensor::full((), bins as i64, DType::I32, self.device())?;
+        let index = inside.where_(&bin, &outside)?;
+        let zeros = Tensor::zeros([bins + 1], DType::I32, self.device())?;
+        let counts = zeros.scatter_add(0, &index, &Tensor::ones(*x.shape(), DType::I32, self.device())?)?;
+        counts.narrow(0, 0, bins)?.contiguous()
+    }
+}
+
+/// The `bins + 1` boundaries in x's dtype; both ends are exact.
+fn bin_edges(bins: usize, low: f64, high: f64, x: &Tensor) -> Result<Tensor> {
+    let width = (high - low) / bins as f64;
+    let edges = Tensor::iota(bins, x.dtype(), low, width, x.device())?;
+    Tensor::concat(&[&edges, &Tensor::full([1usize], high, x.dtype(), x.device())?], 0)
+}
+
+/// The bin of each element by arithmetic, then moved by one where the boundaries say so: rounding is never off by more.
+fn bin_of(x: &Tensor, edges: &Tensor, bins: usize, low: f64, high: f64) -> Result<Tensor> {
+    let last = Scalar::Int(bins as i64 - 1);
+    let scaled = x.sub_scalar(low)?.mul_scalar(bins as f64 / (high - low))?;
+    let guess = scaled.floor()?.to_dtype(DType::I32)?.maximum_scalar(0)?.minimum_scalar(last)?;
+    let below = x.lt(&edges.index_select(0, &guess)?)?.to_dtype(DType::I32)?;
+    let above = x.ge(&edges.index_select(0, &guess.add_scalar(1)?)?)?.to_dtype(DType::I32)?;
+    guess.sub(&below)?.add(&above)?.maximum_scalar(0)?.minimum_scalar(last)
+}
+
+/// Positions `start, start + step, ..` along an axis of `size` elements, as an index tensor.
+pub(crate) fn positions(
+    count: usize,
+    start: usize,
+    step: isize,
+    size: usize,
+    device: &crate::Device,
+) -> Result<Tensor> {
+    Tensor::iota(count, index_dtype(size), start as i64, step as i64, device)
+}

@@ -1,0 +1,92 @@
+//! What `#[module(..)]` says of a type or a field.
+
+use proc_macro_crate::{FoundCrate, crate_name};
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::{Attribute, DeriveInput, Error, Field, Ident, LitStr, Path, Result};
+
+/// How a field is walked.
+pub enum FieldRole {
+    /// Under this key; `None` stands for the field's own name.
+    Member(Option<LitStr>),
+    /// Its members count as members of the whole.
+    Flatten,
+    /// Not at all.
+    Skip,
+}
+
+/// The path of the crate or module that holds `Module`.
+pub fn library_path(input: &DeriveInput) -> Result<TokenStream> {
+    let mut named: Option<Path> = None;
+    for attribute in module_attributes(&input.attrs) {
+        attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("crate") {
+                named = Some(meta.value()?.parse::<LitStr>()?.parse()?);
+                return Ok(());
+            }
+            Err(meta.error("expected `crate = \"path\"`; skip, rename and flatten belong on a field"))
+        })?;
+    }
+    match named {
+        Some(path) => Ok(quote!(#path)),
+        None => find_library(),
+    }
+}
+
+/// The facade or the crate of layers, by the name that the calling package gives it.
+///
+/// Both declare `extern crate self`, so that their absolute names hold inside themselves too.
+fn find_library() -> Result<TokenStream> {
+    let name = |package: &str, own: &str| {
+        crate_name(package).ok().map(|found| match found {
+            FoundCrate::Itself => Ident::new(own, Span::call_site()),
+            FoundCrate::Name(name) => Ident::new(&name, Span::call_site()),
+        })
+    };
+    if let Some(layers) = name("ternion-nn", "ternion_nn") {
+        return Ok(quote!(::#layers));
+    }
+    if let Some(facade) = name("ternion", "ternion") {
+        return Ok(quote!(::#facade::nn));
+    }
+    Err(Error::new(
+        Span::call_site(),
+        "derive(Module): this package depends on neither `ternion` nor `ternion-nn`; name the path with #[module(crate = \"..\")]",
+    ))
+}
+
+/// How `field` is walked.
+pub fn field_role(field: &Field) -> Result<FieldRole> {
+    let mut role = FieldRole::Member(None);
+    let mut said = false;
+    for attribute in module_attributes(&field.attrs) {
+        attribute.parse_nested_meta(|meta| {
+            if std::mem::replace(&mut said, true) {
+                return Err(meta.error("a field is skipped, renamed or flattened: one of the three"));
+            }
+            role = if meta.path.is_ident("skip") {
+                FieldRole::Skip
+            } else if meta.path.is_ident("flatten") {
+                FieldRole::Flatten
+            } else if meta.path.is_ident("rename") {
+                FieldRole::Member(Some(key(meta.value()?.parse()?)?))
+            } else {
+                return Err(meta.error("expected `skip`, `rename = \"key\"` or `flatten`"));
+            };
+            Ok(())
+        })?;
+    }
+    Ok(role)
+}
+
+/// `text` if it is a key: parts between dots, none of them empty.
+fn key(text: LitStr) -> Result<LitStr> {
+    if text.value().split('.').any(str::is_empty) {
+        return Err(Error::new(text.span(), "a key is one or more names with dots between them"));
+    }
+    Ok(text)
+}
+
+fn module_attributes(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
+    attributes.iter().filter(|attribute| attribute.path().is_ident("module"))
+}

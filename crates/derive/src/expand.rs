@@ -1,0 +1,134 @@
+//! From the definition of a type to its `impl Module`.
+
+use crate::attributes::{FieldRole, field_role, library_path};
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use std::collections::BTreeSet;
+use syn::spanned::Spanned;
+use syn::{
+    Data, DataEnum, DataStruct, DeriveInput, Error, Field, Fields, Generics, Member, Result, Variant,
+};
+
+/// The implementation for `input`.
+pub fn module(input: &DeriveInput) -> Result<TokenStream> {
+    let library = library_path(input)?;
+    let body = match &input.data {
+        Data::Struct(data) => struct_body(data, &library)?,
+        Data::Enum(data) => enum_body(data, &library)?,
+        Data::Union(_) => {
+            return Err(Error::new(input.span(), "derive(Module): a union has no fields that can be walked"));
+        }
+    };
+    let generics = with_bounds(input, &library)?;
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    let name = &input.ident;
+    let kind = name.to_string();
+    Ok(quote! {
+        #[automatically_derived]
+        impl #impl_generics #library::Module for #name #type_generics #where_clause {
+            fn visit(&self, walk: &mut #library::Walk<'_>) {
+                walk.layer(#kind, self);
+                #body
+            }
+        }
+    })
+}
+
+fn struct_body(data: &DataStruct, library: &TokenStream) -> Result<TokenStream> {
+    let visits = members(&data.fields).map(|(member, field)| {
+        visit_field(field, &key_of(&member), &quote_spanned!(field.ty.span()=> &self.#member), library)
+    });
+    visits.collect()
+}
+
+fn enum_body(data: &DataEnum, library: &TokenStream) -> Result<TokenStream> {
+    if data.variants.is_empty() {
+        return Ok(quote!(match *self {}));
+    }
+    let arms = data.variants.iter().map(|variant| arm(variant, library)).collect::<Result<Vec<_>>>()?;
+    Ok(quote!(match self { #(#arms)* }))
+}
+
+fn arm(variant: &Variant, library: &TokenStream) -> Result<TokenStream> {
+    let name = &variant.ident;
+    let newtype = matches!(&variant.fields, Fields::Unnamed(fields) if fields.unnamed.len() == 1);
+    let (mut patterns, mut visits) = (TokenStream::new(), TokenStream::new());
+    for (position, (member, field)) in members(&variant.fields).enumerate() {
+        let binding = format_ident!("field_{position}", span = field.ty.span());
+        match field_role(field)? {
+            FieldRole::Skip => continue,
+            FieldRole::Member(None) if newtype => visits.extend(visit_flat(field, &quote!(#binding), library)),
+            _ => visits.extend(visit_field(field, &key_of(&member), &quote!(#binding), library)?),
+        }
+        patterns.extend(quote!(#member: #binding,));
+    }
+    Ok(quote!(Self::#name { #patterns .. } => { #visits }))
+}
+
+/// The visit of one field, reached by the reference `value`.
+fn visit_field(field: &Field, name: &str, value: &TokenStream, library: &TokenStream) -> Result<TokenStream> {
+    let key = match field_role(field)? {
+        FieldRole::Skip => return Ok(TokenStream::new()),
+        FieldRole::Flatten => return Ok(visit_flat(field, value, library)),
+        FieldRole::Member(Some(renamed)) => renamed.value(),
+        FieldRole::Member(None) => name.to_owned(),
+    };
+    // The span of the type puts the error of a field that is no module under that field.
+    Ok(quote_spanned!(field.ty.span()=> walk.field(#key, #value);))
+}
+
+fn visit_flat(field: &Field, value: &TokenStream, library: &TokenStream) -> TokenStream {
+    quote_spanned!(field.ty.span()=> #library::ModuleField::visit_field(#value, walk);)
+}
+
+fn members(fields: &Fields) -> impl Iterator<Item = (Member, &Field)> {
+    fields.members().zip(fields.iter())
+}
+
+/// A field's name without `r#`, or its position.
+fn key_of(member: &Member) -> String {
+    match member {
+        Member::Named(name) => syn::ext::IdentExt::unraw(name).to_string(),
+        Member::Unnamed(index) => index.index.to_string(),
+    }
+}
+
+/// The generics of the type, with type parameters that occur in walked fields bound by `ModuleField`.
+///
+/// The bound is on the parameter, not on the field's type: a type that holds boxes of itself would otherwise ask for itself without end.
+fn with_bounds(input: &DeriveInput, library: &TokenStream) -> Result<Generics> {
+    let mut generics = input.generics.clone();
+    let mut used = BTreeSet::new();
+    for field in all_fields(&input.data) {
+        if !matches!(field_role(field)?, FieldRole::Skip) {
+            identifiers(field.ty.to_token_stream(), &mut used);
+        }
+    }
+    for parameter in generics.type_params_mut() {
+        if used.contains(&parameter.ident) {
+            parameter.bounds.push(syn::parse_quote!(#library::ModuleField));
+        }
+    }
+    Ok(generics)
+}
+
+fn all_fields(data: &Data) -> Vec<&Field> {
+    match data {
+        Data::Struct(data) => data.fields.iter().collect(),
+        Data::Enum(data) => data.variants.iter().flat_map(|variant| variant.fields.iter()).collect(),
+        Data::Union(_) => Vec::new(),
+    }
+}
+
+/// Every identifier in a type, however deep.
+fn identifiers(tokens: TokenStream, found: &mut BTreeSet<Ident>) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => {
+                found.insert(name);
+            }
+            TokenTree::Group(group) => identifiers(group.stream(), found),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+}

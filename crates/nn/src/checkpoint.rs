@@ -1,0 +1,252 @@
+//! Weights on disk, as safetensors: the format that PyTorch users share. A file appears whole or not at all; a damaged one is an error.
+
+use crate::module::Module;
+use crate::state::{self, Matching, Overwrite, StateDict, Unmatched};
+use safetensors::tensor::{Dtype, Metadata, TensorInfo, View};
+use std::borrow::Cow;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use ternion_core::{DType, Device, Error, Layout, Result, Shape, Tensor};
+
+/// The file begins with the size of its header, in so many bytes.
+const SIZE_BYTES: u64 = 8;
+
+/// Headers above this are taken for damage, as by the format's own library.
+const MAX_HEADER_BYTES: u64 = 100_000_000;
+
+/// Writes parameters and state of `model` to a safetensors file, by their keys in the state dict.
+///
+/// The file is written under a temporary name beside `path` and renamed when it is complete and on disk: a crash leaves the old file.
+///
+/// # Errors
+/// If the file cannot be written, or an earlier op failed on the device.
+pub fn save<M: Module + ?Sized>(model: &M, path: impl AsRef<Path>) -> Result<()> {
+    write(&state::tensors_of(model), path)
+}
+
+/// Overwrites parameters and state of `model` with those of a safetensors file, whose keys must be exactly the model's.
+///
+/// # Errors
+/// If the file cannot be read or is damaged. One error lists every key that is missing, extra, misshapen or of another dtype; nothing
+/// is changed unless all fit.
+pub fn load<M: Module + ?Sized>(model: &M, path: impl AsRef<Path>) -> Result<()> {
+    load_with(model, path, Matching::Exact).map(|_| ())
+}
+
+/// As [`load`]; with [`Matching::Partial`] keys may be missing or extra, and are told.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with<M: Module + ?Sized>(
+    model: &M,
+    path: impl AsRef<Path>,
+    matching: Matching,
+) -> Result<Unmatched> {
+    let path = path.as_ref();
+    let targets = state::tensors_of(model);
+    let Some(device) = targets.values().next().map(|tensor| tensor.device().clone()) else {
+        return Err(file_error(path, "the model has no parameter to load into"));
+    };
+    state::overwrite(&targets, &read(path, &device)?, matching).map_err(|error| match error {
+        Overwrite::Misfit(detail) => file_error(path, detail),
+        Overwrite::Failed(error) => error,
+    })
+}
+
+/// Writes tensors to a safetensors file, as [`save`] does.
+///
+/// # Errors
+/// As [`save`].
+pub fn write(tensors: &StateDict, path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    let views = tensors
+        .iter()
+        .map(|(key, tensor)| Ok((key.as_str(), HostTensor::of(tensor)?)))
+        .collect::<Result<Vec<_>>>()?;
+    let bytes = safetensors::serialize(views, None).map_err(|error| file_error(path, error.to_string()))?;
+    write_whole(path, &bytes).map_err(|error| file_error(path, format!("cannot be written: {error}")))
+}
+
+/// Reads every tensor of a safetensors file to `device`.
+///
+/// # Errors
+/// If the file cannot be read, is damaged, or holds dtypes that tensors do not have (their keys are listed).
+pub fn read(path: impl AsRef<Path>, device: &Device) -> Result<StateDict> {
+    let path = path.as_ref();
+    let mut file = File::open(path).map_err(|error| cannot_read(path, &error))?;
+    let (metadata, start) = read_header(&mut file, path)?;
+    let entries = metadata.tensors();
+    refuse_foreign_dtypes(&entries, path)?;
+    let mut tensors = StateDict::new();
+    for (key, info) in entries {
+        let tensor = read_tensor(&mut file, start, info, device)
+            .map_err(|detail| file_error(path, format!("tensor {key}: {detail}")))?;
+        tensors.insert(key, tensor);
+    }
+    Ok(tensors)
+}
+
+fn file_error(path: &Path, detail: impl Into<String>) -> Error {
+    Error::File { path: path.display().to_string(), detail: detail.into() }
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
+    file_error(path, format!("cannot be read: {error}"))
+}
+
+/// A tensor's bytes on the host, as the format's library wants to see them.
+struct HostTensor {
+    dtype: Dtype,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl HostTensor {
+    fn of(tensor: &Tensor) -> Result<HostTensor> {
+        let mut bytes = tensor.to_bytes()?;
+        to_or_from_little_endian(&mut bytes, tensor.dtype());
+        Ok(HostTensor { dtype: file_dtype(tensor.dtype()), shape: tensor.dims().to_vec(), bytes })
+    }
+}
+
+impl View for HostTensor {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&self.bytes)
+    }
+    fn data_len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+const DTYPES: [(DType, Dtype); 8] = [
+    (DType::F64, Dtype::F64),
+    (DType::F32, Dtype::F32),
+    (DType::F16, Dtype::F16),
+    (DType::BF16, Dtype::BF16),
+    (DType::I64, Dtype::I64),
+    (DType::I32, Dtype::I32),
+    (DType::U8, Dtype::U8),
+    (DType::Bool, Dtype::BOOL),
+];
+
+fn file_dtype(dtype: DType) -> Dtype {
+    let entry = DTYPES.iter().find(|(own, _)| *own == dtype);
+    entry.expect("the table above has every dtype").1
+}
+
+fn own_dtype(dtype: Dtype) -> Option<DType> {
+    DTYPES.iter().find(|(_, file)| *file == dtype).map(|&(own, _)| own)
+}
+
+/// The file is little-endian; tensors are in the machine's byte order.
+fn to_or_from_little_endian(bytes: &mut [u8], dtype: DType) {
+    if cfg!(target_endian = "big") {
+        bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
+    }
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let temporary = temporary_beside(path)?;
+    let written = write_through(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // The error that counts is the first one; what is left behind is at worst a stray temporary file.
+        let _ = fs::remove_file(&temporary);
+        return written;
+    }
+    sync_folder(path)
+}
+
+/// A name in the same folder that no other thread or process uses.
+fn temporary_beside(path: &Path) -> std::io::Result<PathBuf> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let name = path.file_name().ok_or_else(|| std::io::Error::other("this is no file name"))?;
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let mut temporary = std::ffi::OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!(".{}.{count}.tmp", std::process::id()));
+    Ok(path.with_file_name(temporary))
+}
+
+fn write_through(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Makes the renaming itself durable, where a folder can be opened for that.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+/// The checked header, and the position in the file at which the tensors begin.
+fn read_header(file: &mut File, path: &Path) -> Result<(Metadata, u64)> {
+    let file_bytes = file.metadata().map_err(|error| cannot_read(path, &error))?.len();
+    let mut size = [0; SIZE_BYTES as usize];
+    if file_bytes < SIZE_BYTES {
+        return Err(file_error(path, format!("no safetensors file: only {file_bytes} bytes long")));
+    }
+    file.read_exact(&mut size).map_err(|error| cannot_read(path, &error))?;
+    let header_bytes = u64::from_le_bytes(size);
+    if header_bytes > MAX_HEADER_BYTES || header_bytes > file_bytes - SIZE_BYTES {
+        return Err(file_error(
+            path,
+            format!("no safetensors file, or truncated: a header of {header_bytes} bytes in a file of {file_bytes}"),
+        ));
+    }
+    let mut header = vec![0; header_bytes as usize];
+    file.read_exact(&mut header).map_err(|error| cannot_read(path, &error))?;
+    let metadata: Metadata = serde_json::from_slice(&header)
+        .map_err(|error| file_error(path, format!("damaged safetensors header: {error}")))?;
+    let start = SIZE_BYTES + header_bytes;
+    let promised = metadata.tensors().values().map(|info| info.data_offsets.1).max().unwrap_or(0) as u64;
+    if promised != file_bytes - start {
+        return Err(file_error(
+            path,
+            format!("truncated or damaged: the header promises {promised} bytes of tensors, the file holds {}", file_bytes - start),
+        ));
+    }
+    Ok((metadata, start))
+}
+
+fn refuse_foreign_dtypes(
+    entries: &std::collections::HashMap<String, &TensorInfo>,
+    path: &Path,
+) -> Result<()> {
+    let mut foreign: Vec<String> = entries
+        .iter()
+        .filter(|(_, info)| own_dtype(info.dtype).is_none())
+        .map(|(key, info)| format!("{key} {:?}", info.dtype))
+        .collect();
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    foreign.sort();
+    Err(file_error(path, format!("dtypes that tensors do not have: {}", foreign.join(", "))))
+}
+
+/// One tensor; errors in words. Its place in the file was checked against the file's length with the header.
+fn read_tensor(file: &mut File, start: u64, info: &TensorInfo, device: &Device) -> Result<Tensor, String> {
+    let dtype = own_dtype(info.dtype).ok_or("a foreign dtype")?;
+    let shape = Shape::new(&info.shape).map_err(|error| error.to_string())?;
+    let (from, to) = info.data_offsets;
+    let mut bytes = vec![0; to - from];
+    file.seek(SeekFrom::Start(start + from as u64)).map_err(|error| error.to_string())?;
+    file.read_exact(&mut bytes).map_err(|error| error.to_string())?;
+    to_or_from_little_endian(&mut bytes, dtype);
+    upload(&bytes, shape, dtype, device).map_err(|error| error.to_string())
+}
+
+fn upload(bytes: &[u8], shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
+    let buffer = device.backend().alloc(bytes.len())?;
+    device.backend().upload(bytes, &buffer, 0)?;
+    Tensor::from_buffer(buffer, Layout::row_major(shape), dtype, device)
+}

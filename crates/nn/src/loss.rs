@@ -1,0 +1,117 @@
+//! Losses as modules. Each is a method of `Tensor` with its settings kept.
+
+use crate::Module;
+use ternion_core::{CrossEntropyOptions, Reduction, Result, Tensor};
+
+/// Compares a prediction with a target.
+pub trait Loss: Module {
+    /// The loss: a single element, unless it is not reduced.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit.
+    fn forward(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor>;
+}
+
+/// Cross-entropy of logits and class indices or probabilities: [`Tensor::cross_entropy_with`].
+#[derive(Module, Clone, Copy, Debug, Default, PartialEq)]
+pub struct CrossEntropyLoss {
+    /// Ignored index, label smoothing, reduction.
+    #[module(skip)]
+    pub options: CrossEntropyOptions,
+}
+
+impl Loss for CrossEntropyLoss {
+    fn forward(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
+        prediction.cross_entropy_with(target, self.options)
+    }
+}
+
+/// Minus the log-probability of each target: [`Tensor::nll_loss_with`].
+#[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NLLLoss {
+    /// A class index that counts nothing; -100 by default.
+    pub ignore_index: i64,
+    /// How the losses become one; their mean by default.
+    #[module(skip)]
+    pub reduction: Reduction,
+}
+
+impl Default for NLLLoss {
+    fn default() -> Self {
+        NLLLoss { ignore_index: -100, reduction: Reduction::Mean }
+    }
+}
+
+impl Loss for NLLLoss {
+    fn forward(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
+        prediction.nll_loss_with(target, self.ignore_index, self.reduction)
+    }
+}
+
+/// Losses whose only setting is the reduction: name, doc, method.
+macro_rules! elementwise_losses {
+    ($($(#[$doc:meta])* $name:ident => $method:ident;)*) => {
+        $($(#[$doc])*
+        #[derive(Module, Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name {
+            /// How the losses become one; their mean by default.
+            #[module(skip)]
+            pub reduction: Reduction,
+        }
+
+        impl Loss for $name {
+            fn forward(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
+                prediction.$method(target, self.reduction)
+            }
+        })*
+    };
+}
+
+elementwise_losses! {
+    /// `(x - target)^2`.
+    MSELoss => mse_loss;
+    /// `|x - target|`.
+    L1Loss => l1_loss;
+    /// Binary cross-entropy of logits and probabilities.
+    BCEWithLogitsLoss => bce_with_logits;
+}
+
+/// Quadratic up to a distance of `delta`, linear beyond: [`Tensor::huber_loss`].
+#[derive(Module, Clone, Copy, Debug, PartialEq)]
+pub struct HuberLoss {
+    /// Where the loss becomes linear; 1 by default.
+    pub delta: f64,
+    /// How the losses become one; their mean by default.
+    #[module(skip)]
+    pub reduction: Reduction,
+}
+
+impl Default for HuberLoss {
+    fn default() -> Self {
+        HuberLoss { delta: 1.0, reduction: Reduction::Mean }
+    }
+}
+
+impl Loss for HuberLoss {
+    fn forward(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
+        prediction.huber_loss(target, self.delta, self.reduction)
+    }
+}
+
+/// The Kullback-Leibler divergence of log-probabilities from a target: [`Tensor::kl_div`].
+///
+/// The mean is over all elements, as PyTorch's default; the divergence itself is the sum divided by the batch size.
+#[derive(Module, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KLDivLoss {
+    /// Whether the target holds logarithms; no by default.
+    pub log_target: bool,
+    /// How the losses become one; their mean by default.
+    #[module(skip)]
+    pub reduction: Reduction,
+}
+
+impl Loss for KLDivLoss {
+    fn forward(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
+        prediction.kl_div(target, self.reduction, self.log_target)
+    }
+}

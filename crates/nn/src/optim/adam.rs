@@ -1,0 +1,136 @@
+//! Adam, and AdamW, which decays weights apart from the gradient.
+
+use super::Optimizer;
+use super::steps::{Common, StepRule, Steps};
+use crate::{Param, StateDict};
+use ternion_core::ops::step::{AdamStep, DecayMode};
+use ternion_core::{Error, Gradients, Op, Result};
+
+struct AdamRule(AdamStep);
+
+impl StepRule for AdamRule {
+    fn op(&self) -> Op {
+        self.0.clone().into()
+    }
+    fn state_names(&self) -> &'static [&'static str] {
+        &["exp_avg", "exp_avg_sq"]
+    }
+    fn numbers(&self, lr: f64, step: u64) -> Vec<f32> {
+        // As a real number: beyond 2^31 steps the corrections are 1 anyway.
+        let step = step as f64;
+        let first = 1.0 - self.0.beta1.powf(step);
+        let second = (1.0 - self.0.beta2.powf(step)).sqrt();
+        vec![lr as f32, 1.0, first as f32, second as f32]
+    }
+}
+
+/// An Adam: its name, how its weights decay, and the strength of that by default.
+macro_rules! adam {
+    ($(#[$doc:meta])* $name:ident, $config:ident, $stem:literal, $decay_mode:expr, $weight_decay:literal, $decay_doc:literal) => {
+        $(#[$doc])*
+        pub struct $name(Steps<AdamRule>);
+
+        #[doc = concat!("How an [`", stringify!($name), "`] steps.")]
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $config {
+            /// Learning rate; 1e-3 by default.
+            pub lr: f64,
+            /// Decay of the first and of the second moment; 0.9 and 0.999 by default.
+            pub betas: [f64; 2],
+            /// Added to the denominator; 1e-8 by default.
+            pub eps: f64,
+            #[doc = $decay_doc]
+            pub weight_decay: f64,
+            /// Scales the gradients so that their common norm is at most this; not by default.
+            pub max_grad_norm: Option<f64>,
+            /// Passes over a parameter without a gradient, rather than to fail; off by default.
+            pub allow_missing_gradients: bool,
+        }
+
+        impl Default for $config {
+            fn default() -> Self {
+                $config {
+                    lr: 1e-3,
+                    betas: [0.9, 0.999],
+                    eps: 1e-8,
+                    weight_decay: $weight_decay,
+                    max_grad_norm: None,
+                    allow_missing_gradients: false,
+                }
+            }
+        }
+
+        impl $name {
+            /// Trains `parameters`; those that are frozen at the time of a step are passed over.
+            ///
+            /// # Errors
+            /// No parameters, or one twice; a number that is negative or not finite; a beta outside `0..1`.
+            pub fn new(parameters: Vec<Param>, config: $config) -> Result<$name> {
+                let $config { lr, betas: [beta1, beta2], eps, weight_decay, .. } = config;
+                let common = Common {
+                    lr,
+                    max_grad_norm: config.max_grad_norm,
+                    allow_missing_gradients: config.allow_missing_gradients,
+                };
+                common.check($stem, &[("eps", eps), ("weight_decay", weight_decay)])?;
+                check_betas($stem, config.betas)?;
+                let rule = AdamRule(AdamStep { beta1, beta2, eps, weight_decay, decay_mode: $decay_mode });
+                Ok($name(Steps::new($stem, rule, common, parameters)?))
+            }
+        }
+
+        impl Optimizer for $name {
+            fn step(&mut self, gradients: &Gradients) -> Result<()> {
+                self.0.step(gradients)
+            }
+            fn lr(&self) -> f64 {
+                self.0.lr()
+            }
+            fn set_lr(&mut self, lr: f64) -> Result<()> {
+                self.0.set_lr(lr)
+            }
+            fn parameters(&self) -> Vec<Param> {
+                self.0.parameters()
+            }
+            fn state_dict(&self) -> Result<StateDict> {
+                self.0.state_dict()
+            }
+            fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
+                self.0.load_state_dict(dict)
+            }
+        }
+    };
+}
+
+adam! {
+    /// Adam (Kingma and Ba 2015, algorithm 1), as PyTorch's `Adam`: weight decay is added to the gradient.
+    Adam, AdamConfig, "adam", DecayMode::Coupled, 0.0,
+    "Factor of the parameter added to its gradient; 0 by default."
+}
+
+adam! {
+    /// AdamW (Loshchilov and Hutter 2019, algorithm 2), as PyTorch's `AdamW`: weight decay acts on the parameter directly.
+    ///
+    /// ```
+    /// use ternion_nn::optim::{AdamW, AdamWConfig, Optimizer};
+    /// # use ternion_nn::{Forward, Linear, Module};
+    /// # use ternion_core::{DType, Result, Tensor};
+    /// # fn main() -> Result<()> {
+    /// # let device = ternion_cpu::device();
+    /// let model = Linear::new(3, 2, &device)?;
+    /// let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: 1e-2, ..Default::default() })?;
+    /// let loss = model.forward(&Tensor::ones([5, 3], DType::F32, &device)?)?.square()?.mean(..)?;
+    /// adam.step(&loss.backward()?)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    AdamW, AdamWConfig, "adamw", DecayMode::Decoupled, 0.01,
+    "Share, times the learning rate, by which a parameter shrinks in a step; 0.01 by default."
+}
+
+fn check_betas(op: &'static str, betas: [f64; 2]) -> Result<()> {
+    match betas.iter().all(|beta| (0.0..1.0).contains(beta)) {
+        true => Ok(()),
+        false => Err(Error::invalid(op, format!("betas {betas:?}, expected at least 0 and below 1"))),
+    }
+}

@@ -1,0 +1,15 @@
+//! Clipping of gradients apart from a step.
+
+use crate::Param;
+use ternion_core::{Gradients, Result, Tensor};
+
+/// Scales the gradients of `parameters` so that their common norm is at most `max_norm`; tells the norm that they had, as a tensor on the device.
+///
+/// `max_grad_norm` in an optimiser's configuration does the same within the step, without a pass of its own over the gradients.
+///
+/// # Errors
+/// Those of [`ternion_core::clip_grad_norm`].
+pub fn clip_grad_norm(gradients: &mut Gradients, parameters: &[Param], max_norm: f64) -> Result<Tensor> {
+    let tensors: Vec<Tensor> = parameters.iter().map(Param::tensor).collect();
+    ternion_core::clip_grad_norm(gradients, &tensors.iter().collect::<Vec<_>>(), max_norm)
+}

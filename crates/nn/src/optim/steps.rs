@@ -1,0 +1,345 @@
+//! What all optimisers share: pairing parameters with gradients, their state, and the numbers of a step on its way to the device.
+
+use crate::{Param, StateDict};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use ternion_core::dispatch::apply;
+use ternion_core::{
+    DType, Device, Element, Error, Gradients, Layout, Op, Result, Shape, Tensor, grad_norm, no_grad,
+};
+
+/// A way to step: the fused op and the numbers that it takes.
+pub(super) trait StepRule {
+    /// The fused op: inputs are parameter, gradient, numbers, states.
+    fn op(&self) -> Op;
+
+    /// The names of the states of a parameter, as in PyTorch's optimisers.
+    fn state_names(&self) -> &'static [&'static str];
+
+    /// The numbers of step number `step` (the first is 1) of a parameter. The second one is the clip factor.
+    fn numbers(&self, lr: f64, step: u64) -> Vec<f32>;
+}
+
+/// Settings that all optimisers share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Common {
+    pub lr: f64,
+    pub max_grad_norm: Option<f64>,
+    pub allow_missing_gradients: bool,
+}
+
+impl Common {
+    /// Checks the numbers, and others that must be finite and not negative.
+    pub fn check(&self, op: &'static str, others: &[(&str, f64)]) -> Result<()> {
+        check_number(op, "lr", self.lr)?;
+        if let Some(norm) = self.max_grad_norm {
+            check_number(op, "max_grad_norm", norm)?;
+        }
+        others.iter().try_for_each(|&(name, value)| check_number(op, name, value))
+    }
+}
+
+fn check_number(op: &'static str, name: &str, value: f64) -> Result<()> {
+    if value.is_finite() && value >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::invalid(op, format!("{name} {value}, expected a finite number of at least 0")))
+}
+
+/// A parameter with its state, which is made by its first step.
+struct Slot {
+    param: Param,
+    label: String,
+    steps: u64,
+    states: Vec<Tensor>,
+}
+
+/// The numbers of a step on one device: written anew before each step, so that their address stays.
+struct Numbers {
+    device: Device,
+    /// `[rows, numbers]`, f32.
+    table: Tensor,
+    /// Its rows, `[numbers]` each.
+    rows: Vec<Tensor>,
+}
+
+impl Numbers {
+    fn new(device: &Device, rows: usize, width: usize) -> Result<Numbers> {
+        let buffer = device.backend().alloc(rows * width * size_of::<f32>())?;
+        let layout = Layout::row_major(Shape::new(&[rows, width])?);
+        let table = Tensor::from_buffer(buffer, layout, DType::F32, device)?;
+        let rows = (0..rows).map(|row| table.select(0, row)).collect::<Result<_>>()?;
+        Ok(Numbers { device: device.clone(), table, rows })
+    }
+}
+
+/// The parameters of an optimiser, with all that changes from step to step.
+pub(super) struct Steps<R> {
+    op: &'static str,
+    rule: R,
+    common: Common,
+    slots: Vec<Slot>,
+    numbers: Vec<Numbers>,
+}
+
+/// A parameter about to be changed.
+struct Work<'g> {
+    slot: usize,
+    tensor: Tensor,
+    grad: &'g Tensor,
+}
+
+impl<R: StepRule> Steps<R> {
+    pub fn new(op: &'static str, rule: R, common: Common, params: Vec<Param>) -> Result<Steps<R>> {
+        if params.is_empty() {
+            return Err(Error::invalid(op, "no parameters to train"));
+        }
+        let mut labels = HashMap::new();
+        let mut slots: Vec<Slot> = Vec::with_capacity(params.len());
+        for (position, param) in params.into_iter().enumerate() {
+            if let Some(same) = slots.iter().find(|slot| slot.param.is(&param)) {
+                let detail = format!("parameter {position} is given twice: it is {} already", same.label);
+                return Err(Error::invalid(op, detail));
+            }
+            let label = unique_label(&mut labels, &param, position);
+            slots.push(Slot { param, label, steps: 0, states: Vec::new() });
+        }
+        Ok(Steps { op, rule, common, slots, numbers: Vec::new() })
+    }
+
+    pub fn lr(&self) -> f64 {
+        self.common.lr
+    }
+
+    pub fn set_lr(&mut self, lr: f64) -> Result<()> {
+        check_number(self.op, "lr", lr)?;
+        self.common.lr = lr;
+        Ok(())
+    }
+
+    pub fn parameters(&self) -> Vec<Param> {
+        self.slots.iter().map(|slot| slot.param.clone()).collect()
+    }
+
+    pub fn step(&mut self, gradients: &Gradients) -> Result<()> {
+        no_grad(|| {
+            let works = self.pair(gradients)?;
+            self.prepare_states(&works)?;
+            let rows = self.rows(&works);
+            self.write_numbers(&works, &rows)?;
+            self.clip(gradients, &works)?;
+            works.iter().try_for_each(|work| self.change(work, &rows))
+        })
+    }
+
+    /// Each parameter that is not frozen, with its gradient.
+    fn pair<'g>(&self, gradients: &'g Gradients) -> Result<Vec<Work<'g>>> {
+        let (mut works, mut missing) = (Vec::with_capacity(self.slots.len()), Vec::new());
+        for (index, slot) in self.slots.iter().enumerate() {
+            let tensor = slot.param.tensor();
+            if !tensor.needs_grad() {
+                continue;
+            }
+            match gradients.get(&tensor) {
+                Some(grad) => works.push(Work { slot: index, tensor, grad }),
+                None => missing.push(slot.label.as_str()),
+            }
+        }
+        if !missing.is_empty() && !self.common.allow_missing_gradients {
+            return Err(Error::MissingGradient { names: missing.join(", ") });
+        }
+        Ok(works)
+    }
+
+    /// States for parameters that have none; those that there are must still fit.
+    fn prepare_states(&mut self, works: &[Work<'_>]) -> Result<()> {
+        let names = self.rule.state_names();
+        for work in works {
+            let (slot, tensor) = (&mut self.slots[work.slot], &work.tensor);
+            let dtype = tensor.dtype().accumulator();
+            if slot.states.is_empty() {
+                let fresh = names.iter().map(|_| Tensor::zeros(*tensor.shape(), dtype, tensor.device()));
+                slot.states = fresh.collect::<Result<_>>()?;
+            }
+            let stale = slot.states.iter().find(|state| {
+                state.shape() != tensor.shape() || state.dtype() != dtype || !state.device().is(tensor.device())
+            });
+            if let Some(state) = stale {
+                return Err(Error::invalid(
+                    self.op,
+                    format!(
+                        "{} is {:?} {} on {} now, but its state {:?} {} on {}: make the optimiser after moving or casting the model",
+                        slot.label, tensor.shape(), dtype, tensor.device(), state.shape(), state.dtype(), state.device()
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The step numbers that occur, each with its row in the table: one, unless gradients were missing.
+    fn rows(&self, works: &[Work<'_>]) -> BTreeMap<u64, usize> {
+        let steps: BTreeSet<u64> = works.iter().map(|work| self.slots[work.slot].steps + 1).collect();
+        steps.into_iter().zip(0..).collect()
+    }
+
+    /// One upload for each device.
+    fn write_numbers(&mut self, works: &[Work<'_>], rows: &BTreeMap<u64, usize>) -> Result<()> {
+        let table: Vec<f32> =
+            rows.keys().flat_map(|&step| self.rule.numbers(self.common.lr, step)).collect();
+        let mut written: Vec<&Device> = Vec::new();
+        for device in works.iter().map(|work| work.tensor.device()) {
+            if !written.iter().any(|other| other.is(device)) {
+                written.push(device);
+                let numbers = self.numbers_on(device, rows.len(), table.len() / rows.len())?;
+                device.backend().upload(&f32::to_bytes(&table), numbers.table.buffer(), 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The numbers on `device`, in new memory if that of the last step has not this many rows.
+    fn numbers_on(&mut self, device: &Device, rows: usize, width: usize) -> Result<&Numbers> {
+        let found = self.numbers.iter().position(|numbers| numbers.device.is(device));
+        let index = found.unwrap_or(self.numbers.len());
+        match self.numbers.get_mut(index) {
+            Some(numbers) if numbers.rows.len() == rows => {}
+            Some(numbers) => *numbers = Numbers::new(device, rows, width)?,
+            None => self.numbers.push(Numbers::new(device, rows, width)?),
+        }
+        Ok(&self.numbers[index])
+    }
+
+    fn numbers_of(&self, work: &Work<'_>) -> Result<&Numbers> {
+        let device = work.tensor.device();
+        let found = self.numbers.iter().find(|numbers| numbers.device.is(device));
+        found.ok_or_else(|| Error::invalid(self.op, format!("no numbers were written on {device}")))
+    }
+
+    /// Puts `min(1, max_norm / (norm + 1e-6))` into the clip factor's place, on the device (Pascanu et al. 2013, in PyTorch's form).
+    fn clip(&self, gradients: &Gradients, works: &[Work<'_>]) -> Result<()> {
+        let (Some(max_norm), Some(first)) = (self.common.max_grad_norm, works.first()) else { return Ok(()) };
+        let tensors: Vec<&Tensor> = works.iter().map(|work| &work.tensor).collect();
+        let norm = grad_norm(gradients, &tensors)?;
+        let factor = norm.add_scalar(1e-6)?.rdiv_scalar(max_norm)?.minimum_scalar(1.0)?;
+        self.numbers_of(first)?.table.narrow(1, 1, 1)?.copy_(&factor)
+    }
+
+    fn change(&mut self, work: &Work<'_>, rows: &BTreeMap<u64, usize>) -> Result<()> {
+        let slot = &self.slots[work.slot];
+        let row = &self.numbers_of(work)?.rows[rows[&(slot.steps + 1)]];
+        let inputs: Vec<&Tensor> = [&work.tensor, work.grad, row].into_iter().chain(&slot.states).collect();
+        apply(self.rule.op(), &inputs)?;
+        self.slots[work.slot].steps += 1;
+        Ok(())
+    }
+}
+
+/// The parameter's name, made different from those before it: two models may use the same names.
+fn unique_label(labels: &mut HashMap<String, usize>, param: &Param, position: usize) -> String {
+    let name = param.name().map_or_else(|| format!("parameter {position}"), str::to_owned);
+    let count = labels.entry(name.clone()).or_default();
+    *count += 1;
+    if *count == 1 { name } else { format!("{name}#{count}") }
+}
+
+// ---- State
+
+const LR: &str = "lr";
+const STEP: &str = "step";
+
+impl<R: StepRule> Steps<R> {
+    /// Keys: `lr`, and for each parameter that has made a step `NAME.step` and its moments, `NAME.exp_avg` and so on.
+    pub fn state_dict(&self) -> Result<StateDict> {
+        let home = self.slots[0].param.device();
+        let mut dict = StateDict::from([(LR.to_owned(), Tensor::from_slice(&[self.common.lr], (), &home)?)]);
+        no_grad(|| {
+            for slot in self.slots.iter().filter(|slot| slot.steps > 0) {
+                let steps = [i64::try_from(slot.steps).unwrap_or(i64::MAX)];
+                let device = slot.param.device();
+                dict.insert(format!("{}.{STEP}", slot.label), Tensor::from_slice(&steps, (), &device)?);
+                for (name, state) in self.rule.state_names().iter().zip(&slot.states) {
+                    dict.insert(format!("{}.{name}", slot.label), state.copy()?);
+                }
+            }
+            Ok(dict)
+        })
+    }
+
+    pub fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
+        let mut loading = Loading { dict, known: BTreeSet::from([LR.to_owned()]), problems: Vec::new() };
+        let lr = loading.number::<f64>(LR).unwrap_or(self.common.lr);
+        let loaded: Vec<(u64, Vec<Tensor>)> =
+            self.slots.iter().map(|slot| loading.slot(slot, self.rule.state_names())).collect::<Result<_>>()?;
+        loading.finish(self.op)?;
+        self.set_lr(lr)?;
+        for (slot, (steps, states)) in self.slots.iter_mut().zip(loaded) {
+            (slot.steps, slot.states) = (steps, states);
+        }
+        Ok(())
+    }
+}
+
+/// A state dict being checked: nothing of it is used before all of it is known to fit.
+struct Loading<'a> {
+    dict: &'a StateDict,
+    known: BTreeSet<String>,
+    problems: Vec<String>,
+}
+
+impl Loading<'_> {
+    /// A single number; a problem is noted if there is none.
+    fn number<T: Element>(&mut self, key: &str) -> Option<T> {
+        let found = self.dict.get(key).map(|tensor| tensor.item::<T>().map_err(|error| error.to_string()));
+        match found {
+            Some(Ok(value)) => return Some(value),
+            Some(Err(problem)) => self.problems.push(format!("{key}: {problem}")),
+            None => self.problems.push(format!("missing: {key}")),
+        }
+        None
+    }
+
+    /// The step count and the states of a parameter: a parameter without a step count has made none.
+    fn slot(&mut self, slot: &Slot, names: &[&str]) -> Result<(u64, Vec<Tensor>)> {
+        let key = format!("{}.{STEP}", slot.label);
+        if !self.dict.contains_key(&key) {
+            return Ok((0, Vec::new()));
+        }
+        let steps = self.number::<i64>(&key).unwrap_or(0);
+        self.known.insert(key);
+        let mut states = Vec::with_capacity(names.len());
+        for name in names {
+            states.extend(self.state(format!("{}.{name}", slot.label), &slot.param)?);
+        }
+        Ok((u64::try_from(steps).unwrap_or(0), states))
+    }
+
+    /// A copy of one state on the parameter's device; a problem is noted if there is none that fits.
+    fn state(&mut self, key: String, param: &Param) -> Result<Option<Tensor>> {
+        let (shape, dtype) = (param.shape(), param.dtype().accumulator());
+        let problem = match self.dict.get(&key) {
+            None => format!("missing: {key}"),
+            Some(state) if *state.shape() != shape => {
+                format!("wrong shape: {key} {:?}, expected {shape:?}", state.shape())
+            }
+            Some(state) if state.dtype() != dtype => {
+                format!("wrong dtype: {key} {}, expected {dtype}", state.dtype())
+            }
+            Some(state) => {
+                self.known.insert(key);
+                return no_grad(|| state.detach().to_device(&param.device())?.copy()).map(Some);
+            }
+        };
+        self.known.insert(key);
+        self.problems.push(problem);
+        Ok(None)
+    }
+
+    fn finish(mut self, op: &'static str) -> Result<()> {
+        let extra = self.dict.keys().filter(|key| !self.known.contains(*key));
+        self.problems.extend(extra.map(|key| format!("extra: {key}")));
+        if self.problems.is_empty() {
+            return Ok(());
+        }
+        Err(Error::invalid(op, format!("the state does not fit; {}", self.problems.join("; "))))
+    }
+}

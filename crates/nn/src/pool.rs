@@ -1,0 +1,51 @@
+//! Pooling over images.
+
+use crate::{Forward, Module, layer_output};
+use ternion_core::ops::pool::PoolOptions;
+use ternion_core::{Result, Tensor};
+
+/// The largest element of each window, as PyTorch's `nn.MaxPool2d`.
+#[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaxPool2d {
+    /// Window, stride and padding.
+    #[module(skip)]
+    pub options: PoolOptions,
+}
+
+impl MaxPool2d {
+    /// Square windows of `kernel` rows, side by side.
+    pub fn new(kernel: usize) -> MaxPool2d {
+        MaxPool2d { options: PoolOptions::new([kernel; 2]) }
+    }
+}
+
+impl Forward for MaxPool2d {
+    /// # Shapes
+    /// `[batch, channels, height, width] -> [batch, channels, oh, ow]`
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        layer_output(self, "MaxPool2d", input.max_pool2d(self.options)?)
+    }
+}
+
+/// The mean of each window, as PyTorch's `nn.AvgPool2d`.
+#[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AvgPool2d {
+    /// Window, stride and padding.
+    #[module(skip)]
+    pub options: PoolOptions,
+}
+
+impl AvgPool2d {
+    /// Square windows of `kernel` rows, side by side.
+    pub fn new(kernel: usize) -> AvgPool2d {
+        AvgPool2d { options: PoolOptions::new([kernel; 2]) }
+    }
+}
+
+impl Forward for AvgPool2d {
+    /// # Shapes
+    /// `[batch, channels, height, width] -> [batch, channels, oh, ow]`
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        layer_output(self, "AvgPool2d", input.avg_pool2d(self.options)?)
+    }
+}

@@ -1,0 +1,175 @@
+//! One case: a row on some shapes, with its inputs drawn.
+
+use crate::array::Array;
+use crate::compare::round_to;
+use crate::place::{Arrangement, repeat_first};
+use crate::table::{Class, Instance, OpCase};
+use crate::values::{Rng, Values};
+use ternion_core::DType;
+
+/// Dtypes that share drawn values, and so an oracle's answer and its differences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Draw {
+    /// f64 and f32: values with all the bits that f32 has.
+    Wide,
+    /// f16 and bf16: values that both hold exactly.
+    Narrow,
+    /// An integer dtype, or bool.
+    Whole(DType),
+}
+
+impl Draw {
+    /// What rows of this dtype draw.
+    pub fn of(dtype: DType) -> Draw {
+        match dtype {
+            DType::F64 | DType::F32 => Draw::Wide,
+            DType::F16 | DType::BF16 => Draw::Narrow,
+            other => Draw::Whole(other),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Draw::Wide => "wide",
+            Draw::Narrow => "narrow",
+            Draw::Whole(dtype) => dtype.name(),
+        }
+    }
+
+    /// `value` as every dtype that draws like this can hold it in an input of class `class`.
+    pub fn fit(self, class: Class, value: f64) -> f64 {
+        match (class, self) {
+            (Class::Fixed(dtype), _) => fit_dtype(dtype, value),
+            (Class::Index, _) => value.round(),
+            (Class::Accumulator, Draw::Wide | Draw::Narrow) | (Class::Row, Draw::Wide) => {
+                round_to(DType::F32, value)
+            }
+            (Class::Row, Draw::Narrow) => round_to(DType::F16, round_to(DType::BF16, value)),
+            (Class::Row | Class::Accumulator, Draw::Whole(dtype)) => fit_dtype(dtype, value),
+        }
+    }
+}
+
+fn fit_dtype(dtype: DType, value: f64) -> f64 {
+    match dtype {
+        DType::U8 => value.round().abs().min(255.0),
+        DType::I32 | DType::I64 => value.round(),
+        _ => round_to(dtype, value),
+    }
+}
+
+/// The drawn inputs of a case.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// One for each input.
+    pub inputs: Vec<Array>,
+    /// What cotangents and directions are drawn from.
+    seed: String,
+    draw: Draw,
+}
+
+impl Drawn {
+    /// The inputs of `row` on `instance`; for the broadcast arrangement, the same all along an axis where that is possible.
+    pub fn new(row: &OpCase, instance: &Instance, draw: Draw, arrangement: Arrangement) -> Drawn {
+        let seed = format!("{} {}", row.key(instance), draw.name());
+        let mut inputs = Vec::with_capacity(row.inputs.len());
+        for (position, input) in row.inputs.iter().enumerate() {
+            let mut rng = Rng::seeded(&format!("{seed} input {position}"));
+            let mut array = input.values.draw(instance, position, &mut rng).map(|v| draw.fit(input.class, v));
+            if arrangement == Arrangement::Broadcast && can_repeat(row, position) {
+                array = repeat_first(&array);
+            }
+            inputs.push(array);
+        }
+        Drawn { inputs, seed, draw }
+    }
+
+    /// Random weights for outputs of these shapes: clear of zero, so that each element counts.
+    pub fn cotangents(&self, outputs: &[Array]) -> Vec<Array> {
+        self.weights("cotangent", outputs)
+    }
+
+    /// Random directions in the space of the inputs.
+    pub fn directions(&self) -> Vec<Array> {
+        self.weights("direction", &self.inputs)
+    }
+
+    /// Random numbers for whatever else a check of this case needs.
+    pub fn rng(&self, purpose: &str) -> Rng {
+        Rng::seeded(&format!("{} {purpose}", self.seed))
+    }
+
+    fn weights(&self, purpose: &str, like: &[Array]) -> Vec<Array> {
+        let draw = if matches!(self.draw, Draw::Whole(_)) { Draw::Wide } else { self.draw };
+        like.iter()
+            .enumerate()
+            .map(|(position, array)| {
+                let mut rng = self.rng(&format!("{purpose} {position}"));
+                Array::from_fn(&array.shape, |_| draw.fit(Class::Row, rng.sign() * rng.uniform(0.25, 1.25)))
+            })
+            .collect()
+    }
+}
+
+/// Whether an input may be repeated along an axis: not where it would get ties that the row avoids, or positions twice.
+pub fn can_repeat(row: &OpCase, position: usize) -> bool {
+    let input = &row.inputs[position];
+    let plain = matches!(
+        input.values,
+        Values::Uniform(..) | Values::AwayFrom(_) | Values::Integers(..) | Values::Bools
+    );
+    plain && !matches!(input.class, Class::Index)
+}
+
+/// How the inputs of a case may lie in memory: every arrangement in which some input is not dense.
+pub fn arrangements(row: &OpCase, instance: &Instance) -> Vec<Arrangement> {
+    let applies = |arrangement: Arrangement| match arrangement {
+        Arrangement::Dense => true,
+        _ if row.dense_only.is_some() => false,
+        Arrangement::Broadcast => (0..instance.len())
+            .any(|at| can_repeat(row, at) && arrangement.layout(&instance[at], at).is_some()),
+        // With one input, mixed is no more than another transposition.
+        Arrangement::Mixed if instance.len() == 1 => {
+            instance[0].len() > 2 && arrangement.layout(&instance[0], 0).is_some()
+        }
+        _ => (0..instance.len()).any(|at| arrangement.layout(&instance[at], at).is_some()),
+    };
+    Arrangement::ALL.into_iter().filter(|&arrangement| applies(arrangement)).collect()
+}
+
+/// The printed key of a case.
+pub fn case_key(row: &OpCase, instance: &Instance, dtype: DType, arrangement: Arrangement) -> String {
+    format!("{} {dtype} {arrangement}", row.key(instance))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_values_fit_both_halves() {
+        let row = OpCase::new("op", "").input(Values::Uniform(-9.0, 9.0)).shapes([&[100]]);
+        let drawn = Drawn::new(&row, &row.instances[0], Draw::Narrow, Arrangement::Dense);
+        for &v in &drawn.inputs[0].data {
+            assert_eq!((round_to(DType::F16, v), round_to(DType::BF16, v)), (v, v));
+        }
+    }
+
+    #[test]
+    fn arrangements_apply_where_they_differ_from_dense() {
+        let row = OpCase::new("op", "").input(Values::Uniform(0.0, 1.0)).shapes([&[3, 4], &[], &[0, 2]]);
+        assert_eq!(arrangements(&row, &row.instances[0]).len(), 5);
+        assert_eq!(arrangements(&row, &row.instances[1]), [Arrangement::Dense, Arrangement::Sliced]);
+        assert_eq!(arrangements(&row, &row.instances[2]), [Arrangement::Dense]);
+        let distinct = OpCase::new("op", "").input(Values::Distinct).shapes([&[3, 4]]);
+        assert!(!arrangements(&distinct, &distinct.instances[0]).contains(&Arrangement::Broadcast));
+    }
+
+    #[test]
+    fn whole_numbers_are_whole_and_in_range() {
+        assert_eq!(Draw::Whole(DType::U8).fit(Class::Row, -2.6), 3.0);
+        assert_eq!(Draw::Whole(DType::I32).fit(Class::Row, -2.6), -3.0);
+        assert_eq!(Draw::Whole(DType::Bool).fit(Class::Row, -2.6), 1.0);
+        assert_eq!(Draw::Narrow.fit(Class::Fixed(DType::F32), 0.1), f64::from(0.1f32));
+    }
+}

@@ -1,0 +1,8 @@
+//! Rows of borders, concatenation, splitting and repetition.
+
+use crate::prelude::*;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    vec![]
+}

@@ -1,0 +1,8 @@
+//! Rows of picking, putting, adding and sorting.
+
+use crate::prelude::*;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    vec![]
+}

@@ -1,0 +1,419 @@
+//! Rows of matrix products, their epilogues, and einsum.
+
+use crate::oracle;
+use crate::prelude::*;
+use ternion_core::dispatch::apply_one;
+use ternion_core::einsum;
+use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
+use ternion_core::ops::unary::UnaryOp;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    [products(), epilogues(), derived(), sums()].into_iter().flatten().collect()
+}
+
+/// A product of two inputs even over (-1, 1): a sum of k products is off by at most k * eps * k / 4, less than 2e-6 for k = 33.
+fn product(op: &'static str, parameters: &str) -> OpCase {
+    OpCase::new(op, parameters).input(Uniform(-1.0, 1.0)).input(Uniform(-1.0, 1.0)).f32_limit(2e-6, 2e-6)
+}
+
+fn products() -> Vec<OpCase> {
+    vec![
+        product("matmul", "")
+            .on([&[1, 1], &[1, 1]])
+            .on([&[7, 5], &[5, 3]])
+            .on([&[17, 33], &[33, 9]])
+            .on([&[0, 4], &[4, 3]])
+            .on([&[3, 0], &[0, 2]])
+            .twice()
+            .run(|x| x[0].matmul(&x[1]))
+            .oracle(|x| oracle::matmul(&x[0], &x[1]))
+            .hostile("infinite", [square(f64::INFINITY), square(1.0)])
+            .hostile("nan", [square(1.0), square(f64::NAN)])
+            .rejects("matmul: [32, 784] x [128, 10]: inner sizes 784 and 128 differ", |device| {
+                zeros(&[32, 784], device)?.matmul(&zeros(&[128, 10], device)?)
+            })
+            .rejects("matmul: [] x [3]: operands need at least 1 axis", |device| {
+                zeros(&[], device)?.matmul(&zeros(&[3], device)?)
+            })
+            .rejects("matmul: [3] x [4]: inner sizes 3 and 4 differ", |device| {
+                zeros(&[3], device)?.matmul(&zeros(&[4], device)?)
+            })
+            .rejects("matmul: [2, 3, 4] x [3, 4, 5]: leading axes do not broadcast", |device| {
+                zeros(&[2, 3, 4], device)?.matmul(&zeros(&[3, 4, 5], device)?)
+            })
+            .rejects("matmul: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+                zeros(&[2, 2], device)?.matmul(&Tensor::zeros([2, 2], F64, device)?)
+            })
+            .rejects("matmul: operand is bool, expected a number", |device| {
+                let x = Tensor::zeros([2, 2], Bool, device)?;
+                x.matmul(&x)
+            })
+            .perf([&[1024, 1024], &[1024, 1024]]),
+        product("matmul", "edges")
+            .on([&[65, 31], &[31, 66]])
+            .on([&[1, 129], &[129, 7]])
+            .on([&[33, 2], &[2, 1]])
+            .f32_limit(4e-6, 2e-6)
+            .run(|x| x[0].matmul(&x[1]))
+            .oracle(|x| oracle::matmul(&x[0], &x[1])),
+        product("matmul", "batched")
+            .on([&[2, 3, 5, 4], &[2, 3, 4, 6]])
+            .on([&[3, 1, 2, 4], &[2, 4, 3]])
+            .on([&[5, 3, 4], &[4, 2]])
+            .on([&[3, 4], &[5, 4, 2]])
+            .on([&[0, 3, 4], &[0, 4, 2]])
+            .twice()
+            .run(|x| x[0].matmul(&x[1]))
+            .oracle(|x| oracle::matmul(&x[0], &x[1])),
+        product("matmul", "vectors")
+            .on([&[5], &[5]])
+            .on([&[5], &[5, 3]])
+            .on([&[4, 5], &[5]])
+            .on([&[5], &[2, 5, 3]])
+            .on([&[2, 3, 5], &[5]])
+            .twice()
+            .run(|x| x[0].matmul(&x[1]))
+            .oracle(|x| vector_product(&x[0], &x[1])),
+        OpCase::new("matmul", "integers")
+            .input(Integers(-100, 100))
+            .input(Integers(-100, 100))
+            .on([&[7, 5], &[5, 3]])
+            .on([&[2, 3, 4], &[4, 2]])
+            .dtypes(INTEGERS)
+            .exact()
+            .run(|x| x[0].matmul(&x[1]))
+            .oracle_for(integer_product),
+        OpCase::new("matmul", "integers that wrap")
+            .input(Integers(-2_000_000_000, 2_000_000_000))
+            .input(Integers(-2_000_000_000, 2_000_000_000))
+            .on([&[7, 5], &[5, 3]])
+            .dtypes(&[I32])
+            .exact()
+            .run(|x| x[0].matmul(&x[1]))
+            .oracle_for(integer_product),
+    ]
+}
+
+fn epilogues() -> Vec<OpCase> {
+    let with_bias = |parameters: &str| product("matmul", parameters).input(Uniform(-1.0, 1.0));
+    vec![
+        with_bias("bias")
+            .on([&[7, 5], &[5, 3], &[3]])
+            .on([&[2, 3, 4], &[2, 4, 5], &[5]])
+            .on([&[0, 4], &[4, 3], &[3]])
+            .twice()
+            .run(|x| x[0].matmul_with(&x[1], bias(&x[2])))
+            .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, b| y + b))
+            .rejects("matmul: bias has shape [4], expected [3]", |device| {
+                let (a, b) = (zeros(&[2, 2], device)?, zeros(&[2, 3], device)?);
+                a.matmul_with(&b, bias(&zeros(&[4], device)?))
+            }),
+        with_bias("bias tanh")
+            .on([&[7, 5], &[5, 3], &[3]])
+            .twice()
+            .run(|x| x[0].matmul_with(&x[1], activated(&x[2], UnaryOp::Tanh)))
+            .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, b| (y + b).tanh())),
+        // Whole numbers and a half: clear of the kink.
+        OpCase::new("matmul", "bias relu")
+            .input(Integers(-2, 2))
+            .input(Integers(-2, 2))
+            .input(Fixed(vec![0.5, -0.5, 1.5]))
+            .on([&[7, 5], &[5, 3], &[3]])
+            .run(|x| x[0].matmul_with(&x[1], activated(&x[2], UnaryOp::Relu)))
+            .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, b| (y + b).max(0.0))),
+        product("matmul", "alpha")
+            .on([&[7, 5], &[5, 3]])
+            .twice()
+            .run(|x| x[0].matmul_with(&x[1], MatmulOptions { alpha: -2.5, ..Default::default() }))
+            .oracle(|x| oracle::matmul(&x[0], &x[1]).map(|y| -2.5 * y)),
+        product("matmul", "residual")
+            .input(Uniform(-1.0, 1.0))
+            .on([&[7, 5], &[5, 3], &[7, 3]])
+            .on([&[2, 7, 5], &[5, 3], &[7, 1]])
+            .on([&[5], &[5, 3], &[3]])
+            .twice()
+            .run(|x| {
+                x[0].matmul_with(&x[1], MatmulOptions { residual: Some(&x[2]), ..Default::default() })
+            })
+            .oracle(|x| vector_product(&x[0], &x[1]).zip(&x[2], |y, r| y + r))
+            .rejects("matmul: residual has shape [4, 4], expected [2, 3]", |device| {
+                let (a, b, c) = (zeros(&[2, 2], device)?, zeros(&[2, 3], device)?, zeros(&[4, 4], device)?);
+                a.matmul_with(&b, MatmulOptions { residual: Some(&c), ..Default::default() })
+            }),
+        with_bias("bias gelu residual alpha")
+            .input(Uniform(-1.0, 1.0))
+            .on([&[7, 5], &[5, 3], &[3], &[7, 3]])
+            .run(|x| {
+                let options = MatmulOptions { residual: Some(&x[3]), alpha: 0.5, ..bias(&x[2]) };
+                x[0].matmul_with(&x[1], MatmulOptions { activation: Some(UnaryOp::GeluErf), ..options })
+            })
+            .oracle(|x| {
+                let gelu = |v: f64| v / 2.0 * (1.0 + oracle::erf(v * std::f64::consts::FRAC_1_SQRT_2));
+                oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, b| gelu(0.5 * y + b)).zip(&x[3], |y, r| y + r)
+            }),
+        // The gradient of the product is cast to the operands' dtype before it is multiplied.
+        product("matmul", "out f32")
+            .input(Uniform(-1.0, 1.0))
+            .on([&[7, 5], &[5, 3], &[3]])
+            .on([&[33, 17], &[17, 9], &[9]])
+            .dtypes(&[F16, BF16])
+            .run(|x| x[0].matmul_with(&x[1], MatmulOptions { out_dtype: Some(F32), ..bias(&x[2]) }))
+            .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, b| y + b))
+            .rejects("matmul: output is f64, expected the operands' dtype, or f32 for f16 and bf16", |device| {
+                let x = zeros(&[2, 2], device)?;
+                x.matmul_with(&x, MatmulOptions { out_dtype: Some(F64), ..Default::default() })
+            }),
+        accumulating("alpha=1", |x| {
+            let y = x[0].copy()?;
+            y.addmm_(&x[1], &x[2], 1.0, 1.0)?;
+            Ok(y)
+        })
+        .oracle(|x| x[0].zip(&oracle::matmul(&x[1], &x[2]), |c, y| c + y))
+        .rejects("addmm: accumulator has shape [2, 2], expected [2, 3]", |device| {
+            zeros(&[2, 2], device)?.addmm_(&zeros(&[2, 4], device)?, &zeros(&[4, 3], device)?, 1.0, 1.0)
+        })
+        .rejects("backward: matmul changes its input 2 in place: run it in no_grad", |device| {
+            let weight = zeros(&[2, 2], device)?.requires_grad()?;
+            zeros(&[2, 2], device)?.addmm_(&zeros(&[2, 2], device)?, &weight, 1.0, 1.0)
+        }),
+        accumulating("beta=0.5 alpha=-2", |x| {
+            let y = x[0].copy()?;
+            y.addmm_(&x[1], &x[2], 0.5, -2.0)?;
+            Ok(y)
+        })
+        .oracle(|x| x[0].zip(&oracle::matmul(&x[1], &x[2]), |c, y| 0.5 * c - 2.0 * y)),
+        // Everything that an epilogue can hold, in a slice of a larger tensor.
+        accumulating("bias tanh residual into a slice", |x| {
+            let y = Tensor::zeros([9, 4], x[0].dtype(), x[0].device())?.narrow(0, 1, 7)?.narrow(1, 1, 3)?;
+            y.copy_(&x[0])?;
+            let epilogue = Epilogue {
+                bias: true,
+                activation: Some(UnaryOp::Tanh),
+                residual: true,
+                alpha: 0.25,
+                accumulate: true,
+                out_dtype: None,
+            };
+            apply_one(Matmul { epilogue }, &[&x[1], &x[2], &x[0].select(0, 0)?, &x[0], &y])
+        })
+        .oracle(|x| {
+            let product = oracle::matmul(&x[1], &x[2]);
+            Array::from_fn(&product.shape, |at| {
+                2.0 * x[0].at(at) + (0.25 * product.at(at) + x[0].at(&[0, at[1]])).tanh()
+            })
+        }),
+    ]
+}
+
+fn accumulating(
+    parameters: &str,
+    run: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
+) -> OpCase {
+    OpCase::new("addmm_", parameters)
+        .input(Uniform(-1.0, 1.0))
+        .input(Uniform(-1.0, 1.0))
+        .input(Uniform(-1.0, 1.0))
+        .on([&[7, 3], &[7, 5], &[5, 3]])
+        .f32_limit(2e-6, 2e-6)
+        .forward_only("it changes its input")
+        .run(run)
+}
+
+fn derived() -> Vec<OpCase> {
+    vec![
+        product("linear", "bias")
+            .input(Uniform(-1.0, 1.0))
+            .on([&[7, 5], &[3, 5], &[3]])
+            .on([&[2, 3, 4], &[5, 4], &[5]])
+            .on([&[4], &[3, 4], &[3]])
+            .on([&[0, 4], &[3, 4], &[3]])
+            .on([&[2, 0], &[3, 0], &[3]])
+            .twice()
+            .run(|x| x[0].linear(&x[1], Some(&x[2])))
+            .oracle(|x| vector_product(&x[0], &x[1].t()).zip(&x[2], |y, b| y + b))
+            .rejects("linear: [2, 3] with weight [5, 4]: inner sizes 3 and 4 differ", |device| {
+                zeros(&[2, 3], device)?.linear(&zeros(&[5, 4], device)?, None)
+            })
+            .rejects("linear: expected 2 axes, got shape [4]", |device| {
+                zeros(&[2, 4], device)?.linear(&zeros(&[4], device)?, None)
+            })
+            .rejects("linear: expected at least 1 axes, got shape []", |device| {
+                zeros(&[], device)?.linear(&zeros(&[4, 4], device)?, None)
+            })
+            .perf([&[4096, 1024], &[1024, 1024], &[1024]]),
+        product("linear", "no bias")
+            .on([&[2, 3, 4], &[5, 4]])
+            .twice()
+            .run(|x| x[0].linear(&x[1], None))
+            .oracle(|x| vector_product(&x[0], &x[1].t())),
+        product("addmm", "beta=0.5 alpha=2")
+            .input(Uniform(-1.0, 1.0))
+            .on([&[7, 5], &[5, 3], &[7, 3]])
+            .on([&[7, 5], &[5, 3], &[3]])
+            .twice()
+            .run(|x| x[2].addmm(&x[0], &x[1], 0.5, 2.0))
+            .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, c| 0.5 * c + 2.0 * y))
+            .steps()
+            .rejects("addmm: summand has shape [4], expected [2, 3]", |device| {
+                zeros(&[4], device)?.addmm(&zeros(&[2, 4], device)?, &zeros(&[4, 3], device)?, 1.0, 1.0)
+            })
+            .rejects("addmm: expected 2 axes, got shape [4]", |device| {
+                zeros(&[4], device)?.addmm(&zeros(&[4], device)?, &zeros(&[4, 3], device)?, 1.0, 1.0)
+            }),
+        product("addmm", "beta=0")
+            .input(Fixed(vec![f64::NAN]))
+            .on([&[7, 5], &[5, 3], &[7, 3]])
+            .forward_only("what is not read has no gradient")
+            .run(|x| x[2].addmm(&x[0], &x[1], 0.0, 1.0))
+            .oracle(|x| oracle::matmul(&x[0], &x[1])),
+        product("outer", "")
+            .on([&[7], &[3]])
+            .on([&[1], &[0]])
+            .twice()
+            .run(|x| x[0].outer(&x[1]))
+            .oracle(|x| Array::from_fn(&[x[0].elements(), x[1].elements()], |at| x[0].data[at[0]] * x[1].data[at[1]]))
+            .rejects("outer: expected 1 axes, got shape [2, 2]", |device| {
+                zeros(&[3], device)?.outer(&zeros(&[2, 2], device)?)
+            }),
+        product("dot", "")
+            .shapes([&[1], &[33], &[0]])
+            .twice()
+            .run(|x| x[0].dot(&x[1]))
+            .oracle(|x| Array::scalar(x[0].dot(&x[1])))
+            .rejects("dot: right operand has shape [4], expected [3]", |device| {
+                zeros(&[3], device)?.dot(&zeros(&[4], device)?)
+            }),
+    ]
+}
+
+fn sums() -> Vec<OpCase> {
+    // Each equation with the shapes of its operands; the definition multiplies out every index.
+    let row = |equation: &'static str, written_out: &'static str, shapes: &[&[usize]]| {
+        let case = shapes.iter().fold(OpCase::new("einsum", equation), |case, _| case.input(Uniform(-1.0, 1.0)));
+        let mut case = case.f32_limit(2e-6, 2e-6).twice().steps();
+        case.instances.push(shapes.iter().map(|shape| shape.to_vec()).collect());
+        case.run(move |x| einsum(equation, &x.iter().collect::<Vec<_>>()))
+            .oracle(move |x| summed(written_out, x))
+    };
+    vec![
+        row("bij,bjk->bik", "bij,bjk->bik", &[&[2, 3, 4], &[2, 4, 5]])
+            .rejects("einsum: \"ij,jk\": names 2 operands, got 1", |device| einsum("ij,jk", &[&zeros(&[2, 2], device)?]))
+            .rejects("einsum: \"ij\": \"ij\" does not fit operand 0 of shape [2, 3, 4]", |device| {
+                einsum("ij", &[&zeros(&[2, 3, 4], device)?])
+            })
+            .rejects("einsum: \"i1\": '1' is no letter", |device| einsum("i1", &[&zeros(&[2, 3], device)?]))
+            .rejects("einsum: \"ij->k\": no operand has the output's k", |device| {
+                einsum("ij->k", &[&zeros(&[2, 3], device)?])
+            })
+            .rejects("einsum: \"ij->ii\": the output names i twice", |device| {
+                einsum("ij->ii", &[&zeros(&[2, 3], device)?])
+            })
+            .rejects("einsum: j has sizes 3 and 4", |device| {
+                einsum("ij,jk", &[&zeros(&[2, 3], device)?, &zeros(&[4, 2], device)?])
+            })
+            .rejects("einsum: i has sizes 2 and 3", |device| einsum("ii->i", &[&zeros(&[2, 3], device)?])),
+        row("ij , jk", "ij,jk->ik", &[&[3, 4], &[4, 5]]),
+        row("ij->ji", "ij->ji", &[&[3, 4]]),
+        row("ba", "ba->ab", &[&[3, 4]]),
+        row("ijk->j", "ijk->j", &[&[2, 3, 4]]),
+        row("ij->", "ij->", &[&[3, 4]]),
+        row("i,j->ij", "i,j->ij", &[&[3], &[4]]),
+        row("i,i", "i,i->", &[&[5], &[5]]),
+        row("i,i->i", "i,i->i", &[&[5], &[5]]),
+        row("ii->i", "ii->i", &[&[4, 4]]),
+        row("ii", "ii->", &[&[4, 4]]),
+        row("iji->j", "iji->j", &[&[3, 2, 3]]),
+        row("iij,jk->ik", "iij,jk->ik", &[&[3, 3, 2], &[2, 4]]),
+        row("bqhd,bkhd->bhqk", "bqhd,bkhd->bhqk", &[&[2, 3, 2, 4], &[2, 5, 2, 4]]),
+        row("ij,jk,kl->il", "ij,jk,kl->il", &[&[2, 3], &[3, 4], &[4, 2]]),
+        row("ijm,jk,ln->ik", "ijm,jk,ln->ik", &[&[2, 3, 2], &[3, 4], &[2, 2]]),
+        row("...ij,...jk->...ik", "abij,bjk->abik", &[&[2, 3, 2, 4], &[3, 4, 2]]),
+        row("...i,...i", "abi,bi->ab", &[&[2, 3, 4], &[3, 4]]),
+        row("i...->...", "iab->ab", &[&[2, 3, 4]]),
+        row("...i->i", "abi->i", &[&[2, 3, 4]]),
+        row("ij,jk->ik", "ij,jk->ik", &[&[2, 0], &[0, 3]]),
+        // An axis of size 1 in an ellipsis is broadcast.
+        row("...a,...b->...ab", "na,nb->nab", &[&[1, 3], &[4, 2]]),
+    ]
+}
+
+fn square(corner: f64) -> Array {
+    Array::new(&[2, 2], vec![corner, 2.0, -3.0, 0.5])
+}
+
+fn zeros(shape: &[usize], device: &Device) -> Result<Tensor> {
+    Tensor::zeros(shape, F32, device)
+}
+
+fn bias(bias: &Tensor) -> MatmulOptions<'_> {
+    MatmulOptions { bias: Some(bias), ..Default::default() }
+}
+
+fn activated(tensor: &Tensor, activation: UnaryOp) -> MatmulOptions<'_> {
+    MatmulOptions { activation: Some(activation), ..bias(tensor) }
+}
+
+/// NumPy's rule for vectors: a row on the left, a column on the right, and that axis left out of the result.
+fn vector_product(a: &Array, b: &Array) -> Array {
+    let left = if a.rank() == 1 { a.reshape(&[1, a.elements()]) } else { a.clone() };
+    let right = if b.rank() == 1 { b.reshape(&[b.elements(), 1]) } else { b.clone() };
+    let y = oracle::matmul(&left, &right);
+    let mut shape = y.shape.clone();
+    if b.rank() == 1 {
+        shape.pop();
+    }
+    if a.rank() == 1 {
+        shape.remove(y.rank() - 2);
+    }
+    y.reshape(&shape)
+}
+
+/// The product in whole numbers, of which the dtype's low bits stay.
+fn integer_product(dtype: DType, x: &[Array]) -> Array {
+    let [inner, columns] = x[1].sizes();
+    let mut shape = x[0].shape.clone();
+    shape[x[0].rank() - 1] = columns;
+    let mut next = 0;
+    Array::from_fn(&shape, |_| {
+        let (row, column) = (next / columns, next % columns);
+        next += 1;
+        let terms = (0..inner).map(|k| x[0].data[row * inner + k] as i128 * x[1].data[k * columns + column] as i128);
+        let sum: i128 = terms.sum();
+        match dtype {
+            U8 => f64::from(sum as u8),
+            I32 => f64::from(sum as i32),
+            _ => sum as i64 as f64,
+        }
+    })
+}
+
+/// Einstein's convention written out, for letters only: for every value of every letter, the product of the operands at those places.
+fn summed(equation: &str, operands: &[Array]) -> Array {
+    let Some((inputs, output)) = equation.split_once("->") else { panic!("{equation} is written in full") };
+    let terms: Vec<&str> = inputs.split(',').collect();
+    let mut letters: Vec<(char, usize)> = Vec::new();
+    for (term, operand) in terms.iter().zip(operands) {
+        for (letter, &size) in term.chars().zip(&operand.shape) {
+            match letters.iter_mut().find(|(known, _)| *known == letter) {
+                Some((_, known)) => *known = (*known).max(size) * usize::from(size > 0),
+                None => letters.push((letter, size)),
+            }
+        }
+    }
+    let size = |letter| letters.iter().find(|(known, _)| *known == letter).map_or(1, |&(_, size)| size);
+    let mut result = Array::zeros(&output.chars().map(size).collect::<Vec<_>>());
+    let all = Array::zeros(&letters.iter().map(|&(_, size)| size).collect::<Vec<_>>());
+    let mut index = vec![0; letters.len()];
+    for _ in 0..all.elements() {
+        let place = |names: &str, shape: &[usize]| -> Vec<usize> {
+            let of = |letter| letters.iter().position(|&(known, _)| known == letter).map_or(0, |at| index[at]);
+            names.chars().zip(shape).map(|(letter, &size)| if size == 1 { 0 } else { of(letter) }).collect()
+        };
+        let value: f64 = terms.iter().zip(operands).map(|(term, x)| x.at(&place(term, &x.shape))).product();
+        let at = place(output, &result.shape.clone());
+        *result.at_mut(&at) += value;
+        crate::array::advance(&mut index, &all.shape);
+    }
+    result
+}

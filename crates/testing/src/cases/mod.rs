@@ -1,0 +1,21 @@
+//! The rows of the table, one file per op family (the same stems as in core and in the backends).
+
+use crate::table::OpCase;
+
+macro_rules! families {
+    ($($family:ident),* $(,)?) => {
+        $(pub mod $family;)*
+
+        /// Every row.
+        pub(crate) fn all() -> Vec<OpCase> {
+            let mut rows = Vec::new();
+            $(rows.extend($family::rows());)*
+            rows
+        }
+    };
+}
+
+families! {
+    create, copy, unary, binary, compare, reduce, matmul, softmax, loss, norm, attention, random, step, index, conv, pool,
+    assemble, view, indexing,
+}

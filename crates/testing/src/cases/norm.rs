@@ -1,0 +1,8 @@
+//! Rows of normalisations.
+
+use crate::prelude::*;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    vec![]
+}

@@ -1,0 +1,8 @@
+//! Rows of reductions, variance and running sums.
+
+use crate::prelude::*;
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    vec![]
+}

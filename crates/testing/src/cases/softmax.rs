@@ -1,0 +1,110 @@
+//! Rows of softmax, its logarithm, and their gradients as ops of their own.
+
+use crate::oracle;
+use crate::prelude::*;
+use ternion_core::dispatch::apply_one;
+use ternion_core::ops::softmax::{LogSoftmaxGrad, SoftmaxGrad};
+
+/// The rows.
+pub fn rows() -> Vec<OpCase> {
+    let forward = |op: &'static str, axis: &str| OpCase::new(op, format!("axis={axis}")).input(Uniform(-9.0, 9.0)).twice();
+    let infinite = || Array::new(&[2, 2], vec![f64::NEG_INFINITY, 0.0, f64::INFINITY, 1.0]);
+    let nothing = || Array::full(&[2, 3], f64::NEG_INFINITY);
+    let large = || Array::new(&[1, 3], vec![60000.0, -60000.0, 59968.0]);
+    vec![
+        forward("softmax", "1")
+            .shapes([&[1, 1], &[7, 33], &[3, 5, 2], &[0, 4], &[4, 0]])
+            .run(|x| x[0].softmax(1))
+            .oracle(|x| oracle::softmax(&x[0], 1))
+            .hostile("infinite", [infinite()])
+            .hostile("only -infinity", [nothing()])
+            .hostile("nan", [Array::new(&[2, 2], vec![f64::NAN, 0.0, 1.0, 2.0])])
+            .hostile("large", [large()])
+            .rejects("softmax: axis 3 on shape [4, 7]", |device| Tensor::zeros([4, 7], F32, device)?.softmax(3))
+            .rejects("softmax: input is i32, expected a floating dtype", |device| {
+                Tensor::zeros([4, 7], I32, device)?.softmax(1)
+            })
+            .perf([&[8192, 1024]]),
+        forward("softmax", "0")
+            .shapes([&[5], &[33, 7], &[3, 5, 2]])
+            .run(|x| x[0].softmax(0))
+            .oracle(|x| oracle::softmax(&x[0], 0)),
+        forward("softmax", "-1")
+            .shapes([&[5], &[2, 3, 65], &[3, 129]])
+            .run(|x| x[0].softmax(-1))
+            .oracle(|x| oracle::softmax(&x[0], x[0].rank() - 1)),
+        forward("log_softmax", "1")
+            .shapes([&[1, 1], &[7, 33], &[3, 5, 2], &[0, 4], &[4, 0]])
+            // The result is a difference of numbers up to 18: as exact as they are.
+            .f32_limit(3e-6, 2e-6)
+            .run(|x| x[0].log_softmax(1))
+            .oracle(|x| log_softmax(&x[0], 1))
+            .hostile("infinite", [infinite()])
+            .hostile("only -infinity", [nothing()])
+            .hostile("large", [large()])
+            .rejects("log_softmax: axis -3 on shape [4, 7]", |device| {
+                Tensor::zeros([4, 7], F32, device)?.log_softmax(-3)
+            })
+            .perf([&[8192, 1024]]),
+        forward("log_softmax", "0")
+            .shapes([&[5], &[33, 7], &[3, 5, 2]])
+            .f32_limit(3e-6, 2e-6)
+            .run(|x| x[0].log_softmax(0))
+            .oracle(|x| log_softmax(&x[0], 0)),
+        OpCase::new("softmax_grad", "axis=1")
+            .input(Uniform(0.0, 1.0))
+            .input(Uniform(-2.0, 2.0))
+            .shapes([&[1, 1], &[7, 33], &[3, 5, 2], &[4, 0]])
+            .f32_limit(2e-6, 2e-6)
+            .twice()
+            .run(|x| apply_one(SoftmaxGrad { axis: 1 }, &[&x[0], &x[1]]))
+            .oracle(|x| pairs_along(x, 1, |y, dy| {
+                let inner: f64 = y.iter().zip(dy).map(|(y, dy)| y * dy).sum();
+                y.iter().zip(dy).map(|(y, dy)| y * (dy - inner)).collect()
+            }))
+            .rejects("softmax_grad: grad_output has shape [2, 4], expected [2, 3]", |device| {
+                let (y, dy) = (Tensor::zeros([2, 3], F32, device)?, Tensor::zeros([2, 4], F32, device)?);
+                apply_one(SoftmaxGrad { axis: 1 }, &[&y, &dy])
+            }),
+        OpCase::new("log_softmax_grad", "axis=0")
+            .input(Uniform(-4.0, 0.0))
+            .input(Uniform(-2.0, 2.0))
+            .shapes([&[1], &[33, 7], &[3, 5, 2], &[0, 4]])
+            .f32_limit(4e-6, 2e-6)
+            .twice()
+            .run(|x| apply_one(LogSoftmaxGrad { axis: 0 }, &[&x[0], &x[1]]))
+            .oracle(|x| pairs_along(x, 0, |y, dy| {
+                let total: f64 = dy.iter().sum();
+                y.iter().zip(dy).map(|(y, dy)| dy - y.exp() * total).collect()
+            }))
+            .rejects("log_softmax_grad: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+                let (y, dy) = (Tensor::zeros([2, 3], F32, device)?, Tensor::zeros([2, 3], F64, device)?);
+                apply_one(LogSoftmaxGrad { axis: 0 }, &[&y, &dy])
+            }),
+    ]
+}
+
+/// `x - max x - log sum exp(x - max x)` along `axis`.
+pub(super) fn log_softmax(x: &Array, axis: usize) -> Array {
+    x.along(axis, |slice| {
+        let largest = slice.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = slice.iter().map(|v| (v - largest).exp()).sum();
+        slice.iter().map(|v| v - largest - sum.ln()).collect()
+    })
+}
+
+/// `f` of the paired slices of two arrays along `axis`.
+fn pairs_along(x: &[Array], axis: usize, f: impl Fn(&[f64], &[f64]) -> Vec<f64>) -> Array {
+    let size = x[0].shape[axis];
+    let both: Vec<usize> = [&[2], &x[0].shape[..]].concat();
+    let stacked = Array::new(&both, [&x[0].data[..], &x[1].data[..]].concat());
+    // Both slices in one line: y first, then dy.
+    let mut order: Vec<usize> = (1..both.len()).filter(|&other| other != axis + 1).collect();
+    order.extend([0, axis + 1]);
+    let mut lines: Vec<usize> = order[..order.len() - 2].iter().map(|&at| both[at]).collect();
+    lines.push(2 * size);
+    let made = stacked.permute(&order).reshape(&lines).along(lines.len() - 1, |line| f(&line[..size], &line[size..]));
+    let mut back: Vec<usize> = (0..made.rank() - 1).collect();
+    back.insert(axis, made.rank() - 1);
+    made.permute(&back)
+}

@@ -1,0 +1,189 @@
+//! Gradients by central differences of a float64 oracle: independent of every backward rule.
+
+use crate::array::Array;
+use crate::values::Rng;
+
+/// Up to this many elements an input's gradient is formed element by element; above, along random directions.
+pub const FULL_LIMIT: usize = 512;
+/// How many random directions a larger input is checked along.
+pub const DIRECTIONS: usize = 4;
+
+/// A float64 function of arrays whose outputs are weighted by cotangents: `L(x) = sum_k <cotangent_k, f(x)_k>`.
+pub struct Weighted<'a> {
+    /// The function.
+    pub function: &'a dyn Fn(&[Array]) -> Vec<Array>,
+    /// One for each output; `None` for an output that does not count.
+    pub cotangents: &'a [Option<Array>],
+}
+
+/// What is known of one input's gradient.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Gradient {
+    /// Every partial derivative.
+    Full(Array),
+    /// Along each of some directions: the direction and the derivative.
+    Along(Vec<(Array, f64)>),
+}
+
+impl Weighted<'_> {
+    /// `L(up) - L(down)`, differences first, so that what the two have in common cannot hide them.
+    fn difference(&self, up: &[Array], down: &[Array]) -> f64 {
+        let (up, down) = ((self.function)(up), (self.function)(down));
+        self.cotangents
+            .iter()
+            .zip(up.iter().zip(&down))
+            .filter_map(|(cotangent, (up, down))| Some((cotangent.as_ref()?, up, down)))
+            .map(|(cotangent, up, down)| {
+                let differences = up.data.iter().zip(&down.data).zip(&cotangent.data);
+                differences.map(|((u, d), c)| (u - d) * c).sum::<f64>()
+            })
+            .sum()
+    }
+
+    /// The derivative of `L` at `inputs` along `direction` of input `which`.
+    pub fn along(&self, inputs: &[Array], which: usize, direction: &Array) -> f64 {
+        let step = 1e-5;
+        let moved = |sign: f64| {
+            let mut inputs = inputs.to_vec();
+            inputs[which] = inputs[which].zip(direction, |x, d| x + sign * step * d);
+            inputs
+        };
+        self.difference(&moved(1.0), &moved(-1.0)) / (2.0 * step)
+    }
+
+    /// The gradient of `L` at `inputs` for input `which`.
+    pub fn gradient(&self, inputs: &[Array], which: usize, rng: &mut Rng) -> Gradient {
+        let elements = inputs[which].elements();
+        if elements > FULL_LIMIT {
+            let shape = &inputs[which].shape;
+            let directions = (0..DIRECTIONS).map(|_| {
+                let direction = Array::from_fn(shape, |_| rng.uniform(-1.0, 1.0));
+                let derivative = self.along(inputs, which, &direction);
+                (direction, derivative)
+            });
+            return Gradient::Along(directions.collect());
+        }
+        let (mut up, mut down) = (inputs.to_vec(), inputs.to_vec());
+        let mut gradient = Array::zeros(&inputs[which].shape);
+        for at in 0..elements {
+            let x = inputs[which].data[at];
+            let step = 1e-5 * x.abs().max(1.0);
+            (up[which].data[at], down[which].data[at]) = (x + step, x - step);
+            // The distance as it came out in floating point, not as it was asked for.
+            gradient.data[at] = self.difference(&up, &down) / ((x + step) - (x - step));
+            (up[which].data[at], down[which].data[at]) = (x, x);
+        }
+        Gradient::Full(gradient)
+    }
+
+    /// The gradient for input `which` of the derivative of `L` along `directions` (one for each input, `None` for those that stay):
+    /// one row sum of the second derivative, by mixed central differences.
+    pub fn second(&self, inputs: &[Array], which: usize, directions: &[Option<Array>]) -> Array {
+        let step = 2e-4;
+        let move_along = |inputs: &[Array], sign: f64| -> Vec<Array> {
+            inputs
+                .iter()
+                .zip(directions)
+                .map(|(input, direction)| match direction {
+                    Some(direction) => input.zip(direction, |x, d| x + sign * step * d),
+                    None => input.clone(),
+                })
+                .collect()
+        };
+        let mut at_both = [inputs.to_vec(), inputs.to_vec()];
+        let mut second = Array::zeros(&inputs[which].shape);
+        for at in 0..inputs[which].elements() {
+            let x = inputs[which].data[at];
+            at_both[0][which].data[at] = x + step;
+            at_both[1][which].data[at] = x - step;
+            let [right, left] = &at_both;
+            let slope = |inputs: &[Array]| {
+                self.difference(&move_along(inputs, 1.0), &move_along(inputs, -1.0)) / (2.0 * step)
+            };
+            second.data[at] = (slope(right) - slope(left)) / (2.0 * step);
+            at_both[0][which].data[at] = x;
+            at_both[1][which].data[at] = x;
+        }
+        second
+    }
+}
+
+/// The directional derivative of each output along `directions`, unweighted: what a gradient is as a function of its cotangent.
+pub fn directional(
+    function: &dyn Fn(&[Array]) -> Vec<Array>,
+    inputs: &[Array],
+    directions: &[Option<Array>],
+) -> Vec<Array> {
+    let step = 1e-5;
+    let moved = |sign: f64| -> Vec<Array> {
+        inputs
+            .iter()
+            .zip(directions)
+            .map(|(input, direction)| match direction {
+                Some(direction) => input.zip(direction, |x, d| x + sign * step * d),
+                None => input.clone(),
+            })
+            .collect()
+    };
+    let (up, down) = (function(&moved(1.0)), function(&moved(-1.0)));
+    up.iter().zip(&down).map(|(up, down)| up.zip(down, |u, d| (u - d) / (2.0 * step))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cubes(x: &[Array]) -> Vec<Array> {
+        vec![x[0].zip(&x[1], |a, b| a * a * a * b)]
+    }
+
+    fn inputs() -> Vec<Array> {
+        vec![Array::new(&[3], vec![0.5, -1.25, 2.0]), Array::new(&[3], vec![1.5, 0.25, -3.0])]
+    }
+
+    #[test]
+    fn gradients_of_a_polynomial() {
+        let cotangents = [Some(Array::new(&[3], vec![1.0, -2.0, 0.5]))];
+        let weighted = Weighted { function: &cubes, cotangents: &cotangents };
+        let (x, mut rng) = (inputs(), Rng::seeded("cubes"));
+        let Gradient::Full(gradient) = weighted.gradient(&x, 0, &mut rng) else { panic!("few elements") };
+        for at in 0..3 {
+            let want = 3.0 * x[0].data[at].powi(2) * x[1].data[at] * cotangents[0].as_ref().unwrap().data[at];
+            assert!((gradient.data[at] - want).abs() <= 1e-8, "{} {want}", gradient.data[at]);
+        }
+        let direction = Array::new(&[3], vec![1.0, 2.0, 3.0]);
+        assert!((weighted.along(&x, 0, &direction) - gradient.dot(&direction)).abs() <= 1e-7);
+    }
+
+    #[test]
+    fn second_derivatives_of_a_polynomial() {
+        let cotangents = [Some(Array::new(&[3], vec![1.0, -2.0, 0.5]))];
+        let weighted = Weighted { function: &cubes, cotangents: &cotangents };
+        let x = inputs();
+        let directions =
+            [Some(Array::new(&[3], vec![1.0, -1.0, 2.0])), Some(Array::new(&[3], vec![0.5, 3.0, -1.0]))];
+        let second = weighted.second(&x, 0, &directions);
+        for at in 0..3 {
+            let (a, b, c) = (x[0].data[at], x[1].data[at], cotangents[0].as_ref().unwrap().data[at]);
+            let (da, db) =
+                (directions[0].as_ref().unwrap().data[at], directions[1].as_ref().unwrap().data[at]);
+            let want = c * (6.0 * a * b * da + 3.0 * a * a * db);
+            assert!((second.data[at] - want).abs() <= 1e-6, "{} {want}", second.data[at]);
+        }
+    }
+
+    #[test]
+    fn large_inputs_are_differentiated_along_directions() {
+        let square = |x: &[Array]| vec![x[0].map(|v| v * v)];
+        let cotangents = [Some(Array::full(&[600], 0.5))];
+        let weighted = Weighted { function: &square, cotangents: &cotangents };
+        let x = [Array::from_fn(&[600], |index| index[0] as f64 / 600.0)];
+        let Gradient::Along(directions) = weighted.gradient(&x, 0, &mut Rng::seeded("large")) else {
+            panic!("many elements")
+        };
+        assert_eq!(directions.len(), DIRECTIONS);
+        for (direction, derivative) in directions {
+            assert!((direction.dot(&x[0]) - derivative).abs() <= 1e-7);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! A device that watches every op: only the elements of its outputs may change, and a second run must give the same bits.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+use ternion_core::backend::Memory;
+use ternion_core::{
+    Backend, Buffer, DType, Device, Error, Layout, MemoryStats, Meta, Op, Plan, Result, Unsupported, View,
+};
+
+/// Bytes before and after each buffer that nobody may write. A multiple of every element size and of a cache line.
+pub const MARGIN: usize = 64;
+/// Fills the margins: a NaN in every floating dtype, other than the poison, so that writing poison there shows too.
+const CANARY: [u8; 2] = [0xFE, 0xFF];
+/// Fills fresh memory: NaN in every floating dtype, -1 or 255 in the integers, and no truth value.
+const POISON: u8 = 0xFF;
+
+/// What became of the ops that were asked of a [`Guarded`] device.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// Every op that was asked for, by variant and name.
+    pub asked: BTreeSet<(&'static str, &'static str)>,
+    /// Ops with a composition that the device runs itself.
+    pub fused: BTreeSet<&'static str>,
+    /// Ops that core composed, with the device's reason for not running them.
+    pub composed: BTreeMap<&'static str, String>,
+    /// Primitives that the device does not run, with its reason.
+    pub refused: BTreeMap<&'static str, String>,
+    /// How many runs were watched.
+    pub runs: usize,
+}
+
+impl Trace {
+    /// Adds another record to this one.
+    pub fn merge(&mut self, other: Trace) {
+        self.asked.extend(other.asked);
+        self.fused.extend(other.fused);
+        self.composed.extend(other.composed);
+        self.refused.extend(other.refused);
+        self.runs += other.runs;
+    }
+}
+
+/// Watches another device; see the [module documentation](crate::guarded).
+#[derive(Debug)]
+pub struct Guarded {
+    inner: Device,
+    repeat: bool,
+    trace: Arc<Mutex<Trace>>,
+}
+
+impl Guarded {
+    /// A device that watches `inner`, and the record of what it saw. Each op runs twice if `repeat` says so.
+    pub fn device(inner: &Device, repeat: Repeat) -> (Device, TraceHandle) {
+        let trace = Arc::new(Mutex::new(Trace::default()));
+        let guarded = Guarded { inner: inner.clone(), repeat: repeat == Repeat::Twice, trace: trace.clone() };
+        (Device::new(guarded), TraceHandle(trace))
+    }
+
+    fn note(&self, f: impl FnOnce(&mut Trace)) {
+        f(&mut self.trace.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Whether each op is run a second time to compare the bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// Once only: the op says that its bits may differ, or it would take too long.
+    Once,
+    /// A second time.
+    Twice,
+}
+
+/// Access to the record of a [`Guarded`] device.
+#[derive(Clone, Debug)]
+pub struct TraceHandle(Arc<Mutex<Trace>>);
+
+impl TraceHandle {
+    /// A copy of the record.
+    pub fn get(&self) -> Trace {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The record, which starts anew.
+    pub fn take(&self) -> Trace {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[derive(Debug)]
+struct Fenced {
+    inner: Buffer,
+    bytes: usize,
+    version: AtomicU64,
+}
+
+impl Memory for Fenced {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+    fn version_counter(&self) -> &AtomicU64 {
+        &self.version
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+fn fenced(buffer: &Buffer) -> Result<&Fenced> {
+    buffer.downcast::<Fenced>().ok_or_else(|| Error::invalid("guarded", "a buffer of another device"))
+}
+
+/// The contents of one buffer before an op ran, margins included.
+struct Snapshot<'a> {
+    buffer: &'a Buffer,
+    bytes: Vec<u8>,
+    /// Which bytes belong to an output.
+    writable: Vec<bool>,
+}
+
+fn contents(device: &Device, buffer: &Buffer) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; buffer.bytes()];
+    device.backend().download(buffer, 0, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn snapshots<'a>(device: &Device, inputs: &[View<'a>], outputs: &[View<'a>]) -> Result<Vec<Snapshot<'a>>> {
+    let mut all: Vec<Snapshot<'a>> = Vec::new();
+    for (view, is_output) in inputs.iter().map(|v| (v, false)).chain(outputs.iter().map(|v| (v, true))) {
+        let found = all.iter().position(|snapshot| snapshot.buffer.is(view.buffer));
+        let at = match found {
+            Some(at) => at,
+            None => {
+                let bytes = contents(device, view.buffer)?;
+                all.push(Snapshot { buffer: view.buffer, writable: vec![false; bytes.len()], bytes });
+                all.len() - 1
+            }
+        };
+        if is_output {
+            let size = view.dtype.size();
+            for position in view.layout.positions() {
+                all[at].writable[position * size..(position + 1) * size].fill(true);
+            }
+        }
+    }
+    Ok(all)
+}
+
+impl Guarded {
+    /// Runs `op` between two looks at all memory that it can reach.
+    fn watched(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        let backend = self.inner.backend();
+        let before = snapshots(&self.inner, inputs, outputs)?;
+        backend.run(op, inputs, outputs)?;
+        let mut first = Vec::with_capacity(before.len());
+        for snapshot in &before {
+            let after = contents(&self.inner, snapshot.buffer)?;
+            only_outputs_changed(op, snapshot, &after, outputs)?;
+            first.push(after);
+        }
+        truth_values_are_0_or_1(op, &self.inner, outputs)?;
+        if self.repeat {
+            for snapshot in before.iter().filter(|snapshot| snapshot.writable.contains(&true)) {
+                backend.upload(&snapshot.bytes, snapshot.buffer, 0)?;
+            }
+            backend.run(op, inputs, outputs)?;
+            for (snapshot, first) in before.iter().zip(&first) {
+                if contents(&self.inner, snapshot.buffer)? != *first {
+                    return Err(Error::invalid(op.name(), "guarded: a second run gave other bits"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn only_outputs_changed(op: &Op, before: &Snapshot<'_>, after: &[u8], outputs: &[View<'_>]) -> Result<()> {
+    let changed = (0..after.len()).find(|&at| !before.writable[at] && before.bytes[at] != after[at]);
+    let Some(at) = changed else { return Ok(()) };
+    let owner = outputs.iter().position(|view| view.buffer.is(before.buffer));
+    let end = after.len() - MARGIN;
+    let place = match owner {
+        Some(output) if at < MARGIN => format!("{} bytes before the memory of output {output}", MARGIN - at),
+        Some(output) if at >= end => format!("{} bytes after the memory of output {output}", at - end),
+        Some(output) => {
+            format!("byte {} of the memory of output {output}, between its elements", at - MARGIN)
+        }
+        None => format!("byte {} of the memory of an input", at as isize - MARGIN as isize),
+    };
+    Err(Error::invalid(op.name(), format!("guarded: wrote outside its outputs: {place}")))
+}
+
+fn truth_values_are_0_or_1(op: &Op, device: &Device, outputs: &[View<'_>]) -> Result<()> {
+    for (index, view) in outputs.iter().enumerate().filter(|(_, view)| view.dtype == DType::Bool) {
+        let bytes = contents(device, view.buffer)?;
+        if let Some(position) = view.layout.positions().find(|&position| bytes[position] > 1) {
+            let detail = format!("guarded: output {index} holds the truth value {}", bytes[position]);
+            return Err(Error::invalid(op.name(), detail));
+        }
+    }
+    Ok(())
+}
+
+/// Where views lie in the buffers of the watched device.
+fn shifted<'a>(views: &[View<'a>]) -> Result<Vec<(&'a Buffer, DType, Layout)>> {
+    let shift = |view: &View<'a>| {
+        let layout = view.layout.shifted(MARGIN / view.dtype.size());
+        Ok((&fenced(view.buffer)?.inner, view.dtype, layout))
+    };
+    views.iter().map(shift).collect()
+}
+
+fn views<'a>(parts: &'a [(&'a Buffer, DType, Layout)]) -> Vec<View<'a>> {
+    parts.iter().map(|(buffer, dtype, layout)| View { buffer, dtype: *dtype, layout }).collect()
+}
+
+impl Backend for Guarded {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        let backend = self.inner.backend();
+        let inner = backend.alloc(bytes + 2 * MARGIN)?;
+        let mut fill: Vec<u8> = CANARY.iter().copied().cycle().take(inner.bytes()).collect();
+        fill[MARGIN..MARGIN + bytes].fill(POISON);
+        backend.upload(&fill, &inner, 0)?;
+        Ok(Buffer::new(Fenced { inner, bytes, version: AtomicU64::new(0) }))
+    }
+
+    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
+        let to = fenced(to)?;
+        within(to, offset_bytes, host.len())?;
+        self.inner.backend().upload(host, &to.inner, offset_bytes + MARGIN)
+    }
+
+    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
+        let from = fenced(from)?;
+        within(from, offset_bytes, host.len())?;
+        self.inner.backend().download(&from.inner, offset_bytes + MARGIN, host)
+    }
+
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        let answer = self.inner.backend().plan(op, inputs);
+        self.note(|trace| {
+            trace.asked.insert((op.variant(), op.name()));
+            match &answer {
+                Ok(_) if op.is_primitive() => {}
+                Ok(_) => {
+                    trace.fused.insert(op.name());
+                }
+                Err(no) if op.is_primitive() => {
+                    trace.refused.insert(op.name(), no.why.to_string());
+                }
+                Err(no) => {
+                    trace.composed.insert(op.name(), no.why.to_string());
+                }
+            }
+        });
+        answer
+    }
+
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        let (inputs, outputs) = (shifted(inputs)?, shifted(outputs)?);
+        let (inputs, outputs) = (views(&inputs), views(&outputs));
+        self.note(|trace| trace.runs += 1);
+        self.watched(op, &inputs, &outputs)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.inner.synchronize()
+    }
+
+    fn memory(&self) -> MemoryStats {
+        self.inner.memory()
+    }
+}
+
+fn within(buffer: &Fenced, offset: usize, bytes: usize) -> Result<()> {
+    match offset.checked_add(bytes).is_some_and(|end| end <= buffer.bytes) {
+        true => Ok(()),
+        false => Err(Error::invalid(
+            "guarded",
+            format!("{bytes} bytes from {offset} on in a buffer of {}", buffer.bytes),
+        )),
+    }
+}

@@ -1,0 +1,109 @@
+//! How far a result may be from the oracle.
+
+use crate::array::Array;
+use crate::compare::{round_to, ulp};
+use crate::table::OpCase;
+use ternion_core::DType;
+
+/// The limit of each element of one tensor.
+pub type Limits = Vec<f64>;
+
+/// The largest error, relative to the tensor's scale, that rounding may be blamed for. A row whose halves are worse than this has values that say nothing.
+const MOST_BLAMED_ON_ROUNDING: f64 = 1.0 / 16.0;
+
+/// Limits of an output of dtype `output` of a row run in `dtype`. `stepwise` is what the same computation gives when it is rounded in between.
+pub fn forward(row: &OpCase, dtype: DType, output: DType, want: &Array, stepwise: Option<&Array>) -> Limits {
+    let exact = row.exact || !output.is_float();
+    let tolerance = row.tolerances[usize::from(dtype != DType::F64)];
+    let own_rounding = |at: usize| match output.is_half() {
+        true => 2.0 * (round_to(output, want.data[at]) - want.data[at]).abs() + ulp(output, want.data[at]),
+        false if row.casts && output == DType::F32 && dtype == DType::F64 => ulp(output, want.data[at]),
+        false => 0.0,
+    };
+    let share = stepwise.map_or(0.0, |stepwise| relative_error(dtype, want, stepwise));
+    let scale = scale(want);
+    (0..want.elements())
+        .map(|at| match exact {
+            true => 0.0,
+            false => {
+                let value = want.data[at];
+                tolerance.limit(finite(value))
+                    + finite(own_rounding(at))
+                    + 2.0 * share * (finite(value).abs() + scale)
+            }
+        })
+        .collect()
+}
+
+/// Limits of a gradient of dtype `dtype`. `stepwise` is what the same computation gives when every primitive is rounded to a half dtype.
+pub fn gradient(row: &OpCase, dtype: DType, want: &Array, stepwise: Option<&Array>) -> Limits {
+    let tolerance = row.grad_tolerances[usize::from(dtype != DType::F64)];
+    // The saved values and the gradient itself are rounded at least once each.
+    let share = match dtype.is_half() {
+        true => stepwise.map_or(0.0, |stepwise| relative_error(dtype, want, stepwise)).max(dtype.epsilon()),
+        false => 0.0,
+    };
+    let scale = scale(want);
+    want.data
+        .iter()
+        .map(|&value| {
+            let rounding = if dtype.is_half() { ulp(dtype, value) } else { 0.0 };
+            tolerance.limit(value) + rounding + 2.0 * share * (value.abs() + scale)
+        })
+        .collect()
+}
+
+/// The largest error of `rounded`, relative to an element's size plus the tensor's scale.
+fn relative_error(dtype: DType, want: &Array, rounded: &Array) -> f64 {
+    let scale = scale(want);
+    let errors = want.data.iter().zip(&rounded.data).map(|(&want, &rounded)| {
+        let error = (rounded - want).abs() / (want.abs() + scale);
+        if error.is_finite() { error } else { 0.0 }
+    });
+    let most = if dtype.is_half() { MOST_BLAMED_ON_ROUNDING } else { 0.0 };
+    errors.fold(0.0, f64::max).min(most)
+}
+
+/// The root mean square of the finite elements.
+fn scale(array: &Array) -> f64 {
+    let squares: Vec<f64> = array.data.iter().filter(|v| v.is_finite()).map(|v| v * v).collect();
+    if squares.is_empty() { 0.0 } else { (squares.iter().sum::<f64>() / squares.len() as f64).sqrt() }
+}
+
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Tolerance;
+
+    fn row() -> OpCase {
+        OpCase::new("op", "").f32_limit(0.0, 0.0)
+    }
+
+    #[test]
+    fn halves_get_twice_their_rounding_and_an_ulp() {
+        let want = Array::new(&[2], vec![1.0, 1.0 + 2f64.powi(-12)]);
+        let limits = forward(&row(), DType::F16, DType::F16, &want, None);
+        assert_eq!(limits, [2f64.powi(-10), 2f64.powi(-11) + 2f64.powi(-10)]);
+        assert_eq!(forward(&row(), DType::F16, DType::F32, &want, None), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn exact_rows_and_integers_have_no_limit_to_spend() {
+        let want = Array::new(&[1], vec![3.0]);
+        let loose = OpCase::new("op", "")
+            .tolerances(Tolerance { abs: 1.0, rel: 1.0 }, Tolerance { abs: 1.0, rel: 1.0 });
+        assert_eq!(forward(&loose, DType::I32, DType::I32, &want, None), [0.0]);
+        assert_eq!(forward(&loose.exact(), DType::F32, DType::F32, &want, None), [0.0]);
+    }
+
+    #[test]
+    fn rounding_is_never_blamed_for_everything() {
+        let (want, useless) = (Array::full(&[4], 1.0), Array::full(&[4], -50.0));
+        let limits = gradient(&row(), DType::BF16, &want, Some(&useless));
+        assert!(limits.iter().all(|&limit| limit < 0.3), "a gradient of zero must not pass: {limits:?}");
+    }
+}

@@ -1,0 +1,198 @@
+//! Memory layouts: the same values, laid out in memory in every way that an op must cope with.
+
+use crate::array::Array;
+use crate::compare::round_to;
+use std::fmt;
+use ternion_core::{DType, Device, Element, Layout, Result, Scalar, Shape, Tensor};
+
+/// How the inputs of a case lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Arrangement {
+    /// Row-major, nothing in between.
+    Dense,
+    /// The last two axes exchanged in memory.
+    Transposed,
+    /// Part of something larger: an offset, and gaps between rows (every second element, if there is one axis).
+    Sliced,
+    /// One axis of stride 0.
+    Broadcast,
+    /// Every axis backwards.
+    Reversed,
+    /// Each input in another way: the first with its axes in reverse order in memory, the second sliced, the third dense.
+    Mixed,
+}
+
+impl Arrangement {
+    /// All of them.
+    pub const ALL: [Arrangement; 6] = [
+        Arrangement::Dense,
+        Arrangement::Transposed,
+        Arrangement::Sliced,
+        Arrangement::Broadcast,
+        Arrangement::Reversed,
+        Arrangement::Mixed,
+    ];
+
+    /// As printed in keys.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arrangement::Dense => "dense",
+            Arrangement::Transposed => "transposed",
+            Arrangement::Sliced => "sliced",
+            Arrangement::Broadcast => "broadcast",
+            Arrangement::Reversed => "reversed",
+            Arrangement::Mixed => "mixed",
+        }
+    }
+
+    /// The layout of input `position` of shape `shape`, if it differs from the dense one. (Where it does not, the input is dense.)
+    pub fn layout(self, shape: &[usize], position: usize) -> Option<Layout> {
+        let rank = shape.len();
+        let elements: usize = shape.iter().product();
+        if elements == 0 {
+            return None;
+        }
+        let in_order = |order: &[usize]| {
+            let mut strides = vec![0isize; rank];
+            let mut step = 1;
+            for &axis in order.iter().rev() {
+                strides[axis] = step;
+                step *= shape[axis] as isize;
+            }
+            strides
+        };
+        let mut order: Vec<usize> = (0..rank).collect();
+        let (strides, offset) = match self {
+            Arrangement::Dense => return None,
+            Arrangement::Transposed if rank >= 2 && shape[rank - 2] > 1 && shape[rank - 1] > 1 => {
+                order.swap(rank - 2, rank - 1);
+                (in_order(&order), 0)
+            }
+            Arrangement::Transposed => return None,
+            Arrangement::Sliced => (sliced_strides(shape), 5),
+            Arrangement::Broadcast => {
+                let axis = broadcast_axis(shape)?;
+                let mut strides = in_order(&order);
+                strides[axis] = 0;
+                (strides, 0)
+            }
+            Arrangement::Reversed if elements > 1 => {
+                (in_order(&order).iter().map(|stride| -stride).collect(), elements - 1)
+            }
+            Arrangement::Reversed => return None,
+            Arrangement::Mixed => match position % 3 {
+                0 if rank >= 2 => {
+                    order.reverse();
+                    (in_order(&order), 0)
+                }
+                1 => (sliced_strides(shape), 5),
+                _ => return None,
+            },
+        };
+        Layout::new(Shape::new(shape).ok()?, &strides, offset).ok()
+    }
+}
+
+impl fmt::Display for Arrangement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The axis that the broadcast arrangement repeats: the first with more than one element.
+pub fn broadcast_axis(shape: &[usize]) -> Option<usize> {
+    shape.iter().position(|&size| size > 1)
+}
+
+fn sliced_strides(shape: &[usize]) -> Vec<isize> {
+    let mut strides = vec![0; shape.len()];
+    let mut step = if shape.len() == 1 { 2 } else { 1 };
+    for axis in (0..shape.len()).rev() {
+        strides[axis] = step;
+        step = step * shape[axis] as isize + if axis + 1 == shape.len() { 3 } else { 0 };
+    }
+    strides
+}
+
+/// `array` with every element the same along its broadcast axis.
+pub fn repeat_first(array: &Array) -> Array {
+    match broadcast_axis(&array.shape) {
+        Some(axis) => array.along(axis, |slice| vec![slice[0]; slice.len()]),
+        None => array.clone(),
+    }
+}
+
+/// The bytes of `values` in `dtype`.
+pub fn encode(dtype: DType, values: &[f64]) -> Vec<u8> {
+    fn with<T: Element>(values: &[f64]) -> Vec<u8> {
+        let values: Vec<T> = values.iter().map(|&value| T::from_scalar(Scalar::Float(value))).collect();
+        T::to_bytes(&values).into_owned()
+    }
+    match dtype {
+        DType::F64 => with::<f64>(values),
+        DType::F32 => with::<f32>(values),
+        DType::F16 => with::<half::f16>(values),
+        DType::BF16 => with::<half::bf16>(values),
+        DType::I64 => with::<i64>(values),
+        DType::I32 => with::<i32>(values),
+        DType::U8 => with::<u8>(values),
+        DType::Bool => with::<bool>(values),
+    }
+}
+
+/// A tensor with the elements of `array` (which `dtype` holds exactly) in this layout, or dense; all other bytes of its memory are 0xFF, which is NaN in every floating dtype.
+///
+/// # Errors
+/// No memory.
+pub fn place(array: &Array, dtype: DType, layout: Option<Layout>, device: &Device) -> Result<Tensor> {
+    debug_assert!(
+        array.data.iter().all(|&v| v.is_nan() || round_to(dtype, v) == v),
+        "values that {dtype} holds"
+    );
+    let layout = match layout {
+        Some(layout) => layout,
+        None => Layout::row_major(Shape::new(&array.shape)?),
+    };
+    let size = dtype.size();
+    let elements = layout.elements();
+    let end = layout.bounds().map_or(0, |(_, high)| if elements == 0 { 0 } else { high + 1 });
+    let mut memory = vec![0xFF; end * size];
+    let bytes = encode(dtype, &array.data);
+    for (position, element) in layout.positions().zip(bytes.chunks(size)) {
+        memory[position * size..(position + 1) * size].copy_from_slice(element);
+    }
+    let buffer = device.backend().alloc(memory.len())?;
+    if !memory.is_empty() {
+        device.backend().upload(&memory, &buffer, 0)?;
+    }
+    Tensor::from_buffer(buffer, layout, dtype, device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_arrangement_is_what_its_name_says() {
+        let strides = |arrangement: Arrangement, shape: &[usize]| {
+            arrangement.layout(shape, 0).map(|layout| (layout.strides().to_vec(), layout.offset()))
+        };
+        assert_eq!(strides(Arrangement::Dense, &[2, 3]), None);
+        assert_eq!(strides(Arrangement::Transposed, &[4, 2, 3]), Some((vec![6, 1, 2], 0)));
+        assert_eq!(strides(Arrangement::Sliced, &[2, 3]), Some((vec![6, 1], 5)));
+        assert_eq!(strides(Arrangement::Sliced, &[3]), Some((vec![2], 5)));
+        assert_eq!(strides(Arrangement::Sliced, &[]), Some((vec![], 5)));
+        assert_eq!(strides(Arrangement::Broadcast, &[1, 3, 2]), Some((vec![6, 0, 1], 0)));
+        assert_eq!(strides(Arrangement::Reversed, &[2, 3]), Some((vec![-3, -1], 5)));
+        assert_eq!(strides(Arrangement::Mixed, &[2, 3, 4]), Some((vec![1, 2, 6], 0)));
+        for arrangement in Arrangement::ALL {
+            assert!(arrangement.layout(&[0, 3], 0).is_none());
+        }
+    }
+
+    #[test]
+    fn repeating_keeps_the_first() {
+        let x = Array::new(&[1, 3], vec![1.0, 2.0, 3.0]);
+        assert_eq!(repeat_first(&x).data, [1.0, 1.0, 1.0]);
+    }
+}

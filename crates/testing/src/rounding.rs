@@ -1,0 +1,71 @@
+//! A device that shows what rounding costs: float64 arithmetic whose every result is rounded to a narrower dtype, primitive by primitive.
+
+use crate::compare::round_to;
+use ternion_core::{Backend, Buffer, DType, Device, MemoryStats, Meta, Op, Plan, Result, Unsupported, View};
+
+/// Runs primitives in float64 on another device and rounds each result; composites are composed.
+#[derive(Debug)]
+pub struct Rounding {
+    inner: Device,
+    to: DType,
+}
+
+impl Rounding {
+    /// A device that computes on `inner` and rounds to `to`.
+    pub fn device(inner: &Device, to: DType) -> Device {
+        Device::new(Rounding { inner: inner.clone(), to })
+    }
+
+    fn round(&self, view: &View<'_>) -> Result<()> {
+        let backend = self.inner.backend();
+        let mut bytes = vec![0; view.buffer.bytes()];
+        backend.download(view.buffer, 0, &mut bytes)?;
+        for position in view.layout.positions() {
+            match view.dtype {
+                DType::F64 => {
+                    let element = &mut bytes[position * 8..position * 8 + 8];
+                    let value = f64::from_ne_bytes(element.try_into().expect("eight bytes"));
+                    element.copy_from_slice(&round_to(self.to, value).to_ne_bytes());
+                }
+                _ => {
+                    let element = &mut bytes[position * 4..position * 4 + 4];
+                    let value = f32::from_ne_bytes(element.try_into().expect("four bytes"));
+                    element.copy_from_slice(&(round_to(self.to, f64::from(value)) as f32).to_ne_bytes());
+                }
+            }
+        }
+        backend.upload(&bytes, view.buffer, 0)
+    }
+}
+
+impl Backend for Rounding {
+    fn name(&self) -> &str {
+        "rounding"
+    }
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        self.inner.backend().alloc(bytes)
+    }
+    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
+        self.inner.backend().upload(host, to, offset_bytes)
+    }
+    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
+        self.inner.backend().download(from, offset_bytes, host)
+    }
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        match op.is_primitive() {
+            true => self.inner.backend().plan(op, inputs),
+            false => Err(Unsupported::because("rounding is shown primitive by primitive")),
+        }
+    }
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        self.inner.backend().run(op, inputs, outputs)?;
+        let floats = |view: &&View<'_>| matches!(view.dtype, DType::F64 | DType::F32);
+        outputs.iter().filter(floats).try_for_each(|view| self.round(view))
+    }
+    fn synchronize(&self) -> Result<()> {
+        self.inner.synchronize()
+    }
+    fn memory(&self) -> MemoryStats {
+        self.inner.memory()
+    }
+}

@@ -1,0 +1,508 @@
+//! The row format: what an op promises, in ten lines. [`crate::cases`] holds the rows, one file per family.
+//!
+//! A row names an op and its parameters, says how its inputs are drawn and on which shapes, calls the op through the [`Tensor`] API, and gives
+//! a float64 oracle written from the definition. Everything else follows from it: [`crate::check`] runs each row on each shape, dtype, memory layout and
+//! device, forward and backward.
+//!
+//! ```
+//! use ternion_testing::prelude::*;
+//!
+//! fn rows() -> Vec<OpCase> {
+//!     vec![
+//!         OpCase::new("add", "")
+//!             .input(Uniform(-4.0, 4.0))
+//!             .input(Uniform(-4.0, 4.0))
+//!             .shapes([&[], &[1, 13], &[7, 33]])       // every input has this shape: three instances
+//!             .on([&[7, 1], &[33]])                    // one shape for each input: a fourth
+//!             .also(INTEGERS)                          // floats by default
+//!             .twice()                                 // gradients of gradients too
+//!             .run(|x| x[0].add(&x[1]))
+//!             .oracle(|x| x[0].zip(&x[1], |a, b| a + b))
+//!             .rejects("add: shapes [2] and [3] do not broadcast", |device| {
+//!                 Tensor::zeros([2], F32, device)?.add(&Tensor::zeros([3], F32, device)?)
+//!             }),
+//!     ]
+//! }
+//! assert_eq!(rows()[0].key(&rows()[0].instances[3]), "add [7,1]x[33]");
+//! ```
+//!
+//! Rules for rows:
+//!
+//! - The oracle is plain loops over float64, written from the definition (cite it): it must not call the framework. It sees the inputs *as rounded* to the dtype.
+//!   It must be smooth around what is drawn, for gradients are compared with its central differences: keep clear of kinks and ties with
+//!   [`Values::AwayFrom`] and [`Values::Distinct`], and test those points in [`OpCase::hostile`] or a [`OpCase::forward_only`] row.
+//! - Shapes are small (a gradient of n elements costs 2n oracle calls, up to 512 elements; above, 4 random directions), odd and prime, and include one
+//!   off each side of whatever tile the kernels use: [`edges`]. Three to six shapes are plenty; give large ones to [`OpCase::perf`].
+//! - Integers and truth values, as outputs, are compared exactly, and so are all outputs of an [`OpCase::exact`] row. Floats:
+//!   `|got - want| <= abs + rel |want|`; halves are given one rounding at the end, since ops accumulate in f32: twice the error of the rounded oracle plus one ulp.
+//! - Never loosen a limit to make a row pass; find the error. A row that needs more than the default says why in a comment.
+
+use crate::array::Array;
+use crate::values::Values;
+use std::sync::Arc;
+use ternion_core::{DType, Device, Result, Tensor};
+
+/// The floating dtypes: what rows run in by default.
+pub const FLOATS: &[DType] = &DType::FLOATS;
+/// The integer dtypes.
+pub const INTEGERS: &[DType] = &[DType::I64, DType::I32, DType::U8];
+/// Truth values.
+pub const BOOL: &[DType] = &[DType::Bool];
+
+/// The dtype that an input has in a row that runs in several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// That of the row.
+    Row,
+    /// The accumulator of the row's dtype: f32 for halves.
+    Accumulator,
+    /// Positions: i64 in rows of f64 and f32, i32 otherwise, so that both are met.
+    Index,
+    /// Always this one.
+    Fixed(DType),
+}
+
+impl Class {
+    /// The dtype when the row runs in `row`.
+    pub fn dtype(self, row: DType) -> DType {
+        match self {
+            Class::Row => row,
+            Class::Accumulator => row.accumulator(),
+            Class::Index if matches!(row, DType::F64 | DType::F32) => DType::I64,
+            Class::Index => DType::I32,
+            Class::Fixed(dtype) => dtype,
+        }
+    }
+}
+
+/// One input of a row. Made from [`Values`] alone, it has the row's dtype and a gradient.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// How it is drawn.
+    pub values: Values,
+    /// Its dtype.
+    pub class: Class,
+    /// Whether its gradient is checked (if its dtype is floating).
+    pub differentiable: bool,
+}
+
+impl From<Values> for Input {
+    fn from(values: Values) -> Input {
+        Input { values, class: Class::Row, differentiable: true }
+    }
+}
+
+impl Input {
+    /// Of the row's dtype, with a gradient.
+    pub fn float(values: Values) -> Input {
+        values.into()
+    }
+
+    /// Positions (i64 or i32).
+    pub fn index(values: Values) -> Input {
+        Input { values, class: Class::Index, differentiable: false }
+    }
+
+    /// Truth values.
+    pub fn bool() -> Input {
+        Input { values: Values::Bools, class: Class::Fixed(DType::Bool), differentiable: false }
+    }
+
+    /// Always of this dtype.
+    pub fn of(dtype: DType, values: Values) -> Input {
+        Input { values, class: Class::Fixed(dtype), differentiable: dtype.is_float() }
+    }
+
+    /// Of the accumulator dtype of the row's: f32 for halves.
+    pub fn accumulator(values: Values) -> Input {
+        Input { class: Class::Accumulator, ..values.into() }
+    }
+
+    /// Without a gradient.
+    pub fn constant(mut self) -> Input {
+        self.differentiable = false;
+        self
+    }
+}
+
+/// `|got - want| <= abs + rel * |want|`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// The part that does not depend on the value.
+    pub abs: f64,
+    /// The part that grows with the value.
+    pub rel: f64,
+}
+
+impl Tolerance {
+    /// No difference at all.
+    pub const EXACT: Tolerance = Tolerance { abs: 0.0, rel: 0.0 };
+
+    /// The limit around `want`.
+    pub fn limit(self, want: f64) -> f64 {
+        self.abs + self.rel * want.abs()
+    }
+
+    /// A multiple of this.
+    pub fn times(self, factor: f64) -> Tolerance {
+        Tolerance { abs: factor * self.abs, rel: factor * self.rel }
+    }
+}
+
+/// The call under test: inputs, the device (for ops without inputs), and the row's dtype.
+pub type Run = Arc<dyn Fn(&[Tensor], &Device, DType) -> Result<Vec<Tensor>> + Send + Sync>;
+/// The definition in float64: the row's dtype, and the inputs as rounded to theirs.
+pub type Oracle = Arc<dyn Fn(DType, &[Array]) -> Vec<Array> + Send + Sync>;
+/// An oracle that passes its intermediate values through a rounding function.
+pub type RoundedOracle = Arc<dyn Fn(&dyn Fn(f64) -> f64, &[Array]) -> Vec<Array> + Send + Sync>;
+/// A call that must fail.
+pub type Rejected = Arc<dyn Fn(&Device) -> Result<Vec<Tensor>> + Send + Sync>;
+
+/// What a call under test may return.
+pub trait IntoOutputs {
+    /// As a list.
+    fn into_outputs(self) -> Vec<Tensor>;
+}
+
+impl IntoOutputs for Tensor {
+    fn into_outputs(self) -> Vec<Tensor> {
+        vec![self]
+    }
+}
+impl IntoOutputs for Vec<Tensor> {
+    fn into_outputs(self) -> Vec<Tensor> {
+        self
+    }
+}
+impl IntoOutputs for (Tensor, Tensor) {
+    fn into_outputs(self) -> Vec<Tensor> {
+        vec![self.0, self.1]
+    }
+}
+impl IntoOutputs for (Tensor, Tensor, Tensor) {
+    fn into_outputs(self) -> Vec<Tensor> {
+        vec![self.0, self.1, self.2]
+    }
+}
+impl IntoOutputs for () {
+    fn into_outputs(self) -> Vec<Tensor> {
+        Vec::new()
+    }
+}
+
+/// What an oracle may return.
+pub trait IntoArrays {
+    /// As a list.
+    fn into_arrays(self) -> Vec<Array>;
+}
+
+impl IntoArrays for Array {
+    fn into_arrays(self) -> Vec<Array> {
+        vec![self]
+    }
+}
+impl IntoArrays for Vec<Array> {
+    fn into_arrays(self) -> Vec<Array> {
+        self
+    }
+}
+impl IntoArrays for (Array, Array) {
+    fn into_arrays(self) -> Vec<Array> {
+        vec![self.0, self.1]
+    }
+}
+impl IntoArrays for (Array, Array, Array) {
+    fn into_arrays(self) -> Vec<Array> {
+        vec![self.0, self.1, self.2]
+    }
+}
+
+/// The shapes of the inputs of one instance of a row.
+pub type Instance = Vec<Vec<usize>>;
+
+/// A row of the table. See the [module documentation](crate::table).
+#[derive(Clone)]
+pub struct OpCase {
+    /// The stem of the op or method.
+    pub op: &'static str,
+    /// Parameters and variant as printed in the key, such as `axis=1`.
+    pub parameters: String,
+    /// The inputs.
+    pub inputs: Vec<Input>,
+    /// Shapes to run on.
+    pub instances: Vec<Instance>,
+    /// Dtypes to run in.
+    pub dtypes: Vec<DType>,
+    /// The call under test.
+    pub run: Option<Run>,
+    /// The definition.
+    pub oracle: Option<Oracle>,
+    /// The definition with roundings, for halves.
+    pub rounded_oracle: Option<RoundedOracle>,
+    /// Limits in f64, and in f32 and what is computed in f32.
+    pub tolerances: [Tolerance; 2],
+    /// Limits of gradients, likewise.
+    pub grad_tolerances: [Tolerance; 2],
+    /// Whether all outputs must be equal, not close.
+    pub exact: bool,
+    /// Whether halves are rounded after every step, not once at the end.
+    pub steps: bool,
+    /// Whether gradients of gradients are checked.
+    pub twice: bool,
+    /// Why no gradient is checked, if none is.
+    pub forward_only: Option<&'static str>,
+    /// How many outputs, from the first on, have gradients.
+    pub differentiable_outputs: usize,
+    /// Whether outputs may be of lower precision than the row's dtype.
+    pub casts: bool,
+    /// Why bits may differ from run to run, if they may.
+    pub unordered: Option<&'static str>,
+    /// Why inputs come in dense layout only, if they do.
+    pub dense_only: Option<&'static str>,
+    /// Named inputs that ops get wrong: NaN, infinities, extremes, nothing. Forward only.
+    pub hostile: Vec<(&'static str, Vec<Array>)>,
+    /// Calls that must fail, with the exact message.
+    pub rejects: Vec<(String, Rejected)>,
+    /// Shapes for benchmarks and for comparing devices.
+    pub perf: Vec<Instance>,
+}
+
+impl OpCase {
+    /// A row for `op` with these parameters (as printed; empty if it has none).
+    pub fn new(op: &'static str, parameters: impl Into<String>) -> OpCase {
+        OpCase {
+            op,
+            parameters: parameters.into(),
+            inputs: Vec::new(),
+            instances: Vec::new(),
+            dtypes: FLOATS.to_vec(),
+            run: None,
+            oracle: None,
+            rounded_oracle: None,
+            tolerances: [Tolerance { abs: 1e-13, rel: 1e-13 }, Tolerance { abs: 5e-7, rel: 2e-6 }],
+            // Of gradients in f64 the limit is the error of central differences, about 1e-9 of the values that pass through.
+            grad_tolerances: [Tolerance { abs: 1e-7, rel: 1e-7 }, Tolerance { abs: 5e-6, rel: 2e-5 }],
+            exact: false,
+            steps: false,
+            twice: false,
+            forward_only: None,
+            differentiable_outputs: usize::MAX,
+            casts: false,
+            unordered: None,
+            dense_only: None,
+            hostile: Vec::new(),
+            rejects: Vec::new(),
+            perf: Vec::new(),
+        }
+    }
+
+    /// One more input: [`Values`] (of the row's dtype, with a gradient) or an [`Input`].
+    pub fn input(mut self, input: impl Into<Input>) -> OpCase {
+        self.inputs.push(input.into());
+        self
+    }
+
+    /// Instances in which every input has the same shape. Call it after the inputs.
+    pub fn shapes<const N: usize>(mut self, shapes: [&[usize]; N]) -> OpCase {
+        let count = self.inputs.len();
+        self.instances.extend(shapes.iter().map(|shape| vec![shape.to_vec(); count]));
+        self
+    }
+
+    /// An instance with a shape for each input; none for an op without inputs.
+    pub fn on<const N: usize>(mut self, shapes: [&[usize]; N]) -> OpCase {
+        self.instances.push(shapes.iter().map(|shape| shape.to_vec()).collect());
+        self
+    }
+
+    /// Runs in these dtypes only.
+    pub fn dtypes(mut self, dtypes: &[DType]) -> OpCase {
+        self.dtypes = dtypes.to_vec();
+        self
+    }
+
+    /// Runs in these dtypes as well. (Drawn values are rounded to whole numbers for integers, made positive for u8, and compared with 0 for bool.)
+    pub fn also(mut self, dtypes: &[DType]) -> OpCase {
+        self.dtypes.extend(dtypes);
+        self
+    }
+
+    /// The call under test.
+    pub fn run<O: IntoOutputs>(self, f: impl Fn(&[Tensor]) -> Result<O> + Send + Sync + 'static) -> OpCase {
+        self.run_on(move |inputs, _, _| f(inputs))
+    }
+
+    /// The call under test, given the device and the row's dtype too. The device is seeded with 0 before each call.
+    pub fn run_on<O: IntoOutputs>(
+        mut self,
+        f: impl Fn(&[Tensor], &Device, DType) -> Result<O> + Send + Sync + 'static,
+    ) -> OpCase {
+        self.run = Some(Arc::new(move |inputs, device, dtype| f(inputs, device, dtype).map(O::into_outputs)));
+        self
+    }
+
+    /// The definition in float64.
+    pub fn oracle<O: IntoArrays>(self, f: impl Fn(&[Array]) -> O + Send + Sync + 'static) -> OpCase {
+        self.oracle_for(move |_, inputs| f(inputs))
+    }
+
+    /// The definition in float64, given the row's dtype too: for casts, and integers that wrap.
+    pub fn oracle_for<O: IntoArrays>(
+        mut self,
+        f: impl Fn(DType, &[Array]) -> O + Send + Sync + 'static,
+    ) -> OpCase {
+        self.oracle = Some(Arc::new(move |dtype, inputs| f(dtype, inputs).into_arrays()));
+        self
+    }
+
+    /// For computations that round halves in between: the definition with `round` around each such value. Its distance from the oracle sets the limit.
+    pub fn rounded_oracle<O: IntoArrays>(
+        mut self,
+        f: impl Fn(&dyn Fn(f64) -> f64, &[Array]) -> O + Send + Sync + 'static,
+    ) -> OpCase {
+        self.rounded_oracle = Some(Arc::new(move |round, inputs| f(round, inputs).into_arrays()));
+        self
+    }
+
+    /// For calls that are several ops in a row: halves are rounded after every primitive. The limit is that of the same ops, each rounded.
+    pub fn steps(mut self) -> OpCase {
+        self.steps = true;
+        self
+    }
+
+    /// Forward limits in f64 and in f32.
+    pub fn tolerances(mut self, f64_limit: Tolerance, f32_limit: Tolerance) -> OpCase {
+        self.tolerances = [f64_limit, f32_limit];
+        self
+    }
+
+    /// Forward limit in f32 (and in what is computed in f32): `abs + rel * |want|`. Gradients get ten times as much unless they are given too.
+    pub fn f32_limit(mut self, abs: f64, rel: f64) -> OpCase {
+        self.tolerances[1] = Tolerance { abs, rel };
+        self.grad_tolerances[1] = Tolerance { abs, rel }.times(10.0);
+        self
+    }
+
+    /// Forward limit in f64.
+    pub fn f64_limit(mut self, abs: f64, rel: f64) -> OpCase {
+        self.tolerances[0] = Tolerance { abs, rel };
+        self
+    }
+
+    /// Limits of gradients in f64 and in f32. Call it after [`f32_limit`](OpCase::f32_limit).
+    pub fn grad_tolerances(mut self, f64_limit: Tolerance, f32_limit: Tolerance) -> OpCase {
+        self.grad_tolerances = [f64_limit, f32_limit];
+        self
+    }
+
+    /// Outputs must be equal to the oracle's, rounded to the dtype: moves, comparisons, integers.
+    pub fn exact(mut self) -> OpCase {
+        self.exact = true;
+        self.tolerances = [Tolerance::EXACT; 2];
+        self
+    }
+
+    /// Gradients of gradients are checked too.
+    pub fn twice(mut self) -> OpCase {
+        self.twice = true;
+        self
+    }
+
+    /// No gradient is checked, for this reason.
+    pub fn forward_only(mut self, why: &'static str) -> OpCase {
+        self.forward_only = Some(why);
+        self
+    }
+
+    /// Only the first `count` outputs have gradients.
+    pub fn differentiable_outputs(mut self, count: usize) -> OpCase {
+        self.differentiable_outputs = count;
+        self
+    }
+
+    /// Outputs may be of lower precision than the row's dtype.
+    pub fn casts(mut self) -> OpCase {
+        self.casts = true;
+        self
+    }
+
+    /// Bits may differ from run to run, for this reason.
+    pub fn unordered(mut self, why: &'static str) -> OpCase {
+        self.unordered = Some(why);
+        self
+    }
+
+    /// Inputs come in dense layout only, for this reason.
+    pub fn dense_only(mut self, why: &'static str) -> OpCase {
+        self.dense_only = Some(why);
+        self
+    }
+
+    /// Inputs that ops get wrong, one array for each; forward only, in every floating dtype of the row.
+    pub fn hostile<const N: usize>(mut self, name: &'static str, inputs: [Array; N]) -> OpCase {
+        self.hostile.push((name, inputs.into()));
+        self
+    }
+
+    /// A call that must fail with exactly this message.
+    pub fn rejects<O: IntoOutputs>(
+        mut self,
+        message: impl Into<String>,
+        call: impl Fn(&Device) -> Result<O> + Send + Sync + 'static,
+    ) -> OpCase {
+        self.rejects.push((message.into(), Arc::new(move |device| call(device).map(O::into_outputs))));
+        self
+    }
+
+    /// Shapes (one for each input) for benchmarks and for comparing devices, too large for the oracle.
+    pub fn perf<const N: usize>(mut self, shapes: [&[usize]; N]) -> OpCase {
+        self.perf.push(shapes.iter().map(|shape| shape.to_vec()).collect());
+        self
+    }
+
+    /// Op and parameters: `softmax axis=1`.
+    pub fn name(&self) -> String {
+        match self.parameters.is_empty() {
+            true => self.op.to_string(),
+            false => format!("{} {}", self.op, self.parameters),
+        }
+    }
+
+    /// What the inputs of an instance are drawn from, and the beginning of its printed keys: `softmax axis=1 [7,33]`.
+    pub fn key(&self, instance: &[Vec<usize>]) -> String {
+        let shapes: Vec<String> = instance.iter().map(|shape| shape_text(shape)).collect();
+        match shapes.is_empty() {
+            true => self.name(),
+            false => format!("{} {}", self.name(), shapes.join("x")),
+        }
+    }
+}
+
+/// `[7,33]`.
+pub fn shape_text(shape: &[usize]) -> String {
+    let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+    format!("[{}]", sizes.join(","))
+}
+
+/// Sizes around the tile `tile` of a kernel: nothing, one, one off each side, and several tiles with a rest.
+pub fn edges(tile: usize) -> [usize; 6] {
+    [0, 1, tile - 1, tile, tile + 1, 3 * tile + 5]
+}
+
+/// Every row of the table.
+pub fn table() -> Vec<OpCase> {
+    crate::cases::all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_name_op_parameters_and_shapes() {
+        let row = OpCase::new("softmax", "axis=1").input(Values::Uniform(-1.0, 1.0)).shapes([&[7, 33], &[]]);
+        assert_eq!(row.key(&row.instances[0]), "softmax axis=1 [7,33]");
+        assert_eq!(row.key(&row.instances[1]), "softmax axis=1 []");
+        assert_eq!(OpCase::new("eye", "").on([]).key(&[]), "eye");
+    }
+}
