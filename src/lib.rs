@@ -1,1 +1,61 @@
-//! placeholder
+//! Ternion: a deep-learning framework whose numbers you can trust. One model, three backends, the same numbers.
+//!
+//! ```
+//! use ternion::prelude::*;
+//!
+//! fn main() -> Result<()> {
+//!     let device = ternion::best()?; // the fastest one that is compiled in and there
+//!     device.seed(1);
+//!     let digits = Mnist::load(DataSource::Synthetic { train: 2000, test: 500, seed: 1 })?;
+//!     let model = Mlp::new([784, 64, 10], &device)?;
+//!     let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: 3e-3, ..Default::default() })?;
+//!     let batches = digits.train().shuffled(1).batches(50, &device);
+//!     for epoch in 0..8 {
+//!         for batch in batches.epoch(epoch) {
+//!             let batch = batch?; // images [50, 1, 28, 28] and labels [50]
+//!             let loss = model.forward(&batch.images)?.cross_entropy(&batch.labels)?;
+//!             adam.step(&loss.backward()?)?;
+//!         }
+//!     }
+//!     for batch in digits.test().batches(500, &device) {
+//!         let batch = batch?;
+//!         let accuracy = model.forward(&batch.images)?.accuracy(&batch.labels)?.item::<f32>()?;
+//!         println!("{:.1} % of 500 unseen digits", accuracy * 100.0);
+//!         # assert!(accuracy > 0.7, "{accuracy}");
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! [`Tensor`] and everything it can do come from [`ternion_core`]; layers, losses and optimisers are in [`nn`], data sets in [`data`].
+//! A device is made by [`device`], [`best`], [`cpu`], [`cuda`] or [`wgpu`]; which of them are compiled in is chosen by the features `cpu` (on by default),
+//! `cuda` and `wgpu`. Any program can be watched by environment variables: see [`decorators::from_environment`].
+
+// `#[derive(Module)]` names this crate by its absolute path, also inside it.
+extern crate self as ternion;
+
+mod devices;
+
+pub use devices::{best, cpu, cuda, device, wgpu};
+pub use ternion_core::*;
+#[doc(inline)]
+pub use ternion_data as data;
+#[doc(inline)]
+pub use ternion_nn as nn;
+
+/// What most programs use: `use ternion::prelude::*;`
+pub mod prelude {
+    pub use ternion_core::{
+        Axis, DType, Device, Error, Gradients, Reduction, Result, Shape, Tensor, einsum, grad, no_grad,
+    };
+    pub use ternion_data::{Batch, DataSource, LastBatch, Mnist, Split};
+    pub use ternion_nn::optim::{
+        Adam, AdamConfig, AdamW, AdamWConfig, Optimizer, SGD, SGDConfig, clip_grad_norm,
+    };
+    pub use ternion_nn::{
+        AvgPool2d, BCEWithLogitsLoss, BatchNorm2d, Conv2d, Conv2dConfig, CrossEntropyLoss, Dropout, ELU,
+        Embedding, Flatten, Forward, GELU, HuberLoss, Identity, Init, KLDivLoss, L1Loss, LayerNorm,
+        LeakyReLU, Linear, LinearConfig, LogSoftmax, Loss, MSELoss, MaxPool2d, Mlp, Module, NLLLoss, Param,
+        ReLU, Sequential, SiLU, Sigmoid, Softmax, Softplus, StateTensor, Tanh, model_stats,
+    };
+}

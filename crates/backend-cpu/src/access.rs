@@ -20,6 +20,23 @@ pub(crate) struct Locked<'a> {
     pub(crate) layout: &'a Layout,
 }
 
+/// An address that several threads may work from, each on its own elements.
+#[derive(Clone, Copy)]
+pub(crate) struct Pointer<T>(pub(crate) *mut T);
+
+// SAFETY: it is only an address; whoever reads or writes through it says why that is sound.
+unsafe impl<T: Send> Send for Pointer<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Pointer<T> {}
+
+impl<T> Pointer<T> {
+    /// The address.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> *mut T {
+        self.0
+    }
+}
+
 /// Types that may be read from raw bytes of the given dtype. Bool is read as `u8`.
 pub(crate) trait Raw: Copy + Send + Sync + 'static {}
 impl Raw for f64 {}
@@ -66,6 +83,13 @@ impl<'a> Locked<'a> {
     pub(crate) fn first(&self) -> *mut u8 {
         // SAFETY: the offset lies in the buffer (or the tensor is empty and nothing is read).
         unsafe { self.start.add(self.layout.offset() * self.dtype.size()) }
+    }
+
+    /// The memory of `values`, which has room for `layout`, as a tensor of `dtype`, the dtype of `T`.
+    pub(crate) fn of_slice<T: Raw>(values: &'a mut [T], dtype: DType, layout: &'a Layout) -> Locked<'a> {
+        let end = layout.bounds().map_or(usize::MAX, |(_, high)| high + usize::from(layout.elements() > 0));
+        assert!(size_of::<T>() == dtype.size() && end <= values.len(), "a layout beyond its slice");
+        Locked { start: values.as_mut_ptr().cast(), dtype, layout }
     }
 
     /// `count` if there are any elements, else 0.

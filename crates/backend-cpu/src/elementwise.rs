@@ -35,7 +35,7 @@ impl<C: Compute> Scratch<C> {
 #[derive(Clone, Copy)]
 pub(crate) struct Operand<'a, C: 'static> {
     pub(crate) view: Locked<'a>,
-    conversion: Conversion<C>,
+    pub(crate) conversion: Conversion<C>,
 }
 
 impl<'a, C: Compute> Operand<'a, C> {

@@ -44,12 +44,12 @@ pub(crate) trait Float:
 
     fn is_finite(self) -> bool;
 
-    /// `c = alpha a b + beta c`, with a `[m, k]`, b `[k, n]`, c `[m, n]`. If beta is 0, c need not be initialised.
+    /// `c = alpha a b + beta c`, with a `[m, k]`, b `[k, n]`, c `[m, n]` and sizes `[m, k, n]`. If beta is 0, c need not be initialised.
     ///
     /// # Safety
     /// All elements of the matrices lie in memory that may be read (c: written by nobody else), and those of c are distinct.
     unsafe fn gemm(
-        [m, k, n]: [usize; 3],
+        sizes: [usize; 3],
         alpha: Self,
         a: Matrix<*const Self>,
         b: Matrix<*const Self>,

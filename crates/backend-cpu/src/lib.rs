@@ -4,10 +4,15 @@
 //! `select` is the one list of what runs; [`Backend::plan`] and [`Backend::run`] both go through it.
 
 mod access;
+mod elementwise;
 mod memory;
+mod number;
 mod ops;
 mod select;
 mod simd;
+mod storage;
+mod threads;
+mod walk;
 
 use memory::{CpuMemory, Pool};
 use std::sync::Arc;

@@ -191,6 +191,62 @@ impl<C: Compute> Rows<C> {
     }
 }
 
+/// Rows that are worked on side by side where neighbours lie nearer to each other than the elements of one.
+pub(crate) const PANEL: usize = 16;
+
+/// Rows side by side: element `index` of row `lane` is `panel[index][lane]`.
+pub(crate) type Panel<C> = [[C; PANEL]];
+
+impl<C: Compute> Rows<C> {
+    /// Whether neighbouring rows lie side by side in memory, so that panels are read in whole cache lines.
+    #[inline]
+    pub(crate) fn prefers_panels(&self) -> bool {
+        let outer = self.outer.operand(0);
+        !self.dense && outer.strides.last() == Some(&1) && outer.dims.last().is_some_and(|&dim| dim >= PANEL / 4)
+    }
+
+    /// Calls `visit(element, lane, place, stride, count)` for each run of elements of one index.
+    #[inline]
+    fn panel_runs(&self, rows: Range<usize>, mut visit: impl FnMut(usize, usize, *mut u8, isize, usize)) {
+        let mut runs: smallvec::SmallVec<[(isize, isize, usize); 4]> = smallvec::SmallVec::new();
+        self.outer.operand(0).runs(rows.start, rows.len(), |position, stride, count| runs.push((position, stride, count)));
+        let mut index = 0;
+        self.inner.operand(0).runs(0, self.width(), |start, step, elements| {
+            for element in 0..elements {
+                let mut lane = 0;
+                for &(position, stride, count) in &runs {
+                    let place = self.at(start + element as isize * step + position);
+                    visit(index, lane, place, stride, count);
+                    lane += count;
+                }
+                index += 1;
+            }
+        });
+    }
+
+    /// Copies rows `rows`, at most [`PANEL`] of them, to the lanes of `panel`, which is other memory.
+    ///
+    /// # Safety
+    /// The rows exist; nobody writes them meanwhile. The panel has as many elements as a row.
+    pub(crate) unsafe fn copy_panel(&self, rows: Range<usize>, panel: &mut Panel<C>) {
+        self.panel_runs(rows, |index, lane, place, stride, count| {
+            // SAFETY: elements of the tensor, by the caller's word.
+            unsafe { (self.conversion.load)(place, stride, &mut panel[index][lane..lane + count]) };
+        });
+    }
+
+    /// Puts the lanes of `panel` into rows `rows`.
+    ///
+    /// # Safety
+    /// As [`copy_panel`](Rows::copy_panel); nobody else reads or writes the rows.
+    pub(crate) unsafe fn write_panel(&self, rows: Range<usize>, panel: &Panel<C>) {
+        self.panel_runs(rows, |index, lane, place, stride, count| {
+            // SAFETY: elements of the tensor, by the caller's word.
+            unsafe { (self.conversion.store)(&panel[index][lane..lane + count], place, stride) };
+        });
+    }
+}
+
 fn wrong_dtype(op: &'static str, got: DType) -> Error {
     Error::DType { op, what: "operand", got, expected: "another dtype in this kernel" }
 }

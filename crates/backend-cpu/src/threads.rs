@@ -27,7 +27,7 @@ pub(crate) fn for_pieces(pieces: usize, work: impl Fn(usize) + Sync) {
     if pieces <= 1 {
         (0..pieces).for_each(work);
     } else {
-        (0..pieces).into_par_iter().for_each(work);
+        (0..pieces).into_par_iter().for_each(&work);
     }
 }
 

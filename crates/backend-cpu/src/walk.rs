@@ -124,15 +124,14 @@ impl Path<'_> {
         };
         let (&stride, outer_strides) = self.strides.split_last().expect("as many strides as sizes");
         let outer = Path { dims: outer_dims, strides: outer_strides };
-        let (mut row, mut column) = (start / inner, start % inner);
+        let mut column = start % inner;
         let mut left = length;
-        let mut at = Cursor::new(outer, row);
+        let mut at = Cursor::new(outer, start / inner);
         while left > 0 {
             let count = left.min(inner - column);
             visit(at.position + column as isize * stride, stride, count);
             left -= count;
             column = 0;
-            row += 1;
             if left > 0 {
                 at.advance();
             }

@@ -23,9 +23,9 @@ pub enum Error {
         /// The op.
         op: &'static str,
         /// Shape of the first operand.
-        left: Shape,
+        left: Box<Shape>,
         /// Shape of the second operand.
-        right: Shape,
+        right: Box<Shape>,
     },
     /// A shape other than the one that the op needs.
     #[error("{op}: {what} has shape {got:?}, expected {expected:?}")]
@@ -35,9 +35,9 @@ pub enum Error {
         /// Which tensor.
         what: &'static str,
         /// Its shape.
-        got: Shape,
+        got: Box<Shape>,
         /// The shape that fits.
-        expected: Shape,
+        expected: Box<Shape>,
     },
     /// A wrong number of axes.
     #[error("{op}: expected {expected} axes, got shape {shape:?}")]
@@ -47,7 +47,7 @@ pub enum Error {
         /// How many axes it takes, in words.
         expected: String,
         /// The shape that came.
-        shape: Shape,
+        shape: Box<Shape>,
     },
     /// An axis that the tensor does not have.
     #[error("{op}: axis {axis} on shape {shape:?}")]
@@ -57,7 +57,7 @@ pub enum Error {
         /// The axis as the caller wrote it.
         axis: isize,
         /// The shape.
-        shape: Shape,
+        shape: Box<Shape>,
     },
     /// A dtype that the op does not take.
     #[error("{op}: {what} is {got}, expected {expected}")]
@@ -148,7 +148,7 @@ pub enum Error {
         /// Which tensor of the op.
         what: String,
         /// Its shape.
-        shape: Shape,
+        shape: Box<Shape>,
         /// Version at the time of saving.
         saved: u64,
         /// Version now.

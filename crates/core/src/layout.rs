@@ -189,7 +189,7 @@ impl Layout {
     /// A step of 0, an axis or a bound out of range.
     pub fn slice(&self, axis: usize, start: usize, end: isize, step: isize) -> Result<Layout> {
         if axis >= self.shape.rank() {
-            return Err(Error::Axis { op: "slice", axis: axis as isize, shape: self.shape });
+            return Err(Error::Axis { op: "slice", axis: axis as isize, shape: Box::new(self.shape) });
         }
         let dim = self.shape.dim(axis);
         if step == 0 || start > dim || end < -1 || end > dim as isize {

@@ -6,6 +6,7 @@
 
 pub mod autograd;
 pub mod backend;
+pub mod decorators;
 mod device;
 pub mod dispatch;
 mod display;
@@ -29,8 +30,8 @@ pub use error::{Error, Result};
 pub use layout::Layout;
 pub use nested::NestedValues;
 pub use op::Op;
-pub use ops::clip::{clip_grad_norm, clip_grad_value, grad_norm};
 pub use ops::attention::AttentionOptions;
+pub use ops::clip::{clip_grad_norm, clip_grad_value, grad_norm};
 pub use ops::einsum::einsum;
 pub use ops::loss::{CrossEntropyOptions, Reduction};
 pub use ops::matmul::MatmulOptions;

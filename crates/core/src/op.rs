@@ -4,8 +4,8 @@ use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
 use crate::error::{Error, Result};
 use crate::ops::{
-    assemble, attention, binary, compare, conv, copy, create, custom, index, indexing, loss, matmul, norm, pool,
-    random, reduce, softmax, step, unary,
+    assemble, attention, binary, compare, conv, copy, create, custom, index, indexing, loss, matmul, norm,
+    pool, random, reduce, softmax, step, unary,
 };
 use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
@@ -352,13 +352,13 @@ pub(crate) mod check {
         if *meta.shape() == expected {
             Ok(())
         } else {
-            Err(Error::Shape { op, what, got: *meta.shape(), expected })
+            Err(Error::Shape { op, what, got: Box::new(*meta.shape()), expected: Box::new(expected) })
         }
     }
 
     /// `axis` exists.
     #[inline]
     pub fn axis(op: &'static str, axis: usize, shape: &Shape) -> Result<()> {
-        if axis < shape.rank() { Ok(()) } else { Err(Error::Axis { op, axis: axis as isize, shape: *shape }) }
+        if axis < shape.rank() { Ok(()) } else { Err(Error::Axis { op, axis: axis as isize, shape: Box::new(*shape) }) }
     }
 }

@@ -118,7 +118,7 @@ impl Shape {
                 (l, r) if l == r => l,
                 (1, r) => r,
                 (l, 1) => l,
-                _ => return Err(Error::Broadcast { op, left: *self, right: *other }),
+                _ => return Err(Error::Broadcast { op, left: Box::new(*self), right: Box::new(*other) }),
             };
         }
         Ok(result)
@@ -145,7 +145,7 @@ impl Shape {
     /// # Errors
     /// If the rank is not `N`.
     pub fn to_array<const N: usize>(&self, op: &'static str) -> Result<[usize; N]> {
-        self.dims().try_into().map_err(|_| Error::Rank { op, expected: N.to_string(), shape: *self })
+        self.dims().try_into().map_err(|_| Error::Rank { op, expected: N.to_string(), shape: Box::new(*self) })
     }
 }
 
@@ -286,7 +286,7 @@ impl Axis {
         if (0..rank).contains(&axis) {
             Ok(axis as usize)
         } else {
-            Err(Error::Axis { op, axis: self.0, shape: *shape })
+            Err(Error::Axis { op, axis: self.0, shape: Box::new(*shape) })
         }
     }
 }

@@ -23,7 +23,10 @@ impl Batch {
     fn on_device(host: HostBatch, device: &Device) -> Result<Batch> {
         let capacity = host.labels.len();
         let [rows, cols] = host.image_size;
-        let mask = host.mask.map(|mask| Tensor::from_vec(mask, [capacity], device)).transpose()?;
+        let mask = match host.mask {
+            Some(mask) => Some(Tensor::from_vec(mask, [capacity], device)?),
+            None => None,
+        };
         Ok(Batch {
             images: Tensor::from_vec(host.images, [capacity, 1, rows, cols], device)?,
             labels: Tensor::from_vec(host.labels, [capacity], device)?,

@@ -191,8 +191,9 @@ pub enum DataError {
         deviation: f32,
     },
     /// A tensor could not be made on the device.
+    // Boxed: that error holds shapes, and would make every `Result` of this crate as large.
     #[error(transparent)]
-    Tensor(#[from] ternion_core::Error),
+    Tensor(Box<ternion_core::Error>),
     /// The prefetching thread could not be started.
     #[error("prefetch: the thread could not be started: {0}")]
     PrefetchStart(std::io::Error),
@@ -201,10 +202,16 @@ pub enum DataError {
     PrefetchPanic(String),
 }
 
+impl From<ternion_core::Error> for DataError {
+    fn from(error: ternion_core::Error) -> Self {
+        DataError::Tensor(Box::new(error))
+    }
+}
+
 impl From<DataError> for ternion_core::Error {
     fn from(error: DataError) -> Self {
         match error {
-            DataError::Tensor(error) => error,
+            DataError::Tensor(error) => *error,
             other => ternion_core::Error::invalid("data", other.to_string()),
         }
     }

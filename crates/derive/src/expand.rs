@@ -5,9 +5,7 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use std::collections::BTreeSet;
 use syn::spanned::Spanned;
-use syn::{
-    Data, DataEnum, DataStruct, DeriveInput, Error, Field, Fields, Generics, Member, Result, Variant,
-};
+use syn::{Data, DataEnum, DataStruct, DeriveInput, Error, Field, Fields, Generics, Member, Result, Variant};
 
 /// The implementation for `input`.
 pub fn module(input: &DeriveInput) -> Result<TokenStream> {
@@ -57,7 +55,9 @@ fn arm(variant: &Variant, library: &TokenStream) -> Result<TokenStream> {
         let binding = format_ident!("field_{position}", span = field.ty.span());
         match field_role(field)? {
             FieldRole::Skip => continue,
-            FieldRole::Member(None) if newtype => visits.extend(visit_flat(field, &quote!(#binding), library)),
+            FieldRole::Member(None) if newtype => {
+                visits.extend(visit_flat(field, &quote!(#binding), library))
+            }
             _ => visits.extend(visit_field(field, &key_of(&member), &quote!(#binding), library)?),
         }
         patterns.extend(quote!(#member: #binding,));

@@ -199,7 +199,9 @@ fn read_header(file: &mut File, path: &Path) -> Result<(Metadata, u64)> {
     if header_bytes > MAX_HEADER_BYTES || header_bytes > file_bytes - SIZE_BYTES {
         return Err(file_error(
             path,
-            format!("no safetensors file, or truncated: a header of {header_bytes} bytes in a file of {file_bytes}"),
+            format!(
+                "no safetensors file, or truncated: a header of {header_bytes} bytes in a file of {file_bytes}"
+            ),
         ));
     }
     let mut header = vec![0; header_bytes as usize];
@@ -211,7 +213,10 @@ fn read_header(file: &mut File, path: &Path) -> Result<(Metadata, u64)> {
     if promised != file_bytes - start {
         return Err(file_error(
             path,
-            format!("truncated or damaged: the header promises {promised} bytes of tensors, the file holds {}", file_bytes - start),
+            format!(
+                "truncated or damaged: the header promises {promised} bytes of tensors, the file holds {}",
+                file_bytes - start
+            ),
         ));
     }
     Ok((metadata, start))

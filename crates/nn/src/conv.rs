@@ -80,7 +80,10 @@ impl Conv2d {
         let shape = [outputs, inputs / groups, kernel[0], kernel[1]];
         let weight = config.weight_init.tensor(shape, config.dtype, device)?;
         let bias_init = config.bias_init.unwrap_or(bias_default(shape[1..].iter().product()));
-        let bias = config.bias.then(|| Param::new(&bias_init.tensor([outputs], config.dtype, device)?)).transpose()?;
+        let bias = config
+            .bias
+            .then(|| Param::new(&bias_init.tensor([outputs], config.dtype, device)?))
+            .transpose()?;
         Ok(Conv2d { weight: Param::new(&weight)?, bias, options: config.options })
     }
 }

@@ -164,7 +164,7 @@ impl Init {
 /// Fewer than two axes.
 pub fn fans(shape: &Shape) -> Result<[usize; 2]> {
     let [outputs, inputs, receptive @ ..] = shape.dims() else {
-        return Err(Error::Rank { op: "init", expected: "at least 2".into(), shape: *shape });
+        return Err(Error::Rank { op: "init", expected: "at least 2".into(), shape: Box::new(*shape) });
     };
     let field: usize = receptive.iter().product();
     Ok([inputs * field, outputs * field])

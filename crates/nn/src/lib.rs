@@ -62,9 +62,7 @@ pub use embedding::Embedding;
 pub use flatten::{Flatten, Identity};
 pub use init::Init;
 pub use linear::{Linear, LinearConfig};
-pub use loss::{
-    BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, KLDivLoss, L1Loss, Loss, MSELoss, NLLLoss,
-};
+pub use loss::{BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, KLDivLoss, L1Loss, Loss, MSELoss, NLLLoss};
 pub use mlp::Mlp;
 pub use module::{Forward, Member, Module, ModuleField, Walk};
 pub use norm::{BatchNorm2d, BatchNormConfig, LayerNorm, LayerNormConfig};

@@ -54,7 +54,10 @@ impl Linear {
     ) -> Result<Linear> {
         let weight = config.weight_init.tensor([outputs, inputs], config.dtype, device)?;
         let bias_init = config.bias_init.unwrap_or(bias_default(inputs));
-        let bias = config.bias.then(|| Param::new(&bias_init.tensor([outputs], config.dtype, device)?)).transpose()?;
+        let bias = config
+            .bias
+            .then(|| Param::new(&bias_init.tensor([outputs], config.dtype, device)?))
+            .transpose()?;
         Ok(Linear { weight: Param::new(&weight)?, bias })
     }
 }

@@ -121,7 +121,8 @@ impl BatchNorm2d {
     /// # Errors
     /// A dtype that is not floating, no memory.
     pub fn with_config(channels: usize, config: BatchNormConfig, device: &Device) -> Result<BatchNorm2d> {
-        let affine = |value| config.affine.then(|| constant(value, channels, config.dtype, device)).transpose();
+        let affine =
+            |value| config.affine.then(|| constant(value, channels, config.dtype, device)).transpose();
         let statistic = |value| Tensor::full([channels], value, DType::F32, device);
         Ok(BatchNorm2d {
             weight: affine(1.0)?,
@@ -139,7 +140,9 @@ impl BatchNorm2d {
         let momentum = self.config.momentum;
         let unbiased = count as f64 / (count as f64 - 1.0);
         no_grad(|| {
-            for (running, batch, scale) in [(&self.running_mean, mean, 1.0), (&self.running_var, var, unbiased)] {
+            for (running, batch, scale) in
+                [(&self.running_mean, mean, 1.0), (&self.running_var, var, unbiased)]
+            {
                 let running = running.tensor();
                 running.mul_scalar_(1.0 - momentum)?;
                 running.add_(&batch.detach().mul_scalar(momentum * scale)?.to_dtype(running.dtype())?)?;
@@ -163,7 +166,8 @@ impl Forward for BatchNorm2d {
         }
         let count = batch * height * width;
         if count < 2 {
-            let detail = format!("training on shape {:?}: a channel of 1 value has no variance", input.shape());
+            let detail =
+                format!("training on shape {:?}: a channel of 1 value has no variance", input.shape());
             return Err(Error::invalid("batch_norm", detail));
         }
         let (output, mean, var) = input.batch_norm_train(weight, bias, eps)?;

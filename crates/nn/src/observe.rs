@@ -69,24 +69,29 @@ fn with_observer<T>(observer: Observer, compute: impl FnOnce() -> T) -> T {
 
 /// From kind and address to keys. Layers without fields may share an address: they take turns, in the order of the model.
 struct Keys {
-    of: HashMap<(&'static str, usize), (Vec<String>, Cell<usize>)>,
+    of: HashMap<(&'static str, usize), Turns>,
+}
+
+#[derive(Default)]
+struct Turns {
+    keys: Vec<String>,
+    next: Cell<usize>,
 }
 
 impl Keys {
     fn of<M: Module + ?Sized>(model: &M) -> Keys {
-        let mut of: HashMap<_, (Vec<String>, Cell<usize>)> = HashMap::new();
+        let mut of: HashMap<_, Turns> = HashMap::new();
         walk_members(model, &mut |key, member| {
             if let Member::Layer { kind, address } = member {
-                of.entry((kind, address)).or_default().0.push(key.to_owned());
+                of.entry((kind, address)).or_default().keys.push(key.to_owned());
             }
         });
         Keys { of }
     }
 
     fn next(&self, kind: &'static str, address: usize) -> String {
-        let Some((keys, turn)) = self.of.get(&(kind, address)) else { return String::new() };
-        let key = keys[turn.get() % keys.len()].clone();
-        turn.set(turn.get() + 1);
-        key
+        let Some(turns) = self.of.get(&(kind, address)) else { return String::new() };
+        let turn = turns.next.replace(turns.next.get() + 1);
+        turns.keys[turn % turns.keys.len()].clone()
     }
 }

@@ -26,12 +26,7 @@ impl Cell {
 /// Overwrites the values of `tensor`, in place, with those of `source`.
 fn overwrite(tensor: &Tensor, source: &Tensor) -> Result<()> {
     if source.shape() != tensor.shape() {
-        return Err(Error::Shape {
-            op: "set",
-            what: "source",
-            got: *source.shape(),
-            expected: *tensor.shape(),
-        });
+        return Err(Error::Shape { op: "set", what: "source", got: Box::new(*source.shape()), expected: Box::new(*tensor.shape()) });
     }
     no_grad(|| tensor.copy_(&source.detach().to_device(tensor.device())?))
 }
@@ -122,7 +117,8 @@ impl Param {
     /// Takes the parameter back into training.
     pub fn unfreeze(&self) {
         if self.is_frozen() {
-            let leaf = self.tensor().requires_grad().expect("the dtype was checked when the parameter was made");
+            let leaf =
+                self.tensor().requires_grad().expect("the dtype was checked when the parameter was made");
             self.cell.set(leaf);
         }
     }
@@ -146,7 +142,13 @@ impl ModuleField for Param {
 impl fmt::Debug for Param {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tensor = self.tensor();
-        write!(f, "Param({}{:?} {}", self.name().map_or(String::new(), |name| format!("{name} ")), tensor.shape(), tensor.dtype())?;
+        write!(
+            f,
+            "Param({}{:?} {}",
+            self.name().map_or(String::new(), |name| format!("{name} ")),
+            tensor.shape(),
+            tensor.dtype()
+        )?;
         f.write_str(if self.is_frozen() { ", frozen)" } else { ")" })
     }
 }

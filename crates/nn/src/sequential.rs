@@ -1,7 +1,7 @@
 //! Layers one after the other.
 
-use crate::module::{Module, Walk};
 use crate::Forward;
+use crate::module::{Module, Walk};
 use ternion_core::{Result, Tensor};
 
 /// Layers one after the other. Their keys are their positions, as in PyTorch: `0.weight`, `2.bias`.

@@ -73,9 +73,7 @@ pub(crate) fn tensors_of<M: Module + ?Sized>(module: &M) -> StateDict {
 }
 
 pub(crate) fn copy_of<M: Module + ?Sized>(module: &M) -> Result<StateDict> {
-    no_grad(|| {
-        tensors_of(module).into_iter().map(|(key, tensor)| Ok((key, tensor.copy()?))).collect()
-    })
+    no_grad(|| tensors_of(module).into_iter().map(|(key, tensor)| Ok((key, tensor.copy()?))).collect())
 }
 
 pub(crate) fn load<M: Module + ?Sized>(

@@ -84,6 +84,11 @@ impl Drawn {
         Drawn { inputs, seed, draw }
     }
 
+    /// Inputs that were not drawn but given.
+    pub fn fixed(row: &OpCase, instance: &Instance, inputs: Vec<Array>) -> Drawn {
+        Drawn { inputs, seed: row.key(instance), draw: Draw::Wide }
+    }
+
     /// Random weights for outputs of these shapes: clear of zero, so that each element counts.
     pub fn cotangents(&self, outputs: &[Array]) -> Vec<Array> {
         self.weights("cotangent", outputs)

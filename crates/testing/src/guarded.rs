@@ -1,5 +1,6 @@
 //! A device that watches every op: only the elements of its outputs may change, and a second run must give the same bits.
 
+use crate::phase::{self, Phase};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
@@ -27,6 +28,8 @@ pub struct Trace {
     pub composed: BTreeMap<&'static str, String>,
     /// Primitives that the device does not run, with its reason.
     pub refused: BTreeMap<&'static str, String>,
+    /// Ops that ran, and in which part of a check.
+    pub ran: BTreeSet<(Phase, &'static str)>,
     /// How many runs were watched.
     pub runs: usize,
 }
@@ -38,6 +41,7 @@ impl Trace {
         self.fused.extend(other.fused);
         self.composed.extend(other.composed);
         self.refused.extend(other.refused);
+        self.ran.extend(other.ran);
         self.runs += other.runs;
     }
 }
@@ -264,7 +268,10 @@ impl Backend for Guarded {
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
         let (inputs, outputs) = (shifted(inputs)?, shifted(outputs)?);
         let (inputs, outputs) = (views(&inputs), views(&outputs));
-        self.note(|trace| trace.runs += 1);
+        self.note(|trace| {
+            trace.runs += 1;
+            trace.ran.insert((phase::current(), op.name()));
+        });
         self.watched(op, &inputs, &outputs)
     }
 

@@ -5,18 +5,26 @@
 pub mod array;
 pub mod case;
 pub mod cases;
+pub mod check;
 pub mod compare;
 pub mod differences;
+pub mod faults;
 pub mod guarded;
+pub mod kinds;
 pub mod limits;
 pub mod oracle;
+pub mod phase;
 pub mod place;
+pub mod read;
 pub mod report;
 pub mod rounding;
+pub mod suite;
 pub mod table;
 pub mod values;
 
 pub use array::{Array, Keep};
+pub use check::{Filter, Target, check_row};
+pub use report::{Check, Failure, Outcome};
 pub use table::{Input, OpCase, Tolerance};
 pub use values::{Rng, Values};
 

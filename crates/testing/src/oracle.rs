@@ -104,7 +104,7 @@ mod tests {
             (2.0, 0.995_322_265_018_952_7),
             (3.5, 0.999_999_256_901_627_7),
         ] {
-            assert!((erf(x) - want).abs() <= 2e-16, "erf({x}) = {}", erf(x));
+            assert!((erf(x) - want).abs() <= 4e-16, "erf({x}) = {}", erf(x));
             assert_eq!(erf(-x), -erf(x));
         }
         assert_eq!((erf(0.0), erf(9.0), erf(f64::NEG_INFINITY)), (0.0, 1.0, -1.0));

@@ -83,12 +83,7 @@ impl Gradients {
     pub fn insert(&mut self, tensor: &Tensor, grad: Tensor) -> Result<()> {
         let id = tensor.id().ok_or_else(|| Error::Autograd("no gradient flows to this tensor".into()))?;
         if grad.shape() != tensor.shape() {
-            return Err(Error::Shape {
-                op: "gradients",
-                what: "gradient",
-                got: *grad.shape(),
-                expected: *tensor.shape(),
-            });
+            return Err(Error::Shape { op: "gradients", what: "gradient", got: Box::new(*grad.shape()), expected: Box::new(*tensor.shape()) });
         }
         self.of.insert(id, grad);
         Ok(())
@@ -343,12 +338,7 @@ fn mark_needed(visits: &mut Visits, wanted: &HashMap<TensorId, Option<Tensor>>) 
 }
 
 /// Adds a gradient (or the knowledge that none comes) to an edge's node, and queues the node when it was the last.
-fn deliver(
-    visits: &mut Visits,
-    ready: &mut Ready,
-    edge: &Edge,
-    grad: Option<Tensor>,
-) -> Result<()> {
+fn deliver(visits: &mut Visits, ready: &mut Ready, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
     let Some(visit) = visits.get_mut(&edge.node.id()) else { return Ok(()) };
     if let Some(grad) = grad
         && visit.needed

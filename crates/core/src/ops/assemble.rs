@@ -87,11 +87,7 @@ impl Rule for Concat {
         for meta in inputs {
             check::same_dtype("concat", first, meta)?;
             if meta.shape().rank() != first.shape().rank() {
-                return Err(Error::Rank {
-                    op: "concat",
-                    expected: first.shape().rank().to_string(),
-                    shape: *meta.shape(),
-                });
+                return Err(Error::Rank { op: "concat", expected: first.shape().rank().to_string(), shape: Box::new(*meta.shape()) });
             }
             let size = meta.shape().dim(self.axis);
             check::shape("concat", "input", meta, first.shape().with_dim(self.axis, size))?;
@@ -167,7 +163,7 @@ impl Tensor {
         let Axis(axis) = axis.into();
         if let Some(other) = tensors.iter().find(|tensor| tensor.shape() != first.shape()) {
             let (got, expected) = (*other.shape(), *first.shape());
-            return Err(Error::Shape { op: "stack", what: "input", got, expected });
+            return Err(Error::Shape { op: "stack", what: "input", got: Box::new(got), expected: Box::new(expected) });
         }
         let parts = tensors.iter().map(|tensor| tensor.unsqueeze(axis)).collect::<Result<Vec<_>>>()?;
         Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis)
@@ -236,8 +232,7 @@ impl Tensor {
             return Ok(self.clone());
         }
         let back = shift.rem_euclid(length as isize) as usize;
-        let (stay, leave) =
-            (self.narrow(axis, 0, length - back)?, self.narrow(axis, length - back, back)?);
+        let (stay, leave) = (self.narrow(axis, 0, length - back)?, self.narrow(axis, length - back, back)?);
         Tensor::concat(&[&leave, &stay], axis)
     }
 

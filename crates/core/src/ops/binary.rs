@@ -188,7 +188,8 @@ impl Rule for BinaryScalar {
         self.op.check(&inputs[0])?;
         exact_scalar(self.name(), self.scalar, inputs[0].dtype)?;
         Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 0)]))
-    }    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let input = inputs[0].to_accumulator()?;
         let number = input.scalar_like(self.scalar)?;
         let operands = match self.side {
@@ -216,9 +217,7 @@ impl Rule for BinaryScalar {
             (op, side) => {
                 let (x, dy) = (context.input(0)?.to_accumulator()?, dy.to_accumulator()?);
                 let grad = match (op, side) {
-                    (BinaryOp::Pow, Side::Right) => {
-                        gradients::fixed_power(&x, self.scalar.as_f64(), &dy)?
-                    }
+                    (BinaryOp::Pow, Side::Right) => gradients::fixed_power(&x, self.scalar.as_f64(), &dy)?,
                     (op, Side::Right) => {
                         gradients::gradient(op, Side::Left, &x, &x.scalar_like(self.scalar)?, &dy)?
                     }

@@ -5,7 +5,7 @@ use crate::autograd::{Context, Grads, sum_to};
 use crate::backend::Meta;
 use crate::dispatch::{apply_into, apply_one};
 use crate::dtype::Scalar;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::ops::create::exact_scalar;
 use crate::tensor::Tensor;
@@ -126,7 +126,8 @@ impl Rule for Select {
     }
     fn broadcasts(&self) -> bool {
         true
-    }    fn differentiability(&self) -> Differentiability {
+    }
+    fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: 0b001, outputs: 0 })
     }
     /// `da = condition ? dy : 0`, `db = condition ? 0 : dy`, each summed to its operand's shape.
@@ -196,8 +197,8 @@ impl Tensor {
     /// # Errors
     /// A mask that is not bool or does not broadcast to this shape, a number that an integer dtype does not hold.
     pub fn masked_fill(&self, mask: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
-        let mask = mask.expand(*self.shape())?;
-        mask.where_(&self.scalar_like(value)?, self)
+        let (mask, value) = self.mask_and_value(mask, value.into())?;
+        mask.where_(&value, self)
     }
 
     /// In place of this tensor: [`masked_fill`](Tensor::masked_fill).
@@ -205,7 +206,15 @@ impl Tensor {
     /// # Errors
     /// As [`masked_fill`](Tensor::masked_fill) and [`apply_into`].
     pub fn masked_fill_(&self, mask: &Tensor, value: impl Into<Scalar>) -> Result<()> {
-        let mask = mask.expand(*self.shape())?;
-        apply_into(Select, &[&mask, &self.scalar_like(value)?, self], self)
+        let (mask, value) = self.mask_and_value(mask, value.into())?;
+        apply_into(Select, &[&mask, &value, self], self)
+    }
+
+    fn mask_and_value(&self, mask: &Tensor, value: Scalar) -> Result<(Tensor, Tensor)> {
+        if !mask.shape().broadcasts_to(self.shape()) {
+            return Err(Error::Broadcast { op: "masked_fill", left: Box::new(*self.shape()), right: Box::new(*mask.shape()) });
+        }
+        exact_scalar("masked_fill", value, self.dtype())?;
+        Ok((mask.expand(*self.shape())?, self.scalar_like(value)?))
     }
 }

@@ -74,9 +74,12 @@ impl Window {
         };
         let [rows, columns] = self.spans();
         let patches = padded.unfold(2, rows, self.stride[0])?.unfold(3, columns, self.stride[1])?;
-        patches
-            .slice_axis(4, 0, rows as isize, self.dilation[0] as isize)?
-            .slice_axis(5, 0, columns as isize, self.dilation[1] as isize)
+        patches.slice_axis(4, 0, rows as isize, self.dilation[0] as isize)?.slice_axis(
+            5,
+            0,
+            columns as isize,
+            self.dilation[1] as isize,
+        )
     }
 
     /// Height and width that a window reaches over.
@@ -141,7 +144,7 @@ pub struct Conv2dGradWeight {
 }
 
 fn divisible(op: &'static str, channels: usize, groups: usize) -> Result<usize> {
-    if groups == 0 || channels % groups != 0 {
+    if groups == 0 || !channels.is_multiple_of(groups) {
         return Err(Error::invalid(op, format!("{channels} channels are no multiple of {groups} groups")));
     }
     Ok(channels / groups)

@@ -143,7 +143,7 @@ impl Tensor {
         let Some(bias) = bias else { return Ok(y) };
         let expected = Shape::new(&[per_group * groups])?;
         if *bias.shape() != expected {
-            return Err(Error::Shape { op: "conv_transpose2d", what: "bias", got: *bias.shape(), expected });
+            return Err(Error::Shape { op: "conv_transpose2d", what: "bias", got: Box::new(*bias.shape()), expected: Box::new(expected) });
         }
         y.add(&bias.reshape([per_group * groups, 1, 1])?)
     }
@@ -214,10 +214,7 @@ fn uncropped(x: &Tensor, weight: &Tensor, config: ConvConfig, size: [usize; 2]) 
     let full = [(0, height), (1, width)]
         .map(|(axis, length)| (length - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1);
     let window = Window { padding: [0, 0], ..config.window };
-    let y = apply_one(
-        Conv2dGradInput { config: ConvConfig { window, ..config }, size: full },
-        &[weight, x],
-    )?;
+    let y = apply_one(Conv2dGradInput { config: ConvConfig { window, ..config }, size: full }, &[weight, x])?;
     let missing = [0, 1].map(|axis| (padding[axis] + size[axis]).saturating_sub(full[axis]));
     let y = y.pad(&[[0, 0], [0, 0], [0, missing[0]], [0, missing[1]]], 0.0)?;
     y.narrow(2, padding[0], size[0])?.narrow(3, padding[1], size[1])

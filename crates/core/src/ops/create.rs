@@ -103,9 +103,7 @@ pub(crate) fn exact_scalar(op: &'static str, scalar: Scalar, dtype: DType) -> Re
 
 /// The number of steps from `start` up (or down) to, not including, `end`.
 fn steps(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<usize> {
-    let fail = |what: &str| {
-        Err(Error::invalid("arange", format!("from {start} to {end} by {step}: {what}")))
-    };
+    let fail = |what: &str| Err(Error::invalid("arange", format!("from {start} to {end} by {step}: {what}")));
     if dtype == DType::Bool {
         return Err(Error::DType { op: "arange", what: "output", got: dtype, expected: "a number" });
     }
@@ -281,7 +279,7 @@ impl Tensor {
     /// Where `column <= row + diagonal`: `[rows, columns]`.
     fn below_diagonal(&self, op: &'static str, diagonal: isize) -> Result<Tensor> {
         let &[.., rows, columns] = self.dims() else {
-            return Err(Error::Rank { op, expected: "at least 2".into(), shape: *self.shape() });
+            return Err(Error::Rank { op, expected: "at least 2".into(), shape: Box::new(*self.shape()) });
         };
         // Diagonals beyond the matrix all mean "nothing" or "everything"; the bounds keep the sum below from wrapping.
         let diagonal = (diagonal as i64).clamp(-(rows as i64), columns as i64);

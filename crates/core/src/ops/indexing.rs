@@ -254,7 +254,8 @@ fn axes_taken(item: &IndexItem) -> Result<usize> {
     }
 }
 
-/// The items with the ellipsis (at the end if there is none) replaced by as many full slices as are left over.
+/// The items with full slices for the axes that are left over, at the ellipsis or at the end. The ellipsis stays: even where it stands for no axis,
+/// tensors on either side of it do not stand side by side.
 fn complete(shape: &Shape, mut items: Vec<IndexItem>) -> Result<Vec<IndexItem>> {
     let is_ellipsis = |item: &IndexItem| matches!(item, IndexItem::Ellipsis);
     if items.iter().filter(|item| is_ellipsis(item)).count() > 1 {
@@ -265,8 +266,8 @@ fn complete(shape: &Shape, mut items: Vec<IndexItem>) -> Result<Vec<IndexItem>> 
         return Err(Error::invalid("index", format!("{taken} axes of shape {shape:?}")));
     };
     let at = items.iter().position(is_ellipsis);
-    let range = at.map_or(items.len()..items.len(), |at| at..at + 1);
-    items.splice(range, std::iter::repeat_n(IndexItem::from(..), left));
+    let at = at.unwrap_or(items.len());
+    items.splice(at..at, std::iter::repeat_n(IndexItem::from(..), left));
     Ok(items)
 }
 
@@ -329,6 +330,7 @@ fn pick(x: &Tensor, items: Vec<IndexItem>) -> Result<Tensor> {
         let part = picked(item, dims, x)?;
         is_picked.push(matches!(part, Part::Picked(_)));
         match part {
+            Part::Kept(IndexItem::Ellipsis) => {}
             Part::Kept(item) => {
                 kept.push(item);
                 axis += 1;
@@ -375,7 +377,8 @@ fn picked(item: IndexItem, dims: &[usize], x: &Tensor) -> Result<Part> {
 
 /// Indices with those below 0 counted from the end; what is out of range stays so, and is found by the gather.
 fn from_front(index: &Tensor, size: usize) -> Result<Tensor> {
-    let index = if index.dtype() == index_dtype(size) { index.clone() } else { index.to_dtype(DType::I64)? };
+    let index =
+        if index.dtype() == index_dtype(size) { index.clone() } else { index.to_dtype(DType::I64)? };
     index.lt_scalar(0)?.where_(&index.add_scalar(size as i64)?, &index)
 }
 

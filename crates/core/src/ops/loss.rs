@@ -327,7 +327,7 @@ fn class_rows(op: &'static str, logits: &Tensor, target: &Tensor) -> Result<(Ten
 /// Axis 1, or the only one.
 fn class_axis(op: &'static str, logits: &Tensor) -> Result<usize> {
     match logits.rank() {
-        0 => Err(Error::Rank { op, expected: "at least 1".into(), shape: *logits.shape() }),
+        0 => Err(Error::Rank { op, expected: "at least 1".into(), shape: Box::new(*logits.shape()) }),
         rank => Ok(usize::from(rank > 1)),
     }
 }

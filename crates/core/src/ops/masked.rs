@@ -81,9 +81,7 @@ fn upload_positions(
     device: &Device,
 ) -> Result<Tensor> {
     match index_dtype(size) {
-        DType::I32 => {
-            Tensor::from_vec(positions.iter().map(|&at| at as i32).collect(), shape, device)
-        }
+        DType::I32 => Tensor::from_vec(positions.iter().map(|&at| at as i32).collect(), shape, device),
         _ => Tensor::from_vec(positions.iter().map(|&at| at as i64).collect(), shape, device),
     }
 }

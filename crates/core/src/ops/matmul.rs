@@ -259,7 +259,7 @@ impl Tensor {
         let residual = match options.residual {
             Some(residual) if !residual.shape().broadcasts_to(&result) => {
                 let got = *residual.shape();
-                return Err(Error::Shape { op: "matmul", what: "residual", got, expected: result });
+                return Err(Error::Shape { op: "matmul", what: "residual", got: Box::new(got), expected: Box::new(result) });
             }
             residual => residual.map(|residual| residual.expand(result)).transpose()?,
         };
@@ -287,7 +287,7 @@ impl Tensor {
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let [outputs, inputs] = weight.shape().to_array("linear")?;
         let Some((&width, leading)) = self.dims().split_last() else {
-            return Err(Error::Rank { op: "linear", expected: "at least 1".into(), shape: *self.shape() });
+            return Err(Error::Rank { op: "linear", expected: "at least 1".into(), shape: Box::new(*self.shape()) });
         };
         if width != inputs {
             let detail = format!(
@@ -312,7 +312,7 @@ impl Tensor {
     pub fn addmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
         let shape = addmm_shape(a, b)?;
         if !self.shape().broadcasts_to(&shape) {
-            return Err(Error::Shape { op: "addmm", what: "summand", got: *self.shape(), expected: shape });
+            return Err(Error::Shape { op: "addmm", what: "summand", got: Box::new(*self.shape()), expected: Box::new(shape) });
         }
         let scaled = match beta {
             0.0 => None,

@@ -87,7 +87,7 @@ fn rows_and_width(op: &'static str, x: &Meta<'_>) -> Result<(Shape, Shape)> {
     let shape = x.shape();
     match shape.dims().split_last() {
         Some((&width, rows)) => Ok((Shape::unchecked(rows), Shape::unchecked(&[width]))),
-        None => Err(Error::Rank { op, expected: "at least 1".into(), shape: *shape }),
+        None => Err(Error::Rank { op, expected: "at least 1".into(), shape: Box::new(*shape) }),
     }
 }
 
@@ -99,7 +99,7 @@ fn vector(op: &'static str, what: &'static str, meta: &Meta<'_>, dtype: DType, s
 fn channels(op: &'static str, x: &Meta<'_>) -> Result<Shape> {
     check::float(op, "input", x)?;
     if x.shape().rank() < 2 {
-        return Err(Error::Rank { op, expected: "at least 2".into(), shape: *x.shape() });
+        return Err(Error::Rank { op, expected: "at least 2".into(), shape: Box::new(*x.shape()) });
     }
     Ok(Shape::unchecked(&[x.shape().dim(1)]))
 }

@@ -65,7 +65,8 @@ fn output_size(op: &'static str, window: &Window, size: [usize; 2]) -> Result<[u
         ));
     }
     let output = window.output_size(op, size)?;
-    let all_in_padding = (0..2).any(|axis| (0..output[axis]).any(|at| !sees_image(window, axis, at, size[axis])));
+    let all_in_padding =
+        (0..2).any(|axis| (0..output[axis]).any(|at| !sees_image(window, axis, at, size[axis])));
     if all_in_padding {
         return Err(Error::invalid(
             op,
@@ -107,7 +108,10 @@ impl Rule for MaxPool2d {
         // Where all are -infinity the padding, which is as large, may come first: the first element of the image wins instead.
         let first = seen.gather(4, &first_inside(&seen)?)?.squeeze(4)?;
         let position = position.ge_scalar(0)?.where_(&position, &first)?;
-        Ok(vec![in_planes(x)?.gather(2, &in_planes(&position)?)?.reshape([batch, channels, oh, ow])?, position])
+        Ok(vec![
+            in_planes(x)?.gather(2, &in_planes(&position)?)?.reshape([batch, channels, oh, ow])?,
+            position,
+        ])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: 0, outputs: 0b10 })

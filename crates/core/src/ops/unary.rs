@@ -255,7 +255,8 @@ impl Rule for Unary {
 }
 
 fn whole_bounds(low: f64, high: f64, dtype: DType) -> Result<()> {
-    match [low, high].into_iter().find(|bound| bound.is_nan() || (bound.is_finite() && bound.fract() != 0.0)) {
+    match [low, high].into_iter().find(|bound| bound.is_nan() || (bound.is_finite() && bound.fract() != 0.0))
+    {
         Some(bound) => {
             Err(Error::invalid("clamp", format!("{bound:?} is not a whole number, tensor is {dtype}")))
         }
@@ -282,7 +283,8 @@ impl Rule for UnaryGrad {
         check::same_dtype(name, &inputs[0], &inputs[1])?;
         check::shape(name, "grad_output", &inputs[1], *inputs[0].shape())?;
         Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 1)]))
-    }    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (saved, dy) = (inputs[0].to_accumulator()?, inputs[1].to_accumulator()?);
         let dx = formulas::gradient(self.op, &saved, &dy)?;
         Ok(vec![dx.to_dtype(inputs[1].dtype())?])

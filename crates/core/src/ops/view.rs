@@ -85,7 +85,7 @@ impl Tensor {
     /// Fewer than two axes.
     pub fn t(&self) -> Result<Tensor> {
         if self.rank() < 2 {
-            return Err(Error::Rank { op: "t", expected: "at least 2".into(), shape: *self.shape() });
+            return Err(Error::Rank { op: "t", expected: "at least 2".into(), shape: Box::new(*self.shape()) });
         }
         self.transpose(-2, -1)
     }
@@ -161,7 +161,7 @@ impl Tensor {
         let Axis(axis) = axis.into();
         let position = if axis < 0 { axis + self.rank() as isize + 1 } else { axis };
         if position < 0 {
-            return Err(Error::Axis { op: "unsqueeze", axis, shape: *self.shape() });
+            return Err(Error::Axis { op: "unsqueeze", axis, shape: Box::new(*self.shape()) });
         }
         Ok(record_view(self, self.layout().unsqueeze(position as usize)?, || ViewOp::Reshape))
     }

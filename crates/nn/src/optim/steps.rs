@@ -161,14 +161,22 @@ impl<R: StepRule> Steps<R> {
                 slot.states = fresh.collect::<Result<_>>()?;
             }
             let stale = slot.states.iter().find(|state| {
-                state.shape() != tensor.shape() || state.dtype() != dtype || !state.device().is(tensor.device())
+                state.shape() != tensor.shape()
+                    || state.dtype() != dtype
+                    || !state.device().is(tensor.device())
             });
             if let Some(state) = stale {
                 return Err(Error::invalid(
                     self.op,
                     format!(
                         "{} is {:?} {} on {} now, but its state {:?} {} on {}: make the optimiser after moving or casting the model",
-                        slot.label, tensor.shape(), dtype, tensor.device(), state.shape(), state.dtype(), state.device()
+                        slot.label,
+                        tensor.shape(),
+                        dtype,
+                        tensor.device(),
+                        state.shape(),
+                        state.dtype(),
+                        state.device()
                     ),
                 ));
             }
@@ -184,8 +192,7 @@ impl<R: StepRule> Steps<R> {
 
     /// One upload for each device.
     fn write_numbers(&mut self, works: &[Work<'_>], rows: &BTreeMap<u64, usize>) -> Result<()> {
-        let table: Vec<f32> =
-            rows.keys().flat_map(|&step| self.rule.numbers(self.common.lr, step)).collect();
+        let table: Vec<f32> = rows.keys().flat_map(|&step| self.rule.numbers(self.common.lr, step)).collect();
         let mut written: Vec<&Device> = Vec::new();
         for device in works.iter().map(|work| work.tensor.device()) {
             if !written.iter().any(|other| other.is(device)) {
@@ -268,8 +275,11 @@ impl<R: StepRule> Steps<R> {
     pub fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
         let mut loading = Loading { dict, known: BTreeSet::from([LR.to_owned()]), problems: Vec::new() };
         let lr = loading.number::<f64>(LR).unwrap_or(self.common.lr);
-        let loaded: Vec<(u64, Vec<Tensor>)> =
-            self.slots.iter().map(|slot| loading.slot(slot, self.rule.state_names())).collect::<Result<_>>()?;
+        let loaded: Vec<(u64, Vec<Tensor>)> = self
+            .slots
+            .iter()
+            .map(|slot| loading.slot(slot, self.rule.state_names()))
+            .collect::<Result<_>>()?;
         loading.finish(self.op)?;
         self.set_lr(lr)?;
         for (slot, (steps, states)) in self.slots.iter_mut().zip(loaded) {

@@ -1,8 +1,275 @@
-//! Rows of attention.
+//! Rows of scaled dot-product attention.
 
 use crate::prelude::*;
+use ternion_core::AttentionOptions;
+use ternion_core::dispatch::apply;
+use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    vec![]
+    [unmasked(), masked(), ops()].into_iter().flatten().collect()
+}
+
+const PLAIN: AttentionConfig = AttentionConfig { scale: 0.5, causal: false, window: None, mask: false };
+
+/// A row for queries, keys and values; what the configuration says of a mask follows from the inputs.
+fn attention(parameters: &str, config: AttentionConfig) -> OpCase {
+    OpCase::new("attention", parameters)
+        .input(Uniform(-2.0, 2.0))
+        .input(Uniform(-2.0, 2.0))
+        .input(Uniform(-2.0, 2.0))
+        .f32_limit(3e-6, 2e-6)
+        .run(move |x| {
+            let AttentionConfig { scale, causal, window, .. } = config;
+            let options = AttentionOptions { mask: x.get(3), causal, window, scale: Some(scale) };
+            x[0].scaled_dot_product_attention(&x[1], &x[2], options)
+        })
+        .oracle(move |x| definition(&config, x).0)
+}
+
+/// Queries and keys of different number, odd sizes, values of another width than keys, shared key heads, one of each.
+fn on_usual_shapes(case: OpCase) -> OpCase {
+    case.on([&[2, 3, 4, 5], &[2, 3, 6, 5], &[2, 3, 6, 4]])
+        .on([&[1, 4, 5, 3], &[1, 2, 5, 3], &[1, 2, 5, 3]])
+        .on([&[1, 1, 1, 1], &[1, 1, 1, 1], &[1, 1, 1, 1]])
+}
+
+fn unmasked() -> Vec<OpCase> {
+    let causal = AttentionConfig { causal: true, ..PLAIN };
+    vec![
+        on_usual_shapes(attention("", PLAIN))
+            .on([&[1, 2, 17, 8], &[1, 2, 33, 8], &[1, 2, 33, 8]])
+            .on([&[1, 1, 2, 3], &[1, 1, 0, 3], &[1, 1, 0, 2]])
+            .on([&[0, 1, 2, 3], &[0, 1, 2, 3], &[0, 1, 2, 2]])
+            .twice()
+            .hostile("large scores", [
+                Array::new(&[1, 1, 2, 1], vec![200.0, -200.0]),
+                Array::new(&[1, 1, 2, 1], vec![200.0, 199.0]),
+                Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
+            ])
+            .hostile("nan", [
+                Array::new(&[1, 1, 2, 1], vec![f64::NAN, 1.0]),
+                Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
+                Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
+            ])
+            .rejects("attention: 3 query heads are no multiple of 2 key heads", |device| {
+                let (q, k) = (zeros(&[1, 3, 2, 2], device)?, zeros(&[1, 2, 2, 2], device)?);
+                q.scaled_dot_product_attention(&k, &k, AttentionOptions::default())
+            })
+            .rejects("attention: key has shape [1, 2, 2, 3], expected [1, 2, 2, 2]", |device| {
+                let (q, k) = (zeros(&[1, 2, 2, 2], device)?, zeros(&[1, 2, 2, 3], device)?);
+                q.scaled_dot_product_attention(&k, &k, AttentionOptions::default())
+            })
+            .rejects("attention: expected 4 axes, got shape [2, 2, 2]", |device| {
+                let q = zeros(&[2, 2, 2], device)?;
+                q.scaled_dot_product_attention(&q, &q, AttentionOptions::default())
+            })
+            .rejects("attention: query is i32, expected a floating dtype", |device| {
+                let q = Tensor::zeros([1, 2, 2, 2], I32, device)?;
+                q.scaled_dot_product_attention(&q, &q, AttentionOptions::default())
+            })
+            .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
+        OpCase::new("attention", "default scale")
+            .input(Uniform(-2.0, 2.0))
+            .shapes([&[1, 2, 3, 7]])
+            .f32_limit(3e-6, 2e-6)
+            .run(|x| x[0].scaled_dot_product_attention(&x[0], &x[0], AttentionOptions::default()))
+            .oracle(|x| {
+                let config = AttentionConfig { scale: 1.0 / 7f64.sqrt(), ..PLAIN };
+                definition(&config, &[x[0].clone(), x[0].clone(), x[0].clone()]).0
+            }),
+        // With more queries than keys the first queries see none: they give 0, and pass on no gradient.
+        on_usual_shapes(attention("causal", causal))
+            .on([&[1, 2, 5, 3], &[1, 1, 3, 3], &[1, 1, 3, 2]])
+            .twice()
+            .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
+        on_usual_shapes(attention("causal window=2", AttentionConfig { window: Some(2), ..causal })).twice(),
+        on_usual_shapes(attention("window=2", AttentionConfig { window: Some(2), ..PLAIN })),
+        on_usual_shapes(attention("window=0", AttentionConfig { window: Some(0), ..PLAIN })),
+        on_usual_shapes(attention("causal window=all", AttentionConfig { window: Some(usize::MAX), ..causal })),
+    ]
+}
+
+fn masked() -> Vec<OpCase> {
+    let causal = AttentionConfig { causal: true, ..PLAIN };
+    vec![
+        attention("bool mask", PLAIN)
+            .input(Input::bool())
+            .on([&[2, 3, 4, 5], &[2, 3, 6, 5], &[2, 3, 6, 4], &[2, 3, 4, 6]])
+            .on([&[2, 4, 4, 5], &[2, 2, 6, 5], &[2, 2, 6, 4], &[2, 1, 1, 6]])
+            .twice()
+            .hostile("one query sees nothing", [
+                Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
+                Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
+                Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
+                Array::new(&[2, 2], vec![0.0, 0.0, 1.0, 0.0]),
+            ])
+            .rejects("attention: mask has shape [3], expected [1, 2, 2, 4]", |device| {
+                let (q, k) = (zeros(&[1, 2, 2, 2], device)?, zeros(&[1, 2, 4, 2], device)?);
+                let mask = Tensor::zeros([3], Bool, device)?;
+                q.scaled_dot_product_attention(&k, &k, AttentionOptions { mask: Some(&mask), ..Default::default() })
+            })
+            .rejects("attention: mask is f64, expected bool or the query's dtype", |device| {
+                let q = zeros(&[1, 2, 2, 2], device)?;
+                let mask = Tensor::zeros([2, 2], F64, device)?;
+                q.scaled_dot_product_attention(&q, &q, AttentionOptions { mask: Some(&mask), ..Default::default() })
+            }),
+        attention("additive mask", PLAIN)
+            .input(Uniform(-2.0, 2.0))
+            .on([&[1, 3, 4, 5], &[1, 3, 6, 5], &[1, 3, 6, 4], &[1, 3, 4, 6]])
+            .on([&[2, 4, 3, 2], &[2, 2, 3, 2], &[2, 2, 3, 2], &[3, 3]])
+            .twice(),
+        // A mask without a gradient takes the fused path.
+        attention("additive mask constant", PLAIN)
+            .input(Input::float(Uniform(-2.0, 2.0)).constant())
+            .on([&[2, 4, 3, 2], &[2, 2, 3, 2], &[2, 2, 3, 2], &[4, 1, 3]])
+            .hostile("-infinity everywhere", [
+                Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
+                Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
+                Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
+                Array::new(&[2, 2], vec![f64::NEG_INFINITY, f64::NEG_INFINITY, 0.0, f64::NEG_INFINITY]),
+            ]),
+        attention("additive mask causal window=3", AttentionConfig { window: Some(3), ..causal })
+            .input(Uniform(-2.0, 2.0))
+            .on([&[1, 2, 4, 3], &[1, 1, 5, 3], &[1, 1, 5, 2], &[4, 5]])
+            .twice(),
+        attention("bool mask causal", causal)
+            .input(Input::bool())
+            .on([&[1, 2, 4, 3], &[1, 1, 5, 3], &[1, 1, 5, 2], &[5]]),
+    ]
+}
+
+/// The ops themselves: the log-sum-exp as a second output, and the gradient as a formula of all its inputs.
+fn ops() -> Vec<OpCase> {
+    let causal = AttentionConfig { causal: true, ..PLAIN };
+    let any = || Uniform(-2.0, 2.0);
+    vec![
+        OpCase::new("attention", "op causal")
+            .input(any())
+            .input(any())
+            .input(any())
+            .on([&[2, 2, 4, 5], &[2, 1, 6, 5], &[2, 1, 6, 4]])
+            .f32_limit(3e-6, 2e-6)
+            .twice()
+            .run(move |x| Ok(apply(Attention { config: causal }, &[&x[0], &x[1], &x[2]])?.into_vec()))
+            .oracle(move |x| definition(&causal, x)),
+        OpCase::new("attention_grad", "causal")
+            .input(any())
+            .input(any())
+            .input(any())
+            .input(any())
+            .input(Input::accumulator(Uniform(1.0, 3.0)))
+            .input(any())
+            .on([&[1, 2, 3, 2], &[1, 1, 4, 2], &[1, 1, 4, 3], &[1, 2, 3, 3], &[1, 2, 3], &[1, 2, 3, 3]])
+            .f32_limit(2e-5, 1e-5)
+            .twice()
+            .run(move |x| {
+                let inputs: Vec<&Tensor> = x.iter().collect();
+                Ok(apply(AttentionGrad { config: causal }, &inputs)?.into_vec())
+            })
+            .oracle(move |x| gradient(&causal, x))
+            .rejects("attention_grad: log_sum_exp is f16, expected f32", |device| {
+                let (q, rows) = (Tensor::zeros([1, 1, 2, 2], F16, device)?, Tensor::zeros([1, 1, 2], F16, device)?);
+                Ok(apply(AttentionGrad { config: PLAIN }, &[&q, &q, &q, &q, &rows, &q])?.into_vec())
+            }),
+        OpCase::new("attention_grad", "mask")
+            .input(any())
+            .input(any())
+            .input(any())
+            .input(any())
+            .input(Input::accumulator(Uniform(1.0, 3.0)))
+            .input(any())
+            .input(Input::bool())
+            .on([&[1, 2, 3, 2], &[1, 2, 4, 2], &[1, 2, 4, 3], &[1, 2, 3, 3], &[1, 2, 3], &[1, 2, 3, 3], &[1, 2, 3, 4]])
+            .f32_limit(2e-5, 1e-5)
+            .run(move |x| {
+                let inputs: Vec<&Tensor> = x.iter().collect();
+                let config = AttentionConfig { mask: true, ..PLAIN };
+                Ok(apply(AttentionGrad { config }, &inputs)?.into_vec())
+            })
+            .oracle(|x| gradient(&PLAIN, x)),
+    ]
+}
+
+fn zeros(shape: &[usize], device: &Device) -> Result<Tensor> {
+    Tensor::zeros(shape, F32, device)
+}
+
+/// Whether query `query` of `queries` sees key `key` of `keys`, by position.
+fn sees(config: &AttentionConfig, [query, queries, key, keys]: [usize; 4]) -> bool {
+    let position = query as i128 + keys as i128 - queries as i128;
+    let key = key as i128;
+    let window = config.window.map(|window| window as i128);
+    let back = window.is_none_or(|window| key > position - window);
+    let ahead = if config.causal { key <= position } else { window.is_none_or(|window| key < position + window) };
+    back && ahead
+}
+
+/// `scale * q kT + mask`, -infinity where a key is not seen; a mask of zeros and ones is one of truth values, as no row draws both for the other kind.
+fn scores(config: &AttentionConfig, q: &Array, k: &Array, mask: Option<&Array>) -> Array {
+    let [batch, heads, queries, width] = q.sizes();
+    let [_, kv_heads, keys, _] = k.sizes();
+    let shape = [batch, heads, queries, keys];
+    let mask = mask.map(|mask| mask.expand(&shape));
+    let is_bool = mask.as_ref().is_some_and(|mask| mask.data.iter().all(|&v| v == 0.0 || v == 1.0));
+    Array::from_fn(&shape, |at| {
+        let &[b, h, i, j] = at else { unreachable!("four axes") };
+        let kv = h / (heads / kv_heads);
+        let product: f64 = (0..width).map(|d| q.at(&[b, h, i, d]) * k.at(&[b, kv, j, d])).sum();
+        let seen = sees(config, [i, queries, j, keys]);
+        match &mask {
+            _ if !seen => f64::NEG_INFINITY,
+            Some(mask) if is_bool && mask.at(at) == 0.0 => f64::NEG_INFINITY,
+            Some(mask) if !is_bool => config.scale * product + mask.at(at),
+            _ => config.scale * product,
+        }
+    })
+}
+
+/// Vaswani et al. 2017, eq. 1, and the logarithm of the sum below the fraction.
+fn definition(config: &AttentionConfig, x: &[Array]) -> (Array, Array) {
+    let (q, k, v) = (&x[0], &x[1], &x[2]);
+    let [batch, heads, queries, _] = q.sizes();
+    let [_, kv_heads, keys, width] = v.sizes();
+    let scores = scores(config, q, k, x.get(3));
+    let log_sum = scores.reduce(&[3], Keep::No, crate::oracle::log_sum_exp);
+    let y = Array::from_fn(&[batch, heads, queries, width], |at| {
+        let &[b, h, i, d] = at else { unreachable!("four axes") };
+        let kv = h / (heads / kv_heads);
+        let lse = log_sum.at(&[b, h, i]);
+        if lse == f64::NEG_INFINITY {
+            return 0.0;
+        }
+        (0..keys).map(|j| (scores.at(&[b, h, i, j]) - lse).exp() * v.at(&[b, kv, j, d])).sum()
+    });
+    (y, log_sum)
+}
+
+/// Dao et al. 2022, algorithm 4, of q, k, v, y, lse and dy (and mask) as they are given.
+fn gradient(config: &AttentionConfig, x: &[Array]) -> Vec<Array> {
+    let (q, k, v, y, log_sum, dy) = (&x[0], &x[1], &x[2], &x[3], &x[4], &x[5]);
+    let [batch, heads, queries, head_dim] = q.sizes();
+    let [_, kv_heads, keys, value_dim] = v.sizes();
+    let scores = scores(config, q, k, x.get(6));
+    let (mut dq, mut dk, mut dv) = (Array::zeros(&q.shape), Array::zeros(&k.shape), Array::zeros(&v.shape));
+    let all = Array::zeros(&[batch, heads, queries, keys]);
+    let mut at = [0; 4];
+    for _ in 0..all.elements() {
+        let [b, h, i, j] = at;
+        let kv = h / (heads / kv_heads);
+        let p = (scores.at(&at) - log_sum.at(&[b, h, i])).exp();
+        let along = |other: &Array, head: usize, row: usize| -> f64 {
+            (0..value_dim).map(|d| dy.at(&[b, h, i, d]) * other.at(&[b, head, row, d])).sum()
+        };
+        let ds = p * (along(v, kv, j) - along(y, h, i));
+        for d in 0..value_dim {
+            *dv.at_mut(&[b, kv, j, d]) += p * dy.at(&[b, h, i, d]);
+        }
+        for d in 0..head_dim {
+            *dq.at_mut(&[b, h, i, d]) += config.scale * ds * k.at(&[b, kv, j, d]);
+            *dk.at_mut(&[b, kv, j, d]) += config.scale * ds * q.at(&[b, h, i, d]);
+        }
+        crate::array::advance(&mut at, &all.shape);
+    }
+    vec![dq, dk, dv]
 }

@@ -1,8 +1,270 @@
 //! Rows of pooling.
 
 use crate::prelude::*;
+use ternion_core::dispatch::apply_one;
+use ternion_core::ops::conv::Window;
+use ternion_core::ops::pool::{AvgPool2dGrad, MaxPool2dGrad, PoolOptions};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    vec![]
+    [largest(), means(), adaptive()].concat()
+}
+
+fn text(options: &PoolOptions) -> String {
+    let PoolOptions { kernel, stride, padding, dilation, .. } = options;
+    format!("kernel={kernel:?} stride={stride:?} padding={padding:?} dilation={dilation:?}")
+}
+
+fn window(options: &PoolOptions) -> Window {
+    let PoolOptions { kernel, stride, padding, dilation, .. } = *options;
+    Window { kernel, stride, padding, dilation }
+}
+
+/// How many windows fit on `size` pixels.
+fn places(options: &PoolOptions, axis: usize, size: usize) -> usize {
+    let span = options.dilation[axis] * (options.kernel[axis] - 1) + 1;
+    (size + 2 * options.padding[axis] - span) / options.stride[axis] + 1
+}
+
+/// The pixels along `axis` that the window at `place` shows.
+fn pixels(options: &PoolOptions, axis: usize, place: usize, size: usize) -> Vec<usize> {
+    (0..options.kernel[axis])
+        .filter_map(|within| {
+            (place * options.stride[axis] + within * options.dilation[axis]).checked_sub(options.padding[axis])
+        })
+        .filter(|&at| at < size)
+        .collect()
+}
+
+/// For each place, `f(n, c, the elements of the window as (row, column, value))`.
+fn each_window(x: &Array, options: &PoolOptions, f: impl Fn(&[(usize, usize, f64)]) -> f64) -> Array {
+    let [batch, channels, height, width] = x.sizes();
+    let shape = [batch, channels, places(options, 0, height), places(options, 1, width)];
+    Array::from_fn(&shape, |at| {
+        let columns = pixels(options, 1, at[3], width);
+        let seen: Vec<(usize, usize, f64)> = pixels(options, 0, at[2], height)
+            .into_iter()
+            .flat_map(|row| columns.iter().map(move |&column| (row, column)))
+            .map(|(row, column)| (row, column, x.at(&[at[0], at[1], row, column])))
+            .collect();
+        f(&seen)
+    })
+}
+
+/// The first largest element, or the first NaN.
+fn winner(seen: &[(usize, usize, f64)]) -> (usize, usize, f64) {
+    let mut best = seen[0];
+    for &element in &seen[1..] {
+        if !best.2.is_nan() && (element.2.is_nan() || element.2 > best.2) {
+            best = element;
+        }
+    }
+    best
+}
+
+fn max_pool2d(x: &Array, options: &PoolOptions) -> (Array, Array) {
+    let width = x.shape[3];
+    let largest = each_window(x, options, |seen| winner(seen).2);
+    (largest, each_window(x, options, |seen| (winner(seen).0 * width + winner(seen).1) as f64))
+}
+
+fn avg_pool2d(x: &Array, options: &PoolOptions) -> Array {
+    let whole = options.kernel[0] * options.kernel[1];
+    each_window(x, options, |seen| {
+        let count = if options.count_include_pad { whole } else { seen.len() };
+        seen.iter().map(|element| element.2).sum::<f64>() / count as f64
+    })
+}
+
+fn options() -> [PoolOptions; 5] {
+    let plain = PoolOptions::new([2, 3]);
+    [
+        plain,
+        PoolOptions { stride: [1, 2], ..plain },
+        PoolOptions { padding: [1, 1], ..plain },
+        PoolOptions { kernel: [3, 3], stride: [1, 1], padding: [1, 1], ..plain },
+        PoolOptions { stride: [3, 2], padding: [1, 0], ..plain },
+    ]
+}
+
+fn largest() -> Vec<OpCase> {
+    let row = |options: PoolOptions| {
+        OpCase::new("max_pool2d", text(&options))
+            .input(Distinct)
+            .on([&[2, 3, 6, 5]])
+            .on([&[1, 1, 7, 9]])
+            .exact()
+            .twice()
+            .differentiable_outputs(1)
+            .run(move |x| x[0].max_pool2d_with_positions(options))
+            .oracle(move |x| max_pool2d(&x[0], &options))
+    };
+    let dilated = PoolOptions { kernel: [3, 2], stride: [1, 2], padding: [1, 1], dilation: [2, 3], count_include_pad: true };
+    let padded = PoolOptions { padding: [1, 1], stride: [1, 1], ..PoolOptions::new([2, 2]) };
+    let low = f64::NEG_INFINITY;
+    let mut rows: Vec<OpCase> = options().into_iter().map(row).collect();
+    rows.push(row(dilated).perf([&[64, 64, 28, 28]]));
+    rows.push(
+        row(padded)
+            .on([&[0, 2, 3, 3]])
+            .hostile("only -infinity", [Array::full(&[1, 2, 2, 3], low)])
+            .hostile("all equal", [Array::full(&[1, 1, 3, 3], 7.0)])
+            .hostile("nan", [Array::new(&[1, 1, 2, 4], vec![1.0, f64::NAN, 9.0, low, 3.0, 2.0, f64::NAN, f64::INFINITY])])
+            .rejects("max_pool2d: padding [2, 0] is more than half of kernel [2, 2]", |device| {
+                let options = PoolOptions { padding: [2, 0], ..PoolOptions::new([2, 2]) };
+                Tensor::zeros([1, 1, 4, 4], F32, device)?.max_pool2d(options)
+            })
+            .rejects("max_pool2d: input is i64, expected a floating dtype", |device| {
+                Tensor::zeros([1, 1, 4, 4], I64, device)?.max_pool2d(PoolOptions::new([2, 2]))
+            })
+            .rejects("max_pool2d: expected 4 axes, got shape [4, 4]", |device| {
+                Tensor::zeros([4, 4], F32, device)?.max_pool2d(PoolOptions::new([2, 2]))
+            })
+            .rejects(
+                "max_pool2d: window [5, 2] with dilation [1, 1] is larger than image [4, 4] with padding [0, 0]",
+                |device| Tensor::zeros([1, 1, 4, 4], F32, device)?.max_pool2d(PoolOptions::new([5, 2])),
+            )
+            .rejects(
+                "max_pool2d: a window Window { kernel: [2, 1], stride: [2, 1], padding: [1, 0], dilation: [5, 1] } on an image of [4, 4] lies in the padding altogether",
+                |device| {
+                    let options =
+                        PoolOptions { padding: [1, 0], dilation: [5, 1], ..PoolOptions::new([2, 1]) };
+                    Tensor::zeros([1, 1, 4, 4], F32, device)?.max_pool2d(options)
+                },
+            ),
+    );
+    rows.push(max_grad());
+    rows
+}
+
+fn max_grad() -> OpCase {
+    let options = PoolOptions::new([2, 2]);
+    OpCase::new("max_pool2d_grad", "")
+        .input(Input::of(I32, Integers(0, 19)).constant())
+        .input(Uniform(-4.0, 4.0))
+        .on([&[2, 3, 2, 2], &[2, 3, 2, 2]])
+        .f32_limit(2e-6, 2e-6)
+        .twice()
+        .run(move |x| {
+            apply_one(MaxPool2dGrad { window: window(&options), size: [4, 5] }, &[&x[0], &x[1]])
+        })
+        .oracle(|x| {
+            let mut dx = Array::zeros(&[2, 3, 4, 5]);
+            Array::from_fn(&x[0].shape, |at| {
+                let position = x[0].at(at) as usize;
+                *dx.at_mut(&[at[0], at[1], position / 5, position % 5]) += x[1].at(at);
+                0.0
+            });
+            dx
+        })
+        .rejects("max_pool2d_grad: positions is i64, expected i32", move |device| {
+            let (positions, dy) =
+                (Tensor::zeros([1, 1, 2, 2], I64, device)?, Tensor::zeros([1, 1, 2, 2], F32, device)?);
+            apply_one(MaxPool2dGrad { window: window(&options), size: [4, 5] }, &[&positions, &dy])
+        })
+        .rejects("max_pool2d_grad: grad_output has shape [1, 1, 2, 3], expected [1, 1, 2, 2]", move |device| {
+            let (positions, dy) =
+                (Tensor::zeros([1, 1, 2, 3], I32, device)?, Tensor::zeros([1, 1, 2, 3], F32, device)?);
+            apply_one(MaxPool2dGrad { window: window(&options), size: [4, 5] }, &[&positions, &dy])
+        })
+}
+
+fn means() -> Vec<OpCase> {
+    let row = |options: PoolOptions| {
+        let parameters = format!("{} count_include_pad={}", text(&options), options.count_include_pad);
+        OpCase::new("avg_pool2d", parameters)
+            .input(Uniform(-4.0, 4.0))
+            .on([&[2, 3, 6, 5]])
+            .on([&[1, 1, 7, 9]])
+            // The sum of up to nine elements of size 4 may cancel.
+            .f32_limit(2e-6, 2e-6)
+            .twice()
+            .run(move |x| x[0].avg_pool2d(options))
+            .oracle(move |x| avg_pool2d(&x[0], &options))
+    };
+    let grad = |options: PoolOptions| {
+        let PoolOptions { count_include_pad, .. } = options;
+        let [oh, ow] = [places(&options, 0, 6), places(&options, 1, 5)];
+        let parameters = format!("{} count_include_pad={count_include_pad}", text(&options));
+        OpCase::new("avg_pool2d_grad", parameters)
+            .input(Uniform(-4.0, 4.0))
+            .on([&[2, 3, oh, ow]])
+            .f32_limit(2e-6, 2e-6)
+            .twice()
+            .run(move |x| {
+                let op = AvgPool2dGrad { window: window(&options), count_include_pad, size: [6, 5] };
+                apply_one(op, &[&x[0]])
+            })
+            .oracle(move |x| avg_pool2d_grad(&x[0], &options))
+    };
+    let mut rows = Vec::new();
+    for options in options() {
+        rows.push(row(options));
+        rows.push(grad(options));
+        if options.padding != [0, 0] {
+            rows.push(row(PoolOptions { count_include_pad: false, ..options }));
+            rows.push(grad(PoolOptions { count_include_pad: false, ..options }));
+        }
+    }
+    let last = rows.pop().expect("there are options");
+    rows.push(last.rejects("avg_pool2d: dilation [2, 1], expected [1, 1]", |device| {
+        let options = PoolOptions { dilation: [2, 1], ..PoolOptions::new([2, 2]) };
+        Tensor::zeros([1, 1, 4, 4], F32, device)?.avg_pool2d(options)
+    }));
+    rows
+}
+
+/// Each dy in equal shares to the pixels of its window.
+fn avg_pool2d_grad(dy: &Array, options: &PoolOptions) -> Array {
+    let mut dx = Array::zeros(&[dy.shape[0], dy.shape[1], 6, 5]);
+    Array::from_fn(&dy.shape, |at| {
+        let (rows, columns) = (pixels(options, 0, at[2], 6), pixels(options, 1, at[3], 5));
+        let count = match options.count_include_pad {
+            true => options.kernel[0] * options.kernel[1],
+            false => rows.len() * columns.len(),
+        };
+        for &row in &rows {
+            for &column in &columns {
+                *dx.at_mut(&[at[0], at[1], row, column]) += dy.at(at) / count as f64;
+            }
+        }
+        0.0
+    });
+    dx
+}
+
+fn adaptive() -> Vec<OpCase> {
+    let row = |size: [usize; 2]| {
+        OpCase::new("adaptive_avg_pool2d", format!("to {size:?}"))
+            .input(Uniform(-4.0, 4.0))
+            .on([&[2, 3, 6, 4]])
+            .on([&[1, 1, 7, 5]])
+            .f32_limit(2e-6, 2e-6)
+            .twice()
+            .steps()
+            .run(move |x| x[0].adaptive_avg_pool2d(size))
+            .oracle(move |x| adaptive_avg_pool2d(&x[0], size))
+    };
+    vec![
+        row([1, 1]).rejects("adaptive_avg_pool2d: image of [4, 4] to [0, 1]", |device| {
+            Tensor::zeros([1, 1, 4, 4], F32, device)?.adaptive_avg_pool2d([0, 1])
+        }),
+        row([3, 2]),
+        row([4, 3]),
+        row([9, 5]),
+    ]
+}
+
+/// The mean of rows `floor(i h / oh)..ceil((i + 1) h / oh)` and columns likewise.
+fn adaptive_avg_pool2d(x: &Array, [oh, ow]: [usize; 2]) -> Array {
+    let [batch, channels, height, width] = x.sizes();
+    let range = |at: usize, count: usize, size: usize| at * size / count..((at + 1) * size).div_ceil(count);
+    Array::from_fn(&[batch, channels, oh, ow], |at| {
+        let (rows, columns) = (range(at[2], oh, height), range(at[3], ow, width));
+        let count = (rows.len() * columns.len()) as f64;
+        rows.flat_map(|row| columns.clone().map(move |column| (row, column)))
+            .map(|(row, column)| x.at(&[at[0], at[1], row, column]))
+            .sum::<f64>()
+            / count
+    })
 }

@@ -1,8 +1,220 @@
-//! Rows of optimiser steps.
+//! Rows of optimiser steps and of gradient clipping. Steps change their inputs: the rows run them on copies.
 
 use crate::prelude::*;
+use ternion_core::dispatch::apply;
+use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
+use ternion_core::{clip_grad_norm, clip_grad_value, enable_grad};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    vec![]
+    [sgd(), adam(), clipping()].into_iter().flatten().collect()
+}
+
+const PLAIN: SgdStep = SgdStep { momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false };
+const IN_PLACE: &str = "it changes its inputs";
+
+/// Copies of the inputs that a step changes, then the step.
+fn stepped(op: impl Into<ternion_core::Op>, x: &[Tensor]) -> Result<Vec<Tensor>> {
+    let mut inputs = x.to_vec();
+    for index in std::iter::once(0).chain(3..x.len()) {
+        inputs[index] = x[index].copy()?;
+    }
+    let outputs = apply(op, &inputs.iter().collect::<Vec<_>>())?;
+    for (output, index) in outputs.iter().zip(std::iter::once(0).chain(3..x.len())) {
+        assert!(output.buffer().is(inputs[index].buffer()), "output {index} is in place");
+    }
+    Ok(outputs.into_vec())
+}
+
+fn sgd() -> Vec<OpCase> {
+    let row = |parameters: &str, op: SgdStep, hyper: [f64; 3]| {
+        let mut case = OpCase::new("sgd_step", parameters)
+            .input(Uniform(-2.0, 2.0))
+            .input(Uniform(-1.0, 1.0))
+            .input(Input::of(F32, Fixed(hyper.to_vec())).constant());
+        let with_velocity = op.momentum != 0.0;
+        if with_velocity {
+            case = case.input(Input::accumulator(Uniform(-1.0, 1.0)));
+        }
+        for shape in [&[7usize, 5][..], &[33], &[], &[0]] {
+            let mut instance = vec![shape.to_vec(), shape.to_vec(), vec![3]];
+            instance.extend(with_velocity.then(|| shape.to_vec()));
+            case.instances.push(instance);
+        }
+        let definition = op.clone();
+        case.forward_only(IN_PLACE).run(move |x| stepped(op.clone(), x)).oracle(move |x| sgd_step(&definition, x))
+    };
+    let momentum = SgdStep { momentum: 0.9, ..PLAIN };
+    vec![
+        row("", PLAIN, [0.1, 1.0, 0.0])
+            .rejects("sgd_step: nesterov needs a momentum above 0 and no dampening", |device| {
+                let x = Tensor::zeros([2], F32, device)?;
+                stepped(SgdStep { nesterov: true, ..PLAIN }, &[x.clone(), x, Tensor::zeros([3], F32, device)?])
+            })
+            .rejects("sgd_step: gradient has shape [3], expected [2]", |device| {
+                let (x, hyper) = (Tensor::zeros([2], F32, device)?, Tensor::zeros([3], F32, device)?);
+                stepped(PLAIN, &[x, hyper.clone(), hyper])
+            })
+            .rejects("backward: sgd_step changes its input 0 in place: run it in no_grad", |device| {
+                let (x, hyper) = (Tensor::zeros([2], F32, device)?, Tensor::zeros([3], F32, device)?);
+                let parameter = x.requires_grad()?;
+                enable_grad(|| Ok(apply(PLAIN, &[&parameter, &x, &hyper])?.into_vec()))
+            }),
+        row("weight_decay clip", SgdStep { weight_decay: 0.01, ..PLAIN }, [0.1, 0.25, 0.0]),
+        row("momentum first", momentum.clone(), [0.1, 1.0, 1.0]),
+        row("momentum", momentum.clone(), [0.1, 0.5, 0.0]),
+        row("momentum dampening", SgdStep { dampening: 0.25, ..momentum.clone() }, [0.1, 1.0, 0.0]),
+        row("momentum dampening first", SgdStep { dampening: 0.25, ..momentum.clone() }, [0.1, 1.0, 1.0]),
+        row(
+            "nesterov weight_decay",
+            SgdStep { nesterov: true, weight_decay: 0.1, ..momentum },
+            [0.1, 1.0, 0.0],
+        ),
+    ]
+}
+
+/// PyTorch's form of Sutskever et al. 2013, one element at a time.
+fn sgd_step(op: &SgdStep, x: &[Array]) -> Vec<Array> {
+    let [rate, clip, first] = [0, 1, 2].map(|at| x[2].data[at]);
+    let mut outputs: Vec<Array> = [0, 3].into_iter().filter_map(|at| x.get(at).cloned()).collect();
+    for at in 0..x[0].elements() {
+        let parameter = x[0].data[at];
+        let mut gradient = x[1].data[at] * clip + op.weight_decay * parameter;
+        if let Some(velocity) = x.get(3) {
+            let moved = match first == 1.0 {
+                true => gradient,
+                false => op.momentum * velocity.data[at] + (1.0 - op.dampening) * gradient,
+            };
+            outputs[1].data[at] = moved;
+            gradient = if op.nesterov { gradient + op.momentum * moved } else { moved };
+        }
+        outputs[0].data[at] = parameter - rate * gradient;
+    }
+    outputs
+}
+
+fn adam() -> Vec<OpCase> {
+    let row = |parameters: &str, weight_decay: f64, decay_mode: DecayMode, hyper: [f64; 4]| {
+        let op = AdamStep { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay, decay_mode };
+        let definition = op.clone();
+        OpCase::new("adam_step", parameters)
+            .input(Uniform(-2.0, 2.0))
+            .input(AwayFrom(0.01))
+            .input(Input::of(F32, Fixed(hyper.to_vec())).constant())
+            .input(Input::accumulator(Uniform(-1.0, 1.0)))
+            .input(Input::accumulator(Uniform(0.0, 1.0)))
+            .on([&[7, 5], &[7, 5], &[4], &[7, 5], &[7, 5]])
+            .on([&[33], &[33], &[4], &[33], &[33]])
+            .on([&[], &[], &[4], &[], &[]])
+            .on([&[0], &[0], &[4], &[0], &[0]])
+            .forward_only(IN_PLACE)
+            .run(move |x| stepped(op.clone(), x))
+            .oracle(move |x| adam_step(&definition, x))
+    };
+    // The tenth step: 1 - 0.9^10 and sqrt(1 - 0.999^10).
+    let tenth = |rate: f64, clip: f64| [rate, clip, 0.6513215599, 0.0997753];
+    vec![
+        row("", 0.0, DecayMode::Coupled, tenth(0.01, 1.0))
+            .rejects("adam_step: state has shape [3], expected [2]", |device| {
+                let zeros = |size: usize| Tensor::zeros([size], F32, device);
+                let op = AdamStep {
+                    beta1: 0.9,
+                    beta2: 0.999,
+                    eps: 1e-8,
+                    weight_decay: 0.0,
+                    decay_mode: DecayMode::Coupled,
+                };
+                stepped(op, &[zeros(2)?, zeros(2)?, zeros(4)?, zeros(3)?, zeros(2)?])
+            }),
+        row("coupled clip", 0.1, DecayMode::Coupled, tenth(0.01, 0.5)),
+        row("decoupled", 0.1, DecayMode::Decoupled, tenth(0.01, 1.0)),
+    ]
+}
+
+/// Kingma and Ba 2015, algorithm 1, and Loshchilov and Hutter 2019, algorithm 2, one element at a time.
+fn adam_step(op: &AdamStep, x: &[Array]) -> Vec<Array> {
+    let [rate, clip, correction1, root_correction2] = [0, 1, 2, 3].map(|at| x[2].data[at]);
+    let mut outputs = vec![x[0].clone(), x[3].clone(), x[4].clone()];
+    for at in 0..x[0].elements() {
+        let mut parameter = x[0].data[at];
+        let mut gradient = x[1].data[at] * clip;
+        match op.decay_mode {
+            DecayMode::Coupled => gradient += op.weight_decay * parameter,
+            DecayMode::Decoupled => parameter -= rate * op.weight_decay * parameter,
+        }
+        let m = op.beta1 * x[3].data[at] + (1.0 - op.beta1) * gradient;
+        let v = op.beta2 * x[4].data[at] + (1.0 - op.beta2) * gradient * gradient;
+        parameter -= rate * (m / correction1) / (v.sqrt() / root_correction2 + op.eps);
+        (outputs[0].data[at], outputs[1].data[at], outputs[2].data[at]) = (parameter, m, v);
+    }
+    outputs
+}
+
+/// Parameters whose gradients are the inputs: of `sum(parameter * input)`.
+fn with_gradients<T>(
+    x: &[Tensor],
+    f: impl FnOnce(&mut ternion_core::Gradients, &[&Tensor]) -> Result<T>,
+) -> Result<(T, Vec<Tensor>)> {
+    let (parameters, mut gradients) = enable_grad(|| {
+        let mut parameters = Vec::new();
+        let dtype = x[0].dtype().accumulator();
+        let mut loss = Tensor::zeros((), dtype, x[0].device())?;
+        for gradient in x {
+            let parameter = gradient.detach().zeros_like()?.requires_grad()?;
+            loss = loss.add(&parameter.mul(&gradient.detach())?.to_dtype(dtype)?.sum(..)?)?;
+            parameters.push(parameter);
+        }
+        Ok::<_, Error>((parameters, loss.backward()?))
+    })?;
+    let result = f(&mut gradients, &parameters.iter().collect::<Vec<_>>())?;
+    let changed = parameters.iter().filter_map(|parameter| gradients.get(parameter).cloned()).collect();
+    Ok((result, changed))
+}
+
+fn clipping() -> Vec<OpCase> {
+    let row = |op: &'static str, parameters: &str| {
+        OpCase::new(op, parameters)
+            .input(Uniform(-2.0, 2.0))
+            .input(Uniform(-2.0, 2.0))
+            .on([&[7, 5], &[33]])
+            .on([&[], &[0]])
+            .casts()
+            .forward_only("it works on gradients")
+    };
+    let norm_row = |parameters: &str, max_norm: f64| {
+        row("clip_grad_norm", parameters)
+            .run(move |x| {
+                // The second parameter twice, as tied weights come: it counts once.
+                let clip = |gradients: &mut ternion_core::Gradients, parameters: &[&Tensor]| {
+                    let tied = [parameters[0], parameters[1], parameters[1]];
+                    clip_grad_norm(gradients, &tied, max_norm)
+                };
+                let (norm, clipped) = with_gradients(x, clip)?;
+                Ok([vec![norm], clipped].concat())
+            })
+            .oracle(move |x| {
+                let norm = x.iter().map(|g| g.data.iter().map(|v| v * v).sum::<f64>()).sum::<f64>().sqrt();
+                let factor = (max_norm / (norm + 1e-6)).min(1.0);
+                vec![Array::scalar(norm), x[0].map(|g| g * factor), x[1].map(|g| g * factor)]
+            })
+    };
+    vec![
+        norm_row("max_norm=1.5", 1.5)
+            .rejects("clip_grad_norm: largest norm -1, expected 0 or more", |device| {
+                let x = [Tensor::zeros([2], F32, device)?];
+                Ok(with_gradients(&x, |gradients, parameters| clip_grad_norm(gradients, parameters, -1.0))?.1)
+            })
+            .rejects("grad_norm: expected at least 1 parameter", |device| {
+                let x = [Tensor::zeros([2], F32, device)?];
+                Ok(with_gradients(&x, |gradients, _| clip_grad_norm(gradients, &[], 1.0))?.1)
+            }),
+        norm_row("max_norm=1000", 1000.0),
+        row("clip_grad_value", "limit=0.75")
+            .run(|x| Ok(with_gradients(x, |gradients, all| clip_grad_value(gradients, all, 0.75))?.1))
+            .oracle(|x| vec![x[0].map(|g| g.clamp(-0.75, 0.75)), x[1].map(|g| g.clamp(-0.75, 0.75))])
+            .rejects("clip_grad_value: largest value NaN, expected 0 or more", |device| {
+                let x = [Tensor::zeros([2], F32, device)?];
+                Ok(with_gradients(&x, |gradients, all| clip_grad_value(gradients, all, f64::NAN))?.1)
+            }),
+    ]
 }

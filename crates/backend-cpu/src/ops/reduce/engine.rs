@@ -84,6 +84,16 @@ struct Loops<'a, R: Reducer> {
     shifts: &'a [R::In],
 }
 
+/// Some rows of some columns.
+struct Tile<'a, T> {
+    /// The number of the first element of row 0 in the plan's input.
+    start: usize,
+    /// From row to row.
+    width: usize,
+    rows: Range<usize>,
+    shifts: &'a [T],
+}
+
 impl<R: Reducer> Loops<'_, R> {
     /// Fills `[segments, outputs]` parts, row by row.
     fn rows(&self, segments: usize, parts: &mut [R::Acc]) {
@@ -156,11 +166,8 @@ impl<R: Reducer> Loops<'_, R> {
             let rows = segment * COLUMN_SEGMENT..reduced.min((segment + 1) * COLUMN_SEGMENT);
             // SAFETY: pieces have different segments, outer places or tiles.
             let sums = unsafe { parts.range(segment * outputs + first..segment * outputs + first + length) };
-            let mut scratch = Scratch::new();
-            let mut reader = self.reader(&mut scratch);
             let shifts = self.shifts.get(first..first + length).unwrap_or(&[]);
-            let start = outer * reduced * width + tile;
-            self.column_tile(sums, rows, shifts, |row, length| reader_row(&mut reader, start + row * width, length));
+            self.tile(sums, Tile { start: outer * reduced * width + tile, width, rows, shifts });
         };
         if outputs * reduced < PARALLEL_FROM {
             (0..segments * outer * tiles).for_each(work);
@@ -170,23 +177,23 @@ impl<R: Reducer> Loops<'_, R> {
     }
 
     /// Adds up rows of a tile: steps of a few rows first, then the steps.
-    fn column_tile<'r>(
-        &self,
-        sums: &mut [R::Acc],
-        rows: Range<usize>,
-        shifts: &[R::In],
-        mut row_at: impl FnMut(usize, usize) -> &'r [R::In],
-    ) {
+    fn tile(&self, sums: &mut [R::Acc], tile: Tile<'_, R::In>) {
+        let mut scratch = Scratch::new();
+        let mut reader = self.reader(&mut scratch);
         let length = sums.len();
-        let mut step_sums = vec![self.reducer.empty(); if rows.len() > COLUMN_STEP { length } else { 0 }];
-        for start in rows.clone().step_by(COLUMN_STEP) {
-            let step = start..rows.end.min(start + COLUMN_STEP);
-            if step_sums.is_empty() {
-                step.for_each(|row| self.reducer.fold_row(sums, row_at(row, length), row, shifts));
-                continue;
+        let mut add = |sums: &mut [R::Acc], rows: Range<usize>| {
+            for row in rows {
+                let elements = reader.block(tile.start + row * tile.width, length);
+                self.reducer.fold_row(sums, elements, row, tile.shifts);
             }
+        };
+        if tile.rows.len() <= COLUMN_STEP {
+            return add(sums, tile.rows);
+        }
+        let mut step_sums = vec![self.reducer.empty(); length];
+        for start in tile.rows.clone().step_by(COLUMN_STEP) {
             step_sums.fill(self.reducer.empty());
-            step.for_each(|row| self.reducer.fold_row(&mut step_sums, row_at(row, length), row, shifts));
+            add(&mut step_sums, start..tile.rows.end.min(start + COLUMN_STEP));
             for (sum, &step_sum) in sums.iter_mut().zip(&step_sums) {
                 *sum = self.reducer.combine(*sum, step_sum);
             }

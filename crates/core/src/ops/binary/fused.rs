@@ -138,7 +138,7 @@ impl Rule for BiasActivation {
         check::same_dtype(name, &inputs[0], &inputs[1])?;
         let shape = *inputs[0].shape();
         let Some(&features) = shape.dims().last() else {
-            return Err(Error::Rank { op: name, expected: "at least 1".into(), shape });
+            return Err(Error::Rank { op: name, expected: "at least 1".into(), shape: Box::new(shape) });
         };
         check::shape(name, "bias", &inputs[1], crate::Shape::unchecked(&[features]))?;
         Unary { op: self.activation }.infer(&inputs[..1])?;

@@ -1,0 +1,309 @@
+//! Picking, putting and adding along an axis.
+
+use crate::access::Locked;
+use crate::elementwise::{BLOCK, Operand, Reader, Scratch, Writer};
+use crate::number::Number;
+use crate::ops::copy::copy_view;
+use crate::select::Variant;
+use crate::storage::{Compute, with_compute};
+use crate::threads::{Cost, for_pieces, for_ranges};
+use crate::walk::Walk;
+use smallvec::SmallVec;
+use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::ops::index::{Gather, IndexAdd, IndexSelect, Scatter, ScatterMode};
+use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result};
+
+/// Every dtype.
+pub(crate) fn select_gather(_: &Gather, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: Plan::ROW_MAJOR, run: run_gather })
+}
+
+fn run_gather(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::Gather(Gather { axis }) = op else { return Err(Error::invalid(op.name(), "is not gather")) };
+    gather("gather", *axis, inputs[0], inputs[1], outputs[0])
+}
+
+/// Every dtype.
+pub(crate) fn select_index_select(_: &IndexSelect, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: Plan::ROW_MAJOR, run: run_index_select })
+}
+
+fn run_index_select(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::IndexSelect(IndexSelect { axis }) = op else {
+        return Err(Error::invalid(op.name(), "is not index_select"));
+    };
+    let expanded = along(*axis, inputs[1].layout, outputs[0].layout)?;
+    gather("index_select", *axis, inputs[0], inputs[1].part(&expanded), outputs[0])
+}
+
+/// The vector `index` as seen from every place of `target`: it varies along `axis` alone.
+fn along(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> {
+    let mut strides = [0; MAX_RANK];
+    strides[axis] = index.strides()[0];
+    Layout::new(*target.shape(), &strides[..target.shape().rank()], index.offset())
+}
+
+/// Integers that indices come in.
+trait Index: Compute {
+    fn value(self) -> i64;
+}
+impl Index for i32 {
+    #[inline(always)]
+    fn value(self) -> i64 {
+        i64::from(self)
+    }
+}
+impl Index for i64 {
+    #[inline(always)]
+    fn value(self) -> i64 {
+        self
+    }
+}
+
+/// Runs `$body` with `$index` naming the type of indices of `$dtype`.
+macro_rules! with_index {
+    ($op:expr, $dtype:expr, $index:ident => $body:expr) => {
+        match $dtype {
+            DType::I64 => {
+                type $index = i64;
+                $body
+            }
+            DType::I32 => {
+                type $index = i32;
+                $body
+            }
+            got => Err(Error::DType { op: $op, what: "index", got, expected: "i32 or i64" }),
+        }
+    };
+}
+
+/// Whether all indices are in `0..size`; the first one that is not, in memory order, is the error's.
+fn check<I: Index>(op: &'static str, index: &Operand<'_, I>, size: usize) -> Result<()> {
+    // An index that is repeated is looked at once.
+    let (shape, strides) = (index.view.layout.shape(), index.view.layout.strides());
+    let axes: SmallVec<[(usize, [isize; 1]); MAX_RANK]> = (0..shape.rank())
+        .filter(|&axis| strides[axis] != 0)
+        .map(|axis| (shape.dim(axis), [strides[axis]]))
+        .collect();
+    let walk = Walk::in_order(&axes);
+    let mut scratch = Scratch::new();
+    let mut reader = Reader::new(index, walk.operand(0), std::ptr::null_mut(), &mut scratch);
+    let elements = if index.view.layout.elements() == 0 { 0 } else { walk.elements() };
+    for start in (0..elements).step_by(BLOCK) {
+        let block = reader.block(start, BLOCK.min(elements - start));
+        if let Some(bad) = block.iter().find(|index| !(0..size as i64).contains(&index.value())) {
+            return Err(Error::IndexOutOfRange { op, index: bad.value(), size });
+        }
+    }
+    Ok(())
+}
+
+/// `base` without its axis: position 0 of each line along it.
+fn line_starts(axis: usize, base: &Layout, target: &Layout) -> SmallVec<[isize; MAX_RANK]> {
+    (0..target.shape().rank()).map(|other| if other == axis { 0 } else { base.strides()[other] }).collect()
+}
+
+fn gather(op: &'static str, axis: usize, x: Locked<'_>, index: Locked<'_>, y: Locked<'_>) -> Result<()> {
+    with_index!(op, index.dtype, I => {
+        let index = Operand::<I>::new(op, index)?;
+        check(op, &index, x.layout.shape().dim(axis))?;
+        match x.dtype.size() {
+            8 => pick::<I, i64>(op, axis, x, index, y),
+            4 => pick::<I, i32>(op, axis, x, index, y),
+            2 => pick::<I, u16>(op, axis, x, index, y),
+            _ => pick::<I, u8>(op, axis, x, index, y),
+        }
+    })
+}
+
+/// Only bits move, so one loop serves all dtypes of a size. The indices have been checked.
+fn pick<I: Index, C: Compute>(
+    op: &'static str,
+    axis: usize,
+    x: Locked<'_>,
+    index: Operand<'_, I>,
+    y: Locked<'_>,
+) -> Result<()> {
+    let (x, y) = (Operand::<C>::raw(op, x)?, Operand::<C>::raw(op, y)?);
+    let starts = line_starts(axis, x.view.layout, y.view.layout);
+    let step = x.view.layout.strides()[axis];
+    let mut axes: SmallVec<[(usize, [isize; 3]); MAX_RANK]> = (0..starts.len())
+        .map(|axis| {
+            let strides = [y.view.layout.strides()[axis], index.view.layout.strides()[axis], starts[axis]];
+            (y.view.layout.shape().dim(axis), strides)
+        })
+        .collect();
+    axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
+    let walk = Walk::in_order(&axes);
+    let first = crate::access::Pointer(x.first().cast::<C>());
+    for_ranges(walk.elements(), Cost::Heavy.piece(), |range| {
+        let (mut scratch_y, mut scratch_index) = (Scratch::new(), Scratch::new());
+        let mut writer = Writer::new(&y, walk.operand(0), &mut scratch_y);
+        let mut indices = Reader::new(&index, walk.operand(1), std::ptr::null_mut(), &mut scratch_index);
+        for start in range.clone().step_by(BLOCK) {
+            let length = BLOCK.min(range.end - start);
+            let indices = indices.block(start, length);
+            writer.block(start, length, |block| {
+                let mut done = 0;
+                walk.operand(2).runs(start, length, |position, stride, count| {
+                    let places = block[done..].iter_mut().zip(&indices[done..]).take(count).enumerate();
+                    for (number, (value, index)) in places {
+                        let at = position + number as isize * stride + index.value() as isize * step;
+                        // SAFETY: inside x: the line start by its layout, the index by the check.
+                        *value = unsafe { first.get().offset(at).read() };
+                    }
+                    done += count;
+                });
+            });
+        }
+    });
+    Ok(())
+}
+
+/// Every dtype that core lets through.
+pub(crate) fn select_scatter(_: &Scatter, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: Plan::ROW_MAJOR, run: run_scatter })
+}
+
+fn run_scatter(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::Scatter(Scatter { axis, mode }) = op else {
+        return Err(Error::invalid(op.name(), "is not scatter"));
+    };
+    let put = Put { op: op.name(), axis: *axis, index: inputs[1], source: inputs[2] };
+    match mode {
+        ScatterMode::Set => set(put, inputs[0], outputs[0]),
+        ScatterMode::Add => add(put, inputs[0], outputs[0]),
+    }
+}
+
+/// Every dtype that core lets through.
+pub(crate) fn select_index_add(_: &IndexAdd, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: Plan::ROW_MAJOR, run: run_index_add })
+}
+
+fn run_index_add(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::IndexAdd(IndexAdd { axis }) = op else {
+        return Err(Error::invalid(op.name(), "is not index_add"));
+    };
+    let expanded = along(*axis, inputs[1].layout, inputs[2].layout)?;
+    let put =
+        Put { op: "index_add", axis: *axis, index: inputs[1].part(&expanded), source: inputs[2] };
+    add(put, inputs[0], outputs[0])
+}
+
+/// What is put where.
+#[derive(Clone, Copy)]
+struct Put<'a> {
+    op: &'static str,
+    axis: usize,
+    /// As large as `source`.
+    index: Locked<'a>,
+    source: Locked<'a>,
+}
+
+/// Copies `base` into `y`, unless they are one.
+fn start_from(base: Locked<'_>, y: Locked<'_>) -> Result<()> {
+    if std::ptr::eq(base.first(), y.first()) { Ok(()) } else { copy_view(base, y) }
+}
+
+fn set(put: Put<'_>, base: Locked<'_>, y: Locked<'_>) -> Result<()> {
+    put.check(base)?;
+    start_from(base, y)?;
+    match base.dtype.size() {
+        8 => put.run::<i64>(Operand::raw(put.op, put.source)?, y, |_, new| new),
+        4 => put.run::<i32>(Operand::raw(put.op, put.source)?, y, |_, new| new),
+        2 => put.run::<u16>(Operand::raw(put.op, put.source)?, y, |_, new| new),
+        _ => put.run::<u8>(Operand::raw(put.op, put.source)?, y, |_, new| new),
+    }
+}
+
+fn add(put: Put<'_>, base: Locked<'_>, y: Locked<'_>) -> Result<()> {
+    put.check(base)?;
+    if base.dtype.is_half() {
+        // Sums are formed in f32 apart and rounded once.
+        let mut sums = vec![0f32; base.layout.elements()];
+        let layout = Layout::row_major(*base.layout.shape());
+        let wide = Locked::of_slice(&mut sums, DType::F32, &layout);
+        copy_view(base, wide)?;
+        put.run::<f32>(Operand::new(put.op, put.source)?, wide, f32::add)?;
+        return copy_view(wide, y);
+    }
+    start_from(base, y)?;
+    with_compute!(base.dtype, T => put.run::<T>(Operand::new(put.op, put.source)?, y, T::add))
+}
+
+impl Put<'_> {
+    fn check(&self, base: Locked<'_>) -> Result<()> {
+        let size = base.layout.shape().dim(self.axis);
+        with_index!(self.op, self.index.dtype, I => check(self.op, &Operand::<I>::new(self.op, self.index)?, size))
+    }
+
+    fn run<C: Compute>(
+        &self,
+        source: Operand<'_, C>,
+        y: Locked<'_>,
+        combine: impl Fn(C, C) -> C + Sync + Copy,
+    ) -> Result<()> {
+        with_index!(self.op, self.index.dtype, I => {
+            self.lines::<I, C>(Operand::new(self.op, self.index)?, source, y, combine);
+            Ok(())
+        })
+    }
+
+    /// The source as `[outer, length, inner]`: elements meet only along the middle, so the rest may be cut into pieces, and each line is
+    /// worked off in order.
+    fn lines<I: Index, C: Compute>(
+        &self,
+        index: Operand<'_, I>,
+        source: Operand<'_, C>,
+        y: Locked<'_>,
+        combine: impl Fn(C, C) -> C + Sync + Copy,
+    ) {
+        let shape = source.view.layout.shape();
+        let (index_strides, source_strides) = (index.view.layout.strides(), source.view.layout.strides());
+        let starts = line_starts(self.axis, y.layout, source.view.layout);
+        let axes: SmallVec<[(usize, [isize; 3]); MAX_RANK]> = (0..shape.rank())
+            .map(|axis| (shape.dim(axis), [starts[axis], index_strides[axis], source_strides[axis]]))
+            .collect();
+        let walk = Walk::in_order(&axes);
+        if walk.elements() == 0 {
+            return;
+        }
+        let length = shape.dim(self.axis);
+        let inner: usize = shape.dims()[self.axis + 1..].iter().product();
+        let (outer, tiles) = (walk.elements() / (length * inner), inner.div_ceil(BLOCK));
+        let (first, step) = (crate::access::Pointer(y.first().cast::<C>()), y.layout.strides()[self.axis]);
+        let work = |piece: usize| {
+            let (mut scratch_index, mut scratch_source) = (Scratch::new(), Scratch::new());
+            let mut indices = Reader::new(&index, walk.operand(1), std::ptr::null_mut(), &mut scratch_index);
+            let mut sources = Reader::new(&source, walk.operand(2), std::ptr::null_mut(), &mut scratch_source);
+            let mut put = |start: usize, count: usize| {
+                let (indices, sources) = (indices.block(start, count), sources.block(start, count));
+                let mut done = 0;
+                walk.operand(0).runs(start, count, |position, stride, run| {
+                    for number in 0..run {
+                        let offset = indices[done + number].value() as isize * step;
+                        // SAFETY: inside y: the line start by its layout, the index by the check. Lines are not shared by pieces.
+                        unsafe {
+                            let place = first.get().offset(position + number as isize * stride + offset);
+                            place.write(combine(place.read(), sources[done + number]));
+                        }
+                    }
+                    done += run;
+                });
+            };
+            let (outer, tile) = (piece / tiles, piece % tiles * BLOCK);
+            let start = outer * length * inner + tile;
+            if inner == 1 {
+                (0..length).step_by(BLOCK).for_each(|at| put(start + at, BLOCK.min(length - at)));
+            } else {
+                (0..length).for_each(|row| put(start + row * inner, BLOCK.min(inner - tile)));
+            }
+        };
+        if walk.elements() < 1 << 14 {
+            (0..outer * tiles).for_each(work);
+        } else {
+            for_pieces(outer * tiles, work);
+        }
+    }
+}

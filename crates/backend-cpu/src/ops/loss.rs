@@ -1,0 +1,148 @@
+//! Cross-entropy and its gradient: one pass over each row of logits.
+
+use crate::access::Locked;
+use crate::float::Float;
+use crate::lanes;
+use crate::rows::{Rows, Scratch, for_rows};
+use crate::select::Variant;
+use crate::simd::vectorized;
+use crate::threads::Cost;
+use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::ops::loss::{CrossEntropy, CrossEntropyGrad};
+use ternion_core::{DType, Error, Op, Result};
+
+/// Both ops, all floats, both index types.
+pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    let run = match (op, inputs[0].dtype) {
+        (Op::CrossEntropy(_), DType::F64) => forward::<f64>,
+        (Op::CrossEntropy(_), _) => forward::<f32>,
+        (_, DType::F64) => gradient::<f64>,
+        _ => gradient::<f32>,
+    };
+    Ok(Variant { plan: Plan::ROW_MAJOR, run })
+}
+
+/// The class of each row, `None` where it is ignored.
+fn classes_of(op: &'static str, target: &Locked<'_>, ignore_index: i64, classes: usize) -> Result<Vec<Option<usize>>> {
+    let count = target.layout.elements();
+    let stride = target.layout.strides()[0];
+    let at = |row: usize| {
+        let position = row as isize * stride;
+        match target.dtype {
+            // SAFETY: rows below the only size, in a locked buffer.
+            DType::I64 => unsafe { target.input::<i64>().at(position) },
+            // SAFETY: as above; core lets only i32 and i64 through.
+            _ => i64::from(unsafe { target.input::<i32>().at(position) }),
+        }
+    };
+    (0..count)
+        .map(|row| match at(row) {
+            class if class == ignore_index => Ok(None),
+            class if (0..classes as i64).contains(&class) => Ok(Some(class as usize)),
+            index => Err(Error::IndexOutOfRange { op, index, size: classes }),
+        })
+        .collect()
+}
+
+/// Smoothing as factors: `1 - s` of the target, `s / classes` of each class.
+struct Shares<T> {
+    target: T,
+    each: T,
+}
+
+impl<T: Float> Shares<T> {
+    fn new(label_smoothing: f64, classes: usize) -> Shares<T> {
+        Shares { target: T::real(1.0 - label_smoothing), each: T::real(label_smoothing / classes.max(1) as f64) }
+    }
+}
+
+fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::CrossEntropy(CrossEntropy { ignore_index, label_smoothing }) = op else {
+        return Err(Error::invalid(op.name(), "is not cross_entropy"));
+    };
+    let logits = Rows::<T>::last(op.name(), &inputs[0])?;
+    let targets = classes_of(op.name(), &inputs[1], *ignore_index, logits.width())?;
+    let (losses, log_sums) = (Rows::<T>::whole(op.name(), &outputs[0])?, Rows::<T>::whole(op.name(), &outputs[1])?);
+    let shares = Shares::new(*label_smoothing, logits.width());
+    for_rows(logits.count(), logits.width(), Cost::Heavy, |rows| {
+        let mut scratch = [Scratch::new(), Scratch::new(), Scratch::new()];
+        let [scratch_logits, scratch_losses, scratch_sums] = &mut scratch;
+        // SAFETY: these rows are this thread's alone; outputs share nothing with inputs nor each other.
+        let (loss, log_sum) =
+            unsafe { (losses.buffer(0, rows.clone(), scratch_losses), log_sums.buffer(0, rows.clone(), scratch_sums)) };
+        for (index, row) in rows.clone().enumerate() {
+            // SAFETY: as above.
+            let x = unsafe { logits.read(row, 0..logits.width(), scratch_logits) };
+            (loss.values[index], log_sum.values[index]) = row_loss(x, targets[row], &shares);
+        }
+        // SAFETY: as above.
+        unsafe {
+            losses.write(0, rows.start, loss);
+            log_sums.write(0, rows.start, log_sum);
+        }
+    });
+    Ok(())
+}
+
+/// Loss and log-sum-exp of a row of logits.
+fn row_loss<T: Float>(x: &[T], target: Option<usize>, shares: &Shares<T>) -> (T, T) {
+    vectorized(
+        #[inline(always)]
+        || {
+            let max = lanes::max(x);
+            // Differences to the largest logit do not cancel; an infinite one takes part as it is.
+            let base = if max.is_finite() { max } else { T::ZERO };
+            let log_sum = lanes::sum(x, |x| (x - base).exp()).log();
+            let Some(target) = target else { return (T::ZERO, base + log_sum) };
+            let mut loss = log_sum - shares.target * (x[target] - base);
+            if shares.each != T::ZERO {
+                loss -= shares.each * lanes::sum(x, |x| x - base);
+            }
+            (loss, base + log_sum)
+        },
+    )
+}
+
+fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::CrossEntropyGrad(CrossEntropyGrad { ignore_index, label_smoothing }) = op else {
+        return Err(Error::invalid(op.name(), "is not cross_entropy_grad"));
+    };
+    let (logits, dx) = (Rows::<T>::last(op.name(), &inputs[0])?, Rows::<T>::last(op.name(), &outputs[0])?);
+    let targets = classes_of(op.name(), &inputs[1], *ignore_index, logits.width())?;
+    let (log_sums, dlosses) = (Rows::<T>::whole(op.name(), &inputs[2])?, Rows::<T>::whole(op.name(), &inputs[3])?);
+    let shares = Shares::new(*label_smoothing, logits.width());
+    for_rows(dx.count(), dx.width(), Cost::Heavy, |rows| {
+        let mut scratch = [Scratch::new(), Scratch::new(), Scratch::new()];
+        let [scratch_dx, scratch_sums, scratch_dloss] = &mut scratch;
+        // SAFETY: these rows are this thread's alone; dx is apart from all inputs, or the very view of the logits.
+        unsafe {
+            let log_sum = log_sums.read(0, rows.clone(), scratch_sums);
+            let dloss = dlosses.read(0, rows.clone(), scratch_dloss);
+            for (index, row) in rows.enumerate() {
+                let buffer = dx.buffer(row, 0..dx.width(), scratch_dx);
+                logits.copy(row, 0, buffer.values);
+                row_gradient(buffer.values, targets[row], &shares, log_sum[index], dloss[index]);
+                dx.write(row, 0, buffer);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The gradient of a row of logits, in their place.
+fn row_gradient<T: Float>(x: &mut [T], target: Option<usize>, shares: &Shares<T>, log_sum: T, dloss: T) {
+    let Some(target) = target else { return x.fill(T::ZERO) };
+    let at_target = dloss * (((x[target] - log_sum).exp() - shares.target) - shares.each);
+    vectorized(
+        #[inline(always)]
+        || {
+            for x in x.iter_mut() {
+                *x = dloss * ((*x - log_sum).exp() - shares.each);
+            }
+        },
+    );
+    x[target] = at_target;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Reductions over any axes, variance, and running sums.
+
+mod cumulative;
+mod engine;
+mod plan;
+mod reducers;
+
+pub(crate) use cumulative::select_cumulative_sum;
+
+use crate::access::Locked;
+use crate::elementwise::Operand;
+use crate::number::{Number, Real};
+use crate::select::Variant;
+use crate::storage::Compute;
+use engine::{reduce, write};
+use plan::{Order, ReductionPlan, plan};
+use reducers::{
+    Extremes, Largest, LargestMagnitude, Place, Position, Product, Reducer, Smallest, Sum, SumExponentials,
+    SumSquaredDeviations, SumSquares,
+};
+use std::marker::PhantomData;
+use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::ops::reduce::{Reduce, ReduceOp, Variance};
+use ternion_core::{DType, Error, Op, Result};
+
+/// Everything in every dtype that core lets through.
+pub(crate) fn select_reduce(_: &Reduce, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: Plan::ROW_MAJOR, run: run_reduce })
+}
+
+fn run_reduce(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::Reduce(payload) = op else { return Err(Error::invalid(op.name(), "is not a reduction")) };
+    let (x, y) = (&inputs[0], &outputs[0]);
+    match x.dtype {
+        DType::F64 => real::<f64>(payload, x, y),
+        DType::F32 | DType::F16 | DType::BF16 => real::<f32>(payload, x, y),
+        DType::I64 => whole::<i64>(payload, x, y),
+        DType::I32 => whole::<i32>(payload, x, y),
+        DType::U8 => whole::<u8>(payload, x, y),
+        DType::Bool => truth(payload, x, y),
+    }
+}
+
+/// One reduction: what is read, where it goes, and in which order.
+struct Task<'a, T: 'static> {
+    plan: ReductionPlan,
+    input: Operand<'a, T>,
+    output: &'a Locked<'a>,
+}
+
+impl<'a, T: Compute> Task<'a, T> {
+    fn new(payload: &Reduce, x: &Locked<'a>, y: &'a Locked<'a>) -> Result<Task<'a, T>> {
+        let order = match payload.op {
+            ReduceOp::ArgMax | ReduceOp::ArgMin => Order::Logical,
+            _ => Order::Memory,
+        };
+        let input = Operand::new(payload.op.name(), *x)?;
+        Ok(Task { plan: plan(x, y, payload.axes, order), input, output: y })
+    }
+
+    fn form<R: Reducer<In = T>>(&self, reducer: R, shifts: &[T]) -> Vec<R::Acc> {
+        reduce(reducer, &self.plan, &self.input, shifts)
+    }
+
+    fn write<A: Copy + Sync>(&self, accs: &[A], finish: impl Fn(A) -> T + Sync) -> Result<()> {
+        write(&self.plan, &Operand::new("reduce", *self.output)?, accs, finish);
+        Ok(())
+    }
+
+    fn run<R: Reducer<In = T, Acc = T>>(&self, reducer: R, finish: impl Fn(T) -> T + Sync) -> Result<()> {
+        self.write(&self.form(reducer, &[]), finish)
+    }
+
+    fn position<R: Reducer<In = T, Acc = T>>(&self, reducer: R) -> Result<()>
+    where
+        T: Number,
+    {
+        let places = self.form(Position(reducer), &[]);
+        let output = Operand::<i32>::new("reduce", *self.output)?;
+        write(&self.plan, &output, &places, |place: Place<T>| place.number as i32);
+        Ok(())
+    }
+}
+
+fn whole<T: Extremes>(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
+    let task = Task::<T>::new(payload, x, y)?;
+    match payload.op {
+        ReduceOp::Sum => task.run(Sum(PhantomData), |sum| sum),
+        ReduceOp::Prod => task.run(Product(PhantomData), |product| product),
+        ReduceOp::Max => task.run(Largest(PhantomData), |value| value),
+        ReduceOp::Min => task.run(Smallest(PhantomData), |value| value),
+        ReduceOp::ArgMax => task.position(Largest(PhantomData)),
+        ReduceOp::ArgMin => task.position(Smallest(PhantomData)),
+        op => Err(Error::DType { op: op.name(), what: "input", got: x.dtype, expected: "a floating dtype" }),
+    }
+}
+
+fn real<T: Extremes + Real>(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
+    if payload.op.is_primitive() {
+        return whole::<T>(payload, x, y);
+    }
+    let task = Task::<T>::new(payload, x, y)?;
+    let count = T::real(task.plan.reduced as f64);
+    match payload.op {
+        ReduceOp::Mean => task.run(Sum(PhantomData), |sum| sum.div(count)),
+        ReduceOp::SumSquares => task.run(SumSquares(PhantomData), |sum| sum),
+        ReduceOp::MaxAbs => task.run(LargestMagnitude(PhantomData), |value| value),
+        ReduceOp::Norm => task.run(SumSquares(PhantomData), |sum| sum.sqrt()),
+        _ => log_sum_exp(&task),
+    }
+}
+
+/// `max + log(sum(e^(x - max)))`. An infinite maximum, and NaN, come out of the unshifted sum as they should.
+fn log_sum_exp<T: Extremes + Real>(task: &Task<'_, T>) -> Result<()> {
+    let shift_of = |max: T| if max.sub(max) == T::ZERO { max } else { T::ZERO };
+    let shifts: Vec<T> = task.form(Largest(PhantomData), &[]).into_iter().map(shift_of).collect();
+    let sums = task.form(SumExponentials(PhantomData), &shifts);
+    let pairs: Vec<(T, T)> = shifts.into_iter().zip(sums).collect();
+    task.write(&pairs, |(shift, sum)| shift.add(sum.log()))
+}
+
+/// A bool is reduced by "any" (the largest) or "all" (the smallest).
+fn truth(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
+    let task = Task::<u8>::new(payload, x, y)?;
+    match payload.op {
+        ReduceOp::Max => task.run(Largest(PhantomData), |any| any),
+        ReduceOp::Min => task.run(Smallest(PhantomData), |all| u8::from(all != 0)),
+        op => Err(Error::DType { op: op.name(), what: "input", got: DType::Bool, expected: "a number" }),
+    }
+}
+
+/// Every floating dtype.
+pub(crate) fn select_variance(_: &Variance, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: Plan::ROW_MAJOR, run: run_variance })
+}
+
+fn run_variance(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::Variance(payload) = op else { return Err(Error::invalid(op.name(), "is not variance")) };
+    match inputs[0].dtype {
+        DType::F64 => variance::<f64>(payload, &inputs[0], &outputs[0]),
+        _ => variance::<f32>(payload, &inputs[0], &outputs[0]),
+    }
+}
+
+/// In two passes: the mean first.
+fn variance<T: Real>(payload: &Variance, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
+    let plan = plan(x, y, payload.axes, Order::Memory);
+    let task = Task { plan, input: Operand::<T>::new("var", *x)?, output: y };
+    let count = T::real(task.plan.reduced as f64);
+    let divisor = T::real(task.plan.reduced as f64 - payload.correction);
+    let means: Vec<T> = task.form(Sum(PhantomData), &[]).into_iter().map(|sum| sum.div(count)).collect();
+    let squares = task.form(SumSquaredDeviations(PhantomData), &means);
+    task.write(&squares, |sum| sum.div(divisor))
+}

@@ -1,0 +1,213 @@
+//! A device that runs each op on a second device too, and compares.
+
+use super::snapshot::{Snapshot, describe_all, run_on, unravel};
+use crate::DType;
+use crate::backend::{Backend, Buffer, Interop, MemoryStats, Meta, Plan, Unsupported, View};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::op::Op;
+use crate::ops::index::ScatterMode;
+
+/// Runs every op on two devices and stops at the first that differs, with [`Error::Mismatch`].
+///
+/// Each op gets the same inputs on both sides (read back before it runs, so that in-place ops are compared too), and so the first error is named and not its
+/// consequences. The oracle goes through dispatch: what it has no kernel for is composed there. Outputs are compared element by element: integers and truth values
+/// must be equal, NaN must meet NaN and infinity the same infinity, and finite numbers may differ by
+///
+/// `tolerance(dtype) * (|want| + largest finite |want| of the slice along the last axis)`.
+///
+/// Where an op adds up or cancels, more may be lost by rounding alone. So a difference in such an op is held against the op's own condition before it counts: the
+/// oracle runs again with every floating input moved by one unit of rounding, and 64 times the largest change that this makes is allowed as well. (Formulas of one
+/// element that cancel, such as gelu's: 4 units of rounding of the largest input.)
+#[derive(Debug)]
+pub struct Checked {
+    name: String,
+    inner: Device,
+    oracle: Device,
+}
+
+/// The difference that [`Checked`] allows, relative to the values: 0 for everything that is not floating.
+pub fn tolerance(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => 1e-10,
+        DType::F32 => 1e-4,
+        DType::F16 => 8.0 * DType::F16.epsilon(),
+        DType::BF16 => 8.0 * DType::BF16.epsilon(),
+        _ => 0.0,
+    }
+}
+
+impl Checked {
+    /// `device`, with every op compared with `oracle`.
+    #[allow(clippy::new_ret_no_self, reason = "a decorator is used as the device that it makes")]
+    pub fn new(device: Device, oracle: Device) -> Device {
+        Device::new(Checked { name: format!("checked({device}, {oracle})"), inner: device, oracle })
+    }
+
+    fn mismatch(&self, op: &Op, detail: String) -> Error {
+        Error::Mismatch {
+            op: op.name(),
+            left: self.inner.name().into(),
+            right: self.oracle.name().into(),
+            detail,
+        }
+    }
+
+    /// What the oracle makes of `inputs`.
+    fn expected(&self, op: &Op, inputs: &[Snapshot]) -> Result<Vec<Snapshot>> {
+        let outputs = run_on(op, inputs, &self.oracle)?;
+        outputs.iter().map(|output| Snapshot::dense(self.oracle.backend(), &output.view())).collect()
+    }
+
+    fn compare(&self, op: &Op, inputs: &[Snapshot], outputs: &[View<'_>]) -> Result<()> {
+        let wanted = self.expected(op, inputs).map_err(|error| {
+            self.mismatch(
+                op,
+                format!("the oracle failed where the device did not, on {}: {error}", describe_all(inputs)),
+            )
+        })?;
+        for (index, (view, want)) in outputs.iter().zip(&wanted).enumerate() {
+            let got = Snapshot::dense(self.inner.backend(), view)?;
+            if Differences::of(&got, want, 0.0).is_none() {
+                continue;
+            }
+            let noise = self.noise(op, inputs, index, want)?;
+            if let Some(differences) = Differences::of(&got, want, noise) {
+                let detail = format!(
+                    "output {index} from {}: {}",
+                    describe_all(inputs),
+                    differences.report(&got, want)
+                );
+                return Err(self.mismatch(op, detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// How far output `index` may be off by rounding inside the op.
+    fn noise(&self, op: &Op, inputs: &[Snapshot], index: usize, want: &Snapshot) -> Result<f64> {
+        match Rounding::of(op) {
+            Rounding::Once => Ok(0.0),
+            Rounding::OfInputs => {
+                let largest = inputs.iter().filter(|input| input.dtype.is_float()).map(Snapshot::largest);
+                Ok(4.0 * want.dtype.epsilon() * largest.fold(0.0, f64::max))
+            }
+            Rounding::OfSums => {
+                let nudged: Vec<Snapshot> = inputs.iter().map(Snapshot::nudged).collect();
+                let moved = self.expected(op, &nudged)?[index].values();
+                let changes = moved.into_iter().zip(want.values()).map(|(moved, want)| (moved - want).abs());
+                Ok(64.0 * changes.filter(|change| change.is_finite()).fold(0.0, f64::max))
+            }
+        }
+    }
+}
+
+/// Where an op may lose digits beyond those of its result.
+enum Rounding {
+    /// Nowhere: it moves values, or computes each by one function.
+    Once,
+    /// In a formula of one element, which may cancel: in proportion to the inputs.
+    OfInputs,
+    /// In sums: as much as nudging the inputs shows. None of these ops jumps.
+    OfSums,
+}
+
+impl Rounding {
+    fn of(op: &Op) -> Rounding {
+        match op {
+            Op::Unary(unary) if !unary.op.is_primitive() => Rounding::OfInputs,
+            Op::UnaryGrad(_) => Rounding::OfInputs,
+            Op::Fill(_) | Op::Iota(_) | Op::Copy(_) | Op::Unary(_) | Op::Binary(_) | Op::BinaryScalar(_) => {
+                Rounding::Once
+            }
+            Op::Compare(_) | Op::CompareScalar(_) | Op::Select(_) | Op::Gather(_) | Op::IndexSelect(_) => {
+                Rounding::Once
+            }
+            Op::Scatter(scatter) if scatter.mode == ScatterMode::Set => Rounding::Once,
+            Op::Sort(_)
+            | Op::Im2col(_)
+            | Op::MaxPool2d(_)
+            | Op::Pad(_)
+            | Op::Concat(_)
+            | Op::SliceAssign(_) => Rounding::Once,
+            Op::RandomBits(_) | Op::Uniform(_) | Op::Normal(_) | Op::Dropout(_) => Rounding::Once,
+            _ => Rounding::OfSums,
+        }
+    }
+}
+
+/// Where two snapshots of one shape differ by more than is allowed.
+struct Differences {
+    count: usize,
+    first: usize,
+    allowed: f64,
+}
+
+impl Differences {
+    /// None if all elements agree within the tolerance and `noise`.
+    fn of(got_bits: &Snapshot, want_bits: &Snapshot, noise: f64) -> Option<Differences> {
+        if got_bits.shape != want_bits.shape || got_bits.dtype != want_bits.dtype {
+            return Some(Differences { count: want_bits.shape.elements(), first: 0, allowed: 0.0 });
+        }
+        let (got_values, want_values) = (got_bits.values(), want_bits.values());
+        let width = want_bits.shape.dims().last().copied().unwrap_or(1).max(1);
+        let relative = tolerance(want_bits.dtype);
+        let mut found: Option<Differences> = None;
+        for (row, (got_row, want_row)) in got_values.chunks(width).zip(want_values.chunks(width)).enumerate()
+        {
+            let largest = want_row
+                .iter()
+                .copied()
+                .filter(|value| value.is_finite())
+                .fold(0.0, |a: f64, b| a.max(b.abs()));
+            for (column, (&got, &want)) in got_row.iter().zip(want_row).enumerate() {
+                let allowed = relative * (want.abs() + largest) + noise;
+                let at = row * width + column;
+                let same_integer = !got_bits.dtype.is_int() || got_bits.element(at) == want_bits.element(at);
+                if !(same_integer && agrees(got, want, allowed)) {
+                    let first = Differences { count: 0, first: at, allowed };
+                    found.get_or_insert(first).count += 1;
+                }
+            }
+        }
+        found
+    }
+
+    fn report(&self, got: &Snapshot, want: &Snapshot) -> String {
+        if got.shape != want.shape || got.dtype != want.dtype {
+            return format!("got {}, want {}", got.describe(), want.describe());
+        }
+        format!(
+            "{} of {} elements of {}; first at {:?}: got {:e}, want {:e}, allowed difference {:e}; got {}; want {}",
+            self.count,
+            want.shape.elements(),
+            want.describe(),
+            unravel(self.first, &want.shape),
+            got.values()[self.first],
+            want.values()[self.first],
+            self.allowed,
+            got.stats(),
+            want.stats()
+        )
+    }
+}
+
+/// Written so that NaN fails unless it meets NaN.
+fn agrees(got: f64, want: f64, allowed: f64) -> bool {
+    got == want || (got.is_nan() && want.is_nan()) || (got.is_finite() && (got - want).abs() <= allowed)
+}
+
+impl Backend for Checked {
+    super::delegate!();
+    super::delegate!(transfers);
+
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        self.inner.backend().plan(op, inputs)
+    }
+
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        let before = Snapshot::of_all(self.inner.backend(), inputs)?;
+        self.inner.backend().run(op, inputs, outputs)?;
+        self.compare(op, &before, outputs)
+    }
+}

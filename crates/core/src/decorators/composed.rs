@@ -1,0 +1,41 @@
+//! A device that runs primitives only, so that every composite goes through its composition.
+
+use crate::backend::{Backend, Buffer, Capture, Interop, MemoryStats, Meta, Plan, Unsupported, View};
+use crate::device::Device;
+use crate::error::Result;
+use crate::op::Op;
+
+/// Hides every fused op of a device: what a backend that runs only the primitives would compute.
+#[derive(Debug)]
+pub struct Composed {
+    name: String,
+    inner: Device,
+}
+
+impl Composed {
+    /// `device` without its fused ops.
+    #[allow(clippy::new_ret_no_self, reason = "a decorator is used as the device that it makes")]
+    pub fn new(device: Device) -> Device {
+        Device::new(Composed { name: format!("composed({device})"), inner: device })
+    }
+}
+
+impl Backend for Composed {
+    super::delegate!();
+    super::delegate!(transfers);
+
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        if !op.is_primitive() {
+            return Err(Unsupported::because("this device shows primitives only"));
+        }
+        self.inner.backend().plan(op, inputs)
+    }
+
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        self.inner.backend().run(op, inputs, outputs)
+    }
+
+    fn capture(&self) -> Option<&dyn Capture> {
+        self.inner.backend().capture()
+    }
+}

@@ -1,0 +1,156 @@
+//! A device that leaves some ops to another device.
+
+use super::snapshot::{Snapshot, run_on, write_back};
+use crate::backend::{Backend, Buffer, Interop, MemoryStats, Meta, Plan, Unsupported, View};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::op::Op;
+
+/// Runs the named ops on another device: to go on in spite of a broken kernel, or to find out which one is.
+///
+/// A name stands for the op of that [`name`](Op::name) and for its gradients: `softmax` for `softmax` and `softmax_grad`, `conv2d` for `conv2d`, `conv2d_grad_input` and
+/// `conv2d_grad_weight`. An op of another crate is named `custom.` and its name. Inputs and outputs travel through the host; what is left of the op's
+/// work (composition, allocation) is as on any device.
+#[derive(Debug)]
+pub struct Fallback {
+    name: String,
+    inner: Device,
+    other: Device,
+    ops: Vec<String>,
+}
+
+impl Fallback {
+    /// `device`, with `ops` run on `other`.
+    ///
+    /// # Errors
+    /// A name that no op has; names like it are listed.
+    #[allow(clippy::new_ret_no_self, reason = "a decorator is used as the device that it makes")]
+    pub fn new(device: Device, other: Device, ops: &[&str]) -> Result<Device> {
+        for name in ops {
+            check_name(name)?;
+        }
+        Ok(Device::new(Fallback {
+            name: format!("fallback({device}, {other}: {})", ops.join(",")),
+            inner: device,
+            other,
+            ops: ops.iter().map(ToString::to_string).collect(),
+        }))
+    }
+
+    fn leaves(&self, op: &Op) -> bool {
+        let name = op.name();
+        self.ops.iter().any(|listed| match (op, listed.strip_prefix("custom.")) {
+            (Op::Custom(_), listed) => listed == Some(name),
+            (_, Some(_)) => false,
+            (_, None) => name
+                .strip_prefix(listed.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest == "_grad" || rest.starts_with("_grad_")),
+        })
+    }
+}
+
+impl Backend for Fallback {
+    super::delegate!();
+    super::delegate!(transfers);
+
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        if !self.leaves(op) {
+            return self.inner.backend().plan(op, inputs);
+        }
+        // The other device composes what it has no kernel for, so only a primitive can be missing there.
+        match self.other.backend().plan(op, inputs) {
+            Err(unsupported) if op.is_primitive() => Err(unsupported),
+            _ => Ok(Plan::ROW_MAJOR),
+        }
+    }
+
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        if !self.leaves(op) {
+            return self.inner.backend().run(op, inputs, outputs);
+        }
+        let snapshots = Snapshot::of_all(self.inner.backend(), inputs)?;
+        let results = run_on(op, &snapshots, &self.other)?;
+        for (result, output) in results.iter().zip(outputs) {
+            write_back(result, &self.inner, output)?;
+        }
+        Ok(())
+    }
+}
+
+const UNARY: &str = "neg abs sign exp log log1p expm1 sqrt rsqrt sin cos tanh sigmoid relu erf square recip floor ceil round not leaky_relu elu gelu_erf gelu_tanh silu softplus clamp";
+const BINARY: &str = "add sub mul div pow maximum minimum atan2 remainder and or xor";
+const COMPARE: &str = "eq ne lt le gt ge";
+const REDUCE: &str = "sum prod max min argmax argmin mean sum_squares max_abs norm logsumexp";
+
+/// The names of all ops of this crate, as in messages and `TERNION_FALLBACK`.
+pub fn known_names() -> Vec<String> {
+    let family = |names: &str, ending: &str| -> Vec<String> {
+        names.split(' ').map(|name| format!("{name}{ending}")).collect()
+    };
+    let of_variant = |&variant: &&str| match variant {
+        "Unary" => family(UNARY, ""),
+        "UnaryGrad" => family(UNARY, "_grad"),
+        "Binary" => family(BINARY, ""),
+        "BinaryScalar" => family(BINARY, "_scalar"),
+        "Compare" => family(COMPARE, ""),
+        "CompareScalar" => family(COMPARE, "_scalar"),
+        "Reduce" => family(REDUCE, ""),
+        "Scatter" => family("scatter_set scatter_add", ""),
+        "Select" => vec!["where".into()],
+        "Variance" => vec!["var".into()],
+        "CumulativeSum" => vec!["cumsum".into()],
+        "Custom" => Vec::new(),
+        other => vec![snake_case(other)],
+    };
+    Op::VARIANTS.iter().flat_map(of_variant).collect()
+}
+
+/// `LayerNormGrad` as `layer_norm_grad`.
+fn snake_case(variant: &str) -> String {
+    let mut name = String::new();
+    for letter in variant.chars() {
+        if letter.is_ascii_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let known = known_names();
+    if name.starts_with("custom.") || known.iter().any(|other| other == name) {
+        return Ok(());
+    }
+    let mut near: Vec<&String> = known
+        .iter()
+        .filter(|other| {
+            distance(name, other) <= 2
+                || (name.len() > 2 && (other.contains(name) || name.contains(other.as_str())))
+        })
+        .collect();
+    near.sort_by_key(|other| distance(name, other));
+    near.truncate(5);
+    let hint = match near.as_slice() {
+        [] => "known are ".to_string() + &known.join(" "),
+        near => {
+            format!("near it are {}", near.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" "))
+        }
+    };
+    Err(Error::invalid("fallback", format!("no op is called {name:?}; {hint}")))
+}
+
+/// The number of letters to insert, drop or replace between two words (Levenshtein 1966).
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (at, letter) in left.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (column, other) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[right.len()]
+}

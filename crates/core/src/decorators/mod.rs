@@ -1,0 +1,98 @@
+//! Devices that wrap a device: they watch it, compare it with another, or hide part of it. Programs need no change to run on one.
+//!
+//! Buffers are the wrapped device's own, so views pass straight through. [`from_environment`] wraps a device as environment variables say.
+
+mod checked;
+mod composed;
+mod counting;
+mod fallback;
+mod nan_check;
+mod snapshot;
+
+pub use checked::{Checked, tolerance};
+pub use composed::Composed;
+pub use counting::{Counter, Counting, Counts, OpCounts};
+pub use fallback::{Fallback, known_names};
+pub use nan_check::NanCheck;
+
+use crate::device::Device;
+use crate::error::{Error, Result};
+
+/// The methods of [`Backend`](crate::Backend) that a decorator whose wrapped device is `self.inner` leaves to it.
+macro_rules! delegate {
+    () => {
+        fn name(&self) -> &str {
+            &self.name
+        }
+        fn alloc(&self, bytes: usize) -> Result<Buffer> {
+            self.inner.backend().alloc(bytes)
+        }
+        fn synchronize(&self) -> Result<()> {
+            self.inner.backend().synchronize()
+        }
+        fn memory(&self) -> MemoryStats {
+            self.inner.backend().memory()
+        }
+        fn interop(&self) -> Option<&dyn Interop> {
+            self.inner.backend().interop()
+        }
+    };
+    (transfers) => {
+        fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
+            self.inner.backend().upload(host, to, offset_bytes)
+        }
+        fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
+            self.inner.backend().download(from, offset_bytes, host)
+        }
+    };
+}
+use delegate;
+
+/// `device` wrapped as the environment says:
+///
+/// | variable | effect |
+/// |---|---|
+/// | `TERNION_FALLBACK=cpu:softmax,matmul` | [`Fallback`]: these ops run on the device named first |
+/// | `TERNION_CHECK=cpu` | [`Checked`]: every op is compared with that device |
+/// | `TERNION_NAN=error` | [`NanCheck`]: the first op that makes a NaN is an error; `infinite`: an infinity too |
+///
+/// An empty variable is as good as none. `resolve` turns the name of a device into a device, unwrapped.
+///
+/// # Errors
+/// A value that means nothing, an op that does not exist, and what `resolve` says.
+pub fn from_environment(device: Device, resolve: &dyn Fn(&str) -> Result<Device>) -> Result<Device> {
+    from_settings(device, &|name| std::env::var(name).ok(), resolve)
+}
+
+/// As [`from_environment`], with the settings from `lookup` in place of the environment.
+///
+/// # Errors
+/// As [`from_environment`].
+pub fn from_settings(
+    mut device: Device,
+    lookup: &dyn Fn(&str) -> Option<String>,
+    resolve: &dyn Fn(&str) -> Result<Device>,
+) -> Result<Device> {
+    let setting = |name: &str| lookup(name).filter(|value| !value.is_empty());
+    if let Some(value) = setting("TERNION_FALLBACK") {
+        let (other, ops) = value.rsplit_once(':').ok_or_else(|| {
+            Error::invalid(
+                "TERNION_FALLBACK",
+                format!("{value:?}, expected a device and ops, such as cpu:softmax,matmul"),
+            )
+        })?;
+        let ops: Vec<&str> = ops.split(',').map(str::trim).collect();
+        device = Fallback::new(device, resolve(other)?, &ops)?;
+    }
+    if let Some(oracle) = setting("TERNION_CHECK") {
+        device = Checked::new(device, resolve(&oracle)?);
+    }
+    match setting("TERNION_NAN").as_deref() {
+        None => Ok(device),
+        Some("error") => Ok(NanCheck::new(device)),
+        Some("infinite") => Ok(NanCheck::with_infinity(device)),
+        Some(other) => {
+            Err(Error::invalid("TERNION_NAN", format!("{other:?}, expected \"error\" or \"infinite\"")))
+        }
+    }
+}

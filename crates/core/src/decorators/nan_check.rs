@@ -1,0 +1,129 @@
+//! A device that stops at the first op that makes a NaN.
+
+use super::snapshot::{Snapshot, unravel};
+use crate::backend::{Backend, Buffer, Interop, MemoryStats, Meta, Plan, Unsupported, View};
+use crate::device::Device;
+use crate::dtype::Scalar;
+use crate::error::{Error, Result};
+use crate::op::Op;
+
+/// Reads every floating output back; one with NaN (or, on demand, infinity) is an error if no input had any.
+///
+/// A NaN that the program itself writes (uploaded, or as the number of a fill, pad or scalar op) is no error. Slow: for finding out where numbers go wrong.
+#[derive(Debug)]
+pub struct NanCheck {
+    name: String,
+    inner: Device,
+    infinity: bool,
+}
+
+impl NanCheck {
+    /// `device`, watched for NaN.
+    #[allow(clippy::new_ret_no_self, reason = "a decorator is used as the device that it makes")]
+    pub fn new(device: Device) -> Device {
+        Device::new(NanCheck { name: format!("nan_check({device})"), inner: device, infinity: false })
+    }
+
+    /// `device`, watched for NaN and infinity.
+    pub fn with_infinity(device: Device) -> Device {
+        Device::new(NanCheck { name: format!("finite_check({device})"), inner: device, infinity: true })
+    }
+
+    fn is_bad(&self, value: f64) -> bool {
+        value.is_nan() || (self.infinity && value.is_infinite())
+    }
+
+    /// How many bad values there are, and where the first is.
+    fn bad_values(&self, snapshot: &Snapshot) -> Option<(usize, usize)> {
+        if !snapshot.dtype.is_float() {
+            return None;
+        }
+        let values = snapshot.values();
+        let first = values.iter().position(|&value| self.is_bad(value))?;
+        Some((values.iter().filter(|&&value| self.is_bad(value)).count(), first))
+    }
+
+    fn check(
+        &self,
+        op: &Op,
+        inputs: &[View<'_>],
+        outputs: &[View<'_>],
+        before: Vec<Option<Snapshot>>,
+    ) -> Result<()> {
+        let backend = self.inner.backend();
+        for (index, output) in outputs.iter().enumerate().filter(|(_, output)| output.dtype.is_float()) {
+            let output = Snapshot::dense(backend, output)?;
+            let Some((count, first)) = self.bad_values(&output) else { continue };
+            let inputs = before
+                .into_iter()
+                .zip(inputs)
+                .map(|(kept, view)| kept.map_or_else(|| Snapshot::of(backend, view), Ok))
+                .collect::<Result<Vec<_>>>()?;
+            if inputs.iter().any(|input| self.bad_values(input).is_some())
+                || asks_for(op).is_some_and(|value| self.is_bad(value))
+            {
+                return Ok(());
+            }
+            return Err(Error::NotFinite {
+                op: op.name(),
+                detail: self.report(index, &output, count, first, &inputs),
+            });
+        }
+        Ok(())
+    }
+
+    fn report(
+        &self,
+        index: usize,
+        output: &Snapshot,
+        count: usize,
+        first: usize,
+        inputs: &[Snapshot],
+    ) -> String {
+        let what = if self.infinity { "NaN or infinity" } else { "NaN" };
+        let mut text = format!(
+            "{what} in {count} of {} elements of output {index} ({}), first at {:?}, on {}; inputs had none:",
+            output.shape.elements(),
+            output.describe(),
+            unravel(first, &output.shape),
+            self.inner.name()
+        );
+        for (index, input) in inputs.iter().enumerate() {
+            text += &format!(" input {index} ({}): {};", input.describe(), input.stats());
+        }
+        text.pop();
+        text
+    }
+}
+
+/// A number that the program gave as part of the op.
+fn asks_for(op: &Op) -> Option<f64> {
+    match op {
+        Op::Fill(fill) => Some(fill.value),
+        Op::Pad(pad) => Some(pad.value),
+        Op::BinaryScalar(binary) => Some(binary.scalar),
+        _ => None,
+    }
+    .map(Scalar::as_f64)
+}
+
+impl Backend for NanCheck {
+    super::delegate!();
+    super::delegate!(transfers);
+
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        self.inner.backend().plan(op, inputs)
+    }
+
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        let backend = self.inner.backend();
+        // Only an input that the op overwrites must be read before; the others are read when there is something to explain.
+        let overwritten = |input: &View<'_>| outputs.iter().any(|output| output.buffer.is(input.buffer));
+        let before = inputs
+            .iter()
+            .map(|input| overwritten(input).then(|| Snapshot::of(backend, input)).transpose())
+            .collect::<Result<Vec<_>>>()?;
+        backend.run(op, inputs, outputs)?;
+        self.check(op, inputs, outputs, before)
+    }
+}

@@ -1,0 +1,162 @@
+//! Values of a view, read back to the host and put on another device.
+
+use crate::backend::{Backend, View};
+use crate::dispatch::with_element;
+use crate::dtype::Element;
+use crate::error::Result;
+use crate::op::Op;
+use crate::ops::copy::Copy;
+use crate::tensor::Tensor;
+use crate::{DType, Device, Layout, Shape, Stats};
+use smallvec::SmallVec;
+
+/// What a view showed at one moment, on the host. Repeated elements (stride 0) are kept once.
+pub(super) struct Snapshot {
+    bytes: Vec<u8>,
+    /// The shape with repeated axes of size 1: that of `bytes`.
+    compact: Shape,
+    pub(super) shape: Shape,
+    pub(super) dtype: DType,
+}
+
+impl Snapshot {
+    /// Reads `view` back. Elements are picked on the host, so that no copy kernel of the device is trusted.
+    pub(super) fn of(backend: &dyn Backend, view: &View<'_>) -> Result<Snapshot> {
+        Snapshot::read(backend, view, compacted(view.layout)?)
+    }
+
+    /// As [`of`](Snapshot::of), repeated elements as often as they are shown.
+    pub(super) fn dense(backend: &dyn Backend, view: &View<'_>) -> Result<Snapshot> {
+        Snapshot::read(backend, view, *view.layout)
+    }
+
+    fn read(backend: &dyn Backend, view: &View<'_>, layout: Layout) -> Result<Snapshot> {
+        let (compact, size) = (*layout.shape(), view.dtype.size());
+        let mut bytes = vec![0; compact.elements() * size];
+        if layout.is_contiguous() && !bytes.is_empty() {
+            backend.download(view.buffer, layout.offset() * size, &mut bytes)?;
+        } else if let Some((low, high)) = layout.bounds().filter(|_| !bytes.is_empty()) {
+            let mut range = vec![0; (high - low + 1) * size];
+            backend.download(view.buffer, low * size, &mut range)?;
+            for (element, position) in bytes.chunks_exact_mut(size).zip(layout.positions()) {
+                let start = (position - low) * size;
+                element.copy_from_slice(&range[start..start + size]);
+            }
+        }
+        Ok(Snapshot { bytes, compact, shape: *view.layout.shape(), dtype: view.dtype })
+    }
+
+    /// Several views at once.
+    pub(super) fn of_all(backend: &dyn Backend, views: &[View<'_>]) -> Result<Vec<Snapshot>> {
+        views.iter().map(|view| Snapshot::of(backend, view)).collect()
+    }
+
+    /// A tensor with these values on `device`.
+    pub(super) fn on(&self, device: &Device) -> Result<Tensor> {
+        let tensor = Tensor::uninitialized(self.compact, self.dtype, device)?;
+        if !self.bytes.is_empty() {
+            device.backend().upload(&self.bytes, tensor.buffer(), 0)?;
+        }
+        tensor.expand(self.shape)
+    }
+
+    /// The values, each once, in row-major order.
+    pub(super) fn values(&self) -> Vec<f64> {
+        fn convert<T: Element>(bytes: &[u8]) -> Vec<f64> {
+            T::from_bytes(bytes).into_iter().map(|value| value.to_scalar().as_f64()).collect()
+        }
+        with_element!(self.dtype, T => convert::<T>(&self.bytes))
+    }
+
+    /// The bytes of element number `linear`.
+    pub(super) fn element(&self, linear: usize) -> &[u8] {
+        let size = self.dtype.size();
+        &self.bytes[linear * size..(linear + 1) * size]
+    }
+
+    /// The largest finite absolute value, 0 if there is none.
+    pub(super) fn largest(&self) -> f64 {
+        self.values().into_iter().map(f64::abs).filter(|value| value.is_finite()).fold(0.0, f64::max)
+    }
+
+    /// The same with every floating value larger or smaller by one part in `1 / epsilon`, at random.
+    pub(super) fn nudged(&self) -> Snapshot {
+        fn nudge<T: Element>(bytes: &[u8]) -> Vec<u8> {
+            let mut state = 0x9e37_79b9_7f4a_7c15u64;
+            let nudged: Vec<T> = T::from_bytes(bytes)
+                .into_iter()
+                .map(|value| {
+                    state =
+                        state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    let sign = if state >> 63 == 0 { 1.0 } else { -1.0 };
+                    T::from_scalar((value.to_scalar().as_f64() * (1.0 + sign * T::DTYPE.epsilon())).into())
+                })
+                .collect();
+            T::to_bytes(&nudged).into_owned()
+        }
+        let bytes = match self.dtype.is_float() {
+            true => with_element!(self.dtype, T => nudge::<T>(&self.bytes)),
+            false => self.bytes.clone(),
+        };
+        Snapshot { bytes, ..*self }
+    }
+
+    /// Mean, extremes and counts of special values.
+    pub(super) fn stats(&self) -> Stats {
+        Stats::of(&self.values())
+    }
+
+    /// `[32, 10] f32`, for messages.
+    pub(super) fn describe(&self) -> String {
+        format!("{:?} {}", self.shape, self.dtype)
+    }
+}
+
+/// `[2, 3] f32, [3] f32`
+pub(super) fn describe_all(snapshots: &[Snapshot]) -> String {
+    snapshots.iter().map(Snapshot::describe).collect::<Vec<_>>().join(", ")
+}
+
+/// `layout` with axes of stride 0 cut to size 1.
+fn compacted(layout: &Layout) -> Result<Layout> {
+    let mut compact = *layout;
+    for (axis, &stride) in layout.strides().iter().enumerate() {
+        if stride == 0 && layout.shape().dim(axis) > 1 {
+            compact = compact.slice(axis, 0, 1, 1)?;
+        }
+    }
+    Ok(compact)
+}
+
+/// Writes the values of `tensor`, which may be on another device, into `view` of `device`.
+pub(super) fn write_back(tensor: &Tensor, device: &Device, view: &View<'_>) -> Result<()> {
+    let (bytes, backend) = (tensor.to_bytes()?, device.backend());
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    if view.layout.is_contiguous() {
+        return backend.upload(&bytes, view.buffer, view.layout.offset() * view.dtype.size());
+    }
+    // Elements of others may lie in between: only the device writes them apart.
+    let dense = Tensor::uninitialized(*view.layout.shape(), view.dtype, device)?;
+    backend.upload(&bytes, dense.buffer(), 0)?;
+    backend.run(&Op::Copy(Copy { dtype: view.dtype }), &[dense.view()], &[*view])
+}
+
+/// Runs `op` on `device` with the values of `inputs`, through dispatch: it may be composed there.
+pub(super) fn run_on(op: &Op, inputs: &[Snapshot], device: &Device) -> Result<SmallVec<[Tensor; 1]>> {
+    let tensors = inputs.iter().map(|input| input.on(device)).collect::<Result<Vec<_>>>()?;
+    let handles: Vec<&Tensor> = tensors.iter().collect();
+    crate::dispatch::apply_on(op.clone(), device, &handles)
+}
+
+/// The index of element number `linear` in row-major order.
+pub(super) fn unravel(linear: usize, shape: &Shape) -> Vec<usize> {
+    let mut rest = linear;
+    let mut index = vec![0; shape.rank()];
+    for axis in (0..shape.rank()).rev() {
+        index[axis] = rest % shape.dim(axis);
+        rest /= shape.dim(axis);
+    }
+    index
+}

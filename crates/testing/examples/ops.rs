@@ -1,0 +1,9 @@
+//! The op table on every device that is present: forward, backward, twice, fused against composed, and what must be rejected.
+//!
+//! `cargo run -p ternion-testing --example ops -- softmax` runs the tests whose names contain that; with a printed key, every check of that case.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ternion_testing::suite::main(&ternion_testing::suite::targets())
+}

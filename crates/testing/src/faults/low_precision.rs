@@ -1,0 +1,140 @@
+//! Sums in a dtype that is too narrow for them: the op runs in f32 (or f64), but every partial sum is rounded.
+
+use super::{array_of, write_array};
+use crate::array::{Array, Keep, advance};
+use crate::compare::round_to;
+use ternion_core::dispatch::apply_on;
+use ternion_core::ops::copy::Copy;
+use ternion_core::ops::index::ScatterMode;
+use ternion_core::ops::reduce::ReduceOp;
+use ternion_core::{
+    Backend, Buffer, DType, Device, MemoryStats, Meta, Op, Plan, Result, Tensor, Unsupported, View, no_grad,
+};
+
+/// Runs `op` of a row in `dtype` on `inner` with narrow sums, and puts the results into `outputs`.
+pub(super) fn run(
+    inner: &Device,
+    dtype: DType,
+    op: &Op,
+    inputs: &[View<'_>],
+    outputs: &[View<'_>],
+) -> Result<()> {
+    let sums = match dtype {
+        DType::F64 => DType::F32,
+        DType::BF16 => DType::BF16,
+        _ => DType::F16,
+    };
+    let narrow = Device::new(NarrowSums { inner: inner.clone(), sums });
+    no_grad(|| {
+        let mut tensors = Vec::with_capacity(inputs.len());
+        for view in inputs {
+            let tensor = Tensor::from_buffer(view.buffer.clone(), *view.layout, view.dtype, &narrow)?;
+            // Halves are computed in f32 and rounded once at the end: all that differs from an honest run is the sums.
+            tensors.push(if view.dtype.is_half() { tensor.to_dtype(DType::F32)? } else { tensor });
+        }
+        let inputs: Vec<&Tensor> = tensors.iter().collect();
+        let results = apply_on(op.clone(), &narrow, &inputs)?;
+        for (result, output) in results.iter().zip(outputs) {
+            inner.backend().run(&Op::Copy(Copy { dtype: output.dtype }), &[result.view()], &[*output])?;
+        }
+        Ok(())
+    })
+}
+
+/// Primitives of another device, those that add rounding every partial sum. Composites are composed.
+#[derive(Debug)]
+struct NarrowSums {
+    inner: Device,
+    sums: DType,
+}
+
+impl NarrowSums {
+    fn sum(&self, terms: impl Iterator<Item = f64>) -> f64 {
+        terms.fold(0.0, |sum, term| round_to(self.sums, sum + term))
+    }
+
+    /// The op's result with narrow sums, if it is one that adds floats.
+    fn narrow(&self, op: &Op, inputs: &[View<'_>]) -> Result<Option<Array>> {
+        if !inputs.first().is_some_and(|view| view.dtype.is_float()) {
+            return Ok(None);
+        }
+        let array = |at: usize| array_of(&self.inner, &inputs[at]);
+        Ok(match op {
+            Op::Reduce(reduce) if reduce.op == ReduceOp::Sum => {
+                let axes: Vec<usize> = reduce.axes.iter().collect();
+                let keep = if reduce.keep { Keep::Yes } else { Keep::No };
+                Some(array(0)?.reduce(&axes, keep, |slice| self.sum(slice.iter().copied())))
+            }
+            Op::CumulativeSum(scan) => Some(array(0)?.along(scan.axis, |slice| {
+                (0..slice.len()).map(|end| self.sum(slice[..=end].iter().copied())).collect()
+            })),
+            Op::Matmul(matmul) if matmul.input_count() == 2 => Some(self.product(&array(0)?, &array(1)?)),
+            Op::Scatter(scatter) if scatter.mode == ScatterMode::Add => {
+                Some(self.scattered(scatter.axis, array(0)?, &array(1)?, &array(2)?))
+            }
+            _ => None,
+        })
+    }
+
+    fn product(&self, a: &Array, b: &Array) -> Array {
+        let (rank, [m, k, n]) =
+            (a.rank(), [a.shape[a.rank() - 2], a.shape[a.rank() - 1], b.shape[b.rank() - 1]]);
+        let mut shape = a.shape.clone();
+        shape[rank - 1] = n;
+        let mut data = Vec::with_capacity(shape.iter().product());
+        for at in 0..a.shape[..rank - 2].iter().product() {
+            let (a, b) = (&a.data[at * m * k..], &b.data[at * k * n..]);
+            for i in 0..m {
+                data.extend((0..n).map(|j| self.sum((0..k).map(|l| a[i * k + l] * b[l * n + j]))));
+            }
+        }
+        Array::new(&shape, data)
+    }
+
+    fn scattered(&self, axis: usize, mut base: Array, index: &Array, source: &Array) -> Array {
+        let mut at = vec![0; index.rank()];
+        for _ in 0..index.elements() {
+            let mut to = at.clone();
+            to[axis] = index.at(&at) as usize;
+            if to[axis] < base.shape[axis] {
+                let element = base.at_mut(&to);
+                *element = round_to(self.sums, *element + source.at(&at));
+            }
+            advance(&mut at, &index.shape);
+        }
+        base
+    }
+}
+
+impl Backend for NarrowSums {
+    fn name(&self) -> &str {
+        "narrow sums"
+    }
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        self.inner.backend().alloc(bytes)
+    }
+    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
+        self.inner.backend().upload(host, to, offset_bytes)
+    }
+    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
+        self.inner.backend().download(from, offset_bytes, host)
+    }
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        match op.is_primitive() {
+            true => self.inner.backend().plan(op, inputs),
+            false => Err(Unsupported::because("sums are narrowed primitive by primitive")),
+        }
+    }
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        match self.narrow(op, inputs)? {
+            Some(result) => write_array(&self.inner, &outputs[0], &result),
+            None => self.inner.backend().run(op, inputs, outputs),
+        }
+    }
+    fn synchronize(&self) -> Result<()> {
+        self.inner.synchronize()
+    }
+    fn memory(&self) -> MemoryStats {
+        self.inner.memory()
+    }
+}

@@ -1,0 +1,384 @@
+//! Planted faults: a check that cannot fail is no check.
+//!
+//! [`Faulty`] is a device with one bug in one op. [`hunt`](mod@hunt) plants each [`Fault`] in each op, in each dtype and direction, and
+//! expects the table to notice.
+
+pub mod hunt;
+mod low_precision;
+
+use crate::array::Array;
+use crate::guarded::MARGIN;
+use crate::phase::{self, Phase};
+use crate::place::encode;
+use crate::read::decode;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use ternion_core::ops::copy::Copy;
+use ternion_core::ops::reduce::{Reduce, ReduceOp};
+use ternion_core::{
+    Backend, Buffer, DType, Device, Layout, MemoryStats, Meta, Op, Plan, Result, Unsupported, View,
+};
+
+/// A way in which kernels and gradient rules go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// The last element of the output is off by a little.
+    LastElementOff,
+    /// The last element is never written.
+    TailUnwritten,
+    /// One element is NaN.
+    NanInOutput,
+    /// One element is written after the end of the output.
+    WritesPastEnd,
+    /// One element of an input is changed.
+    InputClobbered,
+    /// Inputs are read as if they were row-major.
+    StridesIgnored,
+    /// Inputs are read from the beginning of their memory.
+    OffsetIgnored,
+    /// Two rows of the output change places.
+    RowsSwapped,
+    /// Sums are kept in a narrower dtype: a half for halves and f32, f32 for f64.
+    HalfAccumulate,
+    /// The gradients of an op are five times too large.
+    GradientTimesFive,
+    /// The gradients of an op are zero.
+    GradientZero,
+    /// The gradient of a broadcast operand is that of one repetition instead of the sum of all.
+    BroadcastNotSummed,
+}
+
+impl Fault {
+    /// All twelve.
+    pub const ALL: [Fault; 12] = [
+        Fault::LastElementOff,
+        Fault::TailUnwritten,
+        Fault::NanInOutput,
+        Fault::WritesPastEnd,
+        Fault::InputClobbered,
+        Fault::StridesIgnored,
+        Fault::OffsetIgnored,
+        Fault::RowsSwapped,
+        Fault::HalfAccumulate,
+        Fault::GradientTimesFive,
+        Fault::GradientZero,
+        Fault::BroadcastNotSummed,
+    ];
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::LastElementOff => "last element off",
+            Fault::TailUnwritten => "tail unwritten",
+            Fault::NanInOutput => "NaN in output",
+            Fault::WritesPastEnd => "write past end",
+            Fault::InputClobbered => "input clobbered",
+            Fault::StridesIgnored => "strides ignored",
+            Fault::OffsetIgnored => "offset ignored",
+            Fault::RowsSwapped => "two rows swapped",
+            Fault::HalfAccumulate => "half-precision accumulate",
+            Fault::GradientTimesFive => "gradient x 5",
+            Fault::GradientZero => "gradient zero",
+            Fault::BroadcastNotSummed => "gradient of broadcast not summed",
+        }
+    }
+
+    /// What an op needs for this fault to make a difference.
+    pub fn needs(self) -> &'static str {
+        match self {
+            Fault::LastElementOff => "an output with elements",
+            Fault::TailUnwritten => "an output whose last element differs from what its memory held",
+            Fault::NanInOutput => "a floating output",
+            Fault::WritesPastEnd => "an output with elements",
+            Fault::InputClobbered => "an input that is not its output too",
+            Fault::StridesIgnored => "an input that comes with strides, and reads differently without",
+            Fault::OffsetIgnored => "an input that comes with an offset, and reads differently without",
+            Fault::RowsSwapped => "at least two rows that differ",
+            Fault::HalfAccumulate => {
+                "a sum of several terms that does not come out the same in a narrower dtype"
+            }
+            Fault::GradientTimesFive | Fault::GradientZero => "a gradient that is not zero",
+            Fault::BroadcastNotSummed => "an operand whose gradient sums over repetitions that differ",
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A device with one fault in one op, in one direction.
+#[derive(Debug)]
+pub struct Faulty {
+    inner: Device,
+    fault: Fault,
+    op: &'static str,
+    phase: Phase,
+    /// The dtype of the row, which decides how narrow a narrow sum is.
+    dtype: DType,
+    made_a_difference: Arc<AtomicUsize>,
+}
+
+impl Faulty {
+    /// `inner` with `fault` in `op` (by name) while the harness is in `phase`, and a count of the times that it made a difference.
+    pub fn device(
+        inner: &Device,
+        fault: Fault,
+        op: &'static str,
+        phase: Phase,
+        dtype: DType,
+    ) -> (Device, Arc<AtomicUsize>) {
+        let made_a_difference = Arc::new(AtomicUsize::new(0));
+        let faulty = Faulty {
+            inner: inner.clone(),
+            fault,
+            op,
+            phase,
+            dtype,
+            made_a_difference: made_a_difference.clone(),
+        };
+        (Device::new(faulty), made_a_difference)
+    }
+
+    fn applies(&self, op: &Op) -> bool {
+        phase::current() == self.phase && (op.name() == self.op || self.fault == Fault::BroadcastNotSummed)
+    }
+
+    fn bytes(&self, buffer: &Buffer) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; buffer.bytes()];
+        self.inner.backend().download(buffer, 0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn elements(&self, view: &View<'_>, layout: &Layout) -> Result<Vec<u8>> {
+        let (bytes, size) = (self.bytes(view.buffer)?, view.dtype.size());
+        Ok(layout.positions().flat_map(|at| bytes[at * size..(at + 1) * size].to_vec()).collect())
+    }
+
+    fn differs(&self, yes: bool) {
+        self.made_a_difference.fetch_add(usize::from(yes), Ordering::Relaxed);
+    }
+
+    /// Writes `element` at `position` of the view's memory.
+    fn poke(&self, view: &View<'_>, position: usize, element: &[u8]) -> Result<()> {
+        let offset = position * view.dtype.size();
+        let mut now = vec![0; element.len()];
+        self.inner.backend().download(view.buffer, offset, &mut now)?;
+        self.differs(now != element);
+        self.inner.backend().upload(element, view.buffer, offset)
+    }
+
+    fn tampered_run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        let backend = self.inner.backend();
+        match self.fault {
+            Fault::StridesIgnored => self.run_with_layouts(op, inputs, outputs, |view| {
+                let low = view.layout.bounds()?.0;
+                Some(Layout::row_major(*view.layout.shape()).shifted(low))
+            }),
+            Fault::OffsetIgnored => self.run_with_layouts(op, inputs, outputs, |view| {
+                let start = MARGIN / view.dtype.size();
+                Layout::new(*view.layout.shape(), view.layout.strides(), start).ok()
+            }),
+            Fault::HalfAccumulate => self.run_narrow(op, inputs, outputs),
+            Fault::BroadcastNotSummed => match op {
+                Op::Reduce(reduce) if reduce.op == ReduceOp::Sum => {
+                    self.run_unsummed(reduce, inputs, outputs)
+                }
+                _ => backend.run(op, inputs, outputs),
+            },
+            _ => {
+                let before = outputs.first().map(|view| self.elements(view, view.layout)).transpose()?;
+                backend.run(op, inputs, outputs)?;
+                match (outputs.first(), before) {
+                    (Some(output), Some(before)) if output.layout.elements() > 0 => {
+                        self.tamper(inputs, outputs, output, &before)
+                    }
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Changes what a run left behind.
+    fn tamper(
+        &self,
+        inputs: &[View<'_>],
+        outputs: &[View<'_>],
+        output: &View<'_>,
+        before: &[u8],
+    ) -> Result<()> {
+        let positions: Vec<usize> = output.layout.positions().collect();
+        let (last, middle) = (positions[positions.len() - 1], positions[positions.len() / 2]);
+        let size = output.dtype.size();
+        match self.fault {
+            Fault::LastElementOff => {
+                let after = self.elements(output, output.layout)?;
+                let value = decode(output.dtype, &after[after.len() - size..])[0];
+                self.poke(output, last, &encode(output.dtype, &[off_by_a_little(output.dtype, value)]))
+            }
+            Fault::TailUnwritten => self.poke(output, last, &before[before.len() - size..]),
+            Fault::NanInOutput if output.dtype.is_float() => {
+                self.poke(output, middle, &encode(output.dtype, &[f64::NAN]))
+            }
+            Fault::WritesPastEnd => {
+                let after = output.layout.bounds().map_or(0, |(_, high)| high + 1);
+                match (after + 1) * size <= output.buffer.bytes() {
+                    true => self.poke(output, after, &vec![0; size]),
+                    false => Ok(()),
+                }
+            }
+            Fault::InputClobbered => {
+                let spare = |view: &&View<'_>| {
+                    view.layout.elements() > 0 && !outputs.iter().any(|output| output.buffer.is(view.buffer))
+                };
+                let Some(input) = inputs.iter().find(spare) else { return Ok(()) };
+                let position = input.layout.positions().next().unwrap_or(0);
+                let mut element = vec![0; input.dtype.size()];
+                self.inner.backend().download(input.buffer, position * element.len(), &mut element)?;
+                element[0] ^= 1;
+                self.poke(input, position, &element)
+            }
+            Fault::RowsSwapped => self.swap_rows(output, &positions),
+            _ => Ok(()),
+        }
+    }
+
+    /// Exchanges the first and the last row (element, if there is one axis) of an output.
+    fn swap_rows(&self, output: &View<'_>, positions: &[usize]) -> Result<()> {
+        let dims = output.layout.shape().dims();
+        let row = if dims.len() < 2 { 1 } else { dims[dims.len() - 1] };
+        let size = output.dtype.size();
+        let elements = self.elements(output, output.layout)?;
+        for column in 0..row {
+            let (first, last) = (column, positions.len() - row + column);
+            let element = |at: usize| elements[at * size..(at + 1) * size].to_vec();
+            self.poke(output, positions[first], &element(last))?;
+            self.poke(output, positions[last], &element(first))?;
+        }
+        Ok(())
+    }
+
+    /// Runs the op on inputs read by other layouts, where those stay inside the memory.
+    fn run_with_layouts(
+        &self,
+        op: &Op,
+        inputs: &[View<'_>],
+        outputs: &[View<'_>],
+        layout: impl Fn(&View<'_>) -> Option<Layout>,
+    ) -> Result<()> {
+        let mut layouts: Vec<Layout> = inputs.iter().map(|view| *view.layout).collect();
+        for (own, view) in layouts.iter_mut().zip(inputs) {
+            // An output in the same memory would be read after it is written.
+            let in_place = outputs.iter().any(|output| output.buffer.is(view.buffer));
+            let Some(other) = layout(view).filter(|other| !in_place && other != own) else { continue };
+            let inside =
+                other.bounds().is_some_and(|(_, high)| (high + 1) * view.dtype.size() <= view.buffer.bytes());
+            if inside && view.layout.elements() > 0 {
+                self.differs(self.elements(view, own)? != self.elements(view, &other)?);
+                *own = other;
+            }
+        }
+        let inputs: Vec<View<'_>> =
+            inputs.iter().zip(&layouts).map(|(view, layout)| View { layout, ..*view }).collect();
+        self.inner.backend().run(op, &inputs, outputs)
+    }
+
+    /// The first slice along the reduced axes in the place of their sum.
+    fn run_unsummed(&self, reduce: &Reduce, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        let backend = self.inner.backend();
+        let (input, output) = (&inputs[0], &outputs[0]);
+        backend.run(&Op::Reduce(reduce.clone()), inputs, outputs)?;
+        if input.layout.elements() == 0 {
+            return Ok(());
+        }
+        let honest = self.elements(output, output.layout)?;
+        let mut slice = *input.layout;
+        for axis in reduce.axes.iter() {
+            slice = slice.slice(axis, 0, 1, 1)?;
+        }
+        if !reduce.keep {
+            slice = slice.squeeze(reduce.axes);
+        }
+        let view = View { layout: &slice, ..*input };
+        backend.run(&Op::Copy(Copy { dtype: output.dtype }), &[view], outputs)?;
+        self.differs(self.elements(output, output.layout)? != honest);
+        Ok(())
+    }
+
+    fn run_narrow(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        let in_place = outputs.iter().any(|output| inputs.iter().any(|input| input.buffer.is(output.buffer)));
+        let Some(output) = outputs.first().filter(|_| !in_place) else {
+            return self.inner.backend().run(op, inputs, outputs);
+        };
+        self.inner.backend().run(op, inputs, outputs)?;
+        let honest = self.elements(output, output.layout)?;
+        low_precision::run(&self.inner, self.dtype, op, inputs, outputs)?;
+        self.differs(self.elements(output, output.layout)? != honest);
+        Ok(())
+    }
+}
+
+/// A value that is wrong by more than rounding, and by no more than that calls for.
+fn off_by_a_little(dtype: DType, value: f64) -> f64 {
+    match dtype {
+        DType::Bool => 1.0 - value,
+        DType::F64 | DType::F32 if value.is_finite() => value + 1e-3 * (value.abs() + 0.1),
+        DType::F16 | DType::BF16 if value.is_finite() => value + 0.25 * (value.abs() + 0.25),
+        DType::U8 => (value + 1.0) % 256.0,
+        _ if value.is_finite() => value + 1.0,
+        // One wrong element among NaN or infinities is a number.
+        _ => 1.0,
+    }
+}
+
+/// The elements of a view as an array, without any op.
+fn array_of(device: &Device, view: &View<'_>) -> Result<Array> {
+    let (mut bytes, size) = (vec![0; view.buffer.bytes()], view.dtype.size());
+    device.backend().download(view.buffer, 0, &mut bytes)?;
+    let elements: Vec<u8> =
+        view.layout.positions().flat_map(|at| bytes[at * size..(at + 1) * size].to_vec()).collect();
+    Ok(Array::new(view.layout.shape().dims(), decode(view.dtype, &elements)))
+}
+
+/// Writes an array to the elements of a view, without any op.
+fn write_array(device: &Device, view: &View<'_>, array: &Array) -> Result<()> {
+    let (mut bytes, size) = (vec![0; view.buffer.bytes()], view.dtype.size());
+    device.backend().download(view.buffer, 0, &mut bytes)?;
+    for (at, element) in view.layout.positions().zip(encode(view.dtype, &array.data).chunks(size)) {
+        bytes[at * size..(at + 1) * size].copy_from_slice(element);
+    }
+    device.backend().upload(&bytes, view.buffer, 0)
+}
+
+impl Backend for Faulty {
+    fn name(&self) -> &str {
+        "faulty"
+    }
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        self.inner.backend().alloc(bytes)
+    }
+    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
+        self.inner.backend().upload(host, to, offset_bytes)
+    }
+    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
+        self.inner.backend().download(from, offset_bytes, host)
+    }
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        self.inner.backend().plan(op, inputs)
+    }
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        match self.applies(op) {
+            true => self.tampered_run(op, inputs, outputs),
+            false => self.inner.backend().run(op, inputs, outputs),
+        }
+    }
+    fn synchronize(&self) -> Result<()> {
+        self.inner.synchronize()
+    }
+    fn memory(&self) -> MemoryStats {
+        self.inner.memory()
+    }
+}

@@ -1,0 +1,53 @@
+//! Reading a tensor without any op: the bytes of its memory, picked by its layout.
+
+use crate::array::Array;
+use ternion_core::{DType, Element, Result, Tensor};
+
+/// The dtype and elements of `tensor`.
+///
+/// # Errors
+/// If an earlier op failed on the device.
+pub fn values_of(tensor: &Tensor) -> Result<(DType, Array)> {
+    let (dtype, size) = (tensor.dtype(), tensor.dtype().size());
+    let mut memory = vec![0; tensor.buffer().bytes()];
+    if tensor.elements() > 0 {
+        tensor.device().backend().download(tensor.buffer(), 0, &mut memory)?;
+    }
+    let mut bytes = Vec::with_capacity(tensor.elements() * size);
+    for position in tensor.layout().positions() {
+        bytes.extend_from_slice(&memory[position * size..(position + 1) * size]);
+    }
+    Ok((dtype, Array::new(tensor.dims(), decode(dtype, &bytes))))
+}
+
+/// The values of these bytes in `dtype`.
+pub fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
+    fn with<T: Element>(bytes: &[u8]) -> Vec<f64> {
+        T::from_bytes(bytes).into_iter().map(|value| value.to_scalar().as_f64()).collect()
+    }
+    match dtype {
+        DType::F64 => with::<f64>(bytes),
+        DType::F32 => with::<f32>(bytes),
+        DType::F16 => with::<half::f16>(bytes),
+        DType::BF16 => with::<half::bf16>(bytes),
+        DType::I64 => with::<i64>(bytes),
+        DType::I32 => with::<i32>(bytes),
+        DType::U8 => with::<u8>(bytes),
+        DType::Bool => with::<bool>(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::encode;
+
+    #[test]
+    fn decoding_undoes_encoding() {
+        for dtype in DType::ALL {
+            assert_eq!(decode(dtype, &encode(dtype, &[0.0, 1.0])), [0.0, 1.0]);
+        }
+        assert_eq!(decode(DType::I32, &encode(DType::I32, &[-7.0])), [-7.0]);
+        assert!(decode(DType::F16, &encode(DType::F16, &[f64::NAN]))[0].is_nan());
+    }
+}

@@ -1,0 +1,271 @@
+//! The table as a test program: one test for each op, check and device, and the guards on the table itself.
+//!
+//! A backend that lives outside the project runs it on its own device:
+//!
+//! ```no_run
+//! # fn my_device() -> ternion_core::Device { ternion_cpu::device() }
+//! // tests/ops.rs, with `harness = false` in Cargo.toml
+//! fn main() -> std::process::ExitCode {
+//!     ternion_testing::suite::main(&[ternion_testing::Target::new(my_device())])
+//! }
+//! ```
+
+use crate::check::{Filter, Target, check_row};
+use crate::kinds;
+use crate::report::{Check, Outcome};
+use crate::table::{OpCase, table};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The environment variable that lists the devices that must be there: `TERNION_EXPECT=cpu,cuda`.
+pub const EXPECT: &str = "TERNION_EXPECT";
+
+/// Every device of this project that is present on this machine.
+pub fn targets() -> Vec<Target> {
+    vec![Target::new(ternion_cpu::device())]
+}
+
+/// Runs the table on `targets`, as the command line says.
+///
+/// The filter is text in a test's name (`softmax::backward::cpu`), or in the printed key of a case (`softmax axis=1 [7,33] bf16 sliced`), of which then every
+/// check is run. A filter that matches nothing is an error.
+pub fn main(targets: &[Target]) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    let totals = Arc::new(Mutex::new(Outcome::default()));
+    let mut trials = guards(targets);
+    trials.extend(row_trials(targets, &totals));
+    if let Some(filter) = arguments.filter.clone()
+        && !trials.iter().any(|trial| trial.name().contains(&filter))
+    {
+        trials = key_trials(targets, &filter, &totals);
+        if trials.is_empty() {
+            eprintln!("error: no test name and no case of the op table contains {filter:?}");
+            return ExitCode::FAILURE;
+        }
+        arguments.filter = None;
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if !arguments.list {
+        print_totals(&totals.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+    conclusion.exit_code()
+}
+
+fn print_totals(totals: &Outcome) {
+    println!(
+        "{} cases, {} elements compared, {} ops watched",
+        totals.cases, totals.compared, totals.trace.runs
+    );
+    for (why, count) in &totals.skipped {
+        println!("  skipped {count:>6} cases: {why}");
+    }
+    println!();
+}
+
+/// Whether `check` is meant for any row of `rows`.
+fn applies(check: Check, rows: &[OpCase]) -> bool {
+    rows.iter().any(|row| match check {
+        Check::Forward => true,
+        Check::Hostile => !row.hostile.is_empty(),
+        Check::Backward => row.forward_only.is_none() && row.has_gradient(),
+        Check::Twice => row.twice,
+        Check::Composed => !row.instances.is_empty(),
+        Check::Rejects => !row.rejects.is_empty(),
+    })
+}
+
+/// The rows of the table by op, in the table's order.
+pub fn rows_by_op() -> Vec<(&'static str, Vec<OpCase>)> {
+    let mut groups: Vec<(&'static str, Vec<OpCase>)> = Vec::new();
+    for row in table() {
+        match groups.iter_mut().find(|(op, _)| *op == row.op) {
+            Some((_, rows)) => rows.push(row),
+            None => groups.push((row.op, vec![row])),
+        }
+    }
+    groups
+}
+
+fn row_trials(targets: &[Target], totals: &Arc<Mutex<Outcome>>) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for (op, rows) in rows_by_op() {
+        let rows = Arc::new(rows);
+        for check in Check::ALL.into_iter().filter(|&check| applies(check, &rows)) {
+            for target in targets {
+                let (rows, target, totals) = (rows.clone(), target.clone(), totals.clone());
+                let name = format!("{op}::{check}::{}", target.device.name());
+                trials.push(Trial::test(name, move || {
+                    let mut outcome = Outcome::default();
+                    for row in rows.iter().filter(|row| applies(check, std::slice::from_ref(*row))) {
+                        outcome.merge(check_row(row, check, &target, &Filter::default()));
+                    }
+                    conclude(outcome, &totals)
+                }));
+            }
+        }
+    }
+    trials
+}
+
+/// One trial for each row and check with a case whose key contains `filter`.
+fn key_trials(targets: &[Target], filter: &str, totals: &Arc<Mutex<Outcome>>) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for row in table() {
+        for check in Check::ALL.into_iter().filter(|&check| applies(check, std::slice::from_ref(&row))) {
+            if !crate::check::keys(&row, check).iter().any(|key| key.contains(filter)) {
+                continue;
+            }
+            for target in targets {
+                let (row, target, totals) = (row.clone(), target.clone(), totals.clone());
+                let filter = Filter(Some(filter.to_string()));
+                let name = format!("{}::{check}::{}", row.name(), target.device.name());
+                trials.push(Trial::test(name, move || {
+                    conclude(check_row(&row, check, &target, &filter), &totals)
+                }));
+            }
+        }
+    }
+    trials
+}
+
+fn conclude(outcome: Outcome, totals: &Mutex<Outcome>) -> Result<(), Failed> {
+    let verdict = outcome.verdict();
+    totals.lock().unwrap_or_else(PoisonError::into_inner).merge(outcome);
+    verdict.map_err(Failed::from)
+}
+
+// ---- Guards on the table itself
+
+fn guards(targets: &[Target]) -> Vec<Trial> {
+    let present: Vec<String> = targets.iter().map(|target| target.device.name().to_string()).collect();
+    let wanted = std::env::var(EXPECT).unwrap_or_default();
+    let mut trials = vec![
+        Trial::test("table::expected_devices_are_present", move || {
+            expected_devices(&wanted, &present).map_err(Failed::from)
+        }),
+        Trial::test("table::rows_are_complete", || complaints(&table()).map_err(Failed::from)),
+    ];
+    if let Some(target) = targets.first().cloned() {
+        trials.push(Trial::test("table::every_op_has_a_row", move || {
+            every_op_has_a_row(&table(), &target).map_err(Failed::from)
+        }));
+    }
+    trials
+}
+
+/// Every device named in `wanted` (separated by commas) is among `present`, with or without its number.
+///
+/// # Errors
+/// Which is missing.
+pub fn expected_devices(wanted: &str, present: &[String]) -> Result<(), String> {
+    for name in wanted.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        let there = present.iter().any(|device| device == name || device.split(':').next() == Some(name));
+        if !there {
+            return Err(format!("{EXPECT} asks for {name}, present: {}", present.join(", ")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether every row is whole and every key is its own.
+///
+/// # Errors
+/// What is missing, one line for each row.
+pub fn complaints(rows: &[OpCase]) -> Result<(), String> {
+    let mut found = Vec::new();
+    let mut keys = BTreeSet::new();
+    for row in rows {
+        let name = row.name();
+        if row.instances.is_empty() && row.rejects.is_empty() {
+            found.push(format!("{name}: runs on no shape"));
+        }
+        if !row.instances.is_empty() && (row.run.is_none() || row.oracle.is_none()) {
+            found.push(format!("{name}: needs both run and oracle"));
+        }
+        for instance in &row.instances {
+            if instance.len() != row.inputs.len() {
+                found.push(format!("{name}: {} shapes for {} inputs", instance.len(), row.inputs.len()));
+            }
+            if !keys.insert(row.key(instance)) {
+                found.push(format!("{}: two rows have this key", row.key(instance)));
+            }
+        }
+        for (hostile, inputs) in &row.hostile {
+            if inputs.len() != row.inputs.len() {
+                found.push(format!(
+                    "{name} hostile={hostile}: {} arrays for {} inputs",
+                    inputs.len(),
+                    row.inputs.len()
+                ));
+            }
+        }
+        if row.twice && (row.forward_only.is_some() || !row.has_gradient()) {
+            found.push(format!("{name}: gradients of gradients are asked of a row without gradients"));
+        }
+    }
+    if found.is_empty() { Ok(()) } else { Err(found.join("\n")) }
+}
+
+/// Whether the rows, run forward and backward on their smallest shapes, ask a device for every op of the list and every kind of each.
+///
+/// # Errors
+/// The ops that no row reaches.
+pub fn every_op_has_a_row(rows: &[OpCase], target: &Target) -> Result<(), String> {
+    let asked = reached(rows, target);
+    let missing: Vec<String> = kinds::every_op()
+        .into_iter()
+        .filter(|op| !asked.iter().any(|asked| op.matches(asked)))
+        .map(|op| op.to_string())
+        .collect();
+    if missing.is_empty() { Ok(()) } else { Err(format!("no row reaches: {}", missing.join(", "))) }
+}
+
+/// Variant and name of every op that the rows reach.
+pub fn reached(rows: &[OpCase], target: &Target) -> BTreeSet<kinds::OpName> {
+    let mut all = BTreeSet::new();
+    for row in rows {
+        for check in [Check::Forward, Check::Backward, Check::Composed] {
+            let row = row.smallest();
+            if applies(check, std::slice::from_ref(&row)) && !row.instances.is_empty() {
+                let outcome = check_row(&row, check, target, &Filter::default());
+                all.extend(
+                    outcome.trace.asked.into_iter().map(|(variant, name)| kinds::OpName { variant, name }),
+                );
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::Values;
+
+    #[test]
+    fn a_missing_device_is_a_failure() {
+        let present = ["cpu".to_string(), "cuda:0".to_string()];
+        assert_eq!(expected_devices("", &present), Ok(()));
+        assert_eq!(expected_devices("cpu, cuda", &present), Ok(()));
+        assert!(expected_devices("wgpu", &present).is_err());
+    }
+
+    #[test]
+    fn incomplete_rows_are_named() {
+        let bare = OpCase::new("bare", "").input(Values::Bools).on([&[1], &[2]]);
+        let text = complaints(&[bare.clone(), bare]).unwrap_err();
+        for part in ["needs both run and oracle", "2 shapes for 1 inputs", "two rows have this key"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(complaints(&table()), Ok(()));
+    }
+
+    #[test]
+    fn an_op_without_a_row_is_named() {
+        let target = Target::new(ternion_cpu::device());
+        let text = every_op_has_a_row(&[], &target).unwrap_err();
+        assert!(text.contains("SoftmaxGrad") && text.contains("relu_grad (UnaryGrad)"), "{text}");
+    }
+}

@@ -1,0 +1,149 @@
+//! Devices by name: the only file that knows which backends are compiled in.
+//!
+//! A process has one device of each name, so that tensors of different parts of a program meet. Each is wrapped as the environment says.
+
+use ternion_core::{Device, Error, Result};
+
+/// The names that [`device`] knows.
+const NAMES: &str = "auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:INDEX";
+
+/// This machine's processor.
+///
+/// # Errors
+/// If feature `cpu` is off, or an environment variable asks for something that does not exist.
+pub fn cpu() -> Result<Device> {
+    processor::shared()
+}
+
+/// The CUDA device with this index.
+///
+/// # Errors
+/// Always, in this version: it has no CUDA backend.
+pub fn cuda(index: usize) -> Result<Device> {
+    let detail = "this version of Ternion has no CUDA backend; the feature `cuda` is reserved for it";
+    Err(unavailable(format!("cuda:{index}"), detail))
+}
+
+/// The wgpu adapter with this index.
+///
+/// # Errors
+/// Always, in this version: it has no wgpu backend.
+pub fn wgpu(index: usize) -> Result<Device> {
+    let detail = "this version of Ternion has no wgpu backend; the feature `wgpu` is reserved for it";
+    Err(unavailable(format!("wgpu:{index}"), detail))
+}
+
+/// The fastest device that is compiled in and there: CUDA, else wgpu, else the processor.
+///
+/// # Errors
+/// If there is none; the message says why not, for each.
+pub fn best() -> Result<Device> {
+    let mut reasons = Vec::new();
+    for candidate in [cuda(0), wgpu(0), cpu()] {
+        match candidate {
+            Ok(device) => return Ok(device),
+            Err(error) => reasons.push(error.to_string()),
+        }
+    }
+    Err(unavailable("auto", reasons.join("; ")))
+}
+
+/// A device by its name: `auto` (see [`best`]), `cpu`, `cuda`, `cuda:0`, `wgpu`, `wgpu:1`.
+///
+/// # Errors
+/// A name that is none of these; a device that is not compiled in or not there.
+///
+/// ```
+/// assert_eq!(ternion::device("cpu")?.name(), "cpu");
+/// let error = ternion::device("gpu").unwrap_err().to_string();
+/// assert!(error.contains("expected auto, cpu, cuda"));
+/// # Ok::<(), ternion::Error>(())
+/// ```
+pub fn device(name: &str) -> Result<Device> {
+    match parse(name)? {
+        Named::Best => best(),
+        Named::Cpu => cpu(),
+        Named::Cuda(index) => cuda(index),
+        Named::Wgpu(index) => wgpu(index),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Named {
+    Best,
+    Cpu,
+    Cuda(usize),
+    Wgpu(usize),
+}
+
+fn parse(name: &str) -> Result<Named> {
+    let unknown = || unavailable(name, format!("no such device; expected {NAMES}"));
+    let (kind, index) = match name.split_once(':') {
+        Some((kind, index)) => (kind, Some(index.parse::<usize>().map_err(|_| unknown())?)),
+        None => (name, None),
+    };
+    match (kind, index) {
+        ("auto", None) => Ok(Named::Best),
+        ("cpu", None) => Ok(Named::Cpu),
+        ("cuda", index) => Ok(Named::Cuda(index.unwrap_or(0))),
+        ("wgpu", index) => Ok(Named::Wgpu(index.unwrap_or(0))),
+        _ => Err(unknown()),
+    }
+}
+
+fn unavailable(device: impl Into<String>, detail: impl Into<String>) -> Error {
+    Error::Device { device: device.into(), detail: detail.into() }
+}
+
+#[cfg(feature = "cpu")]
+mod processor {
+    use std::sync::OnceLock;
+    use ternion_core::decorators::from_environment;
+    use ternion_core::{Device, Result};
+
+    /// The process's one device of this name, wrapped as the environment says.
+    pub fn shared() -> Result<Device> {
+        static SHARED: OnceLock<Device> = OnceLock::new();
+        if let Some(device) = SHARED.get() {
+            return Ok(device.clone());
+        }
+        let wrapped = from_environment(ternion_cpu::device(), &plain)?;
+        Ok(SHARED.get_or_init(|| wrapped).clone())
+    }
+
+    /// A device of its own for a decorator to compare with or to fall back on.
+    fn plain(name: &str) -> Result<Device> {
+        match super::parse(name)? {
+            super::Named::Cpu | super::Named::Best => Ok(ternion_cpu::device()),
+            _ => super::device(name),
+        }
+    }
+}
+
+#[cfg(not(feature = "cpu"))]
+mod processor {
+    use ternion_core::{Device, Result};
+
+    pub fn shared() -> Result<Device> {
+        Err(super::unavailable("cpu", "not compiled in: turn on the feature `cpu` of the package `ternion`"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_parsed() {
+        let found = |name: &str| parse(name).expect(name);
+        assert_eq!(found("auto"), Named::Best);
+        assert_eq!(found("cpu"), Named::Cpu);
+        assert_eq!(found("cuda"), Named::Cuda(0));
+        assert_eq!(found("cuda:3"), Named::Cuda(3));
+        assert_eq!(found("wgpu:1"), Named::Wgpu(1));
+        for name in ["", "gpu", "cpu:0", "cuda:", "cuda:x", "cuda:-1", "CPU", "auto:0"] {
+            let error = parse(name).expect_err(name).to_string();
+            assert_eq!(error, format!("device {name}: no such device; expected {NAMES}"));
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The ways in which a home-made training stack goes wrong (docs/gradients.md), each shown to be impossible here or named by a tool.
+
+use ternion::prelude::*;
+use ternion_core::autograd::observe_backward;
+use ternion_core::{GradOptions, grad, no_grad};
+use ternion_testing::gradcheck;
+
+fn matrix(values: &[f64], shape: [usize; 2], device: &Device) -> Result<Tensor> {
+    Tensor::from_slice(values, shape, device)
+}
+
+fn leaf(values: &[f64], device: &Device) -> Result<Tensor> {
+    Tensor::from_slice(values, [values.len()], device)?.requires_grad()
+}
+
+fn close(got: &[f64], want: &[f64]) {
+    assert_eq!(got.len(), want.len());
+    for (index, (got, want)) in got.iter().zip(want).enumerate() {
+        assert!((got - want).abs() <= 1e-12 * want.abs().max(1.0), "element {index}: {got}, want {want}");
+    }
+}
+
+/// 1. Gradient buffers never zeroed: memory is read before it was written, or yesterday's gradient is added to today's.
+#[test]
+fn gradients_do_not_start_from_old_memory() -> Result<()> {
+    let device = ternion::cpu();
+    let x = leaf(&[1.0, 2.0, 3.0, 4.0], &device)?;
+    let mut first = None;
+    for _ in 0..3 {
+        // Leaves memory full of NaN in the pool, for the next allocations to find.
+        let poison: Vec<Tensor> = (0..8).map(|_| Tensor::full([4], f64::NAN, DType::F64, &device)).collect::<Result<_>>()?;
+        drop(poison);
+        let loss = x.narrow(0, 1, 2)?.square()?.sum_all()?;
+        let got = loss.backward()?.remove(&x).expect("x is used").to_vec::<f64>()?;
+        assert_eq!(got, [0.0, 4.0, 6.0, 0.0]);
+        assert_eq!(*first.get_or_insert(got.clone()), got, "a later pass must not add to an earlier one");
+    }
+    Ok(())
+}
+
+/// 2. A node reached by two paths is propagated twice. 3. A gradient is set where it must be accumulated.
+#[test]
+fn a_shared_node_gets_the_sum_and_passes_it_on_once() -> Result<()> {
+    let device = ternion::cpu();
+    let x = leaf(&[3.0], &device)?;
+    let shared = x.square()?;
+    let visits = std::rc::Rc::new(std::cell::Cell::new(0));
+    let count = visits.clone();
+    let loss = shared.mul(&shared)?.add(&shared)?.sum_all()?;
+    let watch = move |op: &'static str, _: &mut ternion_core::autograd::Grads| {
+        count.set(count.get() + usize::from(op == "square"));
+        Ok(())
+    };
+    let gradients = observe_backward(watch, || loss.backward())?;
+    // x^4 + x^2: 4 x^3 + 2 x.
+    assert_eq!(gradients.get(&x).expect("x").to_vec::<f64>()?, [114.0]);
+    assert_eq!(visits.get(), 1);
+    Ok(())
+}
+
+/// 4. A layer is missing from `parameters()`, or a parameter has no part in the loss: it silently never learns.
+#[test]
+fn a_parameter_without_gradient_is_named() -> Result<()> {
+    #[derive(Module)]
+    struct TwoHeads {
+        used: Linear,
+        forgotten: Linear,
+    }
+    let device = ternion::cpu();
+    let model = TwoHeads { used: Linear::new(2, 1, &device)?, forgotten: Linear::new(2, 1, &device)? };
+    let names: Vec<String> = model.named_parameters().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["used.weight", "used.bias", "forgotten.weight", "forgotten.bias"]);
+    let mut adam = AdamW::new(model.parameters(), AdamWConfig::default())?;
+    let x = Tensor::ones([4, 2], DType::F32, &device)?;
+    let loss = model.used.forward(&x)?.square()?.mean_all()?;
+    let text = adam.step(&loss.backward()?).err().expect("the second head has no gradient").to_string();
+    assert!(text.starts_with("no gradient for ") && text.contains("forgotten.weight") && text.contains("forgotten.bias"), "{text}");
+    assert!(!text.contains("used."), "{text}");
+    Ok(())
+}
+
+/// 5. A byte-wise memset used to fill with ones: 0x01010101 is 2.4e-38, not 1.
+#[test]
+fn ones_are_ones_in_every_dtype() -> Result<()> {
+    let device = ternion::cpu();
+    for dtype in DType::ALL {
+        let ones = Tensor::ones([67], dtype, &device)?;
+        assert_eq!(ones.to_vec_f64()?, [1.0; 67], "{dtype}");
+        ones.fill_(0.0)?;
+        assert_eq!(ones.to_vec_f64()?, [0.0; 67], "{dtype}");
+    }
+    Ok(())
+}
+
+/// 6. A one-dimensional tensor is read as two-dimensional: a bias that becomes a column, a product with the wrong axis.
+#[test]
+fn ranks_are_checked_and_a_bias_is_a_row() -> Result<()> {
+    let device = ternion::cpu();
+    let x = matrix(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3], &device)?;
+    let bias = Tensor::from_slice(&[10.0, 20.0, 30.0], [3], &device)?;
+    assert_eq!(x.add(&bias)?.to_vec::<f64>()?, [11.0, 22.0, 33.0, 14.0, 25.0, 36.0]);
+    let short = Tensor::from_slice(&[1.0, 2.0], [2], &device)?;
+    assert_eq!(x.add(&short).err().expect("no broadcast").to_string(), "add: shapes [2, 3] and [2] do not broadcast");
+    let text = x.matmul(&x).err().expect("inner sizes").to_string();
+    assert_eq!(text, "matmul: [2, 3] x [2, 3]: inner sizes 3 and 2 differ");
+    assert_eq!(x.matmul(&bias)?.dims(), [2], "a vector on the right is a column that disappears again");
+    let text = x.sizes::<1>().err().expect("two axes").to_string();
+    assert_eq!(text, "sizes: expected 1 axes, got shape [2, 3]");
+    Ok(())
+}
+
+/// 7. Host memory is freed, or used again, before an asynchronous copy from it has ended.
+#[test]
+fn host_memory_may_change_as_soon_as_a_tensor_exists() -> Result<()> {
+    let device = ternion::cpu();
+    let mut host = vec![1.0f32; 1 << 16];
+    let tensors = (0..8)
+        .map(|round| {
+            host.fill(round as f32);
+            let tensor = Tensor::from_slice(&host, [host.len()], &device);
+            host.fill(f32::NAN);
+            tensor
+        })
+        .collect::<Result<Vec<_>>>()?;
+    drop(host);
+    for (round, tensor) in tensors.iter().enumerate() {
+        assert!(tensor.to_vec::<f32>()?.iter().all(|&value| value == round as f32), "round {round}");
+    }
+    Ok(())
+}
+
+/// 8. Missing bias correction: the first steps of Adam are a thousand times too small or ten times too large.
+#[test]
+fn the_first_step_of_adam_is_the_learning_rate() -> Result<()> {
+    let device = ternion::cpu();
+    for gradient in [1e-3f64, 1.0, -250.0] {
+        let weight = Param::new(Tensor::zeros([1], DType::F64, &device)?)?;
+        let mut adam = Adam::new(vec![weight.clone()], AdamConfig { lr: 0.1, ..Default::default() })?;
+        let loss = weight.tensor().mul_scalar(gradient)?.sum_all()?;
+        adam.step(&loss.backward()?)?;
+        let moved = weight.tensor().to_vec::<f64>()?[0];
+        // lr * g / (|g| + eps): the learning rate itself, whatever the gradient's size.
+        assert!((moved + 0.1 * gradient.signum()).abs() <= 1e-5, "{gradient}: {moved}");
+    }
+    Ok(())
+}
+
+/// 9. The wrong transposition in dX or dW. Square matrices hide it; here every size differs.
+#[test]
+fn the_gradients_of_a_product_have_the_right_transpositions() -> Result<()> {
+    let device = ternion::cpu();
+    let x = matrix(&[0.5, -1.0, 2.0, 1.5, 0.25, -0.75], [2, 3], &device)?.requires_grad()?;
+    let w = matrix(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0], [3, 4], &device)?.requires_grad()?;
+    let dy = [1.0, -2.0, 0.5, 3.0, 2.0, 1.0, -1.0, 0.25];
+    let cotangent = matrix(&dy, [2, 4], &device)?;
+    let found = grad(&[x.matmul(&w)?], &[x.clone(), w.clone()], &[cotangent], GradOptions::default())?;
+    let (xs, ws) = (x.to_vec::<f64>()?, w.to_vec::<f64>()?);
+    let dx: Vec<f64> = (0..6).map(|i| (0..4).map(|j| dy[i / 3 * 4 + j] * ws[i % 3 * 4 + j]).sum()).collect();
+    let dw: Vec<f64> = (0..12).map(|i| (0..2).map(|r| xs[r * 3 + i / 4] * dy[r * 4 + i % 4]).sum()).collect();
+    close(&found[0].as_ref().expect("dx").to_vec::<f64>()?, &dx);
+    close(&found[1].as_ref().expect("dw").to_vec::<f64>()?, &dw);
+    gradcheck(|inputs| inputs[0].matmul(&inputs[1]), &[x.detach(), w.detach()])?;
+    Ok(())
+}
+
+/// 10. A mean loss with a sum's gradient: the step grows with the batch.
+#[test]
+fn a_mean_loss_has_a_mean_gradient() -> Result<()> {
+    let device = ternion::cpu();
+    let weight = leaf(&[0.5], &device)?;
+    let gradient_for = |batch: usize| -> Result<f64> {
+        let x = Tensor::full([batch], 2.0, DType::F64, &device)?;
+        let target = Tensor::full([batch], 3.0, DType::F64, &device)?;
+        let loss = x.mul(&weight)?.mse_loss(&target, Reduction::Mean)?;
+        loss.backward()?.get(&weight).expect("weight").item_f64()
+    };
+    close(&[gradient_for(1)?, gradient_for(8)?, gradient_for(100)?], &[-8.0, -8.0, -8.0]);
+    Ok(())
+}
+
+/// 11. An output is held weakly, and dropped before backward reaches it.
+#[test]
+fn intermediate_results_may_be_dropped_before_backward() -> Result<()> {
+    let device = ternion::cpu();
+    let x = leaf(&[0.3, -0.2], &device)?;
+    let loss = {
+        let hidden = x.tanh()?;
+        let output = hidden.exp()?;
+        output.sum_all()?
+    };
+    // New tensors take the memory that would have become free.
+    let _others: Vec<Tensor> = (0..16).map(|_| Tensor::full([2], f64::NAN, DType::F64, &device)).collect::<Result<_>>()?;
+    let got = loss.backward()?.get(&x).expect("x").to_vec::<f64>()?;
+    let want = [0.3f64, -0.2].map(|x| x.tanh().exp() * (1.0 - x.tanh().powi(2)));
+    close(&got, &want);
+    Ok(())
+}
+
+/// 12. A launch error that nobody checked: the program goes on with garbage.
+#[test]
+fn what_a_device_cannot_do_is_an_error_not_garbage() -> Result<()> {
+    let device = ternion::cpu();
+    let table = Tensor::ones([10, 4], DType::F32, &device)?;
+    let index = Tensor::from_slice(&[3i64, 10], [2], &device)?;
+    let outcome = table.embedding(&index).and_then(|rows| device.synchronize().map(|()| rows));
+    let text = outcome.err().expect("there is no row 10").to_string();
+    assert!(text.ends_with("index 10 is out of range for size 10"), "{text}");
+    let logits = Tensor::ones([1, 3], DType::F32, &device)?;
+    let target = Tensor::from_slice(&[-1i64], [1], &device)?;
+    let text = logits.cross_entropy(&target).err().expect("there is no class -1").to_string();
+    assert!(text.contains("index -1 is out of range for size 3"), "{text}");
+    assert!(Tensor::zeros([usize::MAX / 16], DType::F64, &device).is_err(), "more memory than there is");
+    Ok(())
+}
+
+/// 13. A learning rate that hides a wrong gradient scale: training "works" at 1e-5 because every gradient is a thousand times too large.
+#[test]
+fn a_wrong_gradient_scale_is_found_without_training() -> Result<()> {
+    let device = ternion::cpu();
+    let x = matrix(&[0.5, -1.0, 2.0, 1.5, 0.25, -0.75], [2, 3], &device)?;
+    let inputs = [x];
+    let check = || gradcheck(|inputs| inputs[0].tanh(), &inputs);
+    check()?;
+    for factor in [1000.0, 1.01, 0.0, -1.0] {
+        let scale = move |_: &'static str, grads: &mut ternion_core::autograd::Grads| {
+            for grad in grads.iter_mut().flatten() {
+                *grad = no_grad(|| grad.mul_scalar(factor))?;
+            }
+            Ok(())
+        };
+        let outcome = observe_backward(scale, check);
+        assert!(outcome.is_err(), "a gradient times {factor} went unseen");
+    }
+    Ok(())
+}
+
+/// 14. The gradient of a broadcast operand is not summed: it has the wrong shape, or only the last row's value.
+#[test]
+fn the_gradient_of_a_bias_is_summed_over_the_batch() -> Result<()> {
+    let device = ternion::cpu();
+    let bias = leaf(&[0.0, 0.0], &device)?;
+    let x = matrix(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [3, 2], &device)?;
+    let gradients = x.mul(&x.add(&bias)?)?.sum_all()?.backward()?;
+    assert_eq!(gradients.get(&bias).expect("bias").to_vec::<f64>()?, [9.0, 12.0]);
+    Ok(())
+}
+
+/// 15. A tensor that backward needs is overwritten in between.
+#[test]
+fn overwriting_what_backward_needs_is_an_error() -> Result<()> {
+    let device = ternion::cpu();
+    let x = leaf(&[2.0], &device)?;
+    let loss = x.square()?.sum_all()?;
+    no_grad(|| x.fill_(7.0))?;
+    let text = loss.backward().err().expect("square needs its input").to_string();
+    assert!(text.contains("was changed in place after it was saved"), "{text}");
+    Ok(())
+}
+
+/// 16. A NaN arises somewhere and shows only as a loss of NaN, hundreds of ops later.
+#[test]
+fn the_first_nan_is_named() -> Result<()> {
+    let device = ternion_core::decorators::NanCheck::new(&ternion::cpu());
+    let x = Tensor::from_slice(&[1.0, -1.0], [2], &device)?;
+    let text = x.exp()?.neg()?.log().err().expect("the logarithm of a negative number").to_string();
+    assert!(text.starts_with("log: "), "{text}");
+    Ok(())
+}
+
+/// 17. A kernel is wrong on one device only.
+#[test]
+fn a_wrong_kernel_is_named_by_a_checked_device() -> Result<()> {
+    use ternion_testing::faults::{Fault, Faulty};
+    let wrong = Faulty::device(&ternion::cpu(), Fault::LastElementOff, "tanh");
+    let device = ternion_core::decorators::Checked::new(&wrong, &ternion::cpu());
+    let x = Tensor::from_slice(&[0.1f32, 0.2, 0.3], [3], &device)?;
+    let text = x.exp()?.tanh().err().expect("tanh is wrong").to_string();
+    assert!(text.starts_with("tanh: "), "{text}");
+    Ok(())
+}

@@ -1,0 +1,415 @@
+//! Layers, losses, first values and state dicts against PyTorch: tests/reference/nn.json, made by tests/reference/nn.py.
+
+use serde_json::Value;
+use ternion::nn::{
+    self, BatchNormConfig, Conv2dConfig, GeluForm, LayerNormConfig, LinearConfig, Matching,
+    init::{Fan, Nonlinearity},
+    observe_layers,
+};
+use ternion::ops::conv_methods::Conv2dOptions;
+use ternion::prelude::*;
+use ternion::{CrossEntropyOptions, GradOptions};
+
+fn reference() -> Value {
+    serde_json::from_str(include_str!("reference/nn.json")).expect("nn.json is JSON")
+}
+
+fn numbers(value: &Value) -> Vec<f64> {
+    value["values"].as_array().expect("values").iter().map(|x| x.as_f64().expect("a number")).collect()
+}
+
+fn tensor_of(value: &Value, device: &Device) -> Tensor {
+    let shape: Vec<usize> =
+        value["shape"].as_array().expect("shape").iter().map(|x| x.as_u64().expect("a size") as usize).collect();
+    let values: Vec<f32> = numbers(value).into_iter().map(|x| x as f32).collect();
+    Tensor::from_vec(values, shape, device).expect("values fit the shape")
+}
+
+/// Every element within `1e-6 + 1e-5 |want|`: single precision against double.
+fn assert_close(what: &str, got: &Tensor, want: &Value) {
+    let (got, want) = (got.to_vec_f64().expect(what), numbers(want));
+    assert_eq!(got.len(), want.len(), "{what}");
+    for (index, (got, want)) in got.iter().zip(&want).enumerate() {
+        let limit = 1e-6 + 1e-5 * want.abs();
+        assert!((got - want).abs() <= limit, "{what}[{index}]: got {got}, PyTorch has {want}");
+    }
+}
+
+fn device() -> Device {
+    ternion_cpu::device()
+}
+
+/// Output and all gradients of `layer` with PyTorch's parameters equal PyTorch's.
+fn check_layer(name: &str, layer: &impl Forward, device: &Device) {
+    let all = reference();
+    let case = &all["layers"][name];
+    assert!(case.is_object(), "nn.json has no layer {name}");
+    let parameters = layer.named_parameters();
+    assert_eq!(parameters.len(), case["parameters"].as_object().expect("parameters").len(), "{name}");
+    for (key, param) in &parameters {
+        param.set(&tensor_of(&case["parameters"][key], device)).expect(key);
+    }
+    let input = tensor_of(&case["input"], device).requires_grad().expect("f32");
+    let output = layer.forward(&input).expect(name);
+    assert_close(&format!("{name} output"), &output, &case["output"]);
+    let mut wanted = vec![input];
+    wanted.extend(parameters.iter().map(|(_, param)| param.tensor()));
+    let cotangent = tensor_of(&case["cotangent"], device);
+    let found = ternion::grad(&[output], &wanted, &[cotangent], GradOptions::default()).expect(name);
+    let found: Vec<Tensor> = found.into_iter().map(|grad| grad.expect("every input has a gradient")).collect();
+    assert_close(&format!("{name} gradient of the input"), &found[0], &case["grad_input"]);
+    for ((key, _), grad) in parameters.iter().zip(&found[1..]) {
+        assert_close(&format!("{name} gradient of {key}"), grad, &case["grad_parameters"][key]);
+    }
+}
+
+#[test]
+fn linear_layers_equal_pytorch() -> Result<()> {
+    let device = device();
+    check_layer("linear", &Linear::new(3, 2, &device)?, &device);
+    check_layer("linear_rank_3", &Linear::new(3, 2, &device)?, &device);
+    Ok(())
+}
+
+#[test]
+fn convolutions_equal_pytorch() -> Result<()> {
+    let device = device();
+    check_layer("conv2d", &Conv2d::new(2, 3, [3, 3], &device)?, &device);
+    let options = Conv2dOptions { stride: [2, 1], padding: [1, 2], dilation: [1, 2], groups: 2 };
+    let config = Conv2dConfig { options, ..Default::default() };
+    check_layer("conv2d_general", &Conv2d::with_config([4, 6], [3, 2], config, &device)?, &device);
+    Ok(())
+}
+
+#[test]
+fn pooling_equals_pytorch() {
+    let device = device();
+    check_layer("max_pool2d", &MaxPool2d::new(2), &device);
+    check_layer("avg_pool2d", &AvgPool2d::new(2), &device);
+}
+
+#[test]
+fn norms_equal_pytorch() -> Result<()> {
+    let device = device();
+    check_layer("layer_norm", &LayerNorm::new(5, &device)?, &device);
+    check_layer("batch_norm2d", &BatchNorm2d::new(2, &device)?, &device);
+    Ok(())
+}
+
+#[test]
+fn activations_equal_pytorch() {
+    let device = device();
+    check_layer("relu", &ReLU, &device);
+    check_layer("leaky_relu", &LeakyReLU::default(), &device);
+    check_layer("elu", &ELU::default(), &device);
+    check_layer("gelu", &GELU::default(), &device);
+    check_layer("gelu_tanh", &GELU { approximate: GeluForm::Tanh }, &device);
+    check_layer("silu", &SiLU, &device);
+    check_layer("softplus", &Softplus, &device);
+    check_layer("tanh", &Tanh, &device);
+    check_layer("sigmoid", &Sigmoid, &device);
+    check_layer("softmax", &Softmax { axis: -1 }, &device);
+    check_layer("log_softmax", &LogSoftmax { axis: 0 }, &device);
+    check_layer("flatten", &Flatten::default(), &device);
+}
+
+#[test]
+fn batch_norm_keeps_pytorchs_running_statistics() -> Result<()> {
+    let device = device();
+    let all = reference();
+    let case = &all["batch_norm"];
+    let norm = BatchNorm2d::new(2, &device)?;
+    for batch in case["batches"].as_array().expect("batches") {
+        norm.forward(&tensor_of(batch, &device))?;
+    }
+    let state = norm.state_dict()?;
+    let keys: Vec<&str> = state.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["bias", "num_batches_tracked", "running_mean", "running_var", "weight"]);
+    for (key, tensor) in &state {
+        assert_close(key, tensor, &case["state"][key]);
+    }
+    norm.eval();
+    assert_close("output", &norm.forward(&tensor_of(&case["input"], &device))?, &case["output"]);
+    assert_close("unchanged in use", &norm.state_dict()?["running_mean"], &case["state"]["running_mean"]);
+    let message = BatchNorm2d::with_config(2, BatchNormConfig::default(), &device)?
+        .forward(&Tensor::zeros([1, 2, 1, 1], DType::F32, &device)?)
+        .expect_err("one value has no variance")
+        .to_string();
+    assert_eq!(message, "batch_norm: training on shape [1, 2, 1, 1]: a channel of 1 value has no variance");
+    Ok(())
+}
+
+#[test]
+fn losses_equal_pytorch() -> Result<()> {
+    let device = device();
+    let all = reference();
+    let input = |name: &str| tensor_of(&all["losses"]["inputs"][name], &device);
+    let check = |name: &str, got: Result<Tensor>| {
+        assert_close(name, &got.expect(name), &all["losses"]["values"][name]);
+    };
+    let (x, target, log_x) = (input("x"), input("target"), input("log_x"));
+    let (probabilities, shares) = (input("probabilities"), input("shares"));
+    let classes = Tensor::from_slice(&[2i64, 0, 3], [3], &device)?;
+    let ignoring = Tensor::from_slice(&[2i64, -100, 3], [3], &device)?;
+    let cross_entropy = |options: CrossEntropyOptions| CrossEntropyLoss { options };
+    let with = |reduction| CrossEntropyOptions { reduction, ..Default::default() };
+
+    check("cross_entropy", CrossEntropyLoss::default().forward(&x, &classes));
+    check("cross_entropy_ignoring", CrossEntropyLoss::default().forward(&x, &ignoring));
+    let smoothed = CrossEntropyOptions { label_smoothing: 0.1, ..Default::default() };
+    check("cross_entropy_smoothed", cross_entropy(smoothed).forward(&x, &classes));
+    check("cross_entropy_sum", cross_entropy(with(Reduction::Sum)).forward(&x, &classes));
+    check("cross_entropy_each", cross_entropy(with(Reduction::None)).forward(&x, &classes));
+    check("cross_entropy_probabilities", CrossEntropyLoss::default().forward(&x, &probabilities));
+    check("nll", NLLLoss::default().forward(&log_x, &classes));
+    check("mse", MSELoss::default().forward(&x, &target));
+    check("l1", L1Loss::default().forward(&x, &target));
+    check("huber", HuberLoss::default().forward(&x, &target));
+    check("huber_half", HuberLoss { delta: 0.5, reduction: Reduction::Sum }.forward(&x, &target));
+    check("bce_with_logits", BCEWithLogitsLoss::default().forward(&x, &shares));
+    check("kl_div", KLDivLoss::default().forward(&log_x, &probabilities));
+    let log = KLDivLoss { log_target: true, reduction: Reduction::Sum };
+    check("kl_div_log", log.forward(&log_x, &probabilities.log()?));
+    Ok(())
+}
+
+// ---- First values
+
+#[test]
+fn initialisation_follows_pytorchs_formulas() -> Result<()> {
+    let all = reference();
+    let case = &all["initialisation"];
+    let shape = Shape::new(&[32, 16, 3, 5])?;
+    let number = |key: &str| case[key].as_f64().expect(key);
+    let near = |what: &str, got: f64, want: f64| {
+        assert!((got - want).abs() <= 1e-12 * want.abs(), "{what}: got {got}, PyTorch has {want}");
+    };
+    let bound = |init: Init| match init.distribution(&shape) {
+        Ok(Init::Uniform { low, high }) if low == -high => high,
+        Ok(Init::Normal { mean: 0.0, std }) => std,
+        other => panic!("{init:?} became {other:?}"),
+    };
+    let fans: Vec<u64> = case["fans"].as_array().expect("fans").iter().filter_map(Value::as_u64).collect();
+    assert_eq!(nn::init::fans(&shape)?.map(|fan| fan as u64).as_slice(), fans);
+    for (name, nonlinearity) in [
+        ("linear", Nonlinearity::Linear),
+        ("tanh", Nonlinearity::Tanh),
+        ("relu", Nonlinearity::ReLU),
+        ("leaky_relu_0.2", Nonlinearity::LeakyReLU(0.2)),
+        ("selu", Nonlinearity::SELU),
+    ] {
+        near(name, nonlinearity.gain(), case["gains"][name].as_f64().expect(name));
+    }
+    near("default", bound(Init::layer_default()), number("kaiming_uniform_default_bound"));
+    let fan_out = Init::KaimingUniform { fan: Fan::Out, nonlinearity: Nonlinearity::ReLU };
+    near("kaiming uniform", bound(fan_out), number("kaiming_uniform_fan_out_relu_bound"));
+    let normal = Init::KaimingNormal { fan: Fan::In, nonlinearity: Nonlinearity::ReLU };
+    near("kaiming normal", bound(normal), number("kaiming_normal_relu_std"));
+    let tanh = Nonlinearity::Tanh.gain();
+    near("xavier uniform", bound(Init::XavierUniform { gain: tanh }), number("xavier_uniform_tanh_bound"));
+    near("xavier normal", bound(Init::XavierNormal { gain: 1.0 }), number("xavier_normal_std"));
+    Ok(())
+}
+
+/// Mean and deviation of 20,000 draws within four standard errors, and nothing beyond the bounds.
+#[test]
+fn first_values_have_their_distribution() -> Result<()> {
+    let device = device();
+    device.seed(5);
+    let shape = [200, 100];
+    let truncated = Init::TruncatedNormal { mean: 1.0, std: 2.0, low: -1.0, high: 3.0 };
+    // The deviation of a normal distribution cut off at one deviation on both sides is 0.539560 of the whole one's.
+    for (init, mean, std, low, high) in [
+        (Init::Constant(0.25), 0.25, 0.0, 0.25, 0.25),
+        (Init::Uniform { low: -1.0, high: 3.0 }, 1.0, 4.0 / 12f64.sqrt(), -1.0, 3.0),
+        (Init::Normal { mean: 0.5, std: 0.1 }, 0.5, 0.1, -0.2, 1.2),
+        (truncated, 1.0, 2.0 * 0.539_560, -1.0, 3.0),
+        (Init::layer_default(), 0.0, 0.1 / 3f64.sqrt(), -0.1, 0.1),
+    ] {
+        let stats = init.tensor(shape, DType::F32, &device)?.stats()?;
+        let error = 4.0 * std / (stats.elements as f64).sqrt() + 1e-6;
+        assert!((stats.mean - mean).abs() <= error, "{init:?}: {stats}");
+        assert!((stats.std - std).abs() <= error, "{init:?}: {stats}");
+        assert!(stats.min >= low - 1e-6 && stats.max <= high + 1e-6, "{init:?}: {stats}");
+        if std > 0.0 {
+            assert!(stats.max - stats.min > 1.5 * std, "{init:?}: {stats}");
+        }
+    }
+    let bias = Linear::new(100, 5000, &device)?.bias.expect("a bias by default").tensor().stats()?;
+    assert!(bias.max <= 0.1 && bias.min >= -0.1 && bias.max > 0.099, "{bias}");
+    let bad = Init::TruncatedNormal { mean: 0.0, std: 1.0, low: 1.0, high: 1.0 };
+    assert!(bad.tensor(shape, DType::F32, &device).is_err());
+    assert!(Init::Constant(1.0).tensor(shape, DType::I64, &device).is_err());
+    Ok(())
+}
+
+// ---- A model by its keys
+
+#[derive(Module)]
+struct Block {
+    conv: Conv2d,
+    norm: BatchNorm2d,
+}
+
+/// The fields of `Network` in tests/reference/nn.py.
+#[derive(Module)]
+struct Network {
+    stem: Block,
+    layers: Vec<Linear>,
+    head: Sequential,
+}
+
+impl Network {
+    fn new(device: &Device) -> Result<Network> {
+        let no_bias = LinearConfig { bias: false, ..Default::default() };
+        Ok(Network {
+            stem: Block {
+                conv: Conv2d::with_config([1, 2], [3, 3], Conv2dConfig::padded(1), device)?,
+                norm: BatchNorm2d::new(2, device)?,
+            },
+            layers: vec![Linear::new(32, 4, device)?, Linear::new(4, 3, device)?],
+            head: Sequential::new()
+                .with(LayerNorm::with_config(3, LayerNormConfig::default(), device)?)
+                .with(ReLU)
+                .with(Linear::with_config(3, 2, no_bias, device)?),
+        })
+    }
+}
+
+impl Forward for Network {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let stem = self.stem.norm.forward(&self.stem.conv.forward(input)?)?.relu()?;
+        let mut value = stem.flatten(1, -1)?;
+        for layer in &self.layers {
+            value = layer.forward(&value)?.tanh()?;
+        }
+        self.head.forward(&value)
+    }
+}
+
+#[test]
+fn state_dict_keys_equal_pytorchs() -> Result<()> {
+    let model = Network::new(&device())?;
+    let all = reference();
+    let case = &all["network"];
+    let strings = |key: &str| -> Vec<String> {
+        let list = case[key].as_array().expect(key);
+        list.iter().map(|name| name.as_str().expect("a name").to_owned()).collect()
+    };
+    let names: Vec<String> = model.named_parameters().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, strings("parameters"), "in the order of declaration");
+    let buffers: Vec<String> = model.named_buffers().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(buffers, strings("buffers"));
+    let state = model.state_dict()?;
+    let keys = case["keys"].as_object().expect("keys");
+    assert_eq!(state.keys().collect::<Vec<_>>(), keys.keys().collect::<Vec<_>>());
+    for (key, tensor) in &state {
+        assert_eq!(serde_json::json!(tensor.dims()), keys[key], "{key}");
+    }
+    let by_handle: Vec<String> =
+        model.parameters().iter().map(|param| param.name().expect("a name").to_owned()).collect();
+    assert_eq!(by_handle, names);
+    Ok(())
+}
+
+#[test]
+fn weights_written_by_pytorch_load_as_they_are() -> Result<()> {
+    let device = device();
+    let model = Network::new(&device)?;
+    nn::load(&model, concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/pytorch.safetensors"))?;
+    model.eval();
+    assert!(!model.is_training());
+    let all = reference();
+    let output = model.forward(&tensor_of(&all["network"]["input"], &device))?;
+    assert_close("output", &output, &all["network"]["output"]);
+    Ok(())
+}
+
+#[test]
+fn layers_are_observed_by_key_in_the_order_of_computation() -> Result<()> {
+    let device = device();
+    let model = Network::new(&device)?;
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let log = seen.clone();
+    let observer = move |call: &nn::LayerCall, output: &Tensor| {
+        log.lock().expect("one thread").push(format!("{} {} {:?}", call.key, call.kind, output.shape()));
+        Ok(())
+    };
+    let input = Tensor::ones([2, 1, 4, 4], DType::F32, &device)?;
+    observe_layers(&model, observer, || model.forward(&input))?;
+    model.forward(&input)?;
+    let expected = [
+        "stem.conv Conv2d [2, 2, 4, 4]",
+        "stem.norm BatchNorm2d [2, 2, 4, 4]",
+        "layers.0 Linear [2, 4]",
+        "layers.1 Linear [2, 3]",
+        "head.0 LayerNorm [2, 3]",
+        "head.1 ReLU [2, 3]",
+        "head.2 Linear [2, 2]",
+    ];
+    assert_eq!(*seen.lock().expect("one thread"), expected);
+    Ok(())
+}
+
+// ---- State in and out
+
+#[test]
+fn state_dicts_are_snapshots_and_load_whole_or_not_at_all() -> Result<()> {
+    let device = device();
+    let (first, second) = (Network::new(&device)?, Network::new(&device)?);
+    let snapshot = first.state_dict()?;
+    let before = snapshot["layers.0.weight"].to_vec::<f32>()?;
+    first.layers[0].weight.set(&Tensor::zeros([4, 32], DType::F32, &device)?)?;
+    assert_eq!(snapshot["layers.0.weight"].to_vec::<f32>()?, before, "a later change leaves it alone");
+
+    second.load_state_dict(&snapshot)?;
+    assert_eq!(second.layers[0].weight.tensor().to_vec::<f32>()?, before);
+
+    let mut bad = snapshot.clone();
+    let weight = bad.remove("layers.1.weight").expect("it is there");
+    bad.insert("layers.9.weight".into(), weight);
+    bad.insert("stem.norm.bias".into(), Tensor::zeros([5], DType::F32, &device)?);
+    bad.insert("stem.norm.weight".into(), Tensor::zeros([2], DType::F64, &device)?);
+    let untouched = first.state_dict()?;
+    let message = first.load_state_dict(&bad).expect_err("four misfits").to_string();
+    assert_eq!(
+        message,
+        "load_state_dict: the state does not fit; missing: layers.1.weight; extra: layers.9.weight; \
+         wrong shape: stem.norm.bias [5], expected [2]; wrong dtype: stem.norm.weight f64, expected f32"
+    );
+    for (key, tensor) in first.state_dict()? {
+        assert_eq!(tensor.to_vec_f64()?, untouched[&key].to_vec_f64()?, "{key} was changed by a failed load");
+    }
+
+    bad.remove("stem.norm.bias");
+    bad.remove("stem.norm.weight");
+    let unmatched = first.load_state_dict_with(&bad, Matching::Partial)?;
+    assert_eq!(unmatched.missing, ["layers.1.weight", "stem.norm.bias", "stem.norm.weight"]);
+    assert_eq!(unmatched.extra, ["layers.9.weight"]);
+    assert_eq!(first.layers[0].weight.tensor().to_vec::<f32>()?, before);
+    Ok(())
+}
+
+#[test]
+fn models_are_cast_and_moved_with_their_optimiser() -> Result<()> {
+    let (here, there) = (device(), device());
+    let model = Network::new(&here)?;
+    let mut sgd = SGD::new(model.parameters(), SGDConfig { lr: 0.5, ..Default::default() })?;
+    model.to_device(&there)?;
+    for (key, tensor) in model.state_dict()? {
+        assert!(tensor.device().is(&there), "{key}");
+    }
+    let before = model.layers[1].bias.as_ref().expect("a bias").tensor().to_vec::<f32>()?;
+    let input = Tensor::rand([3, 1, 4, 4], DType::F32, &there)?;
+    sgd.step(&model.forward(&input)?.square()?.sum(..)?.backward()?)?;
+    let after = model.layers[1].bias.as_ref().expect("a bias").tensor().to_vec::<f32>()?;
+    assert_ne!(before, after, "the optimiser, made before the move, trains the moved parameters");
+
+    model.to_dtype(DType::F64)?;
+    let state = model.state_dict()?;
+    assert!(state.iter().all(|(key, tensor)| tensor.dtype()
+        == if key.ends_with("tracked") { DType::I64 } else { DType::F64 }));
+    assert_eq!(model.forward(&input.to_dtype(DType::F64)?)?.dtype(), DType::F64);
+    assert!(model.to_dtype(DType::I32).is_err());
+    Ok(())
+}
