@@ -19,8 +19,12 @@ fn numbers(value: &Value) -> Vec<f64> {
 }
 
 fn tensor_of(value: &Value, device: &Device) -> Tensor {
-    let shape: Vec<usize> =
-        value["shape"].as_array().expect("shape").iter().map(|x| x.as_u64().expect("a size") as usize).collect();
+    let shape: Vec<usize> = value["shape"]
+        .as_array()
+        .expect("shape")
+        .iter()
+        .map(|x| x.as_u64().expect("a size") as usize)
+        .collect();
     let values: Vec<f32> = numbers(value).into_iter().map(|x| x as f32).collect();
     Tensor::from_vec(values, shape, device).expect("values fit the shape")
 }
@@ -56,7 +60,8 @@ fn check_layer(name: &str, layer: &impl Forward, device: &Device) {
     wanted.extend(parameters.iter().map(|(_, param)| param.tensor()));
     let cotangent = tensor_of(&case["cotangent"], device);
     let found = ternion::grad(&[output], &wanted, &[cotangent], GradOptions::default()).expect(name);
-    let found: Vec<Tensor> = found.into_iter().map(|grad| grad.expect("every input has a gradient")).collect();
+    let found: Vec<Tensor> =
+        found.into_iter().map(|grad| grad.expect("every input has a gradient")).collect();
     assert_close(&format!("{name} gradient of the input"), &found[0], &case["grad_input"]);
     for ((key, _), grad) in parameters.iter().zip(&found[1..]) {
         assert_close(&format!("{name} gradient of {key}"), grad, &case["grad_parameters"][key]);
@@ -407,8 +412,9 @@ fn models_are_cast_and_moved_with_their_optimiser() -> Result<()> {
 
     model.to_dtype(DType::F64)?;
     let state = model.state_dict()?;
-    assert!(state.iter().all(|(key, tensor)| tensor.dtype()
-        == if key.ends_with("tracked") { DType::I64 } else { DType::F64 }));
+    assert!(state.iter().all(
+        |(key, tensor)| tensor.dtype() == if key.ends_with("tracked") { DType::I64 } else { DType::F64 }
+    ));
     assert_eq!(model.forward(&input.to_dtype(DType::F64)?)?.dtype(), DType::F64);
     assert!(model.to_dtype(DType::I32).is_err());
     Ok(())

@@ -4,15 +4,24 @@
 //! `select` is the one list of what runs; [`Backend::plan`] and [`Backend::run`] both go through it.
 
 mod access;
+mod custom;
+mod column_sums;
 mod elementwise;
+mod float;
+mod lanes;
 mod memory;
 mod number;
 mod ops;
+mod rows;
 mod select;
 mod simd;
 mod storage;
+#[cfg(test)]
+mod testing;
 mod threads;
 mod walk;
+
+pub use custom::{CpuInput, CpuKernel, CpuOutput, register_custom_kernel};
 
 use memory::{CpuMemory, Pool};
 use std::sync::Arc;

@@ -1,7 +1,9 @@
 //! Memory of the CPU: aligned blocks, a cache of large ones, and the lock that orders their use by several threads.
 
 use std::alloc::Layout as AllocLayout;
+use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -11,11 +13,17 @@ use ternion_core::{Error, Result};
 /// A cache line, and the widest vector register.
 const ALIGNMENT: usize = 64;
 
+/// Up to this size a buffer holds its bytes in itself: one allocation less for the scalars that training is full of.
+const INSIDE: usize = 64;
+
 /// Blocks of at least this many bytes are kept for reuse: fresh pages from the system cost more than the work on them.
 const CACHED_FROM: usize = 1 << 16;
 
 /// At most this many bytes lie in the cache; more are given back to the system.
 const CACHE_LIMIT: usize = 1 << 30;
+
+/// What fresh memory is filled with in debug builds: NaN in every floating dtype.
+const POISON: u8 = 0xff;
 
 /// The blocks of one backend.
 #[derive(Debug, Default)]
@@ -44,7 +52,9 @@ unsafe impl Send for Block {}
 
 impl Block {
     fn layout(bytes: usize) -> Option<AllocLayout> {
-        AllocLayout::from_size_align(bytes.max(1), ALIGNMENT).ok()
+        // The allocator's own alignment is the fastest to get, and wide loads matter only over long runs.
+        let alignment = if bytes < CACHED_FROM { 16 } else { ALIGNMENT };
+        AllocLayout::from_size_align(bytes.max(1), alignment).ok()
     }
 
     fn new(bytes: usize) -> Option<Block> {
@@ -74,22 +84,45 @@ fn rounded(bytes: usize) -> usize {
 }
 
 impl Pool {
+    #[inline]
     pub(crate) fn alloc(pool: &Arc<Pool>, bytes: usize) -> Result<CpuMemory> {
         let size = rounded(bytes);
-        let block = match pool.take(size) {
-            Some(block) => block,
-            None => match Block::new(size) {
-                Some(block) => block,
-                None => {
-                    pool.cache().blocks.clear();
-                    pool.cache().bytes = 0;
-                    Block::new(size).ok_or_else(|| pool.exhausted(bytes))?
-                }
-            },
+        let storage = if size <= INSIDE {
+            Storage::Inside(UnsafeCell::new(Inside(MaybeUninit::uninit())))
+        } else {
+            Storage::Block(pool.block(size, bytes)?)
         };
-        let in_use = pool.in_use.fetch_add(size, Ordering::Relaxed) + size;
-        pool.peak.fetch_max(in_use, Ordering::Relaxed);
-        Ok(CpuMemory { block: Some(block), bytes, lock: RwLock::new(()), version: AtomicU64::new(0), pool: pool.clone() })
+        pool.count(size);
+        let memory = CpuMemory {
+            lock: RwLock::new(()),
+            version: AtomicU64::new(0),
+            pool: pool.clone(),
+            bytes,
+            size,
+            storage,
+        };
+        if cfg!(debug_assertions) {
+            // SAFETY: the storage has `bytes` bytes, which nobody else knows yet.
+            unsafe { memory.start().write_bytes(POISON, bytes) };
+        }
+        Ok(memory)
+    }
+
+    fn block(&self, size: usize, requested: usize) -> Result<Block> {
+        if let Some(block) = self.take(size).or_else(|| Block::new(size)) {
+            return Ok(block);
+        }
+        let kept = std::mem::take(&mut *self.cache());
+        drop(kept);
+        Block::new(size).ok_or_else(|| self.exhausted(requested))
+    }
+
+    #[inline]
+    fn count(&self, size: usize) {
+        let in_use = self.in_use.fetch_add(size, Ordering::Relaxed) + size;
+        if in_use > self.peak.load(Ordering::Relaxed) {
+            self.peak.fetch_max(in_use, Ordering::Relaxed);
+        }
     }
 
     fn take(&self, size: usize) -> Option<Block> {
@@ -103,7 +136,6 @@ impl Pool {
     }
 
     fn give_back(&self, block: Block) {
-        self.in_use.fetch_sub(block.bytes, Ordering::Relaxed);
         if block.bytes < CACHED_FROM {
             return;
         }
@@ -133,16 +165,30 @@ impl Pool {
     }
 }
 
+/// Bytes that lie in the buffer's own allocation.
+#[derive(Debug)]
+#[repr(align(16))]
+struct Inside(#[allow(dead_code, reason = "reached by its address")] MaybeUninit<[u8; INSIDE]>);
+
+#[derive(Debug)]
+enum Storage {
+    Inside(UnsafeCell<Inside>),
+    Block(Block),
+    /// Given back.
+    None,
+}
+
 /// The memory of one buffer.
 #[derive(Debug)]
 pub(crate) struct CpuMemory {
-    /// Present until dropped.
-    block: Option<Block>,
-    bytes: usize,
     /// Held for reading by ops that read the buffer, for writing by those that write it.
     pub(crate) lock: RwLock<()>,
     version: AtomicU64,
     pool: Arc<Pool>,
+    bytes: usize,
+    /// `bytes`, rounded: what is counted.
+    size: usize,
+    storage: Storage,
 }
 
 // SAFETY: all access to the bytes goes through `lock`.
@@ -150,9 +196,15 @@ unsafe impl Sync for CpuMemory {}
 
 impl CpuMemory {
     /// The first byte. What it points to may be touched only while `lock` is held accordingly.
+    ///
+    /// It stays valid while the memory is not moved, which nobody can once it is in a `Buffer`.
     #[inline]
     pub(crate) fn start(&self) -> *mut u8 {
-        self.block.as_ref().map_or(NonNull::dangling(), |block| block.start).as_ptr()
+        match &self.storage {
+            Storage::Inside(cell) => cell.get().cast(),
+            Storage::Block(block) => block.start.as_ptr(),
+            Storage::None => NonNull::dangling().as_ptr(),
+        }
     }
 
     fn check(&self, op: &'static str, offset: usize, length: usize) -> Result<()> {
@@ -165,7 +217,7 @@ impl CpuMemory {
     pub(crate) fn write(&self, host: &[u8], offset: usize) -> Result<()> {
         self.check("upload", offset, host.len())?;
         let _guard = self.lock.write().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the range lies in the block (checked), nobody else touches it (write lock), and `host` is foreign memory.
+        // SAFETY: the range lies in the storage (checked), nobody else touches it (write lock), and `host` is foreign memory.
         unsafe { std::ptr::copy_nonoverlapping(host.as_ptr(), self.start().add(offset), host.len()) };
         Ok(())
     }
@@ -180,21 +232,81 @@ impl CpuMemory {
 }
 
 impl Drop for CpuMemory {
+    #[inline]
     fn drop(&mut self) {
-        if let Some(block) = self.block.take() {
+        self.pool.in_use.fetch_sub(self.size, Ordering::Relaxed);
+        if let Storage::Block(block) = std::mem::replace(&mut self.storage, Storage::None) {
             self.pool.give_back(block);
         }
     }
 }
 
 impl Memory for CpuMemory {
+    #[inline]
     fn bytes(&self) -> usize {
         self.bytes
     }
+    #[inline]
     fn version_counter(&self) -> &AtomicU64 {
         &self.version
     }
+    #[inline]
     fn as_any(&self) -> &dyn std::any::Any {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_counted_and_large_blocks_are_used_again() {
+        let pool = Arc::new(Pool::default());
+        let (small, large) = (Pool::alloc(&pool, 4).expect("small"), Pool::alloc(&pool, 1 << 20).expect("large"));
+        assert_eq!(pool.stats(), MemoryStats { in_use: (1 << 20) + 4, cached: 0, peak: (1 << 20) + 4 });
+        let address = large.start();
+        drop((small, large));
+        assert_eq!(pool.stats(), MemoryStats { in_use: 0, cached: 1 << 20, peak: (1 << 20) + 4 });
+        // A little less is served from the same block.
+        let again = Pool::alloc(&pool, (1 << 20) - 100).expect("again");
+        assert!(std::ptr::eq(again.start(), address));
+        assert_eq!(pool.stats().cached, 0);
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_an_error_with_the_numbers() {
+        let pool = Arc::new(Pool::default());
+        let held = Pool::alloc(&pool, 100).expect("held");
+        drop(Pool::alloc(&pool, 1 << 17).expect("cached"));
+        let message = Pool::alloc(&pool, isize::MAX as usize - 4096).expect_err("too much").to_string();
+        assert!(message.contains("in use 100, cached 0"), "{message}");
+        drop(held);
+        assert_eq!(pool.stats().in_use, 0);
+    }
+
+    #[test]
+    fn ranges_beyond_the_buffer_are_refused() {
+        let pool = Arc::new(Pool::default());
+        let memory = Pool::alloc(&pool, 8).expect("memory");
+        assert!(memory.write(&[1; 8], 0).is_ok());
+        assert!(memory.write(&[1; 8], 1).is_err());
+        assert!(memory.read(usize::MAX, &mut [0; 2]).is_err());
+        let mut bytes = [0; 2];
+        memory.read(6, &mut bytes).expect("inside");
+        assert_eq!(bytes, [1, 1]);
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    fn fresh_memory_is_poisoned_in_debug_builds() {
+        let pool = Arc::new(Pool::default());
+        for bytes in [4, 400, 1 << 17] {
+            drop(Pool::alloc(&pool, bytes).expect("first use"));
+            let memory = Pool::alloc(&pool, bytes).expect("second use");
+            let mut first = [0; 4];
+            memory.read(0, &mut first).expect("inside");
+            assert!(f32::from_ne_bytes(first).is_nan());
+        }
     }
 }

@@ -251,6 +251,18 @@ fn wrong_dtype(op: &'static str, got: DType) -> Error {
     Error::DType { op, what: "operand", got, expected: "another dtype in this kernel" }
 }
 
+/// All elements of `view`, which is an input, in row-major order.
+///
+/// # Errors
+/// A dtype that is not computed in `C`.
+pub(crate) fn vector<C: Compute>(op: &'static str, view: &Locked<'_>) -> Result<Vec<C>> {
+    let rows = Rows::<C>::whole(op, view)?;
+    let mut values = vec![C::default(); rows.width()];
+    // SAFETY: all elements, of a tensor that is only read.
+    unsafe { rows.copy(0, 0, &mut values) };
+    Ok(values)
+}
+
 /// Runs `work` on ranges of rows that together are all `count` of them; pieces hold about as many elements whatever the width.
 #[inline]
 pub(crate) fn for_rows(count: usize, width: usize, cost: Cost, work: impl Fn(Range<usize>) + Sync) {

@@ -45,6 +45,15 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
         Op::RandomBits(payload) => ops::random::select_random_bits(payload, inputs),
         Op::Uniform(payload) => ops::random::select_uniform(payload, inputs),
         Op::Normal(payload) => ops::random::select_normal(payload, inputs),
+        Op::Softmax(_) | Op::SoftmaxGrad(_) | Op::LogSoftmax(_) | Op::LogSoftmaxGrad(_) => {
+            ops::softmax::select(op, inputs)
+        }
+        Op::CrossEntropy(_) | Op::CrossEntropyGrad(_) => ops::loss::select(op, inputs),
+        Op::LayerNorm(_) | Op::LayerNormGrad(_) | Op::RmsNorm(_) | Op::RmsNormGrad(_) => {
+            ops::norm::select(op, inputs)
+        }
+        Op::BatchNorm(_) | Op::BatchNormGrad(_) => ops::batch_norm::select(op, inputs),
+        Op::Custom(payload) => crate::custom::select_custom(payload, inputs),
         _ => Err(Unsupported::because("the composition is as fast here")),
     }
 }

@@ -11,7 +11,6 @@ use ternion_core::DType;
 pub(crate) struct Truth(u8);
 
 impl Raw for Truth {}
-impl Raw for u16 {}
 
 /// A type that elements have in memory.
 pub(crate) trait Storage: Raw {

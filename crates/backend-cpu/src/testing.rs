@@ -110,6 +110,17 @@ pub(crate) fn values(tensor: &Tensor) -> Vec<f64> {
     }
 }
 
+/// The sum, with the rounding errors carried along (Neumaier 1974): an oracle in f64 for kernels in f64 must be better than they are.
+pub(crate) fn exact_sum(values: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut sum, mut lost) = (0f64, 0f64);
+    for value in values {
+        let next = sum + value;
+        lost += if sum.abs() >= value.abs() { (sum - next) + value } else { (value - next) + sum };
+        sum = next;
+    }
+    sum + lost
+}
+
 /// Asserts that `got` is `want` within `limit` roundings of its dtype, relative to the larger of 1 and the value; NaN and infinities
 /// must be equal.
 #[track_caller]

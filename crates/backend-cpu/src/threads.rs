@@ -1,7 +1,14 @@
 //! Work cut into numbered pieces for several threads. How it is cut follows from shapes alone, never from the number of threads.
+//!
+//! The caller works off pieces itself and rayon's threads help as they come free. While it waits for them it runs nothing else: an op holds
+//! the locks of its buffers, and a foreign task picked up meanwhile might want one of them.
 
-use rayon::prelude::*;
+use std::any::Any;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Thread;
 
 /// How much an element costs: decides from which size on a second thread pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,15 +29,6 @@ impl Cost {
     }
 }
 
-/// Runs `work` once for each number below `pieces`.
-pub(crate) fn for_pieces(pieces: usize, work: impl Fn(usize) + Sync) {
-    if pieces <= 1 {
-        (0..pieces).for_each(work);
-    } else {
-        (0..pieces).into_par_iter().for_each(&work);
-    }
-}
-
 /// Runs `work` on ranges that together are `0..elements`.
 #[inline]
 pub(crate) fn for_ranges(elements: usize, piece: usize, work: impl Fn(Range<usize>) + Sync) {
@@ -40,4 +38,144 @@ pub(crate) fn for_ranges(elements: usize, piece: usize, work: impl Fn(Range<usiz
     for_pieces(elements.div_ceil(piece), |index| {
         work(index * piece..elements.min((index + 1) * piece));
     });
+}
+
+/// Runs `work` once for each number below `pieces`.
+pub(crate) fn for_pieces(pieces: usize, work: impl Fn(usize) + Sync) {
+    let helpers = if pieces <= 1 { 0 } else { pieces.min(rayon::current_num_threads()) - 1 };
+    if helpers == 0 {
+        (0..pieces).for_each(work);
+    } else {
+        share(pieces, helpers, &work);
+    }
+}
+
+/// Set in [`Job::helpers`] when no helper may start any more.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+/// Rounds of waiting for a helper's last piece before the thread is put to sleep.
+const SPINS: usize = 1 << 12;
+
+/// Pieces of work that several threads take from.
+struct Job {
+    /// Points into the caller's stack: alive until the job is closed and no helper is at work.
+    work: *const (dyn Fn(usize) + Sync),
+    pieces: usize,
+    /// The number of the next piece.
+    next: AtomicUsize,
+    /// Helpers at work, and [`CLOSED`].
+    helpers: AtomicUsize,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    caller: Thread,
+}
+
+// SAFETY: `work` is `Sync`; that it is alive where it is called is what `helpers` is for.
+unsafe impl Send for Job {}
+// SAFETY: as above.
+unsafe impl Sync for Job {}
+
+fn share(pieces: usize, helpers: usize, work: &(dyn Fn(usize) + Sync)) {
+    let job = Arc::new(Job {
+        // SAFETY: only the lifetime changes; `close` does not return while anyone may still use it.
+        work: unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(work) },
+        pieces,
+        next: AtomicUsize::new(0),
+        helpers: AtomicUsize::new(0),
+        panic: Mutex::new(None),
+        caller: std::thread::current(),
+    });
+    for _ in 0..helpers {
+        let job = job.clone();
+        rayon::spawn(move || job.help());
+    }
+    job.work_off(work);
+    job.close();
+    let panic = job.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(panic) = panic {
+        resume_unwind(panic);
+    }
+}
+
+impl Job {
+    /// Takes pieces until none is left. A panic ends the job and is kept for the caller.
+    fn work_off(&self, work: &(dyn Fn(usize) + Sync)) {
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            loop {
+                let piece = self.next.fetch_add(1, Ordering::Relaxed);
+                if piece >= self.pieces {
+                    break;
+                }
+                work(piece);
+            }
+        }));
+        if let Err(panic) = result {
+            self.next.store(self.pieces, Ordering::Relaxed);
+            *self.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
+        }
+    }
+
+    /// A helper's part: nothing, if it comes too late.
+    fn help(&self) {
+        let enter = |count: usize| (count & CLOSED == 0).then_some(count + 1);
+        if self.helpers.fetch_update(Ordering::Acquire, Ordering::Relaxed, enter).is_err() {
+            return;
+        }
+        // SAFETY: the job was open and this helper is counted, so the caller waits in `close` at the latest.
+        self.work_off(unsafe { &*self.work });
+        if self.helpers.fetch_sub(1, Ordering::AcqRel) == CLOSED | 1 {
+            self.caller.unpark();
+        }
+    }
+
+    /// Lets no further helper in and waits for those at work.
+    fn close(&self) {
+        self.helpers.fetch_or(CLOSED, Ordering::AcqRel);
+        let mut spins = 0;
+        while self.helpers.load(Ordering::Acquire) != CLOSED {
+            spins += 1;
+            if spins < SPINS { std::hint::spin_loop() } else { std::thread::park() }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    fn sum_of_squares(pieces: usize) -> u64 {
+        let sum = AtomicU64::new(0);
+        for_pieces(pieces, |piece| {
+            sum.fetch_add((piece * piece) as u64, Ordering::Relaxed);
+        });
+        sum.into_inner()
+    }
+
+    #[test]
+    fn each_piece_runs_once_on_any_number_of_threads() {
+        for threads in [1, 2, 7] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+            for pieces in [0, 1, 2, 3, 100] {
+                let expected = (0..pieces as u64).map(|piece| piece * piece).sum::<u64>();
+                assert_eq!(pool.install(|| sum_of_squares(pieces)), expected);
+                assert_eq!(sum_of_squares(pieces), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_may_share_work_in_turn() {
+        let total = AtomicU64::new(0);
+        for_pieces(8, |_| {
+            total.fetch_add(sum_of_squares(50), Ordering::Relaxed);
+        });
+        assert_eq!(total.into_inner(), 8 * (0..50u64).map(|piece| piece * piece).sum::<u64>());
+    }
+
+    #[test]
+    fn a_panic_in_a_piece_reaches_the_caller_after_all_helpers_have_left() {
+        let result = catch_unwind(|| for_pieces(64, |piece| assert!(piece != 13, "piece thirteen")));
+        let message = result.expect_err("the panic is passed on");
+        assert_eq!(message.downcast_ref::<&str>().copied(), Some("piece thirteen"));
+        assert_eq!(sum_of_squares(10), 285);
+    }
 }

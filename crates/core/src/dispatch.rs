@@ -162,7 +162,12 @@ pub fn apply_into(op: impl Into<Op>, inputs: &[&Tensor], destination: &Tensor) -
         spec.shape
     };
     if shape != *destination.shape() {
-        return Err(Error::Shape { op: name, what: "destination", got: Box::new(*destination.shape()), expected: Box::new(shape) });
+        return Err(Error::Shape {
+            op: name,
+            what: "destination",
+            got: Box::new(*destination.shape()),
+            expected: Box::new(shape),
+        });
     }
     if spec.dtype != destination.dtype() {
         return Err(Error::DType {

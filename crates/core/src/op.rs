@@ -359,6 +359,10 @@ pub(crate) mod check {
     /// `axis` exists.
     #[inline]
     pub fn axis(op: &'static str, axis: usize, shape: &Shape) -> Result<()> {
-        if axis < shape.rank() { Ok(()) } else { Err(Error::Axis { op, axis: axis as isize, shape: Box::new(*shape) }) }
+        if axis < shape.rank() {
+            Ok(())
+        } else {
+            Err(Error::Axis { op, axis: axis as isize, shape: Box::new(*shape) })
+        }
     }
 }

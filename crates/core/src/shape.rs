@@ -145,7 +145,11 @@ impl Shape {
     /// # Errors
     /// If the rank is not `N`.
     pub fn to_array<const N: usize>(&self, op: &'static str) -> Result<[usize; N]> {
-        self.dims().try_into().map_err(|_| Error::Rank { op, expected: N.to_string(), shape: Box::new(*self) })
+        self.dims().try_into().map_err(|_| Error::Rank {
+            op,
+            expected: N.to_string(),
+            shape: Box::new(*self),
+        })
     }
 }
 

@@ -31,7 +31,11 @@ impl Forward for Mlp {
     /// `[batch, a, b, ..] -> [batch, out]`, where `a * b * ..` is the first size
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let Some((&batch, rest)) = input.dims().split_first() else {
-            return Err(Error::Rank { op: "mlp", expected: "at least 2".into(), shape: Box::new(*input.shape()) });
+            return Err(Error::Rank {
+                op: "mlp",
+                expected: "at least 2".into(),
+                shape: Box::new(*input.shape()),
+            });
         };
         let mut value = input.reshape([batch, rest.iter().product()])?;
         for (position, layer) in self.layers.iter().enumerate() {

@@ -26,7 +26,12 @@ impl Cell {
 /// Overwrites the values of `tensor`, in place, with those of `source`.
 fn overwrite(tensor: &Tensor, source: &Tensor) -> Result<()> {
     if source.shape() != tensor.shape() {
-        return Err(Error::Shape { op: "set", what: "source", got: Box::new(*source.shape()), expected: Box::new(*tensor.shape()) });
+        return Err(Error::Shape {
+            op: "set",
+            what: "source",
+            got: Box::new(*source.shape()),
+            expected: Box::new(*tensor.shape()),
+        });
     }
     no_grad(|| tensor.copy_(&source.detach().to_device(tensor.device())?))
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use ternion_core::{DType, Device, Element, Layout, Result, Scalar, Shape, Tensor};
 
 /// How the inputs of a case lie in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Arrangement {
     /// Row-major, nothing in between.
     Dense,

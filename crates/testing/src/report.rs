@@ -6,7 +6,7 @@ use std::fmt;
 use ternion_core::DType;
 
 /// The checks that are made of a row. Each is a test of its own for each op and device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
     /// Outputs against the oracle, in every dtype and memory layout, watched by [`Guarded`](crate::guarded::Guarded).
     Forward,

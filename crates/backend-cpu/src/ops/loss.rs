@@ -3,7 +3,7 @@
 use crate::access::Locked;
 use crate::float::Float;
 use crate::lanes;
-use crate::rows::{Rows, Scratch, for_rows};
+use crate::rows::{Rows, Scratch, for_rows, vector};
 use crate::select::Variant;
 use crate::simd::vectorized;
 use crate::threads::Cost;
@@ -24,19 +24,13 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
 
 /// The class of each row, `None` where it is ignored.
 fn classes_of(op: &'static str, target: &Locked<'_>, ignore_index: i64, classes: usize) -> Result<Vec<Option<usize>>> {
-    let count = target.layout.elements();
-    let stride = target.layout.strides()[0];
-    let at = |row: usize| {
-        let position = row as isize * stride;
-        match target.dtype {
-            // SAFETY: rows below the only size, in a locked buffer.
-            DType::I64 => unsafe { target.input::<i64>().at(position) },
-            // SAFETY: as above; core lets only i32 and i64 through.
-            _ => i64::from(unsafe { target.input::<i32>().at(position) }),
-        }
+    let targets = match target.dtype {
+        DType::I64 => vector::<i64>(op, target)?,
+        _ => vector::<i32>(op, target)?.into_iter().map(i64::from).collect(),
     };
-    (0..count)
-        .map(|row| match at(row) {
+    targets
+        .into_iter()
+        .map(|class| match class {
             class if class == ignore_index => Ok(None),
             class if (0..classes as i64).contains(&class) => Ok(Some(class as usize)),
             index => Err(Error::IndexOutOfRange { op, index, size: classes }),

@@ -82,10 +82,9 @@ pub(crate) struct Stream {
 impl Stream {
     /// The stream of `[seed, base]`, from block `base + offset` on.
     pub(crate) fn new(state: Locked<'_>, offset: u64) -> Stream {
-        let state = state.input::<i64>();
-        let stride = state.layout.strides()[0];
-        // SAFETY: core has checked that the state has two elements.
-        let (seed, base) = unsafe { (state.at(0), state.at(stride)) };
+        let (first, stride) = (state.first().cast::<i64>(), state.layout.strides()[0]);
+        // SAFETY: core has checked that the state is i64 and has two elements.
+        let (seed, base) = unsafe { (first.read(), first.offset(stride).read()) };
         Stream { seed: seed as u64, first_block: (base as u64).wrapping_add(offset) }
     }
 

@@ -60,7 +60,13 @@ impl External for Checkpoint {
         for (index, (tensor, &saved)) in self.inputs.iter().zip(&self.versions).enumerate() {
             let now = tensor.buffer().version();
             if now != saved {
-                return Err(crate::Error::ChangedInPlace { op: "checkpoint", what: format!("input {index}"), shape: Box::new(*tensor.shape()), saved, now });
+                return Err(crate::Error::ChangedInPlace {
+                    op: "checkpoint",
+                    what: format!("input {index}"),
+                    shape: Box::new(*tensor.shape()),
+                    saved,
+                    now,
+                });
             }
         }
         let device = self.inputs[0].device();

@@ -340,7 +340,13 @@ impl Context<'_> {
         };
         let now = tensor.buffer().version();
         if now != *saved {
-            return Err(Error::ChangedInPlace { op, what: format!("{what} {index}"), shape: Box::new(*tensor.shape()), saved: *saved, now });
+            return Err(Error::ChangedInPlace {
+                op,
+                what: format!("{what} {index}"),
+                shape: Box::new(*tensor.shape()),
+                saved: *saved,
+                now,
+            });
         }
         Ok(tensor)
     }

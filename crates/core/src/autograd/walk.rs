@@ -83,7 +83,12 @@ impl Gradients {
     pub fn insert(&mut self, tensor: &Tensor, grad: Tensor) -> Result<()> {
         let id = tensor.id().ok_or_else(|| Error::Autograd("no gradient flows to this tensor".into()))?;
         if grad.shape() != tensor.shape() {
-            return Err(Error::Shape { op: "gradients", what: "gradient", got: Box::new(*grad.shape()), expected: Box::new(*tensor.shape()) });
+            return Err(Error::Shape {
+                op: "gradients",
+                what: "gradient",
+                got: Box::new(*grad.shape()),
+                expected: Box::new(*tensor.shape()),
+            });
         }
         self.of.insert(id, grad);
         Ok(())

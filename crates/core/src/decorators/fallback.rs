@@ -122,13 +122,12 @@ fn check_name(name: &str) -> Result<()> {
     if name.starts_with("custom.") || known.iter().any(|other| other == name) {
         return Ok(());
     }
-    let mut near: Vec<&String> = known
-        .iter()
-        .filter(|other| {
-            distance(name, other) <= 2
-                || (name.len() > 2 && (other.contains(name) || name.contains(other.as_str())))
-        })
-        .collect();
+    let is_near = |other: &&String| {
+        let letters = distance(name, other);
+        (letters <= 2 && letters < name.len())
+            || (name.len() > 2 && (other.contains(name) || name.contains(other.as_str())))
+    };
+    let mut near: Vec<&String> = known.iter().filter(is_near).collect();
     near.sort_by_key(|other| distance(name, other));
     near.truncate(5);
     let hint = match near.as_slice() {

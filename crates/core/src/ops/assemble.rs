@@ -87,7 +87,11 @@ impl Rule for Concat {
         for meta in inputs {
             check::same_dtype("concat", first, meta)?;
             if meta.shape().rank() != first.shape().rank() {
-                return Err(Error::Rank { op: "concat", expected: first.shape().rank().to_string(), shape: Box::new(*meta.shape()) });
+                return Err(Error::Rank {
+                    op: "concat",
+                    expected: first.shape().rank().to_string(),
+                    shape: Box::new(*meta.shape()),
+                });
             }
             let size = meta.shape().dim(self.axis);
             check::shape("concat", "input", meta, first.shape().with_dim(self.axis, size))?;
@@ -163,7 +167,12 @@ impl Tensor {
         let Axis(axis) = axis.into();
         if let Some(other) = tensors.iter().find(|tensor| tensor.shape() != first.shape()) {
             let (got, expected) = (*other.shape(), *first.shape());
-            return Err(Error::Shape { op: "stack", what: "input", got: Box::new(got), expected: Box::new(expected) });
+            return Err(Error::Shape {
+                op: "stack",
+                what: "input",
+                got: Box::new(got),
+                expected: Box::new(expected),
+            });
         }
         let parts = tensors.iter().map(|tensor| tensor.unsqueeze(axis)).collect::<Result<Vec<_>>>()?;
         Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis)

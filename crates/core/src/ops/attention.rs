@@ -325,7 +325,12 @@ impl Tensor {
         let [_, _, positions, _] = keys.shape().to_array(name)?;
         let scores = Shape::new(&[batch, heads, queries, positions])?;
         if !mask.shape().broadcasts_to(&scores) {
-            return Err(Error::Shape { op: name, what: "mask", got: Box::new(*mask.shape()), expected: Box::new(scores) });
+            return Err(Error::Shape {
+                op: name,
+                what: "mask",
+                got: Box::new(*mask.shape()),
+                expected: Box::new(scores),
+            });
         }
         apply_one(Attention { config }, &[self, keys, values, &mask.expand(scores)?])
     }

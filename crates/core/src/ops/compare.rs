@@ -212,7 +212,11 @@ impl Tensor {
 
     fn mask_and_value(&self, mask: &Tensor, value: Scalar) -> Result<(Tensor, Tensor)> {
         if !mask.shape().broadcasts_to(self.shape()) {
-            return Err(Error::Broadcast { op: "masked_fill", left: Box::new(*self.shape()), right: Box::new(*mask.shape()) });
+            return Err(Error::Broadcast {
+                op: "masked_fill",
+                left: Box::new(*self.shape()),
+                right: Box::new(*mask.shape()),
+            });
         }
         exact_scalar("masked_fill", value, self.dtype())?;
         Ok((mask.expand(*self.shape())?, self.scalar_like(value)?))

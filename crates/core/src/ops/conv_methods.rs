@@ -143,7 +143,12 @@ impl Tensor {
         let Some(bias) = bias else { return Ok(y) };
         let expected = Shape::new(&[per_group * groups])?;
         if *bias.shape() != expected {
-            return Err(Error::Shape { op: "conv_transpose2d", what: "bias", got: Box::new(*bias.shape()), expected: Box::new(expected) });
+            return Err(Error::Shape {
+                op: "conv_transpose2d",
+                what: "bias",
+                got: Box::new(*bias.shape()),
+                expected: Box::new(expected),
+            });
         }
         y.add(&bias.reshape([per_group * groups, 1, 1])?)
     }

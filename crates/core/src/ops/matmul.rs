@@ -81,6 +81,7 @@ impl Rule for Matmul {
             );
             return Err(Error::invalid(name, detail));
         }
+        whole_factor(name, "alpha", self.epilogue.alpha, dtype)?;
         let out_dtype = self.epilogue.out_dtype.unwrap_or(dtype);
         if out_dtype != dtype && !(dtype.is_half() && out_dtype == DType::F32) {
             return Err(Error::DType {
@@ -185,6 +186,14 @@ fn scaled(left: &Tensor, right: &Tensor, alpha: f64) -> Result<Tensor> {
     apply_one(Matmul { epilogue: Epilogue { alpha, ..Epilogue::NONE } }, &[left, right])
 }
 
+/// A factor of integers is a whole number: rounding it in silence would give another product.
+fn whole_factor(op: &'static str, what: &str, factor: f64, dtype: DType) -> Result<()> {
+    if dtype.is_float() || factor.fract() == 0.0 {
+        return Ok(());
+    }
+    Err(Error::invalid(op, format!("{what} {factor} for operands of {dtype}, expected a whole number")))
+}
+
 /// `[.., m, k] x [.., k, n] -> [.., m, n]`.
 pub(crate) fn product_shape(left: &Shape, right: &Shape) -> Result<Shape> {
     let fail = |detail: String| Err(Error::invalid("matmul", format!("{left:?} x {right:?}: {detail}")));
@@ -259,7 +268,12 @@ impl Tensor {
         let residual = match options.residual {
             Some(residual) if !residual.shape().broadcasts_to(&result) => {
                 let got = *residual.shape();
-                return Err(Error::Shape { op: "matmul", what: "residual", got: Box::new(got), expected: Box::new(result) });
+                return Err(Error::Shape {
+                    op: "matmul",
+                    what: "residual",
+                    got: Box::new(got),
+                    expected: Box::new(result),
+                });
             }
             residual => residual.map(|residual| residual.expand(result)).transpose()?,
         };
@@ -287,7 +301,11 @@ impl Tensor {
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let [outputs, inputs] = weight.shape().to_array("linear")?;
         let Some((&width, leading)) = self.dims().split_last() else {
-            return Err(Error::Rank { op: "linear", expected: "at least 1".into(), shape: Box::new(*self.shape()) });
+            return Err(Error::Rank {
+                op: "linear",
+                expected: "at least 1".into(),
+                shape: Box::new(*self.shape()),
+            });
         };
         if width != inputs {
             let detail = format!(
@@ -312,7 +330,12 @@ impl Tensor {
     pub fn addmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
         let shape = addmm_shape(a, b)?;
         if !self.shape().broadcasts_to(&shape) {
-            return Err(Error::Shape { op: "addmm", what: "summand", got: Box::new(*self.shape()), expected: Box::new(shape) });
+            return Err(Error::Shape {
+                op: "addmm",
+                what: "summand",
+                got: Box::new(*self.shape()),
+                expected: Box::new(shape),
+            });
         }
         let scaled = match beta {
             0.0 => None,

@@ -85,7 +85,11 @@ impl Tensor {
     /// Fewer than two axes.
     pub fn t(&self) -> Result<Tensor> {
         if self.rank() < 2 {
-            return Err(Error::Rank { op: "t", expected: "at least 2".into(), shape: Box::new(*self.shape()) });
+            return Err(Error::Rank {
+                op: "t",
+                expected: "at least 2".into(),
+                shape: Box::new(*self.shape()),
+            });
         }
         self.transpose(-2, -1)
     }

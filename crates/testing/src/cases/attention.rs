@@ -1,5 +1,6 @@
 //! Rows of scaled dot-product attention.
 
+use crate::oracle::log_sum_exp;
 use crate::prelude::*;
 use ternion_core::AttentionOptions;
 use ternion_core::dispatch::apply;
@@ -42,16 +43,22 @@ fn unmasked() -> Vec<OpCase> {
             .on([&[1, 1, 2, 3], &[1, 1, 0, 3], &[1, 1, 0, 2]])
             .on([&[0, 1, 2, 3], &[0, 1, 2, 3], &[0, 1, 2, 2]])
             .twice()
-            .hostile("large scores", [
-                Array::new(&[1, 1, 2, 1], vec![200.0, -200.0]),
-                Array::new(&[1, 1, 2, 1], vec![200.0, 199.0]),
-                Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
-            ])
-            .hostile("nan", [
-                Array::new(&[1, 1, 2, 1], vec![f64::NAN, 1.0]),
-                Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
-                Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
-            ])
+            .hostile(
+                "large scores",
+                [
+                    Array::new(&[1, 1, 2, 1], vec![200.0, -200.0]),
+                    Array::new(&[1, 1, 2, 1], vec![200.0, 199.0]),
+                    Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
+                ],
+            )
+            .hostile(
+                "nan",
+                [
+                    Array::new(&[1, 1, 2, 1], vec![f64::NAN, 1.0]),
+                    Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
+                    Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
+                ],
+            )
             .rejects("attention: 3 query heads are no multiple of 2 key heads", |device| {
                 let (q, k) = (zeros(&[1, 3, 2, 2], device)?, zeros(&[1, 2, 2, 2], device)?);
                 q.scaled_dot_product_attention(&k, &k, AttentionOptions::default())
@@ -86,7 +93,10 @@ fn unmasked() -> Vec<OpCase> {
         on_usual_shapes(attention("causal window=2", AttentionConfig { window: Some(2), ..causal })).twice(),
         on_usual_shapes(attention("window=2", AttentionConfig { window: Some(2), ..PLAIN })),
         on_usual_shapes(attention("window=0", AttentionConfig { window: Some(0), ..PLAIN })),
-        on_usual_shapes(attention("causal window=all", AttentionConfig { window: Some(usize::MAX), ..causal })),
+        on_usual_shapes(attention(
+            "causal window=all",
+            AttentionConfig { window: Some(usize::MAX), ..causal },
+        )),
     ]
 }
 
@@ -98,21 +108,32 @@ fn masked() -> Vec<OpCase> {
             .on([&[2, 3, 4, 5], &[2, 3, 6, 5], &[2, 3, 6, 4], &[2, 3, 4, 6]])
             .on([&[2, 4, 4, 5], &[2, 2, 6, 5], &[2, 2, 6, 4], &[2, 1, 1, 6]])
             .twice()
-            .hostile("one query sees nothing", [
-                Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
-                Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
-                Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
-                Array::new(&[2, 2], vec![0.0, 0.0, 1.0, 0.0]),
-            ])
+            .hostile(
+                "one query sees nothing",
+                [
+                    Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
+                    Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
+                    Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
+                    Array::new(&[2, 2], vec![0.0, 0.0, 1.0, 0.0]),
+                ],
+            )
             .rejects("attention: mask has shape [3], expected [1, 2, 2, 4]", |device| {
                 let (q, k) = (zeros(&[1, 2, 2, 2], device)?, zeros(&[1, 2, 4, 2], device)?);
                 let mask = Tensor::zeros([3], Bool, device)?;
-                q.scaled_dot_product_attention(&k, &k, AttentionOptions { mask: Some(&mask), ..Default::default() })
+                q.scaled_dot_product_attention(
+                    &k,
+                    &k,
+                    AttentionOptions { mask: Some(&mask), ..Default::default() },
+                )
             })
             .rejects("attention: mask is f64, expected bool or the query's dtype", |device| {
                 let q = zeros(&[1, 2, 2, 2], device)?;
                 let mask = Tensor::zeros([2, 2], F64, device)?;
-                q.scaled_dot_product_attention(&q, &q, AttentionOptions { mask: Some(&mask), ..Default::default() })
+                q.scaled_dot_product_attention(
+                    &q,
+                    &q,
+                    AttentionOptions { mask: Some(&mask), ..Default::default() },
+                )
             }),
         attention("additive mask", PLAIN)
             .input(Uniform(-2.0, 2.0))
@@ -123,19 +144,25 @@ fn masked() -> Vec<OpCase> {
         attention("additive mask constant", PLAIN)
             .input(Input::float(Uniform(-2.0, 2.0)).constant())
             .on([&[2, 4, 3, 2], &[2, 2, 3, 2], &[2, 2, 3, 2], &[4, 1, 3]])
-            .hostile("-infinity everywhere", [
-                Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
-                Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
-                Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
-                Array::new(&[2, 2], vec![f64::NEG_INFINITY, f64::NEG_INFINITY, 0.0, f64::NEG_INFINITY]),
-            ]),
+            .hostile(
+                "-infinity everywhere",
+                [
+                    Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
+                    Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
+                    Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
+                    Array::new(&[2, 2], vec![f64::NEG_INFINITY, f64::NEG_INFINITY, 0.0, f64::NEG_INFINITY]),
+                ],
+            ),
         attention("additive mask causal window=3", AttentionConfig { window: Some(3), ..causal })
             .input(Uniform(-2.0, 2.0))
             .on([&[1, 2, 4, 3], &[1, 1, 5, 3], &[1, 1, 5, 2], &[4, 5]])
             .twice(),
-        attention("bool mask causal", causal)
-            .input(Input::bool())
-            .on([&[1, 2, 4, 3], &[1, 1, 5, 3], &[1, 1, 5, 2], &[5]]),
+        attention("bool mask causal", causal).input(Input::bool()).on([
+            &[1, 2, 4, 3],
+            &[1, 1, 5, 3],
+            &[1, 1, 5, 2],
+            &[5],
+        ]),
     ]
 }
 
@@ -169,7 +196,8 @@ fn ops() -> Vec<OpCase> {
             })
             .oracle(move |x| gradient(&causal, x))
             .rejects("attention_grad: log_sum_exp is f16, expected f32", |device| {
-                let (q, rows) = (Tensor::zeros([1, 1, 2, 2], F16, device)?, Tensor::zeros([1, 1, 2], F16, device)?);
+                let (q, rows) =
+                    (Tensor::zeros([1, 1, 2, 2], F16, device)?, Tensor::zeros([1, 1, 2], F16, device)?);
                 Ok(apply(AttentionGrad { config: PLAIN }, &[&q, &q, &q, &q, &rows, &q])?.into_vec())
             }),
         OpCase::new("attention_grad", "mask")
@@ -180,7 +208,15 @@ fn ops() -> Vec<OpCase> {
             .input(Input::accumulator(Uniform(1.0, 3.0)))
             .input(any())
             .input(Input::bool())
-            .on([&[1, 2, 3, 2], &[1, 2, 4, 2], &[1, 2, 4, 3], &[1, 2, 3, 3], &[1, 2, 3], &[1, 2, 3, 3], &[1, 2, 3, 4]])
+            .on([
+                &[1, 2, 3, 2],
+                &[1, 2, 4, 2],
+                &[1, 2, 4, 3],
+                &[1, 2, 3, 3],
+                &[1, 2, 3],
+                &[1, 2, 3, 3],
+                &[1, 2, 3, 4],
+            ])
             .f32_limit(2e-5, 1e-5)
             .run(move |x| {
                 let inputs: Vec<&Tensor> = x.iter().collect();
@@ -201,7 +237,8 @@ fn sees(config: &AttentionConfig, [query, queries, key, keys]: [usize; 4]) -> bo
     let key = key as i128;
     let window = config.window.map(|window| window as i128);
     let back = window.is_none_or(|window| key > position - window);
-    let ahead = if config.causal { key <= position } else { window.is_none_or(|window| key < position + window) };
+    let ahead =
+        if config.causal { key <= position } else { window.is_none_or(|window| key < position + window) };
     back && ahead
 }
 
@@ -232,7 +269,10 @@ fn definition(config: &AttentionConfig, x: &[Array]) -> (Array, Array) {
     let [batch, heads, queries, _] = q.sizes();
     let [_, kv_heads, keys, width] = v.sizes();
     let scores = scores(config, q, k, x.get(3));
-    let log_sum = scores.reduce(&[3], Keep::No, crate::oracle::log_sum_exp);
+    let log_sum = scores.reduce(&[3], Keep::No, |row| match row.iter().any(|score| score.is_nan()) {
+        true => f64::NAN,
+        false => log_sum_exp(row),
+    });
     let y = Array::from_fn(&[batch, heads, queries, width], |at| {
         let &[b, h, i, d] = at else { unreachable!("four axes") };
         let kv = h / (heads / kv_heads);

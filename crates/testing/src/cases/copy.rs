@@ -1,6 +1,6 @@
 //! Rows of copies and casts.
 
-use super::unary::wrap;
+use super::unary::{slopes, wrap};
 use crate::compare::round_to;
 use crate::prelude::*;
 use ternion_core::no_grad;
@@ -12,13 +12,11 @@ pub fn rows() -> Vec<OpCase> {
     rows
 }
 
-/// Zeros, ties of rounding to the halves, and numbers beyond the range of small dtypes.
-fn numbers() -> Vec<f64> {
-    vec![
-        0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.75, -0.75, 127.0, 255.0, 256.0, 300.0, -300.0, 2049.0, 2051.0, 65504.0, 65520.0,
-        -70000.0, 16777217.0, 2147483647.0, -2147483648.0, 3e9,
-    ]
-}
+/// Zeros, ties of rounding to the halves, and numbers beyond the range of small dtypes; the last is beyond i32.
+const NUMBERS: [f64; 22] = [
+    0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.75, -0.75, 127.0, 255.0, 256.0, 300.0, -300.0, 2049.0, 2051.0, 65504.0, 65520.0, -70000.0,
+    16777217.0, 2147483647.0, -2147483648.0, 3e9,
+];
 
 fn convert(from: DType, to: DType, value: f64) -> f64 {
     match (from, to) {
@@ -35,10 +33,10 @@ fn convert(from: DType, to: DType, value: f64) -> f64 {
 }
 
 fn casts_to(to: DType) -> Vec<OpCase> {
-    let cast = |parameters: &str, from: &'static [DType]| {
+    let cast = |parameters: &str, from: &'static [DType], numbers: &[f64]| {
         OpCase::new("copy", format!("to={to}, {parameters}"))
-            .input(Fixed(numbers()))
-            .shapes([&[22], &[2, 11], &[0, 3]])
+            .input(Fixed(numbers.to_vec()))
+            .shapes([&[numbers.len()], &[3, 7], &[0, 3]])
             .dtypes(from)
             .casts()
             .exact()
@@ -46,21 +44,33 @@ fn casts_to(to: DType) -> Vec<OpCase> {
             .oracle_for(move |from, x| x[0].map(|value| convert(from, to, value)))
     };
     let mut rows = vec![
-        cast("values", FLOATS)
+        cast("values", FLOATS, &NUMBERS)
             .forward_only("rounding has steps")
             .hostile("special", [Array::new(&[5], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e30, -1e30])]),
-        cast("integers", INTEGERS),
-        cast("truth values", BOOL),
+        cast("i64", &[I64], &NUMBERS),
+        cast("smaller integers", &[I32, U8], &NUMBERS[..21]),
+        cast("truth values", BOOL, &NUMBERS),
     ];
     if to.is_float() {
+        // Cotangents have the output's dtype, and are drawn to fit the row's: halves only from halves, the rest below.
+        let from = if to.is_half() { &[F16, BF16][..] } else { FLOATS };
         rows.push(
             OpCase::new("copy", format!("to={to}, gradient"))
                 .input(Uniform(-4.0, 4.0))
                 .shapes([&[], &[7, 33], &[2, 3, 5]])
+                .dtypes(from)
                 .casts()
                 .twice()
                 .run(move |x| if x[0].dtype() == to { x[0].copy() } else { x[0].to_dtype(to) })
                 .oracle(|x| x[0].clone()),
+        );
+        rows.push(
+            OpCase::new("copy", format!("to={to}, slopes"))
+                .input(Uniform(-4.0, 4.0))
+                .shapes([&[7]])
+                .forward_only("compares derivatives themselves")
+                .run(move |x| slopes(&x[0], |x| x.to_dtype(to)?.mul_scalar(0.5)))
+                .oracle(|x| vec![x[0].map(|_| 0.5), x[0].map(|_| 0.0)]),
         );
     }
     rows

@@ -133,9 +133,7 @@ fn epilogues() -> Vec<OpCase> {
             .on([&[2, 7, 5], &[5, 3], &[7, 1]])
             .on([&[5], &[5, 3], &[3]])
             .twice()
-            .run(|x| {
-                x[0].matmul_with(&x[1], MatmulOptions { residual: Some(&x[2]), ..Default::default() })
-            })
+            .run(|x| x[0].matmul_with(&x[1], MatmulOptions { residual: Some(&x[2]), ..Default::default() }))
             .oracle(|x| vector_product(&x[0], &x[1]).zip(&x[2], |y, r| y + r))
             .rejects("matmul: residual has shape [4, 4], expected [2, 3]", |device| {
                 let (a, b, c) = (zeros(&[2, 2], device)?, zeros(&[2, 3], device)?, zeros(&[4, 4], device)?);
@@ -160,10 +158,13 @@ fn epilogues() -> Vec<OpCase> {
             .dtypes(&[F16, BF16])
             .run(|x| x[0].matmul_with(&x[1], MatmulOptions { out_dtype: Some(F32), ..bias(&x[2]) }))
             .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, b| y + b))
-            .rejects("matmul: output is f64, expected the operands' dtype, or f32 for f16 and bf16", |device| {
-                let x = zeros(&[2, 2], device)?;
-                x.matmul_with(&x, MatmulOptions { out_dtype: Some(F64), ..Default::default() })
-            }),
+            .rejects(
+                "matmul: output is f64, expected the operands' dtype, or f32 for f16 and bf16",
+                |device| {
+                    let x = zeros(&[2, 2], device)?;
+                    x.matmul_with(&x, MatmulOptions { out_dtype: Some(F64), ..Default::default() })
+                },
+            ),
         accumulating("alpha=1", |x| {
             let y = x[0].copy()?;
             y.addmm_(&x[1], &x[2], 1.0, 1.0)?;
@@ -258,6 +259,14 @@ fn derived() -> Vec<OpCase> {
             .rejects("addmm: summand has shape [4], expected [2, 3]", |device| {
                 zeros(&[4], device)?.addmm(&zeros(&[2, 4], device)?, &zeros(&[4, 3], device)?, 1.0, 1.0)
             })
+            .rejects("addmm: beta 0.5 for operands of i32, expected a whole number", |device| {
+                let x = Tensor::ones([2, 2], I32, device)?;
+                x.addmm(&x, &x, 0.5, 1.0)
+            })
+            .rejects("matmul: alpha 0.5 for operands of i32, expected a whole number", |device| {
+                let x = Tensor::ones([2, 2], I32, device)?;
+                x.addmm(&x, &x, 1.0, 0.5)
+            })
             .rejects("addmm: expected 2 axes, got shape [4]", |device| {
                 zeros(&[4], device)?.addmm(&zeros(&[4], device)?, &zeros(&[4, 3], device)?, 1.0, 1.0)
             }),
@@ -272,7 +281,9 @@ fn derived() -> Vec<OpCase> {
             .on([&[1], &[0]])
             .twice()
             .run(|x| x[0].outer(&x[1]))
-            .oracle(|x| Array::from_fn(&[x[0].elements(), x[1].elements()], |at| x[0].data[at[0]] * x[1].data[at[1]]))
+            .oracle(|x| {
+                Array::from_fn(&[x[0].elements(), x[1].elements()], |at| x[0].data[at[0]] * x[1].data[at[1]])
+            })
             .rejects("outer: expected 1 axes, got shape [2, 2]", |device| {
                 zeros(&[3], device)?.outer(&zeros(&[2, 2], device)?)
             }),
@@ -290,7 +301,8 @@ fn derived() -> Vec<OpCase> {
 fn sums() -> Vec<OpCase> {
     // Each equation with the shapes of its operands; the definition multiplies out every index.
     let row = |equation: &'static str, written_out: &'static str, shapes: &[&[usize]]| {
-        let case = shapes.iter().fold(OpCase::new("einsum", equation), |case, _| case.input(Uniform(-1.0, 1.0)));
+        let case =
+            shapes.iter().fold(OpCase::new("einsum", equation), |case, _| case.input(Uniform(-1.0, 1.0)));
         let mut case = case.f32_limit(2e-6, 2e-6).twice().steps();
         case.instances.push(shapes.iter().map(|shape| shape.to_vec()).collect());
         case.run(move |x| einsum(equation, &x.iter().collect::<Vec<_>>()))
@@ -298,7 +310,9 @@ fn sums() -> Vec<OpCase> {
     };
     vec![
         row("bij,bjk->bik", "bij,bjk->bik", &[&[2, 3, 4], &[2, 4, 5]])
-            .rejects("einsum: \"ij,jk\": names 2 operands, got 1", |device| einsum("ij,jk", &[&zeros(&[2, 2], device)?]))
+            .rejects("einsum: \"ij,jk\": names 2 operands, got 1", |device| {
+                einsum("ij,jk", &[&zeros(&[2, 2], device)?])
+            })
             .rejects("einsum: \"ij\": \"ij\" does not fit operand 0 of shape [2, 3, 4]", |device| {
                 einsum("ij", &[&zeros(&[2, 3, 4], device)?])
             })
@@ -378,7 +392,8 @@ fn integer_product(dtype: DType, x: &[Array]) -> Array {
     Array::from_fn(&shape, |_| {
         let (row, column) = (next / columns, next % columns);
         next += 1;
-        let terms = (0..inner).map(|k| x[0].data[row * inner + k] as i128 * x[1].data[k * columns + column] as i128);
+        let terms =
+            (0..inner).map(|k| x[0].data[row * inner + k] as i128 * x[1].data[k * columns + column] as i128);
         let sum: i128 = terms.sum();
         match dtype {
             U8 => f64::from(sum as u8),
@@ -407,7 +422,8 @@ fn summed(equation: &str, operands: &[Array]) -> Array {
     let mut index = vec![0; letters.len()];
     for _ in 0..all.elements() {
         let place = |names: &str, shape: &[usize]| -> Vec<usize> {
-            let of = |letter| letters.iter().position(|&(known, _)| known == letter).map_or(0, |at| index[at]);
+            let of =
+                |letter| letters.iter().position(|&(known, _)| known == letter).map_or(0, |at| index[at]);
             names.chars().zip(shape).map(|(letter, &size)| if size == 1 { 0 } else { of(letter) }).collect()
         };
         let value: f64 = terms.iter().zip(operands).map(|(term, x)| x.at(&place(term, &x.shape))).product();

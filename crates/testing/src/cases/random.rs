@@ -54,7 +54,9 @@ fn primitives() -> Vec<OpCase> {
             .dtypes(&[I32])
             .exact()
             .forward_only(NUMBERS)
-            .run_on(run(|_| RandomBits { shape: Shape::new(&[3, 7]).expect("small"), bits: 31, offset: 3 }.into()))
+            .run_on(run(|_| {
+                RandomBits { shape: Shape::new(&[3, 7]).expect("small"), bits: 31, offset: 3 }.into()
+            }))
             .oracle(move |_| Array::new(&[3, 7], (0..21).map(|at| f64::from(word(at) >> 1)).collect()))
             .rejects("random_bits: 32 bits, expected 1 to 31", move |device| {
                 let state = Tensor::zeros([2], I64, device)?;
@@ -71,21 +73,27 @@ fn primitives() -> Vec<OpCase> {
             .dtypes(&[I32])
             .exact()
             .forward_only(NUMBERS)
-            .run_on(run(|_| RandomBits { shape: Shape::new(&[3, 7]).expect("small"), bits: 1, offset: 3 }.into()))
+            .run_on(run(|_| {
+                RandomBits { shape: Shape::new(&[3, 7]).expect("small"), bits: 1, offset: 3 }.into()
+            }))
             .oracle(move |_| Array::new(&[3, 7], (0..21).map(|at| f64::from(word(at) >> 31)).collect())),
         OpCase::new("random_bits", "empty")
             .on([])
             .dtypes(&[I32])
             .exact()
             .forward_only(NUMBERS)
-            .run_on(run(|_| RandomBits { shape: Shape::new(&[0, 7]).expect("small"), bits: 8, offset: 3 }.into()))
+            .run_on(run(|_| {
+                RandomBits { shape: Shape::new(&[0, 7]).expect("small"), bits: 8, offset: 3 }.into()
+            }))
             .oracle(|_| Array::zeros(&[0, 7])),
         OpCase::new("uniform", "op")
             .on([])
             .dtypes(&[F64, F32])
             .exact()
             .forward_only(NUMBERS)
-            .run_on(run(|dtype| UniformOp { shape: Shape::new(&[3, 7]).expect("small"), dtype, offset: 3 }.into()))
+            .run_on(run(|dtype| {
+                UniformOp { shape: Shape::new(&[3, 7]).expect("small"), dtype, offset: 3 }.into()
+            }))
             .oracle(move |_| Array::new(&[3, 7], (0..21).map(|at| uniform(word(at))).collect()))
             .rejects("uniform: output is bf16, expected f32 or f64", move |device| {
                 let state = Tensor::zeros([2], I64, device)?;
@@ -98,7 +106,9 @@ fn primitives() -> Vec<OpCase> {
             .forward_only(NUMBERS)
             // The angle, up to 2 pi, is rounded to 2.4e-7, times a radius of at most 5.8.
             .f32_limit(2e-6, 2e-6)
-            .run_on(run(|dtype| Normal { shape: Shape::new(&[3, 7]).expect("small"), dtype, offset: 3 }.into()))
+            .run_on(run(|dtype| {
+                Normal { shape: Shape::new(&[3, 7]).expect("small"), dtype, offset: 3 }.into()
+            }))
             .oracle(move |_| {
                 Array::new(&[3, 7], (0..21).map(|at| normal(word(2 * at), word(2 * at + 1))).collect())
             })
@@ -111,7 +121,8 @@ fn primitives() -> Vec<OpCase> {
 }
 
 fn floats() -> Vec<OpCase> {
-    let numbers = |op: &'static str, parameters: &str| OpCase::new(op, parameters).on([]).forward_only(NUMBERS);
+    let numbers =
+        |op: &'static str, parameters: &str| OpCase::new(op, parameters).on([]).forward_only(NUMBERS);
     // Rounded to a half, a number just below 1 would be 1.
     let below_one = |dtype: DType, value: f64| match dtype {
         F16 => value.min(1.0 - 1.0 / 2048.0),
@@ -126,7 +137,9 @@ fn floats() -> Vec<OpCase> {
                 let values = words(0, 165).into_iter().map(|word| below_one(dtype, uniform(word)));
                 Array::new(&[5, 33], values.collect())
             })
-            .rejects("rand: output is i32, expected a floating dtype", |device| Tensor::rand([2], I32, device)),
+            .rejects("rand: output is i32, expected a floating dtype", |device| {
+                Tensor::rand([2], I32, device)
+            }),
         // 65536 numbers: with bf16's 8 bits, one in 512 would round to 1.
         numbers("rand", "largest")
             .dtypes(&[F16, BF16])
@@ -139,7 +152,9 @@ fn floats() -> Vec<OpCase> {
         // The second draw goes on where the first ended: at a whole block.
         numbers("rand", "twice")
             .exact()
-            .run_on(|_, device, dtype| Ok((Tensor::rand([5], dtype, device)?, Tensor::rand([3], dtype, device)?)))
+            .run_on(|_, device, dtype| {
+                Ok((Tensor::rand([5], dtype, device)?, Tensor::rand([3], dtype, device)?))
+            })
             .oracle_for(move |dtype, _| {
                 let draw = |first, count| {
                     let values = words(first, count).into_iter().map(|word| below_one(dtype, uniform(word)));
@@ -154,7 +169,9 @@ fn floats() -> Vec<OpCase> {
                 let words = words(0, 330);
                 Array::new(&[5, 33], words.chunks(2).map(|pair| normal(pair[0], pair[1])).collect())
             })
-            .rejects("randn: output is bool, expected a floating dtype", |device| Tensor::randn([2], Bool, device)),
+            .rejects("randn: output is bool, expected a floating dtype", |device| {
+                Tensor::randn([2], Bool, device)
+            }),
         OpCase::new("bernoulli", "")
             .input(Uniform(0.0, 1.0))
             .shapes([&[], &[7, 33], &[0]])
@@ -163,7 +180,8 @@ fn floats() -> Vec<OpCase> {
             .run(|x| x[0].bernoulli())
             .oracle(|x| {
                 let words = words(0, x[0].elements());
-                let data = x[0].data.iter().zip(words).map(|(&p, word)| f64::from(u8::from(uniform(word) < p)));
+                let data =
+                    x[0].data.iter().zip(words).map(|(&p, word)| f64::from(u8::from(uniform(word) < p)));
                 Array::new(&x[0].shape, data.collect())
             })
             .hostile("certain", [Array::new(&[4], vec![0.0, 1.0, f64::NAN, 2.0])])
@@ -209,7 +227,9 @@ fn integers() -> Vec<OpCase> {
             .rejects("randint: no integer from 3 up to, not including, 3", |device| {
                 Tensor::randint(3, 3, [2], I64, device)
             })
-            .rejects("randint: output is f32, expected i32 or i64", |device| Tensor::randint(0, 3, [2], F32, device))
+            .rejects("randint: output is f32, expected i32 or i64", |device| {
+                Tensor::randint(0, 3, [2], F32, device)
+            })
             .rejects("randint: 0..2147483649 does not fit i32", |device| {
                 Tensor::randint(0, 1 << 31 | 1, [2], I32, device)
             })

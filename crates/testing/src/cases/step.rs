@@ -42,14 +42,19 @@ fn sgd() -> Vec<OpCase> {
             case.instances.push(instance);
         }
         let definition = op.clone();
-        case.forward_only(IN_PLACE).run(move |x| stepped(op.clone(), x)).oracle(move |x| sgd_step(&definition, x))
+        case.forward_only(IN_PLACE)
+            .run(move |x| stepped(op.clone(), x))
+            .oracle(move |x| sgd_step(&definition, x))
     };
     let momentum = SgdStep { momentum: 0.9, ..PLAIN };
     vec![
         row("", PLAIN, [0.1, 1.0, 0.0])
             .rejects("sgd_step: nesterov needs a momentum above 0 and no dampening", |device| {
                 let x = Tensor::zeros([2], F32, device)?;
-                stepped(SgdStep { nesterov: true, ..PLAIN }, &[x.clone(), x, Tensor::zeros([3], F32, device)?])
+                stepped(
+                    SgdStep { nesterov: true, ..PLAIN },
+                    &[x.clone(), x, Tensor::zeros([3], F32, device)?],
+                )
             })
             .rejects("sgd_step: gradient has shape [3], expected [2]", |device| {
                 let (x, hyper) = (Tensor::zeros([2], F32, device)?, Tensor::zeros([3], F32, device)?);
@@ -114,8 +119,9 @@ fn adam() -> Vec<OpCase> {
     // The tenth step: 1 - 0.9^10 and sqrt(1 - 0.999^10).
     let tenth = |rate: f64, clip: f64| [rate, clip, 0.6513215599, 0.0997753];
     vec![
-        row("", 0.0, DecayMode::Coupled, tenth(0.01, 1.0))
-            .rejects("adam_step: state has shape [3], expected [2]", |device| {
+        row("", 0.0, DecayMode::Coupled, tenth(0.01, 1.0)).rejects(
+            "adam_step: state has shape [3], expected [2]",
+            |device| {
                 let zeros = |size: usize| Tensor::zeros([size], F32, device);
                 let op = AdamStep {
                     beta1: 0.9,
@@ -125,7 +131,8 @@ fn adam() -> Vec<OpCase> {
                     decay_mode: DecayMode::Coupled,
                 };
                 stepped(op, &[zeros(2)?, zeros(2)?, zeros(4)?, zeros(3)?, zeros(2)?])
-            }),
+            },
+        ),
         row("coupled clip", 0.1, DecayMode::Coupled, tenth(0.01, 0.5)),
         row("decoupled", 0.1, DecayMode::Decoupled, tenth(0.01, 1.0)),
     ]

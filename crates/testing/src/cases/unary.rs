@@ -13,7 +13,7 @@ pub fn rows() -> Vec<OpCase> {
     for function in functions() {
         rows.push(function.forward());
         rows.push(function.in_place());
-        rows.extend(function.derivative_row());
+        rows.extend(function.derivative_rows());
     }
     rows.extend(integer_rows());
     rows.extend(accuracy_rows());
@@ -29,8 +29,8 @@ struct Function {
     run: fn(&Tensor) -> Result<Tensor>,
     in_place: fn(&Tensor) -> Result<()>,
     definition: fn(f64) -> f64,
-    /// Of the saved value (y where [`UnaryOp::saves_output`], else x) and where that is drawn from; none where the gradient has no op.
-    derivative: Option<(Values, fn(f64) -> f64)>,
+    /// Where the saved value (y where [`UnaryOp::saves_output`], else x) is drawn from, and the derivative as a function of it.
+    derivative: (Values, fn(f64) -> f64),
 }
 
 impl Function {
@@ -56,18 +56,33 @@ impl Function {
             .oracle(move |x| x[0].map(definition))
     }
 
-    fn derivative_row(&self) -> Option<OpCase> {
-        let (saved, derivative) = self.derivative.clone()?;
+    /// The derivative as an op: on numbers like the function's, and far out, where `0 * inf` lurks.
+    fn derivative_rows(&self) -> [OpCase; 2] {
+        let (saved, derivative) = self.derivative.clone();
         let op = self.op;
-        Some(
-            OpCase::new(op.grad_name(), self.parameters)
+        let row = |parameters: String, saved: Values| {
+            OpCase::new(op.grad_name(), parameters)
                 .input(saved)
                 .input(Uniform(-2.0, 2.0))
-                .shapes([&[], &[0, 3], &[7, 33], &[2, 5, 3]])
                 .run(move |x| apply_one(UnaryGrad { op }, &[&x[0], &x[1]]))
-                .oracle(move |x| x[0].zip(&x[1], |saved, dy| derivative(saved) * dy)),
-        )
+                .oracle(move |x| x[0].zip(&x[1], |saved, dy| derivative(saved) * dy))
+        };
+        let near = row(self.parameters.into(), saved)
+            .shapes([&[], &[0, 3], &[7, 33], &[2, 5, 3]])
+            .hostile("special", [far_out(), Array::full(&[3, 4], 0.5)]);
+        let largest = f64::from(f32::MAX);
+        let far = row(
+            format!("{}{}far out", self.parameters, comma(self.parameters)),
+            Fixed(vec![1e30, -1e30, largest, -largest, 1e19, -1e19]),
+        );
+        [near, far.shapes([&[6]]).dtypes(&[F64, F32]).forward_only("differences do not reach so far")]
     }
+}
+
+/// Numbers that every floating dtype holds, and NaN.
+fn far_out() -> Array {
+    let values = [f64::NAN, 0.0, -0.0, 60000.0, -60000.0, 300.0, -300.0, 88.5, -88.5, 20.0, -20.0, 6e-8];
+    Array::new(&[3, 4], values.to_vec())
 }
 
 fn comma(parameters: &str) -> &'static str {
@@ -163,67 +178,68 @@ fn functions() -> Vec<Function> {
     }
     vec![
         function!(UnaryOp::Neg, "", Uniform(-4.0, 4.0), |t| t.neg(), t.neg_(), |x| -x,
-            Some((Uniform(-4.0, 4.0), |_| -1.0))),
-        function!(UnaryOp::Abs, "", AwayFrom(0.1), |t| t.abs(), t.abs_(), |x| x.abs(), Some((AwayFrom(0.1), sign))),
+            (Uniform(-4.0, 4.0), |_| -1.0)),
+        function!(UnaryOp::Abs, "", AwayFrom(0.1), |t| t.abs(), t.abs_(), |x| x.abs(), (AwayFrom(0.1), sign)),
         function!(UnaryOp::Sign, "", AwayFrom(0.1), |t| t.sign(), t.sign_(), |x| sign(x),
-            Some((AwayFrom(0.1), |_| 0.0))),
+            (AwayFrom(0.1), |_| 0.0)),
         function!(UnaryOp::Exp, "", Uniform(-3.0, 3.0), |t| t.exp(), t.exp_(), |x| x.exp(),
-            Some((Uniform(0.05, 20.0), |y| y))),
+            (Uniform(0.05, 20.0), |y| y)),
         function!(UnaryOp::Log, "", Uniform(0.2, 5.0), |t| t.log(), t.log_(), |x| x.ln(),
-            Some((Uniform(0.3, 5.0), |x| 1.0 / x))),
+            (Uniform(0.3, 5.0), |x| 1.0 / x)),
         function!(UnaryOp::Log1p, "", Uniform(-0.7, 4.0), |t| t.log1p(), t.log1p_(), |x| x.ln_1p(),
-            Some((Uniform(-0.7, 4.0), |x| 1.0 / (1.0 + x)))),
+            (Uniform(-0.7, 4.0), |x| 1.0 / (1.0 + x))),
         function!(UnaryOp::Expm1, "", Uniform(-3.0, 3.0), |t| t.expm1(), t.expm1_(), |x| x.exp_m1(),
-            Some((Uniform(-0.9, 20.0), |y| y + 1.0))),
+            (Uniform(-0.9, 20.0), |y| y + 1.0)),
         function!(UnaryOp::Sqrt, "", Uniform(0.3, 5.0), |t| t.sqrt(), t.sqrt_(), |x| x.sqrt(),
-            Some((Uniform(0.5, 2.5), |y| 0.5 / y))),
+            (Uniform(0.5, 2.5), |y| 0.5 / y)),
         function!(UnaryOp::Rsqrt, "", Uniform(0.3, 5.0), |t| t.rsqrt(), t.rsqrt_(), |x| 1.0 / x.sqrt(),
-            Some((Uniform(0.4, 2.0), |y| -0.5 * y.powi(3)))),
+            (Uniform(0.4, 2.0), |y| -0.5 * y.powi(3))),
         function!(UnaryOp::Sin, "", Uniform(-6.0, 6.0), |t| t.sin(), t.sin_(), |x| x.sin(),
-            Some((Uniform(-6.0, 6.0), |x| x.cos()))),
+            (Uniform(-6.0, 6.0), |x| x.cos())),
         function!(UnaryOp::Cos, "", Uniform(-6.0, 6.0), |t| t.cos(), t.cos_(), |x| x.cos(),
-            Some((Uniform(-6.0, 6.0), |x| -x.sin()))),
+            (Uniform(-6.0, 6.0), |x| -x.sin())),
         function!(UnaryOp::Tanh, "", Uniform(-3.0, 3.0), |t| t.tanh(), t.tanh_(), |x| x.tanh(),
-            Some((Uniform(-1.0, 1.0), |y| 1.0 - y * y))),
-        function!(UnaryOp::Sigmoid, "", Uniform(-6.0, 6.0), |t| t.sigmoid(), t.sigmoid_(), |x| sigmoid(x),
-            Some((Uniform(0.0, 1.0), |y| y * (1.0 - y)))),
+            (Uniform(-1.0, 1.0), |y| 1.0 - y * y)),
+        // Halves save a rounded y: beyond 4 its distance from 1 has hardly a digit left.
+        function!(UnaryOp::Sigmoid, "", Uniform(-4.0, 4.0), |t| t.sigmoid(), t.sigmoid_(), |x| sigmoid(x),
+            (Uniform(0.0, 1.0), |y| y * (1.0 - y))),
         function!(UnaryOp::Relu, "", AwayFrom(0.1), |t| t.relu(), t.relu_(), |x| relu(x),
-            Some((AwayFrom(0.1), |y| f64::from(y > 0.0)))),
+            (AwayFrom(0.1), |y| f64::from(y > 0.0))),
         function!(UnaryOp::Erf, "", Uniform(-3.0, 3.0), |t| t.erf(), t.erf_(), |x| erf(x),
-            Some((Uniform(-3.0, 3.0), |x| FRAC_2_SQRT_PI * (-x * x).exp()))),
+            (Uniform(-3.0, 3.0), |x| FRAC_2_SQRT_PI * (-x * x).exp())),
         function!(UnaryOp::Square, "", Uniform(-4.0, 4.0), |t| t.square(), t.square_(), |x| x * x,
-            Some((Uniform(-4.0, 4.0), |x| 2.0 * x))),
-        function!(UnaryOp::Recip, "", AwayFrom(0.3), |t| t.recip(), t.recip_(), |x| 1.0 / x,
-            Some((AwayFrom(0.3), |y| -y * y))),
+            (Uniform(-4.0, 4.0), |x| 2.0 * x)),
+        function!(UnaryOp::Recip, "", AwayFrom(0.5), |t| t.recip(), t.recip_(), |x| 1.0 / x,
+            (AwayFrom(0.3), |y| -y * y)),
         function!(UnaryOp::Floor, "", between_steps(), |t| t.floor(), t.floor_(), |x| x.floor(),
-            Some((between_steps(), |_| 0.0))),
+            (between_steps(), |_| 0.0)),
         function!(UnaryOp::Ceil, "", between_steps(), |t| t.ceil(), t.ceil_(), |x| x.ceil(),
-            Some((between_steps(), |_| 0.0))),
+            (between_steps(), |_| 0.0)),
         function!(UnaryOp::Round, "", between_steps(), |t| t.round(), t.round_(), |x| x.round_ties_even(),
-            Some((between_steps(), |_| 0.0))),
+            (between_steps(), |_| 0.0)),
         function!(UnaryOp::LeakyRelu { slope: 0.25 }, "slope=0.25", AwayFrom(0.1), |t| t.leaky_relu(0.25),
             t.leaky_relu_(0.25), |x| if x > 0.0 { x } else { 0.25 * x },
-            Some((AwayFrom(0.1), |x| if x > 0.0 { 1.0 } else { 0.25 }))),
+            (AwayFrom(0.1), |x| if x > 0.0 { 1.0 } else { 0.25 })),
         function!(UnaryOp::Elu { alpha: 1.25 }, "alpha=1.25", AwayFrom(0.1), |t| t.elu(1.25), t.elu_(1.25),
             |x| if x > 0.0 { x } else { 1.25 * x.exp_m1() },
-            Some((AwayFrom(0.1), |x| if x > 0.0 { 1.0 } else { 1.25 * x.exp() }))),
+            (AwayFrom(0.1), |x| if x > 0.0 { 1.0 } else { 1.25 * x.exp() })),
         function!(UnaryOp::GeluErf, "", Uniform(-4.0, 4.0), |t| t.gelu(), t.gelu_(),
             |x| x / 2.0 * (1.0 + erf(x * FRAC_1_SQRT_2)),
-            Some((Uniform(-4.0, 4.0), |x| 0.5 * (1.0 + erf(x * FRAC_1_SQRT_2)) + x * normal_density(x)))),
+            (Uniform(-4.0, 4.0), |x| 0.5 * (1.0 + erf(x * FRAC_1_SQRT_2)) + x * normal_density(x))),
         function!(UnaryOp::GeluTanh, "", Uniform(-4.0, 4.0), |t| t.gelu_tanh(), t.gelu_tanh_(),
             |x| x / 2.0 * (1.0 + gelu_inner(x).tanh()),
-            Some((Uniform(-4.0, 4.0), |x| {
+            (Uniform(-4.0, 4.0), |x| {
                 let t = gelu_inner(x).tanh();
                 let slope = (2.0 / PI).sqrt() * (1.0 + 3.0 * 0.044715 * x * x);
                 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope
-            }))),
+            })),
         function!(UnaryOp::Silu, "", Uniform(-6.0, 6.0), |t| t.silu(), t.silu_(), |x| x * sigmoid(x),
-            Some((Uniform(-6.0, 6.0), |x| sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x)))))),
+            (Uniform(-6.0, 6.0), |x| sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))))),
         function!(UnaryOp::Softplus, "", Uniform(-6.0, 6.0), |t| t.softplus(), t.softplus_(),
-            |x| relu(x) + (-x.abs()).exp().ln_1p(), Some((Uniform(-6.0, 6.0), sigmoid))),
+            |x| relu(x) + (-x.abs()).exp().ln_1p(), (Uniform(-6.0, 6.0), sigmoid)),
         function!(UnaryOp::Clamp { low: -0.75, high: 1.25 }, "low=-0.75 high=1.25", around_bounds(),
             |t| t.clamp(-0.75, 1.25), t.clamp_(-0.75, 1.25), |x| clamp(x, -0.75, 1.25),
-            Some((around_bounds(), |x| f64::from((-0.75..=1.25).contains(&x))))),
+            (around_bounds(), |x| f64::from((-0.75..=1.25).contains(&x)))),
     ]
 }
 

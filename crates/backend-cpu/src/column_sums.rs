@@ -1,0 +1,74 @@
+//! Sums over all rows for each column, formed by several threads in an order that follows from the shape alone.
+
+use crate::float::Float;
+use crate::simd::vectorized;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Elements of rows that one accumulator takes up, if that is between [`FEWEST_ROWS`] and [`MOST_ROWS`] rows.
+const PIECE: usize = 1 << 15;
+/// So that the accumulators together stay small beside the rows.
+const FEWEST_ROWS: usize = 8;
+/// So that the sums stay accurate: accumulators meet pairwise.
+const MOST_ROWS: usize = 64;
+
+/// Calls `work` with ranges that together are `0..rows`, each with `length` accumulators that are zero at first; returns the sums
+/// of all accumulators.
+pub(crate) fn column_sums<T: Float>(
+    rows: usize,
+    width: usize,
+    length: usize,
+    work: impl Fn(Range<usize>, &mut [T]) + Sync,
+) -> Vec<T> {
+    let piece = (PIECE / width.max(1)).clamp(FEWEST_ROWS, MOST_ROWS);
+    let pieces = rows.div_ceil(piece).max(1);
+    let range = |index: usize| index * piece..rows.min((index + 1) * piece);
+    let mut sums = vec![T::ZERO; pieces * length];
+    if pieces == 1 || length == 0 {
+        work(0..rows, &mut sums[..length]);
+    } else {
+        sums.par_chunks_mut(length).enumerate().for_each(|(index, sums)| work(range(index), sums));
+    }
+    add_pairwise(&mut sums, length);
+    sums.truncate(length);
+    sums
+}
+
+/// Adds up the groups of `length` numbers, pairwise, into the first one.
+pub(crate) fn add_pairwise<T: Float>(sums: &mut [T], length: usize) {
+    let mut step = length;
+    while step > 0 && step < sums.len() {
+        for pair in sums.chunks_mut(2 * step).filter(|pair| pair.len() > step) {
+            let (left, right) = pair.split_at_mut(step);
+            vectorized(
+                #[inline(always)]
+                || {
+                    for (left, &right) in left[..length].iter_mut().zip(right.iter()) {
+                        *left += right;
+                    }
+                },
+            );
+        }
+        step *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_counts_once() {
+        for rows in [0, 1, 8, 9, 63, 64, 65, 5000] {
+            for width in [1, 3, 4096] {
+                let sums = column_sums::<f64>(rows, width, 2, |range, sums| {
+                    for row in range {
+                        sums[0] += row as f64;
+                        sums[1] += 1.0;
+                    }
+                });
+                assert_eq!(sums, [(rows * rows.saturating_sub(1) / 2) as f64, rows as f64], "{rows} rows of {width}");
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Kernels of ops that other crates bring: registered by the op's type, run on slices, without `unsafe` on their side.
+
+use crate::access::Locked;
+use crate::ops::copy::copy_view;
+use crate::select::Variant;
+use std::any::{Any, TypeId};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::sync::{Arc, PoisonError, RwLock};
+use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::ops::custom::{Custom, CustomOp};
+use ternion_core::{DType, Element, Error, Layout, Op, Result, Shape};
+
+/// How the CPU runs a [`CustomOp`] of type [`Op`](CpuKernel::Op). Without one, the op's composition runs.
+pub trait CpuKernel: Send + Sync + 'static {
+    /// The op that this is a kernel of.
+    type Op: CustomOp + 'static;
+
+    /// (optional) Whether the kernel takes such inputs. Default: yes.
+    ///
+    /// # Errors
+    /// [`Unsupported`] with the reason: the op is then composed.
+    fn supports(&self, op: &Self::Op, inputs: &[Meta<'_>]) -> Result<(), Unsupported> {
+        let _ = (op, inputs);
+        Ok(())
+    }
+
+    /// Computes the outputs, whose shapes and dtypes are those that the op's `infer` told.
+    ///
+    /// # Errors
+    /// What only the data can tell.
+    fn run(&self, op: &Self::Op, inputs: &[CpuInput<'_>], outputs: &mut [CpuOutput<'_>]) -> Result<()>;
+}
+
+/// Makes every CPU device of this process run ops of type `K::Op` by `kernel`. A later registration for the same op replaces an earlier one.
+pub fn register_custom_kernel<K: CpuKernel>(kernel: K) {
+    let erased: Arc<dyn Erased> = Arc::new(kernel);
+    kernels().write().unwrap_or_else(PoisonError::into_inner).insert(TypeId::of::<K::Op>(), erased);
+}
+
+type Kernels = RwLock<HashMap<TypeId, Arc<dyn Erased>>>;
+
+fn kernels() -> &'static Kernels {
+    static KERNELS: std::sync::OnceLock<Kernels> = std::sync::OnceLock::new();
+    KERNELS.get_or_init(Kernels::default)
+}
+
+/// A [`CpuKernel`] whose op's type is known only at run time.
+trait Erased: Send + Sync {
+    fn supports(&self, op: &dyn Any, inputs: &[Meta<'_>]) -> Result<(), Unsupported>;
+    fn run(&self, op: &dyn Any, inputs: &[CpuInput<'_>], outputs: &mut [CpuOutput<'_>]) -> Result<()>;
+}
+
+impl<K: CpuKernel> Erased for K {
+    fn supports(&self, op: &dyn Any, inputs: &[Meta<'_>]) -> Result<(), Unsupported> {
+        match op.downcast_ref() {
+            Some(op) => CpuKernel::supports(self, op, inputs),
+            None => Err(Unsupported::because("the op is not the one that the kernel was registered for")),
+        }
+    }
+
+    fn run(&self, op: &dyn Any, inputs: &[CpuInput<'_>], outputs: &mut [CpuOutput<'_>]) -> Result<()> {
+        match op.downcast_ref() {
+            Some(op) => CpuKernel::run(self, op, inputs, outputs),
+            None => Err(Error::invalid("custom", "the op is not the one that the kernel was registered for")),
+        }
+    }
+}
+
+fn kernel_of(op: &Custom) -> Option<Arc<dyn Erased>> {
+    let kernels = kernels().read().unwrap_or_else(PoisonError::into_inner);
+    kernels.get(&op.0.as_any().type_id()).cloned()
+}
+
+/// Ops with a registered kernel that takes the inputs.
+pub(crate) fn select_custom(op: &Custom, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    match kernel_of(op) {
+        Some(kernel) => kernel.supports(op.0.as_any(), inputs)?,
+        None => return Err(Unsupported::because("no kernel is registered for this op")),
+    }
+    Ok(Variant { plan: Plan::ROW_MAJOR, run: run_custom })
+}
+
+fn run_custom(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let name = op.name();
+    let Op::Custom(custom) = op else { return Err(Error::invalid(name, "is not a custom op")) };
+    let kernel = kernel_of(custom).ok_or_else(|| Error::invalid(name, "its kernel is gone"))?;
+    let mut given: Vec<CpuOutput<'_>> = outputs
+        .iter()
+        .map(|&view| {
+            let shared = inputs.iter().any(|input| input.shares_buffer(&view));
+            CpuOutput { view, shared, started: false, staging: None, marker: PhantomData }
+        })
+        .collect();
+    let views: Vec<CpuInput<'_>> = inputs.iter().map(|&view| CpuInput { view }).collect();
+    kernel.run(custom.0.as_any(), &views, &mut given)?;
+    given.into_iter().try_for_each(CpuOutput::store)
+}
+
+fn check_type<T: Element>(view: &Locked<'_>) -> Result<()> {
+    if view.dtype == T::DTYPE {
+        return Ok(());
+    }
+    Err(Error::DType { op: "custom", what: "tensor", got: view.dtype, expected: T::DTYPE.name() })
+}
+
+/// The bytes of a view's elements in row-major order.
+fn dense_bytes(view: &Locked<'_>) -> Result<Vec<u8>> {
+    // Whole words, so that the bytes are aligned for every dtype.
+    let bytes = view.dtype.bytes_for(view.layout.elements()).unwrap_or(usize::MAX);
+    let mut words = vec![0u64; bytes.div_ceil(8)];
+    let layout = Layout::row_major(*view.layout.shape());
+    copy_view(*view, Locked::of_words(&mut words, view.dtype, &layout))?;
+    Ok(bytemuck::cast_slice(&words)[..bytes].to_vec())
+}
+
+/// A tensor that a custom kernel reads.
+pub struct CpuInput<'a> {
+    view: Locked<'a>,
+}
+
+impl CpuInput<'_> {
+    /// The sizes.
+    pub fn shape(&self) -> &Shape {
+        self.view.layout.shape()
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.view.dtype
+    }
+
+    /// The elements in row-major order; copied only if they do not lie so.
+    ///
+    /// # Errors
+    /// If `T` is not the tensor's dtype.
+    pub fn values<T: Element>(&self) -> Result<Cow<'_, [T]>> {
+        check_type::<T>(&self.view)?;
+        if T::DTYPE == DType::Bool || !self.view.layout.is_contiguous() {
+            return Ok(Cow::Owned(T::from_bytes(&dense_bytes(&self.view)?)));
+        }
+        // SAFETY: dense, locked, of this type, any bits of which are a value (bool was sorted out above). Slices of outputs on the same
+        // buffer are never handed out (see `CpuOutput::values_mut`).
+        Ok(Cow::Borrowed(unsafe {
+            std::slice::from_raw_parts(self.view.first().cast(), self.view.layout.elements())
+        }))
+    }
+}
+
+/// A tensor that a custom kernel writes.
+pub struct CpuOutput<'a> {
+    view: Locked<'a>,
+    /// Whether an input lies in the same buffer.
+    shared: bool,
+    /// Whether new memory has been filled with zeros.
+    started: bool,
+    staging: Option<Staging>,
+    marker: PhantomData<&'a mut [u8]>,
+}
+
+/// Values apart from the output, and how to see their bytes.
+struct Staging {
+    values: Box<dyn Any>,
+    bytes: fn(&dyn Any) -> Vec<u8>,
+}
+
+impl CpuOutput<'_> {
+    /// The sizes.
+    pub fn shape(&self) -> &Shape {
+        self.view.layout.shape()
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.view.dtype
+    }
+
+    /// The elements in row-major order: zeros in new memory; where the op's role says that the output is an input's memory, what that holds.
+    ///
+    /// # Errors
+    /// If `T` is not the tensor's dtype.
+    pub fn values_mut<T: Element>(&mut self) -> Result<&mut [T]> {
+        check_type::<T>(&self.view)?;
+        let elements = self.view.layout.elements();
+        if !self.shared && T::DTYPE != DType::Bool && self.view.layout.is_contiguous() {
+            let first = self.view.first().cast::<T>();
+            // SAFETY: dense, locked for writing, of this type, for which zero bytes are a value; no input lies in the buffer, and `self` is
+            // borrowed while the slice lives.
+            return Ok(unsafe {
+                if !std::mem::replace(&mut self.started, true) {
+                    first.write_bytes(0, elements);
+                }
+                std::slice::from_raw_parts_mut(first, elements)
+            });
+        }
+        if self.staging.is_none() {
+            let values: Vec<T> = match self.shared {
+                true => T::from_bytes(&dense_bytes(&self.view)?),
+                false => vec![T::from_scalar(ternion_core::Scalar::Int(0)); elements],
+            };
+            self.staging = Some(Staging { values: Box::new(values), bytes: bytes_of::<T> });
+        }
+        let staged = self.staging.as_mut().and_then(|staging| staging.values.downcast_mut::<Vec<T>>());
+        staged
+            .map(Vec::as_mut_slice)
+            .ok_or_else(|| Error::invalid("custom", "an output is written as two types"))
+    }
+
+    /// Brings staged values into place.
+    fn store(self) -> Result<()> {
+        let Some(staging) = self.staging else { return Ok(()) };
+        let bytes = (staging.bytes)(&*staging.values);
+        let mut words = vec![0u64; bytes.len().div_ceil(8)];
+        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(&bytes);
+        let layout = Layout::row_major(*self.view.layout.shape());
+        copy_view(Locked::of_words(&mut words, self.view.dtype, &layout), self.view)
+    }
+}
+
+fn bytes_of<T: Element>(values: &dyn Any) -> Vec<u8> {
+    values.downcast_ref::<Vec<T>>().map_or_else(Vec::new, |values| T::to_bytes(values).into_owned())
+}

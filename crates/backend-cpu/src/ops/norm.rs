@@ -1,0 +1,271 @@
+//! Layer and RMS normalisation and their gradients: each row is read into the cache once. RMS normalisation is the case of mean 0.
+
+use crate::access::Locked;
+use crate::column_sums::column_sums;
+use crate::float::Float;
+use crate::lanes;
+use crate::rows::{Rows, Scratch, for_rows, vector};
+use crate::select::Variant;
+use crate::simd::vectorized;
+use crate::threads::Cost;
+use std::ops::Range;
+use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::{DType, Error, Op, Result};
+
+/// Both normalisations and their gradients, all floats.
+pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    let run = match (op, inputs[0].dtype) {
+        (Op::LayerNorm(_) | Op::RmsNorm(_), DType::F64) => forward::<f64>,
+        (Op::LayerNorm(_) | Op::RmsNorm(_), _) => forward::<f32>,
+        (_, DType::F64) => gradient::<f64>,
+        _ => gradient::<f32>,
+    };
+    Ok(Variant { plan: Plan::ROW_MAJOR, run })
+}
+
+/// What a forward op says: whether the mean is taken off, eps, weight, bias, and where the statistics go.
+struct Forward<'a> {
+    centred: bool,
+    eps: f64,
+    weight: Option<&'a Locked<'a>>,
+    bias: Option<&'a Locked<'a>>,
+    mean: Option<&'a Locked<'a>>,
+    reciprocal: &'a Locked<'a>,
+}
+
+fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let norm = match op {
+        Op::LayerNorm(norm) => Forward {
+            centred: true,
+            eps: norm.eps,
+            weight: norm.weight.then(|| &inputs[1]),
+            bias: norm.bias.then(|| &inputs[1 + usize::from(norm.weight)]),
+            mean: Some(&outputs[1]),
+            reciprocal: &outputs[2],
+        },
+        Op::RmsNorm(norm) => Forward {
+            centred: false,
+            eps: norm.eps,
+            weight: norm.weight.then(|| &inputs[1]),
+            bias: None,
+            mean: None,
+            reciprocal: &outputs[1],
+        },
+        _ => return Err(Error::invalid(op.name(), "is no normalisation of rows")),
+    };
+    normalise::<T>(op.name(), &norm, &inputs[0], &outputs[0])
+}
+
+fn normalise<T: Float>(op: &'static str, norm: &Forward<'_>, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
+    let (x, y) = (Rows::<T>::last(op, x)?, Rows::<T>::last(op, y)?);
+    let weight = norm.weight.map(|view| vector::<T>(op, view)).transpose()?;
+    let bias = norm.bias.map(|view| vector::<T>(op, view)).transpose()?;
+    let reciprocals = Rows::<T>::whole(op, norm.reciprocal)?;
+    let means = norm.mean.map(|view| Rows::<T>::whole(op, view)).transpose()?;
+    for_rows(y.count(), y.width(), Cost::Light, |rows| {
+        let mut scratch = Scratch::new();
+        let mut statistics = [vec![T::ZERO; rows.len()], vec![T::ZERO; rows.len()]];
+        for (index, row) in rows.clone().enumerate() {
+            // SAFETY: the row is this thread's; y shares nothing with x.
+            let buffer = unsafe { y.buffer(row, 0..y.width(), &mut scratch) };
+            // SAFETY: as above.
+            unsafe { x.copy(row, 0, buffer.values) };
+            let (mean, reciprocal) = statistics_of(buffer.values, norm.centred, T::real(norm.eps));
+            shift_and_scale(buffer.values, (mean, reciprocal), weight.as_deref(), bias.as_deref());
+            (statistics[0][index], statistics[1][index]) = (mean, reciprocal);
+            // SAFETY: as above.
+            unsafe { y.write(row, 0, buffer) };
+        }
+        if let Some(means) = &means {
+            put(means, rows.clone(), &statistics[0]);
+        }
+        put(&reciprocals, rows, &statistics[1]);
+    });
+    Ok(())
+}
+
+/// Writes `values` to the elements of `part`, which are this thread's.
+pub(super) fn put<T: Float>(vector: &Rows<T>, part: Range<usize>, values: &[T]) {
+    let (start, mut scratch) = (part.start, Scratch::new());
+    // SAFETY: the elements exist, and pieces of work do not share any.
+    unsafe {
+        let buffer = vector.buffer(0, part, &mut scratch);
+        buffer.values.copy_from_slice(values);
+        vector.write(0, start, buffer);
+    }
+}
+
+/// Mean (0 if not centred) and `1 / sqrt(mean (x - mean)^2 + eps)`, in two passes.
+fn statistics_of<T: Float>(x: &[T], centred: bool, eps: T) -> (T, T) {
+    let (mean, variance) = mean_and_variance(x, centred);
+    (mean, T::ONE / (variance + eps).sqrt())
+}
+
+/// Mean (0 if not centred) and `mean (x - mean)^2`, in two passes.
+pub(super) fn mean_and_variance<T: Float>(x: &[T], centred: bool) -> (T, T) {
+    let width = T::real(x.len() as f64);
+    vectorized(
+        #[inline(always)]
+        || {
+            let mean = if centred { lanes::sum(x, |x| x) / width } else { T::ZERO };
+            (mean, lanes::sum(x, |x| (x - mean) * (x - mean)) / width)
+        },
+    )
+}
+
+/// `(x - mean) * reciprocal * weight + bias`, in the place of x.
+pub(super) fn shift_and_scale<T: Float>(x: &mut [T], (mean, reciprocal): (T, T), weight: Option<&[T]>, bias: Option<&[T]>) {
+    vectorized(
+        #[inline(always)]
+        || match (weight, bias) {
+            (None, None) => {
+                for x in x.iter_mut() {
+                    *x = (*x - mean) * reciprocal;
+                }
+            }
+            (Some(weight), None) => {
+                for (x, &weight) in x.iter_mut().zip(weight) {
+                    *x = (*x - mean) * reciprocal * weight;
+                }
+            }
+            (None, Some(bias)) => {
+                for (x, &bias) in x.iter_mut().zip(bias) {
+                    *x = (*x - mean) * reciprocal + bias;
+                }
+            }
+            (Some(weight), Some(bias)) => {
+                for ((x, &weight), &bias) in x.iter_mut().zip(weight).zip(bias) {
+                    *x = (*x - mean) * reciprocal * weight + bias;
+                }
+            }
+        },
+    );
+}
+
+/// The tensors of a gradient op.
+struct Gradient<'a> {
+    x: &'a Locked<'a>,
+    mean: Option<&'a Locked<'a>>,
+    reciprocal: &'a Locked<'a>,
+    dy: &'a Locked<'a>,
+    weight: Option<&'a Locked<'a>>,
+    dx: &'a Locked<'a>,
+    dweight: Option<&'a Locked<'a>>,
+    dbias: Option<&'a Locked<'a>>,
+}
+
+fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let gradient = match op {
+        Op::LayerNormGrad(grad) => Gradient {
+            x: &inputs[0],
+            mean: Some(&inputs[1]),
+            reciprocal: &inputs[2],
+            dy: &inputs[3],
+            weight: grad.weight.then(|| &inputs[4]),
+            dx: &outputs[0],
+            dweight: grad.weight.then(|| &outputs[1]),
+            dbias: grad.bias.then(|| &outputs[1 + usize::from(grad.weight)]),
+        },
+        Op::RmsNormGrad(grad) => Gradient {
+            x: &inputs[0],
+            mean: None,
+            reciprocal: &inputs[1],
+            dy: &inputs[2],
+            weight: grad.weight.then(|| &inputs[3]),
+            dx: &outputs[0],
+            dweight: grad.weight.then(|| &outputs[1]),
+            dbias: None,
+        },
+        _ => return Err(Error::invalid(op.name(), "is no gradient of a normalisation of rows")),
+    };
+    differentiate::<T>(op.name(), &gradient)
+}
+
+fn differentiate<T: Float>(op: &'static str, grad: &Gradient<'_>) -> Result<()> {
+    let (x, dy, dx) = (Rows::<T>::last(op, grad.x)?, Rows::<T>::last(op, grad.dy)?, Rows::<T>::last(op, grad.dx)?);
+    let mean = grad.mean.map(|view| vector::<T>(op, view)).transpose()?;
+    let reciprocal = vector::<T>(op, grad.reciprocal)?;
+    let weight = grad.weight.map(|view| vector::<T>(op, view)).transpose()?;
+    let width = dx.width();
+    let weights = if grad.dweight.is_some() { width } else { 0 };
+    let biases = if grad.dbias.is_some() { width } else { 0 };
+    let sums = column_sums(dx.count(), width, weights + biases, |rows, sums: &mut [T]| {
+        let mut scratch = [Scratch::new(), Scratch::new(), Scratch::new()];
+        let [scratch_x, scratch_dy, scratch_dx] = &mut scratch;
+        let (dweight, dbias) = sums.split_at_mut(weights);
+        for row in rows {
+            let statistics = (mean.as_ref().map(|mean| mean[row]), reciprocal[row]);
+            // SAFETY: the row is this thread's; dx shares nothing with the inputs.
+            unsafe {
+                let (x, dy) = (x.read(row, 0..width, scratch_x), dy.read(row, 0..width, scratch_dy));
+                let buffer = dx.buffer(row, 0..width, scratch_dx);
+                add_parameter_gradients(x, dy, statistics, dweight, dbias);
+                row_gradient(x, dy, statistics, weight.as_deref(), buffer.values);
+                dx.write(row, 0, buffer);
+            }
+        }
+    });
+    let (dweight, dbias) = sums.split_at(weights);
+    for (view, values) in [(grad.dweight, dweight), (grad.dbias, dbias)] {
+        if let Some(view) = view {
+            put(&Rows::whole(op, view)?, 0..width, values);
+        }
+    }
+    Ok(())
+}
+
+/// Adds `dy * n` to `dweight` and `dy` to `dbias`, each if it is not empty.
+fn add_parameter_gradients<T: Float>(
+    x: &[T],
+    dy: &[T],
+    (mean, reciprocal): (Option<T>, T),
+    dweight: &mut [T],
+    dbias: &mut [T],
+) {
+    let mean = mean.unwrap_or(T::ZERO);
+    vectorized(
+        #[inline(always)]
+        || {
+            for ((sum, &dy), &x) in dweight.iter_mut().zip(dy).zip(x) {
+                *sum += dy * ((x - mean) * reciprocal);
+            }
+            for (sum, &dy) in dbias.iter_mut().zip(dy) {
+                *sum += dy;
+            }
+        },
+    );
+}
+
+/// `dx = reciprocal * (g - mean(g) - n * mean(g * n))` with `n = (x - mean) * reciprocal`, `g = dy * weight`; without the mean of g if there is no mean.
+pub(super) fn row_gradient<T: Float>(
+    x: &[T],
+    dy: &[T],
+    (mean, reciprocal): (Option<T>, T),
+    weight: Option<&[T]>,
+    dx: &mut [T],
+) {
+    let (centred, mean) = (mean.is_some(), mean.unwrap_or(T::ZERO));
+    let width = T::real(x.len() as f64);
+    vectorized(
+        #[inline(always)]
+        || {
+            match weight {
+                Some(weight) => {
+                    for ((g, &dy), &weight) in dx.iter_mut().zip(dy).zip(weight) {
+                        *g = dy * weight;
+                    }
+                }
+                None => dx.copy_from_slice(dy),
+            }
+            let [sum, along] = lanes::sums_of_pairs(x, dx, |x, g| [g, g * ((x - mean) * reciprocal)]);
+            let sum = if centred { sum / width } else { T::ZERO };
+            let along = along / width;
+            for (g, &x) in dx.iter_mut().zip(x) {
+                *g = reciprocal * ((*g - sum) - ((x - mean) * reciprocal) * along);
+            }
+        },
+    );
+}
+
+#[cfg(test)]
+mod tests;

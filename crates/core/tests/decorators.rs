@@ -1,0 +1,413 @@
+//! Devices that wrap a device: what they see, what they say, and that they change nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use ternion_core::decorators::{
+    Checked, Composed, Counting, Fallback, NanCheck, from_settings, known_names, tolerance,
+};
+use ternion_core::{
+    Backend, Buffer, DType, Device, Error, MemoryStats, Meta, Op, Plan, Result, Tensor, Unsupported, View,
+    no_grad,
+};
+
+/// A device that does one op wrong: it changes the last element of the first output.
+#[derive(Debug)]
+struct Faulty {
+    inner: Device,
+    op: &'static str,
+    fault: Fault,
+    struck: Arc<AtomicBool>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Adds(f64),
+    BecomesNan,
+}
+
+impl Faulty {
+    fn device(op: &'static str, fault: Fault) -> (Device, Arc<AtomicBool>) {
+        let struck = Arc::new(AtomicBool::new(false));
+        let faulty = Faulty { inner: ternion_cpu::device(), op, fault, struck: struck.clone() };
+        (Device::new(faulty), struck)
+    }
+
+    fn spoil(&self, view: &View<'_>) -> Result<()> {
+        let Some(position) = view.layout.positions().last() else { return Ok(()) };
+        let mut bytes = vec![0; view.dtype.size()];
+        let offset = position * bytes.len();
+        self.inner.backend().download(view.buffer, offset, &mut bytes)?;
+        let change = |value: f64| match self.fault {
+            Fault::Adds(amount) => value + amount,
+            Fault::BecomesNan => f64::NAN,
+        };
+        match view.dtype {
+            DType::F32 => {
+                let value = f32::from_ne_bytes(bytes[..].try_into().expect("4 bytes"));
+                bytes.copy_from_slice(&(change(value.into()) as f32).to_ne_bytes());
+            }
+            DType::I32 => {
+                let value = i32::from_ne_bytes(bytes[..].try_into().expect("4 bytes"));
+                bytes.copy_from_slice(&(change(value.into()) as i32).to_ne_bytes());
+            }
+            _ => return Ok(()),
+        }
+        self.struck.store(true, Ordering::Relaxed);
+        self.inner.backend().upload(&bytes, view.buffer, offset)
+    }
+}
+
+impl Backend for Faulty {
+    fn name(&self) -> &str {
+        "faulty"
+    }
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        self.inner.backend().alloc(bytes)
+    }
+    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
+        self.inner.backend().upload(host, to, offset_bytes)
+    }
+    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
+        self.inner.backend().download(from, offset_bytes, host)
+    }
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        self.inner.backend().plan(op, inputs)
+    }
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        self.inner.backend().run(op, inputs, outputs)?;
+        if op.name() == self.op { self.spoil(&outputs[0]) } else { Ok(()) }
+    }
+    fn synchronize(&self) -> Result<()> {
+        self.inner.backend().synchronize()
+    }
+    fn memory(&self) -> MemoryStats {
+        self.inner.backend().memory()
+    }
+}
+
+/// A step of training with views, broadcasting, random numbers, positions, in-place changes and a backward pass.
+fn program(device: &Device) -> Result<Vec<f64>> {
+    device.seed(7);
+    let x = Tensor::rand([5, 8], DType::F32, device)?;
+    let weight = Tensor::randn([3, 8], DType::F32, device)?.requires_grad()?;
+    let bias = Tensor::zeros([3], DType::F32, device)?.requires_grad()?;
+    let logits = x.flip(0)?.matmul(&weight.t()?)?.add(&bias)?.dropout(0.25)?;
+    let best = logits.detach().argmax(1)?;
+    let loss = logits.log_softmax(1)?.gather(1, &best.unsqueeze(1)?)?.mean_all()?.neg()?;
+    let gradients = loss.backward()?;
+    let grad = gradients.get(&weight).expect("the loss depends on it");
+    no_grad(|| {
+        let state = Tensor::zeros([6, 8], DType::F32, device)?;
+        state.narrow(0, 2, 3)?.copy_(grad)?;
+        state.narrow(0, 2, 3)?.mul_scalar_(0.5)?;
+        state.scatter_add_(0, &Tensor::zeros([1, 8], DType::I32, device)?, &x.narrow(0, 0, 1)?)?;
+        state.to_vec_f64()
+    })
+}
+
+fn detail(result: Result<impl Sized>) -> String {
+    match result {
+        Ok(_) => panic!("an error was expected"),
+        Err(error) => error.to_string(),
+    }
+}
+
+// ---- Checked
+
+#[test]
+fn checked_lets_a_right_device_pass() {
+    let cpu = ternion_cpu::device();
+    let want = program(&cpu).unwrap();
+    let checked = Checked::new(ternion_cpu::device(), ternion_cpu::device());
+    assert_eq!(checked.name(), "checked(cpu, cpu)");
+    assert_eq!(program(&checked).unwrap(), want);
+    let against_compositions = Checked::new(ternion_cpu::device(), Composed::new(ternion_cpu::device()));
+    assert_eq!(program(&against_compositions).unwrap(), want);
+}
+
+#[test]
+fn checked_names_the_first_op_that_differs() {
+    let (faulty, struck) = Faulty::device("exp", Fault::Adds(0.01));
+    let device = Checked::new(faulty, ternion_cpu::device());
+    let x = Tensor::full([2, 3], 0.5f32, DType::F32, &device).unwrap();
+    let error = x.mul_scalar(2.0).unwrap().exp().err().expect("exp is wrong");
+    assert!(struck.load(Ordering::Relaxed));
+    let Error::Mismatch { op, left, right, detail } = error else { panic!("{error}") };
+    assert_eq!((op, left.as_str(), right.as_str()), ("exp", "faulty", "cpu"));
+    for part in [
+        "output 0 from [2, 3] f32: 1 of 6 elements of [2, 3] f32; first at [1, 2]: got 2.72",
+        "want 2.71",
+        "got mean",
+        "want mean",
+    ] {
+        assert!(detail.contains(part), "{part:?} in {detail:?}");
+    }
+}
+
+#[test]
+fn checked_sees_what_an_op_in_place_made_of_its_input() {
+    let right = Checked::new(ternion_cpu::device(), ternion_cpu::device());
+    let x = Tensor::full([4], 1.5f32, DType::F32, &right).unwrap();
+    x.mul_scalar_(3.0).unwrap();
+    x.narrow(0, 1, 2).unwrap().add_(&x.narrow(0, 0, 2).unwrap()).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [4.5, 9.0, 9.0, 4.5]);
+    let (faulty, _) = Faulty::device("add", Fault::Adds(1.0));
+    let wrong = Checked::new(faulty, ternion_cpu::device());
+    let y = Tensor::full([4], 1.5f32, DType::F32, &wrong).unwrap();
+    assert!(
+        detail(y.add_(&y)).starts_with("add: faulty and cpu differ: output 0 from [4] f32, [4] f32: 1 of 4")
+    );
+}
+
+#[test]
+fn checked_tells_nan_from_numbers_and_integers_from_their_neighbours() {
+    let (faulty, _) = Faulty::device("add", Fault::BecomesNan);
+    let device = Checked::new(faulty, ternion_cpu::device());
+    let x = Tensor::full([3], 1.0f32, DType::F32, &device).unwrap();
+    assert!(detail(x.add(&x)).contains("got NaN, want 2e0"));
+    // NaN on both sides agrees.
+    x.neg().unwrap().log().unwrap();
+    let (faulty, _) = Faulty::device("add", Fault::Adds(1.0));
+    let device = Checked::new(faulty, ternion_cpu::device());
+    let large = Tensor::full([2], 1 << 30, DType::I32, &device).unwrap();
+    assert!(detail(large.add(&large.mul_scalar(0).unwrap())).contains("1 of 2 elements of [2] i32"));
+}
+
+#[test]
+fn checked_forgives_what_rounding_explains_and_nothing_more() {
+    // A sum that cancels to almost nothing: its error is that of its terms.
+    let cpu = ternion_cpu::device();
+    let terms: Vec<f32> = (0..3000).map(|at| ((at * 7919 % 3001) as f32).sin() * 1000.0).collect();
+    let mut balanced = terms.clone();
+    balanced.extend(terms.iter().map(|term| -term));
+    let sum_on = |device: &Device| Tensor::from_slice(&balanced, [6000], device).unwrap().sum_all();
+    let backwards = Checked::new(cpu, Composed::new(ternion_cpu::device()));
+    sum_on(&backwards).unwrap();
+    let (faulty, _) = Faulty::device("sum", Fault::Adds(1.0));
+    assert!(detail(sum_on(&Checked::new(faulty, ternion_cpu::device()))).starts_with("sum:"));
+    assert_eq!(tolerance(DType::I64), 0.0);
+}
+
+#[test]
+fn checked_passes_errors_on() {
+    let device = Checked::new(ternion_cpu::device(), ternion_cpu::device());
+    let x = Tensor::zeros([3], DType::F32, &device).unwrap();
+    let beyond = Tensor::full([1], 3, DType::I32, &device).unwrap();
+    assert_eq!(detail(x.index_select(0, &beyond)), "index_select: index 3 is out of range for size 3");
+}
+
+// ---- Fallback
+
+#[test]
+fn fallback_runs_the_named_ops_elsewhere() {
+    let (other, there) = Counting::new(ternion_cpu::device());
+    let (inner, here) = Counting::new(ternion_cpu::device());
+    let device = Fallback::new(inner, other, &["exp", "matmul", "copy"]).unwrap();
+    let x = Tensor::from_slice(&[0.0f32, 1.0, 2.0, 3.0], [2, 2], &device).unwrap();
+    let y = x.t().unwrap().exp().unwrap().matmul(&x).unwrap();
+    let want: Vec<f64> = {
+        let cpu = ternion_cpu::device();
+        let x = Tensor::from_slice(&[0.0f32, 1.0, 2.0, 3.0], [2, 2], &cpu).unwrap();
+        x.t().unwrap().exp().unwrap().matmul(&x).unwrap().to_vec_f64().unwrap()
+    };
+    assert_eq!(y.to_vec_f64().unwrap(), want);
+    assert_eq!((there.counts().launches_of("exp"), here.counts().launches_of("exp")), (1, 0));
+    assert_eq!((there.counts().launches_of("matmul"), here.counts().launches_of("matmul")), (1, 0));
+    // Into a slice: what lies around it stays.
+    let wide = Tensor::zeros([4, 4], DType::F32, &device).unwrap();
+    wide.narrow(0, 1, 2).unwrap().narrow(1, 1, 2).unwrap().copy_(&x).unwrap();
+    let sum: f64 = wide.to_vec_f64().unwrap().iter().sum();
+    assert_eq!((sum, wide.to_vec::<f32>().unwrap()[10]), (6.0, 3.0));
+}
+
+#[test]
+fn fallback_takes_the_gradients_of_an_op_along() {
+    let (other, there) = Counting::new(ternion_cpu::device());
+    let device = Fallback::new(ternion_cpu::device(), other, &["softmax"]).unwrap();
+    let x = Tensor::rand([3, 4], DType::F32, &device).unwrap().requires_grad().unwrap();
+    x.softmax(1).unwrap().square().unwrap().sum_all().unwrap().backward().unwrap();
+    assert!(there.counts().launches() > 0);
+    assert_eq!(there.counts().launches_of("square"), 0);
+    let names: Vec<&str> = there.counts().ops.keys().copied().collect();
+    // Whether fused there or composed, the logarithm's op was not touched.
+    assert!(!names.contains(&"log_softmax"), "{names:?}");
+}
+
+#[test]
+fn fallback_refuses_names_that_no_op_has() {
+    let cpu = ternion_cpu::device;
+    let refused = |name: &str| detail(Fallback::new(cpu(), cpu(), &[name]));
+    assert!(refused("softmx").starts_with("fallback: no op is called \"softmx\"; near it are softmax"));
+    assert!(refused("conv").contains("conv2d"));
+    assert!(refused("").contains("known are"));
+    assert!(Fallback::new(cpu(), cpu(), &["custom.swish_gate"]).is_ok());
+}
+
+#[test]
+fn names_are_those_of_ops() {
+    let names = known_names();
+    for name in [
+        "where",
+        "cumsum",
+        "var",
+        "max_pool2d_grad",
+        "conv2d_grad_input",
+        "slice_assign",
+        "gelu_erf_grad",
+        "le_scalar",
+        "rms_norm",
+    ] {
+        assert!(names.iter().any(|known| known == name), "{name}");
+    }
+}
+
+// ---- Composed
+
+#[test]
+fn composed_runs_primitives_only() {
+    let (inner, counter) = Counting::new(ternion_cpu::device());
+    let device = Composed::new(inner);
+    let want = program(&ternion_cpu::device()).unwrap();
+    for (got, want) in program(&device).unwrap().into_iter().zip(want) {
+        assert!((got - want).abs() <= 1e-5 * (1.0 + want.abs()), "{got} {want}");
+    }
+    let composite = [
+        "log_softmax",
+        "log_softmax_grad",
+        "mean",
+        "dropout",
+        "uniform",
+        "normal",
+        "mul_scalar",
+        "index_select",
+    ];
+    for name in composite {
+        assert_eq!(counter.counts().launches_of(name), 0, "{name}");
+    }
+    assert!(counter.counts().launches_of("matmul") > 0);
+}
+
+// ---- Counting
+
+#[test]
+fn counting_knows_launches_and_bytes() {
+    let (device, counter) = Counting::new(ternion_cpu::device());
+    let x = Tensor::zeros([10, 3], DType::F32, &device).unwrap();
+    let row = Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3], &device).unwrap();
+    assert_eq!(counter.counts().bytes_uploaded, 12);
+    counter.reset();
+    let sum = x.t().unwrap().t().unwrap().add(&row).unwrap();
+    let counts = counter.counts();
+    assert_eq!((counts.launches(), counts.launches_of("add"), counts.allocations), (1, 1, 1));
+    // The row is read once, however often it is repeated.
+    assert_eq!((counts.bytes_read(), counts.bytes_written()), (120 + 12, 120));
+    sum.to_vec::<f32>().unwrap();
+    assert_eq!(counter.counts().bytes_downloaded, 120);
+}
+
+#[test]
+fn counting_counts_every_thread() {
+    let (device, counter) = Counting::new(ternion_cpu::device());
+    let x = Tensor::zeros([4], DType::F32, &device).unwrap();
+    counter.reset();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..50).for_each(|_| drop(x.neg().unwrap())));
+        }
+    });
+    assert_eq!(counter.counts().launches_of("neg"), 200);
+}
+
+// ---- NanCheck
+
+#[test]
+fn nan_check_names_the_op_that_made_the_first_nan() {
+    let device = NanCheck::new(ternion_cpu::device());
+    let x = Tensor::from_slice(&[4.0f32, 1.0, -2.0, 9.0, 0.0, -1.0], [2, 3], &device).unwrap();
+    let error =
+        x.add_scalar(1.0).unwrap().sub_scalar(1.0).unwrap().sqrt().err().expect("there are negative numbers");
+    let Error::NotFinite { op: "sqrt", detail } = error else { panic!("{error}") };
+    for part in [
+        "NaN in 2 of 6 elements of output 0 ([2, 3] f32), first at [0, 2], on cpu",
+        "input 0 ([2, 3] f32): mean",
+        "min -2",
+    ] {
+        assert!(detail.contains(part), "{part:?} in {detail:?}");
+    }
+}
+
+#[test]
+fn nan_check_blames_only_who_made_it() {
+    let device = NanCheck::new(ternion_cpu::device());
+    // Written by the program: no op's fault, also further on and in place.
+    let nan = Tensor::full([3], f64::NAN, DType::F32, &device).unwrap();
+    nan.exp().unwrap().add_(&nan).unwrap();
+    nan.mul_scalar_(2.0).unwrap();
+    Tensor::ones([2], DType::F32, &device).unwrap().mul_scalar(f64::NAN).unwrap();
+    // In place, the input is gone when the output is there: it was read before.
+    let x = Tensor::from_slice(&[-1.0f32, 1.0], [2], &device).unwrap();
+    assert!(detail(x.log_()).starts_with("log: NaN in 1 of 2 elements"));
+    // Infinity is watched for on demand only.
+    let large = Tensor::full([2], 1000.0f32, DType::F32, &device).unwrap();
+    assert_eq!(large.exp().unwrap().to_vec::<f32>().unwrap(), [f32::INFINITY; 2]);
+    let strict = NanCheck::with_infinity(ternion_cpu::device());
+    let large = Tensor::full([2], 1000.0f32, DType::F32, &strict).unwrap();
+    assert!(detail(large.exp()).starts_with("exp: NaN or infinity in 2 of 2 elements"));
+    let masked = large.masked_fill(&large.gt_scalar(0.0).unwrap(), f64::NEG_INFINITY).unwrap();
+    assert_eq!(masked.exp().unwrap().to_vec::<f32>().unwrap(), [0.0; 2]);
+}
+
+#[test]
+fn nan_check_finds_the_op_within_a_composition() {
+    let device = NanCheck::new(Composed::new(ternion_cpu::device()));
+    let x = Tensor::full([2, 3], f64::NEG_INFINITY, DType::F32, &device).unwrap();
+    // -infinity less -infinity: the first step of softmax.
+    assert!(detail(x.softmax(1)).starts_with("sub: NaN in 6 of 6"));
+}
+
+// ---- The environment
+
+fn settings(pairs: &'static [(&'static str, &'static str)]) -> impl Fn(&str) -> Option<String> {
+    move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string())
+}
+
+fn resolve(name: &str) -> Result<Device> {
+    match name {
+        "cpu" | "cpu:0" => Ok(ternion_cpu::device()),
+        other => Err(Error::Device { device: other.into(), detail: "is not there".into() }),
+    }
+}
+
+#[test]
+fn settings_wrap_a_device() {
+    let wrapped = |pairs| from_settings(ternion_cpu::device(), &settings(pairs), &resolve);
+    let name = |pairs| wrapped(pairs).unwrap().name().to_string();
+    assert_eq!(name(&[]), "cpu");
+    assert_eq!(name(&[("TERNION_CHECK", ""), ("TERNION_NAN", "")]), "cpu");
+    assert_eq!(name(&[("TERNION_CHECK", "cpu")]), "checked(cpu, cpu)");
+    assert_eq!(name(&[("TERNION_NAN", "error")]), "nan_check(cpu)");
+    assert_eq!(name(&[("TERNION_NAN", "infinite")]), "finite_check(cpu)");
+    assert_eq!(name(&[("TERNION_FALLBACK", "cpu:0:softmax, matmul")]), "fallback(cpu, cpu: softmax,matmul)");
+    let all: &[(&str, &str)] =
+        &[("TERNION_FALLBACK", "cpu:exp"), ("TERNION_CHECK", "cpu"), ("TERNION_NAN", "error")];
+    assert_eq!(name(all), "nan_check(checked(fallback(cpu, cpu: exp), cpu))");
+    let device = wrapped(all).unwrap();
+    assert_eq!(program(&device).unwrap(), program(&ternion_cpu::device()).unwrap());
+}
+
+#[test]
+fn settings_that_mean_nothing_are_errors() {
+    let refused = |pairs| detail(from_settings(ternion_cpu::device(), &settings(pairs), &resolve));
+    assert_eq!(
+        refused(&[("TERNION_NAN", "stop")]),
+        "TERNION_NAN: \"stop\", expected \"error\" or \"infinite\""
+    );
+    assert_eq!(refused(&[("TERNION_CHECK", "tpu")]), "device tpu: is not there");
+    assert_eq!(
+        refused(&[("TERNION_FALLBACK", "cpu")]),
+        "TERNION_FALLBACK: \"cpu\", expected a device and ops, such as cpu:softmax,matmul"
+    );
+    assert!(refused(&[("TERNION_FALLBACK", "cpu:sofmax")]).contains("near it are softmax"));
+    assert!(refused(&[("TERNION_FALLBACK", "cpu:")]).contains("no op is called \"\""));
+    assert_eq!(refused(&[("TERNION_FALLBACK", "tpu:softmax")]), "device tpu: is not there");
+}

@@ -1,0 +1,97 @@
+//! Gradients in ten minutes: what is recorded, how to walk back, how to train. Prints what it does.
+//!
+//!     cargo run --example gradients
+//!
+//! Before: tensors.rs. Next: xor.rs, then mnist.rs.
+
+use ternion::GradOptions;
+use ternion::prelude::*;
+
+fn main() -> Result<()> {
+    let device = ternion::best()?;
+
+    title("A derivative");
+    // Only what comes from a tensor that asks for its gradient is recorded.
+    let x = Tensor::new([1.0f32, 2.0, 3.0], &device)?.requires_grad()?;
+    let y = x.powf(3.0)?.sum(..)?;
+    // `backward` returns the gradients: there is nothing to set to zero, and no old gradient can be used by mistake.
+    let gradients = y.backward()?;
+    println!("y = sum(x^3) at x = [1, 2, 3] is {}", y.item::<f32>()?);
+    println!("dy/dx = 3 x^2 = {:?}", gradients.get(&x).map(Tensor::to_vec::<f32>).transpose()?);
+
+    title("A derivative of a derivative");
+    let options = GradOptions { create_graph: true, ..Default::default() };
+    let y = x.powf(3.0)?.sum(..)?;
+    let one = Tensor::ones((), DType::F32, &device)?;
+    let first =
+        grad(&[y], std::slice::from_ref(&x), &[one], options)?.swap_remove(0).expect("y depends on x");
+    let second = first.sum(..)?.backward()?;
+    println!("d2y/dx2 = 6 x = {:?}", second.get(&x).map(Tensor::to_vec::<f32>).transpose()?);
+
+    title("Is it right?");
+    // A gradient can be checked by moving the input a little. In f64, where there is precision to spare.
+    let at = |value: f64| -> Result<f64> { Tensor::new(value, &device)?.gelu()?.item::<f64>() };
+    let point = Tensor::new(0.5f64, &device)?.requires_grad()?;
+    let gradients = point.gelu()?.backward()?;
+    let gradient = gradients.get(&point).map(Tensor::item::<f64>).transpose()?;
+    println!("gelu'(0.5) by the tape     {:.9}", gradient.unwrap_or(f64::NAN));
+    println!("gelu'(0.5) by differences  {:.9}", (at(0.5 + 1e-5)? - at(0.5 - 1e-5)?) / 2e-5);
+
+    title("Training by hand");
+    // Find the line y = 3 x - 1 from noisy points: forward, backward, a step against the gradient.
+    device.seed(7);
+    let inputs = Tensor::rand([100, 1], DType::F32, &device)?;
+    let noise = (Tensor::randn([100, 1], DType::F32, &device)? * 0.05)?;
+    let targets = (((&inputs * 3.0)? - 1.0)? + noise)?;
+    let slope = Tensor::zeros([1], DType::F32, &device)?.requires_grad()?;
+    let offset = Tensor::zeros([1], DType::F32, &device)?.requires_grad()?;
+    for step in 0..=300 {
+        let loss = ((&inputs * &slope)? + &offset)?.mse_loss(&targets, Reduction::Mean)?;
+        let gradients = loss.backward()?;
+        if step % 100 == 0 {
+            println!("step {step:3}: loss {:.5}", loss.item::<f32>()?);
+        }
+        no_grad(|| -> Result<()> {
+            for parameter in [&slope, &offset] {
+                let gradient = gradients.get(parameter).expect("the loss depends on both");
+                parameter.sub_(&(gradient * 0.5)?)?;
+            }
+            Ok(())
+        })?;
+    }
+    println!("y = {:.3} x + {:.3}", slope.item::<f32>()?, offset.item::<f32>()?);
+
+    title("The same with a layer and an optimiser");
+    let line = Linear::new(1, 1, &device)?;
+    let mut sgd = SGD::new(line.parameters(), SGDConfig { lr: 0.5, ..Default::default() })?;
+    for _ in 0..=300 {
+        let loss = line.forward(&inputs)?.mse_loss(&targets, Reduction::Mean)?;
+        sgd.step(&loss.backward()?)?;
+    }
+    println!("{}", model_stats(&line, None)?);
+
+    title("What is said when something is wrong");
+    let frozen = Tensor::ones([2], DType::F32, &device)?;
+    let unrelated = Linear::new(1, 1, &device)?;
+    let mut sgd = SGD::new(unrelated.parameters(), SGDConfig::default())?;
+    let elsewhere = line.forward(&inputs)?.sum(..)?.backward()?;
+    let walked = x.exp()?.sum(..)?;
+    walked.backward()?;
+    for error in [
+        frozen.sum(..)?.backward().err(), // nothing asks for a gradient
+        x.backward().err(),               // three elements have no one gradient
+        walked.backward().err(),          // what was saved is freed
+        x.add_(&frozen).err(),            // a change in place would lose the gradient
+        sgd.step(&elsewhere).err(),       // a parameter without gradient
+    ]
+    .into_iter()
+    .flatten()
+    {
+        println!("  {error}");
+    }
+    Ok(())
+}
+
+fn title(words: &str) {
+    println!("\n== {words}\n");
+}

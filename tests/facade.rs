@@ -1,0 +1,112 @@
+//! The facade: devices by name, what is said of those that are not there, and the environment.
+
+use std::process::Command;
+use ternion::prelude::*;
+
+#[test]
+fn one_processor_for_the_whole_program() -> Result<()> {
+    let device = ternion::cpu()?;
+    assert!(device.is(&ternion::cpu()?));
+    assert!(device.is(&ternion::device("cpu")?));
+    assert!(device.is(&ternion::best()?), "no other backend is compiled in");
+    assert!(device.is(&ternion::device("auto")?));
+    let sum =
+        Tensor::ones([2], DType::F32, &device)?.add(&Tensor::ones([2], DType::F32, &ternion::cpu()?)?)?;
+    assert_eq!(sum.to_vec::<f32>()?, [2.0, 2.0]);
+    Ok(())
+}
+
+#[test]
+fn devices_that_are_not_there_say_so() {
+    let message = |result: Result<Device>| result.expect_err("no such device").to_string();
+    assert_eq!(
+        message(ternion::cuda(1)),
+        "device cuda:1: this version of Ternion has no CUDA backend; the feature `cuda` is reserved for it"
+    );
+    assert_eq!(
+        message(ternion::wgpu(0)),
+        "device wgpu:0: this version of Ternion has no wgpu backend; the feature `wgpu` is reserved for it"
+    );
+    assert_eq!(message(ternion::device("cuda")), message(ternion::cuda(0)));
+    assert_eq!(
+        message(ternion::device("tpu")),
+        "device tpu: no such device; expected auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:INDEX"
+    );
+    assert!(matches!(ternion::device("cuda:7"), Err(Error::Device { device, .. }) if device == "cuda:7"));
+}
+
+/// The derive macro finds its crate also through the facade alone, and under a name that is given.
+mod through_the_facade {
+    use ternion::prelude::*;
+
+    #[derive(Module)]
+    #[module(crate = "ternion::nn")]
+    struct Named {
+        layer: Linear,
+    }
+
+    #[derive(Module)]
+    struct Found {
+        layers: Vec<Named>,
+    }
+
+    #[test]
+    fn modules_are_derived() -> Result<()> {
+        let device = ternion_cpu::device();
+        let model = Found { layers: vec![Named { layer: Linear::new(2, 2, &device)? }] };
+        assert_eq!(model.parameters()[1].name(), Some("layers.0.layer.bias"));
+        Ok(())
+    }
+}
+
+// ---- The environment: each case is this program again, with a variable set.
+
+/// What the child of `in_environment` does.
+#[test]
+fn child() {
+    if std::env::var_os("TERNION_FACADE_CHILD").is_none() {
+        return;
+    }
+    let outcome = ternion::cpu().and_then(|device| {
+        println!("child device {}", device.name());
+        let zero = Tensor::zeros([1], DType::F32, &device)?;
+        println!("child result {:?}", zero.div(&zero)?.to_vec::<f32>()?);
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        println!("child error {error}");
+    }
+}
+
+fn in_environment(variables: &[(&str, &str)]) -> String {
+    let program = std::env::current_exe().expect("this program has a path");
+    let output = Command::new(program)
+        .args(["--exact", "child", "--nocapture"])
+        .env("TERNION_FACADE_CHILD", "1")
+        .envs(variables.iter().copied())
+        .output()
+        .expect("this program can be started again");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().filter_map(|line| line.split_once("child ")).map(|(_, said)| format!("{said}\n")).collect()
+}
+
+#[test]
+fn the_environment_wraps_the_device() {
+    assert_eq!(in_environment(&[]), "device cpu\nresult [NaN]\n");
+    let nan = in_environment(&[("TERNION_NAN", "error")]);
+    assert!(nan.contains("error div"), "{nan}");
+    let checked = in_environment(&[("TERNION_CHECK", "cpu")]);
+    assert!(checked.contains("result [NaN]"), "{checked}");
+    assert_ne!(checked, in_environment(&[]), "the name tells of the check");
+    let fallback = in_environment(&[("TERNION_FALLBACK", "cpu:div")]);
+    assert!(fallback.contains("result [NaN]"), "{fallback}");
+}
+
+#[test]
+fn a_variable_that_means_nothing_is_an_error() {
+    assert!(in_environment(&[("TERNION_NAN", "maybe")]).contains("error TERNION_NAN: \"maybe\""));
+    assert!(in_environment(&[("TERNION_CHECK", "tpu")]).contains("error device tpu: no such device"));
+    assert!(in_environment(&[("TERNION_CHECK", "cuda")]).contains("error device cuda:0: this version"));
+    assert!(in_environment(&[("TERNION_FALLBACK", "cpu:no_such_op")]).contains("no_such_op"));
+}
