@@ -68,13 +68,13 @@ fn child() {
         return;
     }
     let outcome = ternion::cpu().and_then(|device| {
-        println!("child device {}", device.name());
+        println!("said: device {}", device.name());
         let zero = Tensor::zeros([1], DType::F32, &device)?;
-        println!("child result {:?}", zero.div(&zero)?.to_vec::<f32>()?);
+        println!("said: result {:?}", zero.div(&zero)?.to_vec::<f32>()?);
         Ok(())
     });
     if let Err(error) = outcome {
-        println!("child error {error}");
+        println!("said: error {error}");
     }
 }
 
@@ -88,7 +88,7 @@ fn in_environment(variables: &[(&str, &str)]) -> String {
         .expect("this program can be started again");
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8_lossy(&output.stdout);
-    text.lines().filter_map(|line| line.split_once("child ")).map(|(_, said)| format!("{said}\n")).collect()
+    text.lines().filter_map(|line| line.split_once("said: ")).map(|(_, said)| format!("{said}\n")).collect()
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Sums over all rows for each column, formed by several threads in an order that follows from the shape alone.
 
+use crate::dense::Parts;
 use crate::float::Float;
 use crate::simd::vectorized;
-use rayon::prelude::*;
+use crate::threads::for_pieces;
 use std::ops::Range;
 
 /// Elements of rows that one accumulator takes up, if that is between [`FEWEST_ROWS`] and [`MOST_ROWS`] rows.
@@ -24,11 +25,11 @@ pub(crate) fn column_sums<T: Float>(
     let pieces = rows.div_ceil(piece).max(1);
     let range = |index: usize| index * piece..rows.min((index + 1) * piece);
     let mut sums = vec![T::ZERO; pieces * length];
-    if pieces == 1 || length == 0 {
-        work(0..rows, &mut sums[..length]);
-    } else {
-        sums.par_chunks_mut(length).enumerate().for_each(|(index, sums)| work(range(index), sums));
-    }
+    let parts = Parts::of(&mut sums);
+    for_pieces(pieces, |index| {
+        // SAFETY: each piece has accumulators of its own.
+        work(range(index), unsafe { parts.part(index * length..(index + 1) * length) });
+    });
     add_pairwise(&mut sums, length);
     sums.truncate(length);
     sums

@@ -39,6 +39,7 @@ pub(crate) trait Float:
     + MulAssign
     + DivAssign
     + Sum
+    + bytemuck::Pod
 {
     const NEG_INFINITY: Self;
 

@@ -4,8 +4,9 @@
 //! `select` is the one list of what runs; [`Backend::plan`] and [`Backend::run`] both go through it.
 
 mod access;
-mod custom;
 mod column_sums;
+mod custom;
+mod dense;
 mod elementwise;
 mod float;
 mod lanes;

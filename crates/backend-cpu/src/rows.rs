@@ -182,12 +182,31 @@ impl<C: Compute> Rows<C> {
         if buffer.direct {
             return;
         }
+        // SAFETY: the caller's word.
+        unsafe { self.store(row, start, buffer.values) };
+    }
+
+    /// Writes `values`, which is other memory, to the elements of row `row` from number `start` on.
+    ///
+    /// # Safety
+    /// As [`buffer`](Rows::buffer).
+    pub(crate) unsafe fn store(&self, row: usize, start: usize, values: &[C]) {
         let (base, mut done) = (self.outer.operand(0).position(row), 0);
-        self.inner.operand(0).runs(start, buffer.values.len(), |position, stride, count| {
+        self.inner.operand(0).runs(start, values.len(), |position, stride, count| {
             // SAFETY: positions of elements of the tensor, by the caller's word.
-            unsafe { (self.conversion.store)(&buffer.values[done..done + count], self.at(base + position), stride) };
+            unsafe { (self.conversion.store)(&values[done..done + count], self.at(base + position), stride) };
             done += count;
         });
+    }
+
+    /// The first element of the first row, if rows may be read where they lie.
+    pub(crate) fn readable(&self) -> Option<*const C> {
+        (self.dense && self.conversion.read_directly).then(|| self.first.cast::<C>().cast_const())
+    }
+
+    /// The first element of the first row, if rows may be written where they lie.
+    pub(crate) fn writable(&self) -> Option<*mut C> {
+        (self.dense && self.conversion.write_directly).then(|| self.first.cast::<C>())
     }
 }
 

@@ -208,7 +208,8 @@ impl Layout {
         }
         let mut layout = *self;
         layout.shape = self.shape.with_dim(axis, count);
-        if count > 0 {
+        // A tensor without elements stays where it is: an offset into nothing would lie beyond its buffer.
+        if layout.elements() > 0 {
             layout.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
             layout.strides[axis] = if count == 1 { self.strides[axis] } else { self.strides[axis] * step };
         }

@@ -239,7 +239,7 @@ impl ReshapeDims {
         }
         let mut dims: Vec<usize> = self.0.iter().map(|&dim| dim.max(0) as usize).collect();
         if let Some(axis) = open {
-            if known == 0 || from.elements() % known != 0 {
+            if known == 0 || !from.elements().is_multiple_of(known) {
                 return Err(fail());
             }
             dims[axis] = from.elements() / known;

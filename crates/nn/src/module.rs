@@ -52,7 +52,17 @@ use ternion_core::{DType, Device, Error, Result, Tensor};
 /// ```compile_fail
 /// #[derive(ternion_nn::Module)]
 /// struct Forgetful {
-///     weight: ternion_core::Tensor, // a Param or a StateTensor? Or #[module(skip)]
+///     weight: ternion_core::Tensor, // a Param or a StateTensor?
+/// }
+/// ```
+///
+/// unless it says that it is no part of the module:
+///
+/// ```
+/// #[derive(ternion_nn::Module)]
+/// struct Deliberate {
+///     #[module(skip)]
+///     weight: ternion_core::Tensor,
 /// }
 /// ```
 pub trait Module: Send + Sync {

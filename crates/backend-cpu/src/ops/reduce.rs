@@ -147,7 +147,7 @@ fn variance<T: Real>(payload: &Variance, x: &Locked<'_>, y: &Locked<'_>) -> Resu
     let plan = plan(x, y, payload.axes, Order::Memory);
     let task = Task { plan, input: Operand::<T>::new("var", *x)?, output: y };
     let count = T::real(task.plan.reduced as f64);
-    let divisor = T::real(task.plan.reduced as f64 - payload.correction);
+    let divisor = T::real((task.plan.reduced as f64 - payload.correction).max(0.0));
     let means: Vec<T> = task.form(Sum(PhantomData), &[]).into_iter().map(|sum| sum.div(count)).collect();
     let squares = task.form(SumSquaredDeviations(PhantomData), &means);
     task.write(&squares, |sum| sum.div(divisor))

@@ -218,7 +218,7 @@ impl<T: Real> Vectorize for Gradient<'_, T> {
             UnaryOp::Sigmoid => each!(s, dy => dx, |y, d| y.mul(T::ONE.sub(y)).mul(d)),
             UnaryOp::Relu => each!(s, dy => dx, |y, d| if y > T::ZERO { d } else { T::ZERO }),
             UnaryOp::Erf => each!(s, dy => dx, |x, d| T::real(ERF_SLOPE).mul(x.mul(x).neg().exp()).mul(d)),
-            UnaryOp::Square => each!(s, dy => dx, |x, d| two.mul(x).mul(d)),
+            UnaryOp::Square => each!(s, dy => dx, |x, d| two.mul(x.mul(d))),
             UnaryOp::Recip => each!(s, dy => dx, |y, d| y.mul(y).neg().mul(d)),
             UnaryOp::LeakyRelu { slope } => {
                 let slope = T::real(slope);
@@ -240,9 +240,16 @@ impl<T: Real> Vectorize for Gradient<'_, T> {
     }
 }
 
+/// Beyond 40 the normal density is 0 and tanh is 1, also in f64: slopes have reached their limits, and `x^2` must not overflow.
+#[inline(always)]
+fn gelu_bounded<T: Real>(x: T) -> T {
+    x.larger(T::real(-40.0)).smaller(T::real(40.0))
+}
+
 /// `Phi(x) + x * phi(x)`.
 #[inline(always)]
 fn gelu_erf_slope<T: Real>(x: T) -> T {
+    let x = gelu_bounded(x);
     let density = T::real(NORMAL_PEAK).mul(T::real(-0.5).mul(x).mul(x).exp());
     x.normal_cdf().add(x.mul(density))
 }
@@ -250,6 +257,7 @@ fn gelu_erf_slope<T: Real>(x: T) -> T {
 /// With `t = tanh(u)`: `(1 + t)/2 + x/2 * (1 - t^2) * u'`.
 #[inline(always)]
 fn gelu_tanh_slope<T: Real>(x: T) -> T {
+    let x = gelu_bounded(x);
     let (half, tanh) = (T::real(0.5), gelu_inner(x).tanh());
     let inner_slope = T::real(SQRT_2_OVER_PI).mul(T::ONE.add(T::real(3.0 * GELU_CUBIC).mul(x).mul(x)));
     let chain = T::ONE.sub(tanh.mul(tanh)).mul(inner_slope);

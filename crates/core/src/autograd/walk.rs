@@ -198,7 +198,12 @@ impl Tensor {
     /// As [`backward`](Tensor::backward).
     pub fn backward_with(&self, options: GradOptions) -> Result<Gradients> {
         let mut gradients = Gradients::default();
-        walk(&[self.clone()], &[self.unit_cotangent()?], options, &mut Targets::Leaves(&mut gradients))?;
+        walk(
+            std::slice::from_ref(self),
+            &[self.unit_cotangent()?],
+            options,
+            &mut Targets::Leaves(&mut gradients),
+        )?;
         Ok(gradients)
     }
 
@@ -207,7 +212,12 @@ impl Tensor {
     /// # Errors
     /// As [`backward`](Tensor::backward), and what the sink says.
     pub fn backward_into(&self, sink: &mut dyn GradientSink) -> Result<()> {
-        walk(&[self.clone()], &[self.unit_cotangent()?], GradOptions::default(), &mut Targets::Leaves(sink))
+        walk(
+            std::slice::from_ref(self),
+            &[self.unit_cotangent()?],
+            GradOptions::default(),
+            &mut Targets::Leaves(sink),
+        )
     }
 
     fn unit_cotangent(&self) -> Result<Tensor> {

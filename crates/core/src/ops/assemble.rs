@@ -7,6 +7,7 @@ use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::ops::conv::linear_grad;
+use crate::ops::create::exact_scalar;
 use crate::shape::{Axis, MAX_RANK};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -27,6 +28,7 @@ impl Rule for Pad {
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         check::count("pad", inputs, 1)?;
         let shape = inputs[0].shape();
+        exact_scalar("pad", self.value, inputs[0].dtype)?;
         if self.amounts.len() != shape.rank() {
             return Err(Error::invalid("pad", format!("{} amounts for shape {shape:?}", self.amounts.len())));
         }

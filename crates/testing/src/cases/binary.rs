@@ -53,7 +53,9 @@ fn beside_distinct() -> Values {
 /// Dividends for the divisors 3/4 and 3/2 of either sign, clear of their multiples.
 fn between_multiples() -> Values {
     Values::custom(|shapes, own, rng| {
-        (0..shapes[own].iter().product()).map(|_| 0.75 * (rng.integer(-6, 5) as f64 + rng.uniform(0.2, 0.8))).collect()
+        (0..shapes[own].iter().product())
+            .map(|_| 0.75 * (rng.integer(-6, 5) as f64 + rng.uniform(0.2, 0.8)))
+            .collect()
     })
 }
 
@@ -176,7 +178,9 @@ fn integer_rows() -> Vec<OpCase> {
                 .input(Fixed(vec![end, small]))
                 .shapes([&[2]])
                 .dtypes(&[dtype])
-                .run(|x| Ok(vec![x[0].add(&x[1].mul_scalar(0i64)?)?, x[0].add(&x[0])?, x[0].mul_scalar(2i64)?]))
+                .run(|x| {
+                    Ok(vec![x[0].add(&x[1].mul_scalar(0i64)?)?, x[0].add(&x[0])?, x[0].mul_scalar(2i64)?])
+                })
                 .oracle_for(|dtype, x| {
                     let double = x[0].map(|x| wrap(dtype, 2.0 * x));
                     vec![x[0].clone(), double.clone(), double]
@@ -231,7 +235,10 @@ impl WithNumber {
             .oracle(move |x| x[0].map(|x| definition(x, number)))
             .hostile(
                 "special",
-                [Array::new(&[2, 4], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1e30, -1.0, 2.0])],
+                [Array::new(
+                    &[2, 4],
+                    vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1e30, -1.0, 2.0],
+                )],
             )
     }
 }
@@ -254,7 +261,9 @@ fn scalar_rows() -> Vec<OpCase> {
         (BinaryOp::Atan2, Side::Left, 1.5, AwayFrom(0.2), |x, n| n.atan2(x)),
         (BinaryOp::Remainder, Side::Right, -0.75, between_multiples(), remainder),
         // 5 / x is clear of whole numbers for x in 2.7..4.6 and the negatives of these.
-        (BinaryOp::Remainder, Side::Left, 5.0, Fixed(vec![2.75, 3.5, -4.5, -3.0, 4.25]), |x, n| remainder(n, x)),
+        (BinaryOp::Remainder, Side::Left, 5.0, Fixed(vec![2.75, 3.5, -4.5, -3.0, 4.25]), |x, n| {
+            remainder(n, x)
+        }),
         (BinaryOp::Pow, Side::Right, 0.0, AwayFrom(0.2), f64::powf),
         (BinaryOp::Pow, Side::Right, 1.0, plain(), f64::powf),
         (BinaryOp::Pow, Side::Right, 2.0, plain(), f64::powf),
@@ -287,13 +296,27 @@ fn scalar_methods() -> OpCase {
         .run(|x| {
             let x = &x[0];
             Ok(vec![
-                x.add_scalar(1.5)?, x.sub_scalar(1.5)?, x.rsub_scalar(1.5)?, x.mul_scalar(1.5)?, x.div_scalar(1.5)?,
-                x.rdiv_scalar(1.5)?, x.maximum_scalar(0.0)?, x.minimum_scalar(0.0)?, x.powf(2.0)?,
+                x.add_scalar(1.5)?,
+                x.sub_scalar(1.5)?,
+                x.rsub_scalar(1.5)?,
+                x.mul_scalar(1.5)?,
+                x.div_scalar(1.5)?,
+                x.rdiv_scalar(1.5)?,
+                x.maximum_scalar(0.0)?,
+                x.minimum_scalar(0.0)?,
+                x.powf(2.0)?,
             ])
         })
         .oracle(|x| {
             let of: [fn(f64) -> f64; 9] = [
-                |x| x + 1.5, |x| x - 1.5, |x| 1.5 - x, |x| x * 1.5, |x| x / 1.5, |x| 1.5 / x, |x| x.max(0.0), |x| x.min(0.0),
+                |x| x + 1.5,
+                |x| x - 1.5,
+                |x| 1.5 - x,
+                |x| x * 1.5,
+                |x| x / 1.5,
+                |x| 1.5 / x,
+                |x| x.max(0.0),
+                |x| x.min(0.0),
                 |x| x * x,
             ];
             of.iter().map(|f| x[0].map(f)).collect::<Vec<_>>()
@@ -349,8 +372,12 @@ fn integer_numbers() -> Vec<OpCase> {
                     apply_one(BinaryScalar { op, scalar: Scalar::Bool(number), side: Side::Right }, &[&x[0]])
                 };
                 Ok(vec![
-                    with(BinaryOp::And, true)?, with(BinaryOp::And, false)?, with(BinaryOp::Or, true)?,
-                    with(BinaryOp::Or, false)?, with(BinaryOp::Xor, true)?, with(BinaryOp::Xor, false)?,
+                    with(BinaryOp::And, true)?,
+                    with(BinaryOp::And, false)?,
+                    with(BinaryOp::Or, true)?,
+                    with(BinaryOp::Or, false)?,
+                    with(BinaryOp::Xor, true)?,
+                    with(BinaryOp::Xor, false)?,
                 ])
             })
             .oracle(|x| {
@@ -421,16 +448,31 @@ fn scalars_in_place() -> OpCase {
         .forward_only("changes a tensor in place")
         .run(|x| {
             let forms: [fn(&Tensor) -> Result<()>; 10] = [
-                |t| t.add_scalar_(1.5), |t| t.sub_scalar_(1.5), |t| t.rsub_scalar_(1.5), |t| t.mul_scalar_(1.5),
-                |t| t.div_scalar_(1.5), |t| t.rdiv_scalar_(1.5), |t| t.maximum_scalar_(0.0), |t| t.minimum_scalar_(0.0),
-                |t| t.powf_(2.0), |t| t.remainder_scalar_(8.0),
+                |t| t.add_scalar_(1.5),
+                |t| t.sub_scalar_(1.5),
+                |t| t.rsub_scalar_(1.5),
+                |t| t.mul_scalar_(1.5),
+                |t| t.div_scalar_(1.5),
+                |t| t.rdiv_scalar_(1.5),
+                |t| t.maximum_scalar_(0.0),
+                |t| t.minimum_scalar_(0.0),
+                |t| t.powf_(2.0),
+                |t| t.remainder_scalar_(8.0),
             ];
             forms.iter().map(|form| in_strided_place(&x[0], form)).collect::<Result<Vec<_>>>()
         })
         .oracle(|x| {
             let forms: [fn(f64) -> f64; 10] = [
-                |x| x + 1.5, |x| x - 1.5, |x| 1.5 - x, |x| x * 1.5, |x| x / 1.5, |x| 1.5 / x, |x| x.max(0.0), |x| x.min(0.0),
-                |x| x * x, |x| x.rem_euclid(8.0),
+                |x| x + 1.5,
+                |x| x - 1.5,
+                |x| 1.5 - x,
+                |x| x * 1.5,
+                |x| x / 1.5,
+                |x| 1.5 / x,
+                |x| x.max(0.0),
+                |x| x.min(0.0),
+                |x| x * x,
+                |x| x.rem_euclid(8.0),
             ];
             forms.iter().map(|form| x[0].map(form)).collect::<Vec<_>>()
         })
@@ -458,16 +500,44 @@ fn gradient_rows() -> Vec<OpCase> {
             .shapes([&[left.len()]])
             .forward_only("compares gradients themselves")
             .run(move |x| both_gradients(x, f))
-            .oracle(move |x| want.iter().map(|list| Array::new(&x[0].shape, list.clone())).collect::<Vec<_>>())
+            .oracle(move |x| {
+                want.iter().map(|list| Array::new(&x[0].shape, list.clone())).collect::<Vec<_>>()
+            })
     };
     let nan = f64::NAN;
     vec![
-        row("maximum", "ties", &[1.0, 2.0, 3.0], &[1.0, 3.0, 2.0], |a, b| a.maximum(b), [&[0.5, 0.0, 1.0], &[0.5, 1.0, 0.0]]),
-        row("minimum", "ties", &[1.0, 2.0, 3.0], &[1.0, 3.0, 2.0], |a, b| a.minimum(b), [&[0.5, 1.0, 0.0], &[0.5, 0.0, 1.0]]),
-        row("pow", "powers of 0", &[0.0, 0.0, 0.0, 0.0], &[0.0, 1.0, 2.0, 0.5], |a, b| a.pow(b),
-            [&[0.0, 1.0, 0.0, f64::INFINITY], &[0.0, 0.0, 0.0, 0.0]]),
-        row("pow", "exponents 0", &[2.0, -3.0, 1.0], &[0.0, 0.0, 0.0], |a, b| a.pow(b),
-            [&[0.0, 0.0, 0.0], &[2f64.ln(), nan, 0.0]]),
+        row(
+            "maximum",
+            "ties",
+            &[1.0, 2.0, 3.0],
+            &[1.0, 3.0, 2.0],
+            |a, b| a.maximum(b),
+            [&[0.5, 0.0, 1.0], &[0.5, 1.0, 0.0]],
+        ),
+        row(
+            "minimum",
+            "ties",
+            &[1.0, 2.0, 3.0],
+            &[1.0, 3.0, 2.0],
+            |a, b| a.minimum(b),
+            [&[0.5, 1.0, 0.0], &[0.5, 0.0, 1.0]],
+        ),
+        row(
+            "pow",
+            "powers of 0",
+            &[0.0, 0.0, 0.0, 0.0],
+            &[0.0, 1.0, 2.0, 0.5],
+            |a, b| a.pow(b),
+            [&[0.0, 1.0, 0.0, f64::INFINITY], &[0.0, 0.0, 0.0, 0.0]],
+        ),
+        row(
+            "pow",
+            "exponents 0",
+            &[2.0, -3.0, 1.0],
+            &[0.0, 0.0, 0.0],
+            |a, b| a.pow(b),
+            [&[0.0, 0.0, 0.0], &[2f64.ln(), nan, 0.0]],
+        ),
         row("atan2", "the origin", &[0.0, 0.0], &[0.0, 2.0], |a, b| a.atan2(b), [&[0.0, 0.5], &[0.0, 0.0]]),
     ]
 }
@@ -480,15 +550,40 @@ fn operators() -> OpCase {
         .run(|x| {
             let (a, b) = (&x[0], &x[1]);
             Ok(vec![
-                (a + b)?, (a - b)?, (a * b)?, (a / b)?, (-a)?, (a + 1.5)?, (a - 1.5)?, (a * 1.5)?, (a / 1.5)?, (1.5 + a)?,
-                (1.5 - a)?, (1.5 * a)?, (1.5 / b)?, (a.clone() * (b.clone() + 1.5)?)?, (-b.clone())?,
+                (a + b)?,
+                (a - b)?,
+                (a * b)?,
+                (a / b)?,
+                (-a)?,
+                (a + 1.5)?,
+                (a - 1.5)?,
+                (a * 1.5)?,
+                (a / 1.5)?,
+                (1.5 + a)?,
+                (1.5 - a)?,
+                (1.5 * a)?,
+                (1.5 / b)?,
+                (a.clone() * (b.clone() + 1.5)?)?,
+                (-b.clone())?,
             ])
         })
         .oracle(|x| {
             let of: [Definition; 15] = [
-                |a, b| a + b, |a, b| a - b, |a, b| a * b, |a, b| a / b, |a, _| -a, |a, _| a + 1.5, |a, _| a - 1.5,
-                |a, _| a * 1.5, |a, _| a / 1.5, |a, _| 1.5 + a, |a, _| 1.5 - a, |a, _| 1.5 * a, |_, b| 1.5 / b,
-                |a, b| a * (b + 1.5), |_, b| -b,
+                |a, b| a + b,
+                |a, b| a - b,
+                |a, b| a * b,
+                |a, b| a / b,
+                |a, _| -a,
+                |a, _| a + 1.5,
+                |a, _| a - 1.5,
+                |a, _| a * 1.5,
+                |a, _| a / 1.5,
+                |a, _| 1.5 + a,
+                |a, _| 1.5 - a,
+                |a, _| 1.5 * a,
+                |_, b| 1.5 / b,
+                |a, b| a * (b + 1.5),
+                |_, b| -b,
             ];
             of.iter().map(|f| x[0].zip(&x[1], f)).collect::<Vec<_>>()
         })

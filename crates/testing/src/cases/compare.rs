@@ -70,8 +70,7 @@ fn scalar_comparisons() -> Vec<OpCase> {
     let mut rows = Vec::new();
     for (op, run, definition) in cases {
         for number in [1.0, 0.0, f64::INFINITY] {
-            let dtypes: Vec<DType> =
-                if number.is_finite() { DType::ALL.to_vec() } else { FLOATS.to_vec() };
+            let dtypes: Vec<DType> = if number.is_finite() { DType::ALL.to_vec() } else { FLOATS.to_vec() };
             rows.push(
                 OpCase::new(op, format!("number={number}"))
                     .input(Integers(-2, 2))

@@ -14,8 +14,28 @@ pub fn rows() -> Vec<OpCase> {
 
 /// Zeros, ties of rounding to the halves, and numbers beyond the range of small dtypes; the last is beyond i32.
 const NUMBERS: [f64; 22] = [
-    0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.75, -0.75, 127.0, 255.0, 256.0, 300.0, -300.0, 2049.0, 2051.0, 65504.0, 65520.0, -70000.0,
-    16777217.0, 2147483647.0, -2147483648.0, 3e9,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    2.5,
+    -2.5,
+    0.75,
+    -0.75,
+    127.0,
+    255.0,
+    256.0,
+    300.0,
+    -300.0,
+    2049.0,
+    2051.0,
+    65504.0,
+    65520.0,
+    -70000.0,
+    16777217.0,
+    2147483647.0,
+    -2147483648.0,
+    3e9,
 ];
 
 fn convert(from: DType, to: DType, value: f64) -> f64 {
@@ -44,9 +64,10 @@ fn casts_to(to: DType) -> Vec<OpCase> {
             .oracle_for(move |from, x| x[0].map(|value| convert(from, to, value)))
     };
     let mut rows = vec![
-        cast("values", FLOATS, &NUMBERS)
-            .forward_only("rounding has steps")
-            .hostile("special", [Array::new(&[5], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e30, -1e30])]),
+        cast("values", FLOATS, &NUMBERS).forward_only("rounding has steps").hostile(
+            "special",
+            [Array::new(&[5], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e30, -1e30])],
+        ),
         cast("i64", &[I64], &NUMBERS),
         cast("smaller integers", &[I32, U8], &NUMBERS[..21]),
         cast("truth values", BOOL, &NUMBERS),

@@ -31,7 +31,12 @@ fn full() -> OpCase {
         })
         .oracle_for(|dtype, _| {
             let three = if dtype == Bool { 1.0 } else { 3.0 };
-            vec![Array::scalar(three), Array::full(&[7, 33], three), Array::zeros(&[0, 3]), Array::full(&[2, 3, 5], 1.0)]
+            vec![
+                Array::scalar(three),
+                Array::full(&[7, 33], three),
+                Array::zeros(&[0, 3]),
+                Array::full(&[2, 3, 5], 1.0),
+            ]
         })
 }
 
@@ -111,7 +116,9 @@ fn iota() -> OpCase {
             vec![Array::new(&[37], (0..37).map(at).collect()), Array::zeros(&[0])]
         })
         .rejects("iota: output is bool, expected a number", |device| Tensor::iota(3, Bool, 0, 1, device))
-        .rejects("iota: 0.5 is not a whole number, tensor is i32", |device| Tensor::iota(3, I32, 0, 0.5, device))
+        .rejects("iota: 0.5 is not a whole number, tensor is i32", |device| {
+            Tensor::iota(3, I32, 0, 0.5, device)
+        })
 }
 
 fn iota_integers() -> OpCase {
@@ -171,7 +178,9 @@ fn arange() -> OpCase {
         .rejects("arange: from 0.0 to 1e300 by 1.0: too many elements", |device| {
             Tensor::arange(0.0, 1e300, 1.0, F32, device)
         })
-        .rejects("arange: 0.5 is not a whole number, tensor is i64", |device| Tensor::arange(0, 5, 0.5, I64, device))
+        .rejects("arange: 0.5 is not a whole number, tensor is i64", |device| {
+            Tensor::arange(0, 5, 0.5, I64, device)
+        })
         .rejects("arange: output is bool, expected a number", |device| Tensor::arange(0, 2, 1, Bool, device))
 }
 
@@ -259,10 +268,14 @@ fn rejected() -> OpCase {
         .on([])
         .run_on(|_, device, dtype| Tensor::ones([1], dtype, device))
         .oracle(|_| Array::full(&[1], 1.0))
-        .rejects("fill: 0.5 is not a whole number, tensor is i32", |device| Tensor::full([2], 0.5, I32, device))
+        .rejects("fill: 0.5 is not a whole number, tensor is i32", |device| {
+            Tensor::full([2], 0.5, I32, device)
+        })
         .rejects("fill: 256 does not fit u8", |device| Tensor::full([2], 256, U8, device))
         .rejects("fill: -1 does not fit u8", |device| Tensor::full([2], -1, U8, device))
-        .rejects("fill: NaN is not a whole number, tensor is i64", |device| Tensor::full([2], f64::NAN, I64, device))
+        .rejects("fill: NaN is not a whole number, tensor is i64", |device| {
+            Tensor::full([2], f64::NAN, I64, device)
+        })
         .rejects("fill: 9.223372036854776e18 does not fit i64", |device| {
             Tensor::full([2], 2f64.powi(63), I64, device)
         })
@@ -317,9 +330,13 @@ fn one_hot() -> OpCase {
                 f64::from(x[0].at(of) == class as f64)
             })
         })
-        .rejects("one_hot: index 5 is out of range for size 5", |device| Tensor::new([1i64, 5], device)?.one_hot(5, F32))
+        .rejects("one_hot: index 5 is out of range for size 5", |device| {
+            Tensor::new([1i64, 5], device)?.one_hot(5, F32)
+        })
         .rejects("one_hot: index -1 is out of range for size 5", |device| {
             Tensor::new([1i32, -1], device)?.one_hot(5, F32)
         })
-        .rejects("one_hot: input is f32, expected i32 or i64", |device| Tensor::zeros([2], F32, device)?.one_hot(5, F32))
+        .rejects("one_hot: input is f32, expected i32 or i64", |device| {
+            Tensor::zeros([2], F32, device)?.one_hot(5, F32)
+        })
 }

@@ -72,7 +72,7 @@ fn layer_norms() -> Vec<OpCase> {
             })
             .perf([&[8192, 1024], &[1024], &[1024]]),
         normed("layer_norm", "")
-            .shapes([&[7, 33], &[3, 64], &[2, 65]])
+            .shapes([&[7, 33], &[3, 64], &[2, 65], &[2, 1030]])
             .run(|x| x[0].layer_norm(None, None, EPS))
             .oracle(|x| normalised(&x[0], &[last(&x[0])])),
         normed_unequal("layer_norm", "one row")
@@ -132,7 +132,7 @@ fn rms_norms() -> Vec<OpCase> {
             })
             .perf([&[8192, 1024], &[1024]]),
         normed("rms_norm", "")
-            .shapes([&[7, 33], &[2, 65]])
+            .shapes([&[7, 33], &[2, 65], &[2, 1030]])
             .run(|x| x[0].rms_norm(None, EPS))
             .oracle(|x| rms_normalised(&x[0])),
         normed("rms_norm", "op")
@@ -155,6 +155,7 @@ fn batch_norms() -> Vec<OpCase> {
             .on([&[7, 3], &[3], &[3]])
             .on([&[3, 2, 5], &[2], &[2]])
             .on([&[2, 3, 4, 3], &[3], &[3]])
+            .on([&[67, 3, 9], &[3], &[3]])
             .twice()
             .run(|x| x[0].batch_norm_train(Some(&x[1]), Some(&x[2]), EPS))
             .oracle(|x| {

@@ -82,7 +82,8 @@ fn distinct_magnitudes() -> Values {
 }
 
 fn reductions() -> Vec<Reduction> {
-    let row = |op, values, run, definition, takes_nothing| Reduction { op, values, run, definition, takes_nothing };
+    let row =
+        |op, values, run, definition, takes_nothing| Reduction { op, values, run, definition, takes_nothing };
     vec![
         row("sum", Uniform(-2.0, 2.0), method!(sum, sum_keep), sum, true),
         row("prod", near_units(), method!(prod, prod_keep), |x| x.iter().product(), true),
@@ -149,8 +150,8 @@ impl Reduction {
         let (run, definition) = (self.run, self.definition);
         let (nan, inf) = (f64::NAN, f64::INFINITY);
         let rows = vec![
-            1.0, nan, 2.0, inf, 1.0, 2.0, -inf, 1.0, 2.0, inf, -inf, 1.0, 0.0, -0.0, 0.0, nan, nan, nan, inf, inf, inf, -inf, -inf,
-            -inf, 60000.0, 50000.0, -60000.0, -1.0, -3.0, -2.0,
+            1.0, nan, 2.0, inf, 1.0, 2.0, -inf, 1.0, 2.0, inf, -inf, 1.0, 0.0, -0.0, 0.0, nan, nan, nan, inf,
+            inf, inf, -inf, -inf, -inf, 60000.0, 50000.0, -60000.0, -1.0, -3.0, -2.0,
         ];
         OpCase::new(self.op, "special numbers")
             .input(self.values.clone())
@@ -169,14 +170,18 @@ fn log_of_nothing() -> OpCase {
         .shapes([&[3, 0], &[0, 0]])
         .forward_only("infinite")
         .run(|x| Ok(vec![x[0].logsumexp(1)?, x[0].logsumexp_keep(..)?]))
-        .oracle(|x| vec![x[0].reduce(&[1], Keep::No, log_sum_exp), x[0].reduce(&[0, 1], Keep::Yes, log_sum_exp)])
+        .oracle(|x| {
+            vec![x[0].reduce(&[1], Keep::No, log_sum_exp), x[0].reduce(&[0, 1], Keep::Yes, log_sum_exp)]
+        })
 }
 
 /// The product's gradient where one, two or three factors are zero, which division cannot give.
 fn zeros_in_products() -> Vec<OpCase> {
     vec![
         OpCase::new("prod", "with zeros")
-            .input(Fixed(vec![0.0, 1.5, -0.5, 2.0, 0.0, 0.0, 1.25, -0.75, 0.0, 0.0, 0.0, 1.0, 0.5, 1.5, -2.0, 1.0]))
+            .input(Fixed(vec![
+                0.0, 1.5, -0.5, 2.0, 0.0, 0.0, 1.25, -0.75, 0.0, 0.0, 0.0, 1.0, 0.5, 1.5, -2.0, 1.0,
+            ]))
             .shapes([&[4, 4]])
             .twice()
             .run(|x| Ok(vec![x[0].prod(1)?, x[0].prod_keep(0)?, x[0].prod(..)?]))
@@ -193,13 +198,14 @@ fn zeros_in_products() -> Vec<OpCase> {
 
 /// Enough elements for several tiles, and for careless summation to show.
 fn large_rows() -> Vec<OpCase> {
-    let row = |op, run: fn(&Tensor) -> Result<Tensor>, axes: &'static [usize], definition: fn(&[f64]) -> f64| {
-        OpCase::new(op, format!("large, axes={axes:?}"))
-            .input(Uniform(0.5, 1.5))
-            .shapes([&[3, 4099], &[1031, 5], &[67, 131]])
-            .run(move |x| run(&x[0]))
-            .oracle(move |x| x[0].reduce(axes, Keep::No, definition))
-    };
+    let row =
+        |op, run: fn(&Tensor) -> Result<Tensor>, axes: &'static [usize], definition: fn(&[f64]) -> f64| {
+            OpCase::new(op, format!("large, axes={axes:?}"))
+                .input(Uniform(0.5, 1.5))
+                .shapes([&[3, 4099], &[1031, 5], &[67, 131]])
+                .run(move |x| run(&x[0]))
+                .oracle(move |x| x[0].reduce(axes, Keep::No, definition))
+        };
     vec![
         row("sum", |x| x.sum(1), &[1], sum),
         row("sum", |x| x.sum(0), &[0], sum),
@@ -253,8 +259,21 @@ fn positions() -> Vec<OpCase> {
                     [Array::new(
                         &[5, 3],
                         vec![
-                            1.0, nan, nan, f64::INFINITY, 0.0, f64::INFINITY, 0.0, f64::NEG_INFINITY, f64::NEG_INFINITY, nan, 1.0,
-                            2.0, 0.0, -0.0, 0.0,
+                            1.0,
+                            nan,
+                            nan,
+                            f64::INFINITY,
+                            0.0,
+                            f64::INFINITY,
+                            0.0,
+                            f64::NEG_INFINITY,
+                            f64::NEG_INFINITY,
+                            nan,
+                            1.0,
+                            2.0,
+                            0.0,
+                            -0.0,
+                            0.0,
                         ],
                     )],
                 ),
@@ -308,15 +327,18 @@ fn truth() -> Vec<OpCase> {
     for (op, run, definition) in cases {
         for (axes, keep) in AXES {
             rows.push(
-                OpCase::new(if op == "any" { "max" } else { "min" }, format!("as {op}, {}", parameters(axes, keep)))
-                    .input(Bools)
-                    .shapes([&[1, 1, 1], &[3, 2, 1], &[1, 5, 2], &[3, 0, 2]])
-                    .dtypes(BOOL)
-                    .also(INTEGERS)
-                    .also(FLOATS)
-                    .forward_only("truth values have no gradient")
-                    .run(move |x| run(&x[0], axes, keep))
-                    .oracle(move |x| x[0].reduce(&resolve(axes, 3), keep, definition)),
+                OpCase::new(
+                    if op == "any" { "max" } else { "min" },
+                    format!("as {op}, {}", parameters(axes, keep)),
+                )
+                .input(Bools)
+                .shapes([&[1, 1, 1], &[3, 2, 1], &[1, 5, 2], &[3, 0, 2]])
+                .dtypes(BOOL)
+                .also(INTEGERS)
+                .also(FLOATS)
+                .forward_only("truth values have no gradient")
+                .run(move |x| run(&x[0], axes, keep))
+                .oracle(move |x| x[0].reduce(&resolve(axes, 3), keep, definition)),
             );
         }
     }
@@ -345,7 +367,7 @@ fn variances() -> Vec<OpCase> {
         let correction = if axes.is_empty() { 0.0 } else { 1.0 };
         rows.push(
             OpCase::new("var", format!("{} correction={correction}", parameters(axes, keep)))
-                .input(spread())
+                .input(Uniform(-2.0, 3.0))
                 .shapes(shapes)
                 .twice()
                 .run(move |x| match keep {
@@ -357,7 +379,7 @@ fn variances() -> Vec<OpCase> {
         if !axes.is_empty() {
             rows.push(
                 OpCase::new("var", format!("as std, {}", parameters(axes, keep)))
-                    .input(Uniform(-2.0, 3.0))
+                    .input(spread())
                     .shapes(shapes)
                     .twice()
                     .run(move |x| match keep {
@@ -428,7 +450,9 @@ fn running_sums() -> Vec<OpCase> {
             .run(|x| x[0].cumsum(0))
             .oracle_for(|dtype, x| x[0].along(0, cumulative).map(|v| wrap(dtype, v)))
             .rejects("cumsum: axis 2 on shape [3, 4]", |device| Tensor::zeros([3, 4], F32, device)?.cumsum(2))
-            .rejects("cumsum: input is bool, expected a number", |device| Tensor::zeros([3], Bool, device)?.cumsum(0)),
+            .rejects("cumsum: input is bool, expected a number", |device| {
+                Tensor::zeros([3], Bool, device)?.cumsum(0)
+            }),
     );
     rows
 }
@@ -459,15 +483,28 @@ fn conventions() -> Vec<OpCase> {
     vec![
         row("max", "ties", &[1.0, 1.0, 2.0, 1.0], |x| x.max(1), &[0.5, 0.5, 1.0, 0.0]),
         row("min", "ties", &[1.0, 1.0, 2.0, 1.0], |x| x.min_keep(1), &[0.5, 0.5, 0.0, 1.0]),
-        row("max", "ties over all", &[1.0, 3.0, 3.0, 3.0], |x| x.max_all(), &[0.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0]),
+        row(
+            "max",
+            "ties over all",
+            &[1.0, 3.0, 3.0, 3.0],
+            |x| x.max_all(),
+            &[0.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0],
+        ),
         row("max_abs", "ties", &[-1.0, 1.0, 0.0, 0.0], |x| x.max_abs(1), &[-0.5, 0.5, 0.0, 0.0]),
         row("norm", "zero", &[0.0, 0.0, 3.0, 4.0], |x| x.norm(1), &[0.0, 0.0, 0.6, 0.8]),
         row("norm", "zero, over nothing", &[0.0, -2.0], |x| x.norm(&[] as &[isize]), &[0.0, -1.0]),
         row("var", "no spread, as std", &[1.0, 1.0, 1.0, 3.0], |x| x.std(1, 0.0), &[0.0, 0.0, -0.5, 0.5]),
         // Masked rows: the sum of -infinity alone passes nothing back, and no NaN.
-        row("logsumexp", "-infinity", &[0.0, low, 0.0, 0.0],
-            |x| x.masked_fill(&x.lt_scalar(1.0)?.logical_and(&x.eq_scalar(0.0)?)?, f64::NEG_INFINITY)?.logsumexp(1),
-            &[0.0, 1.0, 0.0, 0.0]),
+        row(
+            "logsumexp",
+            "-infinity",
+            &[0.0, low, 0.0, 0.0],
+            |x| {
+                x.masked_fill(&x.lt_scalar(1.0)?.logical_and(&x.eq_scalar(0.0)?)?, f64::NEG_INFINITY)?
+                    .logsumexp(1)
+            },
+            &[0.0, 1.0, 0.0, 0.0],
+        ),
     ]
 }
 
@@ -476,7 +513,9 @@ fn all_elements() -> OpCase {
         .input(Distinct)
         .shapes([&[], &[5], &[3, 5, 7]])
         .run(|x| Ok(vec![x[0].sum_all()?, x[0].mean_all()?, x[0].max_all()?, x[0].min_all()?]))
-        .oracle(|x| [sum, mean, largest, smallest].iter().map(|f| Array::scalar(f(&x[0].data))).collect::<Vec<_>>())
+        .oracle(|x| {
+            [sum, mean, largest, smallest].iter().map(|f| Array::scalar(f(&x[0].data))).collect::<Vec<_>>()
+        })
 }
 
 fn rejected() -> OpCase {
@@ -487,13 +526,27 @@ fn rejected() -> OpCase {
         .oracle(|x| Array::scalar(x[0].sum()))
         .rejects("sum: axis 3 on shape [4, 7]", |device| Tensor::zeros([4, 7], F32, device)?.sum(3))
         .rejects("sum: axis -3 on shape [4, 7]", |device| Tensor::zeros([4, 7], F32, device)?.sum([0, -3]))
-        .rejects("max: axis 1 is named twice on shape [4, 7]", |device| Tensor::zeros([4, 7], F32, device)?.max([-1, 1]))
+        .rejects("max: axis 1 is named twice on shape [4, 7]", |device| {
+            Tensor::zeros([4, 7], F32, device)?.max([-1, 1])
+        })
         .rejects("any: axis 1 on shape [3]", |device| Tensor::zeros([3], Bool, device)?.any(1))
         .rejects("sum: input is bool, expected a number", |device| Tensor::zeros([3], Bool, device)?.sum(0))
-        .rejects("argmax: input is bool, expected a number", |device| Tensor::zeros([3], Bool, device)?.argmax(0))
-        .rejects("mean: input is i32, expected a floating dtype", |device| Tensor::zeros([3], I32, device)?.mean_all())
-        .rejects("std: input is i32, expected a floating dtype", |device| Tensor::zeros([3], I32, device)?.std(.., 1.0))
-        .rejects("max: no elements along axes [1] of shape [2, 0]", |device| Tensor::zeros([2, 0], F32, device)?.max(1))
-        .rejects("argmin: no elements along axes [0] of shape [0]", |device| Tensor::zeros([0], F32, device)?.argmin(0))
-        .rejects("max_abs: no elements along axes [0] of shape [0]", |device| Tensor::zeros([0], F32, device)?.max_abs(0))
+        .rejects("argmax: input is bool, expected a number", |device| {
+            Tensor::zeros([3], Bool, device)?.argmax(0)
+        })
+        .rejects("mean: input is i32, expected a floating dtype", |device| {
+            Tensor::zeros([3], I32, device)?.mean_all()
+        })
+        .rejects("std: input is i32, expected a floating dtype", |device| {
+            Tensor::zeros([3], I32, device)?.std(.., 1.0)
+        })
+        .rejects("max: no elements along axes [1] of shape [2, 0]", |device| {
+            Tensor::zeros([2, 0], F32, device)?.max(1)
+        })
+        .rejects("argmin: no elements along axes [0] of shape [0]", |device| {
+            Tensor::zeros([0], F32, device)?.argmin(0)
+        })
+        .rejects("max_abs: no elements along axes [0] of shape [0]", |device| {
+            Tensor::zeros([0], F32, device)?.max_abs(0)
+        })
 }

@@ -38,7 +38,7 @@ pub fn rows() -> Vec<OpCase> {
             .run(|x| x[0].softmax(0))
             .oracle(|x| oracle::softmax(&x[0], 0)),
         forward("softmax", "-1")
-            .shapes([&[5], &[2, 3, 65], &[3, 129]])
+            .shapes([&[5], &[2, 3, 65], &[3, 129], &[2, 1030]])
             .run(|x| x[0].softmax(-1))
             .oracle(|x| oracle::softmax(&x[0], x[0].rank() - 1)),
         wide("softmax").shapes([&[7, 13]]).run(|x| x[0].softmax(1)).oracle(|x| oracle::softmax(&x[0], 1)),

@@ -102,8 +102,26 @@ pub(super) fn in_strided_place(x: &Tensor, f: impl Fn(&Tensor) -> Result<()>) ->
 /// What goes wrong first: not a number, the ends of the range, both zeros, large, small and subnormal numbers.
 fn specials() -> Array {
     let values = [
-        f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1e30, -1e30, 60000.0, -60000.0, 1e-30, -1e-30,
-        f64::from(f32::MAX), f64::from(f32::MIN), f64::from(f32::MIN_POSITIVE), 88.5, -88.5, 20.0, -20.0, 1.0, -1.0,
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        0.0,
+        -0.0,
+        1e30,
+        -1e30,
+        60000.0,
+        -60000.0,
+        1e-30,
+        -1e-30,
+        f64::from(f32::MAX),
+        f64::from(f32::MIN),
+        f64::from(f32::MIN_POSITIVE),
+        88.5,
+        -88.5,
+        20.0,
+        -20.0,
+        1.0,
+        -1.0,
     ];
     Array::new(&[4, 5], values.to_vec())
 }
@@ -177,69 +195,246 @@ fn functions() -> Vec<Function> {
         };
     }
     vec![
-        function!(UnaryOp::Neg, "", Uniform(-4.0, 4.0), |t| t.neg(), t.neg_(), |x| -x,
-            (Uniform(-4.0, 4.0), |_| -1.0)),
+        function!(
+            UnaryOp::Neg,
+            "",
+            Uniform(-4.0, 4.0),
+            |t| t.neg(),
+            t.neg_(),
+            |x| -x,
+            (Uniform(-4.0, 4.0), |_| -1.0)
+        ),
         function!(UnaryOp::Abs, "", AwayFrom(0.1), |t| t.abs(), t.abs_(), |x| x.abs(), (AwayFrom(0.1), sign)),
-        function!(UnaryOp::Sign, "", AwayFrom(0.1), |t| t.sign(), t.sign_(), |x| sign(x),
-            (AwayFrom(0.1), |_| 0.0)),
-        function!(UnaryOp::Exp, "", Uniform(-3.0, 3.0), |t| t.exp(), t.exp_(), |x| x.exp(),
-            (Uniform(0.05, 20.0), |y| y)),
-        function!(UnaryOp::Log, "", Uniform(0.2, 5.0), |t| t.log(), t.log_(), |x| x.ln(),
-            (Uniform(0.3, 5.0), |x| 1.0 / x)),
-        function!(UnaryOp::Log1p, "", Uniform(-0.7, 4.0), |t| t.log1p(), t.log1p_(), |x| x.ln_1p(),
-            (Uniform(-0.7, 4.0), |x| 1.0 / (1.0 + x))),
-        function!(UnaryOp::Expm1, "", Uniform(-3.0, 3.0), |t| t.expm1(), t.expm1_(), |x| x.exp_m1(),
-            (Uniform(-0.9, 20.0), |y| y + 1.0)),
-        function!(UnaryOp::Sqrt, "", Uniform(0.3, 5.0), |t| t.sqrt(), t.sqrt_(), |x| x.sqrt(),
-            (Uniform(0.5, 2.5), |y| 0.5 / y)),
-        function!(UnaryOp::Rsqrt, "", Uniform(0.3, 5.0), |t| t.rsqrt(), t.rsqrt_(), |x| 1.0 / x.sqrt(),
-            (Uniform(0.4, 2.0), |y| -0.5 * y.powi(3))),
-        function!(UnaryOp::Sin, "", Uniform(-6.0, 6.0), |t| t.sin(), t.sin_(), |x| x.sin(),
-            (Uniform(-6.0, 6.0), |x| x.cos())),
-        function!(UnaryOp::Cos, "", Uniform(-6.0, 6.0), |t| t.cos(), t.cos_(), |x| x.cos(),
-            (Uniform(-6.0, 6.0), |x| -x.sin())),
-        function!(UnaryOp::Tanh, "", Uniform(-3.0, 3.0), |t| t.tanh(), t.tanh_(), |x| x.tanh(),
-            (Uniform(-1.0, 1.0), |y| 1.0 - y * y)),
+        function!(
+            UnaryOp::Sign,
+            "",
+            AwayFrom(0.1),
+            |t| t.sign(),
+            t.sign_(),
+            |x| sign(x),
+            (AwayFrom(0.1), |_| 0.0)
+        ),
+        function!(
+            UnaryOp::Exp,
+            "",
+            Uniform(-3.0, 3.0),
+            |t| t.exp(),
+            t.exp_(),
+            |x| x.exp(),
+            (Uniform(0.05, 20.0), |y| y)
+        ),
+        function!(
+            UnaryOp::Log,
+            "",
+            Uniform(0.2, 5.0),
+            |t| t.log(),
+            t.log_(),
+            |x| x.ln(),
+            (Uniform(0.3, 5.0), |x| 1.0 / x)
+        ),
+        function!(
+            UnaryOp::Log1p,
+            "",
+            Uniform(-0.7, 4.0),
+            |t| t.log1p(),
+            t.log1p_(),
+            |x| x.ln_1p(),
+            (Uniform(-0.7, 4.0), |x| 1.0 / (1.0 + x))
+        ),
+        function!(
+            UnaryOp::Expm1,
+            "",
+            Uniform(-3.0, 3.0),
+            |t| t.expm1(),
+            t.expm1_(),
+            |x| x.exp_m1(),
+            (Uniform(-0.9, 20.0), |y| y + 1.0)
+        ),
+        function!(
+            UnaryOp::Sqrt,
+            "",
+            Uniform(0.3, 5.0),
+            |t| t.sqrt(),
+            t.sqrt_(),
+            |x| x.sqrt(),
+            (Uniform(0.5, 2.5), |y| 0.5 / y)
+        ),
+        function!(
+            UnaryOp::Rsqrt,
+            "",
+            Uniform(0.3, 5.0),
+            |t| t.rsqrt(),
+            t.rsqrt_(),
+            |x| 1.0 / x.sqrt(),
+            (Uniform(0.4, 2.0), |y| -0.5 * y.powi(3))
+        ),
+        function!(
+            UnaryOp::Sin,
+            "",
+            Uniform(-6.0, 6.0),
+            |t| t.sin(),
+            t.sin_(),
+            |x| x.sin(),
+            (Uniform(-6.0, 6.0), |x| x.cos())
+        ),
+        function!(
+            UnaryOp::Cos,
+            "",
+            Uniform(-6.0, 6.0),
+            |t| t.cos(),
+            t.cos_(),
+            |x| x.cos(),
+            (Uniform(-6.0, 6.0), |x| -x.sin())
+        ),
+        function!(
+            UnaryOp::Tanh,
+            "",
+            Uniform(-3.0, 3.0),
+            |t| t.tanh(),
+            t.tanh_(),
+            |x| x.tanh(),
+            (Uniform(-1.0, 1.0), |y| 1.0 - y * y)
+        ),
         // Halves save a rounded y: beyond 4 its distance from 1 has hardly a digit left.
-        function!(UnaryOp::Sigmoid, "", Uniform(-4.0, 4.0), |t| t.sigmoid(), t.sigmoid_(), |x| sigmoid(x),
-            (Uniform(0.0, 1.0), |y| y * (1.0 - y))),
-        function!(UnaryOp::Relu, "", AwayFrom(0.1), |t| t.relu(), t.relu_(), |x| relu(x),
-            (AwayFrom(0.1), |y| f64::from(y > 0.0))),
-        function!(UnaryOp::Erf, "", Uniform(-3.0, 3.0), |t| t.erf(), t.erf_(), |x| erf(x),
-            (Uniform(-3.0, 3.0), |x| FRAC_2_SQRT_PI * (-x * x).exp())),
-        function!(UnaryOp::Square, "", Uniform(-4.0, 4.0), |t| t.square(), t.square_(), |x| x * x,
-            (Uniform(-4.0, 4.0), |x| 2.0 * x)),
-        function!(UnaryOp::Recip, "", AwayFrom(0.5), |t| t.recip(), t.recip_(), |x| 1.0 / x,
-            (AwayFrom(0.3), |y| -y * y)),
-        function!(UnaryOp::Floor, "", between_steps(), |t| t.floor(), t.floor_(), |x| x.floor(),
-            (between_steps(), |_| 0.0)),
-        function!(UnaryOp::Ceil, "", between_steps(), |t| t.ceil(), t.ceil_(), |x| x.ceil(),
-            (between_steps(), |_| 0.0)),
-        function!(UnaryOp::Round, "", between_steps(), |t| t.round(), t.round_(), |x| x.round_ties_even(),
-            (between_steps(), |_| 0.0)),
-        function!(UnaryOp::LeakyRelu { slope: 0.25 }, "slope=0.25", AwayFrom(0.1), |t| t.leaky_relu(0.25),
-            t.leaky_relu_(0.25), |x| if x > 0.0 { x } else { 0.25 * x },
-            (AwayFrom(0.1), |x| if x > 0.0 { 1.0 } else { 0.25 })),
-        function!(UnaryOp::Elu { alpha: 1.25 }, "alpha=1.25", AwayFrom(0.1), |t| t.elu(1.25), t.elu_(1.25),
+        function!(
+            UnaryOp::Sigmoid,
+            "",
+            Uniform(-4.0, 4.0),
+            |t| t.sigmoid(),
+            t.sigmoid_(),
+            |x| sigmoid(x),
+            (Uniform(0.0, 1.0), |y| y * (1.0 - y))
+        ),
+        function!(
+            UnaryOp::Relu,
+            "",
+            AwayFrom(0.1),
+            |t| t.relu(),
+            t.relu_(),
+            |x| relu(x),
+            (AwayFrom(0.1), |y| f64::from(y > 0.0))
+        ),
+        function!(
+            UnaryOp::Erf,
+            "",
+            Uniform(-3.0, 3.0),
+            |t| t.erf(),
+            t.erf_(),
+            |x| erf(x),
+            (Uniform(-3.0, 3.0), |x| FRAC_2_SQRT_PI * (-x * x).exp())
+        ),
+        function!(
+            UnaryOp::Square,
+            "",
+            Uniform(-4.0, 4.0),
+            |t| t.square(),
+            t.square_(),
+            |x| x * x,
+            (Uniform(-4.0, 4.0), |x| 2.0 * x)
+        ),
+        function!(
+            UnaryOp::Recip,
+            "",
+            AwayFrom(0.5),
+            |t| t.recip(),
+            t.recip_(),
+            |x| 1.0 / x,
+            (AwayFrom(0.3), |y| -y * y)
+        ),
+        function!(
+            UnaryOp::Floor,
+            "",
+            between_steps(),
+            |t| t.floor(),
+            t.floor_(),
+            |x| x.floor(),
+            (between_steps(), |_| 0.0)
+        ),
+        function!(
+            UnaryOp::Ceil,
+            "",
+            between_steps(),
+            |t| t.ceil(),
+            t.ceil_(),
+            |x| x.ceil(),
+            (between_steps(), |_| 0.0)
+        ),
+        function!(
+            UnaryOp::Round,
+            "",
+            between_steps(),
+            |t| t.round(),
+            t.round_(),
+            |x| x.round_ties_even(),
+            (between_steps(), |_| 0.0)
+        ),
+        function!(
+            UnaryOp::LeakyRelu { slope: 0.25 },
+            "slope=0.25",
+            AwayFrom(0.1),
+            |t| t.leaky_relu(0.25),
+            t.leaky_relu_(0.25),
+            |x| if x > 0.0 { x } else { 0.25 * x },
+            (AwayFrom(0.1), |x| if x > 0.0 { 1.0 } else { 0.25 })
+        ),
+        function!(
+            UnaryOp::Elu { alpha: 1.25 },
+            "alpha=1.25",
+            AwayFrom(0.1),
+            |t| t.elu(1.25),
+            t.elu_(1.25),
             |x| if x > 0.0 { x } else { 1.25 * x.exp_m1() },
-            (AwayFrom(0.1), |x| if x > 0.0 { 1.0 } else { 1.25 * x.exp() })),
-        function!(UnaryOp::GeluErf, "", Uniform(-4.0, 4.0), |t| t.gelu(), t.gelu_(),
+            (AwayFrom(0.1), |x| if x > 0.0 { 1.0 } else { 1.25 * x.exp() })
+        ),
+        function!(
+            UnaryOp::GeluErf,
+            "",
+            Uniform(-4.0, 4.0),
+            |t| t.gelu(),
+            t.gelu_(),
             |x| x / 2.0 * (1.0 + erf(x * FRAC_1_SQRT_2)),
-            (Uniform(-4.0, 4.0), |x| 0.5 * (1.0 + erf(x * FRAC_1_SQRT_2)) + x * normal_density(x))),
-        function!(UnaryOp::GeluTanh, "", Uniform(-4.0, 4.0), |t| t.gelu_tanh(), t.gelu_tanh_(),
+            (Uniform(-4.0, 4.0), |x| 0.5 * (1.0 + erf(x * FRAC_1_SQRT_2)) + x * normal_density(x))
+        ),
+        function!(
+            UnaryOp::GeluTanh,
+            "",
+            Uniform(-4.0, 4.0),
+            |t| t.gelu_tanh(),
+            t.gelu_tanh_(),
             |x| x / 2.0 * (1.0 + gelu_inner(x).tanh()),
             (Uniform(-4.0, 4.0), |x| {
                 let t = gelu_inner(x).tanh();
                 let slope = (2.0 / PI).sqrt() * (1.0 + 3.0 * 0.044715 * x * x);
                 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope
-            })),
-        function!(UnaryOp::Silu, "", Uniform(-6.0, 6.0), |t| t.silu(), t.silu_(), |x| x * sigmoid(x),
-            (Uniform(-6.0, 6.0), |x| sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))))),
-        function!(UnaryOp::Softplus, "", Uniform(-6.0, 6.0), |t| t.softplus(), t.softplus_(),
-            |x| relu(x) + (-x.abs()).exp().ln_1p(), (Uniform(-6.0, 6.0), sigmoid)),
-        function!(UnaryOp::Clamp { low: -0.75, high: 1.25 }, "low=-0.75 high=1.25", around_bounds(),
-            |t| t.clamp(-0.75, 1.25), t.clamp_(-0.75, 1.25), |x| clamp(x, -0.75, 1.25),
-            (around_bounds(), |x| f64::from((-0.75..=1.25).contains(&x)))),
+            })
+        ),
+        function!(
+            UnaryOp::Silu,
+            "",
+            Uniform(-6.0, 6.0),
+            |t| t.silu(),
+            t.silu_(),
+            |x| x * sigmoid(x),
+            (Uniform(-6.0, 6.0), |x| sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))))
+        ),
+        function!(
+            UnaryOp::Softplus,
+            "",
+            Uniform(-6.0, 6.0),
+            |t| t.softplus(),
+            t.softplus_(),
+            |x| relu(x) + (-x.abs()).exp().ln_1p(),
+            (Uniform(-6.0, 6.0), sigmoid)
+        ),
+        function!(
+            UnaryOp::Clamp { low: -0.75, high: 1.25 },
+            "low=-0.75 high=1.25",
+            around_bounds(),
+            |t| t.clamp(-0.75, 1.25),
+            t.clamp_(-0.75, 1.25),
+            |x| clamp(x, -0.75, 1.25),
+            (around_bounds(), |x| f64::from((-0.75..=1.25).contains(&x)))
+        ),
     ]
 }
 
@@ -288,7 +483,13 @@ fn integer_rows() -> Vec<OpCase> {
             .input(Integers(-9, 9))
             .shapes([&[13]])
             .dtypes(INTEGERS)
-            .run(|x| Ok(vec![x[0].clamp(f64::NEG_INFINITY, 4.0)?, x[0].clamp(2.0, f64::INFINITY)?, x[0].clamp(-1e30, 1e30)?]))
+            .run(|x| {
+                Ok(vec![
+                    x[0].clamp(f64::NEG_INFINITY, 4.0)?,
+                    x[0].clamp(2.0, f64::INFINITY)?,
+                    x[0].clamp(-1e30, 1e30)?,
+                ])
+            })
             .oracle(|x| vec![x[0].map(|x| x.min(4.0)), x[0].map(|x| x.max(2.0)), x[0].clone()]),
     );
     rows.push(
@@ -304,9 +505,13 @@ fn integer_rows() -> Vec<OpCase> {
 
 /// Where a careless formula loses its digits: near zero, far from it, and derivatives at kinks and beyond the range of `e^x`.
 fn accuracy_rows() -> Vec<OpCase> {
-    let tiny = || Values::custom(|shapes, own, rng| {
-        (0..shapes[own].iter().product()).map(|_| rng.sign() * 10f64.powf(rng.uniform(-6.0, -2.0))).collect()
-    });
+    let tiny = || {
+        Values::custom(|shapes, own, rng| {
+            (0..shapes[own].iter().product())
+                .map(|_| rng.sign() * 10f64.powf(rng.uniform(-6.0, -2.0)))
+                .collect()
+        })
+    };
     let precise = |op, run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
         OpCase::new(op, "near 0")
             .input(tiny())
@@ -318,7 +523,9 @@ fn accuracy_rows() -> Vec<OpCase> {
     let far = |op, run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
         OpCase::new(op, "large angles")
             .input(Values::custom(|shapes, own, rng| {
-                (0..shapes[own].iter().product()).map(|_| rng.sign() * 10f64.powf(rng.uniform(1.0, 4.7))).collect()
+                (0..shapes[own].iter().product())
+                    .map(|_| rng.sign() * 10f64.powf(rng.uniform(1.0, 4.7)))
+                    .collect()
             }))
             .shapes([&[61]])
             .forward_only("differences of the oracle lose their digits")
@@ -366,11 +573,24 @@ fn slope_rows() -> Vec<OpCase> {
         (UnaryOp::Ceil, vec![-2.0, 0.0, 3.0], zero, zero),
         (UnaryOp::Round, vec![-2.5, 0.5, 3.0], zero, zero),
         (UnaryOp::Relu, vec![-2.0, 0.0, 3.0], step, zero),
-        (UnaryOp::LeakyRelu { slope: 0.25 }, vec![-2.0, 0.0, 3.0], |x| if x > 0.0 { 1.0 } else { 0.25 }, zero),
-        (UnaryOp::Clamp { low: -1.0, high: 2.0 }, vec![-1.5, -1.0, 0.0, 2.0, 2.5],
-            |x| f64::from((-1.0..=2.0).contains(&x)), zero),
-        (UnaryOp::Elu { alpha: 1.5 }, ends(), |x| if x > 0.0 { 1.0 } else { 1.5 * x.exp() },
-            |x| if x > 0.0 { 0.0 } else { 1.5 * x.exp() }),
+        (
+            UnaryOp::LeakyRelu { slope: 0.25 },
+            vec![-2.0, 0.0, 3.0],
+            |x| if x > 0.0 { 1.0 } else { 0.25 },
+            zero,
+        ),
+        (
+            UnaryOp::Clamp { low: -1.0, high: 2.0 },
+            vec![-1.5, -1.0, 0.0, 2.0, 2.5],
+            |x| f64::from((-1.0..=2.0).contains(&x)),
+            zero,
+        ),
+        (
+            UnaryOp::Elu { alpha: 1.5 },
+            ends(),
+            |x| if x > 0.0 { 1.0 } else { 1.5 * x.exp() },
+            |x| if x > 0.0 { 0.0 } else { 1.5 * x.exp() },
+        ),
         (UnaryOp::GeluErf, ends(), step, zero),
         (UnaryOp::GeluTanh, ends(), step, zero),
         (UnaryOp::Silu, ends(), step, zero),

@@ -69,7 +69,8 @@ pub(super) fn gradient(op: UnaryOp, saved: &Tensor, dy: &Tensor) -> Result<Tenso
         UnaryOp::Sigmoid => dy.mul(&saved.mul(&saved.rsub_scalar(1i64)?)?),
         UnaryOp::Relu => saved.gt_scalar(0i64)?.where_(dy, &dy.scalar_like(0i64)?),
         UnaryOp::Erf => dy.mul(&saved.square()?.neg()?.exp()?.mul_scalar(FRAC_2_SQRT_PI)?),
-        UnaryOp::Square => dy.mul(&saved.mul_scalar(2i64)?),
+        // Doubled last: twice a large x could overflow where the product does not.
+        UnaryOp::Square => dy.mul(saved)?.mul_scalar(2i64),
         UnaryOp::Recip => dy.mul(&saved.square()?.neg()?),
         UnaryOp::Not => Err(Error::Autograd("not has no gradient".into())),
         UnaryOp::LeakyRelu { slope } => saved.gt_scalar(0i64)?.where_(dy, &dy.mul_scalar(slope)?),

@@ -1,0 +1,139 @@
+//! Whole tensors as dense slices in row-major order, for kernels that need one element many times; and memory to work in.
+
+use crate::access::Locked;
+use crate::float::Float;
+use crate::rows::Rows;
+use crate::storage::Compute;
+use crate::threads::{Cost, for_ranges};
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ops::Range;
+use ternion_core::Result;
+
+/// The elements of `view`, which is only read: where they lie if they are dense and stored as they are computed, else a copy.
+///
+/// # Errors
+/// A dtype that is not computed in `C`.
+pub(crate) fn dense<'a, C: Compute>(op: &'static str, view: &'a Locked<'a>) -> Result<Cow<'a, [C]>> {
+    let rows = Rows::<C>::whole(op, view)?;
+    if let Some(first) = rows.readable() {
+        // SAFETY: dense, inside the locked buffer, and not written while the op runs.
+        return Ok(Cow::Borrowed(unsafe { std::slice::from_raw_parts(first, rows.width()) }));
+    }
+    let mut values = vec![C::default(); rows.width()];
+    let parts = Parts::of(&mut values);
+    for_ranges(rows.width(), Cost::Light.piece(), |range| {
+        // SAFETY: the elements exist; ranges do not meet.
+        unsafe { rows.copy(0, range.start, parts.part(range)) };
+    });
+    Ok(Cow::Owned(values))
+}
+
+/// A slice of which several threads write disjoint parts.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'a, C> {
+    first: *mut C,
+    length: usize,
+    marker: PhantomData<&'a mut [C]>,
+}
+
+// SAFETY: whoever takes parts promises that they do not meet.
+unsafe impl<C: Send> Send for Parts<'_, C> {}
+// SAFETY: as above.
+unsafe impl<C: Send> Sync for Parts<'_, C> {}
+
+impl<'a, C> Parts<'a, C> {
+    pub(crate) fn of(values: &'a mut [C]) -> Parts<'a, C> {
+        Parts { first: values.as_mut_ptr(), length: values.len(), marker: PhantomData }
+    }
+
+    /// The elements of `range`.
+    ///
+    /// # Safety
+    /// Nobody else uses these elements while the slice lives.
+    #[allow(clippy::mut_from_ref, reason = "the caller promises that parts do not meet")]
+    pub(crate) unsafe fn part(&self, range: Range<usize>) -> &'a mut [C] {
+        assert!(range.start <= range.end && range.end <= self.length, "{range:?} of {} elements", self.length);
+        // SAFETY: inside the slice (checked), used by nobody else (the caller's word).
+        unsafe { std::slice::from_raw_parts_mut(self.first.add(range.start), range.len()) }
+    }
+
+    /// The address of element `index`, for kernels that write strided parts.
+    pub(crate) fn at(&self, index: usize) -> *mut C {
+        assert!(index <= self.length, "element {index} of {}", self.length);
+        self.first.wrapping_add(index)
+    }
+}
+
+/// An output that is written as one dense slice in row-major order, in parts: its own memory, or a copy that is put there at the end.
+pub(crate) struct DenseOutput<C: 'static> {
+    rows: Rows<C>,
+    staged: Option<Vec<C>>,
+}
+
+impl<C: Compute> DenseOutput<C> {
+    /// `view`, which shares nothing with the inputs.
+    ///
+    /// # Errors
+    /// A dtype that is not computed in `C`.
+    pub(crate) fn new(op: &'static str, view: &Locked<'_>) -> Result<DenseOutput<C>> {
+        let rows = Rows::<C>::whole(op, view)?;
+        let staged = rows.writable().is_none().then(|| vec![C::default(); rows.width()]);
+        Ok(DenseOutput { rows, staged })
+    }
+
+    /// The elements, of any value.
+    pub(crate) fn parts(&mut self) -> Parts<'_, C> {
+        match &mut self.staged {
+            Some(values) => Parts::of(values),
+            None => Parts {
+                first: self.rows.writable().unwrap_or(std::ptr::null_mut()),
+                length: self.rows.width(),
+                marker: PhantomData,
+            },
+        }
+    }
+
+    /// Puts the elements where they belong.
+    pub(crate) fn finish(self) {
+        let Some(values) = self.staged else { return };
+        for_ranges(values.len(), Cost::Light.piece(), |range| {
+            // SAFETY: the elements exist, and ranges do not meet.
+            unsafe { self.rows.store(0, range.start, &values[range]) };
+        });
+    }
+}
+
+thread_local! {
+    /// Memory that kernels work in, kept from call to call: fresh pages would cost more than the work on them.
+    static WORKSPACE: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
+}
+
+/// Calls `work` with `length` elements of any value.
+pub(crate) fn with_workspace<T: Float, R>(length: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
+    // Taken out, so that a call within the call finds an empty one.
+    let mut words = WORKSPACE.take();
+    let needed = (length * size_of::<T>()).div_ceil(size_of::<u64>());
+    if words.len() < needed {
+        words.resize(needed, 0);
+    }
+    let result = work(&mut bytemuck::cast_slice_mut::<u64, T>(&mut words)[..length]);
+    WORKSPACE.set(words);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workspaces_nest() {
+        with_workspace(10, |outer: &mut [f64]| {
+            outer.fill(1.0);
+            with_workspace(1000, |inner: &mut [f32]| inner.fill(2.0));
+            assert_eq!(outer, [1.0; 10]);
+        });
+        assert_eq!(with_workspace(7, |values: &mut [f32]| values.len()), 7);
+    }
+}

@@ -1,0 +1,322 @@
+//! Scaled dot-product attention in tiles of queries and keys with a running softmax (Dao et al. 2022, algorithm 1): the matrix of all
+//! scores never exists. Tiles of keys that no query of the tile sees are passed over.
+//!
+//! ```text
+//!                keys ->   k0        k1                 for each tile of keys:
+//!            +---------+---------+---------+              s   = scale q k^T (+ mask)       [QUERIES, KEYS]
+//!   queries  |  seen   |  seen   |  none   |              max = larger of max, rowmax s
+//!      |     +---------+---------+---------+              p   = exp(s - max)
+//!      v     |  seen   |  seen   |  seen   |              sum = sum * exp(old max - max) + rowsum p
+//!            +---------+---------+---------+              y   = y * exp(old max - max) + p v
+//!                                                       then y / sum, and max + log sum
+//! ```
+
+mod grad;
+
+use crate::access::Locked;
+use crate::dense::{DenseOutput, Parts, dense, with_workspace};
+use crate::float::{Float, Matrix};
+use crate::lanes;
+use crate::rows::{Rows, Scratch};
+use crate::select::Variant;
+use crate::simd::vectorized;
+use crate::threads::for_pieces;
+use std::ops::Range;
+use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::ops::attention::AttentionConfig;
+use ternion_core::{DType, Error, Op, Result};
+
+/// Rows of a tile of scores.
+const QUERIES: usize = 64;
+/// Columns of a tile of scores: in f32 the tile takes 32 KiB, as much as a first-level cache.
+const KEYS: usize = 128;
+
+/// Both ops, all floats, both kinds of mask.
+pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    let run = match (op, inputs[0].dtype) {
+        (Op::Attention(_), DType::F64) => forward::<f64>,
+        (Op::Attention(_), _) => forward::<f32>,
+        (_, DType::F64) => grad::gradient::<f64>,
+        _ => grad::gradient::<f32>,
+    };
+    Ok(Variant { plan: Plan::ROW_MAJOR, run })
+}
+
+/// All sizes of an attention.
+struct Sizes {
+    batch: usize,
+    heads: usize,
+    kv_heads: usize,
+    queries: usize,
+    keys: usize,
+    head_dim: usize,
+    value_dim: usize,
+}
+
+impl Sizes {
+    /// From the views of q, k and v.
+    fn new(op: &'static str, inputs: &[Locked<'_>]) -> Result<Sizes> {
+        let [batch, heads, queries, head_dim] = inputs[0].layout.shape().to_array(op)?;
+        let [_, kv_heads, keys, _] = inputs[1].layout.shape().to_array(op)?;
+        let [_, _, _, value_dim] = inputs[2].layout.shape().to_array(op)?;
+        Ok(Sizes { batch, heads, kv_heads, queries, keys, head_dim, value_dim })
+    }
+
+    /// Query heads that share a key head.
+    fn group(&self) -> usize {
+        self.heads / self.kv_heads.max(1)
+    }
+
+    /// The key head, counted over the batch, of a query head that is counted over the batch.
+    fn kv_head(&self, head: usize) -> usize {
+        head / self.heads * self.kv_heads + head % self.heads / self.group()
+    }
+
+    /// The keys that `query` sees but for the mask: see [`AttentionConfig`].
+    fn seen(&self, config: &AttentionConfig, query: usize) -> Range<usize> {
+        let position = query as isize + self.keys as isize - self.queries as isize;
+        let window = config.window.map(|window| isize::try_from(window).unwrap_or(isize::MAX));
+        let start = window.map_or(0, |window| position.saturating_sub(window).saturating_add(1));
+        let end = match (config.causal, window) {
+            (true, _) => position.saturating_add(1),
+            (false, Some(window)) => position.saturating_add(window),
+            (false, None) => self.keys as isize,
+        };
+        let inside = |key: isize| key.clamp(0, self.keys as isize) as usize;
+        inside(start).min(inside(end))..inside(end)
+    }
+
+    /// The keys that any of `queries` sees: both ends move forward with the query.
+    fn seen_by(&self, config: &AttentionConfig, queries: &Range<usize>) -> Range<usize> {
+        if queries.is_empty() {
+            return 0..0;
+        }
+        self.seen(config, queries.start).start..self.seen(config, queries.end - 1).end
+    }
+}
+
+/// `range` in pieces that begin at multiples of `step`.
+fn tiles(range: Range<usize>, step: usize) -> impl Iterator<Item = Range<usize>> {
+    (range.start / step..range.end.div_ceil(step))
+        .map(move |tile| (tile * step).max(range.start)..((tile + 1) * step).min(range.end))
+        .filter(|tile| !tile.is_empty())
+}
+
+/// The mask that follows the inputs: one row of keys for each query of each head.
+enum Mask<T: 'static> {
+    None,
+    /// Not 0 where the key is seen.
+    Seen(Rows<u8>),
+    /// To be added to the scores.
+    Added(Rows<T>),
+}
+
+/// Memory for a row of a mask.
+struct MaskScratch<T>(Scratch<u8>, Scratch<T>);
+
+impl<T: Float> MaskScratch<T> {
+    fn new() -> MaskScratch<T> {
+        MaskScratch(Scratch::new(), Scratch::new())
+    }
+}
+
+impl<T: Float> Mask<T> {
+    fn new(op: &'static str, view: Option<&Locked<'_>>) -> Result<Mask<T>> {
+        Ok(match view {
+            None => Mask::None,
+            Some(view) if view.dtype == DType::Bool => Mask::Seen(Rows::last(op, view)?),
+            Some(view) => Mask::Added(Rows::last(op, view)?),
+        })
+    }
+
+    /// Applies the part `keys` of row `row` to the scores of these keys; what is not seen becomes -infinity.
+    fn apply(&self, row: usize, keys: &Range<usize>, scores: &mut [T], scratch: &mut MaskScratch<T>) {
+        match self {
+            Mask::None => {}
+            Mask::Seen(rows) => {
+                // SAFETY: the mask has this row and these keys (core has checked its shape), and is only read.
+                let seen = unsafe { rows.read(row, keys.clone(), &mut scratch.0) };
+                for (score, &seen) in scores.iter_mut().zip(seen) {
+                    *score = if seen == 0 { T::NEG_INFINITY } else { *score };
+                }
+            }
+            Mask::Added(rows) => {
+                // SAFETY: as above.
+                let added = unsafe { rows.read(row, keys.clone(), &mut scratch.1) };
+                for (score, &added) in scores.iter_mut().zip(added) {
+                    *score += added;
+                }
+            }
+        }
+    }
+}
+
+/// What forward and backward read.
+struct Inputs<'a, T: Float> {
+    sizes: Sizes,
+    config: AttentionConfig,
+    q: std::borrow::Cow<'a, [T]>,
+    k: std::borrow::Cow<'a, [T]>,
+    v: std::borrow::Cow<'a, [T]>,
+    mask: Mask<T>,
+}
+
+impl<'a, T: Float> Inputs<'a, T> {
+    fn new(
+        op: &'static str,
+        config: AttentionConfig,
+        inputs: &'a [Locked<'a>],
+        mask: usize,
+    ) -> Result<Inputs<'a, T>> {
+        Ok(Inputs {
+            sizes: Sizes::new(op, inputs)?,
+            config,
+            q: dense(op, &inputs[0])?,
+            k: dense(op, &inputs[1])?,
+            v: dense(op, &inputs[2])?,
+            mask: Mask::new(op, config.mask.then(|| &inputs[mask]))?,
+        })
+    }
+
+    /// Rows `queries` of a head's q.
+    fn q(&self, head: usize, queries: &Range<usize>) -> Matrix<*const T> {
+        matrix(&self.q, head * self.sizes.queries, queries, self.sizes.head_dim)
+    }
+
+    /// Rows `keys` of the k that a head looks at.
+    fn k(&self, head: usize, keys: &Range<usize>) -> Matrix<*const T> {
+        matrix(&self.k, self.sizes.kv_head(head) * self.sizes.keys, keys, self.sizes.head_dim)
+    }
+
+    /// Rows `keys` of the v that a head looks at.
+    fn v(&self, head: usize, keys: &Range<usize>) -> Matrix<*const T> {
+        matrix(&self.v, self.sizes.kv_head(head) * self.sizes.keys, keys, self.sizes.value_dim)
+    }
+
+    /// `scores = scale q k^T`, masked: a row for each of `queries`, a column for each of `keys`.
+    fn score(
+        &self,
+        head: usize,
+        queries: &Range<usize>,
+        keys: &Range<usize>,
+        scores: &mut [T],
+        scratch: &mut MaskScratch<T>,
+    ) {
+        let sizes = [queries.len(), self.sizes.head_dim, keys.len()];
+        assert_eq!(scores.len(), queries.len() * keys.len(), "a tile of scores");
+        let target = Matrix::rows(scores.as_mut_ptr(), keys.len());
+        let scale = T::real(self.config.scale);
+        // SAFETY: `q` and `k` have checked that these rows exist; the scores are this call's alone.
+        unsafe { T::gemm(sizes, scale, self.q(head, queries), transposed(self.k(head, keys)), T::ZERO, target) };
+        for (query, row) in queries.clone().zip(scores.chunks_exact_mut(keys.len())) {
+            self.mask.apply(head * self.sizes.queries + query, keys, row, scratch);
+            let seen = self.sizes.seen(&self.config, query);
+            let start = seen.start.clamp(keys.start, keys.end) - keys.start;
+            let end = seen.end.clamp(keys.start, keys.end) - keys.start;
+            row[..start].fill(T::NEG_INFINITY);
+            row[end.max(start)..].fill(T::NEG_INFINITY);
+        }
+    }
+}
+
+/// Rows `rows`, counted from row `first`, of a dense matrix with `width` columns.
+fn matrix<T>(values: &[T], first: usize, rows: &Range<usize>, width: usize) -> Matrix<*const T> {
+    Matrix::rows(values[(first + rows.start) * width..(first + rows.end) * width].as_ptr(), width)
+}
+
+/// The same elements with rows and columns exchanged.
+fn transposed<P>(matrix: Matrix<P>) -> Matrix<P> {
+    Matrix { first: matrix.first, row_stride: matrix.column_stride, column_stride: matrix.row_stride }
+}
+
+fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::Attention(attention) = op else { return Err(Error::invalid(op.name(), "is not attention")) };
+    let input = Inputs::<T>::new(op.name(), attention.config, inputs, 3)?;
+    let (mut y, mut log_sums) = (DenseOutput::<T>::new(op.name(), &outputs[0])?, DenseOutput::<T>::new(op.name(), &outputs[1])?);
+    let (y_parts, log_sum_parts) = (y.parts(), log_sums.parts());
+    let tiles = input.sizes.queries.div_ceil(QUERIES);
+    for_pieces(input.sizes.batch * input.sizes.heads * tiles, |piece| {
+        let head = piece / tiles;
+        let queries = piece % tiles * QUERIES..input.sizes.queries.min((piece % tiles + 1) * QUERIES);
+        attend(&input, head, queries, y_parts, log_sum_parts);
+    });
+    y.finish();
+    log_sums.finish();
+    Ok(())
+}
+
+/// Outputs for a tile of queries of a head, which are this call's alone.
+fn attend<T: Float>(input: &Inputs<'_, T>, head: usize, queries: Range<usize>, y: Parts<'_, T>, log_sums: Parts<'_, T>) {
+    let (first, width) = (head * input.sizes.queries, input.sizes.value_dim);
+    let rows = first + queries.start..first + queries.end;
+    // SAFETY: the rows are this call's alone.
+    let (y, log_sums) = unsafe { (y.part(rows.start * width..rows.end * width), log_sums.part(rows)) };
+    let (mut max, mut sum) = ([T::NEG_INFINITY; QUERIES], [T::ZERO; QUERIES]);
+    let mut scratch = MaskScratch::new();
+    y.fill(T::ZERO);
+    with_workspace(QUERIES * KEYS, |scores| {
+        for keys in tiles(input.sizes.seen_by(&input.config, &queries), KEYS) {
+            let scores = &mut scores[..queries.len() * keys.len()];
+            input.score(head, &queries, &keys, scores, &mut scratch);
+            for (row, scores) in scores.chunks_exact_mut(keys.len()).enumerate() {
+                let y = &mut y[row * width..(row + 1) * width];
+                absorb(scores, &mut max[row], &mut sum[row], y);
+            }
+            let (sizes, target) = ([queries.len(), keys.len(), width], Matrix::rows(y.as_mut_ptr(), width));
+            let weights = Matrix::rows(scores.as_ptr(), keys.len());
+            // SAFETY: `v` has checked that these rows exist; y is this call's alone.
+            unsafe { T::gemm(sizes, T::ONE, weights, input.v(head, &keys), T::ONE, target) };
+        }
+    });
+    for (row, log_sum) in log_sums.iter_mut().enumerate() {
+        *log_sum = finish(max[row], sum[row], &mut y[row * width..(row + 1) * width]);
+    }
+}
+
+/// Takes up a row of scores: turns them into weights relative to the new maximum, and rescales what was gathered before.
+fn absorb<T: Float>(scores: &mut [T], max: &mut T, sum: &mut T, y: &mut [T]) {
+    vectorized(
+        #[inline(always)]
+        || {
+            let largest = lanes::max(scores);
+            let new = if largest > *max { largest } else { *max };
+            // A row of which nothing has been seen yet: weights of 0, not of exp(-inf + inf).
+            let base = if new == T::NEG_INFINITY { T::ZERO } else { new };
+            for score in scores.iter_mut() {
+                *score = (*score - base).exp();
+            }
+            let weights = lanes::sum(scores, |weight| weight);
+            if new > *max {
+                let shrink = (*max - base).exp();
+                *sum *= shrink;
+                for y in y.iter_mut() {
+                    *y *= shrink;
+                }
+            }
+            *sum += weights;
+            *max = new;
+        },
+    );
+}
+
+/// Divides a row by the sum of its weights and returns the log-sum-exp of its scores. Nothing seen: 0 and -infinity.
+fn finish<T: Float>(max: T, sum: T, y: &mut [T]) -> T {
+    if sum == T::ZERO {
+        y.fill(T::ZERO);
+        return T::NEG_INFINITY;
+    }
+    vectorized(
+        #[inline(always)]
+        || {
+            for y in y.iter_mut() {
+                *y /= sum;
+            }
+        },
+    );
+    // Where NaN kept the maximum at -infinity, scores were taken as they are.
+    let base = if max == T::NEG_INFINITY { T::ZERO } else { max };
+    base + sum.log()
+}
+
+#[cfg(test)]
+mod tests;

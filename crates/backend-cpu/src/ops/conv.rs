@@ -1,0 +1,274 @@
+//! Convolution and its gradients as matrix products of weights and image patches, a tile of patches at a time; the whole patch matrix never
+//! exists.
+//!
+//! ```text
+//!                      places (oh * ow)                     W  [out, patch]      patch = channels/groups * kh * kw
+//!              +--------+--------+-----+                    C  [patch, places]   patches as columns
+//!   patch      |  tile  |  tile  | ..  |  = C               y  = W C             dy as y
+//!              +--------+--------+-----+                    dC = W^T dy          added back to the image
+//!                                                           dW = sum over images of dy C^T
+//! ```
+
+mod columns;
+
+use crate::access::Locked;
+use crate::column_sums::add_pairwise;
+use crate::dense::{DenseOutput, Parts, dense, with_workspace};
+use crate::float::{Float, Matrix};
+use crate::ops::window::{Slide, slides};
+use crate::select::Variant;
+use crate::threads::for_pieces;
+use columns::{add_patch_row, col2im, im2col, patch_row, place_of};
+use std::ops::Range;
+use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::ops::conv::ConvConfig;
+use ternion_core::{DType, Error, Op, Result};
+
+/// Elements of a tile of columns: a quarter of a megabyte in f32, which fits the second-level cache.
+const TILE: usize = 1 << 16;
+/// Rows of the patch matrix that a gradient handles at a time, if they are whole channels.
+const ROWS: usize = 64;
+/// Pieces that the weight's gradient is cut into where it is small: over images, whose sums meet pairwise.
+const PIECES: usize = 16;
+
+/// The five ops, all floats.
+pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    let run = if inputs[0].dtype == DType::F64 { run::<f64> } else { run::<f32> };
+    Ok(Variant { plan: Plan::ROW_MAJOR, run })
+}
+
+fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    match op {
+        Op::Im2col(_) => im2col::<T>(op, inputs, outputs),
+        Op::Col2im(_) => col2im::<T>(op, inputs, outputs),
+        Op::Conv2d(_) => forward::<T>(op, inputs, outputs),
+        Op::Conv2dGradInput(_) => grad_input::<T>(op, inputs, outputs),
+        Op::Conv2dGradWeight(_) => grad_weight::<T>(op, inputs, outputs),
+        _ => Err(Error::invalid(op.name(), "is no convolution")),
+    }
+}
+
+/// All sizes of a convolution.
+struct Geometry {
+    batch: usize,
+    groups: usize,
+    /// Channels of a group.
+    channels: usize,
+    /// Output channels of a group.
+    outs: usize,
+    /// Pixels of an image plane.
+    pixels: usize,
+    slides: [Slide; 2],
+}
+
+impl Geometry {
+    /// From the views of the image side `[batch, channels, height, width]` and the output side `[batch, out, oh, ow]`.
+    fn new(op: &'static str, config: &ConvConfig, image: &Locked<'_>, output: &Locked<'_>) -> Result<Geometry> {
+        let [batch, channels, height, width] = image.layout.shape().to_array(op)?;
+        let [_, outs, oh, ow] = output.layout.shape().to_array(op)?;
+        let slides = slides(&config.window, [height, width], [oh, ow]);
+        let (groups, pixels) = (config.groups, height * width);
+        Ok(Geometry { batch, groups, channels: channels / groups, outs: outs / groups, pixels, slides })
+    }
+
+    fn taps(&self) -> usize {
+        self.slides[0].kernel * self.slides[1].kernel
+    }
+
+    /// Rows of the patch matrix of a group.
+    fn patch(&self) -> usize {
+        self.channels * self.taps()
+    }
+
+    /// Columns of the patch matrix.
+    fn places(&self) -> usize {
+        self.slides[0].count * self.slides[1].count
+    }
+
+    /// Columns in a tile that has `rows` rows.
+    fn tile(&self, rows: usize) -> usize {
+        (TILE / rows.max(1)).clamp(16, self.places().max(16))
+    }
+
+    /// Channels that a gradient handles at a time.
+    fn channel_block(&self) -> usize {
+        ROWS.div_ceil(self.taps()).min(self.channels.max(1))
+    }
+
+    /// The planes of `channels` of a group of an image.
+    fn image(&self, image: usize, group: usize, channels: &Range<usize>) -> Range<usize> {
+        let first = (image * self.groups + group) * self.channels;
+        (first + channels.start) * self.pixels..(first + channels.end) * self.pixels
+    }
+
+    /// Where the outputs of a group of an image start.
+    fn outputs(&self, image: usize, group: usize) -> usize {
+        (image * self.groups + group) * self.outs * self.places()
+    }
+
+    /// Whether patches are the image itself: one pixel, each in turn.
+    fn patches_are_pixels(&self) -> bool {
+        self.taps() == 1
+            && self.slides.iter().all(|slide| slide.stride() == 1 && slide.count == slide.size && slide.place(0, 0) == Some(0))
+    }
+
+    /// Fills `columns` with columns `places` of the patch matrix of these planes.
+    fn fill<T: Float>(&self, planes: &[T], places: &Range<usize>, columns: &mut [T]) {
+        for (row, target) in columns.chunks_exact_mut(places.len()).enumerate() {
+            let (channel, tap) = place_of(row, self.slides);
+            let plane = &planes[channel * self.pixels..(channel + 1) * self.pixels];
+            patch_row(plane, self.slides, tap, places.clone(), target);
+        }
+    }
+}
+
+/// `0..length` in ranges of `step`.
+fn ranges(length: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..length).step_by(step.max(1)).map(move |start| start..length.min(start + step))
+}
+
+fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::Conv2d(conv) = op else { return Err(Error::invalid(op.name(), "is not conv2d")) };
+    let name = op.name();
+    let geometry = Geometry::new(name, &conv.config, &inputs[0], &outputs[0])?;
+    let (x, weight) = (dense::<T>(name, &inputs[0])?, dense::<T>(name, &inputs[1])?);
+    let bias = conv.bias.then(|| dense::<T>(name, &inputs[2])).transpose()?;
+    let mut y = DenseOutput::<T>::new(name, &outputs[0])?;
+    let parts = y.parts();
+    let tile = geometry.tile(geometry.patch());
+    let tiles = geometry.places().div_ceil(tile);
+    for_pieces(geometry.batch * geometry.groups * tiles, |piece| {
+        let (image, group) = (piece / tiles / geometry.groups, piece / tiles % geometry.groups);
+        let places = piece % tiles * tile..geometry.places().min((piece % tiles + 1) * tile);
+        let first = geometry.outputs(image, group) + places.start;
+        if let Some(bias) = &bias {
+            for (out, &bias) in bias[group * geometry.outs..(group + 1) * geometry.outs].iter().enumerate() {
+                let start = first + out * geometry.places();
+                // SAFETY: the tile is this piece's.
+                unsafe { parts.part(start..start + places.len()) }.fill(bias);
+            }
+        }
+        let planes = &x[geometry.image(image, group, &(0..geometry.channels))];
+        let weight = &weight[group * geometry.outs * geometry.patch()..(group + 1) * geometry.outs * geometry.patch()];
+        let beta = if bias.is_some() { T::ONE } else { T::ZERO };
+        let target = Matrix::rows(parts.at(first), geometry.places());
+        forward_tile(&geometry, planes, weight, places, (beta, target));
+    });
+    y.finish();
+    Ok(())
+}
+
+/// `target = weight patches + beta target` for a tile of places.
+fn forward_tile<T: Float>(
+    geometry: &Geometry,
+    planes: &[T],
+    weight: &[T],
+    places: Range<usize>,
+    (beta, target): (T, Matrix<*mut T>),
+) {
+    let sizes = [geometry.outs, geometry.patch(), places.len()];
+    let weight = Matrix::rows(weight.as_ptr(), geometry.patch());
+    let multiply = |columns: Matrix<*const T>| {
+        // SAFETY: sizes as the slices have them; the tile of the target is this piece's alone.
+        unsafe { T::gemm(sizes, T::ONE, weight, columns, beta, target) };
+    };
+    if geometry.patches_are_pixels() {
+        return multiply(Matrix::rows(planes.as_ptr().wrapping_add(places.start), geometry.pixels));
+    }
+    with_workspace(geometry.patch() * places.len(), |columns| {
+        geometry.fill(planes, &places, columns);
+        multiply(Matrix::rows(columns.as_ptr(), places.len()));
+    });
+}
+
+fn grad_input<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::Conv2dGradInput(conv) = op else { return Err(Error::invalid(op.name(), "is not conv2d_grad_input")) };
+    let geometry = Geometry::new(op.name(), &conv.config, &outputs[0], &inputs[1])?;
+    let (weight, dy) = (dense::<T>(op.name(), &inputs[0])?, dense::<T>(op.name(), &inputs[1])?);
+    let mut dx = DenseOutput::<T>::new(op.name(), &outputs[0])?;
+    let parts = dx.parts();
+    let blocks: Vec<Range<usize>> = ranges(geometry.channels, geometry.channel_block()).collect();
+    for_pieces(geometry.batch * geometry.groups * blocks.len(), |piece| {
+        let (image, group) = (piece / blocks.len() / geometry.groups, piece / blocks.len() % geometry.groups);
+        let channels = &blocks[piece % blocks.len()];
+        // SAFETY: the planes of these channels are this piece's.
+        let planes = unsafe { parts.part(geometry.image(image, group, channels)) };
+        planes.fill(T::ZERO);
+        let dy = &dy[geometry.outputs(image, group)..geometry.outputs(image, group) + geometry.outs * geometry.places()];
+        let weight = &weight[group * geometry.outs * geometry.patch()..(group + 1) * geometry.outs * geometry.patch()];
+        grad_planes(&geometry, weight, dy, channels, planes);
+    });
+    dx.finish();
+    Ok(())
+}
+
+/// Adds `weight^T dy` to the planes of these channels, where the patches were seen.
+fn grad_planes<T: Float>(geometry: &Geometry, weight: &[T], dy: &[T], channels: &Range<usize>, planes: &mut [T]) {
+    let rows = channels.len() * geometry.taps();
+    let transposed = Matrix::columns(weight[channels.start * geometry.taps()..].as_ptr(), geometry.patch());
+    for places in ranges(geometry.places(), geometry.tile(rows)) {
+        if geometry.outs == 0 {
+            return;
+        }
+        let dy = Matrix::rows(dy[places.start..].as_ptr(), geometry.places());
+        with_workspace(rows * places.len(), |columns| {
+            let target = Matrix::rows(columns.as_mut_ptr(), places.len());
+            // SAFETY: sizes as the slices have them; the workspace is this call's alone.
+            unsafe { T::gemm([rows, geometry.outs, places.len()], T::ONE, transposed, dy, T::ZERO, target) };
+            for (row, source) in columns.chunks_exact(places.len()).enumerate() {
+                let (channel, tap) = place_of(row, geometry.slides);
+                let plane = &mut planes[channel * geometry.pixels..(channel + 1) * geometry.pixels];
+                add_patch_row(source, geometry.slides, tap, places.clone(), plane);
+            }
+        });
+    }
+}
+
+fn grad_weight<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::Conv2dGradWeight(conv) = op else { return Err(Error::invalid(op.name(), "is not conv2d_grad_weight")) };
+    let geometry = Geometry::new(op.name(), &conv.config, &inputs[0], &inputs[1])?;
+    let (x, dy) = (dense::<T>(op.name(), &inputs[0])?, dense::<T>(op.name(), &inputs[1])?);
+    let blocks: Vec<Range<usize>> = ranges(geometry.channels, geometry.channel_block()).collect();
+    let length = geometry.groups * geometry.outs * geometry.patch();
+    let shares = PIECES.div_ceil((geometry.groups * blocks.len()).max(1)).min(geometry.batch).max(1);
+    let images: Vec<Range<usize>> = ranges(geometry.batch, geometry.batch.div_ceil(shares)).collect();
+    let mut sums = vec![T::ZERO; length * images.len().max(1)];
+    let parts = Parts::of(&mut sums);
+    for_pieces(images.len() * geometry.groups * blocks.len(), |piece| {
+        let (share, rest) = (piece / (geometry.groups * blocks.len()), piece % (geometry.groups * blocks.len()));
+        let (group, channels) = (rest / blocks.len(), &blocks[rest % blocks.len()]);
+        let first = share * length + group * geometry.outs * geometry.patch() + channels.start * geometry.taps();
+        let target = Matrix::rows(parts.at(first), geometry.patch());
+        for image in images[share].clone() {
+            let planes = &x[geometry.image(image, group, channels)];
+            let start = geometry.outputs(image, group);
+            let dy = &dy[start..start + geometry.outs * geometry.places()];
+            add_weight_gradient(&geometry, planes, dy, channels.len() * geometry.taps(), target);
+        }
+    });
+    add_pairwise(&mut sums, length);
+    let mut dweight = DenseOutput::<T>::new(op.name(), &outputs[0])?;
+    // SAFETY: nobody else writes the output.
+    unsafe { dweight.parts().part(0..length) }.copy_from_slice(&sums[..length]);
+    dweight.finish();
+    Ok(())
+}
+
+/// `target += dy patches^T` for one image, a group of it, and `rows` rows of its patch matrix.
+fn add_weight_gradient<T: Float>(geometry: &Geometry, planes: &[T], dy: &[T], rows: usize, target: Matrix<*mut T>) {
+    if geometry.outs == 0 {
+        return;
+    }
+    for places in ranges(geometry.places(), geometry.tile(rows)) {
+        let dy = Matrix::rows(dy[places.start..].as_ptr(), geometry.places());
+        with_workspace(rows * places.len(), |columns| {
+            geometry.fill(planes, &places, columns);
+            let patches = Matrix::columns(columns.as_ptr(), places.len());
+            // SAFETY: sizes as the slices have them; these columns of the target are this piece's alone.
+            unsafe { T::gemm([geometry.outs, places.len(), rows], T::ONE, dy, patches, T::ONE, target) };
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

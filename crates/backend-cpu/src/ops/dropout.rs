@@ -1,0 +1,59 @@
+//! Dropout: a block of random words beside a block of elements, both numbered in row-major order.
+
+use crate::access::Locked;
+use crate::float::Float;
+use crate::ops::random::Stream;
+use crate::rows::{Rows, Scratch};
+use crate::select::Variant;
+use crate::simd::vectorized;
+use crate::threads::{Cost, for_ranges};
+use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::{DType, Error, Op, Result};
+
+/// Elements worked on at a time; a multiple of the words in a random block.
+const BLOCK: usize = 1024;
+
+/// All floats.
+pub(crate) fn select(_: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant { plan: Plan::like(0), run: if inputs[0].dtype == DType::F64 { run::<f64> } else { run::<f32> } })
+}
+
+fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::Dropout(dropout) = op else { return Err(Error::invalid(op.name(), "is not dropout")) };
+    let (x, y) = (Rows::<T>::whole(op.name(), &inputs[0])?, Rows::<T>::whole(op.name(), &outputs[0])?);
+    let stream = Stream::new(inputs[1], dropout.offset);
+    let (threshold, scale) = (dropout.threshold(), T::real(dropout.scale()));
+    for_ranges(y.width(), Cost::Heavy.piece(), |range| {
+        let mut scratch = Scratch::new();
+        for start in range.clone().step_by(BLOCK) {
+            let block = start..range.end.min(start + BLOCK);
+            // SAFETY: the elements are this thread's; x is apart from y or the same view.
+            unsafe {
+                let buffer = y.buffer(0, block, &mut scratch);
+                x.copy(0, start, buffer.values);
+                drop_out(buffer.values, &stream, start / 4, threshold, scale);
+                y.write(0, start, buffer);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Scales the elements whose word, from random block `first` on, reaches the threshold; makes the others 0.
+fn drop_out<T: Float>(values: &mut [T], stream: &Stream, first: usize, threshold: u32, scale: T) {
+    let mut words = [[0u32; 4]; BLOCK / 4];
+    vectorized(
+        #[inline(always)]
+        || {
+            for (number, words) in words.iter_mut().enumerate() {
+                *words = stream.block(first + number);
+            }
+            for (value, &word) in values.iter_mut().zip(words.as_flattened()) {
+                *value = if word >> 8 >= threshold { *value * scale } else { T::ZERO };
+            }
+        },
+    );
+}
+
+#[cfg(test)]
+mod tests;

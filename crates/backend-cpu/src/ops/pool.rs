@@ -1,0 +1,208 @@
+//! Pooling over windows of images, plane by plane.
+
+use crate::access::Locked;
+use crate::float::Float;
+use crate::ops::window::{Slide, slides};
+use crate::rows::{Rows, Scratch, for_rows};
+use crate::select::Variant;
+use crate::storage::Compute;
+use crate::threads::Cost;
+use std::sync::{Mutex, PoisonError};
+use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::{DType, Error, Op, Result};
+
+/// All four ops, all floats.
+pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    let dtype = match op {
+        Op::MaxPool2dGrad(_) => inputs[1].dtype,
+        _ => inputs[0].dtype,
+    };
+    Ok(Variant { plan: Plan::ROW_MAJOR, run: if dtype == DType::F64 { run::<f64> } else { run::<f32> } })
+}
+
+fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let image = |view: &Locked<'_>| -> Result<[usize; 2]> {
+        let [_, _, height, width] = view.layout.shape().to_array(op.name())?;
+        Ok([height, width])
+    };
+    let large = match op {
+        Op::MaxPool2d(_) | Op::AvgPool2d(_) => image(&inputs[0])?,
+        _ => image(&outputs[0])?,
+    };
+    let small = match op {
+        Op::MaxPool2d(_) | Op::AvgPool2d(_) => image(&outputs[0])?,
+        _ => image(&inputs[0])?,
+    };
+    match op {
+        Op::MaxPool2d(pool) => max::<T>(op, slides(&pool.window, large, small), inputs, outputs),
+        Op::MaxPool2dGrad(_) => max_gradient::<T>(op, inputs, outputs),
+        Op::AvgPool2d(pool) => {
+            let slides = slides(&pool.window, large, small);
+            average::<T>(op, slides, inputs, outputs, |x, y| mean_of_windows(x, y, slides, pool.count_include_pad))
+        }
+        Op::AvgPool2dGrad(pool) => {
+            let slides = slides(&pool.window, large, small);
+            average::<T>(op, slides, inputs, outputs, |dy, dx| share_in_windows(dy, dx, slides, pool.count_include_pad))
+        }
+        _ => Err(Error::invalid(op.name(), "is not pooling")),
+    }
+}
+
+/// `[batch, channels, height, width]` as one row for each plane.
+fn planes<C: Compute>(op: &Op, view: &Locked<'_>) -> Result<Rows<C>> {
+    Rows::new(op.name(), view, |axis| axis >= 2)
+}
+
+/// Keeps the error of the first plane that has one, whichever thread comes first.
+#[derive(Default)]
+struct Failure(Mutex<Option<(usize, Error)>>);
+
+impl Failure {
+    fn note(&self, plane: usize, result: Result<()>) {
+        let Err(error) = result else { return };
+        let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.as_ref().is_none_or(|(other, _)| plane < *other) {
+            *first = Some((plane, error));
+        }
+    }
+
+    fn result(self) -> Result<()> {
+        let first = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        first.map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+fn max<T: Float>(op: &Op, slides: [Slide; 2], inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let (x, y) = (planes::<T>(op, &inputs[0])?, planes::<T>(op, &outputs[0])?);
+    let positions = planes::<i32>(op, &outputs[1])?;
+    let failure = Failure::default();
+    for_rows(y.count(), x.width(), Cost::Heavy, |rows| {
+        let (mut scratch_x, mut scratch_y, mut scratch_positions) = (Scratch::new(), Scratch::new(), Scratch::new());
+        for plane in rows {
+            // SAFETY: the plane is this thread's; the outputs share nothing with x nor each other.
+            unsafe {
+                let image = x.read(plane, 0..x.width(), &mut scratch_x);
+                let largest = y.buffer(plane, 0..y.width(), &mut scratch_y);
+                let winners = positions.buffer(plane, 0..y.width(), &mut scratch_positions);
+                failure.note(plane, largest_of_windows(image, largest.values, winners.values, slides));
+                y.write(plane, 0, largest);
+                positions.write(plane, 0, winners);
+            }
+        }
+    });
+    failure.result()
+}
+
+/// The largest element of each window, the first of several, and its position; NaN counts as larger than any number.
+fn largest_of_windows<T: Float>(image: &[T], y: &mut [T], positions: &mut [i32], [down, across]: [Slide; 2]) -> Result<()> {
+    for (index, (y, position)) in y.iter_mut().zip(positions).enumerate() {
+        let (row, column) = (index / across.count, index % across.count);
+        let mut winner: Option<(T, usize)> = None;
+        for place in down.taps(row).filter_map(|tap| down.place(row, tap)) {
+            for at in across.taps(column).filter_map(|tap| across.place(column, tap)) {
+                let (value, at) = (image[place * across.size + at], place * across.size + at);
+                let wins = winner.is_none_or(|(best, _)| value > best || (value.is_nan() && !best.is_nan()));
+                winner = if wins { Some((value, at)) } else { winner };
+            }
+        }
+        let Some((value, at)) = winner else {
+            return Err(Error::invalid("max_pool2d", "a window shows nothing but padding"));
+        };
+        (*y, *position) = (value, at as i32);
+    }
+    Ok(())
+}
+
+fn max_gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let (positions, dy, dx) = (planes::<i32>(op, &inputs[0])?, planes::<T>(op, &inputs[1])?, planes::<T>(op, &outputs[0])?);
+    let failure = Failure::default();
+    for_rows(dx.count(), dx.width(), Cost::Heavy, |rows| {
+        let (mut scratch_positions, mut scratch_dy, mut scratch_dx) = (Scratch::new(), Scratch::new(), Scratch::new());
+        for plane in rows {
+            // SAFETY: the plane is this thread's; dx shares nothing with the inputs.
+            unsafe {
+                let winners = positions.read(plane, 0..dy.width(), &mut scratch_positions);
+                let gradients = dy.read(plane, 0..dy.width(), &mut scratch_dy);
+                let buffer = dx.buffer(plane, 0..dx.width(), &mut scratch_dx);
+                failure.note(plane, add_to_winners(winners, gradients, buffer.values));
+                dx.write(plane, 0, buffer);
+            }
+        }
+    });
+    failure.result()
+}
+
+fn add_to_winners<T: Float>(winners: &[i32], dy: &[T], dx: &mut [T]) -> Result<()> {
+    dx.fill(T::ZERO);
+    let size = dx.len();
+    for (&winner, &dy) in winners.iter().zip(dy) {
+        match usize::try_from(winner).ok().and_then(|winner| dx.get_mut(winner)) {
+            Some(dx) => *dx += dy,
+            None => return Err(Error::IndexOutOfRange { op: "max_pool2d_grad", index: winner.into(), size }),
+        }
+    }
+    Ok(())
+}
+
+/// Calls `kernel` for each plane of the input and of the output.
+fn average<T: Float>(
+    op: &Op,
+    slides: [Slide; 2],
+    inputs: &[Locked<'_>],
+    outputs: &[Locked<'_>],
+    kernel: impl Fn(&[T], &mut [T]) + Sync,
+) -> Result<()> {
+    let (from, to) = (planes::<T>(op, &inputs[0])?, planes::<T>(op, &outputs[0])?);
+    for_rows(to.count(), slides[0].size * slides[1].size, Cost::Heavy, |rows| {
+        let (mut scratch_from, mut scratch_to) = (Scratch::new(), Scratch::new());
+        for plane in rows {
+            // SAFETY: the plane is this thread's; the output shares nothing with the input.
+            unsafe {
+                let buffer = to.buffer(plane, 0..to.width(), &mut scratch_to);
+                kernel(from.read(plane, 0..from.width(), &mut scratch_from), buffer.values);
+                to.write(plane, 0, buffer);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// By what the sum of a window is divided.
+fn divisor<T: Float>([down, across]: [Slide; 2], row: usize, column: usize, count_include_pad: bool) -> T {
+    let elements = match count_include_pad {
+        true => down.kernel * across.kernel,
+        false => down.taps(row).len() * across.taps(column).len(),
+    };
+    T::real(elements as f64)
+}
+
+fn mean_of_windows<T: Float>(image: &[T], y: &mut [T], slides: [Slide; 2], count_include_pad: bool) {
+    let [down, across] = slides;
+    for (index, y) in y.iter_mut().enumerate() {
+        let (row, column) = (index / across.count, index % across.count);
+        let mut sum = T::ZERO;
+        for place in down.taps(row).filter_map(|tap| down.place(row, tap)) {
+            for at in across.taps(column).filter_map(|tap| across.place(column, tap)) {
+                sum += image[place * across.size + at];
+            }
+        }
+        *y = sum / divisor(slides, row, column, count_include_pad);
+    }
+}
+
+fn share_in_windows<T: Float>(dy: &[T], dx: &mut [T], slides: [Slide; 2], count_include_pad: bool) {
+    let [down, across] = slides;
+    dx.fill(T::ZERO);
+    for (index, &dy) in dy.iter().enumerate() {
+        let (row, column) = (index / across.count, index % across.count);
+        let share = dy / divisor(slides, row, column, count_include_pad);
+        for place in down.taps(row).filter_map(|tap| down.place(row, tap)) {
+            for at in across.taps(column).filter_map(|tap| across.place(column, tap)) {
+                dx[place * across.size + at] += share;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! Optimiser steps: one pass over parameter, gradient and state.
+
+use crate::access::Locked;
+use crate::float::Float;
+use crate::rows::{Rows, Scratch, vector};
+use crate::select::Variant;
+use crate::simd::vectorized;
+use crate::threads::{Cost, for_ranges};
+use std::ops::Range;
+use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
+use ternion_core::{DType, Error, Op, Result};
+
+/// Elements worked on at a time: parameter, gradient and state of these fit the first-level cache.
+const BLOCK: usize = 2048;
+
+/// Both steps, all floats.
+pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    let run = match (op, inputs[0].dtype) {
+        (Op::SgdStep(_), DType::F64) => sgd::<f64>,
+        (Op::SgdStep(_), _) => sgd::<f32>,
+        (_, DType::F64) => adam::<f64>,
+        _ => adam::<f32>,
+    };
+    Ok(Variant { plan: Plan::ROW_MAJOR, run })
+}
+
+/// Calls `step(gradient, [parameter, states ..])` for blocks of all elements; all but the gradient are changed in place.
+fn for_blocks<T: Float, const N: usize>(
+    op: &Op,
+    gradient: &Locked<'_>,
+    outputs: &[Locked<'_>],
+    step: impl Fn(&[T], [&mut [T]; N]) + Sync,
+) -> Result<()> {
+    let gradient = Rows::<T>::whole(op.name(), gradient)?;
+    let changed = outputs.iter().map(|view| Rows::<T>::whole(op.name(), view)).collect::<Result<Vec<_>>>()?;
+    let changed: &[Rows<T>; N] =
+        changed.as_slice().try_into().map_err(|_| Error::invalid(op.name(), format!("expected {N} outputs")))?;
+    for_ranges(gradient.width(), Cost::Light.piece(), |range| {
+        let (mut scratch, mut scratch_changed) = (Scratch::new(), [(); N].map(|()| Scratch::new()));
+        for start in range.clone().step_by(BLOCK) {
+            let block = start..range.end.min(start + BLOCK);
+            // SAFETY: the elements are this thread's; core has seen to it that no two of the tensors share any.
+            unsafe { change(&gradient, changed, block, (&mut scratch, &mut scratch_changed), &step) };
+        }
+    });
+    Ok(())
+}
+
+/// Reads a block of each tensor, calls `step`, and writes the changed ones back.
+///
+/// # Safety
+/// Nobody else uses the elements of the block; the tensors share none.
+unsafe fn change<T: Float, const N: usize>(
+    gradient: &Rows<T>,
+    changed: &[Rows<T>; N],
+    block: Range<usize>,
+    (scratch, scratch_changed): (&mut Scratch<T>, &mut [Scratch<T>; N]),
+    step: &impl Fn(&[T], [&mut [T]; N]),
+) {
+    // SAFETY: the caller's word.
+    let gradient = unsafe { gradient.read(0, block.clone(), scratch) };
+    let mut scratches = scratch_changed.iter_mut();
+    let mut buffers = changed.each_ref().map(|rows| {
+        let scratch = scratches.next().expect("one for each tensor");
+        // SAFETY: the caller's word.
+        let buffer = unsafe { rows.buffer(0, block.clone(), scratch) };
+        // SAFETY: as above; the buffer is the elements themselves or other memory.
+        unsafe { rows.copy(0, block.start, buffer.values) };
+        buffer
+    });
+    step(gradient, buffers.each_mut().map(|buffer| &mut *buffer.values));
+    for (rows, buffer) in changed.iter().zip(buffers) {
+        // SAFETY: the caller's word.
+        unsafe { rows.write(0, block.start, buffer) };
+    }
+}
+
+/// The numbers of an SGD step.
+struct Descent<T> {
+    rate: T,
+    clip: T,
+    decay: T,
+    momentum: T,
+    /// Share of the gradient that enters the velocity.
+    entering: T,
+    first: bool,
+    nesterov: bool,
+}
+
+fn sgd<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::SgdStep(SgdStep { momentum, dampening, weight_decay, nesterov }) = op else {
+        return Err(Error::invalid(op.name(), "is not sgd_step"));
+    };
+    let hyper = vector::<f32>(op.name(), &inputs[2])?;
+    let descent = Descent {
+        rate: T::real(hyper[0].into()),
+        clip: T::real(hyper[1].into()),
+        decay: T::real(*weight_decay),
+        momentum: T::real(*momentum),
+        entering: T::real(1.0 - dampening),
+        first: hyper[2] != 0.0,
+        nesterov: *nesterov,
+    };
+    match outputs.len() {
+        1 => for_blocks(op, &inputs[1], outputs, |gradient, [parameter]| descend(gradient, parameter, &descent)),
+        _ => for_blocks(op, &inputs[1], outputs, |gradient, [parameter, velocity]| {
+            descend_with_momentum(gradient, parameter, velocity, &descent);
+        }),
+    }
+}
+
+/// `grad * clip + decay * p`.
+#[inline(always)]
+fn decayed<T: Float>(gradient: T, parameter: T, clip: T, decay: T) -> T {
+    let clipped = gradient * clip;
+    // Without decay an infinite parameter must not make a NaN.
+    if decay == T::ZERO { clipped } else { clipped + decay * parameter }
+}
+
+fn descend<T: Float>(gradient: &[T], parameter: &mut [T], step: &Descent<T>) {
+    vectorized(
+        #[inline(always)]
+        || {
+            for (p, &gradient) in parameter.iter_mut().zip(gradient) {
+                *p -= step.rate * decayed(gradient, *p, step.clip, step.decay);
+            }
+        },
+    );
+}
+
+fn descend_with_momentum<T: Float>(gradient: &[T], parameter: &mut [T], velocity: &mut [T], step: &Descent<T>) {
+    let Descent { rate, clip, decay, momentum, entering, first, nesterov } = *step;
+    vectorized(
+        #[inline(always)]
+        || {
+            for ((p, v), &gradient) in parameter.iter_mut().zip(velocity).zip(gradient) {
+                let g = decayed(gradient, *p, clip, decay);
+                // What the velocity held before the first step counts nothing, not even as NaN.
+                let new = if first { g } else { momentum * *v + entering * g };
+                *v = new;
+                *p -= rate * if nesterov { g + momentum * new } else { new };
+            }
+        },
+    );
+}
+
+/// The numbers of an Adam step.
+struct Moments<T> {
+    clip: T,
+    /// Factor of the parameter that is added to the gradient.
+    coupled: T,
+    /// Factor of the parameter itself.
+    shrink: T,
+    beta1: T,
+    beta2: T,
+    entering1: T,
+    entering2: T,
+    /// Learning rate over `1 - beta1^t`.
+    rate: T,
+    /// `sqrt(1 - beta2^t)`.
+    correction2: T,
+    eps: T,
+}
+
+fn adam<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode }) = op else {
+        return Err(Error::invalid(op.name(), "is not adam_step"));
+    };
+    let hyper: Vec<T> = vector::<f32>(op.name(), &inputs[2])?.into_iter().map(|value| T::real(value.into())).collect();
+    let decay = T::real(*weight_decay);
+    let (coupled, shrink) = match decay_mode {
+        DecayMode::Coupled => (decay, T::ONE),
+        DecayMode::Decoupled => (T::ZERO, T::ONE - hyper[0] * decay),
+    };
+    let moments = Moments {
+        clip: hyper[1],
+        coupled,
+        shrink,
+        beta1: T::real(*beta1),
+        beta2: T::real(*beta2),
+        entering1: T::real(1.0 - beta1),
+        entering2: T::real(1.0 - beta2),
+        rate: hyper[0] / hyper[2],
+        correction2: hyper[3],
+        eps: T::real(*eps),
+    };
+    for_blocks(op, &inputs[1], outputs, |gradient, [parameter, first, second]| {
+        adapt(gradient, parameter, first, second, &moments);
+    })
+}
+
+fn adapt<T: Float>(gradient: &[T], parameter: &mut [T], first: &mut [T], second: &mut [T], step: &Moments<T>) {
+    vectorized(
+        #[inline(always)]
+        || {
+            for (((p, m), v), &gradient) in parameter.iter_mut().zip(first).zip(second).zip(gradient) {
+                let g = decayed(gradient, *p, step.clip, step.coupled);
+                *m = step.beta1 * *m + step.entering1 * g;
+                *v = step.beta2 * *v + step.entering2 * (g * g);
+                let denominator = v.sqrt() / step.correction2 + step.eps;
+                *p = *p * step.shrink - step.rate * (*m / denominator);
+            }
+        },
+    );
+}
+
+#[cfg(test)]
+mod tests;

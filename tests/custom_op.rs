@@ -1,0 +1,206 @@
+//! An op that lives outside core: `swish_gate`, with a shape rule, a composition, a stated gradient and a CPU kernel of its own.
+//!
+//! It goes through the same table of checks as every op of the project, is counted, compared and moved by the decorators, and is composed where there is no kernel.
+
+use std::any::Any;
+use std::sync::OnceLock;
+use ternion::autograd::{Context, Grads};
+use ternion::decorators::{Checked, Composed, Counting, Fallback};
+use ternion::op::{Differentiability, Output, Outputs, Saves};
+use ternion::ops::custom::{CustomOp, apply_custom};
+use ternion::{DType, Device, Error, Meta, Result, Tensor, Unsupported};
+use ternion_cpu::{CpuInput, CpuKernel, CpuOutput, register_custom_kernel};
+use ternion_testing::prelude::{Array, OpCase, Uniform};
+use ternion_testing::{Check, Filter, Target, check_row};
+
+/// `y = a * sigmoid(a) * b` (Shazeer 2020, "GLU variants", eq. 6 without its matrices). Inputs: a, b of one shape and floating dtype. Output: as both.
+#[derive(Debug)]
+struct SwishGate;
+
+impl CustomOp for SwishGate {
+    fn name(&self) -> &'static str {
+        "swish_gate"
+    }
+
+    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        let [a, b] = inputs else {
+            return Err(Error::invalid("swish_gate", format!("expected 2 inputs, got {}", inputs.len())));
+        };
+        if !a.dtype.is_float() {
+            return Err(Error::DType {
+                op: "swish_gate",
+                what: "input",
+                got: a.dtype,
+                expected: "a floating dtype",
+            });
+        }
+        if a.dtype != b.dtype {
+            return Err(Error::DTypeMismatch { op: "swish_gate", left: a.dtype, right: b.dtype });
+        }
+        if a.shape() != b.shape() {
+            return Err(Error::Shape {
+                op: "swish_gate",
+                what: "gate",
+                got: *b.shape(),
+                expected: *a.shape(),
+            });
+        }
+        Ok(Outputs::from_buf([Output::fresh(*a.shape(), a.dtype)]))
+    }
+
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        Ok(vec![inputs[0].silu()?.mul(&inputs[1])?])
+    }
+
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves::INPUTS)
+    }
+
+    /// `da = dy * b * s * (1 + a * (1 - s))` with `s = sigmoid(a)`, `db = dy * a * s`.
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads = Grads::from_elem(None, 2);
+        let Some(dy) = &grad_outputs[0] else { return Ok(grads) };
+        let (a, b) = (context.input(0)?, context.input(1)?);
+        let s = a.sigmoid()?;
+        if context.needs(0) {
+            let slope = s.mul(&a.mul(&s.rsub_scalar(1.0)?)?.add_scalar(1.0)?)?;
+            grads[0] = Some(dy.mul(b)?.mul(&slope)?);
+        }
+        if context.needs(1) {
+            grads[1] = Some(dy.mul(&a.mul(&s)?)?);
+        }
+        Ok(grads)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// One pass in f32; other dtypes are composed.
+struct SwishGateKernel;
+
+impl CpuKernel for SwishGateKernel {
+    type Op = SwishGate;
+
+    fn supports(&self, _op: &SwishGate, inputs: &[Meta<'_>]) -> Result<(), Unsupported> {
+        match inputs[0].dtype {
+            DType::F32 => Ok(()),
+            other => Err(Unsupported::because(format!("{other} is composed"))),
+        }
+    }
+
+    fn run(&self, _op: &SwishGate, inputs: &[CpuInput<'_>], outputs: &mut [CpuOutput<'_>]) -> Result<()> {
+        let (a, b) = (inputs[0].values::<f32>()?, inputs[1].values::<f32>()?);
+        for ((y, &a), &b) in outputs[0].values_mut::<f32>()?.iter_mut().zip(&*a).zip(&*b) {
+            *y = a / (1.0 + (-a).exp()) * b;
+        }
+        Ok(())
+    }
+}
+
+/// A CPU device that knows the kernel.
+fn device() -> Device {
+    static REGISTERED: OnceLock<()> = OnceLock::new();
+    REGISTERED.get_or_init(|| register_custom_kernel(SwishGateKernel));
+    ternion_cpu::device()
+}
+
+fn swish_gate(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    Ok(apply_custom(SwishGate, &[a, b])?.swap_remove(0))
+}
+
+fn inputs(device: &Device, dtype: DType) -> Result<(Tensor, Tensor)> {
+    let a = Tensor::linspace(-3.0, 4.0, 12, dtype, device)?.reshape([3, 4])?;
+    let b = Tensor::linspace(2.0, -1.0, 12, dtype, device)?.reshape([4, 3])?.t()?;
+    Ok((a, b))
+}
+
+#[test]
+fn the_op_passes_the_table() {
+    let row = OpCase::new("swish_gate", "")
+        .input(Uniform(-4.0, 4.0))
+        .input(Uniform(-4.0, 4.0))
+        .shapes([&[], &[7, 33], &[2, 3, 5], &[0, 4]])
+        // Halves are composed of two ops: rounded twice.
+        .steps()
+        .twice()
+        .run(|x| swish_gate(&x[0], &x[1]))
+        .oracle(|x| x[0].zip(&x[1], |a, b| a / (1.0 + (-a).exp()) * b))
+        .hostile(
+            "extreme",
+            [Array::new(&[3], vec![1e4, -1e4, f64::NAN]), Array::new(&[3], vec![1.0, 1.0, 1.0])],
+        )
+        .rejects("swish_gate: gate has shape [4], expected [3]", |device| {
+            swish_gate(&Tensor::zeros([3], DType::F32, device)?, &Tensor::zeros([4], DType::F32, device)?)
+        })
+        .rejects("swish_gate: input is i32, expected a floating dtype", |device| {
+            let x = Tensor::zeros([3], DType::I32, device)?;
+            swish_gate(&x, &x)
+        })
+        .rejects("swish_gate: expected 2 inputs, got 1", |device| {
+            apply_custom(SwishGate, &[&Tensor::zeros([3], DType::F32, device)?])
+        });
+    for check in Check::ALL {
+        let outcome = check_row(&row, check, &Target::new(device()), &Filter::default());
+        assert!(outcome.failures.is_empty(), "{check}: {}", outcome.failures[0]);
+        assert!(outcome.cases > 0, "{check}: nothing was compared");
+    }
+}
+
+#[test]
+fn the_kernel_runs_where_it_can_and_the_composition_elsewhere() -> Result<()> {
+    let (device, counter) = Counting::new(device());
+    let (a, b) = inputs(&device, DType::F32)?;
+    counter.reset();
+    swish_gate(&a, &b)?;
+    let counts = counter.counts();
+    assert_eq!((counts.launches(), counts.launches_of("swish_gate")), (1, 1));
+    let (a, b) = inputs(&device, DType::F64)?;
+    counter.reset();
+    swish_gate(&a, &b)?;
+    assert_eq!(counter.counts().launches_of("swish_gate"), 0);
+    assert_eq!(counter.counts().launches_of("mul"), 1);
+    Ok(())
+}
+
+#[test]
+fn decorators_take_it_as_any_other_op() -> Result<()> {
+    let (a, b) = inputs(&device(), DType::F32)?;
+    let want = swish_gate(&a, &b)?.to_vec_f64()?;
+    let (other, there) = Counting::new(device());
+    let devices = [
+        Checked::new(device(), Composed::new(device())),
+        Composed::new(device()),
+        Fallback::new(device(), other, &["custom.swish_gate"])?,
+    ];
+    for device in devices {
+        let (a, b) = inputs(&device, DType::F32)?;
+        let got = swish_gate(&a, &b)?.to_vec_f64()?;
+        let close = got.iter().zip(&want).all(|(got, want)| (got - want).abs() <= 1e-6 * (1.0 + want.abs()));
+        assert!(close, "{device}: {got:?} {want:?}");
+    }
+    assert_eq!(there.counts().launches(), 1);
+    Ok(())
+}
+
+#[test]
+fn gradients_of_gradients_go_through_it() -> Result<()> {
+    let device = device();
+    let a = Tensor::full((), 0.7f64, DType::F64, &device)?.requires_grad()?;
+    let b = Tensor::full((), 1.3f64, DType::F64, &device)?;
+    let options = ternion::GradOptions { create_graph: true, ..Default::default() };
+    let one = Tensor::ones((), DType::F64, &device)?;
+    let y = swish_gate(&a, &b)?;
+    let first =
+        ternion::grad(&[y], &[a.clone()], &[one.clone()], options)?.swap_remove(0).expect("it depends on a");
+    let second =
+        ternion::grad(&[first], &[a], &[one], Default::default())?.swap_remove(0).expect("it depends on a");
+    let slope = |a: f64| {
+        let s = 1.0 / (1.0 + (-a).exp());
+        1.3 * s * (1.0 + a * (1.0 - s))
+    };
+    let want = (slope(0.7 + 1e-5) - slope(0.7 - 1e-5)) / 2e-5;
+    assert!((second.item_f64()? - want).abs() <= 1e-8);
+    Ok(())
+}
