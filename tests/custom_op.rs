@@ -41,8 +41,8 @@ impl CustomOp for SwishGate {
             return Err(Error::Shape {
                 op: "swish_gate",
                 what: "gate",
-                got: *b.shape(),
-                expected: *a.shape(),
+                got: Box::new(*b.shape()),
+                expected: Box::new(*a.shape()),
             });
         }
         Ok(Outputs::from_buf([Output::fresh(*a.shape(), a.dtype)]))

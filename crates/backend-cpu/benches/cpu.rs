@@ -132,6 +132,8 @@ fn main() -> Result<()> {
     if wanted("tiny add") {
         tiny(&device)?;
     }
-    memory_bound(&device)?;
+    if !std::env::args().any(|word| word == "tiny") {
+        memory_bound(&device)?;
+    }
     products(&device)
 }

@@ -68,7 +68,11 @@ mod tests {
                         sums[1] += 1.0;
                     }
                 });
-                assert_eq!(sums, [(rows * rows.saturating_sub(1) / 2) as f64, rows as f64], "{rows} rows of {width}");
+                assert_eq!(
+                    sums,
+                    [(rows * rows.saturating_sub(1) / 2) as f64, rows as f64],
+                    "{rows} rows of {width}"
+                );
             }
         }
     }

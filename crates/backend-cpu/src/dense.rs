@@ -54,7 +54,11 @@ impl<'a, C> Parts<'a, C> {
     /// Nobody else uses these elements while the slice lives.
     #[allow(clippy::mut_from_ref, reason = "the caller promises that parts do not meet")]
     pub(crate) unsafe fn part(&self, range: Range<usize>) -> &'a mut [C] {
-        assert!(range.start <= range.end && range.end <= self.length, "{range:?} of {} elements", self.length);
+        assert!(
+            range.start <= range.end && range.end <= self.length,
+            "{range:?} of {} elements",
+            self.length
+        );
         // SAFETY: inside the slice (checked), used by nobody else (the caller's word).
         unsafe { std::slice::from_raw_parts_mut(self.first.add(range.start), range.len()) }
     }

@@ -55,7 +55,11 @@ impl<C: Compute> Rows<C> {
     ///
     /// # Errors
     /// A dtype that is not computed in `C`.
-    pub(crate) fn new(op: &'static str, view: &Locked<'_>, in_row: impl Fn(usize) -> bool) -> Result<Rows<C>> {
+    pub(crate) fn new(
+        op: &'static str,
+        view: &Locked<'_>,
+        in_row: impl Fn(usize) -> bool,
+    ) -> Result<Rows<C>> {
         let Some(conversion) = C::conversion(view.dtype) else { return Err(wrong_dtype(op, view.dtype)) };
         let axes = |wanted: bool| {
             let (dims, strides) = (view.layout.shape().dims(), view.layout.strides());
@@ -114,7 +118,12 @@ impl<C: Compute> Rows<C> {
     /// # Safety
     /// The row exists and has these elements; nobody writes them while the slice lives.
     #[inline]
-    pub(crate) unsafe fn read<'s>(&'s self, row: usize, part: Range<usize>, scratch: &'s mut Scratch<C>) -> &'s [C] {
+    pub(crate) unsafe fn read<'s>(
+        &'s self,
+        row: usize,
+        part: Range<usize>,
+        scratch: &'s mut Scratch<C>,
+    ) -> &'s [C] {
         if self.dense && self.conversion.read_directly {
             let start = self.place(row).cast::<C>().wrapping_add(part.start);
             // SAFETY: inside the tensor by the caller's word, hence inside the locked buffer; dense.
@@ -147,7 +156,9 @@ impl<C: Compute> Rows<C> {
         let mut done = 0;
         self.inner.operand(0).runs(part.start, part.len(), |position, stride, count| {
             // SAFETY: positions of elements of the tensor, by the caller's word.
-            unsafe { (self.conversion.load)(self.at(base + position), stride, &mut values[done..done + count]) };
+            unsafe {
+                (self.conversion.load)(self.at(base + position), stride, &mut values[done..done + count])
+            };
             done += count;
         });
     }
@@ -221,14 +232,18 @@ impl<C: Compute> Rows<C> {
     #[inline]
     pub(crate) fn prefers_panels(&self) -> bool {
         let outer = self.outer.operand(0);
-        !self.dense && outer.strides.last() == Some(&1) && outer.dims.last().is_some_and(|&dim| dim >= PANEL / 4)
+        !self.dense
+            && outer.strides.last() == Some(&1)
+            && outer.dims.last().is_some_and(|&dim| dim >= PANEL / 4)
     }
 
     /// Calls `visit(element, lane, place, stride, count)` for each run of elements of one index.
     #[inline]
     fn panel_runs(&self, rows: Range<usize>, mut visit: impl FnMut(usize, usize, *mut u8, isize, usize)) {
         let mut runs: smallvec::SmallVec<[(isize, isize, usize); 4]> = smallvec::SmallVec::new();
-        self.outer.operand(0).runs(rows.start, rows.len(), |position, stride, count| runs.push((position, stride, count)));
+        self.outer
+            .operand(0)
+            .runs(rows.start, rows.len(), |position, stride, count| runs.push((position, stride, count)));
         let mut index = 0;
         self.inner.operand(0).runs(0, self.width(), |start, step, elements| {
             for element in 0..elements {

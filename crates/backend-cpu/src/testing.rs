@@ -84,7 +84,8 @@ pub(crate) fn layouts(dtype: DType, values: &[f64], shape: &[usize], device: &De
         step *= dim.max(1) as isize + 1;
     }
     all.push(positions(of_strides(spread.clone(), 5), shape));
-    let end: isize = shape.iter().zip(&spread).map(|(&dim, &stride)| (dim.max(1) as isize - 1) * stride).sum();
+    let end: isize =
+        shape.iter().zip(&spread).map(|(&dim, &stride)| (dim.max(1) as isize - 1) * stride).sum();
     all.push(positions(of_strides(spread.iter().map(|stride| -stride).collect(), end as usize), shape));
     all
 }

@@ -35,7 +35,7 @@ impl Weighted<'_> {
             .filter_map(|(cotangent, (up, down))| Some((cotangent.as_ref()?, up, down)))
             .map(|(cotangent, up, down)| {
                 let differences = up.data.iter().zip(&down.data).zip(&cotangent.data);
-                differences.map(|((u, d), c)| (u - d) * c).sum::<f64>()
+                differences.map(|((&u, &d), c)| minus(u, d) * c).sum::<f64>()
             })
             .sum()
     }
@@ -108,6 +108,11 @@ impl Weighted<'_> {
     }
 }
 
+/// `up - down`; where both are the same infinity nothing changed.
+fn minus(up: f64, down: f64) -> f64 {
+    if up == down { 0.0 } else { up - down }
+}
+
 /// The directional derivative of each output along `directions`, unweighted: what a gradient is as a function of its cotangent.
 pub fn directional(
     function: &dyn Fn(&[Array]) -> Vec<Array>,
@@ -126,7 +131,7 @@ pub fn directional(
             .collect()
     };
     let (up, down) = (function(&moved(1.0)), function(&moved(-1.0)));
-    up.iter().zip(&down).map(|(up, down)| up.zip(down, |u, d| (u - d) / (2.0 * step))).collect()
+    up.iter().zip(&down).map(|(up, down)| up.zip(down, |u, d| minus(u, d) / (2.0 * step))).collect()
 }
 
 #[cfg(test)]

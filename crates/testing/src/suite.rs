@@ -47,8 +47,14 @@ pub fn main(targets: &[Target]) -> ExitCode {
         arguments.filter = None;
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
-    if !arguments.list {
-        print_totals(&totals.lock().unwrap_or_else(PoisonError::into_inner));
+    if arguments.list {
+        return conclusion.exit_code();
+    }
+    let totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
+    print_totals(&totals);
+    if totals.compared == 0 && !totals.skipped.is_empty() {
+        eprintln!("error: everything was skipped, nothing was compared");
+        return ExitCode::FAILURE;
     }
     conclusion.exit_code()
 }

@@ -207,7 +207,9 @@ impl<'a, T: Float> Inputs<'a, T> {
         let target = Matrix::rows(scores.as_mut_ptr(), keys.len());
         let scale = T::real(self.config.scale);
         // SAFETY: `q` and `k` have checked that these rows exist; the scores are this call's alone.
-        unsafe { T::gemm(sizes, scale, self.q(head, queries), transposed(self.k(head, keys)), T::ZERO, target) };
+        unsafe {
+            T::gemm(sizes, scale, self.q(head, queries), transposed(self.k(head, keys)), T::ZERO, target)
+        };
         for (query, row) in queries.clone().zip(scores.chunks_exact_mut(keys.len())) {
             self.mask.apply(head * self.sizes.queries + query, keys, row, scratch);
             let seen = self.sizes.seen(&self.config, query);
@@ -232,7 +234,8 @@ fn transposed<P>(matrix: Matrix<P>) -> Matrix<P> {
 fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Attention(attention) = op else { return Err(Error::invalid(op.name(), "is not attention")) };
     let input = Inputs::<T>::new(op.name(), attention.config, inputs, 3)?;
-    let (mut y, mut log_sums) = (DenseOutput::<T>::new(op.name(), &outputs[0])?, DenseOutput::<T>::new(op.name(), &outputs[1])?);
+    let (mut y, mut log_sums) =
+        (DenseOutput::<T>::new(op.name(), &outputs[0])?, DenseOutput::<T>::new(op.name(), &outputs[1])?);
     let (y_parts, log_sum_parts) = (y.parts(), log_sums.parts());
     let tiles = input.sizes.queries.div_ceil(QUERIES);
     for_pieces(input.sizes.batch * input.sizes.heads * tiles, |piece| {
@@ -246,7 +249,13 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
 }
 
 /// Outputs for a tile of queries of a head, which are this call's alone.
-fn attend<T: Float>(input: &Inputs<'_, T>, head: usize, queries: Range<usize>, y: Parts<'_, T>, log_sums: Parts<'_, T>) {
+fn attend<T: Float>(
+    input: &Inputs<'_, T>,
+    head: usize,
+    queries: Range<usize>,
+    y: Parts<'_, T>,
+    log_sums: Parts<'_, T>,
+) {
     let (first, width) = (head * input.sizes.queries, input.sizes.value_dim);
     let rows = first + queries.start..first + queries.end;
     // SAFETY: the rows are this call's alone.

@@ -37,7 +37,8 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
         true => Some((vector::<T>(op.name(), &inputs[1])?, vector::<T>(op.name(), &inputs[2])?)),
         false => None,
     };
-    let (means, variances) = (Rows::<T>::whole(op.name(), &outputs[1])?, Rows::<T>::whole(op.name(), &outputs[2])?);
+    let (means, variances) =
+        (Rows::<T>::whole(op.name(), &outputs[1])?, Rows::<T>::whole(op.name(), &outputs[2])?);
     for_rows(y.count(), y.width(), Cost::Light, |rows| {
         let mut scratch = Scratch::new();
         for channel in rows {
@@ -77,7 +78,11 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
         return Err(Error::invalid(op.name(), "is not batch_norm_grad"));
     };
     let name = op.name();
-    let (x, dy, dx) = (channels::<T>(name, &inputs[0])?, channels::<T>(name, &inputs[3])?, channels::<T>(name, &outputs[0])?);
+    let (x, dy, dx) = (
+        channels::<T>(name, &inputs[0])?,
+        channels::<T>(name, &inputs[3])?,
+        channels::<T>(name, &outputs[0])?,
+    );
     let (means, variances) = (vector::<T>(name, &inputs[1])?, vector::<T>(name, &inputs[2])?);
     let weight = affine.then(|| vector::<T>(name, &inputs[4])).transpose()?;
     let sums = match affine {
@@ -91,7 +96,8 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
             let (mean, reciprocal) = (means[channel], T::ONE / (variances[channel] + T::real(*eps)).sqrt());
             // SAFETY: the channel is this thread's; dx shares nothing with the inputs.
             unsafe {
-                let (x, dy) = (x.read(channel, 0..dx.width(), scratch_x), dy.read(channel, 0..dx.width(), scratch_dy));
+                let (x, dy) =
+                    (x.read(channel, 0..dx.width(), scratch_x), dy.read(channel, 0..dx.width(), scratch_dy));
                 let buffer = dx.buffer(channel, 0..dx.width(), scratch_dx);
                 // The weight is the same for the whole channel: a factor of the reciprocal outside of the brackets.
                 row_gradient(x, dy, (Some(mean), reciprocal), None, buffer.values);

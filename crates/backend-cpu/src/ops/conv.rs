@@ -32,7 +32,7 @@ const ROWS: usize = 64;
 const PIECES: usize = 16;
 
 /// The five ops, all floats.
-pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+pub(crate) fn select(_: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let run = if inputs[0].dtype == DType::F64 { run::<f64> } else { run::<f32> };
     Ok(Variant { plan: Plan::ROW_MAJOR, run })
 }
@@ -63,7 +63,12 @@ struct Geometry {
 
 impl Geometry {
     /// From the views of the image side `[batch, channels, height, width]` and the output side `[batch, out, oh, ow]`.
-    fn new(op: &'static str, config: &ConvConfig, image: &Locked<'_>, output: &Locked<'_>) -> Result<Geometry> {
+    fn new(
+        op: &'static str,
+        config: &ConvConfig,
+        image: &Locked<'_>,
+        output: &Locked<'_>,
+    ) -> Result<Geometry> {
         let [batch, channels, height, width] = image.layout.shape().to_array(op)?;
         let [_, outs, oh, ow] = output.layout.shape().to_array(op)?;
         let slides = slides(&config.window, [height, width], [oh, ow]);
@@ -109,7 +114,10 @@ impl Geometry {
     /// Whether patches are the image itself: one pixel, each in turn.
     fn patches_are_pixels(&self) -> bool {
         self.taps() == 1
-            && self.slides.iter().all(|slide| slide.stride() == 1 && slide.count == slide.size && slide.place(0, 0) == Some(0))
+            && self
+                .slides
+                .iter()
+                .all(|slide| slide.stride() == 1 && slide.count == slide.size && slide.place(0, 0) == Some(0))
     }
 
     /// Fills `columns` with columns `places` of the patch matrix of these planes.
@@ -149,7 +157,8 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
             }
         }
         let planes = &x[geometry.image(image, group, &(0..geometry.channels))];
-        let weight = &weight[group * geometry.outs * geometry.patch()..(group + 1) * geometry.outs * geometry.patch()];
+        let weight =
+            &weight[group * geometry.outs * geometry.patch()..(group + 1) * geometry.outs * geometry.patch()];
         let beta = if bias.is_some() { T::ONE } else { T::ZERO };
         let target = Matrix::rows(parts.at(first), geometry.places());
         forward_tile(&geometry, planes, weight, places, (beta, target));
@@ -182,7 +191,9 @@ fn forward_tile<T: Float>(
 }
 
 fn grad_input<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
-    let Op::Conv2dGradInput(conv) = op else { return Err(Error::invalid(op.name(), "is not conv2d_grad_input")) };
+    let Op::Conv2dGradInput(conv) = op else {
+        return Err(Error::invalid(op.name(), "is not conv2d_grad_input"));
+    };
     let geometry = Geometry::new(op.name(), &conv.config, &outputs[0], &inputs[1])?;
     let (weight, dy) = (dense::<T>(op.name(), &inputs[0])?, dense::<T>(op.name(), &inputs[1])?);
     let mut dx = DenseOutput::<T>::new(op.name(), &outputs[0])?;
@@ -194,8 +205,10 @@ fn grad_input<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) 
         // SAFETY: the planes of these channels are this piece's.
         let planes = unsafe { parts.part(geometry.image(image, group, channels)) };
         planes.fill(T::ZERO);
-        let dy = &dy[geometry.outputs(image, group)..geometry.outputs(image, group) + geometry.outs * geometry.places()];
-        let weight = &weight[group * geometry.outs * geometry.patch()..(group + 1) * geometry.outs * geometry.patch()];
+        let dy = &dy[geometry.outputs(image, group)
+            ..geometry.outputs(image, group) + geometry.outs * geometry.places()];
+        let weight =
+            &weight[group * geometry.outs * geometry.patch()..(group + 1) * geometry.outs * geometry.patch()];
         grad_planes(&geometry, weight, dy, channels, planes);
     });
     dx.finish();
@@ -203,7 +216,13 @@ fn grad_input<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) 
 }
 
 /// Adds `weight^T dy` to the planes of these channels, where the patches were seen.
-fn grad_planes<T: Float>(geometry: &Geometry, weight: &[T], dy: &[T], channels: &Range<usize>, planes: &mut [T]) {
+fn grad_planes<T: Float>(
+    geometry: &Geometry,
+    weight: &[T],
+    dy: &[T],
+    channels: &Range<usize>,
+    planes: &mut [T],
+) {
     let rows = channels.len() * geometry.taps();
     let transposed = Matrix::columns(weight[channels.start * geometry.taps()..].as_ptr(), geometry.patch());
     for places in ranges(geometry.places(), geometry.tile(rows)) {
@@ -225,7 +244,9 @@ fn grad_planes<T: Float>(geometry: &Geometry, weight: &[T], dy: &[T], channels: 
 }
 
 fn grad_weight<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
-    let Op::Conv2dGradWeight(conv) = op else { return Err(Error::invalid(op.name(), "is not conv2d_grad_weight")) };
+    let Op::Conv2dGradWeight(conv) = op else {
+        return Err(Error::invalid(op.name(), "is not conv2d_grad_weight"));
+    };
     let geometry = Geometry::new(op.name(), &conv.config, &inputs[0], &inputs[1])?;
     let (x, dy) = (dense::<T>(op.name(), &inputs[0])?, dense::<T>(op.name(), &inputs[1])?);
     let blocks: Vec<Range<usize>> = ranges(geometry.channels, geometry.channel_block()).collect();
@@ -235,9 +256,11 @@ fn grad_weight<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>])
     let mut sums = vec![T::ZERO; length * images.len().max(1)];
     let parts = Parts::of(&mut sums);
     for_pieces(images.len() * geometry.groups * blocks.len(), |piece| {
-        let (share, rest) = (piece / (geometry.groups * blocks.len()), piece % (geometry.groups * blocks.len()));
+        let (share, rest) =
+            (piece / (geometry.groups * blocks.len()), piece % (geometry.groups * blocks.len()));
         let (group, channels) = (rest / blocks.len(), &blocks[rest % blocks.len()]);
-        let first = share * length + group * geometry.outs * geometry.patch() + channels.start * geometry.taps();
+        let first =
+            share * length + group * geometry.outs * geometry.patch() + channels.start * geometry.taps();
         let target = Matrix::rows(parts.at(first), geometry.patch());
         for image in images[share].clone() {
             let planes = &x[geometry.image(image, group, channels)];
@@ -255,7 +278,13 @@ fn grad_weight<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>])
 }
 
 /// `target += dy patches^T` for one image, a group of it, and `rows` rows of its patch matrix.
-fn add_weight_gradient<T: Float>(geometry: &Geometry, planes: &[T], dy: &[T], rows: usize, target: Matrix<*mut T>) {
+fn add_weight_gradient<T: Float>(
+    geometry: &Geometry,
+    planes: &[T],
+    dy: &[T],
+    rows: usize,
+    target: Matrix<*mut T>,
+) {
     if geometry.outs == 0 {
         return;
     }

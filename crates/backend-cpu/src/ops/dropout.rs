@@ -15,7 +15,10 @@ const BLOCK: usize = 1024;
 
 /// All floats.
 pub(crate) fn select(_: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant { plan: Plan::like(0), run: if inputs[0].dtype == DType::F64 { run::<f64> } else { run::<f32> } })
+    Ok(Variant {
+        plan: Plan::like(0),
+        run: if inputs[0].dtype == DType::F64 { run::<f64> } else { run::<f32> },
+    })
 }
 
 fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {

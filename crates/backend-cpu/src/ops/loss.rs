@@ -23,7 +23,12 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
 }
 
 /// The class of each row, `None` where it is ignored.
-fn classes_of(op: &'static str, target: &Locked<'_>, ignore_index: i64, classes: usize) -> Result<Vec<Option<usize>>> {
+fn classes_of(
+    op: &'static str,
+    target: &Locked<'_>,
+    ignore_index: i64,
+    classes: usize,
+) -> Result<Vec<Option<usize>>> {
     let targets = match target.dtype {
         DType::I64 => vector::<i64>(op, target)?,
         _ => vector::<i32>(op, target)?.into_iter().map(i64::from).collect(),
@@ -46,7 +51,10 @@ struct Shares<T> {
 
 impl<T: Float> Shares<T> {
     fn new(label_smoothing: f64, classes: usize) -> Shares<T> {
-        Shares { target: T::real(1.0 - label_smoothing), each: T::real(label_smoothing / classes.max(1) as f64) }
+        Shares {
+            target: T::real(1.0 - label_smoothing),
+            each: T::real(label_smoothing / classes.max(1) as f64),
+        }
     }
 }
 
@@ -56,14 +64,16 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     };
     let logits = Rows::<T>::last(op.name(), &inputs[0])?;
     let targets = classes_of(op.name(), &inputs[1], *ignore_index, logits.width())?;
-    let (losses, log_sums) = (Rows::<T>::whole(op.name(), &outputs[0])?, Rows::<T>::whole(op.name(), &outputs[1])?);
+    let (losses, log_sums) =
+        (Rows::<T>::whole(op.name(), &outputs[0])?, Rows::<T>::whole(op.name(), &outputs[1])?);
     let shares = Shares::new(*label_smoothing, logits.width());
     for_rows(logits.count(), logits.width(), Cost::Heavy, |rows| {
         let mut scratch = [Scratch::new(), Scratch::new(), Scratch::new()];
         let [scratch_logits, scratch_losses, scratch_sums] = &mut scratch;
         // SAFETY: these rows are this thread's alone; outputs share nothing with inputs nor each other.
-        let (loss, log_sum) =
-            unsafe { (losses.buffer(0, rows.clone(), scratch_losses), log_sums.buffer(0, rows.clone(), scratch_sums)) };
+        let (loss, log_sum) = unsafe {
+            (losses.buffer(0, rows.clone(), scratch_losses), log_sums.buffer(0, rows.clone(), scratch_sums))
+        };
         for (index, row) in rows.clone().enumerate() {
             // SAFETY: as above.
             let x = unsafe { logits.read(row, 0..logits.width(), scratch_logits) };
@@ -103,7 +113,8 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
     };
     let (logits, dx) = (Rows::<T>::last(op.name(), &inputs[0])?, Rows::<T>::last(op.name(), &outputs[0])?);
     let targets = classes_of(op.name(), &inputs[1], *ignore_index, logits.width())?;
-    let (log_sums, dlosses) = (Rows::<T>::whole(op.name(), &inputs[2])?, Rows::<T>::whole(op.name(), &inputs[3])?);
+    let (log_sums, dlosses) =
+        (Rows::<T>::whole(op.name(), &inputs[2])?, Rows::<T>::whole(op.name(), &inputs[3])?);
     let shares = Shares::new(*label_smoothing, logits.width());
     for_rows(dx.count(), dx.width(), Cost::Heavy, |rows| {
         let mut scratch = [Scratch::new(), Scratch::new(), Scratch::new()];

@@ -114,7 +114,12 @@ pub(super) fn mean_and_variance<T: Float>(x: &[T], centred: bool) -> (T, T) {
 }
 
 /// `(x - mean) * reciprocal * weight + bias`, in the place of x.
-pub(super) fn shift_and_scale<T: Float>(x: &mut [T], (mean, reciprocal): (T, T), weight: Option<&[T]>, bias: Option<&[T]>) {
+pub(super) fn shift_and_scale<T: Float>(
+    x: &mut [T],
+    (mean, reciprocal): (T, T),
+    weight: Option<&[T]>,
+    bias: Option<&[T]>,
+) {
     vectorized(
         #[inline(always)]
         || match (weight, bias) {
@@ -182,7 +187,8 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
 }
 
 fn differentiate<T: Float>(op: &'static str, grad: &Gradient<'_>) -> Result<()> {
-    let (x, dy, dx) = (Rows::<T>::last(op, grad.x)?, Rows::<T>::last(op, grad.dy)?, Rows::<T>::last(op, grad.dx)?);
+    let (x, dy, dx) =
+        (Rows::<T>::last(op, grad.x)?, Rows::<T>::last(op, grad.dy)?, Rows::<T>::last(op, grad.dx)?);
     let mean = grad.mean.map(|view| vector::<T>(op, view)).transpose()?;
     let reciprocal = vector::<T>(op, grad.reciprocal)?;
     let weight = grad.weight.map(|view| vector::<T>(op, view)).transpose()?;

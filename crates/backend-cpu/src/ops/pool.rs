@@ -38,11 +38,15 @@ fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
         Op::MaxPool2dGrad(_) => max_gradient::<T>(op, inputs, outputs),
         Op::AvgPool2d(pool) => {
             let slides = slides(&pool.window, large, small);
-            average::<T>(op, slides, inputs, outputs, |x, y| mean_of_windows(x, y, slides, pool.count_include_pad))
+            average::<T>(op, slides, inputs, outputs, |x, y| {
+                mean_of_windows(x, y, slides, pool.count_include_pad)
+            })
         }
         Op::AvgPool2dGrad(pool) => {
             let slides = slides(&pool.window, large, small);
-            average::<T>(op, slides, inputs, outputs, |dy, dx| share_in_windows(dy, dx, slides, pool.count_include_pad))
+            average::<T>(op, slides, inputs, outputs, |dy, dx| {
+                share_in_windows(dy, dx, slides, pool.count_include_pad)
+            })
         }
         _ => Err(Error::invalid(op.name(), "is not pooling")),
     }
@@ -77,7 +81,8 @@ fn max<T: Float>(op: &Op, slides: [Slide; 2], inputs: &[Locked<'_>], outputs: &[
     let positions = planes::<i32>(op, &outputs[1])?;
     let failure = Failure::default();
     for_rows(y.count(), x.width(), Cost::Heavy, |rows| {
-        let (mut scratch_x, mut scratch_y, mut scratch_positions) = (Scratch::new(), Scratch::new(), Scratch::new());
+        let (mut scratch_x, mut scratch_y, mut scratch_positions) =
+            (Scratch::new(), Scratch::new(), Scratch::new());
         for plane in rows {
             // SAFETY: the plane is this thread's; the outputs share nothing with x nor each other.
             unsafe {
@@ -94,7 +99,12 @@ fn max<T: Float>(op: &Op, slides: [Slide; 2], inputs: &[Locked<'_>], outputs: &[
 }
 
 /// The largest element of each window, the first of several, and its position; NaN counts as larger than any number.
-fn largest_of_windows<T: Float>(image: &[T], y: &mut [T], positions: &mut [i32], [down, across]: [Slide; 2]) -> Result<()> {
+fn largest_of_windows<T: Float>(
+    image: &[T],
+    y: &mut [T],
+    positions: &mut [i32],
+    [down, across]: [Slide; 2],
+) -> Result<()> {
     for (index, (y, position)) in y.iter_mut().zip(positions).enumerate() {
         let (row, column) = (index / across.count, index % across.count);
         let mut winner: Option<(T, usize)> = None;
@@ -114,10 +124,12 @@ fn largest_of_windows<T: Float>(image: &[T], y: &mut [T], positions: &mut [i32],
 }
 
 fn max_gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
-    let (positions, dy, dx) = (planes::<i32>(op, &inputs[0])?, planes::<T>(op, &inputs[1])?, planes::<T>(op, &outputs[0])?);
+    let (positions, dy, dx) =
+        (planes::<i32>(op, &inputs[0])?, planes::<T>(op, &inputs[1])?, planes::<T>(op, &outputs[0])?);
     let failure = Failure::default();
     for_rows(dx.count(), dx.width(), Cost::Heavy, |rows| {
-        let (mut scratch_positions, mut scratch_dy, mut scratch_dx) = (Scratch::new(), Scratch::new(), Scratch::new());
+        let (mut scratch_positions, mut scratch_dy, mut scratch_dx) =
+            (Scratch::new(), Scratch::new(), Scratch::new());
         for plane in rows {
             // SAFETY: the plane is this thread's; dx shares nothing with the inputs.
             unsafe {

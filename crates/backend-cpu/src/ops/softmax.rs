@@ -43,7 +43,12 @@ trait Form {
 }
 
 /// Calls the kernel of each row of x.
-fn forward<T: Float, F: Form>(op: &Op, axis: usize, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+fn forward<T: Float, F: Form>(
+    op: &Op,
+    axis: usize,
+    inputs: &[Locked<'_>],
+    outputs: &[Locked<'_>],
+) -> Result<()> {
     let x = Rows::<T>::new(op.name(), &inputs[0], |other| other == axis)?;
     let y = Rows::<T>::new(op.name(), &outputs[0], |other| other == axis)?;
     if y.prefers_panels() {
@@ -73,7 +78,12 @@ fn forward<T: Float, F: Form>(op: &Op, axis: usize, inputs: &[Locked<'_>], outpu
 }
 
 /// Calls the kernel of each row of y and dy.
-fn gradient<T: Float, F: Form>(op: &Op, axis: usize, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+fn gradient<T: Float, F: Form>(
+    op: &Op,
+    axis: usize,
+    inputs: &[Locked<'_>],
+    outputs: &[Locked<'_>],
+) -> Result<()> {
     let rows_of = |view: &Locked<'_>| Rows::<T>::new(op.name(), view, |other| other == axis);
     let (y, dy, dx) = (rows_of(&inputs[0])?, rows_of(&inputs[1])?, rows_of(&outputs[0])?);
     if dx.prefers_panels() {
@@ -229,8 +239,8 @@ impl Form for Logarithms {
 #[inline(always)]
 fn for_lanes<T: Float>(panel: &mut Panel<T>, change: impl Fn(usize, &mut T)) {
     for elements in panel {
-        for lane in 0..PANEL {
-            change(lane, &mut elements[lane]);
+        for (lane, element) in elements.iter_mut().enumerate() {
+            change(lane, element);
         }
     }
 }

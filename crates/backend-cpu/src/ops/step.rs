@@ -34,8 +34,10 @@ fn for_blocks<T: Float, const N: usize>(
 ) -> Result<()> {
     let gradient = Rows::<T>::whole(op.name(), gradient)?;
     let changed = outputs.iter().map(|view| Rows::<T>::whole(op.name(), view)).collect::<Result<Vec<_>>>()?;
-    let changed: &[Rows<T>; N] =
-        changed.as_slice().try_into().map_err(|_| Error::invalid(op.name(), format!("expected {N} outputs")))?;
+    let changed: &[Rows<T>; N] = changed
+        .as_slice()
+        .try_into()
+        .map_err(|_| Error::invalid(op.name(), format!("expected {N} outputs")))?;
     for_ranges(gradient.width(), Cost::Light.piece(), |range| {
         let (mut scratch, mut scratch_changed) = (Scratch::new(), [(); N].map(|()| Scratch::new()));
         for start in range.clone().step_by(BLOCK) {
@@ -103,7 +105,9 @@ fn sgd<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
         nesterov: *nesterov,
     };
     match outputs.len() {
-        1 => for_blocks(op, &inputs[1], outputs, |gradient, [parameter]| descend(gradient, parameter, &descent)),
+        1 => for_blocks(op, &inputs[1], outputs, |gradient, [parameter]| {
+            descend(gradient, parameter, &descent)
+        }),
         _ => for_blocks(op, &inputs[1], outputs, |gradient, [parameter, velocity]| {
             descend_with_momentum(gradient, parameter, velocity, &descent);
         }),
@@ -129,7 +133,12 @@ fn descend<T: Float>(gradient: &[T], parameter: &mut [T], step: &Descent<T>) {
     );
 }
 
-fn descend_with_momentum<T: Float>(gradient: &[T], parameter: &mut [T], velocity: &mut [T], step: &Descent<T>) {
+fn descend_with_momentum<T: Float>(
+    gradient: &[T],
+    parameter: &mut [T],
+    velocity: &mut [T],
+    step: &Descent<T>,
+) {
     let Descent { rate, clip, decay, momentum, entering, first, nesterov } = *step;
     vectorized(
         #[inline(always)]
@@ -167,7 +176,8 @@ fn adam<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Res
     let Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode }) = op else {
         return Err(Error::invalid(op.name(), "is not adam_step"));
     };
-    let hyper: Vec<T> = vector::<f32>(op.name(), &inputs[2])?.into_iter().map(|value| T::real(value.into())).collect();
+    let hyper: Vec<T> =
+        vector::<f32>(op.name(), &inputs[2])?.into_iter().map(|value| T::real(value.into())).collect();
     let decay = T::real(*weight_decay);
     let (coupled, shrink) = match decay_mode {
         DecayMode::Coupled => (decay, T::ONE),
@@ -190,7 +200,13 @@ fn adam<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Res
     })
 }
 
-fn adapt<T: Float>(gradient: &[T], parameter: &mut [T], first: &mut [T], second: &mut [T], step: &Moments<T>) {
+fn adapt<T: Float>(
+    gradient: &[T],
+    parameter: &mut [T],
+    first: &mut [T],
+    second: &mut [T],
+    step: &Moments<T>,
+) {
     vectorized(
         #[inline(always)]
         || {

@@ -32,7 +32,9 @@ impl Slide {
     /// Where place `tap` of window `output` lies, if it lies on the image.
     #[inline]
     pub(crate) fn place(&self, output: usize, tap: usize) -> Option<usize> {
-        (output * self.stride + tap * self.dilation).checked_sub(self.padding).filter(|&place| place < self.size)
+        (output * self.stride + tap * self.dilation)
+            .checked_sub(self.padding)
+            .filter(|&place| place < self.size)
     }
 
     /// The places of window `output` that lie on the image.
@@ -66,20 +68,32 @@ mod tests {
 
     #[test]
     fn ranges_are_those_of_the_definition() {
-        for (kernel, stride, padding, dilation, size) in
-            [(3, 1, 1, 1, 5), (3, 2, 1, 1, 6), (2, 3, 0, 2, 9), (5, 1, 4, 1, 2), (2, 1, 1, 3, 2), (1, 2, 0, 1, 1), (4, 2, 3, 2, 7)]
-        {
+        for (kernel, stride, padding, dilation, size) in [
+            (3, 1, 1, 1, 5),
+            (3, 2, 1, 1, 6),
+            (2, 3, 0, 2, 9),
+            (5, 1, 4, 1, 2),
+            (2, 1, 1, 3, 2),
+            (1, 2, 0, 1, 1),
+            (4, 2, 3, 2, 7),
+        ] {
             let span = (kernel - 1) * dilation + 1;
             let count = (size + 2 * padding - span) / stride + 1;
             let slide = Slide { kernel, stride, padding, dilation, size, count };
             for output in 0..count {
-                let taps: Vec<usize> = (0..kernel).filter(|&tap| slide.place(output, tap).is_some()).collect();
+                let taps: Vec<usize> =
+                    (0..kernel).filter(|&tap| slide.place(output, tap).is_some()).collect();
                 assert_eq!(slide.taps(output).collect::<Vec<_>>(), taps, "{slide:?} window {output}");
             }
             for tap in 0..kernel {
                 for (start, end) in [(0, count), (count / 2, count), (count / 3, count / 2), (count, count)] {
-                    let outputs: Vec<usize> = (start..end).filter(|&output| slide.place(output, tap).is_some()).collect();
-                    assert_eq!(slide.outputs(tap, start..end).collect::<Vec<_>>(), outputs, "{slide:?} place {tap}");
+                    let outputs: Vec<usize> =
+                        (start..end).filter(|&output| slide.place(output, tap).is_some()).collect();
+                    assert_eq!(
+                        slide.outputs(tap, start..end).collect::<Vec<_>>(),
+                        outputs,
+                        "{slide:?} place {tap}"
+                    );
                 }
             }
         }

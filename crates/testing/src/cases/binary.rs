@@ -3,6 +3,7 @@
 mod fused;
 
 use super::unary::{in_strided_place, wrap};
+use crate::compare::round_to;
 use crate::prelude::*;
 use ternion_core::dispatch::apply_one;
 use ternion_core::ops::binary::{BinaryOp, BinaryScalar, Side};
@@ -210,6 +211,23 @@ fn logical_rows() -> Vec<OpCase> {
                 .run(move |x| run(&x[0], &x[1]))
                 .oracle(move |x| x[0].zip(&x[1], definition))
         })
+        .chain([OpCase::new("and", "and the others in place")
+            .input(Bools)
+            .input(Bools)
+            .on([&[7, 33], &[33]])
+            .dtypes(BOOL)
+            .run(|x| {
+                let forms: [fn(&Tensor, &Tensor) -> Result<()>; 3] =
+                    [|a, b| a.logical_and_(b), |a, b| a.logical_or_(b), |a, b| a.logical_xor_(b)];
+                forms
+                    .iter()
+                    .map(|form| in_strided_place(&x[0], |y| form(y, &x[1])))
+                    .collect::<Result<Vec<_>>>()
+            })
+            .oracle(|x| {
+                let forms: [Definition; 3] = [|a, b| a * b, f64::max, |a, b| (a - b).abs()];
+                forms.iter().map(|form| x[0].zip(&x[1], form)).collect::<Vec<_>>()
+            })])
         .collect()
 }
 
@@ -323,18 +341,17 @@ fn scalar_methods() -> OpCase {
         })
 }
 
-/// The number keeps f32's digits next to halves: 1 + 2^-9 of bf16 would be 1.
+/// Next to halves the number keeps f32's digits: half a step of the dtype above 1 it is no number of the dtype, and rounds to 1.
 fn precise_number() -> OpCase {
+    let number = |dtype: DType| 1.0 + dtype.epsilon() / 2.0;
     OpCase::new("mul_scalar", "number finer than a half")
-        .input(Fixed(vec![1024.0, -512.0]))
-        .shapes([&[2]])
+        .input(Fixed(vec![1.5, -1.5, 1.75]))
+        .shapes([&[3]])
+        .dtypes(&[F16, BF16])
         .exact()
-        .run(|x| x[0].mul_scalar(1.0 + 3.0 / 512.0)?.sub(&x[0]))
-        .oracle_for(|dtype, x| {
-            let round = |v| crate::compare::round_to(dtype, v);
-            x[0].map(|x| round(round(x * (1.0 + 3.0 / 512.0)) - x))
-        })
-        .forward_only("its roundings have steps")
+        .forward_only("one rounding is looked at")
+        .run_on(move |x, _, dtype| x[0].mul_scalar(number(dtype)))
+        .oracle_for(move |dtype, x| x[0].map(|x| round_to(dtype, x * number(dtype))))
 }
 
 fn integer_numbers() -> Vec<OpCase> {

@@ -1,4 +1,7 @@
 //! The hunt for planted faults: each in each op, dtype and direction, on the smallest cases in which it makes a difference.
+//!
+//! [`main`] is the test program `tests/faults.rs`: one test for each op. A fault that makes a difference and goes unseen is a failure that names op, fault,
+//! dtype and direction; what a fault would have needed where it made none is printed.
 
 use super::{Fault, Faulty};
 use crate::array::broadcast_shape;
@@ -9,9 +12,12 @@ use crate::place::Arrangement;
 use crate::report::Check;
 use crate::suite::rows_by_op;
 use crate::table::{Instance, OpCase, table};
+use libtest_mimic::{Arguments, Failed, Trial};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 use ternion_core::DType;
 use ternion_core::autograd::{Grads, observe_backward};
 
@@ -338,4 +344,73 @@ pub fn broadcasting_ops() -> Vec<&'static str> {
         rows.iter().any(|row| row.instances.iter().any(|instance| broadcasts(row, instance)))
     };
     rows_by_op().into_iter().filter(|(_, rows)| several(rows)).map(|(op, _)| op).collect()
+}
+
+/// Plants every fault in every op of the table on `target`, as the command line says.
+pub fn main(target: &Target) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    let sites = Arc::new(Sites::survey(target));
+    let total = Arc::new(Mutex::new(Bag::default()));
+    let mut trials = Vec::new();
+    for op in sites.ops() {
+        trials.push(trial(format!("{op}::faults"), &sites, target, &total, move |hunter| hunter.hunt(op)));
+    }
+    for op in broadcasting_ops() {
+        let name = format!("{op}::broadcast_not_summed");
+        trials.push(trial(name, &sites, target, &total, move |hunter| hunter.hunt_broadcast(op)));
+    }
+    if let Some(filter) = &arguments.filter
+        && !trials.iter().any(|trial| trial.name().contains(filter.as_str()))
+    {
+        eprintln!("error: no op that runs contains {filter:?}");
+        return ExitCode::FAILURE;
+    }
+    // Another filter than text in a name has no meaning here.
+    arguments.exact = false;
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if arguments.list {
+        return conclusion.exit_code();
+    }
+    let total = total.lock().unwrap_or_else(PoisonError::into_inner);
+    total.print();
+    if total.caught == 0 {
+        eprintln!("error: no fault made a difference anywhere");
+        return ExitCode::FAILURE;
+    }
+    conclusion.exit_code()
+}
+
+fn trial(
+    name: String,
+    sites: &Arc<Sites>,
+    target: &Target,
+    total: &Arc<Mutex<Bag>>,
+    hunt: impl Fn(&Hunter<'_>) -> Bag + Send + 'static,
+) -> Trial {
+    let (sites, target, total) = (sites.clone(), target.clone(), total.clone());
+    Trial::test(name, move || {
+        let bag = hunt(&Hunter::new(&sites, &target));
+        let verdict = if bag.unseen.is_empty() { Ok(()) } else { Err(Failed::from(bag.unseen.join("\n"))) };
+        total.lock().unwrap_or_else(PoisonError::into_inner).merge(bag);
+        verdict
+    })
+}
+
+impl Bag {
+    fn print(&self) {
+        println!("{} planted faults caught, {} unseen", self.caught, self.unseen.len());
+        for fault in Fault::ALL {
+            let idle: Vec<String> = self
+                .idle
+                .iter()
+                .filter(|((_, of), _)| *of == fault)
+                .map(|((op, _), dtypes)| {
+                    format!("{op} ({})", dtypes.iter().copied().collect::<Vec<_>>().join(" "))
+                })
+                .collect();
+            if !idle.is_empty() {
+                println!("  {fault} needs {}; it has none to spoil in: {}", fault.needs(), idle.join(", "));
+            }
+        }
+    }
 }

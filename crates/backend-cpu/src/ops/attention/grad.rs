@@ -33,10 +33,13 @@ struct Gradients<'a, T> {
 }
 
 pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
-    let Op::AttentionGrad(attention) = op else { return Err(Error::invalid(op.name(), "is not attention_grad")) };
+    let Op::AttentionGrad(attention) = op else {
+        return Err(Error::invalid(op.name(), "is not attention_grad"));
+    };
     let name = op.name();
     let input = Inputs::<T>::new(name, attention.config, inputs, 6)?;
-    let (y, log_sums, dy) = (dense::<T>(name, &inputs[3])?, dense::<T>(name, &inputs[4])?, dense::<T>(name, &inputs[5])?);
+    let (y, log_sums, dy) =
+        (dense::<T>(name, &inputs[3])?, dense::<T>(name, &inputs[4])?, dense::<T>(name, &inputs[5])?);
     let along = row_dots(&dy, &y, input.sizes.value_dim, log_sums.len());
     let saved = Saved { input, log_sums, dy, along };
     let sizes = &saved.input.sizes;
@@ -70,7 +73,8 @@ fn row_dots<T: Float>(left: &[T], right: &[T], width: usize, count: usize) -> Ve
         // SAFETY: the rows are this thread's.
         let dots = unsafe { parts.part(rows.clone()) };
         for (dot, row) in dots.iter_mut().zip(rows) {
-            let (left, right) = (&left[row * width..(row + 1) * width], &right[row * width..(row + 1) * width]);
+            let (left, right) =
+                (&left[row * width..(row + 1) * width], &right[row * width..(row + 1) * width]);
             *dot = vectorized(
                 #[inline(always)]
                 || lanes::dot(left, right),
@@ -102,7 +106,8 @@ fn share_of_keys<T: Float>(
         dk.fill(T::ZERO);
         dv.fill(T::ZERO);
         for member in 0..sizes.group() {
-            let head = kv_head / sizes.kv_heads * sizes.heads + kv_head % sizes.kv_heads * sizes.group() + member;
+            let head =
+                kv_head / sizes.kv_heads * sizes.heads + kv_head % sizes.kv_heads * sizes.group() + member;
             for queries in tiles(0..sizes.queries, QUERIES) {
                 let seen = sizes.seen_by(&saved.input.config, &queries);
                 if seen.start >= keys.end || seen.end <= keys.start {
@@ -139,7 +144,14 @@ fn tile<T: Float>(
         let p = Matrix::rows(weights.as_ptr(), n);
         // SAFETY: `matrix`, `q`, `k` and `v` have checked that their rows exist; the targets are this call's alone, with sizes as told.
         unsafe {
-            T::gemm([n, m, value_dim], T::ONE, transposed(p), dy, T::ONE, Matrix::rows(dv.as_mut_ptr(), value_dim));
+            T::gemm(
+                [n, m, value_dim],
+                T::ONE,
+                transposed(p),
+                dy,
+                T::ONE,
+                Matrix::rows(dv.as_mut_ptr(), value_dim),
+            );
             let dp = Matrix::rows(dscores.as_mut_ptr(), n);
             T::gemm([m, value_dim, n], T::ONE, dy, transposed(input.v(head, keys)), T::ZERO, dp);
         }
@@ -149,7 +161,14 @@ fn tile<T: Float>(
         let ds = Matrix::rows(dscores.as_ptr(), n);
         // SAFETY: as above.
         unsafe {
-            T::gemm([m, n, head_dim], scale, ds, input.k(head, keys), T::ONE, Matrix::rows(dq.as_mut_ptr(), head_dim));
+            T::gemm(
+                [m, n, head_dim],
+                scale,
+                ds,
+                input.k(head, keys),
+                T::ONE,
+                Matrix::rows(dq.as_mut_ptr(), head_dim),
+            );
             let dk = Matrix::rows(dk.as_mut_ptr(), head_dim);
             T::gemm([n, m, head_dim], scale, transposed(ds), input.q(head, queries), T::ONE, dk);
         }

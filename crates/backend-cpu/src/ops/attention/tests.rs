@@ -3,7 +3,7 @@
 use crate::testing::{Numbers, assert_close, layouts, rounded, tensor};
 use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
-use ternion_core::{DType, Layout, Shape, Tensor};
+use ternion_core::{DType, Device, Layout, Shape, Tensor};
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum MaskKind {
@@ -25,8 +25,17 @@ struct Case {
     mask: MaskKind,
 }
 
-const PLAIN: Case =
-    Case { batch: 1, heads: 1, kv_heads: 1, queries: 5, keys: 7, dims: [4, 3], causal: false, window: None, mask: MaskKind::None };
+const PLAIN: Case = Case {
+    batch: 1,
+    heads: 1,
+    kv_heads: 1,
+    queries: 5,
+    keys: 7,
+    dims: [4, 3],
+    causal: false,
+    window: None,
+    mask: MaskKind::None,
+};
 
 fn cases() -> Vec<Case> {
     vec![
@@ -64,12 +73,20 @@ impl Case {
         let position = query as isize + self.keys as isize - self.queries as isize;
         let distance = key as isize - position;
         let hidden = (self.causal && distance > 0)
-            || self.window.is_some_and(|window| distance <= -(window as isize) || distance >= window as isize);
+            || self
+                .window
+                .is_some_and(|window| distance <= -(window as isize) || distance >= window as isize);
         let masked = mask.get(query * self.keys + key).copied();
         match (hidden, self.mask) {
             (true, _) => f64::NEG_INFINITY,
             (_, MaskKind::None) => 0.0,
-            (_, MaskKind::Seen) => if masked == Some(0.0) { f64::NEG_INFINITY } else { 0.0 },
+            (_, MaskKind::Seen) => {
+                if masked == Some(0.0) {
+                    f64::NEG_INFINITY
+                } else {
+                    0.0
+                }
+            }
             (_, MaskKind::Added) => masked.unwrap_or(0.0),
         }
     }
@@ -117,8 +134,8 @@ fn reference(case: &Case, scale: f64, [q, k, v, dy, mask]: [&[f64]; 5]) -> [Vec<
 }
 
 /// The mask `[queries, keys]` as seen by every head of every batch.
-fn expanded(case: &Case, dtype: DType, mask: &[f64]) -> Tensor {
-    let small = tensor(dtype, mask, &[case.queries, case.keys], &crate::device());
+fn expanded(case: &Case, dtype: DType, mask: &[f64], device: &Device) -> Tensor {
+    let small = tensor(dtype, mask, &[case.queries, case.keys], device);
     let shape = Shape::new(&[case.batch, case.heads, case.queries, case.keys]).unwrap();
     let layout = Layout::new(shape, &[0, 0, case.keys as isize, 1], 0).unwrap();
     Tensor::from_buffer(small.buffer().clone(), layout, dtype, small.device()).unwrap()
@@ -136,7 +153,9 @@ fn forward_and_gradient() {
             let dy = some(case.y_shape());
             let mask: Vec<f64> = match case.mask {
                 MaskKind::None => vec![],
-                MaskKind::Seen => numbers.below(2, case.queries * case.keys).iter().map(|&seen| seen as f64).collect(),
+                MaskKind::Seen => {
+                    numbers.below(2, case.queries * case.keys).iter().map(|&seen| seen as f64).collect()
+                }
                 MaskKind::Added => numbers
                     .between(-2.0, 2.0, case.queries * case.keys)
                     .iter()
@@ -146,14 +165,24 @@ fn forward_and_gradient() {
             let mask = rounded(dtype, &mask);
             let scale = 0.75;
             let [y, sums, dq, dk, dv] = reference(&case, scale, [&q, &k, &v, &dy, &mask]);
-            let config = AttentionConfig { scale, causal: case.causal, window: case.window, mask: case.mask != MaskKind::None };
+            let config = AttentionConfig {
+                scale,
+                causal: case.causal,
+                window: case.window,
+                mask: case.mask != MaskKind::None,
+            };
             let mask = match case.mask {
                 MaskKind::None => None,
-                MaskKind::Seen => Some(expanded(&case, DType::Bool, &mask)),
-                MaskKind::Added => Some(expanded(&case, dtype, &mask)),
+                MaskKind::Seen => Some(expanded(&case, DType::Bool, &mask, &device)),
+                MaskKind::Added => Some(expanded(&case, dtype, &mask, &device)),
             };
             let all = |values: &[f64], shape: [usize; 4]| layouts(dtype, values, &shape, &device);
-            let (qs, ks, vs, dys) = (all(&q, case.q_shape()), all(&k, case.k_shape()), all(&v, case.v_shape()), all(&dy, case.y_shape()));
+            let (qs, ks, vs, dys) = (
+                all(&q, case.q_shape()),
+                all(&k, case.k_shape()),
+                all(&v, case.v_shape()),
+                all(&dy, case.y_shape()),
+            );
             for (index, q) in qs.iter().enumerate() {
                 let (k, v, dy) = (&ks[(index + 1) % 4], &vs[(index + 2) % 4], &dys[(index + 3) % 4]);
                 let mut inputs = vec![q, k, v];
@@ -166,7 +195,9 @@ fn forward_and_gradient() {
                 let mut inputs = vec![q, k, v, &saved, &outputs[1], dy];
                 inputs.extend(&mask);
                 let gradients = apply(AttentionGrad { config }, &inputs).unwrap();
-                for (what, got, want) in [("dq", &gradients[0], &dq), ("dk", &gradients[1], &dk), ("dv", &gradients[2], &dv)] {
+                for (what, got, want) in
+                    [("dq", &gradients[0], &dq), ("dk", &gradients[1], &dk), ("dv", &gradients[2], &dv)]
+                {
                     assert_close(&format!("{what} of {case:?}"), got, want, 32.0);
                 }
             }

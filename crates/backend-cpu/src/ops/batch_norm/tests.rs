@@ -31,7 +31,8 @@ fn join(rows: &[Vec<f64>], shape: &[usize]) -> Vec<f64> {
 fn forward_and_gradient() {
     let device = crate::device();
     let mut numbers = Numbers::new(8);
-    let shapes: [&[usize]; 6] = [&[2, 3, 4, 5], &[1, 1, 1, 1], &[40, 20], &[3, 2, 700], &[5, 70, 3, 3], &[0, 2, 3]];
+    let shapes: [&[usize]; 6] =
+        [&[2, 3, 4, 5], &[1, 1, 1, 1], &[40, 20], &[3, 2, 700], &[5, 70, 3, 3], &[0, 2, 3]];
     for shape in shapes {
         let (count, channels) = (shape.iter().product(), shape[1]);
         for dtype in DType::FLOATS {
@@ -52,7 +53,9 @@ fn forward_and_gradient() {
                     y.push(n.iter().map(|n| n * w + b).collect());
                     let mean_g = exact_sum(dy.iter().copied()) * w / elements;
                     let along = exact_sum(dy.iter().zip(&n).map(|(dy, n)| dy * n)) * w / elements;
-                    dx.push(dy.iter().zip(&n).map(|(dy, n)| reciprocal * (dy * w - mean_g - n * along)).collect());
+                    dx.push(
+                        dy.iter().zip(&n).map(|(dy, n)| reciprocal * (dy * w - mean_g - n * along)).collect(),
+                    );
                     means.push(mean);
                     variances.push(variance);
                     dweight.push(exact_sum(dy.iter().zip(&n).map(|(dy, n)| dy * n)));
@@ -61,8 +64,12 @@ fn forward_and_gradient() {
                 let (y, dx) = (join(&y, shape), join(&dx, shape));
                 let vector = |dtype, values: &[f64]| tensor(dtype, values, &[channels], &device);
                 let (weight_tensor, bias_tensor) = (vector(dtype, &weight), vector(dtype, &bias));
-                let statistics = [vector(dtype.accumulator(), &means), vector(dtype.accumulator(), &variances)];
-                for (x, dy) in layouts(dtype, &x, shape, &device).iter().zip(layouts(dtype, &dy, shape, &device).iter().rev()) {
+                let statistics =
+                    [vector(dtype.accumulator(), &means), vector(dtype.accumulator(), &variances)];
+                for (x, dy) in layouts(dtype, &x, shape, &device)
+                    .iter()
+                    .zip(layouts(dtype, &dy, shape, &device).iter().rev())
+                {
                     let inputs = if affine { vec![x, &weight_tensor, &bias_tensor] } else { vec![x] };
                     let outputs = apply(BatchNorm { eps: EPS, affine }, &inputs).unwrap();
                     for (output, want) in outputs.iter().zip([&y, &means, &variances]) {

@@ -34,7 +34,13 @@ fn for_runs(
 }
 
 /// `target[p] = image[place [i, j] of window positions.start + p]`, 0 outside the image.
-pub(super) fn patch_row<T: Float>(image: &[T], slides: [Slide; 2], tap: [usize; 2], positions: Range<usize>, target: &mut [T]) {
+pub(super) fn patch_row<T: Float>(
+    image: &[T],
+    slides: [Slide; 2],
+    tap: [usize; 2],
+    positions: Range<usize>,
+    target: &mut [T],
+) {
     let across = slides[1];
     target.fill(T::ZERO);
     for_runs(slides, tap, positions, |row, columns, first| {
@@ -106,12 +112,15 @@ pub(super) fn im2col<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked
 }
 
 pub(super) fn col2im<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
-    let Op::Col2im(Col2im { window, size }) = op else { return Err(Error::invalid(op.name(), "is not col2im")) };
+    let Op::Col2im(Col2im { window, size }) = op else {
+        return Err(Error::invalid(op.name(), "is not col2im"));
+    };
     let [_, _, places] = inputs[0].layout.shape().to_array(op.name())?;
     let [batch, channels, height, width] = outputs[0].layout.shape().to_array(op.name())?;
     let slides = slides(window, *size, window.output_size(op.name(), *size)?);
     let taps = window.kernel[0] * window.kernel[1];
-    let (columns, mut image) = (dense::<T>(op.name(), &inputs[0])?, DenseOutput::<T>::new(op.name(), &outputs[0])?);
+    let (columns, mut image) =
+        (dense::<T>(op.name(), &inputs[0])?, DenseOutput::<T>::new(op.name(), &outputs[0])?);
     let parts = image.parts();
     for_ranges(batch * channels, pieces_of(taps * places), |range| {
         for plane in range {
@@ -120,7 +129,13 @@ pub(super) fn col2im<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked
             pixels.fill(T::ZERO);
             for place in 0..taps {
                 let row = (plane * taps + place) * places;
-                add_patch_row(&columns[row..row + places], slides, place_of(place, slides).1, 0..places, pixels);
+                add_patch_row(
+                    &columns[row..row + places],
+                    slides,
+                    place_of(place, slides).1,
+                    0..places,
+                    pixels,
+                );
             }
         }
     });

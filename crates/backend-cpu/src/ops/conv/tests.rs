@@ -3,7 +3,9 @@
 use crate::testing::{Numbers, assert_close, layouts, rounded, tensor};
 use ternion_core::DType;
 use ternion_core::dispatch::{apply, apply_one};
-use ternion_core::ops::conv::{Col2im, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvConfig, Im2col, Window};
+use ternion_core::ops::conv::{
+    Col2im, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvConfig, Im2col, Window,
+};
 
 struct Case {
     image: [usize; 4],
@@ -101,14 +103,16 @@ fn convolutions_and_gradients() {
             let mut some = |shape: &[usize]| rounded(dtype, &numbers.between(-1.0, 1.0, count(shape)));
             let (x, weight, dy) = (some(&case.image), some(&case.weight_shape()), some(&case.output_shape()));
             let bias = some(&[case.outs]);
-            let (mut y, mut dx, mut dweight) = (vec![0.0; dy.len()], vec![0.0; x.len()], vec![0.0; weight.len()]);
+            let (mut y, mut dx, mut dweight) =
+                (vec![0.0; dy.len()], vec![0.0; x.len()], vec![0.0; weight.len()]);
             case.for_meetings(|at| {
                 y[at.output] += x[at.image] * weight[at.weight];
                 dx[at.image] += dy[at.output] * weight[at.weight];
                 dweight[at.weight] += dy[at.output] * x[at.image];
             });
             let [_, _, oh, ow] = case.output_shape();
-            let biased: Vec<f64> = y.iter().enumerate().map(|(index, y)| y + bias[index / (oh * ow) % case.outs]).collect();
+            let biased: Vec<f64> =
+                y.iter().enumerate().map(|(index, y)| y + bias[index / (oh * ow) % case.outs]).collect();
             let xs = layouts(dtype, &x, &case.image, &device);
             let weights = layouts(dtype, &weight, &case.weight_shape(), &device);
             let dys = layouts(dtype, &dy, &case.output_shape(), &device);
@@ -125,9 +129,19 @@ fn convolutions_and_gradients() {
                 assert_close(&format!("conv2d with bias {what}"), &got, &biased, forward);
                 let op = Conv2dGradInput { config, size: [case.image[2], case.image[3]] };
                 let got = apply_one(op, &[weight, dy]).unwrap();
-                assert_close(&format!("conv2d_grad_input {what}"), &got, &dx, depth(count(&case.weight_shape()) / case.image[1]));
+                assert_close(
+                    &format!("conv2d_grad_input {what}"),
+                    &got,
+                    &dx,
+                    depth(count(&case.weight_shape()) / case.image[1]),
+                );
                 let got = apply(Conv2dGradWeight { config }, &[x, dy]).unwrap();
-                assert_close(&format!("conv2d_grad_weight {what}"), &got[0], &dweight, depth(case.image[0] * oh * ow));
+                assert_close(
+                    &format!("conv2d_grad_weight {what}"),
+                    &got[0],
+                    &dweight,
+                    depth(case.image[0] * oh * ow),
+                );
             }
         }
     }

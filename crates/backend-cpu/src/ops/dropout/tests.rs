@@ -17,10 +17,15 @@ fn masks_are_those_of_the_stream() {
             for dtype in DType::FLOATS {
                 let x = rounded(dtype, &numbers.between(-4.0, 4.0, shape.iter().product()));
                 let keep = |index: usize| {
-                    f64::from(philox::word(seed as u64, base as u64 + offset, index as u64) >> 8) * 2f64.powi(-24) >= p
+                    f64::from(philox::word(seed as u64, base as u64 + offset, index as u64) >> 8)
+                        * 2f64.powi(-24)
+                        >= p
                 };
-                let want: Vec<f64> =
-                    x.iter().enumerate().map(|(index, x)| if keep(index) { x / (1.0 - p) } else { 0.0 }).collect();
+                let want: Vec<f64> = x
+                    .iter()
+                    .enumerate()
+                    .map(|(index, x)| if keep(index) { x / (1.0 - p) } else { 0.0 })
+                    .collect();
                 for x in layouts(dtype, &x, &shape, &device) {
                     assert_close("dropout", &apply_one(op.clone(), &[&x, &state]).unwrap(), &want, 2.0);
                     apply_into(op.clone(), &[&x, &state], &x).unwrap();

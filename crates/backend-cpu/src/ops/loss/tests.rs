@@ -32,7 +32,8 @@ fn losses_and_gradients() {
             let dloss = numbers.between(-2.0, 2.0, rows);
             let dloss_tensor = tensor(dtype.accumulator(), &dloss, &[rows], &device);
             for label_smoothing in [0.0, 0.125] {
-                let want: Vec<[f64; 2]> = x.chunks(classes).zip(&targets).map(|(x, &t)| row_loss(x, t, label_smoothing)).collect();
+                let want: Vec<[f64; 2]> =
+                    x.chunks(classes).zip(&targets).map(|(x, &t)| row_loss(x, t, label_smoothing)).collect();
                 let losses: Vec<f64> = want.iter().map(|want| want[0]).collect();
                 let sums: Vec<f64> = want.iter().map(|want| want[1]).collect();
                 let mut gradient = vec![0.0; x.len()];
@@ -46,7 +47,8 @@ fn losses_and_gradients() {
                 for index_dtype in [DType::I32, DType::I64] {
                     let plain: Vec<f64> = targets.iter().map(|&target| target as f64).collect();
                     let target_views = layouts(index_dtype, &plain, &[rows], &device);
-                    for (x, target) in layouts(dtype, &x, &[rows, classes], &device).iter().zip(&target_views) {
+                    for (x, target) in layouts(dtype, &x, &[rows, classes], &device).iter().zip(&target_views)
+                    {
                         let op = CrossEntropy { ignore_index: IGNORE, label_smoothing };
                         let outputs = apply(op, &[x, target]).unwrap();
                         assert_close("loss", &outputs[0], &losses, 16.0);

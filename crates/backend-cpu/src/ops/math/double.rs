@@ -1,6 +1,6 @@
 //! The error function in f64, which the standard library does not have. For oracles: exact rather than quick.
 
-use std::f64::consts::{FRAC_2_SQRT_PI, FRAC_1_SQRT_2};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 /// Below, erf from its series; above, its complement from the continued fraction.
 const SERIES_BELOW: f64 = 1.5;

@@ -78,7 +78,8 @@ fn exp_of_sum(x: f32, rest: f32) -> f32 {
     let (n, exponent) = binary_exponent(x);
     let r = (x - n * LN_2_HIGH) - n * LN_2_LOW + rest;
     // e^r = 1 + r + r^2 q(r) for |r| <= ln 2 / 2 (+ rest).
-    let q = polynomial(r, [5.0e-1, 1.666_666_6e-1, 4.166_629_5e-2, 8.333_497e-3, 1.394_465_8e-3, 1.979_034_9e-4]);
+    let q =
+        polynomial(r, [5.0e-1, 1.666_666_6e-1, 4.166_629_5e-2, 8.333_497e-3, 1.394_465_8e-3, 1.979_034_9e-4]);
     scale(1.0 + (r + r * r * q), exponent)
 }
 
@@ -92,7 +93,8 @@ pub(crate) fn expm1(x: f32) -> f32 {
     let r = high - low;
     // What rounding took off r.
     let lost = (high - r) - low;
-    let q = polynomial(r, [5.0e-1, 1.666_666_6e-1, 4.166_636_2e-2, 8.333_39e-3, 1.394_062_5e-3, 1.984_587_7e-4]);
+    let q =
+        polynomial(r, [5.0e-1, 1.666_666_6e-1, 4.166_636_2e-2, 8.333_39e-3, 1.394_062_5e-3, 1.984_587_7e-4]);
     // e^x - 1 = 2^n (e^r - 1) + 2^n - 1, doubled last so that 2^n does not overflow before the result does.
     let rest = r * r * q + lost;
     let half_power = power_of_two(exponent.wrapping_sub(1));

@@ -1,9 +1,9 @@
 //! Against the definitions in f64.
 
 use crate::testing::{Numbers, assert_close, exact_sum, layouts, rounded, tensor};
+use ternion_core::DType;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::norm::{LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad};
-use ternion_core::DType;
 
 const EPS: f64 = 1e-5;
 

@@ -95,7 +95,9 @@ fn means_and_their_gradients() {
         let [batch, channels, height, width] = case.shape;
         let ([oh, ow], windows) = (case.small(), case.windows());
         let whole = case.window.kernel.iter().product::<usize>() as f64;
-        for (dtype, count_include_pad) in DType::FLOATS.into_iter().flat_map(|dtype| [(dtype, true), (dtype, false)]) {
+        for (dtype, count_include_pad) in
+            DType::FLOATS.into_iter().flat_map(|dtype| [(dtype, true), (dtype, false)])
+        {
             let x = rounded(dtype, &numbers.between(-2.0, 2.0, case.shape.iter().product()));
             let dy = rounded(dtype, &numbers.between(-1.0, 1.0, batch * channels * oh * ow));
             let (mut y, mut dx) = (vec![], vec![0.0; x.len()]);

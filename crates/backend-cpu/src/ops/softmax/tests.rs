@@ -6,7 +6,13 @@ use ternion_core::ops::softmax::{LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGra
 use ternion_core::{DType, Tensor};
 
 /// Applies `rule` to each slice of `values` along `axis`; `other` is a second operand.
-fn along(shape: &[usize], axis: usize, values: &[f64], other: &[f64], rule: impl Fn(&[f64], &[f64]) -> Vec<f64>) -> Vec<f64> {
+fn along(
+    shape: &[usize],
+    axis: usize,
+    values: &[f64],
+    other: &[f64],
+    rule: impl Fn(&[f64], &[f64]) -> Vec<f64>,
+) -> Vec<f64> {
     let (width, inner) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
     let mut result = vec![0.0; values.len()];
     for start in (0..values.len()).filter(|start| start / inner % width == 0) {

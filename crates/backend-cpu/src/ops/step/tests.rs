@@ -17,7 +17,8 @@ fn tensors(dtype: DType, p: &[f64], g: &[f64], states: &[&[f64]]) -> Vec<(Tensor
         .zip(gradients.into_iter().rev())
         .enumerate()
         .map(|(index, (p, g))| {
-            let states = states.iter().map(|state| layouts(wide, state, &SHAPE, &device).swap_remove(index)).collect();
+            let states =
+                states.iter().map(|state| layouts(wide, state, &SHAPE, &device).swap_remove(index)).collect();
             (p, g, states)
         })
         .collect()
@@ -68,7 +69,11 @@ fn the_first_velocity_may_be_anything() {
     let vector = |values: &[f64]| tensor(DType::F32, values, &[2], &device);
     let (p, g, v) = (vector(&[1.0, 2.0]), vector(&[0.5, 0.25]), vector(&[f64::NAN, f64::INFINITY]));
     let hyper = tensor(DType::F32, &[1.0, 1.0, 1.0], &[3], &device);
-    apply(SgdStep { momentum: 0.5, dampening: 0.0, weight_decay: 0.0, nesterov: false }, &[&p, &g, &hyper, &v]).unwrap();
+    apply(
+        SgdStep { momentum: 0.5, dampening: 0.0, weight_decay: 0.0, nesterov: false },
+        &[&p, &g, &hyper, &v],
+    )
+    .unwrap();
     assert_eq!((values(&p), values(&v)), (vec![0.5, 1.75], vec![0.5, 0.25]));
 }
 
@@ -100,7 +105,8 @@ fn adam() {
                 // The parameter is rounded to its dtype after each step.
                 want_p = rounded(dtype, &want_p);
                 for (p, g, states) in &all {
-                    let hyper = tensor(DType::F32, &[rate, clip, corrections[0], corrections[1]], &[4], p.device());
+                    let hyper =
+                        tensor(DType::F32, &[rate, clip, corrections[0], corrections[1]], &[4], p.device());
                     let op = AdamStep { beta1, beta2, eps, weight_decay, decay_mode };
                     apply(op, &[p, g, &hyper, &states[0], &states[1]]).unwrap();
                     // The corrections are given in f32 whatever the parameter's dtype.

@@ -1,0 +1,10 @@
+//! The harness finds what it is there to find: twelve ways in which kernels and gradient rules go wrong, planted in every op, dtype and direction.
+//!
+//! `cargo test --test faults -- softmax` plants them in the ops whose names contain that.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cpu = ternion_testing::suite::targets().swap_remove(0);
+    ternion_testing::faults::hunt::main(&cpu)
+}
