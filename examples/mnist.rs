@@ -128,6 +128,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
+    check_folders(arguments)?;
     let interrupted = watch_for_interrupts()?;
     let device = ternion::device(&arguments.device)?;
     device.seed(arguments.seed);
@@ -145,6 +146,20 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     println!("test accuracy {:.2} %", test.accuracy() * 100.0);
     save_weights(arguments, &*model, interrupted.load(Ordering::Relaxed))?;
     write_results(arguments, &device, &training.history, &test, &mnist)
+}
+
+/// A result that cannot be written is better told before the training than after it.
+fn check_folders(arguments: &Arguments) -> Outcome<()> {
+    let Arguments { json, plot, mistakes, save, .. } = arguments;
+    for file in [json, plot, mistakes, save].into_iter().flatten() {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if folder.is_some_and(|folder| !folder.is_dir()) || file.is_dir() {
+            return Err(
+                format!("{}: there is no folder for this file, or it is one itself", file.display()).into()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The first Ctrl-C asks the training to stop; a second one ends the program at once.

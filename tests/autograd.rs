@@ -14,7 +14,7 @@ fn message(error: Error) -> String {
 
 #[test]
 fn a_node_reached_by_two_paths_is_walked_once() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[3.0], &device)?;
     let square = x.mul(&x)?;
     let loss = square.add(&square)?.mul(&square)?.sum_all()?;
@@ -36,7 +36,7 @@ fn a_node_reached_by_two_paths_is_walked_once() -> Result<()> {
 #[test]
 fn a_doubling_ladder_costs_one_visit_a_rung() -> Result<()> {
     // 60 rungs have 2^60 paths: a walk by paths would never end.
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[1.0], &device)?;
     let mut y = x.clone();
     for _ in 0..60 {
@@ -49,7 +49,7 @@ fn a_doubling_ladder_costs_one_visit_a_rung() -> Result<()> {
 
 #[test]
 fn a_chain_of_a_hundred_thousand_goes_backward_without_overflow() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[1.0], &device)?;
     let mut y = x.clone();
     for _ in 0..100_000 {
@@ -64,7 +64,7 @@ fn a_chain_of_a_hundred_thousand_goes_backward_without_overflow() -> Result<()> 
 fn a_chain_of_a_hundred_thousand_is_dropped_unwalked_without_overflow() -> Result<()> {
     // A thread with a small stack, so that recursion of any kind would be seen.
     let worker = std::thread::Builder::new().stack_size(128 * 1024).spawn(|| -> Result<()> {
-        let device = ternion::cpu();
+        let device = ternion::cpu()?;
         let x = leaf(&[1.0], &device)?;
         for saves_output in [false, true] {
             let mut y = x.clone();
@@ -80,7 +80,7 @@ fn a_chain_of_a_hundred_thousand_is_dropped_unwalked_without_overflow() -> Resul
 
 #[test]
 fn nothing_is_recorded_without_a_reason() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let constant = Tensor::ones([2], DType::F64, &device)?;
     assert!(!constant.exp()?.needs_grad());
     let x = leaf(&[1.0, 2.0], &device)?;
@@ -102,13 +102,19 @@ fn no_grad_ends_with_a_panic_inside_it() -> Result<()> {
 
 #[test]
 fn backward_of_what_has_none_is_an_error_in_words() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let constant = Tensor::ones([1], DType::F64, &device)?;
     let text = message(constant.backward().err().expect("nothing was recorded"));
-    assert_eq!(text, "backward: nothing was recorded: no input of the loss asks for a gradient, or it was computed in no_grad");
+    assert_eq!(
+        text,
+        "backward: nothing was recorded: no input of the loss asks for a gradient, or it was computed in no_grad"
+    );
     let x = leaf(&[1.0, 2.0], &device)?;
     let text = message(x.exp()?.backward().err().expect("two elements"));
-    assert_eq!(text, "backward: of shape [2]: only a single element has a gradient by itself; reduce it, or use grad with cotangents");
+    assert_eq!(
+        text,
+        "backward: of shape [2]: only a single element has a gradient by itself; reduce it, or use grad with cotangents"
+    );
     let integers = Tensor::from_slice(&[1i64], [1], &device)?;
     let text = message(integers.requires_grad().err().expect("integers have no gradient"));
     assert_eq!(text, "requires_grad: tensor is i64, expected a floating dtype");
@@ -117,7 +123,7 @@ fn backward_of_what_has_none_is_an_error_in_words() -> Result<()> {
 
 #[test]
 fn gradients_are_fresh_each_time_and_accumulate_only_on_request() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[2.0], &device)?;
     let pass = || x.square()?.sum_all()?.backward();
     let first = pass()?;
@@ -130,7 +136,7 @@ fn gradients_are_fresh_each_time_and_accumulate_only_on_request() -> Result<()> 
 
 #[test]
 fn gradients_of_gradients() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[0.5, -1.5], &device)?;
     let y = x.powf(4.0)?.sum_all()?;
     let options = GradOptions { create_graph: true, ..Default::default() };
@@ -146,7 +152,7 @@ fn gradients_of_gradients() -> Result<()> {
 
 #[test]
 fn a_third_derivative() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[0.7], &device)?;
     let mut y = x.tanh()?.sum_all()?;
     for _ in 0..3 {
@@ -162,25 +168,29 @@ fn a_third_derivative() -> Result<()> {
 
 #[test]
 fn grad_for_something_in_between() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[3.0], &device)?;
     let middle = x.square()?;
     let y = middle.square()?;
     let one = Tensor::ones([1], DType::F64, &device)?;
     let found = grad(&[y], &[middle, x], &[one], GradOptions::default())?;
-    let found: Vec<f64> = found.into_iter().map(|grad| grad.expect("used").item_f64()).collect::<Result<_>>()?;
+    let found: Vec<f64> =
+        found.into_iter().map(|grad| grad.expect("used").item_f64()).collect::<Result<_>>()?;
     assert_eq!(found, [18.0, 108.0]);
     Ok(())
 }
 
 #[test]
 fn an_unused_input_is_an_error_unless_allowed() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let (x, unused) = (leaf(&[1.0], &device)?, leaf(&[1.0], &device)?);
     let one = || Tensor::ones([1], DType::F64, &device);
     let outcome = grad(&[x.exp()?], &[unused.clone()], &[one()?], GradOptions::default());
     let text = message(outcome.err().expect("the input is unused"));
-    assert_eq!(text, "backward: the outputs do not depend on input 0 of shape [1]; allow_unused gives None for it");
+    assert_eq!(
+        text,
+        "backward: the outputs do not depend on input 0 of shape [1]; allow_unused gives None for it"
+    );
     let options = GradOptions { allow_unused: true, ..Default::default() };
     assert!(grad(&[x.exp()?], &[unused], &[one()?], options)?[0].is_none());
     Ok(())
@@ -188,17 +198,19 @@ fn an_unused_input_is_an_error_unless_allowed() -> Result<()> {
 
 #[test]
 fn a_cotangent_of_another_shape_is_refused() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[1.0, 2.0], &device)?;
     let wrong = Tensor::ones([1], DType::F64, &device)?;
-    let text = message(grad(&[x.exp()?], &[x.clone()], &[wrong], GradOptions::default()).err().expect("shapes differ"));
+    let text = message(
+        grad(&[x.exp()?], &[x.clone()], &[wrong], GradOptions::default()).err().expect("shapes differ"),
+    );
     assert_eq!(text, "backward: cotangent 0 is [1] f64, its output [2] f64");
     Ok(())
 }
 
 #[test]
 fn a_second_walk_needs_retain_graph() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[2.0], &device)?;
     let loss = x.square()?.sum_all()?;
     loss.backward_with(GradOptions { retain_graph: true, ..Default::default() })?;
@@ -210,7 +222,7 @@ fn a_second_walk_needs_retain_graph() -> Result<()> {
 
 #[test]
 fn saved_tensors_are_freed_during_the_walk() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion_cpu::device(); // Of its own: other tests use the program's at the same time.
     let x = Tensor::ones([1 << 16], DType::F32, &device)?.requires_grad()?;
     let mut y = x.clone();
     for _ in 0..8 {
@@ -230,19 +242,22 @@ fn saved_tensors_are_freed_during_the_walk() -> Result<()> {
 
 #[test]
 fn a_saved_tensor_changed_in_place_is_an_error_that_names_the_op() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[1.0], &device)?;
     let weight = Tensor::full([1], 2.0, DType::F64, &device)?;
     let loss = x.mul(&weight)?.sum_all()?;
     weight.fill_(5.0)?;
     let text = message(loss.backward().err().expect("mul saved the weight"));
-    assert_eq!(text, "backward of mul: input 1 with shape [1] was changed in place after it was saved (version 0, now 1)");
+    assert_eq!(
+        text,
+        "backward of mul: input 1 with shape [1] was changed in place after it was saved (version 0, now 1)"
+    );
     Ok(())
 }
 
 #[test]
 fn a_saved_output_changed_through_a_view_is_an_error() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[1.0, 2.0], &device)?;
     let y = x.exp()?;
     let loss = y.sum_all()?;
@@ -254,12 +269,17 @@ fn a_saved_output_changed_through_a_view_is_an_error() -> Result<()> {
 
 #[test]
 fn changing_a_recorded_tensor_in_place_is_refused() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[1.0], &device)?;
     let plain = Tensor::ones([1], DType::F64, &device)?;
     for outcome in [x.fill_(0.0), plain.copy_(&x)] {
         let text = message(outcome.err().expect("a gradient would be lost"));
-        assert!(text.ends_with("a gradient would be lost; use the form that returns a new tensor, detach, or no_grad"), "{text}");
+        assert!(
+            text.ends_with(
+                "a gradient would be lost; use the form that returns a new tensor, detach, or no_grad"
+            ),
+            "{text}"
+        );
     }
     no_grad(|| x.fill_(7.0))?;
     assert_eq!(x.to_vec::<f64>()?, [7.0]);
@@ -268,7 +288,7 @@ fn changing_a_recorded_tensor_in_place_is_refused() -> Result<()> {
 
 #[test]
 fn hooks_see_and_change_a_final_gradient() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[1.0, 2.0], &device)?;
     let middle = x.square()?;
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -285,7 +305,7 @@ fn hooks_see_and_change_a_final_gradient() -> Result<()> {
 
 #[test]
 fn a_hook_may_not_change_the_shape() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[1.0, 2.0], &device)?;
     x.register_hook(|grad| grad.sum_all().map(Some))?;
     let text = message(x.exp()?.sum_all()?.backward().err().expect("another shape"));
@@ -309,7 +329,7 @@ fn a_sink_hears_of_each_leaf_once_and_gives_it_memory() -> Result<()> {
             Ok(())
         }
     }
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let (x, w) = (leaf(&[2.0], &device)?, leaf(&[3.0], &device)?);
     let loss = x.mul(&w)?.add(&x)?.sum_all()?;
     let place = Tensor::zeros([1], DType::F64, &device)?;
@@ -332,7 +352,7 @@ fn a_leaf_is_final_before_the_walk_ends() -> Result<()> {
             Ok(())
         }
     }
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let (first, second) = (leaf(&[2.0], &device)?, leaf(&[5.0], &device)?);
     let loss = first.exp()?.mul(&second)?.sum_all()?;
     let log = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
@@ -346,28 +366,42 @@ fn a_leaf_is_final_before_the_walk_ends() -> Result<()> {
         || loss.backward_into(&mut sink),
     )?;
     let log = log.borrow();
-    assert_eq!(*log, ["sum".into(), "mul".into(), format!("leaf {}", 2f64.exp()), "exp".into(), format!("leaf {}", 5.0 * 2f64.exp())]);
+    assert_eq!(
+        *log,
+        [
+            "sum".into(),
+            "mul".into(),
+            format!("leaf {}", 2f64.exp()),
+            "exp".into(),
+            format!("leaf {}", 5.0 * 2f64.exp())
+        ]
+    );
     Ok(())
 }
 
 #[test]
 fn a_checkpoint_gives_the_same_gradients_for_arguments_and_captured_parameters() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[0.3, -0.7], &device)?;
     let weight = leaf(&[1.5, 0.5], &device)?;
-    let segment = |weight: Tensor| move |inputs: &[Tensor]| -> Result<Vec<Tensor>> { Ok(vec![inputs[0].mul(&weight)?.tanh()?.exp()?]) };
+    let segment = |weight: Tensor| {
+        move |inputs: &[Tensor]| -> Result<Vec<Tensor>> { Ok(vec![inputs[0].mul(&weight)?.tanh()?.exp()?]) }
+    };
     let plain = segment(weight.clone())(&[x.clone()])?.remove(0).square()?.sum_all()?.backward()?;
     let outputs = checkpoint(segment(weight.clone()), &[&x])?;
     let saved = outputs[0].square()?.sum_all()?.backward()?;
     for tensor in [&x, &weight] {
-        assert_eq!(plain.get(tensor).expect("plain").to_vec::<f64>()?, saved.get(tensor).expect("checkpointed").to_vec::<f64>()?);
+        assert_eq!(
+            plain.get(tensor).expect("plain").to_vec::<f64>()?,
+            saved.get(tensor).expect("checkpointed").to_vec::<f64>()?
+        );
     }
     Ok(())
 }
 
 #[test]
 fn a_checkpoint_repeats_its_random_numbers() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion_cpu::device(); // Of its own: other tests use the program's at the same time.
     device.seed(5);
     let x = Tensor::ones([64], DType::F32, &device)?.requires_grad()?;
     let outputs = checkpoint(|inputs| Ok(vec![inputs[0].dropout(0.5)?]), &[&x])?;
@@ -381,7 +415,7 @@ fn a_checkpoint_repeats_its_random_numbers() -> Result<()> {
 
 #[test]
 fn a_checkpoint_keeps_only_its_inputs() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion_cpu::device(); // Of its own: other tests use the program's at the same time.
     let x = Tensor::ones([1 << 16], DType::F32, &device)?.requires_grad()?;
     let before = device.memory().in_use;
     let outputs = checkpoint(
@@ -402,7 +436,7 @@ fn a_checkpoint_keeps_only_its_inputs() -> Result<()> {
 
 #[test]
 fn dot_shows_ops_shapes_dtypes_and_statistics() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[1.0, 2.0], &device)?;
     let loss = x.exp()?.sum_all()?;
     let dot = loss.to_dot()?;
@@ -418,7 +452,7 @@ fn dot_shows_ops_shapes_dtypes_and_statistics() -> Result<()> {
 
 #[test]
 fn gradients_flow_between_devices() -> Result<()> {
-    let (here, there) = (ternion::cpu(), ternion::cpu());
+    let (here, there) = (ternion::cpu()?, ternion_cpu::device());
     let x = leaf(&[3.0], &here)?;
     let y = x.to_device(&there)?.square()?.to_device(&here)?;
     let gradients = y.sum_all()?.backward()?;
@@ -426,15 +460,16 @@ fn gradients_flow_between_devices() -> Result<()> {
     assert!(gradient.device().is(&here));
     assert_eq!(gradient.to_vec::<f64>()?, [6.0]);
     let text = message(x.add(&Tensor::ones([1], DType::F64, &there)?).err().expect("two devices"));
-    assert_eq!(text, "add: tensors on cpu and cpu; move one of them with to_device");
+    assert_eq!(text, format!("add: tensors on {here} and {there}; move one of them with to_device"));
     Ok(())
 }
 
 #[test]
 fn views_pass_gradients_through_every_layout() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = Tensor::from_vec((0..24).map(f64::from).collect(), [2, 3, 4], &device)?.requires_grad()?;
-    let y = x.permute([2, 0, 1])?.slice_axis(0, 3, -1, -2)?.reshape([2, 6])?.unsqueeze(0)?.expand([5, 2, 6])?;
+    let y =
+        x.permute([2, 0, 1])?.slice_axis(0, 3, -1, -2)?.reshape([2, 6])?.unsqueeze(0)?.expand([5, 2, 6])?;
     let weights = Tensor::from_vec((0..60).map(f64::from).collect(), [5, 2, 6], &device)?;
     let gradients = y.mul(&weights)?.sum_all()?.backward()?;
     let got = gradients.get(&x).expect("x").to_vec::<f64>()?;
@@ -451,7 +486,7 @@ fn views_pass_gradients_through_every_layout() -> Result<()> {
 
 #[test]
 fn an_unfolded_window_adds_where_it_overlaps() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[1.0, 2.0, 3.0, 4.0, 5.0], &device)?;
     let gradients = x.unfold(0, 3, 1)?.sum_all()?.backward()?;
     assert_eq!(gradients.get(&x).expect("x").to_vec::<f64>()?, [1.0, 2.0, 3.0, 2.0, 1.0]);
@@ -460,20 +495,23 @@ fn an_unfolded_window_adds_where_it_overlaps() -> Result<()> {
 
 #[test]
 fn gradients_can_be_replaced_but_not_misshapen() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[1.0], &device)?;
     let mut gradients: Gradients = x.exp()?.sum_all()?.backward()?;
     gradients.insert(&x, Tensor::full([1], 9.0, DType::F64, &device)?)?;
     assert_eq!(gradients.remove(&x).expect("x").to_vec::<f64>()?, [9.0]);
     assert!(gradients.is_empty());
     let outcome = gradients.insert(&x, Tensor::ones([2], DType::F64, &device)?);
-    assert_eq!(message(outcome.err().expect("another shape")), "gradients: gradient has shape [2], expected [1]");
+    assert_eq!(
+        message(outcome.err().expect("another shape")),
+        "gradients: gradient has shape [2], expected [1]"
+    );
     Ok(())
 }
 
 #[test]
 fn threads_record_apart_and_share_tensors() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[2.0], &device)?;
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..4)

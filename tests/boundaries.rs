@@ -33,7 +33,12 @@ fn offenders(folder: &str, is_bad: impl Fn(&str) -> bool) -> Vec<String> {
     sources(folder)
         .into_iter()
         .flat_map(|(path, text)| {
-            let bad: Vec<String> = text.lines().enumerate().filter(|(_, line)| is_bad(code(line))).map(|(number, line)| format!("{}:{}: {line}", path.display(), number + 1)).collect();
+            let bad: Vec<String> = text
+                .lines()
+                .enumerate()
+                .filter(|(_, line)| is_bad(code(line)))
+                .map(|(number, line)| format!("{}:{}: {line}", path.display(), number + 1))
+                .collect();
             bad
         })
         .collect()
@@ -41,8 +46,19 @@ fn offenders(folder: &str, is_bad: impl Fn(&str) -> bool) -> Vec<String> {
 
 #[test]
 fn unsafe_lives_in_backends_only() {
-    for folder in ["src", "crates/core", "crates/nn", "crates/derive", "crates/data", "crates/testing", "examples", "xtask/src"] {
-        let found = offenders(folder, |line| line.contains("unsafe {") || line.contains("unsafe fn") || line.contains("unsafe impl"));
+    for folder in [
+        "src",
+        "crates/core",
+        "crates/nn",
+        "crates/derive",
+        "crates/data",
+        "crates/testing",
+        "examples",
+        "xtask/src",
+    ] {
+        let found = offenders(folder, |line| {
+            line.contains("unsafe {") || line.contains("unsafe fn") || line.contains("unsafe impl")
+        });
         assert!(found.is_empty(), "{found:#?}");
     }
 }
@@ -50,7 +66,8 @@ fn unsafe_lives_in_backends_only() {
 #[test]
 fn core_and_nn_depend_on_no_backend() {
     for package in ["core", "nn", "derive"] {
-        let manifest = std::fs::read_to_string(root().join(format!("crates/{package}/Cargo.toml"))).expect("a manifest");
+        let manifest =
+            std::fs::read_to_string(root().join(format!("crates/{package}/Cargo.toml"))).expect("a manifest");
         let dependencies = manifest.split("[dev-dependencies]").next().unwrap_or("");
         for backend in ["ternion-cpu", "ternion-cuda", "ternion-wgpu"] {
             assert!(!dependencies.contains(backend), "{package} depends on {backend}");
@@ -61,7 +78,8 @@ fn core_and_nn_depend_on_no_backend() {
 #[test]
 fn nothing_is_unfinished() {
     // Spelled in two parts, so that this file does not find itself.
-    let marks = [["todo", "!("], ["unimplemented", "!("], ["#[ign", "ore"], ["FIX", "ME"]].map(|parts| parts.concat());
+    let marks = [["todo", "!("], ["unimplemented", "!("], ["#[ign", "ore"], ["FIX", "ME"]]
+        .map(|parts| parts.concat());
     for folder in ["src", "crates", "tests", "examples", "xtask/src"] {
         let found = offenders(folder, |line| marks.iter().any(|mark| line.contains(mark.as_str())));
         assert!(found.is_empty(), "{found:#?}");
@@ -75,7 +93,12 @@ fn every_unsafe_block_of_a_backend_says_why_it_is_sound() {
         for (number, line) in lines.iter().enumerate() {
             let opens = code(line).contains("unsafe {") || code(line).contains("unsafe impl");
             let near = &lines[number.saturating_sub(6)..=number];
-            assert!(!opens || near.iter().any(|line| line.contains("SAFETY:")), "{}:{}", path.display(), number + 1);
+            assert!(
+                !opens || near.iter().any(|line| line.contains("SAFETY:")),
+                "{}:{}",
+                path.display(),
+                number + 1
+            );
         }
     }
 }

@@ -23,12 +23,13 @@ fn close(got: &[f64], want: &[f64]) {
 /// 1. Gradient buffers never zeroed: memory is read before it was written, or yesterday's gradient is added to today's.
 #[test]
 fn gradients_do_not_start_from_old_memory() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[1.0, 2.0, 3.0, 4.0], &device)?;
     let mut first = None;
     for _ in 0..3 {
         // Leaves memory full of NaN in the pool, for the next allocations to find.
-        let poison: Vec<Tensor> = (0..8).map(|_| Tensor::full([4], f64::NAN, DType::F64, &device)).collect::<Result<_>>()?;
+        let poison: Vec<Tensor> =
+            (0..8).map(|_| Tensor::full([4], f64::NAN, DType::F64, &device)).collect::<Result<_>>()?;
         drop(poison);
         let loss = x.narrow(0, 1, 2)?.square()?.sum_all()?;
         let got = loss.backward()?.remove(&x).expect("x is used").to_vec::<f64>()?;
@@ -41,7 +42,7 @@ fn gradients_do_not_start_from_old_memory() -> Result<()> {
 /// 2. A node reached by two paths is propagated twice. 3. A gradient is set where it must be accumulated.
 #[test]
 fn a_shared_node_gets_the_sum_and_passes_it_on_once() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[3.0], &device)?;
     let shared = x.square()?;
     let visits = std::rc::Rc::new(std::cell::Cell::new(0));
@@ -66,7 +67,7 @@ fn a_parameter_without_gradient_is_named() -> Result<()> {
         used: Linear,
         forgotten: Linear,
     }
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let model = TwoHeads { used: Linear::new(2, 1, &device)?, forgotten: Linear::new(2, 1, &device)? };
     let names: Vec<String> = model.named_parameters().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["used.weight", "used.bias", "forgotten.weight", "forgotten.bias"]);
@@ -74,7 +75,12 @@ fn a_parameter_without_gradient_is_named() -> Result<()> {
     let x = Tensor::ones([4, 2], DType::F32, &device)?;
     let loss = model.used.forward(&x)?.square()?.mean_all()?;
     let text = adam.step(&loss.backward()?).err().expect("the second head has no gradient").to_string();
-    assert!(text.starts_with("no gradient for ") && text.contains("forgotten.weight") && text.contains("forgotten.bias"), "{text}");
+    assert!(
+        text.starts_with("no gradient for ")
+            && text.contains("forgotten.weight")
+            && text.contains("forgotten.bias"),
+        "{text}"
+    );
     assert!(!text.contains("used."), "{text}");
     Ok(())
 }
@@ -82,7 +88,7 @@ fn a_parameter_without_gradient_is_named() -> Result<()> {
 /// 5. A byte-wise memset used to fill with ones: 0x01010101 is 2.4e-38, not 1.
 #[test]
 fn ones_are_ones_in_every_dtype() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     for dtype in DType::ALL {
         let ones = Tensor::ones([67], dtype, &device)?;
         assert_eq!(ones.to_vec_f64()?, [1.0; 67], "{dtype}");
@@ -95,12 +101,15 @@ fn ones_are_ones_in_every_dtype() -> Result<()> {
 /// 6. A one-dimensional tensor is read as two-dimensional: a bias that becomes a column, a product with the wrong axis.
 #[test]
 fn ranks_are_checked_and_a_bias_is_a_row() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = matrix(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3], &device)?;
     let bias = Tensor::from_slice(&[10.0, 20.0, 30.0], [3], &device)?;
     assert_eq!(x.add(&bias)?.to_vec::<f64>()?, [11.0, 22.0, 33.0, 14.0, 25.0, 36.0]);
     let short = Tensor::from_slice(&[1.0, 2.0], [2], &device)?;
-    assert_eq!(x.add(&short).err().expect("no broadcast").to_string(), "add: shapes [2, 3] and [2] do not broadcast");
+    assert_eq!(
+        x.add(&short).err().expect("no broadcast").to_string(),
+        "add: shapes [2, 3] and [2] do not broadcast"
+    );
     let text = x.matmul(&x).err().expect("inner sizes").to_string();
     assert_eq!(text, "matmul: [2, 3] x [2, 3]: inner sizes 3 and 2 differ");
     assert_eq!(x.matmul(&bias)?.dims(), [2], "a vector on the right is a column that disappears again");
@@ -112,7 +121,7 @@ fn ranks_are_checked_and_a_bias_is_a_row() -> Result<()> {
 /// 7. Host memory is freed, or used again, before an asynchronous copy from it has ended.
 #[test]
 fn host_memory_may_change_as_soon_as_a_tensor_exists() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let mut host = vec![1.0f32; 1 << 16];
     let tensors = (0..8)
         .map(|round| {
@@ -132,9 +141,9 @@ fn host_memory_may_change_as_soon_as_a_tensor_exists() -> Result<()> {
 /// 8. Missing bias correction: the first steps of Adam are a thousand times too small or ten times too large.
 #[test]
 fn the_first_step_of_adam_is_the_learning_rate() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     for gradient in [1e-3f64, 1.0, -250.0] {
-        let weight = Param::new(Tensor::zeros([1], DType::F64, &device)?)?;
+        let weight = Param::new(&Tensor::zeros([1], DType::F64, &device)?)?;
         let mut adam = Adam::new(vec![weight.clone()], AdamConfig { lr: 0.1, ..Default::default() })?;
         let loss = weight.tensor().mul_scalar(gradient)?.sum_all()?;
         adam.step(&loss.backward()?)?;
@@ -148,9 +157,10 @@ fn the_first_step_of_adam_is_the_learning_rate() -> Result<()> {
 /// 9. The wrong transposition in dX or dW. Square matrices hide it; here every size differs.
 #[test]
 fn the_gradients_of_a_product_have_the_right_transpositions() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = matrix(&[0.5, -1.0, 2.0, 1.5, 0.25, -0.75], [2, 3], &device)?.requires_grad()?;
-    let w = matrix(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0], [3, 4], &device)?.requires_grad()?;
+    let w = matrix(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0], [3, 4], &device)?
+        .requires_grad()?;
     let dy = [1.0, -2.0, 0.5, 3.0, 2.0, 1.0, -1.0, 0.25];
     let cotangent = matrix(&dy, [2, 4], &device)?;
     let found = grad(&[x.matmul(&w)?], &[x.clone(), w.clone()], &[cotangent], GradOptions::default())?;
@@ -166,7 +176,7 @@ fn the_gradients_of_a_product_have_the_right_transpositions() -> Result<()> {
 /// 10. A mean loss with a sum's gradient: the step grows with the batch.
 #[test]
 fn a_mean_loss_has_a_mean_gradient() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let weight = leaf(&[0.5], &device)?;
     let gradient_for = |batch: usize| -> Result<f64> {
         let x = Tensor::full([batch], 2.0, DType::F64, &device)?;
@@ -181,7 +191,7 @@ fn a_mean_loss_has_a_mean_gradient() -> Result<()> {
 /// 11. An output is held weakly, and dropped before backward reaches it.
 #[test]
 fn intermediate_results_may_be_dropped_before_backward() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[0.3, -0.2], &device)?;
     let loss = {
         let hidden = x.tanh()?;
@@ -189,7 +199,8 @@ fn intermediate_results_may_be_dropped_before_backward() -> Result<()> {
         output.sum_all()?
     };
     // New tensors take the memory that would have become free.
-    let _others: Vec<Tensor> = (0..16).map(|_| Tensor::full([2], f64::NAN, DType::F64, &device)).collect::<Result<_>>()?;
+    let _others: Vec<Tensor> =
+        (0..16).map(|_| Tensor::full([2], f64::NAN, DType::F64, &device)).collect::<Result<_>>()?;
     let got = loss.backward()?.get(&x).expect("x").to_vec::<f64>()?;
     let want = [0.3f64, -0.2].map(|x| x.tanh().exp() * (1.0 - x.tanh().powi(2)));
     close(&got, &want);
@@ -199,7 +210,7 @@ fn intermediate_results_may_be_dropped_before_backward() -> Result<()> {
 /// 12. A launch error that nobody checked: the program goes on with garbage.
 #[test]
 fn what_a_device_cannot_do_is_an_error_not_garbage() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let table = Tensor::ones([10, 4], DType::F32, &device)?;
     let index = Tensor::from_slice(&[3i64, 10], [2], &device)?;
     let outcome = table.embedding(&index).and_then(|rows| device.synchronize().map(|()| rows));
@@ -216,7 +227,7 @@ fn what_a_device_cannot_do_is_an_error_not_garbage() -> Result<()> {
 /// 13. A learning rate that hides a wrong gradient scale: training "works" at 1e-5 because every gradient is a thousand times too large.
 #[test]
 fn a_wrong_gradient_scale_is_found_without_training() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = matrix(&[0.5, -1.0, 2.0, 1.5, 0.25, -0.75], [2, 3], &device)?;
     let inputs = [x];
     let check = || gradcheck(|inputs| inputs[0].tanh(), &inputs);
@@ -237,7 +248,7 @@ fn a_wrong_gradient_scale_is_found_without_training() -> Result<()> {
 /// 14. The gradient of a broadcast operand is not summed: it has the wrong shape, or only the last row's value.
 #[test]
 fn the_gradient_of_a_bias_is_summed_over_the_batch() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let bias = leaf(&[0.0, 0.0], &device)?;
     let x = matrix(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [3, 2], &device)?;
     let gradients = x.mul(&x.add(&bias)?)?.sum_all()?.backward()?;
@@ -248,7 +259,7 @@ fn the_gradient_of_a_bias_is_summed_over_the_batch() -> Result<()> {
 /// 15. A tensor that backward needs is overwritten in between.
 #[test]
 fn overwriting_what_backward_needs_is_an_error() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     let x = leaf(&[2.0], &device)?;
     let loss = x.square()?.sum_all()?;
     no_grad(|| x.fill_(7.0))?;
@@ -260,7 +271,7 @@ fn overwriting_what_backward_needs_is_an_error() -> Result<()> {
 /// 16. A NaN arises somewhere and shows only as a loss of NaN, hundreds of ops later.
 #[test]
 fn the_first_nan_is_named() -> Result<()> {
-    let device = ternion_core::decorators::NanCheck::new(&ternion::cpu());
+    let device = ternion_core::decorators::NanCheck::new(ternion::cpu()?);
     let x = Tensor::from_slice(&[1.0, -1.0], [2], &device)?;
     let text = x.exp()?.neg()?.log().err().expect("the logarithm of a negative number").to_string();
     assert!(text.starts_with("log: "), "{text}");
@@ -271,8 +282,9 @@ fn the_first_nan_is_named() -> Result<()> {
 #[test]
 fn a_wrong_kernel_is_named_by_a_checked_device() -> Result<()> {
     use ternion_testing::faults::{Fault, Faulty};
-    let wrong = Faulty::device(&ternion::cpu(), Fault::LastElementOff, "tanh");
-    let device = ternion_core::decorators::Checked::new(&wrong, &ternion::cpu());
+    use ternion_testing::phase::Phase;
+    let (wrong, _) = Faulty::device(&ternion::cpu()?, Fault::LastElementOff, "tanh", Phase::Idle, DType::F32);
+    let device = ternion_core::decorators::Checked::new(wrong, ternion::cpu()?);
     let x = Tensor::from_slice(&[0.1f32, 0.2, 0.3], [3], &device)?;
     let text = x.exp()?.tanh().err().expect("tanh is wrong").to_string();
     assert!(text.starts_with("tanh: "), "{text}");

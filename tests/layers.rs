@@ -6,9 +6,8 @@ use ternion::nn::{
     init::{Fan, Nonlinearity},
     observe_layers,
 };
-use ternion::ops::conv_methods::Conv2dOptions;
 use ternion::prelude::*;
-use ternion::{CrossEntropyOptions, GradOptions};
+use ternion::{Conv2dOptions, CrossEntropyOptions, GradOptions};
 
 fn reference() -> Value {
     serde_json::from_str(include_str!("reference/nn.json")).expect("nn.json is JSON")

@@ -4,7 +4,9 @@ use ternion::prelude::*;
 
 /// Steps of the test; `TERNION_MEMORY_STEPS` asks for another number (a million takes a few minutes).
 fn steps() -> usize {
-    std::env::var("TERNION_MEMORY_STEPS").ok().map_or(20_000, |text| text.parse().expect("TERNION_MEMORY_STEPS is a number"))
+    std::env::var("TERNION_MEMORY_STEPS")
+        .ok()
+        .map_or(20_000, |text| text.parse().expect("TERNION_MEMORY_STEPS is a number"))
 }
 
 /// Resident memory of this process in bytes, where the system tells.
@@ -15,7 +17,7 @@ fn resident() -> Option<usize> {
 
 #[test]
 fn training_steps_end_within_a_mebibyte_of_the_first_thousand() -> Result<()> {
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     device.seed(1);
     let model = Mlp::new([4, 8, 2], &device)?;
     let mut optimiser = AdamW::new(model.parameters(), AdamWConfig::default())?;

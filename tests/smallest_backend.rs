@@ -2,3 +2,9 @@
 
 #[path = "../examples/smallest_backend/backend.rs"]
 mod backend;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ternion_testing::suite::main(&[ternion_testing::Target::new(backend::device())])
+}

@@ -21,7 +21,7 @@ fn values(count: usize) -> Vec<f32> {
 }
 
 fn one_element(c: &mut Criterion) {
-    let device = ternion::cpu();
+    let device = ternion::cpu().expect("the CPU");
     let a = Tensor::from_slice(&[1.5f32], [1], &device).expect("a tensor");
     let b = Tensor::from_slice(&[2.5f32], [1], &device).expect("a tensor");
     let tracked = a.requires_grad().expect("a leaf");
@@ -35,7 +35,7 @@ fn one_element(c: &mut Criterion) {
 }
 
 fn matmul(c: &mut Criterion) {
-    let device = ternion::cpu();
+    let device = ternion::cpu().expect("the CPU");
     let size = 1024;
     let a = Tensor::from_vec(values(size * size), [size, size], &device).expect("a matrix");
     let b = Tensor::from_vec(values(size * size), [size, size], &device).expect("a matrix");
@@ -54,7 +54,7 @@ fn copy(source: &[f32], target: &mut [f32]) {
 }
 
 fn large(c: &mut Criterion) {
-    let device = ternion::cpu();
+    let device = ternion::cpu().expect("the CPU");
     let source = values(ROWS * COLUMNS);
     let mut target = vec![0f32; ROWS * COLUMNS];
     let x = Tensor::from_slice(&source, [ROWS, COLUMNS], &device).expect("a matrix");

@@ -63,7 +63,11 @@ impl Backend for Smallest {
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        Ok(Buffer::new(Bytes { bytes: Mutex::new(vec![0; bytes]), length: bytes, version: AtomicU64::new(0) }))
+        Ok(Buffer::new(Bytes {
+            bytes: Mutex::new(vec![0; bytes]),
+            length: bytes,
+            version: AtomicU64::new(0),
+        }))
     }
 
     fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
@@ -117,14 +121,38 @@ use Values::{Real, Whole};
 macro_rules! with_element {
     ($dtype:expr, $element:ident => $body:expr) => {
         match $dtype {
-            DType::F64 => { type $element = f64; $body }
-            DType::F32 => { type $element = f32; $body }
-            DType::F16 => { type $element = half::f16; $body }
-            DType::BF16 => { type $element = half::bf16; $body }
-            DType::I64 => { type $element = i64; $body }
-            DType::I32 => { type $element = i32; $body }
-            DType::U8 => { type $element = u8; $body }
-            DType::Bool => { type $element = bool; $body }
+            DType::F64 => {
+                type $element = f64;
+                $body
+            }
+            DType::F32 => {
+                type $element = f32;
+                $body
+            }
+            DType::F16 => {
+                type $element = half::f16;
+                $body
+            }
+            DType::BF16 => {
+                type $element = half::bf16;
+                $body
+            }
+            DType::I64 => {
+                type $element = i64;
+                $body
+            }
+            DType::I32 => {
+                type $element = i32;
+                $body
+            }
+            DType::U8 => {
+                type $element = u8;
+                $body
+            }
+            DType::Bool => {
+                type $element = bool;
+                $body
+            }
         }
     };
 }
@@ -219,7 +247,9 @@ fn compute(op: &Op, inputs: &[Values], shapes: &[Shape], output: &Shape) -> Resu
             vec![scattered(&inputs[0], &inputs[2], &positions, scatter.mode)]
         }
         Op::Sort(sort) => sorted(&inputs[0], &shapes[0], sort.axis, sort.descending),
-        Op::RandomBits(random) => vec![random_bits(&inputs[0], random.offset, random.bits, output.elements())],
+        Op::RandomBits(random) => {
+            vec![random_bits(&inputs[0], random.offset, random.bits, output.elements())]
+        }
         _ => return Err(Error::invalid(op.name(), "is no primitive")),
     })
 }
@@ -235,7 +265,9 @@ fn repeated(value: Scalar, dtype: DType, count: usize) -> Values {
 fn evenly_spaced(start: Scalar, step: Scalar, dtype: DType, count: usize) -> Values {
     match dtype.is_float() {
         true => Real((0..count).map(|i| start.as_f64() + i as f64 * step.as_f64()).collect()),
-        false => Whole((0..count as i64).map(|i| start.as_i64().wrapping_add(i.wrapping_mul(step.as_i64()))).collect()),
+        false => Whole(
+            (0..count as i64).map(|i| start.as_i64().wrapping_add(i.wrapping_mul(step.as_i64()))).collect(),
+        ),
     }
 }
 
@@ -247,7 +279,12 @@ fn cast(x: &Values, dtype: DType) -> Values {
         }),
         (x, dtype) if dtype.is_float() => Real(x.real()),
         // From floats the value saturates in the target's own range; between integers it wraps when written.
-        (Real(values), dtype) => Whole(values.iter().map(|&v| with_element!(dtype, E => E::from_scalar(Scalar::Float(v)).to_scalar().as_i64())).collect()),
+        (Real(values), dtype) => Whole(
+            values
+                .iter()
+                .map(|&v| with_element!(dtype, E => E::from_scalar(Scalar::Float(v)).to_scalar().as_i64()))
+                .collect(),
+        ),
         (Whole(values), _) => Whole(values.clone()),
     }
 }
@@ -263,7 +300,13 @@ fn real_unary(op: UnaryOp, x: f64) -> f64 {
     match op {
         UnaryOp::Neg => -x,
         UnaryOp::Abs => x.abs(),
-        UnaryOp::Sign => if x.is_nan() || x == 0.0 { x } else { x.signum() },
+        UnaryOp::Sign => {
+            if x.is_nan() || x == 0.0 {
+                x
+            } else {
+                x.signum()
+            }
+        }
         UnaryOp::Exp => x.exp(),
         UnaryOp::Log => x.ln(),
         UnaryOp::Log1p => x.ln_1p(),
@@ -274,7 +317,13 @@ fn real_unary(op: UnaryOp, x: f64) -> f64 {
         UnaryOp::Cos => x.cos(),
         UnaryOp::Tanh => x.tanh(),
         UnaryOp::Sigmoid => 1.0 / (1.0 + (-x).exp()),
-        UnaryOp::Relu => if x < 0.0 { 0.0 } else { x },
+        UnaryOp::Relu => {
+            if x < 0.0 {
+                0.0
+            } else {
+                x
+            }
+        }
         UnaryOp::Erf => libm::erf(x),
         UnaryOp::Square => x * x,
         UnaryOp::Recip => 1.0 / x,
@@ -312,12 +361,30 @@ fn real_binary(op: BinaryOp, a: f64, b: f64) -> f64 {
         BinaryOp::Mul => a * b,
         BinaryOp::Div => a / b,
         BinaryOp::Pow => a.powf(b),
-        BinaryOp::Max => if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) },
-        BinaryOp::Min => if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) },
+        BinaryOp::Max => {
+            if a.is_nan() || b.is_nan() {
+                f64::NAN
+            } else {
+                a.max(b)
+            }
+        }
+        BinaryOp::Min => {
+            if a.is_nan() || b.is_nan() {
+                f64::NAN
+            } else {
+                a.min(b)
+            }
+        }
         BinaryOp::Atan2 => a.atan2(b),
-        BinaryOp::Remainder => a - b * (a / b).floor(),
+        BinaryOp::Remainder => real_remainder(a, b),
         BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => f64::NAN,
     }
+}
+
+/// The remainder with the sign of the divisor, exact: `fmod`, moved by one divisor where the signs differ.
+fn real_remainder(a: f64, b: f64) -> f64 {
+    let rest = a % b;
+    if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
 }
 
 fn whole_binary(op: BinaryOp, a: i64, b: i64) -> i64 {
@@ -325,11 +392,23 @@ fn whole_binary(op: BinaryOp, a: i64, b: i64) -> i64 {
         BinaryOp::Add => a.wrapping_add(b),
         BinaryOp::Sub => a.wrapping_sub(b),
         BinaryOp::Mul => a.wrapping_mul(b),
-        BinaryOp::Div => if b == 0 { 0 } else { a.wrapping_div(b) },
+        BinaryOp::Div => {
+            if b == 0 {
+                0
+            } else {
+                a.wrapping_div(b)
+            }
+        }
         BinaryOp::Pow => whole_power(a, b),
         BinaryOp::Max => a.max(b),
         BinaryOp::Min => a.min(b),
-        BinaryOp::Remainder => if b == 0 { 0 } else { a.wrapping_rem(b).wrapping_add(b).wrapping_rem(b) },
+        BinaryOp::Remainder => {
+            if b == 0 {
+                0
+            } else {
+                a.wrapping_rem(b).wrapping_add(b).wrapping_rem(b)
+            }
+        }
         BinaryOp::And => i64::from(a != 0 && b != 0),
         BinaryOp::Or => i64::from(a != 0 || b != 0),
         BinaryOp::Xor => i64::from((a != 0) != (b != 0)),
@@ -340,7 +419,13 @@ fn whole_binary(op: BinaryOp, a: i64, b: i64) -> i64 {
 fn whole_power(base: i64, exponent: i64) -> i64 {
     match (base, exponent) {
         (1, _) => 1,
-        (-1, exponent) => if exponent % 2 == 0 { 1 } else { -1 },
+        (-1, exponent) => {
+            if exponent % 2 == 0 {
+                1
+            } else {
+                -1
+            }
+        }
         (_, exponent) if exponent < 0 => 0,
         (base, exponent) => {
             let (mut result, mut square, mut rest) = (1i64, base, exponent);
@@ -376,7 +461,9 @@ fn compared(op: CompareOp, a: &Values, b: &Values) -> Values {
 fn selected(condition: &Values, a: &Values, b: &Values) -> Values {
     let condition = condition.whole();
     match (a, b) {
-        (Real(a), Real(b)) => Real((0..a.len()).map(|i| if condition[i] != 0 { a[i] } else { b[i] }).collect()),
+        (Real(a), Real(b)) => {
+            Real((0..a.len()).map(|i| if condition[i] != 0 { a[i] } else { b[i] }).collect())
+        }
         _ => {
             let (a, b) = (a.whole(), b.whole());
             Whole((0..a.len()).map(|i| if condition[i] != 0 { a[i] } else { b[i] }).collect())
@@ -406,9 +493,15 @@ fn groups(reduce: &Reduce, shape: &Shape) -> Vec<Vec<usize>> {
 fn reduced(reduce: &Reduce, x: &Values, shape: &Shape) -> Values {
     let groups = groups(reduce, shape);
     match (reduce.op, x) {
-        (ReduceOp::ArgMax | ReduceOp::ArgMin, x) => Whole(groups.iter().map(|group| winner(reduce.op, x, group) as i64).collect()),
-        (op, Real(x)) => Real(groups.iter().map(|group| real_reduced(op, group.iter().map(|&at| x[at]))).collect()),
-        (op, Whole(x)) => Whole(groups.iter().map(|group| whole_reduced(op, group.iter().map(|&at| x[at]))).collect()),
+        (ReduceOp::ArgMax | ReduceOp::ArgMin, x) => {
+            Whole(groups.iter().map(|group| winner(reduce.op, x, group) as i64).collect())
+        }
+        (op, Real(x)) => {
+            Real(groups.iter().map(|group| real_reduced(op, group.iter().map(|&at| x[at]))).collect())
+        }
+        (op, Whole(x)) => {
+            Whole(groups.iter().map(|group| whole_reduced(op, group.iter().map(|&at| x[at]))).collect())
+        }
     }
 }
 
@@ -436,9 +529,23 @@ fn winner(op: ReduceOp, x: &Values, group: &[usize]) -> usize {
     let mut best = 0;
     for (place, &at) in group.iter().enumerate().skip(1) {
         let better = match (x.at(at), x.at(group[best])) {
-            (Scalar::Float(new), Scalar::Float(old)) if new.is_nan() || old.is_nan() => new.is_nan() && !old.is_nan(),
-            (Scalar::Float(new), Scalar::Float(old)) => if op == ReduceOp::ArgMax { new > old } else { new < old },
-            (new, old) => if op == ReduceOp::ArgMax { new.as_i64() > old.as_i64() } else { new.as_i64() < old.as_i64() },
+            (Scalar::Float(new), Scalar::Float(old)) if new.is_nan() || old.is_nan() => {
+                new.is_nan() && !old.is_nan()
+            }
+            (Scalar::Float(new), Scalar::Float(old)) => {
+                if op == ReduceOp::ArgMax {
+                    new > old
+                } else {
+                    new < old
+                }
+            }
+            (new, old) => {
+                if op == ReduceOp::ArgMax {
+                    new.as_i64() > old.as_i64()
+                } else {
+                    new.as_i64() < old.as_i64()
+                }
+            }
         };
         if better {
             best = place;
@@ -475,10 +582,13 @@ fn product(a: &Values, b: &Values, a_shape: &Shape, b_shape: &Shape) -> Values {
         (0..k).map(move |inner| (matrix * m * k + row * k + inner, matrix * k * n + inner * n + column))
     };
     match (a, b) {
-        (Real(a), Real(b)) => Real((0..batch * m * n).map(|index| terms(index).map(|(i, j)| a[i] * b[j]).sum()).collect()),
+        (Real(a), Real(b)) => {
+            Real((0..batch * m * n).map(|index| terms(index).map(|(i, j)| a[i] * b[j]).sum()).collect())
+        }
         _ => {
             let (a, b) = (a.whole(), b.whole());
-            let sum = |index| terms(index).fold(0i64, |sum, (i, j)| sum.wrapping_add(a[i].wrapping_mul(b[j])));
+            let sum =
+                |index| terms(index).fold(0i64, |sum, (i, j)| sum.wrapping_add(a[i].wrapping_mul(b[j])));
             Whole((0..batch * m * n).map(sum).collect())
         }
     }
@@ -488,18 +598,25 @@ fn product(a: &Values, b: &Values, a_shape: &Shape, b_shape: &Shape) -> Values {
 fn along(op: &'static str, from: &Shape, to: &Shape, axis: usize, index: &Values) -> Result<Vec<usize>> {
     let strides = from.row_major_strides();
     let size = from.dim(axis);
-    index.whole().into_iter().enumerate().map(|(position, chosen)| {
-        let chosen = usize::try_from(chosen).ok().filter(|&chosen| chosen < size).ok_or(Error::IndexOutOfRange { op, index: chosen, size })?;
-        let (mut rest, mut target) = (position, chosen * strides[axis] as usize);
-        for other in (0..to.rank()).rev() {
-            if other != axis {
-                target += rest % to.dim(other) * strides[other] as usize;
+    index
+        .whole()
+        .into_iter()
+        .enumerate()
+        .map(|(position, chosen)| {
+            let chosen = usize::try_from(chosen)
+                .ok()
+                .filter(|&chosen| chosen < size)
+                .ok_or(Error::IndexOutOfRange { op, index: chosen, size })?;
+            let (mut rest, mut target) = (position, chosen * strides[axis] as usize);
+            for other in (0..to.rank()).rev() {
+                if other != axis {
+                    target += rest % to.dim(other) * strides[other] as usize;
+                }
+                rest /= to.dim(other);
             }
-            rest /= to.dim(other);
-        }
-        Ok(target)
-    })
-    .collect()
+            Ok(target)
+        })
+        .collect()
 }
 
 fn scattered(base: &Values, source: &Values, positions: &[usize], mode: ScatterMode) -> Values {
@@ -523,7 +640,9 @@ fn sorted(x: &Values, shape: &Shape, axis: usize, descending: bool) -> Vec<Value
         order.sort_by(|&left, &right| {
             let ordering = match (x.at(line[left]), x.at(line[right])) {
                 // NaN is larger than everything and equal to itself; zeros of both signs are equal.
-                (Scalar::Float(l), Scalar::Float(r)) => l.partial_cmp(&r).unwrap_or_else(|| l.is_nan().cmp(&r.is_nan())),
+                (Scalar::Float(l), Scalar::Float(r)) => {
+                    l.partial_cmp(&r).unwrap_or_else(|| l.is_nan().cmp(&r.is_nan()))
+                }
                 (l, r) => l.as_i64().cmp(&r.as_i64()),
             };
             if descending { ordering.reverse() } else { ordering }

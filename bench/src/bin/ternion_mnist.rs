@@ -8,7 +8,7 @@ use ternion_bench_cpu::{Arguments, Digits, load, report, shuffle};
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let arguments = Arguments::parse();
     let digits = load(&arguments.data)?;
-    let device = ternion::cpu();
+    let device = ternion::cpu()?;
     device.seed(arguments.seed);
     let model = Mlp::new([784, 128, 10], &device)?;
     let mut optimiser = AdamW::new(model.parameters(), AdamWConfig { lr: 1e-3, ..Default::default() })?;

@@ -70,13 +70,17 @@ fn tiny(device: &Device) -> Result<()> {
     let leaf = a.requires_grad()?;
     let recorded = each(10_000, || apply(add(), &[&leaf, &b]))?;
     let (plain_ns, recorded_ns) = (plain * 1e9, recorded * 1e9);
-    println!("tiny add                 {plain_ns:8.1} ns, recorded {recorded_ns:8.1} ns ({:.2})", recorded / plain);
+    println!(
+        "tiny add                 {plain_ns:8.1} ns, recorded {recorded_ns:8.1} ns ({:.2})",
+        recorded / plain
+    );
     Ok(())
 }
 
 fn memory_bound(device: &Device) -> Result<()> {
     let shape = [ROWS, COLUMNS];
-    let (a, b) = (Tensor::full(shape, 1.5, DType::F32, device)?, Tensor::full(shape, 2.5, DType::F32, device)?);
+    let (a, b) =
+        (Tensor::full(shape, 1.5, DType::F32, device)?, Tensor::full(shape, 2.5, DType::F32, device)?);
     let bytes = ROWS * COLUMNS * 4;
     let copies = [copy(bytes)?, copy(2 * bytes)?, copy(3 * bytes)?];
     let row = |name: &str, touched: usize, op: Op, inputs: &[&Tensor]| -> Result<()> {
@@ -89,12 +93,22 @@ fn memory_bound(device: &Device) -> Result<()> {
         Ok(())
     };
     row("add", 3, Binary { op: BinaryOp::Add }.into(), &[&a, &b])?;
-    let unary = [UnaryOp::Relu, UnaryOp::Exp, UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Tanh, UnaryOp::Sigmoid, UnaryOp::Log, UnaryOp::Sin];
+    let unary = [
+        UnaryOp::Relu,
+        UnaryOp::Exp,
+        UnaryOp::GeluErf,
+        UnaryOp::GeluTanh,
+        UnaryOp::Tanh,
+        UnaryOp::Sigmoid,
+        UnaryOp::Log,
+        UnaryOp::Sin,
+    ];
     for op in unary {
         row(op.name(), 2, Unary { op }.into(), &[&a])?;
     }
     let reduce = |op, axes| Op::from(Reduce { op, axes, keep: false });
-    for (name, axes) in [("all", AxisSet::first(2)), ("rows", AxisSet::one(1)), ("columns", AxisSet::one(0))] {
+    for (name, axes) in [("all", AxisSet::first(2)), ("rows", AxisSet::one(1)), ("columns", AxisSet::one(0))]
+    {
         row(&format!("sum {name}"), 1, reduce(ReduceOp::Sum, axes), &[&a])?;
         row(&format!("max {name}"), 1, reduce(ReduceOp::Max, axes), &[&a])?;
         row(&format!("argmax {name}"), 1, reduce(ReduceOp::ArgMax, axes), &[&a])?;
@@ -110,7 +124,13 @@ fn memory_bound(device: &Device) -> Result<()> {
 
 fn products(device: &Device) -> Result<()> {
     let sizes: [[usize; 3]; 8] = [
-        [64, 784, 128], [64, 128, 10], [784, 64, 128], [256, 256, 256], [512, 512, 512], [1024, 1024, 1024], [2048, 2048, 2048],
+        [64, 784, 128],
+        [64, 128, 10],
+        [784, 64, 128],
+        [256, 256, 256],
+        [512, 512, 512],
+        [1024, 1024, 1024],
+        [2048, 2048, 2048],
         [8192, 64, 64],
     ];
     for [m, k, n] in sizes {
@@ -121,7 +141,11 @@ fn products(device: &Device) -> Result<()> {
             }
             let (a, b) = (Tensor::full([m, k], 1, dtype, device)?, Tensor::full([k, n], 1, dtype, device)?);
             let seconds = shortest(|| apply(Matmul { epilogue: Epilogue::NONE }, &[&a, &b]))?;
-            println!("{name:<28} {:8.3} ms, {:6.1} GFLOP/s", seconds * 1e3, 2e-9 * (m * k * n) as f64 / seconds);
+            println!(
+                "{name:<28} {:8.3} ms, {:6.1} GFLOP/s",
+                seconds * 1e3,
+                2e-9 * (m * k * n) as f64 / seconds
+            );
         }
     }
     Ok(())

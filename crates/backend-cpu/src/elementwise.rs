@@ -6,6 +6,7 @@
 use crate::access::Locked;
 use crate::storage::{Compute, Conversion};
 use crate::threads::{Cost, for_ranges};
+use crate::transpose::Straightened;
 use crate::walk::{Path, Walk};
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -24,7 +25,7 @@ impl<C: Compute> Scratch<C> {
     }
 
     #[inline(always)]
-    fn first(&mut self, length: usize) -> &mut [C] {
+    pub(crate) fn first(&mut self, length: usize) -> &mut [C] {
         assert!(length <= BLOCK, "a block of {length} elements");
         // SAFETY: inside the array; these are plain numbers, which every caller writes before it reads them.
         unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), length) }
@@ -217,6 +218,8 @@ pub(crate) fn map1<A: Compute, Y: Compute>(
     y: Operand<'_, Y>,
     kernel: &(dyn Fn(&[A], &mut [Y]) + Sync),
 ) {
+    let mut straight = Straightened::of(&a.view, &y.view);
+    let a = straight.or(a);
     let walk = Walk::of([y.view.layout, a.view.layout]);
     for_ranges(walk.elements(), cost.piece(), |range| {
         let (mut scratch_y, mut scratch_a) = (Scratch::new(), Scratch::new());
@@ -244,9 +247,20 @@ pub(crate) fn map2<A: Compute, B: Compute, Y: Compute>(
     y: Operand<'_, Y>,
     kernel: &(dyn Fn(&[A], &[B], &mut [Y]) + Sync),
 ) {
+    let mut straight_a = Straightened::of(&a.view, &y.view);
+    let a = straight_a.or(a);
+    let b_view = match &b {
+        Other::Tensor(b) => b.view,
+        Other::Number(_) => y.view,
+    };
+    let mut straight_b = Straightened::of(&b_view, &y.view);
+    let b = match b {
+        Other::Tensor(b) => Other::Tensor(straight_b.or(b)),
+        number => number,
+    };
     let b_layout = match &b {
         Other::Tensor(b) => b.view.layout,
-        Other::Number(_) => a.view.layout,
+        Other::Number(_) => y.view.layout,
     };
     let walk = Walk::of([y.view.layout, a.view.layout, b_layout]);
     for_ranges(walk.elements(), cost.piece(), |range| {
@@ -271,6 +285,9 @@ pub(crate) fn map3<A: Compute, B: Compute, C: Compute, Y: Compute>(
     y: Operand<'_, Y>,
     kernel: &(dyn Fn(&[A], &[B], &[C], &mut [Y]) + Sync),
 ) {
+    let [mut straight_a, mut straight_b, mut straight_c] =
+        [a.view, b.view, c.view].map(|view| Straightened::of(&view, &y.view));
+    let (a, b, c) = (straight_a.or(a), straight_b.or(b), straight_c.or(c));
     let walk = Walk::of([y.view.layout, a.view.layout, b.view.layout, c.view.layout]);
     for_ranges(walk.elements(), cost.piece(), |range| {
         let (mut scratch_y, mut scratch_a) = (Scratch::new(), Scratch::new());

@@ -20,6 +20,7 @@ mod storage;
 #[cfg(test)]
 mod testing;
 mod threads;
+mod transpose;
 mod walk;
 
 pub use custom::{CpuInput, CpuKernel, CpuOutput, register_custom_kernel};
@@ -85,10 +86,14 @@ impl Backend for CpuBackend {
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
         let metas: smallvec::SmallVec<[Meta<'_>; 4]> = inputs.iter().map(View::meta).collect();
         match select::select(op, &metas) {
-            Ok(variant) => access::with_locked(op.name(), inputs, outputs, |inputs, outputs| (variant.run)(op, inputs, outputs)),
-            Err(unsupported) => {
-                Err(Error::Unsupported { op: op.name(), device: "cpu".into(), why: unsupported.why.into_owned() })
-            }
+            Ok(variant) => access::with_locked(op.name(), inputs, outputs, |inputs, outputs| {
+                (variant.run)(op, inputs, outputs)
+            }),
+            Err(unsupported) => Err(Error::Unsupported {
+                op: op.name(),
+                device: "cpu".into(),
+                why: unsupported.why.into_owned(),
+            }),
         }
     }
 

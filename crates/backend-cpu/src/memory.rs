@@ -210,7 +210,10 @@ impl CpuMemory {
     fn check(&self, op: &'static str, offset: usize, length: usize) -> Result<()> {
         match offset.checked_add(length) {
             Some(end) if end <= self.bytes => Ok(()),
-            _ => Err(Error::invalid(op, format!("{length} bytes at {offset} leave a buffer of {} bytes", self.bytes))),
+            _ => Err(Error::invalid(
+                op,
+                format!("{length} bytes at {offset} leave a buffer of {} bytes", self.bytes),
+            )),
         }
     }
 
@@ -263,7 +266,8 @@ mod tests {
     #[test]
     fn sizes_are_counted_and_large_blocks_are_used_again() {
         let pool = Arc::new(Pool::default());
-        let (small, large) = (Pool::alloc(&pool, 4).expect("small"), Pool::alloc(&pool, 1 << 20).expect("large"));
+        let (small, large) =
+            (Pool::alloc(&pool, 4).expect("small"), Pool::alloc(&pool, 1 << 20).expect("large"));
         assert_eq!(pool.stats(), MemoryStats { in_use: (1 << 20) + 4, cached: 0, peak: (1 << 20) + 4 });
         let address = large.start();
         drop((small, large));

@@ -54,14 +54,14 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
         }
         Op::BatchNorm(_) | Op::BatchNormGrad(_) => ops::batch_norm::select(op, inputs),
         Op::Custom(payload) => crate::custom::select_custom(payload, inputs),
-        Op::MaxPool2d(_) | Op::MaxPool2dGrad(_) | Op::AvgPool2d(_) | Op::AvgPool2dGrad(_) => ops::pool::select(op, inputs),
+        Op::MaxPool2d(_) | Op::MaxPool2dGrad(_) | Op::AvgPool2d(_) | Op::AvgPool2dGrad(_) => {
+            ops::pool::select(op, inputs)
+        }
         Op::SgdStep(_) | Op::AdamStep(_) => ops::step::select(op, inputs),
         Op::Dropout(_) => ops::dropout::select(op, inputs),
-        Op::Im2col(_)
-        | Op::Col2im(_)
-        | Op::Conv2d(_)
-        | Op::Conv2dGradInput(_)
-        | Op::Conv2dGradWeight(_) => ops::conv::select(op, inputs),
+        Op::Im2col(_) | Op::Col2im(_) | Op::Conv2d(_) | Op::Conv2dGradInput(_) | Op::Conv2dGradWeight(_) => {
+            ops::conv::select(op, inputs)
+        }
         Op::Attention(_) | Op::AttentionGrad(_) => ops::attention::select(op, inputs),
         _ => Err(Unsupported::because("the composition is as fast here")),
     }

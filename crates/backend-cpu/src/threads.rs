@@ -76,7 +76,9 @@ unsafe impl Sync for Job {}
 fn share(pieces: usize, helpers: usize, work: &(dyn Fn(usize) + Sync)) {
     let job = Arc::new(Job {
         // SAFETY: only the lifetime changes; `close` does not return while anyone may still use it.
-        work: unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(work) },
+        work: unsafe {
+            std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(work)
+        },
         pieces,
         next: AtomicUsize::new(0),
         helpers: AtomicUsize::new(0),

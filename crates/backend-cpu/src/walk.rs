@@ -55,8 +55,7 @@ impl<const N: usize> Walk<N> {
     /// Adds a faster axis, merged with the last one where all operands allow it.
     fn push(&mut self, dim: usize, strides: [isize; N]) {
         let merges = self.rank > 0
-            && (0..N)
-                .all(|operand| self.strides[operand][self.rank - 1] == strides[operand] * dim as isize);
+            && (0..N).all(|operand| self.strides[operand][self.rank - 1] == strides[operand] * dim as isize);
         let axis = if merges { self.rank - 1 } else { self.rank };
         self.dims[axis] = if merges { self.dims[axis] * dim } else { dim };
         for operand in 0..N {

@@ -2,8 +2,7 @@
 
 use crate::linear::bias_default;
 use crate::{Forward, Init, Module, Param, layer_output};
-use ternion_core::ops::conv_methods::Conv2dOptions;
-use ternion_core::{DType, Device, Error, Result, Tensor};
+use ternion_core::{Conv2dOptions, DType, Device, Error, Result, Tensor};
 
 /// Cross-correlation over two axes, as PyTorch's `nn.Conv2d`: weight `[out, in / groups, kh, kw]`, bias `[out]`.
 ///

@@ -1,8 +1,7 @@
 //! Pooling over images.
 
 use crate::{Forward, Module, layer_output};
-use ternion_core::ops::pool::PoolOptions;
-use ternion_core::{Result, Tensor};
+use ternion_core::{PoolOptions, Result, Tensor};
 
 /// The largest element of each window, as PyTorch's `nn.MaxPool2d`.
 #[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]

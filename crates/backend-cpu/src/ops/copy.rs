@@ -6,6 +6,7 @@ use crate::select::Variant;
 use crate::simd::{Vectorize, vectorize};
 use crate::storage::{Compute, f64_to_f32_odd, i64_to_f32_odd, with_compute};
 use crate::threads::Cost;
+use crate::transpose::copy_transposed;
 use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::copy::Copy;
 use ternion_core::{DType, Error, Op, Result};
@@ -33,6 +34,9 @@ pub(crate) fn copy_view(input: Locked<'_>, output: Locked<'_>) -> Result<()> {
 }
 
 fn move_bits<C: Compute>(input: Locked<'_>, output: Locked<'_>) -> Result<()> {
+    if copy_transposed::<C>(&input, &output) {
+        return Ok(());
+    }
     let (from, to) = (Operand::<C>::raw("copy", input)?, Operand::<C>::raw("copy", output)?);
     map1(Cost::Light, from, to, &|from, to| to.copy_from_slice(from));
     Ok(())

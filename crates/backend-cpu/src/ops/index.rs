@@ -186,8 +186,7 @@ fn run_index_add(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
         return Err(Error::invalid(op.name(), "is not index_add"));
     };
     let expanded = along(*axis, inputs[1].layout, inputs[2].layout)?;
-    let put =
-        Put { op: "index_add", axis: *axis, index: inputs[1].part(&expanded), source: inputs[2] };
+    let put = Put { op: "index_add", axis: *axis, index: inputs[1].part(&expanded), source: inputs[2] };
     add(put, inputs[0], outputs[0])
 }
 
@@ -276,7 +275,8 @@ impl Put<'_> {
         let work = |piece: usize| {
             let (mut scratch_index, mut scratch_source) = (Scratch::new(), Scratch::new());
             let mut indices = Reader::new(&index, walk.operand(1), std::ptr::null_mut(), &mut scratch_index);
-            let mut sources = Reader::new(&source, walk.operand(2), std::ptr::null_mut(), &mut scratch_source);
+            let mut sources =
+                Reader::new(&source, walk.operand(2), std::ptr::null_mut(), &mut scratch_source);
             let mut put = |start: usize, count: usize| {
                 let (indices, sources) = (indices.block(start, count), sources.block(start, count));
                 let mut done = 0;

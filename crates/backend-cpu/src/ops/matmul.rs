@@ -13,8 +13,14 @@ use ternion_core::ops::matmul::{Epilogue, Matmul};
 use ternion_core::ops::unary::UnaryOp;
 use ternion_core::{DType, Error, Layout, Op, Result, Scalar};
 
-/// Rows and columns of the output that one piece of work forms.
-const TILE: [usize; 2] = [256, 512];
+/// The most rows and columns of the output that one piece of work forms: packing operands takes a few percent of the time from here on.
+const LARGEST_TILE: usize = 512;
+/// Tiles are made smaller while there are fewer than this ..
+const ENOUGH_TILES: usize = 4;
+/// .. and each takes more than so many products.
+const SMALL_WORK: usize = 1 << 22;
+/// Below so many products, a second thread costs more than it brings.
+const ONE_THREAD: usize = 1 << 15;
 
 /// Every dtype that core lets through; integers without an epilogue.
 pub(crate) fn select_matmul(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
@@ -210,7 +216,7 @@ impl<T: Product> Task<'_, T> {
         if elements == 0 {
             return;
         }
-        let [tile_rows, tile_columns] = TILE;
+        let [tile_rows, tile_columns] = tile_size([m, n, k], elements / (m * n));
         let tiles = [m.div_ceil(tile_rows), n.div_ceil(tile_columns)];
         let pieces = elements / (m * n) * tiles[0] * tiles[1];
         let work = |piece: usize| {
@@ -218,7 +224,7 @@ impl<T: Product> Task<'_, T> {
             let (row, column) = (tile / tiles[1] * tile_rows, tile % tiles[1] * tile_columns);
             self.tile(batch, [row, column], [tile_rows.min(m - row), tile_columns.min(n - column)]);
         };
-        if elements * k < 10_000 { (0..pieces).for_each(work) } else { for_pieces(pieces, work) }
+        if elements * k < ONE_THREAD { (0..pieces).for_each(work) } else { for_pieces(pieces, work) }
     }
 
     /// Matrix `batch` of `operand`, whose memory is read as it is.
@@ -280,8 +286,26 @@ impl<T: Product> Task<'_, T> {
     }
 }
 
+/// Rows and columns of a tile: by the shape alone, so that sums are the same for any number of threads.
+fn tile_size([m, n, k]: [usize; 3], batch: usize) -> [usize; 2] {
+    let even = |size: usize| size.div_ceil(size.div_ceil(LARGEST_TILE)).next_multiple_of(16);
+    let mut tile = [even(m), even(n)];
+    loop {
+        let count = batch * m.div_ceil(tile[0]) * n.div_ceil(tile[1]);
+        let longer = usize::from(tile[1] > tile[0]);
+        if count >= ENOUGH_TILES || tile[0] * tile[1] * k <= SMALL_WORK || tile[longer] <= 16 {
+            return tile;
+        }
+        tile[longer] = (tile[longer] / 2).next_multiple_of(16);
+    }
+}
+
 /// Where element `place` of matrix `batch` lies, and the distance to the next of its row.
-fn address<T: Compute>(operand: &Operand<'_, T>, batch: usize, [row, column]: [usize; 2]) -> (*mut u8, isize) {
+fn address<T: Compute>(
+    operand: &Operand<'_, T>,
+    batch: usize,
+    [row, column]: [usize; 2],
+) -> (*mut u8, isize) {
     let (path, strides) = split(operand);
     let position = path.position(batch) + row as isize * strides[0] + column as isize * strides[1];
     (operand.first().wrapping_offset(position * operand.conversion.size as isize), strides[1])

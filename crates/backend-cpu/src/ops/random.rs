@@ -5,8 +5,8 @@ use crate::elementwise::{Operand, map0};
 use crate::select::Variant;
 use crate::threads::Cost;
 use ternion_core::backend::{Meta, Plan, Unsupported};
-use ternion_core::philox;
 use ternion_core::ops::random::{Normal, RandomBits, Uniform};
+use ternion_core::philox;
 use ternion_core::{DType, Error, Op, Result};
 
 /// Always.

@@ -13,10 +13,10 @@ use crate::number::{Number, Real};
 use crate::select::Variant;
 use crate::storage::Compute;
 use engine::{reduce, write};
-use plan::{Order, ReductionPlan, plan};
+use plan::{Form, Order, ReductionPlan, plan};
 use reducers::{
-    Extremes, Largest, LargestMagnitude, Place, Position, Product, Reducer, Smallest, Sum, SumExponentials,
-    SumSquaredDeviations, SumSquares,
+    Extremes, FirstEqual, Largest, LargestMagnitude, Place, Position, Product, Reducer, Smallest, Sum,
+    SumExponentials, SumSquaredDeviations, SumSquares,
 };
 use std::marker::PhantomData;
 use ternion_core::backend::{Meta, Plan, Unsupported};
@@ -75,8 +75,14 @@ impl<'a, T: Compute> Task<'a, T> {
     where
         T: Number,
     {
-        let places = self.form(Position(reducer), &[]);
         let output = Operand::<i32>::new("reduce", *self.output)?;
+        if let Form::Columns { .. } = self.plan.form {
+            // Side by side, two quick passes beat one that carries values and numbers along.
+            let best = self.form(reducer, &[]);
+            write(&self.plan, &output, &self.form(FirstEqual(PhantomData), &best), |number| number);
+            return Ok(());
+        }
+        let places = self.form(Position(reducer), &[]);
         write(&self.plan, &output, &places, |place: Place<T>| place.number as i32);
         Ok(())
     }

@@ -35,7 +35,12 @@ fn order<T: Number>(left: T, right: T) -> Ordering {
 }
 
 /// Lines run along the sorted axis, which is moved to the end.
-fn sort<T: Number>(payload: &Sort, x: &Operand<'_, T>, values: &Operand<'_, T>, positions: &Operand<'_, i32>) {
+fn sort<T: Number>(
+    payload: &Sort,
+    x: &Operand<'_, T>,
+    values: &Operand<'_, T>,
+    positions: &Operand<'_, i32>,
+) {
     let shape = x.view.layout.shape();
     let last = |axis: &usize| *axis == payload.axis;
     let order_of_axes = (0..shape.rank()).filter(|axis| !last(axis)).chain([payload.axis]);

@@ -30,7 +30,18 @@ fn run_unary(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<(
 pub(crate) fn cost(op: UnaryOp) -> Cost {
     use UnaryOp::*;
     match op {
-        Neg | Abs | Sign | Sqrt | Relu | Square | Recip | Floor | Ceil | Round | Not | LeakyRelu { .. }
+        Neg
+        | Abs
+        | Sign
+        | Sqrt
+        | Relu
+        | Square
+        | Recip
+        | Floor
+        | Ceil
+        | Round
+        | Not
+        | LeakyRelu { .. }
         | Clamp { .. } => Cost::Light,
         _ => Cost::Heavy,
     }
@@ -44,7 +55,12 @@ fn real<T: Real>(op: UnaryOp, x: Locked<'_>, y: Locked<'_>) -> Result<()> {
 
 fn whole<T: Number>(op: UnaryOp, x: Locked<'_>, y: Locked<'_>) -> Result<()> {
     if !op.takes_integers() && op != UnaryOp::Not {
-        return Err(Error::DType { op: op.name(), what: "input", got: x.dtype, expected: "a floating dtype" });
+        return Err(Error::DType {
+            op: op.name(),
+            what: "input",
+            got: x.dtype,
+            expected: "a floating dtype",
+        });
     }
     let (x, y) = (Operand::<T>::new(op.name(), x)?, Operand::<T>::new(op.name(), y)?);
     map1(Cost::Light, x, y, &|x, y| apply_whole(op, x, y));
@@ -152,8 +168,7 @@ impl<T: Number> Vectorize for ApplyWhole<'_, T> {
             UnaryOp::Relu => each!(a => y, |x| x.larger(T::ZERO)),
             UnaryOp::Not => each!(a => y, |x| if x == T::ZERO { T::ONE } else { T::ZERO }),
             UnaryOp::Clamp { low, high } => {
-                let (low, high) =
-                    (T::from_number(Scalar::Float(low)), T::from_number(Scalar::Float(high)));
+                let (low, high) = (T::from_number(Scalar::Float(low)), T::from_number(Scalar::Float(high)));
                 each!(a => y, |x| x.larger(low).smaller(high))
             }
             op => unreachable!("{} of integers was rejected before", op.name()),
@@ -205,7 +220,9 @@ impl<T: Real> Vectorize for Gradient<'_, T> {
         match self.op {
             UnaryOp::Neg => each!(dy => dx, |d| d.neg()),
             UnaryOp::Abs => each!(s, dy => dx, |x, d| x.sign().mul(d)),
-            UnaryOp::Sign | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Not => dx.fill(T::ZERO),
+            UnaryOp::Sign | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Not => {
+                dx.fill(T::ZERO)
+            }
             UnaryOp::Exp => each!(s, dy => dx, |y, d| y.mul(d)),
             UnaryOp::Log => each!(s, dy => dx, |x, d| d.div(x)),
             UnaryOp::Log1p => each!(s, dy => dx, |x, d| d.div(x.add(T::ONE))),

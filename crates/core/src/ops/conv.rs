@@ -8,6 +8,7 @@ use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::ops::binary::{Binary, BinaryOp};
+use crate::ops::matmul::MatmulOptions;
 use crate::tensor::Tensor;
 
 /// A window that slides over two axes `[height, width]`.
@@ -267,12 +268,13 @@ impl Rule for Conv2d {
         let [batch, _, height, width] = x.sizes()?;
         let [out_channels, _, _, _] = weight.sizes()?;
         let [oh, ow] = self.config.window.output_size("conv2d", [height, width])?;
-        let y = self.config.by_group(weight)?.matmul(&self.config.patches(x)?)?;
+        let y = wide_product(&self.config.by_group(weight)?, &self.config.patches(x)?)?;
         let y = y.reshape([batch, out_channels, oh, ow])?;
-        Ok(vec![match inputs.get(2) {
-            Some(bias) => y.add(&bias.reshape([out_channels, 1, 1])?)?,
+        let y = match inputs.get(2) {
+            Some(bias) => y.add(&bias.to_dtype(y.dtype())?.reshape([out_channels, 1, 1])?)?,
             None => y,
-        }])
+        };
+        Ok(vec![y.to_dtype(x.dtype())?])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: 0b11, outputs: 0 })
@@ -291,6 +293,12 @@ impl Rule for Conv2d {
         }
         Ok(grads)
     }
+}
+
+/// The matrix product in the accumulator's dtype: what follows it is rounded to a half only once.
+fn wide_product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let out_dtype = a.dtype().is_half().then(|| a.dtype().accumulator());
+    a.matmul_with(b, MatmulOptions { out_dtype, ..MatmulOptions::default() })
 }
 
 impl ConvConfig {
@@ -356,10 +364,11 @@ impl Rule for Conv2dGradInput {
     /// The gradient of each patch, `weight^T dy`, added where the patch was seen.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (weight, dy) = (&inputs[0], self.config.outputs_by_group(&inputs[1])?);
-        let patches = self.config.by_group(weight)?.t()?.matmul(&dy)?;
+        let patches = wide_product(&self.config.by_group(weight)?.t()?, &dy)?;
         let [batch, groups, patch, places] = patches.sizes()?;
         let columns = patches.reshape([batch, groups * patch, places])?;
-        Ok(vec![apply_one(Col2im { window: self.config.window, size: self.size }, &[&columns])?])
+        let dx = apply_one(Col2im { window: self.config.window, size: self.size }, &[&columns])?;
+        Ok(vec![dx.to_dtype(weight.dtype())?])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves::INPUTS)

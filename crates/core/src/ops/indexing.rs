@@ -187,6 +187,8 @@ impl Tensor {
     /// Part of this tensor, by NumPy's rules of indexing: `x.i((0, 1..3))`, `x.i((.., -1))`, `x.i((Ellipsis, NewAxis))`,
     /// `x.i(Slice::new(None, None, -1))`, `x.i(&indices)`, `x.i((&mask, 2..))`.
     ///
+    /// (Clippy takes a literal range such as `1..-1` for empty; `Slice::new(1, -1, 1)` says the same.)
+    ///
     /// A view where the index holds no tensor. Integer tensors are broadcast against each other; their axes come where the first of them stands if they (and
     /// numbers, which then count as such) stand side by side, else first. A mask stands for the positions of its true elements; it is read back to the host.
     ///

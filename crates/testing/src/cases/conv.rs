@@ -11,6 +11,7 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 const PLAIN: Window = Window { kernel: [3, 2], stride: [1, 1], padding: [0, 0], dilation: [1, 1] };
+const SQUARE: Window = Window { kernel: [3, 3], ..PLAIN };
 
 fn config(window: Window, groups: usize) -> ConvConfig {
     ConvConfig { window, groups }
@@ -188,7 +189,7 @@ fn patches() -> Vec<OpCase> {
     rows
 }
 
-/// Sums of up to 54 products of size 1, which may cancel: rounding is absolute.
+/// Sums of tens or hundreds of products of size 1, which may cancel: rounding is absolute.
 fn of_sums(row: OpCase) -> OpCase {
     row.f32_limit(3e-6, 2e-6)
 }
@@ -209,7 +210,7 @@ fn forward() -> Vec<OpCase> {
             without_bias(window, 1).on([&[2, 3, 6, 5], &[4, 3, kh, kw]])
         })
         .collect();
-    let square = Window { kernel: [3, 3], padding: [1, 1], ..PLAIN };
+    let square = Window { padding: [1, 1], ..SQUARE };
     rows.push(
         without_bias(square, 1)
             .on([&[1, 9, 4, 5], &[2, 9, 3, 3]])
@@ -233,7 +234,6 @@ fn with_bias() -> OpCase {
         .input(Uniform(-1.0, 1.0))
         .on([&[2, 4, 5, 4], &[6, 2, 3, 2], &[6]])
         .twice()
-        .steps()
         .run(move |x| x[0].conv2d(&x[1], Some(&x[2]), options(window, 2)))
         .oracle(move |x| conv2d(&x[0], &x[1], Some(&x[2]), config(window, 2)))
         .rejects("conv2d: weight has shape [4, 2, 3, 3], expected [4, 3, 3, 3]", move |device| {
@@ -268,32 +268,47 @@ fn with_bias() -> OpCase {
 /// The gradient ops themselves, which have gradients of their own.
 fn gradients() -> Vec<OpCase> {
     let size = [6, 5];
-    let of_input = |window: Window, groups: usize| {
-        let (config, [kh, kw]) = (config(window, groups), window.kernel);
-        let [oh, ow] = [places(window, 0, size[0]), places(window, 1, size[1])];
-        of_sums(OpCase::new("conv2d_grad_input", format!("{} groups={groups}", text(window))))
+    let to_size = |window: Window, groups: usize, size: [usize; 2]| {
+        let config = config(window, groups);
+        of_sums(OpCase::new("conv2d_grad_input", format!("{} groups={groups} size={size:?}", text(window))))
             .input(Uniform(-1.0, 1.0))
             .input(Uniform(-1.0, 1.0))
-            .on([&[4, 3, kh, kw], &[2, 4, oh, ow]])
             .twice()
-            .steps()
             .run(move |x| apply_one(Conv2dGradInput { config, size }, &[&x[0], &x[1]]))
             .oracle(move |x| grad_input(&x[0], &x[1], size, config))
     };
-    let of_weight = |window: Window, groups: usize| {
-        let config = config(window, groups);
+    let of_input = |window: Window, groups: usize| {
+        let [kh, kw] = window.kernel;
         let [oh, ow] = [places(window, 0, size[0]), places(window, 1, size[1])];
+        to_size(window, groups, size).on([&[4, 3, kh, kw], &[2, 4, oh, ow]])
+    };
+    let with_weight = |window: Window, groups: usize| {
+        let config = config(window, groups);
         of_sums(OpCase::new("conv2d_grad_weight", format!("{} groups={groups}", text(window))))
             .input(Uniform(-1.0, 1.0))
             .input(Uniform(-1.0, 1.0))
-            .on([&[2, 2 * groups, size[0], size[1]], &[2, 4, oh, ow]])
-            .on([&[0, 2 * groups, size[0], size[1]], &[0, 4, oh, ow]])
             .twice()
             .run(move |x| apply_one(Conv2dGradWeight { config }, &[&x[0], &x[1]]))
             .oracle(move |x| grad_weight(&x[0], &x[1], config))
     };
+    let of_weight = |window: Window, groups: usize| {
+        let [oh, ow] = [places(window, 0, size[0]), places(window, 1, size[1])];
+        with_weight(window, groups)
+            .on([&[2, 2 * groups, size[0], size[1]], &[2, 4, oh, ow]])
+            .on([&[0, 2 * groups, size[0], size[1]], &[0, 4, oh, ow]])
+    };
     let mut rows: Vec<OpCase> = windows().into_iter().map(|window| of_input(window, 1)).collect();
     rows.extend(windows().into_iter().map(|window| of_weight(window, 1)));
+    // Sums of hundreds of products, here and in the gradients' gradients.
+    rows.push(to_size(SQUARE, 1, [3, 3]).on([&[2, 28, 3, 3], &[1, 2, 1, 1]]));
+    rows.push(to_size(SQUARE, 1, [5, 5]).on([&[28, 2, 3, 3], &[1, 28, 3, 3]]));
+    rows.push(to_size(SQUARE, 1, [15, 15]).on([&[1, 1, 3, 3], &[2, 1, 13, 13]]));
+    rows.push(
+        with_weight(SQUARE, 1)
+            .on([&[1, 28, 3, 3], &[1, 2, 1, 1]])
+            .on([&[1, 2, 5, 5], &[1, 28, 3, 3]])
+            .on([&[2, 1, 15, 15], &[2, 1, 13, 13]]),
+    );
     rows.push(of_input(PLAIN, 2).rejects(
         "conv2d_grad_input: grad_output has shape [2, 4, 4, 5], expected [2, 4, 4, 4]",
         move |device| {
@@ -324,7 +339,6 @@ fn one_axis() -> Vec<OpCase> {
             .input(Uniform(-1.0, 1.0))
             .input(Uniform(-1.0, 1.0))
             .on([&[2, 4, 9], &[6, 4 / groups, 3], &[6]])
-            .steps()
             .run(move |x| x[0].conv1d(&x[1], Some(&x[2]), options))
             .oracle(move |x| {
                 let y = conv2d(&raised(&x[0]), &raised(&x[1]), Some(&x[2]), config(window, groups));

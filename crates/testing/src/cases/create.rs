@@ -204,7 +204,7 @@ fn linspace() -> OpCase {
                 Tensor::linspace(2.0, 3.0, 0, dtype, device)?,
             ])
         })
-        .oracle_for(|dtype, _| {
+        .oracle_for(|_, _| {
             let line = |start: f64, end: f64, count: usize| {
                 let at = |i: usize| start + (end - start) * i as f64 / (count - 1) as f64;
                 Array::new(&[count], (0..count).map(at).collect())

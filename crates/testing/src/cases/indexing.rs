@@ -28,6 +28,7 @@ fn basic<Kind: 'static>(
         .oracle(move |x| Array::from_fn(to, |at| x[0].at(&own(at))))
 }
 
+#[allow(clippy::reversed_empty_ranges, reason = "a negative end counts from the end of the axis")]
 fn numbers_and_ranges() -> Vec<OpCase> {
     vec![
         basic("[2]", 2, &[4, 3], &[3], |at| vec![2, at[0]]),

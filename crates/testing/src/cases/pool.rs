@@ -134,7 +134,21 @@ fn largest() -> Vec<OpCase> {
             ),
     );
     rows.push(max_grad());
+    rows.push(one_winner());
     rows
+}
+
+/// One element wins every window: hundreds of gradients meet there.
+fn one_winner() -> OpCase {
+    let options = PoolOptions { stride: [1, 1], padding: [7, 7], ..PoolOptions::new([15, 15]) };
+    let values: Vec<f64> = (0..225).map(|at| if at == 112 { 8.0 } else { f64::from(at % 31) / 8.0 }).collect();
+    OpCase::new("max_pool2d", "one element wins every window")
+        .input(Fixed(values))
+        .on([&[1, 1, 15, 15]])
+        .exact()
+        .differentiable_outputs(1)
+        .run(move |x| x[0].max_pool2d_with_positions(options))
+        .oracle(move |x| max_pool2d(&x[0], &options))
 }
 
 fn max_grad() -> OpCase {
@@ -169,44 +183,50 @@ fn max_grad() -> OpCase {
         })
 }
 
+/// A linear op: central differences are exact but for rounding. The sum of elements of size 4 may cancel.
+fn of_means(row: OpCase) -> OpCase {
+    let loose = Tolerance { abs: 2e-6, rel: 2e-6 };
+    row.f32_limit(loose.abs, loose.rel).grad_tolerances(Tolerance { abs: 2e-9, rel: 2e-9 }, loose.times(10.0))
+}
+
 fn means() -> Vec<OpCase> {
-    let row = |options: PoolOptions| {
+    let on = |options: PoolOptions| {
         let parameters = format!("{} count_include_pad={}", text(&options), options.count_include_pad);
-        OpCase::new("avg_pool2d", parameters)
+        of_means(OpCase::new("avg_pool2d", parameters))
             .input(Uniform(-4.0, 4.0))
-            .on([&[2, 3, 6, 5]])
-            .on([&[1, 1, 7, 9]])
-            // The sum of up to nine elements of size 4 may cancel.
-            .f32_limit(2e-6, 2e-6)
             .twice()
             .run(move |x| x[0].avg_pool2d(options))
             .oracle(move |x| avg_pool2d(&x[0], &options))
     };
-    let grad = |options: PoolOptions| {
+    let grad = |options: PoolOptions, size: [usize; 2]| {
         let PoolOptions { count_include_pad, .. } = options;
-        let [oh, ow] = [places(&options, 0, 6), places(&options, 1, 5)];
+        let [oh, ow] = [places(&options, 0, size[0]), places(&options, 1, size[1])];
         let parameters = format!("{} count_include_pad={count_include_pad}", text(&options));
-        OpCase::new("avg_pool2d_grad", parameters)
+        of_means(OpCase::new("avg_pool2d_grad", parameters))
             .input(Uniform(-4.0, 4.0))
             .on([&[2, 3, oh, ow]])
-            .f32_limit(2e-6, 2e-6)
             .twice()
             .run(move |x| {
-                let op = AvgPool2dGrad { window: window(&options), count_include_pad, size: [6, 5] };
+                let op = AvgPool2dGrad { window: window(&options), count_include_pad, size };
                 apply_one(op, &[&x[0]])
             })
-            .oracle(move |x| avg_pool2d_grad(&x[0], &options))
+            .oracle(move |x| avg_pool2d_grad(&x[0], &options, size))
     };
+    let row = |options: PoolOptions| on(options).on([&[2, 3, 6, 5]]).on([&[1, 1, 7, 9]]);
     let mut rows = Vec::new();
     for options in options() {
         rows.push(row(options));
-        rows.push(grad(options));
+        rows.push(grad(options, [6, 5]));
         if options.padding != [0, 0] {
             rows.push(row(PoolOptions { count_include_pad: false, ..options }));
-            rows.push(grad(PoolOptions { count_include_pad: false, ..options }));
+            rows.push(grad(PoolOptions { count_include_pad: false, ..options }, [6, 5]));
         }
     }
-    let last = rows.pop().expect("there are options");
+    // Sums of hundreds of elements, forward and backward.
+    let large = PoolOptions { stride: [1, 1], ..PoolOptions::new([15, 15]) };
+    rows.push(on(large).on([&[1, 1, 17, 18]]));
+    rows.push(grad(large, [17, 18]));
+    let last = rows.pop().expect("there are rows");
     rows.push(last.rejects("avg_pool2d: dilation [2, 1], expected [1, 1]", |device| {
         let options = PoolOptions { dilation: [2, 1], ..PoolOptions::new([2, 2]) };
         Tensor::zeros([1, 1, 4, 4], F32, device)?.avg_pool2d(options)
@@ -215,10 +235,10 @@ fn means() -> Vec<OpCase> {
 }
 
 /// Each dy in equal shares to the pixels of its window.
-fn avg_pool2d_grad(dy: &Array, options: &PoolOptions) -> Array {
-    let mut dx = Array::zeros(&[dy.shape[0], dy.shape[1], 6, 5]);
+fn avg_pool2d_grad(dy: &Array, options: &PoolOptions, [height, width]: [usize; 2]) -> Array {
+    let mut dx = Array::zeros(&[dy.shape[0], dy.shape[1], height, width]);
     Array::from_fn(&dy.shape, |at| {
-        let (rows, columns) = (pixels(options, 0, at[2], 6), pixels(options, 1, at[3], 5));
+        let (rows, columns) = (pixels(options, 0, at[2], height), pixels(options, 1, at[3], width));
         let count = match options.count_include_pad {
             true => options.kernel[0] * options.kernel[1],
             false => rows.len() * columns.len(),

@@ -28,6 +28,20 @@ const TRIES: usize = 40;
 /// How many cases in which it makes a difference may let a fault pass before it counts as unseen.
 const CHANCES: usize = 8;
 
+/// Faults that make a difference which no row notices yet: a debt, written down so that it can only shrink. A fault that is unseen and not listed
+/// fails, and so does a listed one that is noticed now.
+const UNSEEN: &str = include_str!("unseen.txt");
+
+/// The listed faults, a line each, as [`Bag::unseen`] begins.
+fn listed() -> BTreeSet<&'static str> {
+    UNSEEN.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+}
+
+/// The part of a complaint that names the fault, without the cases.
+fn fault_of(complaint: &str) -> &str {
+    complaint.split(": not noticed").next().unwrap_or(complaint)
+}
+
 /// What became of the faults planted in one op.
 #[derive(Clone, Debug, Default)]
 pub struct Bag {
@@ -377,6 +391,12 @@ pub fn main(target: &Target) -> ExitCode {
         eprintln!("error: no fault made a difference anywhere");
         return ExitCode::FAILURE;
     }
+    let unseen: BTreeSet<&str> = total.unseen.iter().map(|unseen| fault_of(unseen)).collect();
+    let noticed: Vec<&str> = listed().into_iter().filter(|fault| !unseen.contains(fault)).collect();
+    if arguments.filter.is_none() && !noticed.is_empty() {
+        eprintln!("error: these are noticed now, take them off faults/unseen.txt:\n{}", noticed.join("\n"));
+        return ExitCode::FAILURE;
+    }
     conclusion.exit_code()
 }
 
@@ -390,7 +410,14 @@ fn trial(
     let (sites, target, total) = (sites.clone(), target.clone(), total.clone());
     Trial::test(name, move || {
         let bag = hunt(&Hunter::new(&sites, &target));
-        let verdict = if bag.unseen.is_empty() { Ok(()) } else { Err(Failed::from(bag.unseen.join("\n"))) };
+        let listed = listed();
+        let new: Vec<&str> = bag
+            .unseen
+            .iter()
+            .map(String::as_str)
+            .filter(|unseen| !listed.contains(fault_of(unseen)))
+            .collect();
+        let verdict = if new.is_empty() { Ok(()) } else { Err(Failed::from(new.join("\n"))) };
         total.lock().unwrap_or_else(PoisonError::into_inner).merge(bag);
         verdict
     })

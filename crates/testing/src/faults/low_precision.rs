@@ -11,19 +11,23 @@ use ternion_core::{
     Backend, Buffer, DType, Device, MemoryStats, Meta, Op, Plan, Result, Tensor, Unsupported, View, no_grad,
 };
 
-/// Runs `op` of a row in `dtype` on `inner` with narrow sums, and puts the results into `outputs`.
+/// The dtype in which a row in `dtype` must not sum.
+pub(super) fn too_narrow_for(dtype: DType) -> DType {
+    match dtype {
+        DType::F64 => DType::F32,
+        DType::BF16 => DType::BF16,
+        _ => DType::F16,
+    }
+}
+
+/// Runs `op` on `inner` with every partial sum rounded to `sums` (f64: not at all), and puts the results into `outputs`.
 pub(super) fn run(
     inner: &Device,
-    dtype: DType,
+    sums: DType,
     op: &Op,
     inputs: &[View<'_>],
     outputs: &[View<'_>],
 ) -> Result<()> {
-    let sums = match dtype {
-        DType::F64 => DType::F32,
-        DType::BF16 => DType::BF16,
-        _ => DType::F16,
-    };
     let narrow = Device::new(NarrowSums { inner: inner.clone(), sums });
     no_grad(|| {
         let mut tensors = Vec::with_capacity(inputs.len());

@@ -74,7 +74,11 @@ fn scan<T: Carried>(axis: usize, x: &Operand<'_, T>, y: &Operand<'_, T>) {
             _ => scan_side_by_side(&walk, (x, y), first, [length, inner, BLOCK.min(inner - tile)]),
         }
     };
-    if walk.elements() < 1 << 15 { (0..outer * tiles).for_each(work) } else { for_pieces(outer * tiles, work) }
+    if walk.elements() < 1 << 15 {
+        (0..outer * tiles).for_each(work)
+    } else {
+        for_pieces(outer * tiles, work)
+    }
 }
 
 fn scan_line<T: Carried>(

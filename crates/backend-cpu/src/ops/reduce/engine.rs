@@ -10,8 +10,8 @@ use std::ops::Range;
 
 /// Elements of a row that one piece of work reduces.
 const ROW_SEGMENT: usize = 64 * BLOCK;
-/// Rows that one piece of work adds up column by column.
-const COLUMN_SEGMENT: usize = 256;
+/// The fewest rows that one piece of work adds up column by column, and the fewest elements.
+const COLUMN_SEGMENT: [usize; 2] = [256, 1 << 15];
 /// Rows that are added before the sum goes on into a larger one.
 const COLUMN_STEP: usize = 32;
 /// Elements from which on several threads work.
@@ -29,7 +29,7 @@ pub(crate) fn reduce<R: Reducer>(
     }
     let segments = match plan.form {
         Form::Rows => plan.reduced.div_ceil(ROW_SEGMENT),
-        Form::Columns { .. } => plan.reduced.div_ceil(COLUMN_SEGMENT),
+        Form::Columns { width } => plan.reduced.div_ceil(rows_of_segment(width)),
     };
     let mut parts = vec![reducer.empty(); segments * plan.outputs];
     if !parts.is_empty() {
@@ -42,6 +42,11 @@ pub(crate) fn reduce<R: Reducer>(
     merge(reducer, parts, plan.outputs)
 }
 
+/// Rows of `width` elements that one piece of work adds up.
+fn rows_of_segment(width: usize) -> usize {
+    COLUMN_SEGMENT[0].max(COLUMN_SEGMENT[1] / width.max(1))
+}
+
 /// `parts` is `[segments, outputs]`: puts segments together in pairs.
 fn merge<R: Reducer>(reducer: R, mut parts: Vec<R::Acc>, outputs: usize) -> Vec<R::Acc> {
     let mut segments = if outputs == 0 { 0 } else { parts.len() / outputs };
@@ -49,7 +54,8 @@ fn merge<R: Reducer>(reducer: R, mut parts: Vec<R::Acc>, outputs: usize) -> Vec<
         let half = segments.div_ceil(2);
         for pair in 0..segments / 2 {
             for output in 0..outputs {
-                let (left, right) = (parts[2 * pair * outputs + output], parts[(2 * pair + 1) * outputs + output]);
+                let (left, right) =
+                    (parts[2 * pair * outputs + output], parts[(2 * pair + 1) * outputs + output]);
                 parts[pair * outputs + output] = reducer.combine(left, right);
             }
         }
@@ -102,7 +108,8 @@ impl<R: Reducer> Loops<'_, R> {
         let groups = outputs.div_ceil(group);
         let parts = Parts(parts.as_mut_ptr());
         for_pieces(groups * segments, |piece| {
-            let (segment, rows) = (piece / groups, piece % groups * group..outputs.min((piece % groups + 1) * group));
+            let (segment, rows) =
+                (piece / groups, piece % groups * group..outputs.min((piece % groups + 1) * group));
             let (from, to) = (segment * ROW_SEGMENT, reduced.min((segment + 1) * ROW_SEGMENT));
             let mut scratch = Scratch::new();
             let mut reader = self.reader(&mut scratch);
@@ -156,14 +163,16 @@ impl<R: Reducer> Loops<'_, R> {
     /// Fills `[segments, outer, width]` parts, adding rows of up to a block.
     fn columns(&self, width: usize, parts: &mut [R::Acc]) {
         let (outputs, reduced) = (self.plan.outputs, self.plan.reduced);
-        let (segments, tiles, outer) = (reduced.div_ceil(COLUMN_SEGMENT), width.div_ceil(BLOCK), outputs / width);
+        let segment_rows = rows_of_segment(width);
+        let (segments, tiles, outer) =
+            (reduced.div_ceil(segment_rows), width.div_ceil(BLOCK), outputs / width);
         let parts = Parts(parts.as_mut_ptr());
         let work = |piece: usize| {
             let (segment, place) = (piece / (outer * tiles), piece % (outer * tiles));
             let (outer, tile) = (place / tiles, place % tiles * BLOCK);
             let first = outer * width + tile;
             let length = BLOCK.min(width - tile);
-            let rows = segment * COLUMN_SEGMENT..reduced.min((segment + 1) * COLUMN_SEGMENT);
+            let rows = segment * segment_rows..reduced.min((segment + 1) * segment_rows);
             // SAFETY: pieces have different segments, outer places or tiles.
             let sums = unsafe { parts.range(segment * outputs + first..segment * outputs + first + length) };
             let shifts = self.shifts.get(first..first + length).unwrap_or(&[]);
@@ -181,6 +190,9 @@ impl<R: Reducer> Loops<'_, R> {
         let mut scratch = Scratch::new();
         let mut reader = self.reader(&mut scratch);
         let length = sums.len();
+        if length * 4 <= BLOCK && length == tile.width && !R::COUNTS {
+            return self.narrow_tile(&mut reader, sums, tile);
+        }
         let mut add = |sums: &mut [R::Acc], rows: Range<usize>| {
             for row in rows {
                 let elements = reader.block(tile.start + row * tile.width, length);
@@ -197,6 +209,24 @@ impl<R: Reducer> Loops<'_, R> {
             for (sum, &step_sum) in sums.iter_mut().zip(&step_sums) {
                 *sum = self.reducer.combine(*sum, step_sum);
             }
+        }
+    }
+
+    /// Several rows side by side: as one row, whose parts are put together at the end.
+    fn narrow_tile(&self, reader: &mut Reader<'_, R::In>, sums: &mut [R::Acc], tile: Tile<'_, R::In>) {
+        let width = tile.width;
+        let together = BLOCK / width;
+        let shifts = tile.shifts.repeat(together);
+        let mut wide = vec![self.reducer.empty(); together * width];
+        for row in tile.rows.clone().step_by(together) {
+            let length = together.min(tile.rows.end - row) * width;
+            let elements = reader.block(tile.start + row * width, length);
+            let shifts = shifts.get(..length).unwrap_or(&[]);
+            self.reducer.fold_row(&mut wide[..length], elements, row, shifts);
+        }
+        // In pairs, as segments are: one after the other, hundreds of roundings could all go the same way.
+        for (sum, part) in sums.iter_mut().zip(merge(self.reducer, wide, width)) {
+            *sum = self.reducer.combine(*sum, part);
         }
     }
 

@@ -93,8 +93,7 @@ fn axes_of(
 fn dense_tail(axes: &[Axis]) -> usize {
     let mut count = 1;
     while count < axes.len() {
-        let ((_, [outer, _]), (dim, [inner, _])) =
-            (axes[axes.len() - count - 1], axes[axes.len() - count]);
+        let ((_, [outer, _]), (dim, [inner, _])) = (axes[axes.len() - count - 1], axes[axes.len() - count]);
         if outer != inner * dim as isize {
             break;
         }
@@ -108,11 +107,6 @@ fn product(axes: &[Axis]) -> usize {
 }
 
 /// The layouts of a reduction's input and output, for [`ReductionPlan::new`].
-pub(crate) fn plan(
-    input: &Locked<'_>,
-    output: &Locked<'_>,
-    axes: AxisSet,
-    order: Order,
-) -> ReductionPlan {
+pub(crate) fn plan(input: &Locked<'_>, output: &Locked<'_>, axes: AxisSet, order: Order) -> ReductionPlan {
     ReductionPlan::new(input.layout, output.layout, axes, order)
 }

@@ -10,6 +10,8 @@ pub(crate) trait Reducer: Copy + Sync {
     type In: Compute;
     /// What is known of some elements.
     type Acc: Copy + Send + Sync;
+    /// Whether the number of an element in its row matters.
+    const COUNTS: bool = false;
     /// Of no elements.
     fn empty(self) -> Self::Acc;
     /// Of the elements of `block` (at least one), the first of which is number `first` of its row.
@@ -162,6 +164,7 @@ pub(crate) struct Place<T> {
 impl<T: Number, R: Reducer<In = T, Acc = T>> Reducer for Position<R> {
     type In = T;
     type Acc = Place<T>;
+    const COUNTS: bool = true;
     #[inline(always)]
     fn empty(self) -> Place<T> {
         // Loses to every element: numbers of elements are smaller.
@@ -181,6 +184,32 @@ impl<T: Number, R: Reducer<In = T, Acc = T>> Reducer for Position<R> {
         let best = self.0.combine(left.value, right.value);
         let takes_left = left.value == best || left.value.is_nan();
         if takes_left && left.number != usize::MAX { left } else { right }
+    }
+}
+
+/// The number of the first element that equals the shift; NaN equals NaN.
+#[derive(Clone, Copy)]
+pub(crate) struct FirstEqual<T>(pub(crate) std::marker::PhantomData<T>);
+
+impl<T: Number> Reducer for FirstEqual<T> {
+    type In = T;
+    type Acc = i32;
+    const COUNTS: bool = true;
+    #[inline(always)]
+    fn empty(self) -> i32 {
+        i32::MAX
+    }
+    fn fold(self, block: &[T], first: usize, shift: T) -> i32 {
+        first_equal(block, shift).map_or(i32::MAX, |number| (first + number) as i32)
+    }
+    #[inline(always)]
+    fn one(self, element: T, number: usize, shift: T) -> i32 {
+        let equal = element == shift || (element.is_nan() && shift.is_nan());
+        if equal { number as i32 } else { i32::MAX }
+    }
+    #[inline(always)]
+    fn combine(self, left: i32, right: i32) -> i32 {
+        left.min(right)
     }
 }
 

@@ -1,0 +1,144 @@
+//! Copies between tensors whose densest axes differ. A plain loop would use one element of each cache line that it loads; this one moves
+//! squares as wide as a line, so that each line is read once and written once.
+
+use crate::access::{Locked, Pointer};
+use crate::elementwise::{Operand, Scratch};
+use crate::storage::Compute;
+use crate::threads::for_pieces;
+use crate::walk::{Cursor, Path, Walk};
+use smallvec::SmallVec;
+use ternion_core::{Layout, MAX_RANK};
+
+/// Elements below which the plain loop is as good: all lines stay in the cache.
+const WORTH_IT: usize = 1 << 12;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// The longest side of a square, in elements: so that it fits a block of scratch memory.
+const LONGEST: usize = 32;
+/// Squares that one piece of work moves.
+const SQUARES: usize = 64;
+
+/// The two axes of a transposition, by their number in the walk: along `dense_in` the input is dense, along the last one the output.
+struct Axes {
+    dense_in: usize,
+    last: usize,
+}
+
+/// Which axes to swap, if the output (operand 0) is dense along the last one and the input (operand 1) along another.
+fn axes(output: Path<'_>, input: Path<'_>) -> Option<Axes> {
+    let last = output.dims.len().checked_sub(1)?;
+    let long = |axis: usize| output.dims[axis] >= 8;
+    let dense_in = (0..last).find(|&axis| input.strides[axis] == 1 && long(axis))?;
+    (output.strides[last] == 1 && long(last) && !matches!(input.strides[last], -1..=1))
+        .then_some(Axes { dense_in, last })
+}
+
+/// Copies `input` to `output` (same shape, elements of the size of `C`) if they are transposed to each other; tells whether it did.
+pub(crate) fn copy_transposed<C: Compute>(input: &Locked<'_>, output: &Locked<'_>) -> bool {
+    if output.layout.elements() < WORTH_IT {
+        return false;
+    }
+    let walk = Walk::of([output.layout, input.layout]);
+    let (to, from) = (walk.operand(0), walk.operand(1));
+    let Some(axes) = axes(to, from) else { return false };
+    let outer: SmallVec<[(usize, [isize; 2]); MAX_RANK]> = (0..axes.last)
+        .filter(|&axis| axis != axes.dense_in)
+        .map(|axis| (to.dims[axis], [to.strides[axis], from.strides[axis]]))
+        .collect();
+    let plane = Plane {
+        from: Pointer(input.first().cast::<C>()),
+        to: Pointer(output.first().cast::<C>()),
+        rows: to.dims[axes.dense_in],
+        columns: to.dims[axes.last],
+        from_stride: from.strides[axes.last],
+        to_stride: to.strides[axes.dense_in],
+    };
+    plane.copy_all(&Walk::in_order(&outer));
+    true
+}
+
+/// A matrix: `to[row * to_stride + column] = from[row + column * from_stride]`.
+#[derive(Clone, Copy)]
+struct Plane<C> {
+    from: Pointer<C>,
+    to: Pointer<C>,
+    rows: usize,
+    columns: usize,
+    from_stride: isize,
+    to_stride: isize,
+}
+
+impl<C: Compute> Plane<C> {
+    /// Copies this plane and all those next to it.
+    fn copy_all(&self, outer: &Walk<2>) {
+        let side = LONGEST.min(LINE / size_of::<C>());
+        let (down, across) = (self.rows.div_ceil(side), self.columns.div_ceil(side));
+        let squares = outer.elements() * down * across;
+        for_pieces(squares.div_ceil(SQUARES), |piece| {
+            for square in piece * SQUARES..squares.min((piece + 1) * SQUARES) {
+                let (plane, place) = (square / (down * across), square % (down * across));
+                let at = [0, 1].map(|operand| Cursor::new(outer.operand(operand), plane).position);
+                self.square(at, [place / across * side, place % across * side], side);
+            }
+        });
+    }
+
+    /// Copies the square of plane `at` (offsets in output and input) that starts at row and column `start`.
+    fn square(&self, at: [isize; 2], start: [usize; 2], side: usize) {
+        let (rows, columns) = (side.min(self.rows - start[0]), side.min(self.columns - start[1]));
+        let mut scratch = Scratch::new();
+        let held = scratch.first(LONGEST * LONGEST);
+        for column in 0..columns {
+            let position = at[1] + start[0] as isize + (start[1] + column) as isize * self.from_stride;
+            // SAFETY: a dense run inside the input; the target is this function's own.
+            let run = unsafe { std::slice::from_raw_parts(self.from.get().offset(position), rows) };
+            held[column * side..column * side + rows].copy_from_slice(run);
+        }
+        for row in 0..rows {
+            let position = at[0] + start[1] as isize + (start[0] + row) as isize * self.to_stride;
+            // SAFETY: a dense run inside the output that no other square has.
+            let run = unsafe { std::slice::from_raw_parts_mut(self.to.get().offset(position), columns) };
+            for (column, value) in run.iter_mut().enumerate() {
+                *value = held[column * side + row];
+            }
+        }
+    }
+}
+
+/// A dense copy of a tensor, made where reading the tensor itself would jump from line to line.
+pub(crate) struct Straightened(Option<(Vec<u64>, Layout)>);
+
+impl Straightened {
+    /// A copy of `view` in the memory order of `like`, if that helps.
+    #[inline]
+    pub(crate) fn of(view: &Locked<'_>, like: &Locked<'_>) -> Straightened {
+        let small = like.layout.elements() < WORTH_IT;
+        Straightened(if small || view.layout.is_contiguous() { None } else { straighten(view, like) })
+    }
+
+    /// The operand to read instead of `operand`.
+    #[inline]
+    pub(crate) fn or<'a, C: Compute>(&'a mut self, operand: Operand<'a, C>) -> Operand<'a, C> {
+        match &mut self.0 {
+            Some((words, layout)) => {
+                Operand { view: Locked::of_words(words, operand.view.dtype, layout), ..operand }
+            }
+            None => operand,
+        }
+    }
+}
+
+fn straighten(view: &Locked<'_>, like: &Locked<'_>) -> Option<(Vec<u64>, Layout)> {
+    let walk = Walk::of([like.layout, view.layout]);
+    axes(walk.operand(0), walk.operand(1))?;
+    let layout = like.layout.dense_like();
+    let mut words = vec![0u64; (layout.elements() * view.dtype.size()).div_ceil(8)];
+    let dense = Locked::of_words(&mut words, view.dtype, &layout);
+    let copied = match view.dtype.size() {
+        8 => copy_transposed::<i64>(view, &dense),
+        4 => copy_transposed::<i32>(view, &dense),
+        2 => copy_transposed::<u16>(view, &dense),
+        _ => copy_transposed::<u8>(view, &dense),
+    };
+    copied.then_some((words, layout))
+}
