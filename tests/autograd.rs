@@ -116,7 +116,7 @@ fn backward_of_what_has_none_is_an_error_in_words() -> Result<()> {
         "backward: of shape [2]: only a single element has a gradient by itself; reduce it, or use grad with cotangents"
     );
     let integers = Tensor::from_slice(&[1i64], [1], &device)?;
-    let text = message(integers.requires_grad().err().expect("integers have no gradient"));
+    let text = message(integers.requires_grad().expect_err("integers have no gradient"));
     assert_eq!(text, "requires_grad: tensor is i64, expected a floating dtype");
     Ok(())
 }
@@ -186,7 +186,7 @@ fn an_unused_input_is_an_error_unless_allowed() -> Result<()> {
     let (x, unused) = (leaf(&[1.0], &device)?, leaf(&[1.0], &device)?);
     let one = || Tensor::ones([1], DType::F64, &device);
     let outcome = grad(&[x.exp()?], &[unused.clone()], &[one()?], GradOptions::default());
-    let text = message(outcome.err().expect("the input is unused"));
+    let text = message(outcome.expect_err("the input is unused"));
     assert_eq!(
         text,
         "backward: the outputs do not depend on input 0 of shape [1]; allow_unused gives None for it"
@@ -202,7 +202,7 @@ fn a_cotangent_of_another_shape_is_refused() -> Result<()> {
     let x = leaf(&[1.0, 2.0], &device)?;
     let wrong = Tensor::ones([1], DType::F64, &device)?;
     let text = message(
-        grad(&[x.exp()?], &[x.clone()], &[wrong], GradOptions::default()).err().expect("shapes differ"),
+        grad(&[x.exp()?], &[x.clone()], &[wrong], GradOptions::default()).expect_err("shapes differ"),
     );
     assert_eq!(text, "backward: cotangent 0 is [1] f64, its output [2] f64");
     Ok(())
@@ -273,7 +273,7 @@ fn changing_a_recorded_tensor_in_place_is_refused() -> Result<()> {
     let x = leaf(&[1.0], &device)?;
     let plain = Tensor::ones([1], DType::F64, &device)?;
     for outcome in [x.fill_(0.0), plain.copy_(&x)] {
-        let text = message(outcome.err().expect("a gradient would be lost"));
+        let text = message(outcome.expect_err("a gradient would be lost"));
         assert!(
             text.ends_with(
                 "a gradient would be lost; use the form that returns a new tensor, detach, or no_grad"
@@ -445,7 +445,7 @@ fn dot_shows_ops_shapes_dtypes_and_statistics() -> Result<()> {
     }
     let detailed = loss.to_dot_with(DotOptions { statistics: true })?;
     assert!(detailed.contains("mean"), "{detailed}");
-    let text = message(loss.detach().to_dot().err().expect("no graph"));
+    let text = message(loss.detach().to_dot().expect_err("no graph"));
     assert_eq!(text, "backward: to_dot: nothing was recorded for this tensor");
     Ok(())
 }
@@ -459,7 +459,7 @@ fn gradients_flow_between_devices() -> Result<()> {
     let gradient = gradients.get(&x).expect("x");
     assert!(gradient.device().is(&here));
     assert_eq!(gradient.to_vec::<f64>()?, [6.0]);
-    let text = message(x.add(&Tensor::ones([1], DType::F64, &there)?).err().expect("two devices"));
+    let text = message(x.add(&Tensor::ones([1], DType::F64, &there)?).expect_err("two devices"));
     assert_eq!(text, format!("add: tensors on {here} and {there}; move one of them with to_device"));
     Ok(())
 }
@@ -503,7 +503,7 @@ fn gradients_can_be_replaced_but_not_misshapen() -> Result<()> {
     assert!(gradients.is_empty());
     let outcome = gradients.insert(&x, Tensor::ones([2], DType::F64, &device)?);
     assert_eq!(
-        message(outcome.err().expect("another shape")),
+        message(outcome.expect_err("another shape")),
         "gradients: gradient has shape [2], expected [1]"
     );
     Ok(())

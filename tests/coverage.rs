@@ -5,7 +5,8 @@ use ternion_testing::{coverage, suite};
 
 fn committed() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/coverage.md");
-    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}; write it with cargo xtask coverage"))
+    std::fs::read_to_string(path)
+        .unwrap_or_else(|error| panic!("{path}: {error}; write it with cargo xtask coverage"))
 }
 
 #[test]
@@ -26,6 +27,10 @@ fn the_page_is_what_a_fresh_run_writes() {
 #[test]
 fn every_cell_of_the_cpu_runs() {
     let sections = coverage::sections(&committed());
-    let cells = sections["cpu"].lines().filter(|line| line.starts_with("| ")).flat_map(|line| line.split('|'));
-    assert!(!cells.into_iter().any(|cell| cell.contains('-') && cell.trim().len() <= 2), "the CPU runs every op in every dtype");
+    let cells =
+        sections["cpu"].lines().filter(|line| line.starts_with("| ")).flat_map(|line| line.split('|'));
+    assert!(
+        !cells.into_iter().any(|cell| cell.contains('-') && cell.trim().len() <= 2),
+        "the CPU runs every op in every dtype"
+    );
 }

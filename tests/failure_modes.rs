@@ -74,7 +74,7 @@ fn a_parameter_without_gradient_is_named() -> Result<()> {
     let mut adam = AdamW::new(model.parameters(), AdamWConfig::default())?;
     let x = Tensor::ones([4, 2], DType::F32, &device)?;
     let loss = model.used.forward(&x)?.square()?.mean_all()?;
-    let text = adam.step(&loss.backward()?).err().expect("the second head has no gradient").to_string();
+    let text = adam.step(&loss.backward()?).expect_err("the second head has no gradient").to_string();
     assert!(
         text.starts_with("no gradient for ")
             && text.contains("forgotten.weight")
@@ -107,13 +107,13 @@ fn ranks_are_checked_and_a_bias_is_a_row() -> Result<()> {
     assert_eq!(x.add(&bias)?.to_vec::<f64>()?, [11.0, 22.0, 33.0, 14.0, 25.0, 36.0]);
     let short = Tensor::from_slice(&[1.0, 2.0], [2], &device)?;
     assert_eq!(
-        x.add(&short).err().expect("no broadcast").to_string(),
+        x.add(&short).expect_err("no broadcast").to_string(),
         "add: shapes [2, 3] and [2] do not broadcast"
     );
-    let text = x.matmul(&x).err().expect("inner sizes").to_string();
+    let text = x.matmul(&x).expect_err("inner sizes").to_string();
     assert_eq!(text, "matmul: [2, 3] x [2, 3]: inner sizes 3 and 2 differ");
     assert_eq!(x.matmul(&bias)?.dims(), [2], "a vector on the right is a column that disappears again");
-    let text = x.sizes::<1>().err().expect("two axes").to_string();
+    let text = x.sizes::<1>().expect_err("two axes").to_string();
     assert_eq!(text, "sizes: expected 1 axes, got shape [2, 3]");
     Ok(())
 }
@@ -214,11 +214,11 @@ fn what_a_device_cannot_do_is_an_error_not_garbage() -> Result<()> {
     let table = Tensor::ones([10, 4], DType::F32, &device)?;
     let index = Tensor::from_slice(&[3i64, 10], [2], &device)?;
     let outcome = table.embedding(&index).and_then(|rows| device.synchronize().map(|()| rows));
-    let text = outcome.err().expect("there is no row 10").to_string();
+    let text = outcome.expect_err("there is no row 10").to_string();
     assert!(text.ends_with("index 10 is out of range for size 10"), "{text}");
     let logits = Tensor::ones([1, 3], DType::F32, &device)?;
     let target = Tensor::from_slice(&[-1i64], [1], &device)?;
-    let text = logits.cross_entropy(&target).err().expect("there is no class -1").to_string();
+    let text = logits.cross_entropy(&target).expect_err("there is no class -1").to_string();
     assert!(text.contains("index -1 is out of range for size 3"), "{text}");
     assert!(Tensor::zeros([usize::MAX / 16], DType::F64, &device).is_err(), "more memory than there is");
     Ok(())
@@ -273,7 +273,7 @@ fn overwriting_what_backward_needs_is_an_error() -> Result<()> {
 fn the_first_nan_is_named() -> Result<()> {
     let device = ternion_core::decorators::NanCheck::new(ternion::cpu()?);
     let x = Tensor::from_slice(&[1.0, -1.0], [2], &device)?;
-    let text = x.exp()?.neg()?.log().err().expect("the logarithm of a negative number").to_string();
+    let text = x.exp()?.neg()?.log().expect_err("the logarithm of a negative number").to_string();
     assert!(text.starts_with("log: "), "{text}");
     Ok(())
 }
@@ -286,7 +286,7 @@ fn a_wrong_kernel_is_named_by_a_checked_device() -> Result<()> {
     let (wrong, _) = Faulty::device(&ternion::cpu()?, Fault::LastElementOff, "tanh", Phase::Idle, DType::F32);
     let device = ternion_core::decorators::Checked::new(wrong, ternion::cpu()?);
     let x = Tensor::from_slice(&[0.1f32, 0.2, 0.3], [3], &device)?;
-    let text = x.exp()?.tanh().err().expect("tanh is wrong").to_string();
+    let text = x.exp()?.tanh().expect_err("tanh is wrong").to_string();
     assert!(text.starts_with("tanh: "), "{text}");
     Ok(())
 }

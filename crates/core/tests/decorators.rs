@@ -130,7 +130,7 @@ fn checked_names_the_first_op_that_differs() {
     let (faulty, struck) = Faulty::device("exp", Fault::Adds(0.01));
     let device = Checked::new(faulty, ternion_cpu::device());
     let x = Tensor::full([2, 3], 0.5f32, DType::F32, &device).unwrap();
-    let error = x.mul_scalar(2.0).unwrap().exp().err().expect("exp is wrong");
+    let error = x.mul_scalar(2.0).unwrap().exp().expect_err("exp is wrong");
     assert!(struck.load(Ordering::Relaxed));
     let Error::Mismatch { op, left, right, detail } = error else { panic!("{error}") };
     assert_eq!((op, left.as_str(), right.as_str()), ("exp", "faulty", "cpu"));
@@ -325,7 +325,7 @@ fn nan_check_names_the_op_that_made_the_first_nan() {
     let device = NanCheck::new(ternion_cpu::device());
     let x = Tensor::from_slice(&[4.0f32, 1.0, -2.0, 9.0, 0.0, -1.0], [2, 3], &device).unwrap();
     let error =
-        x.add_scalar(1.0).unwrap().sub_scalar(1.0).unwrap().sqrt().err().expect("there are negative numbers");
+        x.add_scalar(1.0).unwrap().sub_scalar(1.0).unwrap().sqrt().expect_err("there are negative numbers");
     let Error::NotFinite { op: "sqrt", detail } = error else { panic!("{error}") };
     for part in [
         "NaN in 2 of 6 elements of output 0 ([2, 3] f32), first at [0, 2], on cpu",

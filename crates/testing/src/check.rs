@@ -457,7 +457,8 @@ impl<'a> Session<'a> {
                     // Errors of elements are independent: they add up as the root of squares.
                     let squares = direction.data.iter().zip(&limits).map(|(d, limit)| (d * limit).powi(2));
                     let limit = 4.0 * squares.sum::<f64>().sqrt();
-                    if !((along - want).abs() <= limit) {
+                    let within = (along - want).abs() <= limit;
+                    if !within {
                         let detail = format!(
                             "gradient of input {at} along direction {number}: got {along:?}, want {want:?} within {limit:.3e}"
                         );

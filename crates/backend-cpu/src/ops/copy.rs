@@ -117,7 +117,7 @@ cast! {
     f32, odd: |value| value;
     i64, odd: i64_to_f32_odd;
     i32, odd: |value| i64_to_f32_odd(i64::from(value));
-    u8, odd: |value| f32::from(value);
+    u8, odd: f32::from;
 }
 
 /// A copy of one part of a tensor into one part of another; fails only if the dtypes differ.

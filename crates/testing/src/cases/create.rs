@@ -250,7 +250,7 @@ fn nested() -> OpCase {
                 Tensor::new(2.5f32, device)?,
                 Tensor::new([1.0f32, 2.0, 3.0], device)?,
                 Tensor::new(slice, device)?,
-                Tensor::new(&[[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0]], device)?,
+                Tensor::new([[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0]], device)?,
                 Tensor::new(rows, device)?,
                 Tensor::new([[[1i32, 2], [3, 4]]], device)?,
                 Tensor::new([[[[true], [false]]]], device)?,

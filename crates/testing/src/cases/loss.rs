@@ -343,7 +343,7 @@ fn class_last(x: &Array) -> Array {
     let mut order: Vec<usize> = (0..x.rank()).filter(|&axis| axis != 1).collect();
     order.push(1);
     let classes = x.shape[1];
-    let rows = if classes == 0 { x.shape[0] } else { x.elements() / classes };
+    let rows = x.elements().checked_div(classes).unwrap_or(x.shape[0]);
     x.permute(&order).reshape(&[rows, classes])
 }
 

@@ -49,7 +49,7 @@ fn rows_of_segment(width: usize) -> usize {
 
 /// `parts` is `[segments, outputs]`: puts segments together in pairs.
 fn merge<R: Reducer>(reducer: R, mut parts: Vec<R::Acc>, outputs: usize) -> Vec<R::Acc> {
-    let mut segments = if outputs == 0 { 0 } else { parts.len() / outputs };
+    let mut segments = parts.len().checked_div(outputs).unwrap_or(0);
     while segments > 1 {
         let half = segments.div_ceil(2);
         for pair in 0..segments / 2 {
