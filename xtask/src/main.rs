@@ -1,2 +1,55 @@
-//! placeholder
-fn main() {}
+//! Developer commands: `cargo xtask coverage`, `cargo xtask mutations`.
+
+mod coverage;
+mod mutations;
+
+use clap::{Parser, Subcommand};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Developer commands of Ternion.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs every op on every device that is here and writes docs/coverage.md.
+    Coverage {
+        /// Write the page even where an op lost support.
+        #[arg(long)]
+        allow_shrink: bool,
+    },
+    /// Plants faults in a copy of the CPU backend's source and expects the op table to notice each.
+    Mutations {
+        /// Only those whose file or text contains this.
+        #[arg(long)]
+        only: Option<String>,
+        /// Only check that each still fits the source.
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Coverage { allow_shrink } => coverage::write(&root(), allow_shrink),
+        Command::Mutations { only, check } => mutations::run(&root(), only.as_deref(), check),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest).to_path_buf()
+}
