@@ -1,7 +1,7 @@
 //! The record of what was computed, and the walk back through it.
 //!
 //! A [`Node`] is made for each op that a gradient must pass. It holds edges to the nodes of its inputs and only those tensors that its
-//! gradient rule needs. [`walk`](mod@walk) goes from outputs to leaves, each node once; nothing here recurses, neither walking nor dropping.
+//! gradient rule needs. `walk` goes from outputs to leaves, each node once; nothing here recurses, neither walking nor dropping.
 
 mod checkpoint;
 mod dot;

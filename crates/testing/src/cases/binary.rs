@@ -1,4 +1,4 @@
-//! Rows of functions of two elements and their forms with a number and in place. The fused forms are in [`fused`].
+//! Rows of functions of two elements and their forms with a number and in place. The fused forms are in `fused`.
 
 mod fused;
 
