@@ -45,6 +45,8 @@ pub(crate) trait Real: Number {
     fn erf(self) -> Self;
     /// The probability that a standard normal number is below `self`.
     fn normal_cdf(self) -> Self;
+    /// That probability, and the density of the standard normal distribution at `self`.
+    fn normal_cdf_and_pdf(self) -> (Self, Self);
     fn floor(self) -> Self;
     fn ceil(self) -> Self;
     /// To the nearest whole number, halves to even.
@@ -127,7 +129,7 @@ fn power<T: Number>(mut base: T, mut exponent: u64) -> T {
 }
 
 macro_rules! float {
-    ($($float:ty: $exp:path, $log:path, $log1p:path, $expm1:path, $tanh:path, $sigmoid:path, $erf:path, $cdf:path;)*) => {
+    ($($float:ty: $exp:path, $log:path, $log1p:path, $expm1:path, $tanh:path, $sigmoid:path, $erf:path, $cdf:path, $normal:path;)*) => {
         $(impl Number for $float {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -194,6 +196,8 @@ macro_rules! float {
             #[inline(always)]
             fn normal_cdf(self) -> Self { $cdf(self) }
             #[inline(always)]
+            fn normal_cdf_and_pdf(self) -> (Self, Self) { $normal(self) }
+            #[inline(always)]
             fn floor(self) -> Self { <$float>::floor(self) }
             #[inline(always)]
             fn ceil(self) -> Self { <$float>::ceil(self) }
@@ -203,8 +207,8 @@ macro_rules! float {
     };
 }
 float! {
-    f32: math::exp, math::log, math::log1p, math::expm1, math::tanh, math::sigmoid, math::erf, math::normal_cdf;
-    f64: f64::exp, f64::ln, f64::ln_1p, f64::exp_m1, f64::tanh, sigmoid_f64, math::erf_f64, math::normal_cdf_f64;
+    f32: math::exp, math::log, math::log1p, math::expm1, math::tanh, math::sigmoid, math::erf, math::normal_cdf, math::normal_cdf_and_pdf;
+    f64: f64::exp, f64::ln, f64::ln_1p, f64::exp_m1, f64::tanh, sigmoid_f64, math::erf_f64, math::normal_cdf_f64, math::normal_cdf_and_pdf_f64;
 }
 
 fn sigmoid_f64(x: f64) -> f64 {

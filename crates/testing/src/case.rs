@@ -66,6 +66,7 @@ pub struct Drawn {
     /// What cotangents and directions are drawn from.
     seed: String,
     draw: Draw,
+    positive_cotangents: bool,
 }
 
 impl Drawn {
@@ -81,17 +82,26 @@ impl Drawn {
             }
             inputs.push(array);
         }
-        Drawn { inputs, seed, draw }
+        Drawn { inputs, seed, draw, positive_cotangents: row.positive_cotangents }
     }
 
     /// Inputs that were not drawn but given.
     pub fn fixed(row: &OpCase, instance: &Instance, inputs: Vec<Array>) -> Drawn {
-        Drawn { inputs, seed: row.key(instance), draw: Draw::Wide }
+        Drawn {
+            inputs,
+            seed: row.key(instance),
+            draw: Draw::Wide,
+            positive_cotangents: row.positive_cotangents,
+        }
     }
 
     /// Random weights for outputs of these shapes: clear of zero, so that each element counts.
     pub fn cotangents(&self, outputs: &[Array]) -> Vec<Array> {
-        self.weights("cotangent", outputs)
+        let mut weights = self.weights("cotangent", outputs);
+        if self.positive_cotangents {
+            weights.iter_mut().flat_map(|array| &mut array.data).for_each(|weight| *weight = weight.abs());
+        }
+        weights
     }
 
     /// Random directions in the space of the inputs.

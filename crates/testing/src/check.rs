@@ -4,15 +4,15 @@ use crate::array::Array;
 use crate::case::{Draw, Drawn, arrangements, case_key};
 use crate::compare::compare;
 use crate::differences::{Gradient, Weighted, directional};
-use crate::guarded::{Guarded, Repeat, Trace, TraceHandle};
+use crate::guarded::{Guarded, Repeat, TraceHandle};
 use crate::limits;
 use crate::phase::{self, Phase};
 use crate::place::{Arrangement, place};
 use crate::read::values_of;
 use crate::report::{Check, Failure, Outcome};
-use crate::rounding::Rounding;
+use crate::rounding::{Grain, Rounding};
 use crate::table::{Instance, OpCase};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -111,14 +111,14 @@ pub fn check_row(row: &OpCase, check: Check, target: &Target, filter: &Filter) -
     session.outcome
 }
 
-/// Whether the outputs (or the gradients, if `check` is [`Check::Backward`]) of one case are right, and what the device was asked.
+/// Whether the outputs (or the gradients, if `check` is [`Check::Backward`]) of one case are right, and a fingerprint of their values.
 pub(crate) fn check_case(
     row: &OpCase,
     check: Check,
     target: &Target,
     case: Case<'_>,
     knowledge: &Knowledge,
-) -> (Result<usize, String>, Trace) {
+) -> (Result<usize, String>, u64) {
     let filter = Filter::default();
     let session = Session::new(row, check, target, &filter, knowledge);
     let result = guard_panics(|| match check {
@@ -128,7 +128,7 @@ pub(crate) fn check_case(
     let result = result.map_err(|trouble| match trouble {
         Trouble::Unsupported(why) | Trouble::Wrong(why) => why,
     });
-    (result, session.trace.take())
+    (result, session.fingerprint.get())
 }
 
 /// What the oracle says of cases, kept for all checks of them.
@@ -141,7 +141,7 @@ struct Known {
     want: Vec<Array>,
     cotangents: Vec<Array>,
     gradients: RefCell<Option<Rc<Vec<Option<Gradient>>>>>,
-    stepwise: RefCell<HashMap<DType, Option<Rc<Stepwise>>>>,
+    stepwise: RefCell<HashMap<(DType, Grain), Option<Rc<Stepwise>>>>,
 }
 
 /// Outputs and gradients of the same computation in float64 with every primitive's result rounded.
@@ -161,6 +161,8 @@ struct Session<'a> {
     reference: Device,
     trace: TraceHandle,
     knowledge: &'a Knowledge,
+    /// Of all values that were compared with the oracle's.
+    fingerprint: Cell<u64>,
     outcome: Outcome,
 }
 
@@ -220,6 +222,7 @@ impl<'a> Session<'a> {
             device,
             trace,
             knowledge,
+            fingerprint: Cell::new(0),
             outcome: Outcome::default(),
         }
     }
@@ -280,6 +283,14 @@ impl<'a> Session<'a> {
         }
     }
 
+    fn fingerprint(&self, values: &[f64]) {
+        let mixed = values.iter().fold(self.fingerprint.get(), |hash, value| {
+            // Zeros are compared as equal, whatever their sign.
+            (hash ^ (value + 0.0).to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        });
+        self.fingerprint.set(mixed);
+    }
+
     // ---- What the oracle knows
 
     fn known(&self, (instance, dtype, arrangement): Case<'_>) -> Rc<Known> {
@@ -332,15 +343,15 @@ impl<'a> Session<'a> {
         gradients
     }
 
-    /// The same computation in float64, every primitive's result rounded to `dtype`; none if it does not run in float64.
-    fn stepwise(&self, known: &Known, dtype: DType) -> Option<Rc<Stepwise>> {
+    /// The same computation in float64, every result rounded to `dtype`; none if it does not run in float64.
+    fn stepwise(&self, known: &Known, dtype: DType, grain: Grain) -> Option<Rc<Stepwise>> {
         if !dtype.is_half() {
             return None;
         }
-        if let Some(known) = known.stepwise.borrow().get(&dtype) {
+        if let Some(known) = known.stepwise.borrow().get(&(dtype, grain)) {
             return known.clone();
         }
-        let device = Rounding::device(&self.reference, dtype);
+        let device = Rounding::device(&self.reference, dtype, grain);
         let ran = phase::during(Phase::Reference, || {
             let (inputs, cotangents) = (&known.drawn.inputs, &known.cotangents);
             self.row.run_backward(&device, DType::F64, Arrangement::Dense, inputs, cotangents)
@@ -352,8 +363,17 @@ impl<'a> Session<'a> {
                 gradients: gradients.iter().map(|gradient| gradient.as_ref().and_then(array)).collect(),
             })
         });
-        known.stepwise.borrow_mut().insert(dtype, stepwise.clone());
+        known.stepwise.borrow_mut().insert((dtype, grain), stepwise.clone());
         stepwise
+    }
+
+    /// A device that composes anything rounds after every primitive of it.
+    fn grain(&self) -> Grain {
+        let fused = self.check != Check::Composed && self.check != Check::Hostile;
+        match fused && self.trace.get().composed.is_empty() {
+            true => Grain::Ops,
+            false => Grain::Primitives,
+        }
     }
 
     // ---- The checks
@@ -380,13 +400,14 @@ impl<'a> Session<'a> {
             return Err(format!("{} outputs, the oracle has {}", outputs.len(), known.want.len()).into());
         }
         let stepwise = match between {
-            Between::Steps => self.stepwise(known, dtype),
+            Between::Steps => self.stepwise(known, dtype, self.grain()),
             Between::OneRounding => None,
         };
         let written = self.row.rounded_answer(dtype, &known.drawn.inputs);
         let mut compared = 0;
         for (index, (output, want)) in outputs.iter().zip(&known.want).enumerate() {
             let (got_dtype, got) = values_of(output).map_err(|error| self.trouble(error))?;
+            self.fingerprint(&got.data);
             check_kind(self.row, dtype, index, got_dtype, &got.shape, want)?;
             let steps = match &written {
                 Some(written) => written.get(index),
@@ -419,7 +440,7 @@ impl<'a> Session<'a> {
             .run_backward(device, dtype, arrangement, &known.drawn.inputs, &known.cotangents)
             .map_err(|error| self.trouble(error))?;
         let want = self.gradients(case, &known);
-        let stepwise = self.stepwise(&known, dtype);
+        let stepwise = self.stepwise(&known, dtype, self.grain());
         let mut compared = 0;
         for at in self.row.differentiable_inputs(dtype) {
             let want = want[at].as_ref().ok_or_else(|| format!("input {at}: no differences were formed"))?;
@@ -444,6 +465,7 @@ impl<'a> Session<'a> {
             // No influence on the outputs is a gradient of zero.
             None => (self.row.inputs[at].class.dtype(dtype), Array::zeros(&input.shape)),
         };
+        self.fingerprint(&got.data);
         match want {
             Gradient::Full(want) => {
                 let limits = limits::gradient(self.row, got_dtype, want, steps);
@@ -451,7 +473,7 @@ impl<'a> Session<'a> {
                     .map_err(|mismatch| format!("gradient of input {at}: {mismatch}").into())
             }
             Gradient::Along(directions) => {
-                let limits = limits::gradient(self.row, got_dtype, &got, steps);
+                let limits = limits::gradient_along(self.row, got_dtype, directions, &got, steps);
                 for (number, (direction, want)) in directions.iter().enumerate() {
                     let along = got.dot(direction);
                     // Errors of elements are independent: they add up as the root of squares.
@@ -547,7 +569,7 @@ impl<'a> Session<'a> {
     /// Fused and composed outputs may differ by the sum of both limits; what is exact must be equal.
     fn compare_fused(&self, case: Case<'_>, known: &Known, fused: &[Tensor], composed: &[Tensor]) -> Checked {
         let dtype = case.1;
-        let stepwise = self.stepwise(known, dtype);
+        let stepwise = self.stepwise(known, dtype, Grain::Primitives);
         let mut compared = 0;
         for (index, (fused, composed)) in fused.iter().zip(composed).enumerate() {
             let (got_dtype, got) = values_of(fused).map_err(|error| self.trouble(error))?;

@@ -35,14 +35,38 @@ pub fn forward(row: &OpCase, dtype: DType, output: DType, want: &Array, stepwise
         .collect()
 }
 
-/// Limits of a gradient of dtype `dtype`. `stepwise` is what the same computation gives when every primitive is rounded to a half dtype.
+/// Limits of a gradient of dtype `dtype`. `stepwise` is what the same computation gives when every op is rounded to a half dtype.
 pub fn gradient(row: &OpCase, dtype: DType, want: &Array, stepwise: Option<&Array>) -> Limits {
-    let tolerance = row.grad_tolerances[usize::from(dtype != DType::F64)];
-    // The saved values and the gradient itself are rounded at least once each.
-    let share = match dtype.is_half() {
-        true => stepwise.map_or(0.0, |stepwise| relative_error(dtype, want, stepwise)).max(dtype.epsilon()),
-        false => 0.0,
+    let share = stepwise.map_or(0.0, |stepwise| relative_error(dtype, want, stepwise));
+    gradient_limits(row, dtype, want, share)
+}
+
+/// Limits of the elements of a gradient of which only `directions` with the derivatives along them are known.
+///
+/// What rounding costs is told from how far `stepwise` is from those derivatives: the gradient in question has no say in its own limits.
+pub fn gradient_along(
+    row: &OpCase,
+    dtype: DType,
+    directions: &[(Array, f64)],
+    got: &Array,
+    stepwise: Option<&Array>,
+) -> Limits {
+    let Some(stepwise) = stepwise.filter(|_| dtype.is_half()) else {
+        return gradient_limits(row, dtype, got, 0.0);
     };
+    let scale = scale(stepwise);
+    let shares = directions.iter().map(|(direction, want)| {
+        let sizes = direction.data.iter().zip(&stepwise.data).map(|(d, value)| d * (value.abs() + scale));
+        let size = sizes.map(|size| size * size).sum::<f64>().sqrt();
+        if size > 0.0 { (stepwise.dot(direction) - want).abs() / size } else { 0.0 }
+    });
+    gradient_limits(row, dtype, stepwise, shares.fold(0.0, f64::max).min(MOST_BLAMED_ON_ROUNDING))
+}
+
+fn gradient_limits(row: &OpCase, dtype: DType, want: &Array, share: f64) -> Limits {
+    let tolerance = row.grad_tolerances[usize::from(dtype != DType::F64)];
+    // The gradient is rounded at least once: by half a unit at most.
+    let share = if dtype.is_half() { share.max(dtype.epsilon() / 2.0) } else { 0.0 };
     let scale = scale(want);
     want.data
         .iter()

@@ -1,22 +1,44 @@
-//! A device that shows what rounding costs: float64 arithmetic whose every result is rounded to a narrower dtype, primitive by primitive.
+//! A device that shows what rounding costs: float64 arithmetic whose every result is rounded to a narrower dtype, op by op.
 
 use crate::compare::round_to;
 use ternion_core::{Backend, Buffer, DType, Device, MemoryStats, Meta, Op, Plan, Result, Unsupported, View};
 
-/// Runs primitives in float64 on another device and rounds each result; composites are composed.
+/// After what a result is rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Grain {
+    /// After every op, as on a device that runs composites itself, in a wider dtype inside.
+    Ops,
+    /// After every primitive, as on a device that composes.
+    Primitives,
+}
+
+/// Runs ops in float64 on another device and rounds their results.
 #[derive(Debug)]
 pub struct Rounding {
     inner: Device,
     to: DType,
+    grain: Grain,
 }
 
 impl Rounding {
     /// A device that computes on `inner` and rounds to `to`.
-    pub fn device(inner: &Device, to: DType) -> Device {
-        Device::new(Rounding { inner: inner.clone(), to })
+    pub fn device(inner: &Device, to: DType, grain: Grain) -> Device {
+        Device::new(Rounding { inner: inner.clone(), to, grain })
     }
 
-    fn round(&self, view: &View<'_>) -> Result<()> {
+    /// The dtype that each output would have if the inputs were of the narrow dtype: statistics are kept in a wider one.
+    fn narrow_outputs(&self, op: &Op, inputs: &[View<'_>], count: usize) -> Vec<DType> {
+        let narrow = |dtype: DType| if dtype == DType::F64 { self.to } else { dtype };
+        let metas: Vec<Meta<'_>> =
+            inputs.iter().map(|view| Meta { dtype: narrow(view.dtype), layout: view.layout }).collect();
+        match op.rule().infer(&metas) {
+            Ok(outputs) => outputs.iter().map(|output| narrow(output.dtype)).collect(),
+            // An op that takes statistics: what it makes of them is narrow.
+            Err(_) => vec![self.to; count],
+        }
+    }
+
+    fn round(&self, view: &View<'_>, to: DType) -> Result<()> {
         let backend = self.inner.backend();
         let mut bytes = vec![0; view.buffer.bytes()];
         backend.download(view.buffer, 0, &mut bytes)?;
@@ -25,12 +47,12 @@ impl Rounding {
                 DType::F64 => {
                     let element = &mut bytes[position * 8..position * 8 + 8];
                     let value = f64::from_ne_bytes(element.try_into().expect("eight bytes"));
-                    element.copy_from_slice(&round_to(self.to, value).to_ne_bytes());
+                    element.copy_from_slice(&round_to(to, value).to_ne_bytes());
                 }
                 _ => {
                     let element = &mut bytes[position * 4..position * 4 + 4];
                     let value = f32::from_ne_bytes(element.try_into().expect("four bytes"));
-                    element.copy_from_slice(&(round_to(self.to, f64::from(value)) as f32).to_ne_bytes());
+                    element.copy_from_slice(&(round_to(to, f64::from(value)) as f32).to_ne_bytes());
                 }
             }
         }
@@ -52,15 +74,20 @@ impl Backend for Rounding {
         self.inner.backend().download(from, offset_bytes, host)
     }
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        match op.is_primitive() {
+        match op.is_primitive() || self.grain == Grain::Ops {
             true => self.inner.backend().plan(op, inputs),
             false => Err(Unsupported::because("rounding is shown primitive by primitive")),
         }
     }
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
         self.inner.backend().run(op, inputs, outputs)?;
-        let floats = |view: &&View<'_>| matches!(view.dtype, DType::F64 | DType::F32);
-        outputs.iter().filter(floats).try_for_each(|view| self.round(view))
+        let narrow = self.narrow_outputs(op, inputs, outputs.len());
+        for (view, to) in outputs.iter().zip(narrow) {
+            if matches!(view.dtype, DType::F64 | DType::F32) {
+                self.round(view, to)?;
+            }
+        }
+        Ok(())
     }
     fn synchronize(&self) -> Result<()> {
         self.inner.synchronize()

@@ -253,6 +253,8 @@ pub struct OpCase {
     pub forward_only: Option<&'static str>,
     /// How many outputs, from the first on, have gradients.
     pub differentiable_outputs: usize,
+    /// Whether all weights of the outputs have one sign, so that long sums of them grow and show how they were kept.
+    pub positive_cotangents: bool,
     /// Whether outputs may be of lower precision than the row's dtype.
     pub casts: bool,
     /// Why bits may differ from run to run, if they may.
@@ -287,6 +289,7 @@ impl OpCase {
             twice: false,
             forward_only: None,
             differentiable_outputs: usize::MAX,
+            positive_cotangents: false,
             casts: false,
             unordered: None,
             dense_only: None,
@@ -417,6 +420,12 @@ impl OpCase {
     /// Only the first `count` outputs have gradients.
     pub fn differentiable_outputs(mut self, count: usize) -> OpCase {
         self.differentiable_outputs = count;
+        self
+    }
+
+    /// Weights of the outputs of one sign only: a sum of hundreds of them is where narrow sums lose most.
+    pub fn positive_cotangents(mut self) -> OpCase {
+        self.positive_cotangents = true;
         self
     }
 

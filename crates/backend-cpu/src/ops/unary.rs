@@ -140,8 +140,6 @@ fn softplus<T: Real>(x: T) -> T {
 
 const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
 const GELU_CUBIC: f64 = 0.044_715;
-/// `1 / sqrt(2 pi)`: the standard normal density at 0.
-const NORMAL_PEAK: f64 = 0.398_942_280_401_432_7;
 /// `2 / sqrt(pi)`: the slope of the error function at 0.
 const ERF_SLOPE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
 
@@ -267,8 +265,8 @@ fn gelu_bounded<T: Real>(x: T) -> T {
 #[inline(always)]
 fn gelu_erf_slope<T: Real>(x: T) -> T {
     let x = gelu_bounded(x);
-    let density = T::real(NORMAL_PEAK).mul(T::real(-0.5).mul(x).mul(x).exp());
-    x.normal_cdf().add(x.mul(density))
+    let (below, density) = x.normal_cdf_and_pdf();
+    below.add(x.mul(density))
 }
 
 /// With `t = tanh(u)`: `(1 + t)/2 + x/2 * (1 - t^2) * u'`.

@@ -72,6 +72,7 @@ fn gathers() -> Vec<OpCase> {
             .on([&[1, 1], &[1, 1]])
             // Hundreds of gradients meet in each element.
             .on([&[1], &[1400]])
+            .on([&[3], &[1400]])
             .rejects("gather: index of shape [3, 4] on shape [2, 3] along axis 0", |device| {
                 Tensor::zeros([2, 3], F32, device)?.gather(0, &Tensor::zeros([3, 4], I32, device)?)
             })
@@ -253,6 +254,7 @@ fn selections() -> Vec<OpCase> {
             .on([&[1, 33], &[1]])
             // Hundreds of gradients meet in each element.
             .on([&[1, 1], &[1400]])
+            .on([&[3, 1], &[1400]])
             .rejects("index_select: expected 1 axes, got shape [1, 2]", |device| {
                 Tensor::zeros([4], F32, device)?.index_select(0, &Tensor::zeros([1, 2], I32, device)?)
             })

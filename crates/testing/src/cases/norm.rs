@@ -41,6 +41,8 @@ fn layer_norms() -> Vec<OpCase> {
             .input(parameter())
             .on([&[7, 33], &[33], &[33]])
             .on([&[2, 3, 5], &[5], &[5]])
+            // The gradients of the parameters are sums over many rows.
+            .on([&[400, 3], &[3], &[3]])
             .on([&[0, 5], &[5], &[5]])
             .twice()
             .run(|x| x[0].layer_norm(Some(&x[1]), Some(&x[2]), EPS))
@@ -115,6 +117,7 @@ fn rms_norms() -> Vec<OpCase> {
             .input(parameter())
             .on([&[7, 33], &[33]])
             .on([&[2, 3, 5], &[5]])
+            .on([&[400, 3], &[3]])
             .on([&[5], &[5]])
             .on([&[0, 5], &[5]])
             .twice()
@@ -156,6 +159,7 @@ fn batch_norms() -> Vec<OpCase> {
             .on([&[3, 2, 5], &[2], &[2]])
             .on([&[2, 3, 4, 3], &[3], &[3]])
             .on([&[67, 3, 9], &[3], &[3]])
+            .on([&[400, 3], &[3], &[3]])
             .twice()
             .run(|x| x[0].batch_norm_train(Some(&x[1]), Some(&x[2]), EPS))
             .oracle(|x| {

@@ -436,7 +436,7 @@ fn running_sums() -> Vec<OpCase> {
         .map(|axis| {
             OpCase::new("cumsum", format!("axis={axis}"))
                 .input(Uniform(-2.0, 2.0))
-                .shapes([&[1, 1], &[7, 33], &[0, 3], &[3, 0], &[65, 2]])
+                .shapes([&[1, 1], &[7, 33], &[0, 3], &[3, 0], &[65, 2], &[1, 500]])
                 .twice()
                 .run(move |x| x[0].cumsum(axis))
                 .oracle(move |x| x[0].along(resolve(&[axis], 2)[0], cumulative))

@@ -60,6 +60,17 @@ pub fn rows() -> Vec<OpCase> {
                 Tensor::zeros([4, 7], F32, device)?.log_softmax(-3)
             })
             .perf([&[8192, 1024]]),
+        // One weight of almost 1, so that the sum of all gradients counts.
+        OpCase::new("log_softmax", "axis=-1 one large")
+            .input(Values::custom(|shapes, own, rng| {
+                let count = shapes[own].iter().product();
+                (0..count).map(|at| if at == 7 { 12.0 } else { rng.uniform(-3.0, 0.0) }).collect()
+            }))
+            .shapes([&[8000]])
+            .positive_cotangents()
+            .f32_limit(2e-6, 2e-6)
+            .run(|x| x[0].log_softmax(-1))
+            .oracle(|x| log_softmax(&x[0], 0)),
         forward("log_softmax", "0")
             .shapes([&[5], &[33, 7], &[3, 5, 2]])
             .f32_limit(2e-6, 2e-6)

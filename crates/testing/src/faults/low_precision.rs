@@ -14,7 +14,6 @@ use ternion_core::{
 /// The dtype in which a row in `dtype` must not sum.
 pub(super) fn too_narrow_for(dtype: DType) -> DType {
     match dtype {
-        DType::F64 => DType::F32,
         DType::BF16 => DType::BF16,
         _ => DType::F16,
     }

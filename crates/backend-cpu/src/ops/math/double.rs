@@ -60,3 +60,8 @@ pub(crate) fn normal_cdf_f64(x: f64) -> f64 {
     };
     if x < 0.0 { tail } else { 1.0 - tail }
 }
+
+/// The standard normal distribution function and its density `e^(-x^2/2) / sqrt(2 pi)`.
+pub(crate) fn normal_cdf_and_pdf_f64(x: f64) -> (f64, f64) {
+    (normal_cdf_f64(x), 0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2 * (-0.5 * x * x).exp())
+}

@@ -13,7 +13,7 @@ mod double;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use double::{erf_f64, normal_cdf_f64};
+pub(crate) use double::{erf_f64, normal_cdf_and_pdf_f64, normal_cdf_f64};
 
 /// Adding and subtracting it rounds to a whole number, which then stands in the low bits of the sum: 1.5 * 2^23.
 const ROUNDING: f32 = 12_582_912.0;
@@ -67,16 +67,15 @@ fn binary_exponent(x: f32) -> (f32, i32) {
 /// `e^x`.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    exp_of_sum(x, 0.0)
+    // Beyond these bounds the result is 0 or infinity, also after the reduction.
+    exp_of_sum(limit(x, -104.5, 89.0), 0.0)
 }
 
-/// `e^(x + rest)` for a small `rest` (below 0.1): for arguments that are known more exactly than one f32 can say.
+/// `e^(x + rest)` for x in `-104.5..=89` and a small `rest` (below 0.1): for arguments that are known more exactly than one f32 can say.
 #[inline(always)]
 fn exp_of_sum(x: f32, rest: f32) -> f32 {
-    // Beyond these bounds the result is 0 or infinity, also after the reduction.
-    let x = limit(x, -104.5, 89.0);
     let (n, exponent) = binary_exponent(x);
-    let r = (x - n * LN_2_HIGH) - n * LN_2_LOW + rest;
+    let r = (x - n * LN_2_HIGH) - (n * LN_2_LOW - rest);
     // e^r = 1 + r + r^2 q(r) for |r| <= ln 2 / 2 (+ rest).
     let q =
         polynomial(r, [5.0e-1, 1.666_666_6e-1, 4.166_629_5e-2, 8.333_497e-3, 1.394_465_8e-3, 1.979_034_9e-4]);
@@ -214,7 +213,7 @@ pub(crate) fn erf(x: f32) -> f32 {
     );
     let near_zero = x + x * p;
     // 1 - erf x = e^(x r(x)) above; 1 to the last digit from 4 on.
-    let bounded = limit(size, 0.0, 4.0);
+    let bounded = if size > 4.0 { 4.0 } else { size };
     let r = polynomial(
         bounded,
         [
@@ -235,7 +234,8 @@ pub(crate) fn erf(x: f32) -> f32 {
 /// below 0 where that formula cancels, and its density `e^(-x^2/2) / sqrt(2 pi)`.
 #[inline(always)]
 pub(crate) fn normal_cdf_and_pdf(x: f32) -> (f32, f32) {
-    let size = limit(x.abs(), 0.0, 15.0);
+    // From here on both are 0.
+    let size = if x.abs() > 14.4 { 14.4 } else { x.abs() };
     // x^2 = high^2 + (x - high)(x + high), the first term exact: an error of x^2 would be a relative error of the result.
     let high = f32::from_bits(size.to_bits() & 0xffff_f000);
     let gauss = exp_of_sum(-0.5 * high * high, -0.5 * (size - high) * (size + high));
