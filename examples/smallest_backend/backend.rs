@@ -37,9 +37,6 @@ impl Memory for Bytes {
     fn version_counter(&self) -> &AtomicU64 {
         &self.version
     }
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
 }
 
 fn bytes_of<'a>(op: &'static str, buffer: &'a Buffer) -> Result<&'a Bytes> {

@@ -1,10 +1,12 @@
 //! From views to typed pointers: the one place where buffers are locked and bounds are checked.
 
 use crate::memory::CpuMemory;
+use crate::select::Kernel;
+use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use smallvec::SmallVec;
-use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
+
 use ternion_core::backend::{Memory, View};
-use ternion_core::{DType, Error, Layout, Result};
+use ternion_core::{DType, Error, Layout, Op, Result};
 
 /// A tensor whose buffer is locked and whose elements all lie inside it.
 ///
@@ -54,6 +56,12 @@ unsafe impl Send for Locked<'_> {}
 unsafe impl Sync for Locked<'_> {}
 
 impl<'a> Locked<'a> {
+    /// A view that [`fits`] its buffer, which is locked.
+    #[inline(always)]
+    fn new(memory: &CpuMemory, view: &View<'a>) -> Locked<'a> {
+        Locked { start: memory.start(), dtype: view.dtype, layout: view.layout }
+    }
+
     /// The address of the element at index `[0, 0, ..]`.
     #[inline]
     pub(crate) fn first(&self) -> *mut u8 {
@@ -88,12 +96,6 @@ impl<'a> Locked<'a> {
     pub(crate) fn shares_buffer(&self, other: &Locked<'_>) -> bool {
         std::ptr::eq(self.start, other.start)
     }
-
-    /// `count` if there are any elements, else 0.
-    #[inline]
-    pub(crate) fn some(&self, count: usize) -> usize {
-        if self.layout.elements() == 0 { 0 } else { count }
-    }
 }
 
 enum Guard<'a> {
@@ -101,56 +103,109 @@ enum Guard<'a> {
     Write(#[allow(dead_code, reason = "held, not looked at")] RwLockWriteGuard<'a, ()>),
 }
 
+/// Checks that every view lies in its buffer, locks all buffers, and runs `kernel`.
+#[inline]
+pub(crate) fn with_locked(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], kernel: Kernel) -> Result<()> {
+    match inputs.len() {
+        1 => with_few::<1>(op, inputs, outputs, kernel),
+        2 => with_few::<2>(op, inputs, outputs, kernel),
+        3 => with_few::<3>(op, inputs, outputs, kernel),
+        _ => with_all(op, inputs, outputs, kernel),
+    }
+}
+
+/// Takes the locks as they come if none of them is held: nobody waits, so nobody waits for ever. All that is not as expected is left
+/// to [`with_all`].
+#[inline(always)]
+fn with_few<const N: usize>(
+    op: &Op,
+    inputs: &[View<'_>],
+    outputs: &[View<'_>],
+    kernel: Kernel,
+) -> Result<()> {
+    let slow = || with_all(op, inputs, outputs, kernel);
+    let (Ok(views), [output]) = (<&[View<'_>; N]>::try_from(inputs), outputs) else { return slow() };
+    let Some(written) = output.buffer.downcast::<CpuMemory>().filter(|memory| fits(memory, output)) else {
+        return slow();
+    };
+    let Some(_guard) = written.lock.try_write() else { return slow() };
+    let mut read = [written; N];
+    let mut guards = [const { None }; N];
+    for at in 0..N {
+        match views[at].buffer.downcast::<CpuMemory>() {
+            Some(memory) if fits(memory, &views[at]) => read[at] = memory,
+            _ => {
+                drop((_guard, guards));
+                return slow();
+            }
+        }
+        guards[at] = read[at].lock.try_read();
+        if guards[at].is_none() {
+            drop((_guard, guards));
+            return slow();
+        }
+    }
+    kernel(
+        op,
+        &std::array::from_fn::<_, N, _>(|at| Locked::new(read[at], &views[at])),
+        &[Locked::new(written, output)],
+    )
+}
+
 /// A buffer and whether it is written.
 type Use<'a> = (&'a CpuMemory, bool);
 
-/// Checks that every view lies in its buffer, locks all buffers (in the order of their addresses, so that two ops cannot wait for each
-/// other), and runs `f`.
-#[inline]
-pub(crate) fn with_locked(
-    op: &'static str,
-    inputs: &[View<'_>],
-    outputs: &[View<'_>],
-    f: impl FnOnce(&[Locked<'_>], &[Locked<'_>]) -> Result<()>,
-) -> Result<()> {
+/// Locks in the order of addresses, so that two ops cannot wait for each other.
+fn with_all(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], kernel: Kernel) -> Result<()> {
+    let name = op.name();
     let mut uses: SmallVec<[Use<'_>; 4]> = SmallVec::new();
     let mut tensors: SmallVec<[Locked<'_>; 4]> = SmallVec::new();
-    for (number, view) in inputs.iter().chain(outputs).enumerate() {
-        let memory = crate::memory(op, view.buffer)?;
-        tensors.push(inside(op, memory, view)?);
-        note(&mut uses, (memory, number >= inputs.len()));
+    for (views, write) in [(inputs, false), (outputs, true)] {
+        for view in views {
+            let memory = crate::memory(name, view.buffer)?;
+            if !fits(memory, view) {
+                let shape = view.layout.shape();
+                return Err(Error::invalid(
+                    name,
+                    format!("a view of shape {shape:?} reaches beyond its buffer"),
+                ));
+            }
+            tensors.push(Locked::new(memory, view));
+            note(&mut uses, (memory, write));
+        }
     }
     let _guards: SmallVec<[Guard<'_>; 4]> = uses.iter().map(|&(memory, write)| lock(memory, write)).collect();
     let (inputs, outputs) = tensors.split_at(inputs.len());
-    f(inputs, outputs)
+    kernel(op, inputs, outputs)
 }
 
 /// Puts a buffer into its place in the order of addresses.
 #[inline]
 fn note<'a>(uses: &mut SmallVec<[Use<'a>; 4]>, (memory, write): Use<'a>) {
+    if let Some((_, written)) = uses.iter_mut().find(|(known, _)| std::ptr::eq(*known, memory)) {
+        *written |= write;
+        return;
+    }
     let address = |memory: &CpuMemory| std::ptr::from_ref(memory).addr();
-    let mut place = uses.len();
-    while place > 0 && address(uses[place - 1].0) >= address(memory) {
-        if std::ptr::eq(uses[place - 1].0, memory) {
-            uses[place - 1].1 |= write;
-            return;
-        }
+    uses.push((memory, write));
+    let mut place = uses.len() - 1;
+    while place > 0 && address(uses[place - 1].0) > address(uses[place].0) {
+        uses.swap(place - 1, place);
         place -= 1;
     }
-    uses.insert(place, (memory, write));
 }
 
 #[inline]
 fn lock(memory: &CpuMemory, write: bool) -> Guard<'_> {
     match write {
-        true => Guard::Write(memory.lock.write().unwrap_or_else(PoisonError::into_inner)),
-        false => Guard::Read(memory.lock.read().unwrap_or_else(PoisonError::into_inner)),
+        true => Guard::Write(memory.lock.write()),
+        false => Guard::Read(memory.lock.read()),
     }
 }
 
-/// `view` with its buffer's address, if all its elements lie in the buffer.
-#[inline]
-fn inside<'a>(op: &'static str, memory: &CpuMemory, view: &View<'a>) -> Result<Locked<'a>> {
+/// Whether all elements of `view` lie in its buffer.
+#[inline(always)]
+fn fits(memory: &CpuMemory, view: &View<'_>) -> bool {
     let layout = view.layout;
     let elements = layout.elements();
     let end = if elements == 0 || layout.is_contiguous() {
@@ -158,10 +213,5 @@ fn inside<'a>(op: &'static str, memory: &CpuMemory, view: &View<'a>) -> Result<L
     } else {
         layout.bounds().and_then(|(_, high)| high.checked_add(1))
     };
-    let bytes = end.and_then(|end| view.dtype.bytes_for(end));
-    if bytes.is_some_and(|bytes| bytes <= memory.bytes()) {
-        Ok(Locked { start: memory.start(), dtype: view.dtype, layout })
-    } else {
-        Err(Error::invalid(op, format!("a view of shape {:?} reaches beyond its buffer", layout.shape())))
-    }
+    end.and_then(|end| view.dtype.bytes_for(end)).is_some_and(|bytes| bytes <= memory.bytes())
 }

@@ -41,7 +41,7 @@ pub(crate) struct Operand<'a, C: 'static> {
 
 impl<'a, C: Compute> Operand<'a, C> {
     /// A tensor whose dtype is computed in `C`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(op: &'static str, view: Locked<'a>) -> Result<Operand<'a, C>> {
         match C::conversion(view.dtype) {
             Some(conversion) => Ok(Operand { view, conversion }),
@@ -63,6 +63,30 @@ impl<'a, C: Compute> Operand<'a, C> {
     pub(crate) fn first(&self) -> *mut u8 {
         self.view.first()
     }
+
+    /// The elements as a slice, if they lie one after the other as they are computed, and are not those of `y`, which is written.
+    #[inline(always)]
+    fn plain<Y>(&self, y: &Operand<'_, Y>, elements: usize) -> Option<&[C]> {
+        let apart = !std::ptr::eq(self.first(), y.view.first());
+        // SAFETY: dense, locked, inside the buffer; an output that shares elements with an input is exactly it, which was ruled out.
+        (self.conversion.read_directly && apart && self.view.layout.is_contiguous())
+            .then(|| unsafe { std::slice::from_raw_parts(self.first().cast_const().cast(), elements) })
+    }
+
+    /// As [`plain`](Operand::plain), for an output, which nothing else refers to.
+    #[inline(always)]
+    fn plain_output(&mut self, elements: usize) -> Option<&mut [C]> {
+        // SAFETY: dense, locked for writing, inside the buffer; the inputs of the same op are apart (see `plain`).
+        (self.conversion.write_directly && self.view.layout.is_contiguous())
+            .then(|| unsafe { std::slice::from_raw_parts_mut(self.first().cast(), elements) })
+    }
+}
+
+/// The number of elements of `y`, if they are few enough for one piece of work.
+#[inline(always)]
+fn one_piece<Y>(cost: Cost, y: &Operand<'_, Y>) -> Option<usize> {
+    let elements = y.view.layout.elements();
+    (0 < elements && elements <= cost.piece()).then_some(elements)
 }
 
 fn wrong_dtype(op: &'static str, got: DType) -> Error {
@@ -98,16 +122,22 @@ impl<'a, C: Compute> Reader<'a, C> {
             Reader { path, data, conversion: operand.conversion, direct, sees_memory, splat: false, scratch };
         if !direct && !path.dims.is_empty() && path.is_point() && !std::ptr::eq(data, overwritten) {
             // SAFETY: the one element is inside the buffer: a point with elements (no block is asked for otherwise, nor read here).
-            unsafe { (reader.conversion.load)(data, 0, reader.scratch.first(operand.view.some(BLOCK))) };
+            unsafe {
+                (reader.conversion.load)(
+                    data,
+                    0,
+                    reader.scratch.first(BLOCK.min(operand.view.layout.elements())),
+                )
+            };
             reader.splat = true;
         }
         reader
     }
 
-    /// A reader of one value, as often as asked for.
+    /// A reader of one value, in a tensor of `elements`.
     #[inline]
-    pub(crate) fn constant(value: C, scratch: &'a mut Scratch<C>) -> Reader<'a, C> {
-        scratch.first(BLOCK).fill(value);
+    pub(crate) fn constant(value: C, elements: usize, scratch: &'a mut Scratch<C>) -> Reader<'a, C> {
+        scratch.first(BLOCK.min(elements)).fill(value);
         let path = Path { dims: &[], strides: &[] };
         let (data, conversion) = (std::ptr::null(), C::raw());
         Reader { path, data, conversion, direct: false, sees_memory: false, splat: true, scratch }
@@ -212,7 +242,24 @@ pub(crate) fn map0<Y: Compute>(cost: Cost, y: Operand<'_, Y>, kernel: &(dyn Fn(u
 }
 
 /// `y = kernel(a)`.
+#[inline(always)]
 pub(crate) fn map1<A: Compute, Y: Compute>(
+    cost: Cost,
+    a: Operand<'_, A>,
+    y: Operand<'_, Y>,
+    kernel: &(dyn Fn(&[A], &mut [Y]) + Sync),
+) {
+    let mut output = y;
+    if let Some(elements) = one_piece(cost, &y)
+        && let Some(a) = a.plain(&y, elements)
+        && let Some(y) = output.plain_output(elements)
+    {
+        return kernel(a, y);
+    }
+    walk1(cost, a, y, kernel);
+}
+
+fn walk1<A: Compute, Y: Compute>(
     cost: Cost,
     a: Operand<'_, A>,
     y: Operand<'_, Y>,
@@ -240,7 +287,26 @@ pub(crate) enum Other<'a, C: 'static> {
 }
 
 /// `y = kernel(a, b)`.
+#[inline(always)]
 pub(crate) fn map2<A: Compute, B: Compute, Y: Compute>(
+    cost: Cost,
+    a: Operand<'_, A>,
+    b: Other<'_, B>,
+    y: Operand<'_, Y>,
+    kernel: &(dyn Fn(&[A], &[B], &mut [Y]) + Sync),
+) {
+    let mut output = y;
+    if let Some(elements) = one_piece(cost, &y)
+        && let Other::Tensor(b) = &b
+        && let (Some(a), Some(b)) = (a.plain(&y, elements), b.plain(&y, elements))
+        && let Some(y) = output.plain_output(elements)
+    {
+        return kernel(a, b, y);
+    }
+    walk2(cost, a, b, y, kernel);
+}
+
+fn walk2<A: Compute, B: Compute, Y: Compute>(
     cost: Cost,
     a: Operand<'_, A>,
     b: Other<'_, B>,
@@ -269,7 +335,7 @@ pub(crate) fn map2<A: Compute, B: Compute, Y: Compute>(
         let mut a = Reader::new(&a, walk.operand(1), y.first(), &mut scratch_a);
         let mut b = match &b {
             Other::Tensor(b) => Reader::new(b, walk.operand(2), y.first(), &mut scratch_b),
-            Other::Number(value) => Reader::constant(*value, &mut scratch_b),
+            Other::Number(value) => Reader::constant(*value, range.len(), &mut scratch_b),
         };
         for_blocks(range, writer.direct && a.direct && b.direct, |start, length| {
             let (a, b) = (a.block(start, length), b.block(start, length));
@@ -279,7 +345,25 @@ pub(crate) fn map2<A: Compute, B: Compute, Y: Compute>(
 }
 
 /// `y = kernel(a, b, c)`.
+#[inline(always)]
 pub(crate) fn map3<A: Compute, B: Compute, C: Compute, Y: Compute>(
+    cost: Cost,
+    (a, b, c): (Operand<'_, A>, Operand<'_, B>, Operand<'_, C>),
+    y: Operand<'_, Y>,
+    kernel: &(dyn Fn(&[A], &[B], &[C], &mut [Y]) + Sync),
+) {
+    let mut output = y;
+    if let Some(elements) = one_piece(cost, &y)
+        && let (Some(a), Some(b)) = (a.plain(&y, elements), b.plain(&y, elements))
+        && let Some(c) = c.plain(&y, elements)
+        && let Some(y) = output.plain_output(elements)
+    {
+        return kernel(a, b, c, y);
+    }
+    walk3(cost, (a, b, c), y, kernel);
+}
+
+fn walk3<A: Compute, B: Compute, C: Compute, Y: Compute>(
     cost: Cost,
     (a, b, c): (Operand<'_, A>, Operand<'_, B>, Operand<'_, C>),
     y: Operand<'_, Y>,

@@ -79,16 +79,13 @@ impl Backend for CpuBackend {
 
     #[inline]
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        select::select(op, inputs).map(|variant| variant.plan)
+        select::plan(op, inputs)
     }
 
     #[inline]
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
-        let metas: smallvec::SmallVec<[Meta<'_>; 4]> = inputs.iter().map(View::meta).collect();
-        match select::select(op, &metas) {
-            Ok(variant) => access::with_locked(op.name(), inputs, outputs, |inputs, outputs| {
-                (variant.run)(op, inputs, outputs)
-            }),
+        match select::kernel(op, inputs) {
+            Ok(kernel) => access::with_locked(op, inputs, outputs, kernel),
             Err(unsupported) => Err(Error::Unsupported {
                 op: op.name(),
                 device: "cpu".into(),

@@ -1,20 +1,22 @@
 //! Memory of the CPU: aligned blocks, a cache of large ones, and the lock that orders their use by several threads.
 
+use parking_lot::RwLock;
 use std::alloc::Layout as AllocLayout;
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ternion_core::backend::{Memory, MemoryStats};
 use ternion_core::{Error, Result};
 
 /// A cache line, and the widest vector register.
 const ALIGNMENT: usize = 64;
 
-/// Up to this size a buffer holds its bytes in itself: one allocation less for the scalars that training is full of.
-const INSIDE: usize = 64;
+/// Up to this size a buffer holds its bytes in itself: one allocation less for the scalars that training is full of. No larger, because a
+/// buffer is copied once when it is made.
+const INSIDE: usize = 16;
 
 /// Blocks of at least this many bytes are kept for reuse: fresh pages from the system cost more than the work on them.
 const CACHED_FROM: usize = 1 << 16;
@@ -84,7 +86,7 @@ fn rounded(bytes: usize) -> usize {
 }
 
 impl Pool {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn alloc(pool: &Arc<Pool>, bytes: usize) -> Result<CpuMemory> {
         let size = rounded(bytes);
         let storage = if size <= INSIDE {
@@ -117,7 +119,7 @@ impl Pool {
         Block::new(size).ok_or_else(|| self.exhausted(requested))
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self, size: usize) {
         let in_use = self.in_use.fetch_add(size, Ordering::Relaxed) + size;
         if in_use > self.peak.load(Ordering::Relaxed) {
@@ -219,7 +221,7 @@ impl CpuMemory {
 
     pub(crate) fn write(&self, host: &[u8], offset: usize) -> Result<()> {
         self.check("upload", offset, host.len())?;
-        let _guard = self.lock.write().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.lock.write();
         // SAFETY: the range lies in the storage (checked), nobody else touches it (write lock), and `host` is foreign memory.
         unsafe { std::ptr::copy_nonoverlapping(host.as_ptr(), self.start().add(offset), host.len()) };
         Ok(())
@@ -227,7 +229,7 @@ impl CpuMemory {
 
     pub(crate) fn read(&self, offset: usize, host: &mut [u8]) -> Result<()> {
         self.check("download", offset, host.len())?;
-        let _guard = self.lock.read().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.lock.read();
         // SAFETY: as in `write`, with a read lock.
         unsafe { std::ptr::copy_nonoverlapping(self.start().add(offset), host.as_mut_ptr(), host.len()) };
         Ok(())
@@ -252,10 +254,6 @@ impl Memory for CpuMemory {
     #[inline]
     fn version_counter(&self) -> &AtomicU64 {
         &self.version
-    }
-    #[inline]
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
     }
 }
 

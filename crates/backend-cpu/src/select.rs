@@ -2,35 +2,74 @@
 
 use crate::access::Locked;
 use crate::ops;
-use ternion_core::backend::{Meta, Plan, Unsupported};
+use smallvec::SmallVec;
+use ternion_core::backend::{Meta, Plan, Unsupported, View};
 use ternion_core::{Op, Result};
+
+/// What runs an op: op, locked inputs, locked outputs.
+pub(crate) type Kernel = fn(&Op, &[Locked<'_>], &[Locked<'_>]) -> Result<()>;
 
 /// A kernel that fits an op and its inputs.
 pub(crate) struct Variant {
     /// How it likes its first output to be laid out.
     pub(crate) plan: Plan,
-    /// The kernel: op, locked inputs, locked outputs.
-    pub(crate) run: fn(&Op, &[Locked<'_>], &[Locked<'_>]) -> Result<()>,
+    /// The kernel.
+    pub(crate) run: Kernel,
 }
 
-/// The kernel for `op` on such inputs.
+/// The kernel of an op that runs on every input that core lets through, so that only the op decides: all elementwise ones. (Apart from the
+/// rest because it is asked twice for each of them, and they are what short steps are made of.)
 #[inline]
-pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+fn unconditional(op: &Op) -> Option<Kernel> {
+    match op {
+        Op::Copy(_) => Some(ops::copy::run_copy),
+        Op::Unary(_) => Some(ops::unary::run_unary),
+        Op::Binary(_) => Some(ops::binary::run_binary),
+        Op::BinaryScalar(_) => Some(ops::binary::run_binary_scalar),
+        Op::MultiplyAdd(_) => Some(ops::binary::run_multiply_add),
+        Op::ScaleAdd(_) | Op::AddRelu(_) | Op::BiasActivation(_) => Some(ops::binary::run_sum),
+        Op::Compare(_) => Some(ops::compare::run_compare),
+        Op::CompareScalar(_) => Some(ops::compare::run_compare_scalar),
+        Op::Select(_) => Some(ops::compare::run_select),
+        _ => None,
+    }
+}
+
+/// How an unconditional kernel likes its output to be laid out.
+#[inline]
+fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
+    match op {
+        Op::Copy(_) => Plan::ROW_MAJOR,
+        Op::Unary(_) | Op::BinaryScalar(_) | Op::CompareScalar(_) => Plan::like(0),
+        _ => ops::binary::plan_for(inputs),
+    }
+}
+
+/// How the output of `op` is laid out, or the reason why it does not run here.
+#[inline]
+pub(crate) fn plan(op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+    match unconditional(op) {
+        Some(_) => Ok(order(op, inputs)),
+        None => select(op, inputs).map(|variant| variant.plan),
+    }
+}
+
+/// What runs `op`, or the reason why nothing does.
+#[inline]
+pub(crate) fn kernel(op: &Op, inputs: &[View<'_>]) -> Result<Kernel, Unsupported> {
+    if let Some(run) = unconditional(op) {
+        return Ok(run);
+    }
+    let metas: SmallVec<[Meta<'_>; 4]> = inputs.iter().map(View::meta).collect();
+    select(op, &metas).map(|variant| variant.run)
+}
+
+/// The kernel for any other op on such inputs.
+fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     match op {
         Op::Fill(payload) => ops::create::select_fill(payload, inputs),
         Op::Iota(payload) => ops::create::select_iota(payload, inputs),
-        Op::Copy(payload) => ops::copy::select_copy(payload, inputs),
-        Op::Unary(payload) => ops::unary::select_unary(payload, inputs),
         Op::UnaryGrad(payload) => ops::unary::select_unary_grad(payload, inputs),
-        Op::Binary(payload) => ops::binary::select_binary(payload, inputs),
-        Op::BinaryScalar(payload) => ops::binary::select_binary_scalar(payload, inputs),
-        Op::MultiplyAdd(payload) => ops::binary::select_multiply_add(payload, inputs),
-        Op::ScaleAdd(payload) => ops::binary::select_scale_add(payload, inputs),
-        Op::AddRelu(payload) => ops::binary::select_add_relu(payload, inputs),
-        Op::BiasActivation(payload) => ops::binary::select_bias_activation(payload, inputs),
-        Op::Compare(payload) => ops::compare::select_compare(payload, inputs),
-        Op::CompareScalar(payload) => ops::compare::select_compare_scalar(payload, inputs),
-        Op::Select(payload) => ops::compare::select_select(payload, inputs),
         Op::Reduce(payload) => ops::reduce::select_reduce(payload, inputs),
         Op::Variance(payload) => ops::reduce::select_variance(payload, inputs),
         Op::CumulativeSum(payload) => ops::reduce::select_cumulative_sum(payload, inputs),

@@ -32,7 +32,7 @@ pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
 }
 
 /// Runs `work` with the widest vectors of this processor.
-#[inline]
+#[inline(always)]
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn vectorize<W: Vectorize>(work: W) -> W::Output {
     match x86::level() {

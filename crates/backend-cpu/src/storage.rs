@@ -62,6 +62,7 @@ pub(crate) trait Compute: Raw + Storage<Compute = Self> + Default + PartialEq + 
     }
 }
 
+#[inline(always)]
 fn plain<C: Compute>() -> Conversion<C> {
     Conversion {
         size: size_of::<C>(),
@@ -72,6 +73,7 @@ fn plain<C: Compute>() -> Conversion<C> {
     }
 }
 
+#[inline(always)]
 fn converting<S: Storage>() -> Conversion<S::Compute> {
     Conversion {
         size: size_of::<S>(),
@@ -137,7 +139,7 @@ macro_rules! computed_as_stored {
             }
         }
         impl Compute for $plain {
-            #[inline]
+            #[inline(always)]
             fn conversion(dtype: DType) -> Option<Conversion<Self>> {
                 match dtype {
                     $($dtype => Some(<$storage as Storages>::conversion()),)*
@@ -156,7 +158,7 @@ trait Storages: Storage {
 macro_rules! conversions {
     ($($storage:ty => $conversion:expr),* $(,)?) => {
         $(impl Storages for $storage {
-            #[inline]
+            #[inline(always)]
             fn conversion() -> Conversion<Self::Compute> { $conversion }
         })*
     };

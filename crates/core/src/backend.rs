@@ -107,9 +107,6 @@ pub trait Memory: Any + Send + Sync + Debug {
 
     /// Counts in-place changes; see [`Buffer::version`].
     fn version_counter(&self) -> &AtomicU64;
-
-    /// For the backend to find its own type again.
-    fn as_any(&self) -> &dyn Any;
 }
 
 /// A shared handle on device memory.
@@ -143,7 +140,8 @@ impl Buffer {
     /// The backend's own type, if this buffer is its.
     #[inline]
     pub fn downcast<M: Memory>(&self) -> Option<&M> {
-        self.0.as_any().downcast_ref()
+        let memory: &dyn Any = &*self.0;
+        memory.downcast_ref()
     }
 
     /// Whether two handles name the same memory.

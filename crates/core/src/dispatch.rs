@@ -1,12 +1,13 @@
 //! From an op and its inputs to outputs: shape rule, plan, allocation, run or composition, and the record for backward.
 
-use crate::autograd;
-use crate::backend::{Meta, OutputOrder, View};
+use crate::autograd::{self, Parts};
+use crate::backend::{Buffer, Meta, OutputOrder, Plan, View};
 use crate::error::{Error, Result};
-use crate::op::{Differentiability, Op, Output, Outputs, Role};
+use crate::op::{Differentiability, Op, Output, Outputs, Role, Rule};
 use crate::tensor::Tensor;
-use crate::{Device, Layout};
+use crate::{DType, Device, Layout};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// The outputs of an op.
 pub type Tensors = SmallVec<[Tensor; 1]>;
@@ -55,6 +56,16 @@ pub(crate) use with_element;
 type Layouts = SmallVec<[Layout; 3]>;
 type Metas<'a> = SmallVec<[Meta<'a>; 4]>;
 
+/// The items in order. (`collect` is a call for each list, which is dear when an op adds two numbers.)
+#[inline(always)]
+fn listed<A: smallvec::Array>(items: impl Iterator<Item = A::Item>) -> SmallVec<A> {
+    let mut list = SmallVec::new();
+    for item in items {
+        list.push(item);
+    }
+    list
+}
+
 /// Runs `op` on `inputs` (at least one), and records it if a gradient is wanted.
 ///
 /// # Errors
@@ -73,8 +84,60 @@ pub fn apply(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensors> {
 /// As [`apply`].
 #[inline]
 pub fn apply_one(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensor> {
-    let mut outputs = apply(op, inputs)?;
-    Ok(outputs.swap_remove(0))
+    one(op.into(), inputs)
+}
+
+fn one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
+    let taken = match *inputs {
+        [a] => elementwise(&op, [a])?,
+        [a, b] => elementwise(&op, [a, b])?,
+        [a, b, c] => elementwise(&op, [a, b, c])?,
+        _ => None,
+    };
+    let Some((buffer, dtype)) = taken else {
+        return apply(op, inputs).map(|mut outputs| outputs.swap_remove(0));
+    };
+    let first = inputs[0];
+    let differentiability = op.rule().differentiability();
+    let record = differentiability != Differentiability::NonDifferentiable && autograd::wants_record(inputs);
+    let edge = (record && dtype.is_float()).then(|| {
+        let output = [Parts { buffer: &buffer, layout: &first.0.layout, dtype }];
+        autograd::edge(op, inputs, &output, differentiability)
+    });
+    Ok(Tensor::with_edge(buffer, first.0.layout.clone(), dtype, first.device().clone(), edge))
+}
+
+/// The short way, which most ops of most steps take: an elementwise op on dense tensors of one shape, that the backend runs itself. The
+/// output has the layout of the inputs. `None` sends all others, and all that is wrong, on the long way. Each shape or list that is
+/// not formed here counts: an addition of two numbers is over in 100 ns.
+#[inline(always)]
+fn elementwise<const N: usize>(op: &Op, inputs: [&Tensor; N]) -> Result<Option<(Buffer, DType)>> {
+    let first = inputs[0];
+    let (device, layout) = (first.device(), first.layout());
+    let same_layout =
+        |tensor: &Tensor| Arc::ptr_eq(&tensor.0.layout, &first.0.layout) || tensor.layout() == layout;
+    let alike = |tensor: &&Tensor| tensor.device().is(device) && same_layout(tensor);
+    if !layout.is_row_major() || !inputs[1..].iter().all(alike) {
+        return Ok(None);
+    }
+    let metas = inputs.map(Tensor::meta);
+    let Some(dtype) = op.rule().elementwise(&metas) else { return Ok(None) };
+    debug_assert!(
+        op.rule().infer(&metas).is_ok_and(|specs| matches!(
+            specs.as_slice(),
+            [Output { shape, dtype: inferred, role: Role::Fresh | Role::Reuses(_) }]
+                if shape == layout.shape() && *inferred == dtype
+        )),
+        "{}: what elementwise and infer say differs",
+        op.name()
+    );
+    let backend = device.backend();
+    let (Ok(_), Some(bytes)) = (backend.plan(op, &metas), dtype.bytes_for(layout.elements())) else {
+        return Ok(None);
+    };
+    let buffer = backend.alloc(bytes)?;
+    backend.run(op, &inputs.map(Tensor::view), &[View { buffer: &buffer, dtype, layout }])?;
+    Ok(Some((buffer, dtype)))
 }
 
 /// As [`apply`], on a device that is named: for ops without inputs.
@@ -84,27 +147,42 @@ pub fn apply_one(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensor> {
 pub fn apply_on(op: impl Into<Op>, device: &Device, inputs: &[&Tensor]) -> Result<Tensors> {
     let op = op.into();
     let rule = op.rule();
-    for tensor in inputs {
-        if !tensor.device().is(device) {
-            return Err(Error::DeviceMismatch {
-                op: rule.name(),
-                left: device.name().into(),
-                right: tensor.device().name().into(),
-            });
-        }
-    }
-    let metas: Metas<'_> = inputs.iter().map(|tensor| tensor.meta()).collect();
+    same_device(rule, device, inputs)?;
+    let metas: Metas<'_> = listed(inputs.iter().map(|tensor| tensor.meta()));
     let specs = rule.infer(&metas)?;
-    let differentiability = rule.differentiability();
+    finish(op, device, inputs, &metas, &specs)
+}
+
+/// Runs and records an op whose inputs have been checked.
+fn finish(
+    op: Op,
+    device: &Device,
+    inputs: &[&Tensor],
+    metas: &[Meta<'_>],
+    specs: &Outputs,
+) -> Result<Tensors> {
+    let differentiability = op.rule().differentiability();
     let record = differentiability != Differentiability::NonDifferentiable && autograd::wants_record(inputs);
-    refuse_recorded_change(&op, inputs, &specs)?;
-    let outputs = execute(&op, device, inputs, &metas, &specs)?;
-    for (output, spec) in outputs.iter().zip(&specs) {
+    refuse_recorded_change(&op, inputs, specs)?;
+    let outputs = execute(&op, device, inputs, metas, specs)?;
+    for (output, spec) in outputs.iter().zip(specs) {
         if matches!(spec.role, Role::Aliases(_) | Role::Accumulates(_)) {
             output.buffer().bump_version();
         }
     }
     if record { Ok(autograd::record(op, inputs, outputs, differentiability)) } else { Ok(outputs) }
+}
+
+#[inline]
+fn same_device(rule: &dyn Rule, device: &Device, inputs: &[&Tensor]) -> Result<()> {
+    match inputs.iter().find(|tensor| !tensor.device().is(device)) {
+        None => Ok(()),
+        Some(other) => Err(Error::DeviceMismatch {
+            op: rule.name(),
+            left: device.name().into(),
+            right: other.device().name().into(),
+        }),
+    }
 }
 
 /// Runs `op` on `inputs` and puts its (first and only) output into `destination`, in place. Never recorded.
@@ -118,13 +196,7 @@ pub fn apply_into(op: impl Into<Op>, inputs: &[&Tensor], destination: &Tensor) -
     let op = op.into();
     let name = op.name();
     let device = destination.device();
-    if let Some(other) = inputs.iter().find(|tensor| !tensor.device().is(device)) {
-        return Err(Error::DeviceMismatch {
-            op: name,
-            left: device.name().into(),
-            right: other.device().name().into(),
-        });
-    }
+    same_device(op.rule(), device, inputs)?;
     if autograd::is_recording()
         && (destination.needs_grad() || inputs.iter().any(|tensor| tensor.needs_grad()))
     {
@@ -152,7 +224,7 @@ pub fn apply_into(op: impl Into<Op>, inputs: &[&Tensor], destination: &Tensor) -
         .collect::<Result<_>>()?;
     let inputs: SmallVec<[&Tensor; 3]> =
         inputs.iter().zip(&separate).map(|(&tensor, copy)| copy.as_ref().unwrap_or(tensor)).collect();
-    let metas: Metas<'_> = inputs.iter().map(|tensor| tensor.meta()).collect();
+    let metas: Metas<'_> = listed(inputs.iter().map(|tensor| tensor.meta()));
     let specs = op.rule().infer(&metas)?;
     let spec = single_output(name, &specs)?;
     // A copy may broadcast into its destination; everything else must have the destination's shape.
@@ -197,7 +269,7 @@ fn run_into(
     destination: &Tensor,
 ) -> Result<()> {
     let backend = destination.device().backend();
-    let expanded = expand(op, metas, destination.layout().shape())?;
+    let expanded = expand(op.rule(), metas, destination.layout().shape())?;
     let planned = metas_of(metas, &expanded);
     let in_place = inputs.iter().position(|tensor| tensor.view().is(&destination.view()));
     let allowed = match (in_place, spec.role) {
@@ -258,6 +330,19 @@ fn overlap(left: &Tensor, right: &Tensor) -> bool {
     left.elements() > 0 && right.elements() > 0 && a < d && c < b
 }
 
+/// The layout that the plan wants for the first output.
+#[inline]
+fn layout_of(plan: &Plan, planned: &[Meta<'_>], spec: &Output) -> Layout {
+    match plan.order {
+        OutputOrder::Like(input)
+            if !planned[input].layout.is_contiguous() && *planned[input].shape() == spec.shape =>
+        {
+            planned[input].layout.dense_like()
+        }
+        _ => Layout::row_major(spec.shape),
+    }
+}
+
 /// Runs `op` without recording: by the backend if it plans it, else by composition.
 fn execute(
     op: &Op,
@@ -267,7 +352,7 @@ fn execute(
     specs: &Outputs,
 ) -> Result<Tensors> {
     let backend = device.backend();
-    let expanded = expand(op, metas, &specs[0].shape)?;
+    let expanded = expand(op.rule(), metas, &specs[0].shape)?;
     let planned = metas_of(metas, &expanded);
     let plan = match backend.plan(op, &planned) {
         Ok(plan) => plan,
@@ -284,10 +369,8 @@ fn execute(
     for (index, spec) in specs.iter().enumerate() {
         outputs.push(match spec.role {
             Role::Fresh | Role::Reuses(_) => {
-                let layout = match plan.order {
-                    OutputOrder::Like(input) if index == 0 && *planned[input].shape() == spec.shape => {
-                        planned[input].layout.dense_like()
-                    }
+                let layout = match index {
+                    0 => layout_of(&plan, &planned, spec),
                     _ => Layout::row_major(spec.shape),
                 };
                 allocate(device, spec, layout)?
@@ -324,10 +407,10 @@ fn compose(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     Ok(outputs.into_iter().map(|tensor| tensor.detach()).collect())
 }
 
-/// The inputs' layouts expanded to `shape`, if `op` broadcasts and any differs from it.
+/// The inputs' layouts expanded to `shape`, if the op broadcasts and any differs from it.
 #[inline]
-fn expand(op: &Op, metas: &[Meta<'_>], shape: &crate::Shape) -> Result<Option<Layouts>> {
-    if !op.rule().broadcasts() || metas.iter().all(|meta| meta.shape() == shape) {
+fn expand(rule: &dyn Rule, metas: &[Meta<'_>], shape: &crate::Shape) -> Result<Option<Layouts>> {
+    if metas.iter().all(|meta| meta.shape() == shape) || !rule.broadcasts() {
         return Ok(None);
     }
     metas.iter().map(|meta| meta.layout.expand(shape)).collect::<Result<Layouts>>().map(Some)
@@ -337,17 +420,18 @@ fn expand(op: &Op, metas: &[Meta<'_>], shape: &crate::Shape) -> Result<Option<La
 fn metas_of<'a>(metas: &[Meta<'a>], expanded: &'a Option<Layouts>) -> Metas<'a> {
     match expanded {
         Some(layouts) => {
-            metas.iter().zip(layouts).map(|(meta, layout)| Meta { dtype: meta.dtype, layout }).collect()
+            listed(metas.iter().zip(layouts).map(|(meta, layout)| Meta { dtype: meta.dtype, layout }))
         }
-        None => metas.iter().copied().collect(),
+        None => listed(metas.iter().copied()),
     }
 }
 
 #[inline]
 fn views_of<'a>(inputs: &'a [&Tensor], metas: &[Meta<'a>]) -> SmallVec<[View<'a>; 4]> {
-    inputs
-        .iter()
-        .zip(metas)
-        .map(|(tensor, meta)| View { buffer: tensor.buffer(), dtype: meta.dtype, layout: meta.layout })
-        .collect()
+    let view = |(tensor, meta): (&&'a Tensor, &Meta<'a>)| View {
+        buffer: tensor.buffer(),
+        dtype: meta.dtype,
+        layout: meta.layout,
+    };
+    listed(inputs.iter().zip(metas).map(view))
 }

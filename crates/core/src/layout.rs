@@ -7,18 +7,63 @@ use crate::shape::{MAX_RANK, Shape};
 ///
 /// Element `[i, j, ..]` is at `offset + i * strides[0] + j * strides[1] + ..`, all in elements. A stride of 0 repeats
 /// one element (broadcast); negative strides run backwards (flip).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Eq)]
 pub struct Layout {
     shape: Shape,
     strides: [isize; MAX_RANK],
     offset: usize,
+    // What follows from the above, and is asked for several times in every op.
+    elements: usize,
+    order: Order,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// The strides are those of [`Shape::row_major_strides`].
+    RowMajor,
+    /// As good as that: only strides along which there are no steps differ.
+    Contiguous,
+    Other,
+}
+
+impl PartialEq for Layout {
+    /// Without a call and without a branch per axis, as that of [`Shape`]. (Strides beyond the rank are all 0.)
+    #[inline(always)]
+    fn eq(&self, other: &Layout) -> bool {
+        let mut differences = 0;
+        for axis in 0..MAX_RANK {
+            differences |= self.strides[axis] ^ other.strides[axis];
+        }
+        differences == 0 && self.offset == other.offset && self.shape == other.shape
+    }
 }
 
 impl Layout {
     /// The dense row-major layout of `shape`, at the start of a buffer.
     #[inline]
     pub fn row_major(shape: Shape) -> Layout {
-        Layout { shape, strides: shape.row_major_strides(), offset: 0 }
+        let (strides, elements) = (shape.row_major_strides(), shape.elements());
+        Layout { shape, strides, offset: 0, elements, order: Order::RowMajor }
+    }
+
+    fn of(shape: Shape, strides: [isize; MAX_RANK], offset: usize) -> Layout {
+        let mut order = Order::RowMajor;
+        let mut step = 1isize;
+        for axis in (0..shape.rank()).rev() {
+            let dim = shape.dim(axis);
+            if strides[axis] != step {
+                order = if dim == 1 { Order::Contiguous } else { Order::Other };
+                if dim != 1 {
+                    break;
+                }
+            }
+            step *= dim.max(1) as isize;
+        }
+        let elements = shape.elements();
+        if elements == 0 && order == Order::Other {
+            order = Order::Contiguous;
+        }
+        Layout { shape, strides, offset, elements, order }
     }
 
     /// A layout from its parts.
@@ -31,7 +76,7 @@ impl Layout {
         }
         let mut all = [0; MAX_RANK];
         all[..strides.len()].copy_from_slice(strides);
-        let layout = Layout { shape, strides: all, offset };
+        let layout = Layout::of(shape, all, offset);
         match layout.bounds() {
             Some(_) => Ok(layout),
             None => Err(Error::invalid(
@@ -62,7 +107,7 @@ impl Layout {
     /// The number of elements that the tensor has (a repeated element counts each time).
     #[inline]
     pub fn elements(&self) -> usize {
-        self.shape.elements()
+        self.elements
     }
 
     /// The lowest and highest position of an element, or `None` if one is negative or not representable.
@@ -82,20 +127,13 @@ impl Layout {
     /// Whether the elements lie one after the other in row-major order.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        let mut step = 1isize;
-        for axis in (0..self.shape.rank()).rev() {
-            let dim = self.shape.dim(axis);
-            if dim == 0 {
-                return true;
-            }
-            if dim != 1 {
-                if self.strides[axis] != step {
-                    return false;
-                }
-                step *= dim as isize;
-            }
-        }
-        true
+        self.order != Order::Other
+    }
+
+    /// Whether this is exactly [`Layout::row_major`] of its shape.
+    #[inline]
+    pub fn is_row_major(&self) -> bool {
+        self.order == Order::RowMajor && self.offset == 0
     }
 
     /// Whether two indices share an element (a stride of 0, or a sliding window).
@@ -147,7 +185,7 @@ impl Layout {
             strides[axis] = step;
             step *= self.shape.dim(axis).max(1) as isize;
         }
-        Layout { shape: self.shape, strides, offset: 0 }
+        Layout::of(self.shape, strides, 0)
     }
 
     /// The axes in a new order: axis `i` of the result is axis `order[i]` of this.
@@ -168,16 +206,15 @@ impl Layout {
         for (to, &from) in order.iter().enumerate() {
             strides[to] = self.strides[from];
         }
-        Ok(Layout { shape: Shape::unchecked(&dims), strides, offset: self.offset })
+        Ok(Layout::of(Shape::unchecked(&dims), strides, self.offset))
     }
 
     /// Axes `first` and `second`, which are in range, exchanged.
     pub fn transpose(&self, first: usize, second: usize) -> Layout {
-        let mut layout = *self;
         let (a, b) = (self.shape.dim(first), self.shape.dim(second));
-        layout.shape = self.shape.with_dim(first, b).with_dim(second, a);
-        layout.strides.swap(first, second);
-        layout
+        let mut strides = self.strides;
+        strides.swap(first, second);
+        Layout::of(self.shape.with_dim(first, b).with_dim(second, a), strides, self.offset)
     }
 
     /// Every `step`-th element along `axis` from `start` up to, not including, `end` (`step > 0`), or down to, not
@@ -206,14 +243,14 @@ impl Layout {
                 format!("start {start} on axis {axis} of shape {:?}", self.shape),
             ));
         }
-        let mut layout = *self;
-        layout.shape = self.shape.with_dim(axis, count);
+        let shape = self.shape.with_dim(axis, count);
+        let (mut strides, mut offset) = (self.strides, self.offset);
         // A tensor without elements stays where it is: an offset into nothing would lie beyond its buffer.
-        if layout.elements() > 0 {
-            layout.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
-            layout.strides[axis] = if count == 1 { self.strides[axis] } else { self.strides[axis] * step };
+        if shape.elements() > 0 {
+            offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
+            strides[axis] = if count == 1 { self.strides[axis] } else { self.strides[axis] * step };
         }
-        Ok(layout)
+        Ok(Layout::of(shape, strides, offset))
     }
 
     /// This layout repeated along axes of size 1 and new leading axes, up to `target`.
@@ -234,7 +271,7 @@ impl Layout {
             let same = self.shape.dim(axis) == target.dim(lead + axis);
             strides[lead + axis] = if same { self.strides[axis] } else { 0 };
         }
-        Ok(Layout { shape: *target, strides, offset: self.offset })
+        Ok(Layout::of(*target, strides, self.offset))
     }
 
     /// Without the axes of size 1 that `drop` names.
@@ -247,7 +284,7 @@ impl Layout {
                 kept += 1;
             }
         }
-        Layout { shape: drop.drop_from(&self.shape), strides, offset: self.offset }
+        Layout::of(drop.drop_from(&self.shape), strides, self.offset)
     }
 
     /// With a new axis of size 1 before position `axis`.
@@ -260,7 +297,7 @@ impl Layout {
         strides[..axis].copy_from_slice(&self.strides[..axis]);
         strides[axis] = 1;
         strides[axis + 1..shape.rank()].copy_from_slice(&self.strides[axis..self.shape.rank()]);
-        Ok(Layout { shape, strides, offset: self.offset })
+        Ok(Layout::of(shape, strides, self.offset))
     }
 
     /// The same elements in another shape, if no copy is needed for that.
@@ -303,7 +340,7 @@ impl Layout {
             }
             (old, new) = (old_end, new_end);
         }
-        Some(Layout { shape: *shape, strides, offset: self.offset })
+        Some(Layout::of(*shape, strides, self.offset))
     }
 
     /// Windows of `size` along `axis`, `step` apart, as a new last axis: a view in which windows share elements.
@@ -322,7 +359,7 @@ impl Layout {
         let mut strides = self.strides;
         strides[self.shape.rank()] = self.strides[axis];
         strides[axis] *= step as isize;
-        Ok(Layout { shape, strides, offset: self.offset })
+        Ok(Layout::of(shape, strides, self.offset))
     }
 
     /// This layout `elements` further into the buffer.

@@ -21,6 +21,13 @@ pub trait Rule {
     /// A number, shape or dtype of inputs that the op does not take.
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs>;
 
+    /// The dtype of the op's one new output, if it takes such inputs, all of the same shape, and the output has that shape too; what
+    /// [`infer`](Rule::infer) says of them at more length. Elementwise ops tell it for the sake of speed. Default: not told.
+    fn elementwise(&self, inputs: &[Meta<'_>]) -> Option<DType> {
+        let _ = inputs;
+        None
+    }
+
     /// Whether every backend must run the op itself. Default: no, it has a composition.
     fn is_primitive(&self) -> bool {
         false

@@ -7,10 +7,28 @@ use std::fmt;
 pub const MAX_RANK: usize = 8;
 
 /// The size of a tensor along each of its axes; rank 0 is a single element.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Eq)]
 pub struct Shape {
     dims: [usize; MAX_RANK],
     rank: u8,
+}
+
+impl PartialEq for Shape {
+    /// Without a call and without a branch per axis: shapes are compared several times in every op. (Sizes beyond the rank are all 0.)
+    #[inline]
+    fn eq(&self, other: &Shape) -> bool {
+        let mut differences = usize::from(self.rank ^ other.rank);
+        for axis in 0..MAX_RANK {
+            differences |= self.dims[axis] ^ other.dims[axis];
+        }
+        differences == 0
+    }
+}
+
+impl std::hash::Hash for Shape {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.dims().hash(state);
+    }
 }
 
 impl Shape {

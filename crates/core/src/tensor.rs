@@ -13,7 +13,8 @@ pub struct Tensor(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) buffer: Buffer,
-    pub(crate) layout: Layout,
+    /// Shared with the tensors that were made alike: a layout is three cache lines, and copies of it add up.
+    pub(crate) layout: Arc<Layout>,
     pub(crate) dtype: DType,
     pub(crate) device: Device,
     pub(crate) edge: Option<Edge>,
@@ -22,19 +23,24 @@ pub(crate) struct Inner {
 impl Tensor {
     /// A tensor without history from a buffer of `device`.
     #[inline]
-    pub(crate) fn from_parts(buffer: Buffer, layout: Layout, dtype: DType, device: Device) -> Tensor {
+    pub(crate) fn from_parts(
+        buffer: Buffer,
+        layout: impl Into<Arc<Layout>>,
+        dtype: DType,
+        device: Device,
+    ) -> Tensor {
         Tensor::with_edge(buffer, layout, dtype, device, None)
     }
 
     #[inline]
     pub(crate) fn with_edge(
         buffer: Buffer,
-        layout: Layout,
+        layout: impl Into<Arc<Layout>>,
         dtype: DType,
         device: Device,
         edge: Option<Edge>,
     ) -> Tensor {
-        Tensor(Arc::new(Inner { buffer, layout, dtype, device, edge }))
+        Tensor(Arc::new(Inner { buffer, layout: layout.into(), dtype, device, edge }))
     }
 
     /// A tensor on a buffer that a backend made (interchange with foreign memory).

@@ -1,7 +1,6 @@
 //! A device that watches every op: only the elements of its outputs may change, and a second run must give the same bits.
 
 use crate::phase::{self, Phase};
-use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -105,9 +104,6 @@ impl Memory for Fenced {
     }
     fn version_counter(&self) -> &AtomicU64 {
         &self.version
-    }
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

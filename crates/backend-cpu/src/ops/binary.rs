@@ -4,30 +4,25 @@ use crate::access::Locked;
 use crate::elementwise::{BLOCK, Operand, Other, map2, map3};
 use crate::number::{Number, Real};
 use crate::ops::unary;
-use crate::select::Variant;
 use crate::simd::{Vectorize, each, vectorize};
 use crate::storage::with_compute;
 use crate::threads::Cost;
-use ternion_core::backend::{Meta, Plan, Unsupported};
-use ternion_core::ops::binary::{
-    AddRelu, BiasActivation, Binary, BinaryOp, BinaryScalar, MultiplyAdd, ScaleAdd, Side,
-};
+use ternion_core::backend::{Meta, Plan};
+use ternion_core::ops::binary::{AddRelu, BiasActivation, Binary, BinaryOp, BinaryScalar, ScaleAdd, Side};
 use ternion_core::{Error, Op, Result};
 
 /// The memory order of the first input that is not repeated along an axis.
 pub(crate) fn plan_for(inputs: &[Meta<'_>]) -> Plan {
+    if inputs.first().is_some_and(|meta| meta.layout.is_row_major()) {
+        return Plan::ROW_MAJOR;
+    }
     let whole = |meta: &Meta<'_>| {
         meta.layout.strides().iter().zip(meta.shape().dims()).all(|(&stride, &dim)| stride != 0 || dim == 1)
     };
     inputs.iter().position(whole).map_or(Plan::ROW_MAJOR, Plan::like)
 }
 
-/// Every function in every dtype that core lets through.
-pub(crate) fn select_binary(_: &Binary, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant { plan: plan_for(inputs), run: run_binary })
-}
-
-fn run_binary(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+pub(crate) fn run_binary(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Binary(Binary { op }) = op else { return Err(Error::invalid(op.name(), "is not binary")) };
     with_compute!(inputs[0].dtype, T => {
         let a = Operand::<T>::new(op.name(), inputs[0])?;
@@ -36,12 +31,7 @@ fn run_binary(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
     })
 }
 
-/// Every function in every dtype that core lets through.
-pub(crate) fn select_binary_scalar(_: &BinaryScalar, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant { plan: Plan::like(0), run: run_binary_scalar })
-}
-
-fn run_binary_scalar(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+pub(crate) fn run_binary_scalar(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::BinaryScalar(BinaryScalar { op, scalar, side }) = op else {
         return Err(Error::invalid(op.name(), "is not binary with a number"));
     };
@@ -150,12 +140,7 @@ impl<T: Pairing> Vectorize for Apply<'_, T> {
     }
 }
 
-/// Every dtype that core lets through.
-pub(crate) fn select_multiply_add(_: &MultiplyAdd, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant { plan: plan_for(inputs), run: run_multiply_add })
-}
-
-fn run_multiply_add(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+pub(crate) fn run_multiply_add(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let name = op.name();
     with_compute!(inputs[0].dtype, T => {
         let a = Operand::<T>::new(name, inputs[0])?;
@@ -183,25 +168,7 @@ impl<T: Number> Vectorize for ProductAndSum<'_, T> {
     }
 }
 
-/// Every floating dtype.
-pub(crate) fn select_scale_add(_: &ScaleAdd, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant { plan: plan_for(inputs), run: run_sum })
-}
-
-/// Every floating dtype.
-pub(crate) fn select_add_relu(_: &AddRelu, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant { plan: plan_for(inputs), run: run_sum })
-}
-
-/// Every floating dtype.
-pub(crate) fn select_bias_activation(
-    _: &BiasActivation,
-    inputs: &[Meta<'_>],
-) -> Result<Variant, Unsupported> {
-    Ok(Variant { plan: plan_for(inputs), run: run_sum })
-}
-
-fn run_sum(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+pub(crate) fn run_sum(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     match inputs[0].dtype {
         ternion_core::DType::F64 => sum::<f64>(op, inputs, outputs[0]),
         _ => sum::<f32>(op, inputs, outputs[0]),

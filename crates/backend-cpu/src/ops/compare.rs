@@ -3,21 +3,13 @@
 use crate::access::Locked;
 use crate::elementwise::{Operand, Other, map2, map3};
 use crate::number::Number;
-use crate::ops::binary::plan_for;
-use crate::select::Variant;
 use crate::simd::{Vectorize, each, vectorize};
 use crate::storage::{Compute, with_compute};
 use crate::threads::Cost;
-use ternion_core::backend::{Meta, Plan, Unsupported};
-use ternion_core::ops::compare::{Compare, CompareOp, CompareScalar, Select};
+use ternion_core::ops::compare::{Compare, CompareOp, CompareScalar};
 use ternion_core::{DType, Error, Op, Result, Scalar};
 
-/// Every dtype.
-pub(crate) fn select_compare(_: &Compare, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant { plan: plan_for(inputs), run: run_compare })
-}
-
-fn run_compare(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+pub(crate) fn run_compare(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Compare(Compare { op }) = op else {
         return Err(Error::invalid(op.name(), "is not a comparison"));
     };
@@ -27,12 +19,7 @@ fn run_compare(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result
     })
 }
 
-/// Every dtype.
-pub(crate) fn select_compare_scalar(_: &CompareScalar, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant { plan: Plan::like(0), run: run_compare_scalar })
-}
-
-fn run_compare_scalar(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+pub(crate) fn run_compare_scalar(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::CompareScalar(CompareScalar { op, scalar }) = op else {
         return Err(Error::invalid(op.name(), "is not a comparison with a number"));
     };
@@ -84,12 +71,7 @@ impl<T: Compute> Vectorize for Apply<'_, T> {
     }
 }
 
-/// Every dtype.
-pub(crate) fn select_select(_: &Select, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant { plan: plan_for(inputs), run: run_select })
-}
-
-fn run_select(_: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+pub(crate) fn run_select(_: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     match inputs[1].dtype.size() {
         8 => choose::<i64>(inputs, outputs[0]),
         4 => choose::<i32>(inputs, outputs[0]),

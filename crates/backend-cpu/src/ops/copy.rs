@@ -2,21 +2,13 @@
 
 use crate::access::Locked;
 use crate::elementwise::{Operand, map1};
-use crate::select::Variant;
 use crate::simd::{Vectorize, vectorize};
 use crate::storage::{Compute, f64_to_f32_odd, i64_to_f32_odd, with_compute};
 use crate::threads::Cost;
 use crate::transpose::copy_transposed;
-use ternion_core::backend::{Meta, Plan, Unsupported};
-use ternion_core::ops::copy::Copy;
 use ternion_core::{DType, Error, Op, Result};
 
-/// Copies run between all dtypes.
-pub(crate) fn select_copy(_: &Copy, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant { plan: Plan::ROW_MAJOR, run: run_copy })
-}
-
-fn run_copy(_: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+pub(crate) fn run_copy(_: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     copy_view(inputs[0], outputs[0])
 }
 

@@ -10,12 +10,7 @@ use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::unary::{Unary, UnaryGrad, UnaryOp};
 use ternion_core::{DType, Error, Op, Result, Scalar};
 
-/// Every function in every dtype that core lets through.
-pub(crate) fn select_unary(_: &Unary, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    Ok(Variant { plan: Plan::like(0), run: run_unary })
-}
-
-fn run_unary(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+pub(crate) fn run_unary(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Unary(Unary { op }) = op else { return Err(Error::invalid(op.name(), "is not unary")) };
     match inputs[0].dtype {
         DType::F64 => real::<f64>(*op, inputs[0], outputs[0]),

@@ -42,7 +42,7 @@ impl Tensor {
             describe(&mut text, &node, options)?;
             for (index, edge) in node.edges().iter().enumerate() {
                 let Some(edge) = edge else { continue };
-                let (shape, dtype) = node.input_shapes()[index];
+                let (shape, dtype) = node.input_kind(index);
                 line(
                     &mut text,
                     format_args!("  n{} -> n{} [label=\"{shape:?} {dtype}\"];", edge.node.id(), node.id()),
@@ -59,7 +59,8 @@ impl Tensor {
 
 fn describe(text: &mut String, node: &Arc<Node>, options: DotOptions) -> Result<()> {
     let mut label = node.function().name().to_string();
-    for (shape, dtype) in node.input_shapes() {
+    for index in 0..node.edges().len() {
+        let (shape, dtype) = node.input_kind(index);
         label.push_str(&format!("\\n{shape:?} {dtype}"));
     }
     if options.statistics {

@@ -15,4 +15,4 @@ pub use mode::{enable_grad, is_recording, no_grad};
 pub use node::{Context, Edge, Function, Grads, Node};
 pub use walk::{GradOptions, GradientSink, Gradients, TensorId, grad, observe_backward};
 
-pub(crate) use node::{ViewOp, record, record_transfer, record_view, sum_to, wants_record};
+pub(crate) use node::{Parts, ViewOp, edge, record, record_transfer, record_view, sum_to, wants_record};

@@ -116,7 +116,7 @@ struct Kept {
 /// An output kept for backward: its parts, so that the node does not hold itself.
 struct KeptOutput {
     buffer: Buffer,
-    layout: Layout,
+    layout: Arc<Layout>,
     dtype: DType,
     device: Device,
     version: u64,
@@ -124,7 +124,7 @@ struct KeptOutput {
 
 #[derive(Default)]
 struct SavedTensors {
-    inputs: SmallVec<[Option<Kept>; 3]>,
+    inputs: SmallVec<[Option<Kept>; 2]>,
     outputs: Vec<Option<KeptOutput>>,
     freed: bool,
 }
@@ -136,26 +136,44 @@ pub struct Node {
     id: u64,
     function: Function,
     /// One for each input: where its gradient goes.
-    edges: SmallVec<[Option<Edge>; 3]>,
-    inputs: SmallVec<[(Shape, DType); 3]>,
+    edges: SmallVec<[Option<Edge>; 2]>,
+    /// The shapes (by their layouts, which are shared) and dtypes of the inputs.
+    inputs: SmallVec<[(Arc<Layout>, DType); 2]>,
     outputs: u32,
     saved: Mutex<SavedTensors>,
-    hooks: OnceLock<Mutex<Vec<(u32, Hook)>>>,
+    hooks: OnceLock<Box<Mutex<Vec<(u32, Hook)>>>>,
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 impl Node {
-    fn new(function: Function, inputs: &[&Tensor], outputs: usize, saved: SavedTensors) -> Arc<Node> {
-        Arc::new(Node {
+    /// A node of `function` that leads to `inputs`, and what `save` puts into it.
+    ///
+    /// It is filled where it will stay: to form it first and move it there costs as much as a small op.
+    #[inline(always)]
+    fn new(
+        function: Function,
+        inputs: &[&Tensor],
+        outputs: usize,
+        save: impl FnOnce(&mut SavedTensors),
+    ) -> Arc<Node> {
+        let mut node = Arc::new(Node {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            function,
-            edges: inputs.iter().map(|tensor| tensor.0.edge.clone()).collect(),
-            inputs: inputs.iter().map(|tensor| (*tensor.shape(), tensor.dtype())).collect(),
+            function: Function::Leaf,
+            edges: SmallVec::new(),
+            inputs: SmallVec::new(),
             outputs: outputs as u32,
-            saved: Mutex::new(saved),
+            saved: Mutex::new(SavedTensors { inputs: SmallVec::new(), outputs: Vec::new(), freed: false }),
             hooks: OnceLock::new(),
-        })
+        });
+        let new = Arc::get_mut(&mut node).expect("nobody else knows it yet");
+        new.function = function;
+        for tensor in inputs {
+            new.edges.push(tensor.0.edge.clone());
+            new.inputs.push((tensor.0.layout.clone(), tensor.dtype()));
+        }
+        save(new.saved.get_mut().unwrap_or_else(PoisonError::into_inner));
+        node
     }
 
     /// A number that grows in the order of recording.
@@ -172,8 +190,9 @@ impl Node {
         &self.edges
     }
 
-    pub(super) fn input_shapes(&self) -> &[(Shape, DType)] {
-        &self.inputs
+    /// Shape and dtype of input `index`.
+    pub(super) fn input_kind(&self, index: usize) -> (&Shape, DType) {
+        (self.inputs[index].0.shape(), self.inputs[index].1)
     }
 
     pub(super) fn outputs(&self) -> usize {
@@ -196,7 +215,7 @@ impl Node {
             let kept = kept.as_ref()?;
             Some((
                 format!("output {index}"),
-                Tensor::from_parts(kept.buffer.clone(), kept.layout, kept.dtype, kept.device.clone()),
+                Tensor::from_parts(kept.buffer.clone(), kept.layout.clone(), kept.dtype, kept.device.clone()),
             ))
         });
         inputs.chain(outputs).collect()
@@ -204,7 +223,7 @@ impl Node {
 
     pub(super) fn add_hook(&self, index: u32, hook: Hook) {
         self.hooks
-            .get_or_init(Mutex::default)
+            .get_or_init(Box::default)
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push((index, hook));
@@ -250,7 +269,9 @@ impl Node {
                     Differentiability::NonDifferentiable => Ok(Grads::from_elem(None, self.edges.len())),
                 }
             }
-            Function::View(view) => one(&grads[0], |grad| view_backward(view, &self.inputs[0].0, grad)),
+            Function::View(view) => {
+                one(&grads[0], |grad| view_backward(view, self.inputs[0].0.shape(), grad))
+            }
             Function::Transfer(from) => one(&grads[0], |grad| grad.to_device(from)),
             Function::Segment(segment) => segment.0.backward(needs, grads, create_graph),
         }
@@ -282,7 +303,7 @@ impl Node {
                     (
                         Tensor::with_edge(
                             kept.buffer.clone(),
-                            kept.layout,
+                            kept.layout.clone(),
                             kept.dtype,
                             kept.device.clone(),
                             edge,
@@ -353,7 +374,7 @@ impl Context<'_> {
 
     /// The shape of input `index`.
     pub fn shape(&self, index: usize) -> &Shape {
-        &self.node.inputs[index].0
+        self.node.inputs[index].0.shape()
     }
 
     /// The dtype of input `index`.
@@ -465,37 +486,10 @@ pub(crate) fn record(
     outputs: Tensors,
     differentiability: Differentiability,
 ) -> Tensors {
-    let saves = match differentiability {
-        Differentiability::Stated(saves) => saves,
-        _ => Saves::INPUTS,
+    let node = {
+        let parts: SmallVec<[Parts<'_>; 1]> = outputs.iter().map(Parts::of).collect();
+        node_of(op, inputs, &parts, differentiability)
     };
-    let mut saved = SavedTensors::default();
-    if saves.inputs != 0 {
-        saved.inputs = inputs
-            .iter()
-            .enumerate()
-            .map(|(index, &tensor)| {
-                (saves.inputs >> index & 1 == 1)
-                    .then(|| Kept { version: tensor.buffer().version(), tensor: tensor.clone() })
-            })
-            .collect();
-    }
-    if saves.outputs != 0 {
-        saved.outputs = outputs
-            .iter()
-            .enumerate()
-            .map(|(index, tensor)| {
-                (saves.outputs >> index & 1 == 1).then(|| KeptOutput {
-                    buffer: tensor.buffer().clone(),
-                    layout: *tensor.layout(),
-                    dtype: tensor.dtype(),
-                    device: tensor.device().clone(),
-                    version: tensor.buffer().version(),
-                })
-            })
-            .collect();
-    }
-    let node = Node::new(Function::Op(op), inputs, outputs.len(), saved);
     outputs
         .into_iter()
         .enumerate()
@@ -506,13 +500,71 @@ pub(crate) fn record(
         .collect()
 }
 
+/// An output that a node may keep.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    pub(crate) buffer: &'a Buffer,
+    pub(crate) layout: &'a Arc<Layout>,
+    pub(crate) dtype: DType,
+}
+
+impl Parts<'_> {
+    fn of(tensor: &Tensor) -> Parts<'_> {
+        Parts { buffer: &tensor.0.buffer, layout: &tensor.0.layout, dtype: tensor.0.dtype }
+    }
+}
+
+/// The place in the graph of an op's only output, which is not yet a tensor.
+pub(crate) fn edge(
+    op: Op,
+    inputs: &[&Tensor],
+    output: &[Parts<'_>; 1],
+    differentiability: Differentiability,
+) -> Edge {
+    Edge { node: node_of(op, inputs, output, differentiability), index: 0 }
+}
+
+/// The node of an op (with inputs: those decide whether it is recorded), with what its gradient needs.
+#[inline(always)]
+fn node_of(
+    op: Op,
+    inputs: &[&Tensor],
+    outputs: &[Parts<'_>],
+    differentiability: Differentiability,
+) -> Arc<Node> {
+    let saves = match differentiability {
+        Differentiability::Stated(saves) => saves,
+        _ => Saves::INPUTS,
+    };
+    Node::new(Function::Op(op), inputs, outputs.len(), |saved| {
+        if saves.inputs != 0 {
+            for (index, &tensor) in inputs.iter().enumerate() {
+                saved.inputs.push(
+                    (saves.inputs >> index & 1 == 1)
+                        .then(|| Kept { version: tensor.buffer().version(), tensor: tensor.clone() }),
+                );
+            }
+        }
+        if saves.outputs != 0 {
+            let keep = |(index, output): (usize, &Parts<'_>)| {
+                (saves.outputs >> index & 1 == 1).then(|| KeptOutput {
+                    buffer: output.buffer.clone(),
+                    layout: output.layout.clone(),
+                    dtype: output.dtype,
+                    device: inputs[0].device().clone(),
+                    version: output.buffer.version(),
+                })
+            };
+            saved.outputs = outputs.iter().enumerate().map(keep).collect();
+        }
+    })
+}
+
 /// A view of `source` with `layout`, recorded as `view`.
 #[inline]
 pub(crate) fn record_view(source: &Tensor, layout: Layout, view: impl FnOnce() -> ViewOp) -> Tensor {
-    let edge = wants_record(&[source]).then(|| Edge {
-        node: Node::new(Function::View(view()), &[source], 1, SavedTensors::default()),
-        index: 0,
-    });
+    let edge = wants_record(&[source])
+        .then(|| Edge { node: Node::new(Function::View(view()), &[source], 1, |_| {}), index: 0 });
     Tensor::with_edge(source.buffer().clone(), layout, source.dtype(), source.device().clone(), edge)
 }
 
@@ -521,7 +573,7 @@ pub(crate) fn record_transfer(source: &Tensor, moved: Tensor) -> Result<Tensor> 
     if !wants_record(&[source]) {
         return Ok(moved);
     }
-    let node = Node::new(Function::Transfer(source.device().clone()), &[source], 1, SavedTensors::default());
+    let node = Node::new(Function::Transfer(source.device().clone()), &[source], 1, |_| {});
     Ok(moved.attach(Edge { node, index: 0 }))
 }
 
@@ -531,8 +583,7 @@ pub(super) fn record_external(
     inputs: &[&Tensor],
     outputs: Vec<Tensor>,
 ) -> Vec<Tensor> {
-    let node =
-        Node::new(Function::Segment(Segment(external)), inputs, outputs.len(), SavedTensors::default());
+    let node = Node::new(Function::Segment(Segment(external)), inputs, outputs.len(), |_| {});
     let attach = |(index, tensor): (usize, Tensor)| match tensor.dtype().is_float() {
         true => tensor.attach(Edge { node: node.clone(), index: index as u32 }),
         false => tensor,
@@ -551,7 +602,7 @@ impl Tensor {
             }
             Err(shared) => Tensor::with_edge(
                 shared.buffer.clone(),
-                shared.layout,
+                shared.layout.clone(),
                 shared.dtype,
                 shared.device.clone(),
                 Some(edge),
@@ -563,9 +614,12 @@ impl Tensor {
     pub fn detach(&self) -> Tensor {
         match self.0.edge {
             None => self.clone(),
-            Some(_) => {
-                Tensor::from_parts(self.buffer().clone(), *self.layout(), self.dtype(), self.device().clone())
-            }
+            Some(_) => Tensor::from_parts(
+                self.buffer().clone(),
+                self.0.layout.clone(),
+                self.dtype(),
+                self.device().clone(),
+            ),
         }
     }
 
@@ -582,10 +636,10 @@ impl Tensor {
                 expected: "a floating dtype",
             });
         }
-        let node = Node::new(Function::Leaf, &[], 1, SavedTensors::default());
+        let node = Node::new(Function::Leaf, &[], 1, |_| {});
         Ok(Tensor::with_edge(
             self.buffer().clone(),
-            *self.layout(),
+            self.0.layout.clone(),
             self.dtype(),
             self.device().clone(),
             Some(Edge { node, index: 0 }),
@@ -637,7 +691,7 @@ impl Tensor {
 
 // ---- Dropping a graph
 
-type Remains = (SmallVec<[Option<Edge>; 3]>, SavedTensors);
+type Remains = (SmallVec<[Option<Edge>; 2]>, SavedTensors);
 
 thread_local! {
     static DROPPING: Cell<bool> = const { Cell::new(false) };
@@ -650,21 +704,23 @@ impl Drop for Node {
         if self.edges.is_empty() {
             return;
         }
-        let saved = std::mem::take(self.saved.get_mut().unwrap_or_else(PoisonError::into_inner));
-        let remains = (std::mem::take(&mut self.edges), saved);
+        let saved = self.saved.get_mut().unwrap_or_else(PoisonError::into_inner);
         // At the end of a thread its list may be gone already: then only the rest of this graph is dropped by recursion.
         match DROPPING.try_with(|dropping| dropping.replace(true)) {
             Ok(true) => {
+                let remains = (std::mem::take(&mut self.edges), std::mem::take(saved));
                 let _ = REMAINS.try_with(|list| list.borrow_mut().push(remains));
             }
             Ok(false) => {
-                drop(remains);
+                self.edges.clear();
+                saved.inputs.clear();
+                saved.outputs.clear();
                 while let Ok(Some(next)) = REMAINS.try_with(|list| list.borrow_mut().pop()) {
                     drop(next);
                 }
                 let _ = DROPPING.try_with(|dropping| dropping.set(false));
             }
-            Err(_) => drop(remains),
+            Err(_) => {}
         }
     }
 }

@@ -429,8 +429,8 @@ fn observe(node: &Node, grads: &mut Grads) -> Result<()> {
 /// A gradient rule that returns another shape or dtype than its input's is named here, not where it would surface.
 fn check_shape(node: &Node, index: usize, grad: Option<&Tensor>) -> Result<()> {
     let Some(grad) = grad else { return Ok(()) };
-    let (shape, dtype) = node.input_shapes()[index];
-    if *grad.shape() != shape || grad.dtype() != dtype {
+    let (shape, dtype) = node.input_kind(index);
+    if grad.shape() != shape || grad.dtype() != dtype {
         return Err(Error::Autograd(format!(
             "{} gave its input {index} of shape {shape:?} {dtype} a gradient of shape {:?} {}",
             node.function().name(),

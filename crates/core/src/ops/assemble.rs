@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 #[derive(Clone, Debug)]
 pub struct Pad {
     /// Elements before and after, for each axis.
-    pub amounts: SmallVec<[[usize; 2]; MAX_RANK]>,
+    pub amounts: Box<[[usize; 2]]>,
     /// What the border holds.
     pub value: Scalar,
 }

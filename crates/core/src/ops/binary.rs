@@ -68,18 +68,25 @@ impl BinaryOp {
         matches!(self, BinaryOp::And | BinaryOp::Or | BinaryOp::Xor)
     }
 
-    fn check(self, meta: &Meta<'_>) -> Result<()> {
-        let (fits, expected) = match self {
-            op if op.is_logical() => (meta.dtype == DType::Bool, "bool"),
-            BinaryOp::Atan2 => (meta.dtype.is_float(), "a floating dtype"),
-            BinaryOp::Max | BinaryOp::Min => (true, "any"),
-            _ => (meta.dtype != DType::Bool, "a number"),
-        };
-        if fits {
-            Ok(())
-        } else {
-            Err(Error::DType { op: self.name(), what: "operand", got: meta.dtype, expected })
+    fn takes(self, dtype: DType) -> bool {
+        match self {
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => dtype == DType::Bool,
+            BinaryOp::Atan2 => dtype.is_float(),
+            BinaryOp::Max | BinaryOp::Min => true,
+            _ => dtype != DType::Bool,
         }
+    }
+
+    fn check(self, meta: &Meta<'_>) -> Result<()> {
+        if self.takes(meta.dtype) {
+            return Ok(());
+        }
+        let expected = match self {
+            op if op.is_logical() => "bool",
+            BinaryOp::Atan2 => "a floating dtype",
+            _ => "a number",
+        };
+        Err(Error::DType { op: self.name(), what: "operand", got: meta.dtype, expected })
     }
 }
 
@@ -101,6 +108,12 @@ impl Rule for Binary {
         self.op.check(&inputs[0])?;
         let shape = inputs[0].shape().broadcast(inputs[1].shape(), name)?;
         Ok(Outputs::from_buf([Output::reuses(shape, inputs[0].dtype, 0)]))
+    }
+    fn elementwise(&self, inputs: &[Meta<'_>]) -> Option<DType> {
+        match inputs {
+            [a, b] if a.dtype == b.dtype && self.op.takes(a.dtype) => Some(a.dtype),
+            _ => None,
+        }
     }
     fn is_primitive(&self) -> bool {
         true
@@ -188,6 +201,12 @@ impl Rule for BinaryScalar {
         self.op.check(&inputs[0])?;
         exact_scalar(self.name(), self.scalar, inputs[0].dtype)?;
         Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 0)]))
+    }
+    fn elementwise(&self, inputs: &[Meta<'_>]) -> Option<DType> {
+        match inputs {
+            [x] if x.dtype.is_float() && self.op.takes(x.dtype) => Some(x.dtype),
+            _ => None,
+        }
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let input = inputs[0].to_accumulator()?;

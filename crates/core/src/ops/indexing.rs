@@ -431,13 +431,13 @@ fn joint_index(pickers: &[Picker], shape: &Shape) -> Result<Tensor> {
 #[derive(Clone, Debug)]
 pub struct SliceAssign {
     /// Start, end and step for each axis of the base.
-    pub slices: SmallVec<[(usize, isize, isize); MAX_RANK]>,
+    pub slices: Box<[(usize, isize, isize)]>,
 }
 
 impl SliceAssign {
     /// The slice that `items` name on `shape`, and the shape of what they show.
     fn of(shape: &Shape, items: &[IndexItem]) -> Result<(SliceAssign, Shape)> {
-        let mut slices = SmallVec::new();
+        let mut slices = Vec::new();
         let mut shown: SmallVec<[usize; MAX_RANK]> = SmallVec::new();
         for item in items {
             let size = shape.dims().get(slices.len()).copied().unwrap_or(1);
@@ -461,7 +461,7 @@ impl SliceAssign {
                 }
             }
         }
-        Ok((SliceAssign { slices }, Shape::new(&shown)?))
+        Ok((SliceAssign { slices: slices.into() }, Shape::new(&shown)?))
     }
 
     /// The shape of the slice, with all of the base's axes.

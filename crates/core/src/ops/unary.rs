@@ -225,6 +225,12 @@ impl Rule for Unary {
         }
         Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), dtype, 0)]))
     }
+    fn elementwise(&self, inputs: &[Meta<'_>]) -> Option<DType> {
+        match inputs {
+            [x] if x.dtype.is_float() && self.op != UnaryOp::Not => Some(x.dtype),
+            _ => None,
+        }
+    }
     fn is_primitive(&self) -> bool {
         self.op.is_primitive()
     }
@@ -283,6 +289,12 @@ impl Rule for UnaryGrad {
         check::same_dtype(name, &inputs[0], &inputs[1])?;
         check::shape(name, "grad_output", &inputs[1], *inputs[0].shape())?;
         Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 1)]))
+    }
+    fn elementwise(&self, inputs: &[Meta<'_>]) -> Option<DType> {
+        match inputs {
+            [x, dy] if x.dtype.is_float() && x.dtype == dy.dtype => Some(x.dtype),
+            _ => None,
+        }
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (saved, dy) = (inputs[0].to_accumulator()?, inputs[1].to_accumulator()?);

@@ -218,10 +218,10 @@ pub(crate) fn slice_adjoint(
 ) -> Result<Tensor> {
     if step == 1 {
         let after = shape.dim(axis) - start - grad.shape().dim(axis);
-        let mut amounts: SmallVec<[[usize; 2]; MAX_RANK]> = SmallVec::from_elem([0, 0], shape.rank());
+        let mut amounts = vec![[0, 0]; shape.rank()];
         amounts[axis] = [start, after];
         return crate::dispatch::apply_one(
-            super::assemble::Pad { amounts, value: crate::Scalar::Float(0.0) },
+            super::assemble::Pad { amounts: amounts.into(), value: crate::Scalar::Float(0.0) },
             &[grad],
         );
     }
@@ -229,7 +229,7 @@ pub(crate) fn slice_adjoint(
     if (start as isize, end, step) == (length - 1, -1, -1) {
         return grad.flip(axis);
     }
-    let mut slices: SmallVec<[(usize, isize, isize); MAX_RANK]> =
+    let mut slices: Box<[(usize, isize, isize)]> =
         shape.dims().iter().map(|&dim| (0, dim as isize, 1)).collect();
     slices[axis] = (start, end, step);
     let zeros = Tensor::zeros(*shape, grad.dtype(), grad.device())?;
