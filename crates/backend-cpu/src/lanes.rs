@@ -40,23 +40,24 @@ pub(crate) fn sums_of_pairs<T: Float>(left: &[T], right: &[T], terms: impl Fn(T,
     let right = &right[..left.len()];
     let mut totals = [[T::ZERO; LANES]; 2];
     for (left, right) in left.chunks(LANES * STEPS).zip(right.chunks(LANES * STEPS)) {
-        let mut lanes = [[T::ZERO; LANES]; 2];
+        // Two arrays, not an array of two: so they stay in registers.
+        let (mut firsts, mut seconds) = ([T::ZERO; LANES], [T::ZERO; LANES]);
         let (left, right) = (left.chunks_exact(LANES), right.chunks_exact(LANES));
         let rest = left.remainder().iter().zip(right.remainder());
         for (left, right) in left.zip(right) {
             for lane in 0..LANES {
                 let [first, second] = terms(left[lane], right[lane]);
-                lanes[0][lane] += first;
-                lanes[1][lane] += second;
+                firsts[lane] += first;
+                seconds[lane] += second;
             }
         }
         for (lane, (&left, &right)) in rest.enumerate() {
             let [first, second] = terms(left, right);
-            lanes[0][lane] += first;
-            lanes[1][lane] += second;
+            firsts[lane] += first;
+            seconds[lane] += second;
         }
-        add(&mut totals[0], &lanes[0]);
-        add(&mut totals[1], &lanes[1]);
+        add(&mut totals[0], &firsts);
+        add(&mut totals[1], &seconds);
     }
     totals.map(|total| meet(total, |a, b| a + b))
 }

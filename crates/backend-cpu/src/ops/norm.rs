@@ -232,6 +232,14 @@ fn add_parameter_gradients<T: Float>(
     vectorized(
         #[inline(always)]
         || {
+            if dbias.len() == dweight.len() {
+                // In one pass: the rows come from afar.
+                for (((weight, bias), &dy), &x) in dweight.iter_mut().zip(dbias).zip(dy).zip(x) {
+                    *weight += dy * ((x - mean) * reciprocal);
+                    *bias += dy;
+                }
+                return;
+            }
             for ((sum, &dy), &x) in dweight.iter_mut().zip(dy).zip(x) {
                 *sum += dy * ((x - mean) * reciprocal);
             }

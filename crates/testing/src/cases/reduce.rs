@@ -246,6 +246,24 @@ fn positions() -> Vec<OpCase> {
                     .oracle(move |x| x[0].reduce(&resolve(axes, 3), keep, definition)),
             );
         }
+        // What counts comes far behind, where kernels that look at a block at a time count on from the blocks before.
+        rows.push(
+            OpCase::new(op, "late in long rows")
+                .input(Values::custom(|shapes, own, rng| {
+                    let [rows, columns] = [shapes[own][0], shapes[own][1]];
+                    let mut values: Vec<f64> = (0..rows * columns).map(|_| rng.uniform(-1.0, 1.0)).collect();
+                    for row in values.chunks_mut(columns) {
+                        (row[columns - 7], row[columns - 4]) = (2.0, -2.0);
+                        (row[columns - 3], row[columns - 2]) = (2.0, -2.0);
+                    }
+                    values
+                }))
+                .shapes([&[2, 1500], &[3, 4100]])
+                .also(INTEGERS)
+                .forward_only("positions have no gradient")
+                .run(move |x| run(&x[0], &[1], Keep::No))
+                .oracle(move |x| x[0].reduce(&[1], Keep::No, definition)),
+        );
         let nan = f64::NAN;
         rows.push(
             OpCase::new(op, "special numbers")
