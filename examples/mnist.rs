@@ -142,7 +142,10 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     }
     let mut training = Training::new(arguments, &*model, &mnist, &device)?;
     training.run(&interrupted)?;
-    let test = Test::of(&*model, &mnist, &device)?;
+    let test = match training.history.test.take() {
+        Some(test) => test,
+        None => Test::of(&*model, &mnist, &device)?,
+    };
     println!("test accuracy {:.2} %", test.accuracy() * 100.0);
     save_weights(arguments, &*model, interrupted.load(Ordering::Relaxed))?;
     write_results(arguments, &device, &training.history, &test, &mnist)
@@ -198,6 +201,10 @@ struct History {
     final_loss: Option<f64>,
     images: usize,
     train_time: Duration,
+    /// Whole epochs.
+    epochs: u64,
+    /// Test accuracy after the last batch, with what was found on each digit.
+    test: Option<Test>,
 }
 
 impl History {
@@ -242,6 +249,13 @@ impl<'a> Training<'a> {
                 self.arguments.epochs,
                 test.accuracy() * 100.0
             );
+            self.history.test = Some(test);
+            self.history.epochs += u64::from(done >= (epoch + 1) as f64);
+            if self.history.final_loss.is_some_and(|loss| !loss.is_finite()) {
+                println!(
+                    "the loss is no number any more: try a smaller --lr, or TERNION_NAN=error to see which op made the first NaN"
+                );
+            }
             if interrupted.load(Ordering::Relaxed) {
                 break;
             }
@@ -412,7 +426,7 @@ fn write_results(
         let results = serde_json::json!({
             "device": device.name(),
             "model": arguments.model.name(),
-            "epochs": arguments.epochs,
+            "epochs": history.epochs,
             "train_seconds": history.train_time.as_secs_f64(),
             "test_accuracy": test.accuracy(),
             "images_per_second": history.images_per_second(),

@@ -39,11 +39,16 @@ pub fn wgpu(index: usize) -> Result<Device> {
 /// If there is none; the message says why not, for each.
 pub fn best() -> Result<Device> {
     let mut reasons = Vec::new();
-    for candidate in [cuda(0), wgpu(0), cpu()] {
+    for candidate in [cuda(0), wgpu(0)] {
         match candidate {
             Ok(device) => return Ok(device),
             Err(error) => reasons.push(error.to_string()),
         }
+    }
+    match cpu() {
+        Err(error) if !cfg!(feature = "cpu") => reasons.push(error.to_string()),
+        // The processor is always there: what may be wrong is what the environment asks for.
+        result => return result,
     }
     Err(unavailable("auto", reasons.join("; ")))
 }
@@ -98,7 +103,7 @@ fn unavailable(device: impl Into<String>, detail: impl Into<String>) -> Error {
 #[cfg(feature = "cpu")]
 mod processor {
     use std::sync::OnceLock;
-    use ternion_core::decorators::from_environment;
+    use ternion_core::decorators::{Composed, from_environment};
     use ternion_core::{Device, Result};
 
     /// The process's one device of this name, wrapped as the environment says.
@@ -111,10 +116,11 @@ mod processor {
         Ok(SHARED.get_or_init(|| wrapped).clone())
     }
 
-    /// A device of its own for a decorator to compare with or to fall back on.
+    /// A device for a decorator to compare with or to fall back on. The processor has no other CPU beside it: there it is one that
+    /// composes every op from primitives, so that at least no fused kernel is compared with itself.
     fn plain(name: &str) -> Result<Device> {
         match super::parse(name)? {
-            super::Named::Cpu | super::Named::Best => Ok(ternion_cpu::device()),
+            super::Named::Cpu | super::Named::Best => Ok(Composed::new(ternion_cpu::device())),
             _ => super::device(name),
         }
     }

@@ -67,7 +67,7 @@ fn child() {
     if std::env::var_os("TERNION_FACADE_CHILD").is_none() {
         return;
     }
-    let outcome = ternion::cpu().and_then(|device| {
+    let outcome = ternion::best().and_then(|device| {
         println!("said: device {}", device.name());
         let zero = Tensor::zeros([1], DType::F32, &device)?;
         println!("said: result {:?}", zero.div(&zero)?.to_vec::<f32>()?);
@@ -105,6 +105,7 @@ fn the_environment_wraps_the_device() {
 
 #[test]
 fn a_variable_that_means_nothing_is_an_error() {
+    // Said first, not after the devices that are not there.
     assert!(in_environment(&[("TERNION_NAN", "maybe")]).contains("error TERNION_NAN: \"maybe\""));
     assert!(in_environment(&[("TERNION_CHECK", "tpu")]).contains("error device tpu: no such device"));
     assert!(in_environment(&[("TERNION_CHECK", "cuda")]).contains("error device cuda:0: this version"));

@@ -116,7 +116,7 @@ impl Batches {
         self
     }
 
-    /// Makes up to `count` batches ahead on a thread; 0 makes each when it is asked for.
+    /// Makes up to `count` batches (of an epoch at most) ahead on a thread; 0 makes each when it is asked for.
     ///
     /// The thread ends with the iterator, also with one that is dropped early. An error of the thread, even a
     /// panic, is the last item.
@@ -145,8 +145,9 @@ impl Batches {
     }
 
     fn start(self) -> Result<Making> {
+        let count = self.plan.batch_count().max(1);
         let on_device = OnDevice { batches: self.plan.host_batches()?, device: self.device };
-        Ok(match self.prefetched {
+        Ok(match self.prefetched.min(count) {
             0 => Making::OnDemand(Box::new(on_device)),
             ahead => Making::Ahead(Prefetched::start(on_device, ahead)?),
         })
@@ -224,6 +225,7 @@ mod tests {
         let split = Split::new(vec![0; 6], vec![0; 6], [1, 1], 1).unwrap();
         let batches = split.batches(2, &ternion_cpu::device());
         assert!(matches!((&batches).into_iter().making, Making::OnDemand(_)));
-        assert!(matches!(batches.prefetch(1).into_iter().making, Making::Ahead(_)));
+        assert!(matches!(batches.clone().prefetch(1).into_iter().making, Making::Ahead(_)));
+        assert!(batches.prefetch(usize::MAX).into_iter().all(|batch| batch.is_ok()));
     }
 }

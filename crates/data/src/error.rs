@@ -41,14 +41,16 @@ pub enum DataError {
         found_bytes: u64,
     },
     /// The content holds more items than the header promises.
-    #[error("{}: wrong count: the header promises {expected} items, the file holds {found}", file.display())]
+    #[error("{}: wrong count: the header promises {expected} items, the file holds {found}{}", file.display(), and_bytes(*rest_bytes))]
     WrongCount {
         /// The file.
         file: PathBuf,
         /// Items by the header.
         expected: u64,
-        /// Items by the length of the content; a last item that is cut off counts.
+        /// Whole items by the length of the content.
         found: u64,
+        /// What follows them.
+        rest_bytes: u64,
     },
     /// The header promises more than any file of this kind holds; nothing was read or allocated for it.
     #[error("{}: the header promises {promised_bytes} bytes, the limit is {limit_bytes}", file.display())]
@@ -182,6 +184,26 @@ pub enum DataError {
     /// A batch needs at least one example.
     #[error("batches: batch size 0, expected at least 1")]
     ZeroBatchSize,
+    /// A batch that is filled up to its size must fit into memory.
+    #[error(
+        "batches: batch size {batch_size} for {examples} examples, expected at most {limit} for batches that are filled up"
+    )]
+    LargeBatchSize {
+        /// The size that was asked for.
+        batch_size: usize,
+        /// Examples in the split.
+        examples: usize,
+        /// The largest possible one.
+        limit: usize,
+    },
+    /// More digits than memory can hold.
+    #[error("synthetic digits: {count} images, expected at most {limit}")]
+    LargeCount {
+        /// The number that was asked for.
+        count: usize,
+        /// The largest possible one.
+        limit: usize,
+    },
     /// Pixels can be normalised only by a finite mean and a finite, positive deviation.
     #[error("normalise: mean {mean} and deviation {deviation}: both must be finite, the deviation above 0")]
     Normalisation {
@@ -200,6 +222,11 @@ pub enum DataError {
     /// The prefetching thread panicked; the iterator ends after this error.
     #[error("prefetch: the thread panicked: {0}")]
     PrefetchPanic(String),
+}
+
+/// What follows the last whole item, in words.
+fn and_bytes(rest: u64) -> String {
+    if rest == 0 { String::new() } else { format!(" and {rest} bytes of another") }
 }
 
 impl From<ternion_core::Error> for DataError {

@@ -137,8 +137,9 @@ impl<R: Read> Content<'_, R> {
         }
         let expected = dims.first().map_or(0, |&count| u64::from(count));
         let item_bytes = dims.iter().skip(1).map(|&dim| u64::from(dim)).product::<u64>().max(1);
-        let found = (promised_bytes + surplus_bytes).div_ceil(item_bytes);
-        Err(DataError::WrongCount { file: self.file.to_path_buf(), expected, found })
+        let (found, rest_bytes) =
+            ((promised_bytes + surplus_bytes) / item_bytes, (promised_bytes + surplus_bytes) % item_bytes);
+        Err(DataError::WrongCount { file: self.file.to_path_buf(), expected, found, rest_bytes })
     }
 
     fn read_error(&self, source: io::Error) -> DataError {

@@ -89,10 +89,15 @@ impl BatchPlan {
     /// The batches of the epoch.
     ///
     /// # Errors
-    /// If the batch size is 0.
+    /// If the batch size is 0, or so large that filling a batch up to it exhausts memory.
     pub(crate) fn host_batches(self) -> Result<HostBatches> {
         if self.batch_size == 0 {
             return Err(DataError::ZeroBatchSize);
+        }
+        // Far more than any use of it: a batch that is all filling but for one example.
+        let (examples, limit) = (self.split.len(), self.split.len().saturating_mul(2).max(1 << 20));
+        if self.last_batch == LastBatch::PadWithMask && self.batch_size > limit {
+            return Err(DataError::LargeBatchSize { batch_size: self.batch_size, examples, limit });
         }
         let positions = self.order.positions(self.split.len(), self.epoch);
         let remaining = self.batch_count();
@@ -263,6 +268,9 @@ mod tests {
     #[test]
     fn senseless_settings_are_errors() {
         assert!(matches!(plan(0, LastBatch::Keep).host_batches(), Err(DataError::ZeroBatchSize)));
+        let message = plan(usize::MAX, LastBatch::PadWithMask).host_batches().unwrap_err().to_string();
+        assert!(message.contains("expected at most 1048576"), "{message}");
+        assert_eq!(plan(usize::MAX, LastBatch::Keep).host_batches().expect("one batch").count(), 1);
         assert_eq!(plan(0, LastBatch::Drop).batch_count() + plan(0, LastBatch::Keep).batch_count(), 0);
         for (mean, deviation) in [(f32::NAN, 1.0), (0.0, 0.0), (0.0, -1.0), (0.0, f32::INFINITY)] {
             assert!(Normalisation::new(mean, deviation).is_err(), "{mean} {deviation}");

@@ -30,6 +30,9 @@ pub enum Part {
     Test,
 }
 
+/// More images than any machine that trains on digits holds.
+const LARGEST: usize = 1 << 24;
+
 /// Draws `count` labelled digits of 28 x 28 pixels: strokes in several styles with random bends, affine
 /// change, thickness and noise.
 ///
@@ -37,13 +40,16 @@ pub enum Part {
 /// ten images in a row are the ten digits in random order.
 ///
 /// # Errors
-/// If `count` is 0.
+/// If `count` is 0, or more than 2^24 (13 GB).
 pub fn synthetic_digits(count: usize, seed: u64, part: Part) -> Result<Split> {
     if count == 0 {
         return Err(DataError::Empty { file: Path::new("synthetic digits").to_path_buf() });
     }
+    if count > LARGEST {
+        return Err(DataError::LargeCount { count, limit: LARGEST });
+    }
     let labels = draw_labels(count, seed, part);
-    let mut pixels = vec![0; count.saturating_mul(PIXELS)];
+    let mut pixels = vec![0; count * PIXELS];
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
     let share = count.div_ceil(threads);
     std::thread::scope(|scope| {

@@ -83,7 +83,8 @@ fn a_truncated_file_names_file_and_both_numbers() {
 fn surplus_content_is_a_wrong_count() {
     let mut bytes = image_file();
     bytes.extend([0; 9]);
-    let message = "folder/images: wrong count: the header promises 3 items, the file holds 5";
+    let message =
+        "folder/images: wrong count: the header promises 3 items, the file holds 4 and 1 bytes of another";
     assert_eq!(images_of(&bytes).unwrap_err().to_string(), message);
     assert_eq!(images_of(&gzip(&bytes)).unwrap_err().to_string(), message);
 }

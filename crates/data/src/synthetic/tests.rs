@@ -93,3 +93,9 @@ fn the_digits_can_be_learned_but_not_by_their_mean_images() {
 fn an_empty_set_is_an_error() {
     assert!(matches!(synthetic_digits(0, 0, Part::Train), Err(DataError::Empty { .. })));
 }
+
+#[test]
+fn more_than_memory_holds_is_an_error() {
+    let message = synthetic_digits(usize::MAX, 0, Part::Train).unwrap_err().to_string();
+    assert_eq!(message, format!("synthetic digits: {} images, expected at most 16777216", usize::MAX));
+}

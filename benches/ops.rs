@@ -1,0 +1,70 @@
+//! The rows of the op table that are marked `perf`, timed on the CPU in f32, forward and backward: `cargo bench --bench ops -- softmax`.
+//!
+//! Times of one project alone say how it changes, not how good it is: ratios to others are measured in `bench/`.
+
+use criterion::{BatchSize, Criterion};
+use std::hint::black_box;
+use ternion::prelude::*;
+use ternion::{GradOptions, Result, grad};
+use ternion_testing::Array;
+use ternion_testing::case::{Draw, Drawn};
+use ternion_testing::place::{Arrangement, place};
+use ternion_testing::table::{Instance, OpCase, table};
+
+/// The row's inputs on `device`, and for those whose gradient is wanted a leaf.
+fn inputs(row: &OpCase, instance: &Instance, device: &Device) -> Result<Vec<Tensor>> {
+    let drawn = Drawn::new(row, instance, Draw::of(DType::F32), Arrangement::Dense);
+    let wanted = row.differentiable_inputs(DType::F32);
+    let one = |(at, array): (usize, &Array)| {
+        let tensor = place(array, row.inputs[at].class.dtype(DType::F32), None, device)?;
+        if row.forward_only.is_none() && wanted.contains(&at) { tensor.requires_grad() } else { Ok(tensor) }
+    };
+    drawn.inputs.iter().enumerate().map(one).collect()
+}
+
+fn time(criterion: &mut Criterion, row: &OpCase, instance: &Instance, device: &Device) -> Result<()> {
+    let Some(run) = &row.run else { return Ok(()) };
+    let inputs = inputs(row, instance, device)?;
+    let key = row.key(instance);
+    let mut group = criterion.benchmark_group(&key);
+    group.sample_size(10);
+    group.bench_function("forward", |bench| {
+        bench.iter(|| no_grad(|| run(black_box(&inputs), device, DType::F32)).expect("the row runs"));
+    });
+    let leaves: Vec<Tensor> = inputs.iter().filter(|tensor| tensor.needs_grad()).cloned().collect();
+    if !leaves.is_empty() {
+        let options = GradOptions { allow_unused: true, ..GradOptions::default() };
+        let record = || -> Result<(Vec<Tensor>, Vec<Tensor>)> {
+            let outputs: Vec<Tensor> =
+                run(&inputs, device, DType::F32)?.into_iter().filter(Tensor::needs_grad).collect();
+            let ones = outputs.iter().map(Tensor::ones_like).collect::<Result<_>>()?;
+            Ok((outputs, ones))
+        };
+        group.bench_function("backward", |bench| {
+            bench.iter_batched(
+                || record().expect("the row runs"),
+                |(outputs, cotangents)| grad(&outputs, &leaves, &cotangents, options).expect("gradients"),
+                BatchSize::PerIteration,
+            );
+        });
+    }
+    group.finish();
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let device = ternion::cpu()?;
+    let mut criterion = Criterion::default().configure_from_args();
+    // Drawing millions of numbers takes longer than timing a row: only for rows that run.
+    let only: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    for row in table() {
+        for instance in &row.perf {
+            let key = row.key(instance);
+            if only.iter().all(|text| key.contains(text.as_str())) {
+                time(&mut criterion, &row, instance, &device)?;
+            }
+        }
+    }
+    criterion.final_summary();
+    Ok(())
+}
