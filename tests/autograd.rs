@@ -145,7 +145,7 @@ fn gradients_of_gradients() -> Result<()> {
     let second = first.sum_all()?.backward()?;
     let got = second.get(&x).expect("x").to_vec::<f64>()?;
     for (got, x) in got.iter().zip([0.5f64, -1.5]) {
-        assert!((got - 12.0 * x * x).abs() <= 1e-12, "{got}");
+        approx::assert_abs_diff_eq!(*got, 12.0 * x * x, epsilon = 1e-12);
     }
     Ok(())
 }
@@ -162,7 +162,7 @@ fn a_third_derivative() -> Result<()> {
     }
     let t = 0.7f64.tanh();
     let want = (1.0 - t * t) * (6.0 * t * t - 2.0);
-    assert!((y.item_f64()? - want).abs() <= 1e-12, "{} {want}", y.item_f64()?);
+    approx::assert_abs_diff_eq!(y.item_f64()?, want, epsilon = 1e-12);
     Ok(())
 }
 

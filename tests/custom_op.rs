@@ -201,6 +201,6 @@ fn gradients_of_gradients_go_through_it() -> Result<()> {
         1.3 * s * (1.0 + a * (1.0 - s))
     };
     let want = (slope(0.7 + 1e-5) - slope(0.7 - 1e-5)) / 2e-5;
-    assert!((second.item_f64()? - want).abs() <= 1e-8);
+    approx::assert_abs_diff_eq!(second.item_f64()?, want, epsilon = 1e-8);
     Ok(())
 }

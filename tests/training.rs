@@ -197,8 +197,8 @@ fn parameters_that_join_late_are_corrected_by_their_own_steps() -> Result<()> {
         adam.step(&loss.backward()?)?;
     }
     // With a gradient of 1 throughout, every corrected step of Adam is lr.
-    assert!((early.tensor().item_f64()? - 0.6).abs() < 1e-5, "{:?}", early.tensor().item_f64());
-    assert!((late.tensor().item_f64()? - 0.8).abs() < 1e-5, "{:?}", late.tensor().item_f64());
+    approx::assert_abs_diff_eq!(early.tensor().item_f64()?, 0.6, epsilon = 1e-5);
+    approx::assert_abs_diff_eq!(late.tensor().item_f64()?, 0.8, epsilon = 1e-5);
     let state = adam.state_dict()?;
     assert_eq!((state["early.step"].item::<i64>()?, state["late.step"].item::<i64>()?), (4, 2));
     Ok(())
