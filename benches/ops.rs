@@ -55,12 +55,16 @@ fn time(criterion: &mut Criterion, row: &OpCase, instance: &Instance, device: &D
 fn main() -> Result<()> {
     let device = ternion::cpu()?;
     let mut criterion = Criterion::default().configure_from_args();
-    // Drawing millions of numbers takes longer than timing a row: only for rows that run.
-    let only: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    // Drawing millions of numbers takes longer than timing a row: a name alone picks the rows before that. (All else is criterion's.)
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let only = match arguments.as_slice() {
+        [name] if name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ' ') => name.as_str(),
+        _ => "",
+    };
     for row in table() {
         for instance in &row.perf {
             let key = row.key(instance);
-            if only.iter().all(|text| key.contains(text.as_str())) {
+            if key.contains(only) {
                 time(&mut criterion, &row, instance, &device)?;
             }
         }
