@@ -59,3 +59,8 @@ pub mod prelude {
         ReLU, Sequential, SiLU, Sigmoid, Softmax, Softplus, StateTensor, Tanh, model_stats,
     };
 }
+
+/// The program in README.md, compiled as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

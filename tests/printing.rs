@@ -72,3 +72,11 @@ fn debug_tells_the_kind_without_reading() {
     assert_eq!(format!("{weight:?}"), "Tensor([2, 3] bf16 on cpu, needs_grad)");
     assert_eq!(weight.to_string(), "[[0., 0., 0.],\n [0., 0., 0.]]\n[2, 3] bf16 on cpu");
 }
+
+#[test]
+fn precision_is_heeded() -> Result<()> {
+    let tensor = Tensor::from_slice(&[1.0f32, -2.345, 1e-6], [3], &ternion::cpu()?)?;
+    assert_eq!(format!("{tensor:.2}").lines().next(), Some("[ 1.00, -2.35,  0.00]"));
+    assert_eq!(format!("{tensor:.1}").lines().next(), Some("[ 1.0, -2.3,  0.0]"));
+    Ok(())
+}

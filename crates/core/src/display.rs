@@ -24,13 +24,13 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// The numbers, then a line with shape, dtype and device.
+/// The numbers, then a line with shape, dtype and device. `{:.2}` shows two digits after the point, all of them; otherwise there are up to four.
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shorten = self.elements() > MAX_SHOWN;
         match autograd::no_grad(|| shown_elements(self, shorten)) {
             Ok(elements) => {
-                let page = Page { dims: self.dims(), shorten, cells: cells(&elements) };
+                let page = Page { dims: self.dims(), shorten, cells: cells(&elements, f.precision()) };
                 page.write(f)?;
             }
             // Display cannot fail with a reason of its own: the reason is shown in the numbers' place.
@@ -83,8 +83,8 @@ fn shown_rows(dim: usize, shorten: bool) -> impl Iterator<Item = Option<usize>> 
 }
 
 /// Every element as text of one width.
-fn cells(elements: &[Scalar]) -> Vec<String> {
-    let notation = Notation::of(elements);
+fn cells(elements: &[Scalar], digits: Option<usize>) -> Vec<String> {
+    let notation = digits.map_or_else(|| Notation::of(elements), Notation::Fixed);
     let texts: Vec<String> = elements.iter().map(|&element| notation.text(element)).collect();
     let width = texts.iter().map(String::len).max().unwrap_or(0);
     texts.into_iter().map(|text| format!("{text:>width$}")).collect()
