@@ -291,7 +291,8 @@ impl Rule for AttentionGrad {
 pub struct AttentionOptions<'a> {
     /// Broadcast to `[batch, heads, queries, keys]`: bool (true: seen), or of the queries' dtype (added to the scaled scores).
     pub mask: Option<&'a Tensor>,
-    /// Whether a query sees only keys at or before its position; the last query stands at the last key.
+    /// Whether a query sees only keys at or before its position; the last query stands at the last key, as it must when keys of earlier
+    /// steps are kept. (With fewer queries than keys, PyTorch's `is_causal` lets the first query stand at the first key instead.)
     pub causal: bool,
     /// How many positions back (and, when not causal, ahead) a query sees, itself counted.
     pub window: Option<usize>,
