@@ -2,6 +2,7 @@
 //!
 //! [`table`](mod@table) holds the row format, [`cases`] the rows, [`oracle`] the building blocks of their definitions.
 
+mod agreement;
 pub mod array;
 pub mod case;
 pub mod cases;
@@ -15,6 +16,7 @@ pub mod gradcheck;
 pub mod guarded;
 pub mod kinds;
 pub mod limits;
+pub mod models;
 pub mod oracle;
 pub mod phase;
 pub mod place;
@@ -27,8 +29,9 @@ pub mod values;
 
 pub use array::{Array, Keep};
 pub use check::{Filter, Target, check_row};
-pub use devices::{compare_devices, compare_models, compare_tensors};
+pub use devices::{compare_devices, compare_tensors};
 pub use gradcheck::{GradcheckReport, gradcheck};
+pub use models::compare_models;
 pub use report::{Check, Failure, Outcome};
 pub use table::{Input, OpCase, Tolerance};
 pub use values::{Rng, Values};

@@ -1,0 +1,247 @@
+//! When do two devices agree on a tensor? Element by element, within limits that know the dtype, the element, the scale of its own tensor, and what rounding may cost.
+
+use crate::array::Array;
+use crate::compare::{Mismatch, compare, round_to, ulp};
+use crate::place::place;
+use crate::read::values_of;
+use crate::values::Rng;
+use std::cell::OnceCell;
+use ternion_core::decorators::tolerance;
+use ternion_core::{DType, Error, Result, Stats, Tensor};
+
+/// How often a function runs again on nudged inputs.
+const NUDGES: usize = 4;
+/// How many times the largest change that nudging made to an element it may be off by ..
+const OWN_CHANGES: f64 = 16.0;
+/// .. and how many times the change of the tensor's median element: a change may come out as zero by chance.
+const MEDIAN_CHANGES: f64 = 4.0;
+
+/// What a function computed on one device: tensors by name, `None` where there is no gradient.
+pub(crate) type Computed = Vec<(String, Option<Tensor>)>;
+
+/// What changes a rerun: nothing, or every floating input by one unit of rounding, in directions that this number chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rerun {
+    Same,
+    Nudged(usize),
+}
+
+impl Rerun {
+    /// `tensor` for this rerun, without history.
+    pub(crate) fn of(self, name: &str, tensor: &Tensor) -> Result<Tensor> {
+        let Rerun::Nudged(number) = self else { return Ok(tensor.detach()) };
+        if !tensor.dtype().is_float() {
+            return Ok(tensor.detach());
+        }
+        let (dtype, mut values) = values_of(tensor)?;
+        let mut rng = Rng::seeded(&format!("nudge {number} {name}"));
+        for value in values.data.iter_mut().filter(|value| **value != 0.0) {
+            *value = round_to(dtype, *value + rng.sign() * ulp(dtype, *value));
+        }
+        place(&values, dtype, None, tensor.device())
+    }
+}
+
+/// The two sides of a comparison. The second is the reference: it alone has a say in the limits.
+pub(crate) struct Sides {
+    op: &'static str,
+    names: [String; 2],
+}
+
+impl Sides {
+    pub(crate) fn new(op: &'static str, first: &str, second: &str) -> Sides {
+        Sides { op, names: [format!("first ({first})"), format!("second ({second})")] }
+    }
+
+    pub(crate) fn mismatch(&self, detail: String) -> Error {
+        let [left, right] = self.names.clone();
+        Error::Mismatch { op: self.op, left, right, detail }
+    }
+
+    /// Compares two tensors, with more allowed where `noise` says so; it is asked only if they differ otherwise. Tells how many elements were compared.
+    pub(crate) fn compare(
+        &self,
+        what: &str,
+        left: &Tensor,
+        right: &Tensor,
+        noise: impl FnOnce() -> Result<Vec<f64>>,
+    ) -> Result<usize> {
+        if left.shape() != right.shape() || left.dtype() != right.dtype() {
+            let kind = |tensor: &Tensor| format!("{:?} {}", tensor.shape(), tensor.dtype());
+            return Err(self.mismatch(format!("{what}: {} and {}", kind(left), kind(right))));
+        }
+        let ((dtype, got), (_, want)) = (values_of(left)?, values_of(right)?);
+        let mut limits = limits(dtype, &want);
+        let within = |limits: &[f64]| compare(dtype, &want.shape, &got.data, &want.data, |at| limits[at]);
+        if let Ok(compared) = within(&limits) {
+            return Ok(compared);
+        }
+        limits.iter_mut().zip(noise()?).for_each(|(limit, noise)| *limit += noise);
+        within(&limits).map_err(|mismatch| self.mismatch(describe(what, &mismatch, &got, &want)))
+    }
+
+    /// Compares what both computed, in order. `again` computes it again on the reference; `blamed` names the part to blame if a tensor is the first to differ.
+    pub(crate) fn compare_all(
+        &self,
+        first: &Computed,
+        second: &Computed,
+        again: impl Fn(Rerun) -> Result<Computed>,
+        blamed: impl Fn(usize) -> Option<String>,
+    ) -> Result<usize> {
+        let noise = Noise { again: &again, reruns: OnceCell::new() };
+        let mut compared = 0;
+        for at in 0..second.len() {
+            let result = self.compare_at(at, first, second, &noise);
+            compared += result.map_err(|error| self.blaming(blamed(at), error))?;
+        }
+        Ok(compared)
+    }
+
+    /// Compares tensor `at` of both; a gradient must be there on both sides or on none.
+    fn compare_at(&self, at: usize, first: &Computed, second: &Computed, noise: &Noise<'_>) -> Result<usize> {
+        let what = &second[at].0;
+        match (&first[at].1, &second[at].1) {
+            (Some(left), Some(right)) => self.compare(what, left, right, || noise.of(self, at, right)),
+            (None, None) => Ok(0),
+            (left, _) => {
+                let has = &self.names[usize::from(left.is_none())];
+                Err(self.mismatch(format!("{what}: only the {has} has one")))
+            }
+        }
+    }
+
+    /// `error` with the part that is to blame before its detail.
+    fn blaming(&self, part: Option<String>, error: Error) -> Error {
+        match (part, error) {
+            (Some(part), Error::Mismatch { op, left, right, detail }) if op == self.op => {
+                Error::Mismatch { op, left, right, detail: format!("{part}: {detail}") }
+            }
+            (_, other) => other,
+        }
+    }
+
+    fn not_repeated(&self, what: &str) -> Error {
+        let detail = format!(
+            "{what} differs, and differs again when the {} repeats it on the same inputs: seed the device in the function, or switch dropout off",
+            self.names[1]
+        );
+        Error::invalid(self.op, detail)
+    }
+}
+
+fn describe(what: &str, mismatch: &Mismatch, got: &Array, want: &Array) -> String {
+    let (first, worst) = (&mismatch.first, &mismatch.worst);
+    format!(
+        "{what}: {} of {} elements of {:?}; element {:?} is {:e} and {:e} (limit {:.3e}), worst {:?} {:e} and {:e} (limit {:.3e}); first {}; second {}",
+        mismatch.bad,
+        mismatch.elements,
+        want.shape,
+        first.index,
+        first.got,
+        first.want,
+        first.limit,
+        worst.index,
+        worst.got,
+        worst.want,
+        worst.limit,
+        Stats::of(&got.data),
+        Stats::of(&want.data)
+    )
+}
+
+/// The limit of each element: relative to the element, plus some units of rounding relative to the root mean square of its tensor, where sums lose digits.
+fn limits(dtype: DType, want: &Array) -> Vec<f64> {
+    let roundings = match dtype {
+        dtype if !dtype.is_float() => return vec![0.0; want.elements()],
+        dtype if dtype.is_half() => 4.0,
+        _ => 32.0,
+    };
+    let of_sums = roundings * dtype.epsilon() * root_mean_square(want);
+    let of_element = |&value: &f64| {
+        let size = if value.is_finite() { value.abs() } else { 0.0 };
+        tolerance(dtype) * size + of_sums + ulp(dtype, value)
+    };
+    want.data.iter().map(of_element).collect()
+}
+
+/// Of the finite elements.
+fn root_mean_square(array: &Array) -> f64 {
+    let squares: Vec<f64> = array.data.iter().filter(|v| v.is_finite()).map(|v| v * v).collect();
+    if squares.is_empty() { 0.0 } else { (squares.iter().sum::<f64>() / squares.len() as f64).sqrt() }
+}
+
+/// What rounding may cost a function: how much its results change on the reference when every input moves by one unit of rounding.
+///
+/// Where terms cancel (the gradient of a bias before a batch norm is zero but for rounding), no limit that is relative to the result is fair.
+struct Noise<'a> {
+    /// Computes on the reference again what is compared.
+    again: &'a dyn Fn(Rerun) -> Result<Computed>,
+    reruns: OnceCell<Vec<Computed>>,
+}
+
+impl Noise<'_> {
+    /// The first on the same inputs, the others on nudged ones.
+    fn reruns(&self) -> Result<&[Computed]> {
+        if let Some(reruns) = self.reruns.get() {
+            return Ok(reruns);
+        }
+        let kinds = [Rerun::Same].into_iter().chain((0..NUDGES).map(Rerun::Nudged));
+        let reruns = kinds.map(self.again).collect::<Result<Vec<_>>>()?;
+        Ok(self.reruns.get_or_init(|| reruns))
+    }
+
+    fn of(&self, sides: &Sides, at: usize, reference: &Tensor) -> Result<Vec<f64>> {
+        let (dtype, base) = values_of(reference)?;
+        let (mut largest, limits) = (vec![0.0; base.elements()], limits(dtype, &base));
+        if !dtype.is_float() {
+            return Ok(largest);
+        }
+        for (number, computed) in self.reruns()?.iter().enumerate() {
+            let Some(moved) = computed.get(at).and_then(|(_, tensor)| tensor.as_ref()) else { continue };
+            let (_, moved) = values_of(moved)?;
+            let repeats = || compare(dtype, &base.shape, &moved.data, &base.data, |at| limits[at]).is_ok();
+            if moved.shape != base.shape || (number == 0 && !repeats()) {
+                return Err(sides.not_repeated(&computed[at].0));
+            }
+            for (largest, (moved, base)) in largest.iter_mut().zip(moved.data.iter().zip(&base.data)) {
+                let change = (moved - base).abs();
+                *largest = if change.is_finite() { change.max(*largest) } else { *largest };
+            }
+        }
+        let median = median(&largest);
+        Ok(largest.into_iter().map(|change| OWN_CHANGES * change + MEDIAN_CHANGES * median).collect())
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_follow_the_element_and_the_scale_of_the_tensor() {
+        let small = limits(DType::F32, &Array::new(&[2], vec![1e-8, -2e-8]));
+        assert!(small.iter().all(|&limit| limit < 1e-11), "{small:?}");
+        let mixed = limits(DType::F32, &Array::new(&[2], vec![1.0, 1e-3]));
+        assert!(mixed[0] < 2e-4 && mixed[1] < 1e-5, "{mixed:?}");
+        assert_eq!(limits(DType::I32, &Array::new(&[1], vec![7.0])), [0.0]);
+        let empty_scale = limits(DType::F64, &Array::new(&[1], vec![f64::NAN]));
+        assert_eq!(empty_scale, [0.0]);
+    }
+
+    #[test]
+    fn a_nudge_moves_every_element_by_one_unit_and_zero_not_at_all() {
+        let cpu = ternion_cpu::device();
+        let tensor = Tensor::from_slice(&[1.5f32, 0.0, -3.0], [3], &cpu).unwrap();
+        let moved = Rerun::Nudged(0).of("x", &tensor).unwrap().to_vec::<f32>().unwrap();
+        assert_eq!((moved[0] - 1.5).abs(), f32::EPSILON);
+        assert_eq!(moved[1], 0.0);
+        assert_eq!((moved[2] + 3.0).abs(), 2.0 * f32::EPSILON);
+        assert_eq!(Rerun::Same.of("x", &tensor).unwrap().to_vec::<f32>().unwrap(), [1.5, 0.0, -3.0]);
+    }
+}

@@ -1,0 +1,85 @@
+//! A device with one wrong op, for the tests of what compares devices. No tests are here.
+
+use ternion_core::{
+    Backend, Buffer, Device, Element, Layout, MemoryStats, Meta, Op, Plan, Result, Unsupported, View,
+};
+
+/// What is wrong with the first output of the op.
+#[derive(Clone, Copy, Debug)]
+pub enum Wrong {
+    /// Every element is this many times too large.
+    Times(f64),
+    /// The last element is off by a thousandth of itself and a little.
+    LastElementOff,
+}
+
+#[derive(Debug)]
+struct Broken {
+    inner: Device,
+    op: &'static str,
+    wrong: Wrong,
+}
+
+/// `inner`, under the same name, with the named op wrong.
+pub fn broken(inner: &Device, op: &'static str, wrong: Wrong) -> Device {
+    Device::new(Broken { inner: inner.clone(), op, wrong })
+}
+
+impl Broken {
+    /// Outputs of f32, f64 and halves, read and written as f64.
+    fn tamper(&self, output: &View<'_>) -> Result<()> {
+        match output.dtype {
+            ternion_core::DType::F64 => self.tamper_as::<f64>(output),
+            ternion_core::DType::F32 => self.tamper_as::<f32>(output),
+            ternion_core::DType::F16 => self.tamper_as::<half::f16>(output),
+            ternion_core::DType::BF16 => self.tamper_as::<half::bf16>(output),
+            _ => Ok(()),
+        }
+    }
+
+    fn tamper_as<T: Element>(&self, output: &View<'_>) -> Result<()> {
+        let positions: Vec<usize> = Layout::positions(output.layout).collect();
+        let size = output.dtype.size();
+        let mut bytes = vec![0; output.buffer.bytes()];
+        self.inner.backend().download(output.buffer, 0, &mut bytes)?;
+        for (index, position) in positions.iter().enumerate() {
+            let place = position * size..(position + 1) * size;
+            let value = T::from_bytes(&bytes[place.clone()])[0].to_scalar().as_f64();
+            let changed = match self.wrong {
+                Wrong::Times(factor) => value * factor,
+                Wrong::LastElementOff if index + 1 == positions.len() => value + 1e-3 * (value.abs() + 0.1),
+                Wrong::LastElementOff => value,
+            };
+            bytes[place].copy_from_slice(&T::to_bytes(&[T::from_scalar(changed.into())]));
+        }
+        self.inner.backend().upload(&bytes, output.buffer, 0)
+    }
+}
+
+impl Backend for Broken {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        self.inner.backend().alloc(bytes)
+    }
+    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
+        self.inner.backend().upload(host, to, offset_bytes)
+    }
+    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
+        self.inner.backend().download(from, offset_bytes, host)
+    }
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        self.inner.backend().plan(op, inputs)
+    }
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        self.inner.backend().run(op, inputs, outputs)?;
+        if op.name() == self.op { self.tamper(&outputs[0]) } else { Ok(()) }
+    }
+    fn synchronize(&self) -> Result<()> {
+        self.inner.synchronize()
+    }
+    fn memory(&self) -> MemoryStats {
+        self.inner.memory()
+    }
+}
