@@ -6,5 +6,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ternion_testing::suite::main(&ternion_testing::suite::targets())
+    ternion_testing::suite::main("cargo test --test ops", &ternion_testing::suite::targets())
 }

@@ -6,5 +6,8 @@ mod backend;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ternion_testing::suite::main(&[ternion_testing::Target::new(backend::device())])
+    ternion_testing::suite::main(
+        "cargo test --test smallest_backend",
+        &[ternion_testing::Target::new(backend::device())],
+    )
 }

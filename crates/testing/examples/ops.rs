@@ -5,5 +5,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ternion_testing::suite::main(&ternion_testing::suite::targets())
+    ternion_testing::suite::main(
+        "cargo run -p ternion-testing --example ops",
+        &ternion_testing::suite::targets(),
+    )
 }

@@ -19,14 +19,28 @@ use std::rc::Rc;
 use ternion_core::decorators::Composed;
 use ternion_core::{DType, Device, GradOptions, Tensor, grad, no_grad};
 
-/// Which cases of the table are wanted: those whose printed key contains this text.
-#[derive(Clone, Debug, Default)]
-pub struct Filter(pub Option<String>);
+/// Which cases of the table are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Filter {
+    /// Every case.
+    #[default]
+    All,
+    /// Those whose printed key contains this text from the start of a word on: `softmax` is not in `log_softmax`.
+    Text(String),
+    /// The case with this printed key.
+    Key(String),
+}
 
 impl Filter {
     /// Whether the case with this key is wanted.
     pub fn wants(&self, key: &str) -> bool {
-        self.0.as_deref().is_none_or(|text| key.contains(text))
+        match self {
+            Filter::All => true,
+            Filter::Key(wanted) => key == wanted,
+            Filter::Text(text) => key.match_indices(text.as_str()).any(|(at, _)| {
+                !key[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
+            }),
+        }
     }
 }
 
@@ -61,15 +75,28 @@ pub fn keys(row: &OpCase, check: Check) -> Vec<String> {
             row.hostile.iter().flat_map(of).collect()
         }
         _ => {
-            let mut keys = Vec::new();
-            for instance in &row.instances {
-                for arrangement in arrangements(row, instance) {
-                    keys.extend(row.dtypes.iter().map(|&dtype| case_key(row, instance, dtype, arrangement)));
-                }
-            }
-            keys
+            let of = |instance: &Instance| {
+                let cases = cases(row, check, instance).into_iter();
+                cases
+                    .map(|(dtype, arrangement)| case_key(row, instance, dtype, arrangement))
+                    .collect::<Vec<_>>()
+            };
+            row.instances.iter().flat_map(of).collect()
         }
     }
+}
+
+/// In which dtypes and memory layouts `check` runs an instance of `row`.
+fn cases(row: &OpCase, check: Check, instance: &Instance) -> Vec<(DType, Arrangement)> {
+    let (dtypes, wanted): (Vec<DType>, &[Arrangement]) = match check {
+        Check::Backward => (row.float_dtypes(), &Arrangement::ALL),
+        Check::Twice => (row.widest_float(), &[Arrangement::Dense]),
+        Check::Composed => (row.dtypes.clone(), &[Arrangement::Dense, Arrangement::Mixed]),
+        _ => (row.dtypes.clone(), &Arrangement::ALL),
+    };
+    let arrangements =
+        arrangements(row, instance).into_iter().filter(|arrangement| wanted.contains(arrangement));
+    arrangements.flat_map(|arrangement| dtypes.iter().map(move |&dtype| (dtype, arrangement))).collect()
 }
 
 fn hostile_key(row: &OpCase, name: &str, instance: &Instance, dtype: DType) -> String {
@@ -99,13 +126,11 @@ pub fn check_row(row: &OpCase, check: Check, target: &Target, filter: &Filter) -
     let knowledge = Knowledge::default();
     let mut session = Session::new(row, check, target, filter, &knowledge);
     match check {
-        Check::Forward => session.each_case(&row.dtypes, &Arrangement::ALL, Session::forward),
+        Check::Forward => session.each_case(Session::forward),
         Check::Hostile => session.hostile(),
-        Check::Backward => session.each_case(&row.float_dtypes(), &Arrangement::ALL, Session::backward),
-        Check::Twice => session.each_case(&row.widest_float(), &[Arrangement::Dense], Session::twice),
-        Check::Composed => {
-            session.each_case(&row.dtypes, &[Arrangement::Dense, Arrangement::Mixed], Session::composed)
-        }
+        Check::Backward => session.each_case(Session::backward),
+        Check::Twice => session.each_case(Session::twice),
+        Check::Composed => session.each_case(Session::composed),
         Check::Rejects => session.rejects(),
     }
     session.outcome
@@ -227,20 +252,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn each_case(
-        &mut self,
-        dtypes: &[DType],
-        wanted: &[Arrangement],
-        check: impl Fn(&Session<'a>, Case<'_>) -> Checked,
-    ) {
+    fn each_case(&mut self, check: impl Fn(&Session<'a>, Case<'_>) -> Checked) {
         for instance in &self.row.instances {
-            for arrangement in arrangements(self.row, instance) {
-                for &dtype in dtypes {
-                    let key = case_key(self.row, instance, dtype, arrangement);
-                    if wanted.contains(&arrangement) && self.filter.wants(&key) {
-                        let result = guard_panics(|| check(self, (instance, dtype, arrangement)));
-                        self.note(key, dtype, result);
-                    }
+            for (dtype, arrangement) in cases(self.row, self.check, instance) {
+                let key = case_key(self.row, instance, dtype, arrangement);
+                if self.filter.wants(&key) {
+                    let result = guard_panics(|| check(self, (instance, dtype, arrangement)));
+                    self.note(key, dtype, result);
                 }
             }
             self.knowledge.0.borrow_mut().clear();
@@ -253,7 +271,7 @@ impl<'a> Session<'a> {
         if self.outcome.cases == 0
             && self.outcome.failures.is_empty()
             && self.outcome.skipped.is_empty()
-            && self.filter.0.is_none()
+            && *self.filter == Filter::All
         {
             let why = format!("{}: no case of this row applies", self.check);
             self.outcome.skip(why);

@@ -61,8 +61,7 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n    {} on {}: {}", self.key, self.check, self.device, self.detail)?;
-        write!(f, "\n    again: cargo test --test ops -- '{}'", self.key)
+        write!(f, "{}\n    {} on {}: {}", self.key, self.check, self.device, self.detail)
     }
 }
 
@@ -111,8 +110,8 @@ impl Outcome {
     /// Whether everything that ran was right, and something ran or was skipped for a reason.
     ///
     /// # Errors
-    /// The failures in words; or that nothing was compared.
-    pub fn verdict(&self) -> Result<(), String> {
+    /// The failures in words, each with the line that runs it again by `command` (`cargo test --test ops`); or that nothing was compared.
+    pub fn verdict(&self, command: &str) -> Result<(), String> {
         const SHOWN: usize = 6;
         if self.failures.is_empty() {
             return match self.compared {
@@ -122,13 +121,18 @@ impl Outcome {
         }
         let mut text = format!("{} failures in {} cases", self.failures.len(), self.cases);
         for failure in self.failures.iter().take(SHOWN) {
-            text += &format!("\n{failure}");
+            text += &format!("\n{failure}\n    again: {command} -- {}", quoted(&failure.key));
         }
         if self.failures.len() > SHOWN {
             text += &format!("\n.. and {} more", self.failures.len() - SHOWN);
         }
         Err(text)
     }
+}
+
+/// As a shell takes it for one word.
+fn quoted(key: &str) -> String {
+    format!("'{}'", key.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -138,9 +142,9 @@ mod tests {
     #[test]
     fn a_run_that_compared_nothing_fails() {
         let mut outcome = Outcome::default();
-        assert!(outcome.verdict().is_err());
+        assert!(outcome.verdict("cargo test --test mine").is_err());
         outcome.count(DType::F32, 3);
-        assert!(outcome.verdict().is_ok());
+        assert!(outcome.verdict("cargo test --test mine").is_ok());
         let failure = Failure {
             key: "add [2] f32 dense".into(),
             device: "cpu".into(),
@@ -148,7 +152,8 @@ mod tests {
             detail: "wrong".into(),
         };
         outcome.failures.push(failure);
-        let text = outcome.verdict().unwrap_err();
-        assert!(text.contains("cargo test --test ops -- 'add [2] f32 dense'"), "{text}");
+        let text = outcome.verdict("cargo test --test mine").unwrap_err();
+        assert!(text.contains("again: cargo test --test mine -- 'add [2] f32 dense'"), "{text}");
+        assert_eq!(quoted("add rejects: it's"), r"'add rejects: it'\''s'");
     }
 }

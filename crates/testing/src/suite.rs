@@ -6,11 +6,11 @@
 //! # fn my_device() -> ternion_core::Device { ternion_cpu::device() }
 //! // tests/ops.rs, with `harness = false` in Cargo.toml
 //! fn main() -> std::process::ExitCode {
-//!     ternion_testing::suite::main(&[ternion_testing::Target::new(my_device())])
+//!     ternion_testing::suite::main("cargo test --test ops", &[ternion_testing::Target::new(my_device())])
 //! }
 //! ```
 
-use crate::check::{Filter, Target, check_row};
+use crate::check::{Filter, Target, check_row, keys};
 use crate::kinds;
 use crate::report::{Check, Outcome};
 use crate::table::{OpCase, table};
@@ -27,19 +27,19 @@ pub fn targets() -> Vec<Target> {
     vec![Target::new(ternion_cpu::device())]
 }
 
-/// Runs the table on `targets`, as the command line says.
+/// Runs the table on `targets`, as the command line says. `command` is what runs this program (`cargo test --test ops`): it is printed with what fails.
 ///
-/// The filter is text in a test's name (`softmax::backward::cpu`), or in the printed key of a case (`softmax axis=1 [7,33] bf16 sliced`), of which then every
-/// check is run. A filter that matches nothing is an error.
-pub fn main(targets: &[Target]) -> ExitCode {
+/// The filter is text in a test's name (`softmax::backward::cpu`), as in any test program; or the printed key of a case (`softmax axis=1 [7,33] bf16 sliced`), which then runs
+/// in every check that has it; or text in keys, from the start of a word on. A filter that matches nothing is an error, and so is a run that compares nothing.
+pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
     let mut arguments = Arguments::from_args();
-    let totals = Arc::new(Mutex::new(Outcome::default()));
+    let run = Run { command, totals: Arc::default() };
     let mut trials = guards(targets);
-    trials.extend(row_trials(targets, &totals));
+    trials.extend(run.row_trials(targets));
     if let Some(filter) = arguments.filter.clone()
         && !trials.iter().any(|trial| trial.name().contains(&filter))
     {
-        trials = key_trials(targets, &filter, &totals);
+        trials = run.key_trials(targets, &key_filter(filter.clone()));
         if trials.is_empty() {
             eprintln!("error: no test name and no case of the op table contains {filter:?}");
             return ExitCode::FAILURE;
@@ -50,13 +50,26 @@ pub fn main(targets: &[Target]) -> ExitCode {
     if arguments.list {
         return conclusion.exit_code();
     }
-    let totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
+    let totals = run.totals.lock().unwrap_or_else(PoisonError::into_inner);
     print_totals(&totals);
     if totals.compared == 0 && !totals.skipped.is_empty() {
         eprintln!("error: everything was skipped, nothing was compared");
         return ExitCode::FAILURE;
     }
     conclusion.exit_code()
+}
+
+/// The whole key of a case means that case alone.
+fn key_filter(text: String) -> Filter {
+    let is_key = |row: &OpCase| Check::ALL.iter().any(|&check| keys(row, check).contains(&text));
+    if table().iter().any(is_key) { Filter::Key(text) } else { Filter::Text(text) }
+}
+
+/// What all tests of a run share.
+#[derive(Clone)]
+struct Run {
+    command: &'static str,
+    totals: Arc<Mutex<Outcome>>,
 }
 
 fn print_totals(totals: &Outcome) {
@@ -94,52 +107,54 @@ pub fn rows_by_op() -> Vec<(&'static str, Vec<OpCase>)> {
     groups
 }
 
-fn row_trials(targets: &[Target], totals: &Arc<Mutex<Outcome>>) -> Vec<Trial> {
-    let mut trials = Vec::new();
-    for (op, rows) in rows_by_op() {
-        let rows = Arc::new(rows);
-        for check in Check::ALL.into_iter().filter(|&check| applies(check, &rows)) {
-            for target in targets {
-                let (rows, target, totals) = (rows.clone(), target.clone(), totals.clone());
-                let name = format!("{op}::{check}::{}", target.device.name());
-                trials.push(Trial::test(name, move || {
-                    let mut outcome = Outcome::default();
-                    for row in rows.iter().filter(|row| applies(check, std::slice::from_ref(*row))) {
-                        outcome.merge(check_row(row, check, &target, &Filter::default()));
-                    }
-                    conclude(outcome, &totals)
-                }));
+impl Run {
+    fn row_trials(&self, targets: &[Target]) -> Vec<Trial> {
+        let mut trials = Vec::new();
+        for (op, rows) in rows_by_op() {
+            let rows = Arc::new(rows);
+            for check in Check::ALL.into_iter().filter(|&check| applies(check, &rows)) {
+                for target in targets {
+                    let (rows, target, run) = (rows.clone(), target.clone(), self.clone());
+                    let name = format!("{op}::{check}::{}", target.device.name());
+                    trials.push(Trial::test(name, move || {
+                        let mut outcome = Outcome::default();
+                        for row in rows.iter().filter(|row| applies(check, std::slice::from_ref(*row))) {
+                            outcome.merge(check_row(row, check, &target, &Filter::All));
+                        }
+                        run.conclude(outcome)
+                    }));
+                }
             }
         }
+        trials
     }
-    trials
-}
 
-/// One trial for each row and check with a case whose key contains `filter`.
-fn key_trials(targets: &[Target], filter: &str, totals: &Arc<Mutex<Outcome>>) -> Vec<Trial> {
-    let mut trials = Vec::new();
-    for row in table() {
-        for check in Check::ALL.into_iter().filter(|&check| applies(check, std::slice::from_ref(&row))) {
-            if !crate::check::keys(&row, check).iter().any(|key| key.contains(filter)) {
-                continue;
-            }
-            for target in targets {
-                let (row, target, totals) = (row.clone(), target.clone(), totals.clone());
-                let filter = Filter(Some(filter.to_string()));
-                let name = format!("{}::{check}::{}", row.name(), target.device.name());
-                trials.push(Trial::test(name, move || {
-                    conclude(check_row(&row, check, &target, &filter), &totals)
-                }));
+    /// One trial for each row and check that has a case which `filter` wants.
+    fn key_trials(&self, targets: &[Target], filter: &Filter) -> Vec<Trial> {
+        let mut trials = Vec::new();
+        for row in table() {
+            for check in Check::ALL.into_iter().filter(|&check| applies(check, std::slice::from_ref(&row))) {
+                if !keys(&row, check).iter().any(|key| filter.wants(key)) {
+                    continue;
+                }
+                for target in targets {
+                    let (row, target, run, filter) =
+                        (row.clone(), target.clone(), self.clone(), filter.clone());
+                    let name = format!("{}::{check}::{}", row.name(), target.device.name());
+                    trials.push(Trial::test(name, move || {
+                        run.conclude(check_row(&row, check, &target, &filter))
+                    }));
+                }
             }
         }
+        trials
     }
-    trials
-}
 
-fn conclude(outcome: Outcome, totals: &Mutex<Outcome>) -> Result<(), Failed> {
-    let verdict = outcome.verdict();
-    totals.lock().unwrap_or_else(PoisonError::into_inner).merge(outcome);
-    verdict.map_err(Failed::from)
+    fn conclude(&self, outcome: Outcome) -> Result<(), Failed> {
+        let verdict = outcome.verdict(self.command);
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner).merge(outcome);
+        verdict.map_err(Failed::from)
+    }
 }
 
 // ---- Guards on the table itself
@@ -249,6 +264,36 @@ pub fn reached(rows: &[OpCase], target: &Target) -> BTreeSet<kinds::OpName> {
 mod tests {
     use super::*;
     use crate::values::Values;
+
+    #[test]
+    fn a_whole_key_means_one_case_of_one_row_in_every_check_that_has_it() {
+        let run = Run { command: "cargo test --test ops", totals: Arc::default() };
+        let names = |text: &str| -> Vec<String> {
+            let targets = [Target::new(ternion_cpu::device())];
+            let trials = run.key_trials(&targets, &key_filter(text.into()));
+            trials.iter().map(|trial| trial.name().to_string()).collect()
+        };
+        let key = "softmax axis=1 [7,33] bf16 sliced";
+        assert_eq!(key_filter(key.into()), Filter::Key(key.into()));
+        assert_eq!(names(key), ["softmax axis=1::forward::cpu", "softmax axis=1::backward::cpu"]);
+        let twice = names("softmax axis=1 [7,33] f64 dense");
+        assert_eq!(twice.len(), 4, "forward, backward, twice, composed: {twice:?}");
+        let text = names("softmax axis=1 [7,33]");
+        assert!(text.len() > 3 && text.iter().all(|name| name.starts_with("softmax axis=1::")), "{text:?}");
+        assert_eq!(names("no such op"), [""; 0]);
+    }
+
+    #[test]
+    fn a_case_alone_is_compared_in_each_of_its_checks() {
+        let (target, filter) =
+            (Target::new(ternion_cpu::device()), key_filter("softmax axis=1 [7,33] bf16 sliced".into()));
+        let row = table().into_iter().find(|row| row.name() == "softmax axis=1").expect("the row of softmax");
+        for check in [Check::Forward, Check::Backward] {
+            let outcome = check_row(&row, check, &target, &filter);
+            assert_eq!((outcome.cases, outcome.verdict("")), (1, Ok(())), "{check}");
+            assert!(outcome.compared >= 7 * 33, "{check}");
+        }
+    }
 
     #[test]
     fn a_missing_device_is_a_failure() {
