@@ -1,48 +1,30 @@
 //! The checks of a row on a device.
 
+mod known;
+mod run;
+mod selection;
+
+pub(crate) use known::Knowledge;
+pub use selection::{Filter, keys};
+
 use crate::array::Array;
-use crate::case::{Draw, Drawn, arrangements, case_key};
+use crate::case::{Drawn, case_key};
 use crate::compare::compare;
 use crate::differences::{Gradient, Weighted, directional};
 use crate::guarded::{Guarded, Repeat, TraceHandle};
 use crate::limits;
-use crate::phase::{self, Phase};
-use crate::place::{Arrangement, place};
+use crate::place::Arrangement;
 use crate::read::values_of;
 use crate::report::{Check, Failure, Outcome};
-use crate::rounding::{Grain, Rounding};
+use crate::rounding::Grain;
 use crate::table::{Instance, OpCase};
+use known::Known;
+use run::run_twice;
+use selection::{cases, hostile_key, rejects_key};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 use ternion_core::decorators::Composed;
-use ternion_core::{DType, Device, GradOptions, Tensor, grad, no_grad};
-
-/// Which cases of the table are wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Filter {
-    /// Every case.
-    #[default]
-    All,
-    /// Those whose printed key contains this text from the start of a word on: `softmax` is not in `log_softmax`.
-    Text(String),
-    /// The case with this printed key.
-    Key(String),
-}
-
-impl Filter {
-    /// Whether the case with this key is wanted.
-    pub fn wants(&self, key: &str) -> bool {
-        match self {
-            Filter::All => true,
-            Filter::Key(wanted) => key == wanted,
-            Filter::Text(text) => key.match_indices(text.as_str()).any(|(at, _)| {
-                !key[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
-            }),
-        }
-    }
-}
+use ternion_core::{DType, Device, Tensor, no_grad};
 
 /// A device under test, and the one on which float64 arithmetic shows what rounding costs.
 #[derive(Clone, Debug)]
@@ -58,53 +40,6 @@ impl Target {
     pub fn new(device: Device) -> Target {
         Target { device, reference: ternion_cpu::device() }
     }
-}
-
-/// The keys of the cases that `check` makes of `row`.
-pub fn keys(row: &OpCase, check: Check) -> Vec<String> {
-    match check {
-        Check::Rejects => row.rejects.iter().map(|(message, _)| rejects_key(row, message)).collect(),
-        Check::Hostile => {
-            let of = |(name, inputs): &(&str, Vec<Array>)| {
-                let instance: Instance = inputs.iter().map(|input| input.shape.clone()).collect();
-                row.float_dtypes()
-                    .into_iter()
-                    .map(|dtype| hostile_key(row, name, &instance, dtype))
-                    .collect::<Vec<_>>()
-            };
-            row.hostile.iter().flat_map(of).collect()
-        }
-        _ => {
-            let of = |instance: &Instance| {
-                let cases = cases(row, check, instance).into_iter();
-                cases
-                    .map(|(dtype, arrangement)| case_key(row, instance, dtype, arrangement))
-                    .collect::<Vec<_>>()
-            };
-            row.instances.iter().flat_map(of).collect()
-        }
-    }
-}
-
-/// In which dtypes and memory layouts `check` runs an instance of `row`.
-fn cases(row: &OpCase, check: Check, instance: &Instance) -> Vec<(DType, Arrangement)> {
-    let (dtypes, wanted): (Vec<DType>, &[Arrangement]) = match check {
-        Check::Backward => (row.float_dtypes(), &Arrangement::ALL),
-        Check::Twice => (row.widest_float(), &[Arrangement::Dense]),
-        Check::Composed => (row.dtypes.clone(), &[Arrangement::Dense, Arrangement::Mixed]),
-        _ => (row.dtypes.clone(), &Arrangement::ALL),
-    };
-    let arrangements =
-        arrangements(row, instance).into_iter().filter(|arrangement| wanted.contains(arrangement));
-    arrangements.flat_map(|arrangement| dtypes.iter().map(move |&dtype| (dtype, arrangement))).collect()
-}
-
-fn hostile_key(row: &OpCase, name: &str, instance: &Instance, dtype: DType) -> String {
-    format!("{} hostile={name} {dtype} dense", row.key(instance))
-}
-
-fn rejects_key(row: &OpCase, message: &str) -> String {
-    format!("{} rejects: {message}", row.name())
 }
 
 /// What went wrong in a case: the device does not run it, or it is wrong.
@@ -156,25 +91,6 @@ pub(crate) fn check_case(
     (result, session.fingerprint.get())
 }
 
-/// What the oracle says of cases, kept for all checks of them.
-#[derive(Default)]
-pub(crate) struct Knowledge(RefCell<HashMap<(String, DType, bool), Rc<Known>>>);
-
-/// The inputs of a case with what the oracle says of them, formed once for all that share it.
-struct Known {
-    drawn: Drawn,
-    want: Vec<Array>,
-    cotangents: Vec<Array>,
-    gradients: RefCell<Option<Rc<Vec<Option<Gradient>>>>>,
-    stepwise: RefCell<HashMap<(DType, Grain), Option<Rc<Stepwise>>>>,
-}
-
-/// Outputs and gradients of the same computation in float64 with every primitive's result rounded.
-struct Stepwise {
-    outputs: Vec<Array>,
-    gradients: Vec<Option<Array>>,
-}
-
 pub(crate) type Case<'c> = (&'c Instance, DType, Arrangement);
 
 struct Session<'a> {
@@ -189,43 +105,6 @@ struct Session<'a> {
     /// Of all values that were compared with the oracle's.
     fingerprint: Cell<u64>,
     outcome: Outcome,
-}
-
-impl OpCase {
-    /// The floating dtypes of this row.
-    pub fn float_dtypes(&self) -> Vec<DType> {
-        self.dtypes.iter().copied().filter(|dtype| dtype.is_float()).collect()
-    }
-
-    /// Whether any input has a gradient in any dtype.
-    pub fn has_gradient(&self) -> bool {
-        self.dtypes.iter().any(|&dtype| !self.differentiable_inputs(dtype).is_empty())
-    }
-
-    /// This row on the smallest shapes that hold more than one element, in its first dtype.
-    pub fn smallest(&self) -> OpCase {
-        let size = |instance: &&Instance| {
-            instance.iter().map(|shape| shape.iter().product::<usize>()).sum::<usize>()
-        };
-        let instances: Vec<&Instance> = self.instances.iter().filter(|instance| size(instance) > 1).collect();
-        let smallest = instances.into_iter().min_by_key(size).or(self.instances.first()).cloned();
-        OpCase {
-            instances: smallest.into_iter().collect(),
-            dtypes: self.dtypes.iter().take(1).copied().collect(),
-            ..self.clone()
-        }
-    }
-
-    fn widest_float(&self) -> Vec<DType> {
-        self.float_dtypes().into_iter().max_by_key(|dtype| dtype.size()).into_iter().collect()
-    }
-
-    /// Which inputs have a gradient when the row runs in `dtype`.
-    pub fn differentiable_inputs(&self, dtype: DType) -> Vec<usize> {
-        let has =
-            |&at: &usize| self.inputs[at].differentiable && self.inputs[at].class.dtype(dtype).is_float();
-        (0..self.inputs.len()).filter(has).collect()
-    }
 }
 
 impl<'a> Session<'a> {
@@ -261,7 +140,7 @@ impl<'a> Session<'a> {
                     self.note(key, dtype, result);
                 }
             }
-            self.knowledge.0.borrow_mut().clear();
+            self.knowledge.clear();
         }
         self.explain_nothing();
     }
@@ -307,82 +186,6 @@ impl<'a> Session<'a> {
             (hash ^ (value + 0.0).to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
         });
         self.fingerprint.set(mixed);
-    }
-
-    // ---- What the oracle knows
-
-    fn known(&self, (instance, dtype, arrangement): Case<'_>) -> Rc<Known> {
-        let repeated = arrangement == Arrangement::Broadcast;
-        let key = (self.row.key(instance), dtype, repeated);
-        if let Some(known) = self.knowledge.0.borrow().get(&key) {
-            return known.clone();
-        }
-        let drawn = Drawn::new(self.row, instance, Draw::of(dtype), arrangement);
-        let want = self.row.answer(dtype, &drawn.inputs);
-        let cotangents = drawn.cotangents(&want);
-        let known = Rc::new(Known {
-            drawn,
-            want,
-            cotangents,
-            gradients: RefCell::default(),
-            stepwise: RefCell::default(),
-        });
-        self.knowledge.0.borrow_mut().insert(key, known.clone());
-        known
-    }
-
-    /// The gradient of each input by central differences; dtypes that share their inputs share it.
-    fn gradients(&self, case: Case<'_>, known: &Known) -> Rc<Vec<Option<Gradient>>> {
-        if let Some(gradients) = &*known.gradients.borrow() {
-            return gradients.clone();
-        }
-        let (instance, dtype, arrangement) = case;
-        let twin = self
-            .row
-            .float_dtypes()
-            .into_iter()
-            .find(|&other| other != dtype && Draw::of(other) == Draw::of(dtype));
-        let shared = twin.and_then(|twin| {
-            let key = (self.row.key(instance), twin, arrangement == Arrangement::Broadcast);
-            self.knowledge.0.borrow().get(&key).and_then(|known| known.gradients.borrow().clone())
-        });
-        let gradients = shared.unwrap_or_else(|| {
-            let function = |inputs: &[Array]| self.row.answer(dtype, inputs);
-            let cotangents = self.row.weights(&known.cotangents);
-            let weighted = Weighted { function: &function, cotangents: &cotangents };
-            let wanted = self.row.differentiable_inputs(dtype);
-            let gradient = |at: usize| {
-                let mut rng = known.drawn.rng(&format!("gradient {at}"));
-                wanted.contains(&at).then(|| weighted.gradient(&known.drawn.inputs, at, &mut rng))
-            };
-            Rc::new((0..self.row.inputs.len()).map(gradient).collect())
-        });
-        *known.gradients.borrow_mut() = Some(gradients.clone());
-        gradients
-    }
-
-    /// The same computation in float64, every result rounded to `dtype`; none if it does not run in float64.
-    fn stepwise(&self, known: &Known, dtype: DType, grain: Grain) -> Option<Rc<Stepwise>> {
-        if !dtype.is_half() {
-            return None;
-        }
-        if let Some(known) = known.stepwise.borrow().get(&(dtype, grain)) {
-            return known.clone();
-        }
-        let device = Rounding::device(&self.reference, dtype, grain);
-        let ran = phase::during(Phase::Reference, || {
-            let (inputs, cotangents) = (&known.drawn.inputs, &known.cotangents);
-            self.row.run_backward(&device, DType::F64, Arrangement::Dense, inputs, cotangents)
-        });
-        let stepwise = ran.ok().map(|(outputs, gradients)| {
-            let array = |tensor: &Tensor| values_of(tensor).map(|(_, array)| array).ok();
-            Rc::new(Stepwise {
-                outputs: outputs.iter().filter_map(array).collect(),
-                gradients: gradients.iter().map(|gradient| gradient.as_ref().and_then(array)).collect(),
-            })
-        });
-        known.stepwise.borrow_mut().insert((dtype, grain), stepwise.clone());
-        stepwise
     }
 
     /// A device that composes anything rounds after every primitive of it.
@@ -697,164 +500,4 @@ fn guard_panics(f: impl FnOnce() -> Checked) -> Checked {
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
         Err(Trouble::Wrong(format!("panicked: {text}")))
     })
-}
-
-type Gradients = Vec<Option<Tensor>>;
-
-impl OpCase {
-    /// The oracle's answer.
-    pub fn answer(&self, dtype: DType, inputs: &[Array]) -> Vec<Array> {
-        let oracle = self.oracle.as_ref().unwrap_or_else(|| panic!("{}: the row has no oracle", self.name()));
-        oracle(dtype, inputs)
-    }
-
-    fn rounded_answer(&self, dtype: DType, inputs: &[Array]) -> Option<Vec<Array>> {
-        let oracle = self.rounded_oracle.as_ref().filter(|_| dtype.is_half())?;
-        Some(oracle(&|value| crate::compare::round_to(dtype, value), inputs))
-    }
-
-    /// The cotangents of the outputs that have gradients.
-    fn weights(&self, cotangents: &[Array]) -> Vec<Option<Array>> {
-        let counted = |(index, cotangent): (usize, &Array)| {
-            (index < self.differentiable_outputs).then(|| cotangent.clone())
-        };
-        cotangents.iter().enumerate().map(counted).collect()
-    }
-
-    /// Places the inputs and calls the function under test.
-    ///
-    /// # Errors
-    /// Those of the call.
-    pub fn call(
-        &self,
-        device: &Device,
-        dtype: DType,
-        arrangement: Arrangement,
-        inputs: &[Array],
-    ) -> ternion_core::Result<Vec<Tensor>> {
-        let inputs = self.place_inputs(device, dtype, arrangement, inputs)?;
-        self.call_on(device, dtype, &inputs)
-    }
-
-    fn call_on(&self, device: &Device, dtype: DType, inputs: &[Tensor]) -> ternion_core::Result<Vec<Tensor>> {
-        let run = self.run.as_ref().unwrap_or_else(|| panic!("{}: the row calls nothing", self.name()));
-        device.seed(0);
-        phase::during(Phase::Forward, || run(inputs, device, dtype))
-    }
-
-    fn place_inputs(
-        &self,
-        device: &Device,
-        dtype: DType,
-        arrangement: Arrangement,
-        inputs: &[Array],
-    ) -> ternion_core::Result<Vec<Tensor>> {
-        let place_one = |(at, array): (usize, &Array)| {
-            let fits = arrangement != Arrangement::Broadcast || crate::case::can_repeat(self, at);
-            let layout = if fits { arrangement.layout(&array.shape, at) } else { None };
-            place(array, self.inputs[at].class.dtype(dtype), layout, device)
-        };
-        inputs.iter().enumerate().map(place_one).collect()
-    }
-
-    /// Runs forward with a record, then backward from `cotangents`: the outputs, and the gradient of each input that has one.
-    ///
-    /// # Errors
-    /// Those of the call, or that no gradient was recorded.
-    pub fn run_backward(
-        &self,
-        device: &Device,
-        dtype: DType,
-        arrangement: Arrangement,
-        inputs: &[Array],
-        cotangents: &[Array],
-    ) -> ternion_core::Result<(Vec<Tensor>, Gradients)> {
-        let wanted = self.differentiable_inputs(dtype);
-        let mut inputs = self.place_inputs(device, dtype, arrangement, inputs)?;
-        for &at in &wanted {
-            inputs[at] = inputs[at].requires_grad()?;
-        }
-        let outputs = self.call_on(device, dtype, &inputs)?;
-        let (sources, cotangents) = self.sources(device, arrangement, &outputs, cotangents)?;
-        let mut gradients = vec![None; inputs.len()];
-        if sources.is_empty() {
-            return match self.forward_only {
-                Some(_) => Ok((outputs, gradients)),
-                None => Err(ternion_core::Error::Autograd(
-                    "no output has a gradient; say forward_only, and why".into(),
-                )),
-            };
-        }
-        let targets: Vec<Tensor> = wanted.iter().map(|&at| inputs[at].clone()).collect();
-        let options = GradOptions { allow_unused: true, ..GradOptions::default() };
-        let found = phase::during(Phase::Backward, || grad(&sources, &targets, &cotangents, options))?;
-        for (at, gradient) in wanted.into_iter().zip(found) {
-            gradients[at] = gradient;
-        }
-        Ok((outputs, gradients))
-    }
-
-    /// The outputs that gradients flow from, with their cotangents laid out as the inputs are.
-    fn sources(
-        &self,
-        device: &Device,
-        arrangement: Arrangement,
-        outputs: &[Tensor],
-        cotangents: &[Array],
-    ) -> ternion_core::Result<(Vec<Tensor>, Vec<Tensor>)> {
-        let (mut sources, mut weights) = (Vec::new(), Vec::new());
-        for (index, output) in outputs.iter().enumerate().take(self.differentiable_outputs) {
-            let Some(cotangent) = cotangents.get(index).filter(|_| output.needs_grad()) else { continue };
-            if output.dims() != cotangent.shape {
-                let detail = format!(
-                    "output {index} has shape {:?}, the oracle's has {:?}",
-                    output.dims(),
-                    cotangent.shape
-                );
-                return Err(ternion_core::Error::Autograd(detail));
-            }
-            let layout = match arrangement {
-                Arrangement::Broadcast => None,
-                other => other.layout(&cotangent.shape, index),
-            };
-            sources.push(output.clone());
-            weights.push(place(cotangent, output.dtype(), layout, device)?);
-        }
-        Ok((sources, weights))
-    }
-}
-
-/// The gradients, for inputs and cotangents, of the first gradient weighted by `directions`.
-fn run_twice(
-    row: &OpCase,
-    device: &Device,
-    dtype: DType,
-    arrangement: Arrangement,
-    known: &Known,
-    directions: &[Array],
-) -> ternion_core::Result<(Gradients, Gradients)> {
-    let wanted = row.differentiable_inputs(dtype);
-    let mut inputs = row.place_inputs(device, dtype, arrangement, &known.drawn.inputs)?;
-    for &at in &wanted {
-        inputs[at] = inputs[at].requires_grad()?;
-    }
-    let outputs = row.call_on(device, dtype, &inputs)?;
-    let (sources, cotangents) = row.sources(device, arrangement, &outputs, &known.cotangents)?;
-    let cotangents =
-        cotangents.iter().map(Tensor::requires_grad).collect::<ternion_core::Result<Vec<_>>>()?;
-    let targets: Vec<Tensor> = wanted.iter().map(|&at| inputs[at].clone()).collect();
-    let options = GradOptions { create_graph: true, allow_unused: true, ..GradOptions::default() };
-    let first = phase::during(Phase::Backward, || grad(&sources, &targets, &cotangents, options))?;
-    let (mut gradients, mut weights) = (Vec::new(), Vec::new());
-    for (&at, gradient) in wanted.iter().zip(&first) {
-        if let Some(gradient) = gradient.as_ref().filter(|gradient| gradient.needs_grad()) {
-            weights.push(place(&directions[at], gradient.dtype(), None, device)?);
-            gradients.push(gradient.clone());
-        }
-    }
-    let leaves: Vec<Tensor> = targets.iter().chain(&cotangents).cloned().collect();
-    let options = GradOptions { allow_unused: true, ..GradOptions::default() };
-    let mut second = phase::during(Phase::Backward, || grad(&gradients, &leaves, &weights, options))?;
-    let of_cotangents = second.split_off(targets.len());
-    Ok((second, of_cotangents))
 }

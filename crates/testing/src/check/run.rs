@@ -1,0 +1,169 @@
+//! Running a row: its inputs placed on a device, the call under test, its gradients, and theirs.
+
+use super::known::Known;
+use crate::array::Array;
+use crate::phase::{self, Phase};
+use crate::place::{Arrangement, place};
+use crate::table::OpCase;
+use ternion_core::{DType, Device, GradOptions, Tensor, grad};
+
+/// One for each input.
+type Gradients = Vec<Option<Tensor>>;
+
+impl OpCase {
+    /// The oracle's answer.
+    pub fn answer(&self, dtype: DType, inputs: &[Array]) -> Vec<Array> {
+        let oracle = self.oracle.as_ref().unwrap_or_else(|| panic!("{}: the row has no oracle", self.name()));
+        oracle(dtype, inputs)
+    }
+
+    pub(super) fn rounded_answer(&self, dtype: DType, inputs: &[Array]) -> Option<Vec<Array>> {
+        let oracle = self.rounded_oracle.as_ref().filter(|_| dtype.is_half())?;
+        Some(oracle(&|value| crate::compare::round_to(dtype, value), inputs))
+    }
+
+    /// The cotangents of the outputs that have gradients.
+    pub(super) fn weights(&self, cotangents: &[Array]) -> Vec<Option<Array>> {
+        let counted = |(index, cotangent): (usize, &Array)| {
+            (index < self.differentiable_outputs).then(|| cotangent.clone())
+        };
+        cotangents.iter().enumerate().map(counted).collect()
+    }
+
+    /// Places the inputs and calls the function under test.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub fn call(
+        &self,
+        device: &Device,
+        dtype: DType,
+        arrangement: Arrangement,
+        inputs: &[Array],
+    ) -> ternion_core::Result<Vec<Tensor>> {
+        let inputs = self.place_inputs(device, dtype, arrangement, inputs)?;
+        self.call_on(device, dtype, &inputs)
+    }
+
+    fn call_on(&self, device: &Device, dtype: DType, inputs: &[Tensor]) -> ternion_core::Result<Vec<Tensor>> {
+        let run = self.run.as_ref().unwrap_or_else(|| panic!("{}: the row calls nothing", self.name()));
+        device.seed(0);
+        phase::during(Phase::Forward, || run(inputs, device, dtype))
+    }
+
+    fn place_inputs(
+        &self,
+        device: &Device,
+        dtype: DType,
+        arrangement: Arrangement,
+        inputs: &[Array],
+    ) -> ternion_core::Result<Vec<Tensor>> {
+        let place_one = |(at, array): (usize, &Array)| {
+            let fits = arrangement != Arrangement::Broadcast || crate::case::can_repeat(self, at);
+            let layout = if fits { arrangement.layout(&array.shape, at) } else { None };
+            place(array, self.inputs[at].class.dtype(dtype), layout, device)
+        };
+        inputs.iter().enumerate().map(place_one).collect()
+    }
+
+    /// Runs forward with a record, then backward from `cotangents`: the outputs, and the gradient of each input that has one.
+    ///
+    /// # Errors
+    /// Those of the call, or that no gradient was recorded.
+    pub fn run_backward(
+        &self,
+        device: &Device,
+        dtype: DType,
+        arrangement: Arrangement,
+        inputs: &[Array],
+        cotangents: &[Array],
+    ) -> ternion_core::Result<(Vec<Tensor>, Gradients)> {
+        let wanted = self.differentiable_inputs(dtype);
+        let mut inputs = self.place_inputs(device, dtype, arrangement, inputs)?;
+        for &at in &wanted {
+            inputs[at] = inputs[at].requires_grad()?;
+        }
+        let outputs = self.call_on(device, dtype, &inputs)?;
+        let (sources, cotangents) = self.sources(device, arrangement, &outputs, cotangents)?;
+        let mut gradients = vec![None; inputs.len()];
+        if sources.is_empty() {
+            return match self.forward_only {
+                Some(_) => Ok((outputs, gradients)),
+                None => Err(ternion_core::Error::Autograd(
+                    "no output has a gradient; say forward_only, and why".into(),
+                )),
+            };
+        }
+        let targets: Vec<Tensor> = wanted.iter().map(|&at| inputs[at].clone()).collect();
+        let options = GradOptions { allow_unused: true, ..GradOptions::default() };
+        let found = phase::during(Phase::Backward, || grad(&sources, &targets, &cotangents, options))?;
+        for (at, gradient) in wanted.into_iter().zip(found) {
+            gradients[at] = gradient;
+        }
+        Ok((outputs, gradients))
+    }
+
+    /// The outputs that gradients flow from, with their cotangents laid out as the inputs are.
+    fn sources(
+        &self,
+        device: &Device,
+        arrangement: Arrangement,
+        outputs: &[Tensor],
+        cotangents: &[Array],
+    ) -> ternion_core::Result<(Vec<Tensor>, Vec<Tensor>)> {
+        let (mut sources, mut weights) = (Vec::new(), Vec::new());
+        for (index, output) in outputs.iter().enumerate().take(self.differentiable_outputs) {
+            let Some(cotangent) = cotangents.get(index).filter(|_| output.needs_grad()) else { continue };
+            if output.dims() != cotangent.shape {
+                let detail = format!(
+                    "output {index} has shape {:?}, the oracle's has {:?}",
+                    output.dims(),
+                    cotangent.shape
+                );
+                return Err(ternion_core::Error::Autograd(detail));
+            }
+            let layout = match arrangement {
+                Arrangement::Broadcast => None,
+                other => other.layout(&cotangent.shape, index),
+            };
+            sources.push(output.clone());
+            weights.push(place(cotangent, output.dtype(), layout, device)?);
+        }
+        Ok((sources, weights))
+    }
+}
+
+/// The gradients, for inputs and cotangents, of the first gradient weighted by `directions`.
+pub(super) fn run_twice(
+    row: &OpCase,
+    device: &Device,
+    dtype: DType,
+    arrangement: Arrangement,
+    known: &Known,
+    directions: &[Array],
+) -> ternion_core::Result<(Gradients, Gradients)> {
+    let wanted = row.differentiable_inputs(dtype);
+    let mut inputs = row.place_inputs(device, dtype, arrangement, &known.drawn.inputs)?;
+    for &at in &wanted {
+        inputs[at] = inputs[at].requires_grad()?;
+    }
+    let outputs = row.call_on(device, dtype, &inputs)?;
+    let (sources, cotangents) = row.sources(device, arrangement, &outputs, &known.cotangents)?;
+    let cotangents =
+        cotangents.iter().map(Tensor::requires_grad).collect::<ternion_core::Result<Vec<_>>>()?;
+    let targets: Vec<Tensor> = wanted.iter().map(|&at| inputs[at].clone()).collect();
+    let options = GradOptions { create_graph: true, allow_unused: true, ..GradOptions::default() };
+    let first = phase::during(Phase::Backward, || grad(&sources, &targets, &cotangents, options))?;
+    let (mut gradients, mut weights) = (Vec::new(), Vec::new());
+    for (&at, gradient) in wanted.iter().zip(&first) {
+        if let Some(gradient) = gradient.as_ref().filter(|gradient| gradient.needs_grad()) {
+            weights.push(place(&directions[at], gradient.dtype(), None, device)?);
+            gradients.push(gradient.clone());
+        }
+    }
+    let leaves: Vec<Tensor> = targets.iter().chain(&cotangents).cloned().collect();
+    let options = GradOptions { allow_unused: true, ..GradOptions::default() };
+    let mut second = phase::during(Phase::Backward, || grad(&gradients, &leaves, &weights, options))?;
+    let of_cotangents = second.split_off(targets.len());
+    Ok((second, of_cotangents))
+}

@@ -1,0 +1,117 @@
+//! Which cases there are of a row in each check, by their printed keys, and which of them are wanted.
+
+use crate::array::Array;
+use crate::case::{arrangements, case_key};
+use crate::place::Arrangement;
+use crate::report::Check;
+use crate::table::{Instance, OpCase};
+use ternion_core::DType;
+
+/// Which cases of the table are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Filter {
+    /// Every case.
+    #[default]
+    All,
+    /// Those whose printed key contains this text from the start of a word on: `softmax` is not in `log_softmax`.
+    Text(String),
+    /// The case with this printed key.
+    Key(String),
+}
+
+impl Filter {
+    /// Whether the case with this key is wanted.
+    pub fn wants(&self, key: &str) -> bool {
+        match self {
+            Filter::All => true,
+            Filter::Key(wanted) => key == wanted,
+            Filter::Text(text) => key.match_indices(text.as_str()).any(|(at, _)| {
+                !key[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
+            }),
+        }
+    }
+}
+
+/// The keys of the cases that `check` makes of `row`.
+pub fn keys(row: &OpCase, check: Check) -> Vec<String> {
+    match check {
+        Check::Rejects => row.rejects.iter().map(|(message, _)| rejects_key(row, message)).collect(),
+        Check::Hostile => {
+            let of = |(name, inputs): &(&str, Vec<Array>)| {
+                let instance: Instance = inputs.iter().map(|input| input.shape.clone()).collect();
+                row.float_dtypes()
+                    .into_iter()
+                    .map(|dtype| hostile_key(row, name, &instance, dtype))
+                    .collect::<Vec<_>>()
+            };
+            row.hostile.iter().flat_map(of).collect()
+        }
+        _ => {
+            let of = |instance: &Instance| {
+                let cases = cases(row, check, instance).into_iter();
+                cases
+                    .map(|(dtype, arrangement)| case_key(row, instance, dtype, arrangement))
+                    .collect::<Vec<_>>()
+            };
+            row.instances.iter().flat_map(of).collect()
+        }
+    }
+}
+
+/// In which dtypes and memory layouts `check` runs an instance of `row`.
+pub(super) fn cases(row: &OpCase, check: Check, instance: &Instance) -> Vec<(DType, Arrangement)> {
+    let (dtypes, wanted): (Vec<DType>, &[Arrangement]) = match check {
+        Check::Backward => (row.float_dtypes(), &Arrangement::ALL),
+        Check::Twice => (row.widest_float(), &[Arrangement::Dense]),
+        Check::Composed => (row.dtypes.clone(), &[Arrangement::Dense, Arrangement::Mixed]),
+        _ => (row.dtypes.clone(), &Arrangement::ALL),
+    };
+    let arrangements =
+        arrangements(row, instance).into_iter().filter(|arrangement| wanted.contains(arrangement));
+    arrangements.flat_map(|arrangement| dtypes.iter().map(move |&dtype| (dtype, arrangement))).collect()
+}
+
+pub(super) fn hostile_key(row: &OpCase, name: &str, instance: &Instance, dtype: DType) -> String {
+    format!("{} hostile={name} {dtype} dense", row.key(instance))
+}
+
+pub(super) fn rejects_key(row: &OpCase, message: &str) -> String {
+    format!("{} rejects: {message}", row.name())
+}
+
+impl OpCase {
+    /// The floating dtypes of this row.
+    pub fn float_dtypes(&self) -> Vec<DType> {
+        self.dtypes.iter().copied().filter(|dtype| dtype.is_float()).collect()
+    }
+
+    /// Whether any input has a gradient in any dtype.
+    pub fn has_gradient(&self) -> bool {
+        self.dtypes.iter().any(|&dtype| !self.differentiable_inputs(dtype).is_empty())
+    }
+
+    /// This row on the smallest shapes that hold more than one element, in its first dtype.
+    pub fn smallest(&self) -> OpCase {
+        let size = |instance: &&Instance| {
+            instance.iter().map(|shape| shape.iter().product::<usize>()).sum::<usize>()
+        };
+        let instances: Vec<&Instance> = self.instances.iter().filter(|instance| size(instance) > 1).collect();
+        let smallest = instances.into_iter().min_by_key(size).or(self.instances.first()).cloned();
+        OpCase {
+            instances: smallest.into_iter().collect(),
+            dtypes: self.dtypes.iter().take(1).copied().collect(),
+            ..self.clone()
+        }
+    }
+
+    fn widest_float(&self) -> Vec<DType> {
+        self.float_dtypes().into_iter().max_by_key(|dtype| dtype.size()).into_iter().collect()
+    }
+
+    /// Which inputs have a gradient when the row runs in `dtype`.
+    pub fn differentiable_inputs(&self, dtype: DType) -> Vec<usize> {
+        let has =
+            |&at: &usize| self.inputs[at].differentiable && self.inputs[at].class.dtype(dtype).is_float();
+        (0..self.inputs.len()).filter(has).collect()
+    }
+}
