@@ -358,3 +358,45 @@ fn model_stats_print_a_line_for_each_parameter_and_gradient() -> Result<()> {
     assert_eq!(stats.not_finite(), ["layers.0.weight"]);
     Ok(())
 }
+
+/// A learning rate of 0.1 is no f32: through one, the step would be -0.10000000149.
+#[test]
+fn a_model_of_f64_steps_by_f64_numbers() -> Result<()> {
+    let device = device();
+    let zero = |dtype| Param::new(&Tensor::zeros([1], dtype, &device)?);
+    let (double, single) = (zero(DType::F64)?, zero(DType::F32)?);
+    let mut sgd =
+        SGD::new(vec![double.clone(), single.clone()], SGDConfig { lr: 0.1, ..Default::default() })?;
+    let loss = double.tensor().add(&single.tensor().to_dtype(DType::F64)?)?.sum_all()?;
+    sgd.step(&loss.backward()?)?;
+    assert_eq!(double.tensor().item::<f64>()?, -0.1);
+    assert_eq!(single.tensor().item::<f32>()?, -0.1);
+    // The second step of Adam on a gradient of 1: both corrections cancel.
+    let parameter = zero(DType::F64)?;
+    let mut adam =
+        Adam::new(vec![parameter.clone()], AdamConfig { lr: 0.1, eps: 0.0, ..Default::default() })?;
+    for _ in 0..2 {
+        adam.step(&parameter.tensor().sum_all()?.backward()?)?;
+    }
+    let got = parameter.tensor().item::<f64>()?;
+    assert!((got + 0.2).abs() < 1e-15, "{got}");
+    Ok(())
+}
+
+/// The clip factor reaches the numbers of every dtype.
+#[test]
+fn gradients_of_two_dtypes_are_clipped_together() -> Result<()> {
+    let device = device();
+    let double = Param::new(&Tensor::zeros([1], DType::F64, &device)?)?;
+    let single = Param::new(&Tensor::zeros([1], DType::F32, &device)?)?;
+    let config = SGDConfig { lr: 1.0, max_grad_norm: Some(1.0), ..Default::default() };
+    let mut sgd = SGD::new(vec![double.clone(), single.clone()], config)?;
+    let loss =
+        double.tensor().mul_scalar(3.0)?.add(&single.tensor().to_dtype(DType::F64)?.mul_scalar(4.0)?)?;
+    sgd.step(&loss.sum_all()?.backward()?)?;
+    for (param, want) in [(double, -0.6), (single, -0.8)] {
+        let got = param.tensor().item_f64()?;
+        assert!((got - want).abs() < 1e-5, "{got}, want {want}");
+    }
+    Ok(())
+}

@@ -94,14 +94,14 @@ fn sgd<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
     let Op::SgdStep(SgdStep { momentum, dampening, weight_decay, nesterov }) = op else {
         return Err(Error::invalid(op.name(), "is not sgd_step"));
     };
-    let hyper = vector::<f32>(op.name(), &inputs[2])?;
+    let hyper = vector::<T>(op.name(), &inputs[2])?;
     let descent = Descent {
-        rate: T::real(hyper[0].into()),
-        clip: T::real(hyper[1].into()),
+        rate: hyper[0],
+        clip: hyper[1],
         decay: T::real(*weight_decay),
         momentum: T::real(*momentum),
         entering: T::real(1.0 - dampening),
-        first: hyper[2] != 0.0,
+        first: hyper[2] != T::ZERO,
         nesterov: *nesterov,
     };
     match outputs.len() {
@@ -176,8 +176,7 @@ fn adam<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Res
     let Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode }) = op else {
         return Err(Error::invalid(op.name(), "is not adam_step"));
     };
-    let hyper: Vec<T> =
-        vector::<f32>(op.name(), &inputs[2])?.into_iter().map(|value| T::real(value.into())).collect();
+    let hyper = vector::<T>(op.name(), &inputs[2])?;
     let decay = T::real(*weight_decay);
     let (coupled, shrink) = match decay_mode {
         DecayMode::Coupled => (decay, T::ONE),

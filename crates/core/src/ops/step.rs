@@ -1,17 +1,17 @@
 //! Optimiser steps, fused: one pass over parameter, gradient and state.
 //!
-//! What changes from step to step is an f32 tensor `hyper`, so that a captured step goes on training. All arithmetic is in the accumulator dtype of
-//! the parameter (f32 for halves).
+//! What changes from step to step is a tensor `hyper`, so that a captured step goes on training. It and all arithmetic are in the accumulator dtype
+//! of the parameter (f64 for f64, else f32).
 
+use crate::Tensor;
 use crate::backend::Meta;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Role, Rule, check};
-use crate::{DType, Tensor};
 
 /// `g = grad * clip + weight_decay * p` (coupled); with momentum: `v = momentum * v + (1 - dampening) * g` (on the first step `v = g`), `g = g + momentum * v` if nesterov else `v`;
 /// `p -= lr * g` (Sutskever et al. 2013, in PyTorch's form).
 ///
-/// Inputs: parameter, gradient (same shape and floating dtype), hyper `[3]` f32 = (lr, clip factor, 1 on the first step else 0), then velocity (parameter's shape,
+/// Inputs: parameter, gradient (same shape and floating dtype), hyper `[3]` (accumulator dtype) = (lr, clip factor, 1 on the first step else 0), then velocity (parameter's shape,
 /// accumulator dtype) if `momentum != 0`. Outputs: parameter (in place), velocity (in place) if any.
 #[derive(Clone, Debug)]
 pub struct SgdStep {
@@ -39,7 +39,7 @@ pub enum DecayMode {
 /// `m = beta1 m + (1 - beta1) g`; `v = beta2 v + (1 - beta2) g^2`;
 /// `p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)`.
 ///
-/// Inputs: parameter, gradient (same shape and floating dtype), hyper `[4]` f32 = (lr, clip factor, 1 - beta1^t, sqrt(1 - beta2^t)), m and v (parameter's shape, accumulator
+/// Inputs: parameter, gradient (same shape and floating dtype), hyper `[4]` (accumulator dtype) = (lr, clip factor, 1 - beta1^t, sqrt(1 - beta2^t)), m and v (parameter's shape, accumulator
 /// dtype). Outputs: parameter, m, v, all in place.
 #[derive(Clone, Debug)]
 pub struct AdamStep {
@@ -61,9 +61,9 @@ fn step_outputs(op: &'static str, inputs: &[Meta<'_>], hyper: usize, states: usi
     check::float(op, "parameter", parameter)?;
     check::same_dtype(op, parameter, &inputs[1])?;
     check::shape(op, "gradient", &inputs[1], *parameter.shape())?;
-    check::dtype(op, "hyper", &inputs[2], DType::F32)?;
-    check::shape(op, "hyper", &inputs[2], crate::Shape::unchecked(&[hyper]))?;
     let dtype = parameter.dtype.accumulator();
+    check::dtype(op, "hyper", &inputs[2], dtype)?;
+    check::shape(op, "hyper", &inputs[2], crate::Shape::unchecked(&[hyper]))?;
     let aliases =
         |index: usize, dtype| Output { shape: *parameter.shape(), dtype, role: Role::Aliases(index) };
     let mut outputs: Outputs = [aliases(0, parameter.dtype)].into_iter().collect();
@@ -87,7 +87,7 @@ impl Rule for SgdStep {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let dtype = inputs[0].dtype().accumulator();
-        let hyper = |index| inputs[2].select(0, index)?.to_dtype(dtype);
+        let hyper = |index| inputs[2].select(0, index);
         let p = inputs[0].to_dtype(dtype)?;
         let mut g = inputs[1].to_dtype(dtype)?.mul(&hyper(1)?)?;
         if self.weight_decay != 0.0 {
@@ -116,7 +116,7 @@ impl Rule for AdamStep {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let dtype = inputs[0].dtype().accumulator();
-        let hyper = |index| inputs[2].select(0, index)?.to_dtype(dtype);
+        let hyper = |index| inputs[2].select(0, index);
         let (m, v) = (&inputs[3], &inputs[4]);
         let mut p = inputs[0].to_dtype(dtype)?;
         let mut g = inputs[1].to_dtype(dtype)?.mul(&hyper(1)?)?;

@@ -15,12 +15,12 @@ impl StepRule for AdamRule {
     fn state_names(&self) -> &'static [&'static str] {
         &["exp_avg", "exp_avg_sq"]
     }
-    fn numbers(&self, lr: f64, step: u64) -> Vec<f32> {
+    fn numbers(&self, lr: f64, step: u64) -> Vec<f64> {
         // As a real number: beyond 2^31 steps the corrections are 1 anyway.
         let step = step as f64;
         let first = 1.0 - self.0.beta1.powf(step);
         let second = (1.0 - self.0.beta2.powf(step)).sqrt();
-        vec![lr as f32, 1.0, first as f32, second as f32]
+        vec![lr, 1.0, first, second]
     }
 }
 

@@ -51,8 +51,8 @@ impl StepRule for SgdRule {
     fn state_names(&self) -> &'static [&'static str] {
         if self.0.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
     }
-    fn numbers(&self, lr: f64, step: u64) -> Vec<f32> {
-        vec![lr as f32, 1.0, if step == 1 { 1.0 } else { 0.0 }]
+    fn numbers(&self, lr: f64, step: u64) -> Vec<f64> {
+        vec![lr, 1.0, if step == 1 { 1.0 } else { 0.0 }]
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) trait StepRule {
     fn state_names(&self) -> &'static [&'static str];
 
     /// The numbers of step number `step` (the first is 1) of a parameter. The second one is the clip factor.
-    fn numbers(&self, lr: f64, step: u64) -> Vec<f32>;
+    fn numbers(&self, lr: f64, step: u64) -> Vec<f64>;
 }
 
 /// Settings that all optimisers share.
@@ -53,22 +53,34 @@ struct Slot {
     states: Vec<Tensor>,
 }
 
-/// The numbers of a step on one device: written anew before each step, so that their address stays.
+/// The numbers of a step on one device, in the accumulator dtype of its parameters: written anew before each step, so that their address stays.
 struct Numbers {
-    device: Device,
-    /// `[rows, numbers]`, f32.
+    /// `[rows, numbers]`.
     table: Tensor,
     /// Its rows, `[numbers]` each.
     rows: Vec<Tensor>,
 }
 
 impl Numbers {
-    fn new(device: &Device, rows: usize, width: usize) -> Result<Numbers> {
-        let buffer = device.backend().alloc(rows * width * size_of::<f32>())?;
+    fn new(device: &Device, dtype: DType, rows: usize, width: usize) -> Result<Numbers> {
+        let buffer = device.backend().alloc(rows * width * dtype.size())?;
         let layout = Layout::row_major(Shape::new(&[rows, width])?);
-        let table = Tensor::from_buffer(buffer, layout, DType::F32, device)?;
+        let table = Tensor::from_buffer(buffer, layout, dtype, device)?;
         let rows = (0..rows).map(|row| table.select(0, row)).collect::<Result<_>>()?;
-        Ok(Numbers { device: device.clone(), table, rows })
+        Ok(Numbers { table, rows })
+    }
+
+    /// Whether these are the numbers for `parameter`.
+    fn serve(&self, parameter: &Tensor) -> bool {
+        self.table.device().is(parameter.device()) && self.table.dtype() == parameter.dtype().accumulator()
+    }
+
+    fn write(&self, values: &[f64]) -> Result<()> {
+        let upload = |bytes: &[u8]| self.table.device().backend().upload(bytes, self.table.buffer(), 0);
+        match self.table.dtype() {
+            DType::F64 => upload(&f64::to_bytes(values)),
+            _ => upload(&f32::to_bytes(&values.iter().map(|&value| value as f32).collect::<Vec<_>>())),
+        }
     }
 }
 
@@ -190,45 +202,36 @@ impl<R: StepRule> Steps<R> {
         steps.into_iter().zip(0..).collect()
     }
 
-    /// One upload for each device.
+    /// One upload for each device and accumulator dtype.
     fn write_numbers(&mut self, works: &[Work<'_>], rows: &BTreeMap<u64, usize>) -> Result<()> {
-        let table: Vec<f32> = rows.keys().flat_map(|&step| self.rule.numbers(self.common.lr, step)).collect();
-        let mut written: Vec<&Device> = Vec::new();
-        for device in works.iter().map(|work| work.tensor.device()) {
-            if !written.iter().any(|other| other.is(device)) {
-                written.push(device);
-                let numbers = self.numbers_on(device, rows.len(), table.len() / rows.len())?;
-                device.backend().upload(&f32::to_bytes(&table), numbers.table.buffer(), 0)?;
+        let values: Vec<f64> =
+            rows.keys().flat_map(|&step| self.rule.numbers(self.common.lr, step)).collect();
+        // Tables of devices or dtypes that no parameter has any more go.
+        self.numbers.retain(|numbers| works.iter().any(|work| numbers.serve(&work.tensor)));
+        for tensor in works.iter().map(|work| &work.tensor) {
+            if !self.numbers.iter().any(|numbers| numbers.serve(tensor) && numbers.rows.len() == rows.len()) {
+                self.numbers.retain(|numbers| !numbers.serve(tensor));
+                let (device, dtype) = (tensor.device(), tensor.dtype().accumulator());
+                self.numbers.push(Numbers::new(device, dtype, rows.len(), values.len() / rows.len())?);
             }
         }
-        Ok(())
-    }
-
-    /// The numbers on `device`, in new memory if that of the last step has not this many rows.
-    fn numbers_on(&mut self, device: &Device, rows: usize, width: usize) -> Result<&Numbers> {
-        let found = self.numbers.iter().position(|numbers| numbers.device.is(device));
-        let index = found.unwrap_or(self.numbers.len());
-        match self.numbers.get_mut(index) {
-            Some(numbers) if numbers.rows.len() == rows => {}
-            Some(numbers) => *numbers = Numbers::new(device, rows, width)?,
-            None => self.numbers.push(Numbers::new(device, rows, width)?),
-        }
-        Ok(&self.numbers[index])
+        self.numbers.iter().try_for_each(|numbers| numbers.write(&values))
     }
 
     fn numbers_of(&self, work: &Work<'_>) -> Result<&Numbers> {
-        let device = work.tensor.device();
-        let found = self.numbers.iter().find(|numbers| numbers.device.is(device));
-        found.ok_or_else(|| Error::invalid(self.op, format!("no numbers were written on {device}")))
+        let found = self.numbers.iter().find(|numbers| numbers.serve(&work.tensor));
+        found.ok_or_else(|| {
+            Error::invalid(self.op, format!("no numbers were written on {}", work.tensor.device()))
+        })
     }
 
     /// Puts `min(1, max_norm / (norm + 1e-6))` into the clip factor's place, on the device (Pascanu et al. 2013, in PyTorch's form).
     fn clip(&self, gradients: &Gradients, works: &[Work<'_>]) -> Result<()> {
-        let (Some(max_norm), Some(first)) = (self.common.max_grad_norm, works.first()) else { return Ok(()) };
+        let Some(max_norm) = self.common.max_grad_norm.filter(|_| !works.is_empty()) else { return Ok(()) };
         let tensors: Vec<&Tensor> = works.iter().map(|work| &work.tensor).collect();
         let norm = grad_norm(gradients, &tensors)?;
         let factor = norm.add_scalar(1e-6)?.rdiv_scalar(max_norm)?.minimum_scalar(1.0)?;
-        self.numbers_of(first)?.table.narrow(1, 1, 1)?.copy_(&factor)
+        self.numbers.iter().try_for_each(|numbers| numbers.table.narrow(1, 1, 1)?.copy_(&factor))
     }
 
     fn change(&mut self, work: &Work<'_>, rows: &BTreeMap<u64, usize>) -> Result<()> {

@@ -31,7 +31,7 @@ fn sgd() -> Vec<OpCase> {
         let mut case = OpCase::new("sgd_step", parameters)
             .input(Uniform(-2.0, 2.0))
             .input(Uniform(-1.0, 1.0))
-            .input(Input::of(F32, Fixed(hyper.to_vec())).constant());
+            .input(Input::accumulator(Fixed(hyper.to_vec())).constant());
         let with_velocity = op.momentum != 0.0;
         if with_velocity {
             case = case.input(Input::accumulator(Uniform(-1.0, 1.0)));
@@ -105,7 +105,7 @@ fn adam() -> Vec<OpCase> {
         OpCase::new("adam_step", parameters)
             .input(Uniform(-2.0, 2.0))
             .input(AwayFrom(0.01))
-            .input(Input::of(F32, Fixed(hyper.to_vec())).constant())
+            .input(Input::accumulator(Fixed(hyper.to_vec())).constant())
             .input(Input::accumulator(Uniform(-1.0, 1.0)))
             .input(Input::accumulator(Uniform(0.0, 1.0)))
             .on([&[7, 5], &[7, 5], &[4], &[7, 5], &[7, 5]])
