@@ -77,7 +77,7 @@ impl BinaryOp {
         }
     }
 
-    fn check(self, meta: &Meta<'_>) -> Result<()> {
+    fn check(self, name: &'static str, meta: &Meta<'_>) -> Result<()> {
         if self.takes(meta.dtype) {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl BinaryOp {
             BinaryOp::Atan2 => "a floating dtype",
             _ => "a number",
         };
-        Err(Error::DType { op: self.name(), what: "operand", got: meta.dtype, expected })
+        Err(Error::DType { op: name, what: "operand", got: meta.dtype, expected })
     }
 }
 
@@ -105,7 +105,7 @@ impl Rule for Binary {
         let name = self.name();
         check::count(name, inputs, 2)?;
         check::same_dtype(name, &inputs[0], &inputs[1])?;
-        self.op.check(&inputs[0])?;
+        self.op.check(name, &inputs[0])?;
         let shape = inputs[0].shape().broadcast(inputs[1].shape(), name)?;
         Ok(Outputs::from_buf([Output::reuses(shape, inputs[0].dtype, 0)]))
     }
@@ -198,7 +198,7 @@ impl Rule for BinaryScalar {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         check::count(self.name(), inputs, 1)?;
-        self.op.check(&inputs[0])?;
+        self.op.check(self.name(), &inputs[0])?;
         exact_scalar(self.name(), self.scalar, inputs[0].dtype)?;
         Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 0)]))
     }
@@ -345,16 +345,25 @@ scalar_methods! {
     div_scalar div_scalar_ => Div Right;
     /// `scalar / self`. Integers: rounded towards zero, by zero gives 0.
     rdiv_scalar rdiv_scalar_ => Div Left;
+    /// `self ^ scalar`. Integers: by repeated multiplication, wrapping; a negative exponent gives 0 (1 and -1 excepted). Its gradient where
+    /// the exponent is 0 is 0.
+    pow_scalar pow_scalar_ => Pow Right;
+    /// `scalar ^ self`. Integers as for [`pow_scalar`](Tensor::pow_scalar).
+    rpow_scalar rpow_scalar_ => Pow Left;
     /// The larger of each element and `scalar`; NaN if either is.
     maximum_scalar maximum_scalar_ => Max Right;
     /// The smaller of each element and `scalar`; NaN if either is.
     minimum_scalar minimum_scalar_ => Min Right;
+    /// The angle of the point `(scalar, self)` in radians.
+    atan2_scalar atan2_scalar_ => Atan2 Right;
+    /// The angle of the point `(self, scalar)` in radians.
+    ratan2_scalar ratan2_scalar_ => Atan2 Left;
     /// `self - scalar * floor(self / scalar)`: the sign of `scalar`.
     remainder_scalar remainder_scalar_ => Remainder Right;
 }
 
 impl Tensor {
-    /// `self ^ exponent`. Its gradient where the exponent is 0 is 0.
+    /// [`pow_scalar`](Tensor::pow_scalar) with an exponent that is a float: `self ^ exponent`. Its gradient where the exponent is 0 is 0.
     ///
     /// # Errors
     /// bool; an exponent that an integer dtype does not hold.

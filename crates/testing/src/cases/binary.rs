@@ -323,10 +323,14 @@ fn scalar_methods() -> OpCase {
                 x.maximum_scalar(0.0)?,
                 x.minimum_scalar(0.0)?,
                 x.powf(2.0)?,
+                x.pow_scalar(3)?,
+                x.rpow_scalar(1.5)?,
+                x.atan2_scalar(1.5)?,
+                x.ratan2_scalar(1.5)?,
             ])
         })
         .oracle(|x| {
-            let of: [fn(f64) -> f64; 9] = [
+            let of: [fn(f64) -> f64; 13] = [
                 |x| x + 1.5,
                 |x| x - 1.5,
                 |x| 1.5 - x,
@@ -336,6 +340,10 @@ fn scalar_methods() -> OpCase {
                 |x| x.max(0.0),
                 |x| x.min(0.0),
                 |x| x * x,
+                |x| x * x * x,
+                |x| 1.5f64.powf(x),
+                |x| x.atan2(1.5),
+                |x| 1.5f64.atan2(x),
             ];
             of.iter().map(|f| x[0].map(f)).collect::<Vec<_>>()
         })
@@ -356,7 +364,7 @@ fn precise_number() -> OpCase {
 
 fn integer_numbers() -> Vec<OpCase> {
     type Case = (&'static str, fn(&Tensor) -> Result<Tensor>, fn(f64) -> f64);
-    let cases: [Case; 11] = [
+    let cases: [Case; 14] = [
         ("add_scalar", |t| t.add_scalar(3), |x| x + 3.0),
         ("sub_scalar", |t| t.sub_scalar(3), |x| x - 3.0),
         ("sub_scalar", |t| t.rsub_scalar(3), |x| 3.0 - x),
@@ -368,6 +376,9 @@ fn integer_numbers() -> Vec<OpCase> {
         ("minimum_scalar", |t| t.minimum_scalar(4), |x| x.min(4.0)),
         ("remainder_scalar", |t| t.remainder_scalar(4), |x| whole_remainder(x, 4.0)),
         ("pow_scalar", |t| t.powf(3.0), |x| x.powi(3)),
+        ("pow_scalar", |t| t.pow_scalar(3), |x| x.powi(3)),
+        ("pow_scalar", |t| t.pow_scalar(0), |_| 1.0),
+        ("pow_scalar", |t| t.rpow_scalar(2), |x| whole_power(2.0, x)),
     ];
     cases
         .into_iter()
@@ -380,6 +391,7 @@ fn integer_numbers() -> Vec<OpCase> {
                 .run(move |x| run(&x[0]))
                 .oracle_for(move |dtype, x| x[0].map(|x| wrap(dtype, definition(x))))
         })
+        .chain([truth_limits(BinaryOp::Max), truth_limits(BinaryOp::Min)])
         .chain([OpCase::new("and_scalar", "and the other logical ones")
             .input(Bools)
             .shapes([&[7]])
@@ -402,6 +414,23 @@ fn integer_numbers() -> Vec<OpCase> {
                 vec![x.clone(), constant(0.0), constant(1.0), x.clone(), x.map(|x| 1.0 - x), x.clone()]
             })])
         .collect()
+}
+
+/// The larger or smaller of a truth value and true or false: false is below true.
+fn truth_limits(op: BinaryOp) -> OpCase {
+    let (name, method): (_, fn(&Tensor, bool) -> Result<Tensor>) = match op {
+        BinaryOp::Max => ("maximum_scalar", |x, limit| x.maximum_scalar(limit)),
+        _ => ("minimum_scalar", |x, limit| x.minimum_scalar(limit)),
+    };
+    OpCase::new(name, "truth values")
+        .input(Bools)
+        .shapes([&[], &[7, 33]])
+        .dtypes(BOOL)
+        .run(move |x| Ok(vec![method(&x[0], true)?, method(&x[0], false)?]))
+        .oracle(move |x| {
+            let with = |limit: f64| x[0].map(|x| if op == BinaryOp::Max { x.max(limit) } else { x.min(limit) });
+            vec![with(1.0), with(0.0)]
+        })
 }
 
 fn in_place_rows() -> Vec<OpCase> {
@@ -464,7 +493,7 @@ fn scalars_in_place() -> OpCase {
         .shapes([&[5, 7]])
         .forward_only("changes a tensor in place")
         .run(|x| {
-            let forms: [fn(&Tensor) -> Result<()>; 10] = [
+            let forms: [fn(&Tensor) -> Result<()>; 14] = [
                 |t| t.add_scalar_(1.5),
                 |t| t.sub_scalar_(1.5),
                 |t| t.rsub_scalar_(1.5),
@@ -475,11 +504,15 @@ fn scalars_in_place() -> OpCase {
                 |t| t.minimum_scalar_(0.0),
                 |t| t.powf_(2.0),
                 |t| t.remainder_scalar_(8.0),
+                |t| t.pow_scalar_(3),
+                |t| t.rpow_scalar_(1.5),
+                |t| t.atan2_scalar_(1.5),
+                |t| t.ratan2_scalar_(1.5),
             ];
             forms.iter().map(|form| in_strided_place(&x[0], form)).collect::<Result<Vec<_>>>()
         })
         .oracle(|x| {
-            let forms: [fn(f64) -> f64; 10] = [
+            let forms: [fn(f64) -> f64; 14] = [
                 |x| x + 1.5,
                 |x| x - 1.5,
                 |x| 1.5 - x,
@@ -490,6 +523,10 @@ fn scalars_in_place() -> OpCase {
                 |x| x.min(0.0),
                 |x| x * x,
                 |x| x.rem_euclid(8.0),
+                |x| x * x * x,
+                |x| 1.5f64.powf(x),
+                |x| x.atan2(1.5),
+                |x| 1.5f64.atan2(x),
             ];
             forms.iter().map(|form| x[0].map(form)).collect::<Vec<_>>()
         })
@@ -633,6 +670,12 @@ fn rejected() -> OpCase {
         })
         .rejects("mul_scalar: 300 does not fit u8", |device| Tensor::zeros([2], U8, device)?.mul_scalar(300))
         .rejects("sub_scalar: inf does not fit i64", |device| Tensor::zeros([2], I64, device)?.sub_scalar(f64::INFINITY))
+        .rejects("atan2_scalar: operand is i32, expected a floating dtype", |device| {
+            Tensor::zeros([2], I32, device)?.atan2_scalar(1)
+        })
+        .rejects("pow_scalar: operand is bool, expected a number", |device| {
+            Tensor::zeros([2], Bool, device)?.pow_scalar(1)
+        })
         .rejects("pow_scalar: 0.5 is not a whole number, tensor is i64", |device| Tensor::zeros([2], I64, device)?.powf(0.5))
         .rejects("add: destination has shape [3], expected [2, 3]", |device| {
             Tensor::zeros([3], F32, device)?.add_(&Tensor::zeros([2, 3], F32, device)?)
