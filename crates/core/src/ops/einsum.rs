@@ -186,7 +186,7 @@ impl Term {
             return Ok(self);
         }
         let labels = self.labels.iter().filter(|label| wanted.contains(label)).copied().collect();
-        Ok(Term { tensor: self.tensor.sum(axes)?, labels })
+        Ok(Term { tensor: self.tensor.sum_as_is(axes)?, labels })
     }
 
     /// The product of two terms, summed over the labels that are not `wanted`.

@@ -5,6 +5,7 @@ use crate::backend::Meta;
 use crate::dispatch::{apply, apply_one};
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::shape::AxisSet;
 use crate::{DType, Shape, Tensor};
 
 /// Cross-entropy of each row with a class index, with label smoothing s (Szegedy et al. 2016, section 7):
@@ -349,7 +350,8 @@ fn reduce_counted(
         return reduction.apply(losses);
     }
     // Counted in integers: a sum of f32 ones would stop growing at 2^24.
-    let count = target.ne_scalar(ignore_index)?.to_dtype(DType::I32)?.sum(..)?;
+    let counted = target.ne_scalar(ignore_index)?.to_dtype(DType::I32)?;
+    let count = counted.sum_as_is(AxisSet::first(counted.rank()))?;
     losses.sum(..)?.div(&count.to_dtype(losses.dtype())?)
 }
 

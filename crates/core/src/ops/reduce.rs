@@ -14,9 +14,9 @@ use crate::tensor::Tensor;
 /// What a reduction forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReduceOp {
-    /// Sum; of nothing: 0. Halves accumulate in f32; u8 and i32 stay (wrapping); bool is rejected. Primitive.
+    /// Sum; of nothing: 0. Halves accumulate in f32; integers wrap in their dtype ([`Tensor::sum`] widens them first); bool is rejected. Primitive.
     Sum,
-    /// Product; of nothing: 1. Primitive.
+    /// Product; of nothing: 1. Dtypes as for the sum. Primitive.
     Prod,
     /// Largest element; NaN if there is one. bool: any. Of nothing: an error (bool: false). Primitive.
     Max,
@@ -219,7 +219,7 @@ impl Variance {
     }
 }
 
-/// `y[i] = x[0] + .. + x[i]` along `axis`. Input: x, a number. Output: same shape and dtype. Halves accumulate in f32. Primitive.
+/// `y[i] = x[0] + .. + x[i]` along `axis`. Input: x, a number. Output: same shape and dtype, in which integers wrap ([`Tensor::cumsum`] widens them first). Halves accumulate in f32. Primitive.
 #[derive(Clone, Debug)]
 pub struct CumulativeSum {
     /// The axis.

@@ -3,7 +3,9 @@
 use super::unary::wrap;
 use crate::oracle::log_sum_exp;
 use crate::prelude::*;
-use ternion_core::{GradOptions, enable_grad, grad};
+use ternion_core::dispatch::apply_one;
+use ternion_core::ops::reduce::{CumulativeSum, Reduce, ReduceOp};
+use ternion_core::{AxisSet, GradOptions, enable_grad, grad};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
@@ -318,21 +320,69 @@ fn integers() -> Vec<OpCase> {
                     .shapes([&[2, 4], &[1, 8], &[8, 1]])
                     .dtypes(INTEGERS)
                     .run(move |x| run(&x[0], axes, keep))
-                    .oracle_for(move |dtype, x| {
-                        x[0].reduce(&resolve(axes, 2), keep, definition).map(|v| wrap(dtype, v))
-                    }),
+                    .oracle(move |x| x[0].reduce(&resolve(axes, 2), keep, definition)),
             );
         }
         rows.push(
-            OpCase::new(op, "wraps")
+            OpCase::new(op, "beyond a byte")
                 .input(Fixed(vec![255.0, 254.0, 3.0]))
                 .shapes([&[3], &[5]])
                 .dtypes(&[U8])
                 .run(move |x| run(&x[0], &[0], Keep::No))
-                .oracle_for(move |dtype, x| x[0].reduce(&[0], Keep::No, definition).map(|v| wrap(dtype, v))),
+                .oracle(move |x| x[0].reduce(&[0], Keep::No, definition)),
         );
     }
+    rows.extend(wrapping());
+    rows.push(truth_values_counted());
     rows
+}
+
+/// The ops themselves stay in their dtype.
+fn wrapping() -> Vec<OpCase> {
+    let cases: [(&'static str, ReduceOp, fn(&[f64]) -> f64); 2] =
+        [("sum", ReduceOp::Sum, sum), ("prod", ReduceOp::Prod, |x| x.iter().product())];
+    let row = |op, parameters| {
+        OpCase::new(op, parameters)
+            .input(Fixed(vec![255.0, 254.0, 3.0]))
+            .shapes([&[3], &[5], &[4, 3]])
+            .dtypes(INTEGERS)
+    };
+    let mut rows: Vec<OpCase> = cases
+        .into_iter()
+        .map(|(name, op, definition)| {
+            row(name, "the op, which wraps")
+                .run(move |x| apply_one(Reduce { op, axes: AxisSet::one(0), keep: false }, &[&x[0]]))
+                .oracle_for(move |dtype, x| {
+                    x[0].reduce(&[0], Keep::No, definition).map(|v| wrap(dtype, v))
+                })
+        })
+        .collect();
+    rows.push(
+        row("cumsum", "the op, which wraps")
+            .run(|x| apply_one(CumulativeSum { axis: 0 }, &[&x[0]]))
+            .oracle_for(|dtype, x| x[0].along(0, cumulative).map(|v| wrap(dtype, v))),
+    );
+    rows
+}
+
+/// Sums of bool count, in i64 as those of integers.
+fn truth_values_counted() -> OpCase {
+    OpCase::new("sum", "truth values, and the product and running sum of them")
+        .input(Bools)
+        .shapes([&[7, 300], &[0, 3]])
+        .dtypes(BOOL)
+        .run(|x| {
+            let y = vec![x[0].sum(1)?, x[0].prod_keep(1)?, x[0].cumsum(1)?];
+            assert!(y.iter().all(|y| y.dtype() == I64), "integers are summed in i64");
+            Ok(y)
+        })
+        .oracle(|x| {
+            vec![
+                x[0].reduce(&[1], Keep::No, sum),
+                x[0].reduce(&[1], Keep::Yes, |x| x.iter().product()),
+                x[0].along(1, cumulative),
+            ]
+        })
 }
 
 fn truth() -> Vec<OpCase> {
@@ -466,10 +516,10 @@ fn running_sums() -> Vec<OpCase> {
             .shapes([&[7], &[4, 3, 5]])
             .dtypes(INTEGERS)
             .run(|x| x[0].cumsum(0))
-            .oracle_for(|dtype, x| x[0].along(0, cumulative).map(|v| wrap(dtype, v)))
+            .oracle(|x| x[0].along(0, cumulative))
             .rejects("cumsum: axis 2 on shape [3, 4]", |device| Tensor::zeros([3, 4], F32, device)?.cumsum(2))
             .rejects("cumsum: input is bool, expected a number", |device| {
-                Tensor::zeros([3], Bool, device)?.cumsum(0)
+                apply_one(CumulativeSum { axis: 0 }, &[&Tensor::zeros([3], Bool, device)?])
             }),
     );
     rows
@@ -548,7 +598,10 @@ fn rejected() -> OpCase {
             Tensor::zeros([4, 7], F32, device)?.max([-1, 1])
         })
         .rejects("any: axis 1 on shape [3]", |device| Tensor::zeros([3], Bool, device)?.any(1))
-        .rejects("sum: input is bool, expected a number", |device| Tensor::zeros([3], Bool, device)?.sum(0))
+        .rejects("sum: input is bool, expected a number", |device| {
+            let op = Reduce { op: ReduceOp::Sum, axes: AxisSet::one(0), keep: false };
+            apply_one(op, &[&Tensor::zeros([3], Bool, device)?])
+        })
         .rejects("argmax: input is bool, expected a number", |device| {
             Tensor::zeros([3], Bool, device)?.argmax(0)
         })

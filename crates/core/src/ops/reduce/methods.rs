@@ -3,7 +3,7 @@
 use super::{CumulativeSum, Reduce, ReduceOp, Variance};
 use crate::dispatch::apply_one;
 use crate::error::Result;
-use crate::shape::{Axes, Axis};
+use crate::shape::{Axes, Axis, AxisSet};
 use crate::tensor::Tensor;
 use crate::{DType, Error};
 
@@ -35,11 +35,11 @@ macro_rules! reduce_methods {
 }
 
 reduce_methods! {
-    /// The sum over `axes`; of nothing: 0.
+    /// The sum over `axes`; of nothing: 0. Integers and bool are summed in i64, which the result has, as in NumPy and PyTorch.
     sum sum_keep => Sum;
-    /// The product over `axes`; of nothing: 1.
+    /// The product over `axes`; of nothing: 1. Integers and bool are multiplied in i64, which the result has and where it may wrap.
     prod prod_keep => Prod;
-    /// The mean over `axes`; of nothing: NaN.
+    /// The mean over `axes`; of nothing: NaN. Floats only: that of integers or bool is had by `to_dtype(DType::F32)` first.
     mean mean_keep => Mean;
     /// The largest element over `axes`; NaN if there is one. Its gradient is shared equally among equals. Of nothing: an error.
     max max_keep => Max;
@@ -62,18 +62,31 @@ reduce_methods! {
 impl Tensor {
     fn reduce(&self, op: ReduceOp, axes: Axes, keep: bool) -> Result<Tensor> {
         let axes = axes.resolve(self.shape(), op.name())?;
-        apply_one(Reduce { op, axes, keep }, &[self])
+        match op {
+            ReduceOp::Sum | ReduceOp::Prod => apply_one(Reduce { op, axes, keep }, &[&self.widened()?]),
+            _ => apply_one(Reduce { op, axes, keep }, &[self]),
+        }
     }
 
-    /// The sum of all elements.
+    /// This tensor, or integers and bool as i64: a sum of many would not fit their dtype.
+    fn widened(&self) -> Result<Tensor> {
+        if self.dtype().is_float() { Ok(self.clone()) } else { self.to_dtype(DType::I64) }
+    }
+
+    /// The sum over `axes` in this tensor's own dtype, in which integers wrap.
+    pub(crate) fn sum_as_is(&self, axes: AxisSet) -> Result<Tensor> {
+        apply_one(Reduce { op: ReduceOp::Sum, axes, keep: false }, &[self])
+    }
+
+    /// The sum of all elements, as [`sum`](Tensor::sum): in i64 for integers and bool.
     ///
     /// # Errors
-    /// A tensor of bool.
+    /// No memory.
     pub fn sum_all(&self) -> Result<Tensor> {
         self.sum(..)
     }
 
-    /// The mean of all elements.
+    /// The mean of all elements. That of integers or bool is had by `to_dtype(DType::F32)` first.
     ///
     /// # Errors
     /// A dtype that is not floating.
@@ -184,12 +197,12 @@ impl Tensor {
         is_zero.where_(&variance.scalar_like(0i64)?, &root)?.to_dtype(self.dtype())
     }
 
-    /// The running sum along `axis`: element i is `x[0] + .. + x[i]`.
+    /// The running sum along `axis`: element i is `x[0] + .. + x[i]`. Integers and bool are summed in i64, which the result has.
     ///
     /// # Errors
-    /// An axis that does not exist, a tensor of bool.
+    /// An axis that does not exist.
     pub fn cumsum(&self, axis: impl Into<Axis>) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "cumsum")?;
-        apply_one(CumulativeSum { axis }, &[self])
+        apply_one(CumulativeSum { axis }, &[&self.widened()?])
     }
 }
