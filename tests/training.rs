@@ -166,8 +166,9 @@ fn a_parameter_without_gradient_is_named() -> Result<()> {
     let message = adam.step(&partial.backward()?).expect_err("four are missing").to_string();
     assert_eq!(
         message,
-        "no gradient for layers.1.weight, layers.1.bias, layers.2.weight, layers.2.bias: the loss does not depend on it; \
-         freeze it, or allow missing gradients in the optimiser's configuration"
+        "no gradient for layers.1.weight, layers.1.bias, layers.2.weight, layers.2.bias: the loss does not depend on it \
+         (freeze it, or allow missing gradients in the optimiser's configuration), or the gradients are older than the last change of its \
+         dtype, device or freezing (run backward again)"
     );
     for (key, tensor) in model.state_dict()? {
         assert_eq!(tensor.to_vec_f64()?, before[&key].to_vec_f64()?, "{key} was changed by a refused step");

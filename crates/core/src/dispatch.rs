@@ -399,11 +399,8 @@ fn allocate(device: &Device, spec: &Output, layout: Layout) -> Result<Tensor> {
 /// Runs the composition of `op`, unrecorded: the caller records the op as a whole.
 fn compose(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     let detached: SmallVec<[Tensor; 4]> = inputs.iter().map(|tensor| tensor.detach()).collect();
-    let outputs = autograd::no_grad(|| op.rule().compose(&detached)).map_err(|error| match error {
-        // Whoever called cross_entropy has not heard of the gather inside it.
-        Error::IndexOutOfRange { index, size, .. } => Error::IndexOutOfRange { op: op.name(), index, size },
-        other => other,
-    })?;
+    let outputs =
+        autograd::no_grad(|| op.rule().compose(&detached)).map_err(|error| error.index_of(op.name()))?;
     Ok(outputs.into_iter().map(|tensor| tensor.detach()).collect())
 }
 

@@ -156,7 +156,7 @@ pub enum Error {
     },
     /// A parameter that got no gradient.
     #[error(
-        "no gradient for {names}: the loss does not depend on it; freeze it, or allow missing gradients in the optimiser's configuration"
+        "no gradient for {names}: the loss does not depend on it (freeze it, or allow missing gradients in the optimiser's configuration), or the gradients are older than the last change of its dtype, device or freezing (run backward again)"
     )]
     MissingGradient {
         /// The parameters.
@@ -193,6 +193,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// No memory for a list in the host's own memory.
+    pub(crate) fn host_memory(requested: usize) -> Error {
+        Error::OutOfMemory { device: "host".into(), requested, in_use: 0, cached: 0, peak: 0 }
+    }
+
+    /// This error in the name of `op`, if it tells of an index: whoever called cross_entropy has not heard of the gather inside it.
+    pub(crate) fn index_of(self, op: &'static str) -> Error {
+        match self {
+            Error::IndexOutOfRange { index, size, .. } => Error::IndexOutOfRange { op, index, size },
+            other => other,
+        }
+    }
+
     /// An argument that `op` cannot take.
     pub fn invalid(op: &'static str, detail: impl Into<String>) -> Error {
         Error::Invalid { op, detail: detail.into() }

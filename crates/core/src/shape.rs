@@ -46,12 +46,20 @@ impl Shape {
                 format!("{dims:?} has {} axes, at most {MAX_RANK} are possible", dims.len()),
             ));
         }
+        Shape::unchecked(dims).addressable("shape")
+    }
+
+    /// This shape, if its elements can be counted in bytes of the largest dtype.
+    ///
+    /// # Errors
+    /// If they are too many; the message names `op`.
+    fn addressable(self, op: &'static str) -> Result<Shape> {
         // Sizes of zero do not excuse the others: the strides must be countable all the same.
-        let countable = dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim.max(1)));
-        if countable.is_none_or(|count| count > (isize::MAX as usize) / 8) {
-            return Err(Error::invalid("shape", format!("{dims:?} has more elements than can be addressed")));
+        let countable = self.dims().iter().try_fold(1usize, |product, &dim| product.checked_mul(dim.max(1)));
+        match countable {
+            Some(count) if count <= (isize::MAX as usize) / 8 => Ok(self),
+            _ => Err(Error::invalid(op, format!("shape {self:?} has more elements than can be addressed"))),
         }
-        Ok(Shape::unchecked(dims))
     }
 
     /// A shape from sizes that are known to be few and small.
@@ -87,7 +95,15 @@ impl Shape {
     }
 
     /// The same shape but for the size along `axis`, which is in range.
-    pub fn with_dim(mut self, axis: usize, size: usize) -> Shape {
+    ///
+    /// # Errors
+    /// More elements than can be addressed; the message names `op`.
+    pub fn resized(&self, axis: usize, size: usize, op: &'static str) -> Result<Shape> {
+        self.with_dim(axis, size).addressable(op)
+    }
+
+    /// As [`resized`](Shape::resized), for a size that is known not to make the shape too large.
+    pub(crate) fn with_dim(mut self, axis: usize, size: usize) -> Shape {
         assert!(axis < self.rank(), "axis {axis} of {self:?}");
         self.dims[axis] = size;
         self
@@ -121,7 +137,7 @@ impl Shape {
     /// NumPy's broadcast of two shapes: aligned at the last axis, sizes equal or one of them 1.
     ///
     /// # Errors
-    /// If two sizes differ and neither is 1; the message names `op`.
+    /// If two sizes differ and neither is 1, or the result has more elements than can be addressed; the message names `op`.
     pub fn broadcast(&self, other: &Shape, op: &'static str) -> Result<Shape> {
         if self == other {
             return Ok(*self);
@@ -139,7 +155,8 @@ impl Shape {
                 _ => return Err(Error::Broadcast { op, left: Box::new(*self), right: Box::new(*other) }),
             };
         }
-        Ok(result)
+        // Each of two shapes that is the result itself has been counted.
+        if result == *self || result == *other { Ok(result) } else { result.addressable(op) }
     }
 
     /// Whether a tensor of this shape can be expanded to `target` by broadcasting.

@@ -208,11 +208,11 @@ impl Tensor {
     /// The bytes of the elements in row-major order.
     ///
     /// # Errors
-    /// If an earlier op failed on the device.
+    /// If there is no memory, or an earlier op failed on the device.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let dense = crate::autograd::no_grad(|| self.contiguous())?;
         let size = self.dtype().size();
-        let mut bytes = vec![0; dense.elements() * size];
+        let mut bytes = host_bytes(dense.elements().saturating_mul(size))?;
         if !bytes.is_empty() {
             self.device().backend().download(dense.buffer(), dense.layout().offset() * size, &mut bytes)?;
         }
@@ -229,6 +229,10 @@ impl Tensor {
                 "item",
                 format!("shape {:?} has {} elements, expected 1", self.shape(), self.elements()),
             ));
+        }
+        if self.dtype() != T::DTYPE {
+            let (got, expected) = (self.dtype(), T::DTYPE.name());
+            return Err(Error::DType { op: "item", what: "tensor", got, expected });
         }
         Ok(self.to_vec::<T>()?[0])
     }
@@ -305,4 +309,14 @@ impl Tensor {
         let op = crate::ops::create::Fill { shape: *self.shape(), dtype: self.dtype(), value: value.into() };
         crate::dispatch::apply_into(op, &[], self)
     }
+}
+
+/// Zeros in the host's memory.
+fn host_bytes(count: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if bytes.try_reserve_exact(count).is_err() {
+        return Err(Error::host_memory(count));
+    }
+    bytes.resize(count, 0);
+    Ok(bytes)
 }

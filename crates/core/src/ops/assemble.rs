@@ -96,12 +96,11 @@ impl Rule for Concat {
                 });
             }
             let size = meta.shape().dim(self.axis);
-            check::shape("concat", "input", meta, first.shape().with_dim(self.axis, size))?;
+            check::shape("concat", "input", meta, first.shape().resized(self.axis, size, "concat")?)?;
             total = total.saturating_add(size);
         }
-        let mut dims: SmallVec<[usize; MAX_RANK]> = first.shape().dims().into();
-        dims[self.axis] = total;
-        Ok(Outputs::from_buf([Output::fresh(crate::Shape::new(&dims)?, first.dtype)]))
+        let shape = first.shape().resized(self.axis, total, "concat")?;
+        Ok(Outputs::from_buf([Output::fresh(shape, first.dtype)]))
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let total = inputs.iter().map(|part| part.shape().dim(self.axis)).sum();
@@ -176,6 +175,17 @@ impl Tensor {
                 expected: Box::new(expected),
             });
         }
+        if let Some(other) = tensors.iter().find(|tensor| tensor.dtype() != first.dtype()) {
+            return Err(Error::DTypeMismatch { op: "stack", left: first.dtype(), right: other.dtype() });
+        }
+        let rank = first.rank() as isize;
+        if !(-rank - 1..=rank).contains(&axis) {
+            return Err(Error::Axis { op: "stack", axis, shape: Box::new(*first.shape()) });
+        }
+        if first.rank() == MAX_RANK {
+            let detail = format!("shape {:?} has {MAX_RANK} axes, no more are possible", first.shape());
+            return Err(Error::invalid("stack", detail));
+        }
         let parts = tensors.iter().map(|tensor| tensor.unsqueeze(axis)).collect::<Result<Vec<_>>>()?;
         Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis)
     }
@@ -183,7 +193,7 @@ impl Tensor {
     /// Parts of `size` along `axis`; the last is smaller if the axis is no multiple. No copy is made.
     ///
     /// # Errors
-    /// An axis that does not exist, a size of 0.
+    /// An axis that does not exist, a size of 0, more parts than there is memory to list.
     pub fn split(&self, axis: impl Into<Axis>, size: usize) -> Result<Vec<Tensor>> {
         let axis = axis.into().resolve(self.shape(), "split")?;
         if size == 0 {
@@ -191,9 +201,15 @@ impl Tensor {
         }
         let length = self.shape().dim(axis);
         // An empty axis is one empty part.
-        (0..length.div_ceil(size).max(1))
-            .map(|part| self.narrow(axis, part * size, size.min(length - part * size)))
-            .collect()
+        let count = length.div_ceil(size).max(1);
+        let mut parts = Vec::new();
+        if parts.try_reserve_exact(count).is_err() {
+            return Err(Error::host_memory(count.saturating_mul(size_of::<Tensor>())));
+        }
+        for part in 0..count {
+            parts.push(self.narrow(axis, part * size, size.min(length - part * size))?);
+        }
+        Ok(parts)
     }
 
     /// Parts of these sizes along `axis`. No copy is made.

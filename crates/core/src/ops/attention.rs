@@ -69,9 +69,9 @@ fn sizes(op: &'static str, inputs: &[Meta<'_>]) -> Result<Sizes> {
     check::shape(op, "key", &inputs[1], Shape::unchecked(&[batch, kv_heads, keys, head_dim]))?;
     check::shape(op, "value", &inputs[2], Shape::unchecked(&[batch, kv_heads, keys, value_dim]))?;
     Ok(Sizes {
-        output: Shape::unchecked(&[batch, heads, queries, value_dim]),
+        output: Shape::new(&[batch, heads, queries, value_dim])?,
         rows: Shape::unchecked(&[batch, heads, queries]),
-        scores: Shape::unchecked(&[batch, heads, queries, keys]),
+        scores: Shape::new(&[batch, heads, queries, keys])?,
     })
 }
 

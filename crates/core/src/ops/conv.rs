@@ -144,7 +144,7 @@ pub struct Conv2dGradWeight {
     pub config: ConvConfig,
 }
 
-fn divisible(op: &'static str, channels: usize, groups: usize) -> Result<usize> {
+pub(crate) fn divisible(op: &'static str, channels: usize, groups: usize) -> Result<usize> {
     if groups == 0 || !channels.is_multiple_of(groups) {
         return Err(Error::invalid(op, format!("{channels} channels are no multiple of {groups} groups")));
     }
@@ -161,7 +161,8 @@ impl Rule for Im2col {
         let [batch, channels, height, width] = inputs[0].shape().to_array("im2col")?;
         let [oh, ow] = self.window.output_size("im2col", [height, width])?;
         let [kh, kw] = self.window.kernel;
-        let shape = Shape::new(&[batch, channels * kh * kw, oh * ow])?;
+        let shape =
+            Shape::new(&[batch, channels.saturating_mul(kh).saturating_mul(kw), oh.saturating_mul(ow)])?;
         Ok(Outputs::from_buf([Output::fresh(shape, inputs[0].dtype)]))
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
@@ -198,8 +199,8 @@ impl Rule for Col2im {
         let [batch, rows, _] = inputs[0].shape().to_array("col2im")?;
         let [oh, ow] = self.window.output_size("col2im", self.size)?;
         let [kh, kw] = self.window.kernel;
-        let channels = divisible("col2im", rows, kh * kw)?;
-        check::shape("col2im", "columns", &inputs[0], Shape::new(&[batch, rows, oh * ow])?)?;
+        let channels = divisible("col2im", rows, kh.saturating_mul(kw))?;
+        check::shape("col2im", "columns", &inputs[0], Shape::new(&[batch, rows, oh.saturating_mul(ow)])?)?;
         let shape = Shape::new(&[batch, channels, self.size[0], self.size[1]])?;
         Ok(Outputs::from_buf([Output::fresh(shape, inputs[0].dtype)]))
     }
@@ -358,7 +359,8 @@ impl Rule for Conv2dGradInput {
         }
         let [oh, ow] = self.config.window.output_size(name, self.size)?;
         check::shape(name, "grad_output", &inputs[1], Shape::new(&[batch, out_channels, oh, ow])?)?;
-        let shape = Shape::new(&[batch, per_group * self.config.groups, self.size[0], self.size[1]])?;
+        let shape =
+            Shape::new(&[batch, per_group.saturating_mul(self.config.groups), self.size[0], self.size[1]])?;
         Ok(Outputs::from_buf([Output::fresh(shape, inputs[0].dtype)]))
     }
     /// The gradient of each patch, `weight^T dy`, added where the patch was seen.

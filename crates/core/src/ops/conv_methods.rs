@@ -1,9 +1,10 @@
 //! The convolutions that users call. The ops are in `conv`.
 
-use super::conv::{Col2im, Conv2d, Conv2dGradInput, ConvConfig, Im2col, Window};
+use super::conv::{Col2im, Conv2d, Conv2dGradInput, ConvConfig, Im2col, Window, divisible};
 use crate::Shape;
 use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
+use crate::op::check;
 use crate::tensor::Tensor;
 
 /// How a [`conv2d`](Tensor::conv2d) slides: `[height, width]` each. The default touches every pixel once and pads nothing.
@@ -48,6 +49,51 @@ pub struct Conv1dOptions {
 impl Default for Conv1dOptions {
     fn default() -> Self {
         Conv1dOptions { stride: 1, padding: 0, dilation: 1, groups: 1 }
+    }
+}
+
+impl Conv1dOptions {
+    /// What conv2d checks, told in the numbers that the caller wrote.
+    fn check(&self, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
+        let op = "conv1d";
+        let [_, channels, length] = x.shape().to_array(op)?;
+        let [out_channels, _, kernel] = weight.shape().to_array(op)?;
+        check_operands(op, x, weight, bias)?;
+        let per_group = divisible(op, channels, self.groups)?;
+        divisible(op, out_channels, self.groups)?;
+        check::shape(op, "weight", &weight.meta(), Shape::new(&[out_channels, per_group, kernel])?)?;
+        check_bias(op, bias, out_channels)?;
+        let Conv1dOptions { stride, padding, dilation, .. } = *self;
+        if [kernel, stride, dilation].contains(&0) {
+            let detail =
+                format!("kernel {kernel}, stride {stride} and dilation {dilation} must be at least 1");
+            return Err(Error::invalid(op, detail));
+        }
+        let span = (kernel - 1).checked_mul(dilation).and_then(|span| span.checked_add(1));
+        let padded = padding.checked_mul(2).and_then(|both| both.checked_add(length));
+        if span.is_some_and(|span| padded.is_some_and(|padded| span <= padded)) {
+            return Ok(());
+        }
+        let detail = format!(
+            "window {kernel} with dilation {dilation} is larger than input {length} with padding {padding}"
+        );
+        Err(Error::invalid(op, detail))
+    }
+}
+
+/// One floating dtype.
+fn check_operands(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
+    check::float(op, "input", &x.meta())?;
+    for tensor in [Some(weight), bias].into_iter().flatten() {
+        check::same_dtype(op, &x.meta(), &tensor.meta())?;
+    }
+    Ok(())
+}
+
+fn check_bias(op: &'static str, bias: Option<&Tensor>, out_channels: usize) -> Result<()> {
+    match bias {
+        Some(bias) => check::shape(op, "bias", &bias.meta(), Shape::new(&[out_channels])?),
+        None => Ok(()),
     }
 }
 
@@ -105,8 +151,7 @@ impl Tensor {
     /// # Errors
     /// Shapes or dtypes that do not fit, a window larger than the padded input.
     pub fn conv1d(&self, weight: &Tensor, bias: Option<&Tensor>, options: Conv1dOptions) -> Result<Tensor> {
-        let [_, _, _]: [usize; 3] = self.shape().to_array("conv1d")?;
-        let [_, _, _]: [usize; 3] = weight.shape().to_array("conv1d")?;
+        options.check(self, weight, bias)?;
         let options = Conv2dOptions {
             stride: [1, options.stride],
             padding: [0, options.padding],
@@ -130,8 +175,14 @@ impl Tensor {
         bias: Option<&Tensor>,
         options: ConvTranspose2dOptions,
     ) -> Result<Tensor> {
-        let [_, _, height, width] = self.shape().to_array("conv_transpose2d")?;
-        let [_, per_group, kh, kw] = weight.shape().to_array("conv_transpose2d")?;
+        let op = "conv_transpose2d";
+        let [_, channels, height, width] = self.shape().to_array(op)?;
+        let [_, per_group, kh, kw] = weight.shape().to_array(op)?;
+        check_operands(op, self, weight, bias)?;
+        check::shape(op, "weight", &weight.meta(), Shape::new(&[channels, per_group, kh, kw])?)?;
+        divisible(op, channels, options.groups)?;
+        let out_channels = per_group.saturating_mul(options.groups);
+        check_bias(op, bias, out_channels)?;
         let size = transposed_size([height, width], [kh, kw], &options)?;
         let ConvTranspose2dOptions { stride, padding, dilation, groups, .. } = options;
         let config = ConvConfig { window: Window { kernel: [kh, kw], stride, padding, dilation }, groups };
@@ -141,16 +192,7 @@ impl Tensor {
             uncropped(self, weight, config, size)?
         };
         let Some(bias) = bias else { return Ok(y) };
-        let expected = Shape::new(&[per_group * groups])?;
-        if *bias.shape() != expected {
-            return Err(Error::Shape {
-                op: "conv_transpose2d",
-                what: "bias",
-                got: Box::new(*bias.shape()),
-                expected: Box::new(expected),
-            });
-        }
-        y.add(&bias.reshape([per_group * groups, 1, 1])?)
+        y.add(&bias.reshape([out_channels, 1, 1])?)
     }
 
     /// The patches that a window shows, as the columns of a matrix for each image (PyTorch's `unfold`).
@@ -182,6 +224,12 @@ fn transposed_size(
     kernel: [usize; 2],
     options: &ConvTranspose2dOptions,
 ) -> Result<[usize; 2]> {
+    if [kernel, options.stride, options.dilation].concat().contains(&0) {
+        let ConvTranspose2dOptions { stride, dilation, .. } = options;
+        let detail =
+            format!("kernel {kernel:?}, stride {stride:?} and dilation {dilation:?} must be at least 1");
+        return Err(Error::invalid("conv_transpose2d", detail));
+    }
     let mut output = [0; 2];
     for axis in 0..2 {
         let (stride, dilation) = (options.stride[axis], options.dilation[axis]);

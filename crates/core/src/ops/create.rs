@@ -301,11 +301,6 @@ impl Tensor {
         let zeros = Tensor::zeros(self.shape().with_axis(self.rank(), classes)?, dtype, self.device())?;
         let one = Tensor::ones((), dtype, self.device())?.expand(*index.shape())?;
         let scatter = Scatter { axis: self.rank(), mode: ScatterMode::Set };
-        apply_one(scatter, &[&zeros, &index, &one]).map_err(|error| match error {
-            Error::IndexOutOfRange { index, size, .. } => {
-                Error::IndexOutOfRange { op: "one_hot", index, size }
-            }
-            other => other,
-        })
+        apply_one(scatter, &[&zeros, &index, &one]).map_err(|error| error.index_of("one_hot"))
     }
 }

@@ -1,6 +1,6 @@
 //! Einstein's summation convention, brought down to products of matrices.
 
-use super::matmul::{Epilogue, Matmul};
+use super::matmul::{Epilogue, Matmul, same_numbers};
 use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
 use crate::shape::{AxisSet, MAX_RANK};
@@ -17,6 +17,9 @@ use crate::{Shape, Tensor};
 /// differ, an output letter that no operand has or that is written twice; dtypes that differ, bool.
 pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
     let equation = Equation::parse(equation, operands)?;
+    if operands.len() > 1 {
+        same_numbers("einsum", operands)?;
+    }
     let mut terms = equation.terms(operands)?.into_iter().enumerate();
     let Some((_, mut result)) = terms.next() else {
         return Err(Error::invalid("einsum", "expected at least 1 operand"));

@@ -151,7 +151,8 @@ impl Rule for IndexSelect {
         check::axis(name, self.axis, inputs[0].shape())?;
         check::index(name, "index", &inputs[1])?;
         let [count] = inputs[1].shape().to_array(name)?;
-        Ok(Outputs::from_buf([Output::fresh(inputs[0].shape().with_dim(self.axis, count), inputs[0].dtype)]))
+        let shape = inputs[0].shape().resized(self.axis, count, name)?;
+        Ok(Outputs::from_buf([Output::fresh(shape, inputs[0].dtype)]))
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (x, index) = (&inputs[0], &inputs[1]);
@@ -199,7 +200,7 @@ impl Rule for IndexAdd {
         check::index(name, "index", &inputs[1])?;
         let [count] = inputs[1].shape().to_array(name)?;
         check::same_dtype(name, &inputs[0], &inputs[2])?;
-        check::shape(name, "source", &inputs[2], inputs[0].shape().with_dim(self.axis, count))?;
+        check::shape(name, "source", &inputs[2], inputs[0].shape().resized(self.axis, count, name)?)?;
         if inputs[0].dtype == DType::Bool {
             return Err(Error::DType { op: name, what: "base", got: DType::Bool, expected: "a number" });
         }
@@ -368,10 +369,12 @@ impl Tensor {
     /// The rows of this table that `indices` names: `[rows, width]` and indices `[..]` (i32 or i64) give `[.., width]`.
     ///
     /// # Errors
-    /// A table of another rank, an index out of range.
+    /// A table of another rank, indices of another dtype or out of range.
     pub fn embedding(&self, indices: &Tensor) -> Result<Tensor> {
         let [_, width] = self.shape().to_array("embedding")?;
-        let rows = self.index_select(0, &indices.reshape([indices.elements()])?)?;
+        check::index("embedding", "indices", &indices.meta())?;
+        let flat = indices.reshape([indices.elements()])?;
+        let rows = self.index_select(0, &flat).map_err(|error| error.index_of("embedding"))?;
         let mut dims: SmallVec<[usize; MAX_RANK]> = indices.dims().into();
         dims.push(width);
         rows.reshape(dims.as_slice())

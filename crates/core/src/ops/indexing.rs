@@ -317,6 +317,8 @@ struct Picker {
     size: usize,
     /// Positions in `0..size` along them.
     index: Tensor,
+    /// The positions as they were written, where the caller gave a tensor of them.
+    written: Option<Tensor>,
 }
 
 /// An index with tensors: slices first, as views, then one selection along the picked axes moved together.
@@ -329,6 +331,10 @@ fn pick(x: &Tensor, items: Vec<IndexItem>) -> Result<Tensor> {
         let taken = axes_taken(&item)?;
         let dims = &x.dims()[source_axis..source_axis + taken];
         source_axis += taken;
+        let written = match &item {
+            IndexItem::Tensor(index) if index.dtype() != DType::Bool => Some(index.clone()),
+            _ => None,
+        };
         let part = picked(item, dims, x)?;
         is_picked.push(matches!(part, Part::Picked(_)));
         match part {
@@ -339,13 +345,31 @@ fn pick(x: &Tensor, items: Vec<IndexItem>) -> Result<Tensor> {
             }
             Part::Picked(index) => {
                 kept.extend(std::iter::repeat_n(IndexItem::from(..), taken));
-                pickers.push(Picker { axis, axes: taken, size: dims.iter().product(), index });
+                pickers.push(Picker { axis, axes: taken, size: dims.iter().product(), index, written });
                 axis += taken;
             }
         }
     }
     let together = is_picked.split(|&picked| !picked).filter(|run| !run.is_empty()).count() == 1;
-    select_at(&basic(x, &kept)?, &pickers, together)
+    select_at(&basic(x, &kept)?, &pickers, together).map_err(|error| match error {
+        Error::IndexOutOfRange { .. } => as_written(&pickers, error),
+        other => other,
+    })
+}
+
+/// The first index out of range as the caller wrote it, not as it was counted from the front.
+fn as_written(pickers: &[Picker], error: Error) -> Error {
+    for picker in pickers {
+        let values = picker
+            .written
+            .as_ref()
+            .and_then(|written| written.to_dtype(DType::I64).ok()?.to_vec::<i64>().ok());
+        let size = picker.size as i64;
+        if let Some(&index) = values.iter().flatten().find(|&&index| !(-size..size).contains(&index)) {
+            return Error::IndexOutOfRange { op: "index", index, size: picker.size };
+        }
+    }
+    error.index_of("index")
 }
 
 /// What becomes of an item of an index with tensors.

@@ -59,7 +59,7 @@ impl Rule for CrossEntropy {
         let x = logits.to_dtype(logits.dtype().accumulator())?;
         let log_sum = x.logsumexp(1)?;
         let (counts, class) = split_ignored(target, self.ignore_index)?;
-        let picked = x.gather(1, &class.unsqueeze(1)?).map_err(|error| as_own_error(error, self.name()))?;
+        let picked = x.gather(1, &class.unsqueeze(1)?).map_err(|error| error.index_of(self.name()))?;
         let mut loss = log_sum.sub(&picked.squeeze(1)?.mul_scalar(1.0 - self.label_smoothing)?)?;
         if self.label_smoothing != 0.0 {
             loss = loss.sub(&x.sum(1)?.mul_scalar(self.label_smoothing / x.dims()[1] as f64)?)?;
@@ -99,14 +99,6 @@ fn split_ignored(target: &Tensor, ignore_index: i64) -> Result<(Tensor, Tensor)>
     let counts = target.ne_scalar(ignore_index)?;
     let class = target.masked_fill(&counts.logical_not()?, 0)?;
     Ok((counts, class))
-}
-
-/// A target out of range is reported by the loss, not by the gather that finds it.
-fn as_own_error(error: Error, op: &'static str) -> Error {
-    match error {
-        Error::IndexOutOfRange { index, size, .. } => Error::IndexOutOfRange { op, index, size },
-        other => other,
-    }
 }
 
 impl Rule for CrossEntropyGrad {
@@ -234,7 +226,7 @@ impl Tensor {
         check::float(name, "input", &self.meta())?;
         let (rows, shape) = class_rows(name, self, target)?;
         let (counts, class) = split_ignored(&target.reshape([rows.dims()[0], 1])?, ignore_index)?;
-        let picked = rows.gather(1, &class).map_err(|error| as_own_error(error, name))?;
+        let picked = rows.gather(1, &class).map_err(|error| error.index_of(name))?;
         let losses = picked.to_dtype(rows.dtype().accumulator())?.neg()?;
         let losses = losses.masked_fill(&counts.logical_not()?, 0.0)?.reshape(shape)?;
         reduce_counted(&losses, target, ignore_index, reduction)
@@ -307,11 +299,14 @@ impl Tensor {
     /// logits `[batch, classes, ..]` (or `[classes]`), class indices `[batch, ..]` (i32 or i64) -> `[]`
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit.
+    /// Shapes or dtypes that do not fit, a class index out of range.
     pub fn accuracy(&self, target: &Tensor) -> Result<Tensor> {
         let (rows, _) = class_rows("accuracy", self, target)?;
+        let target = target.reshape([rows.dims()[0]])?;
+        // Picks nothing that is used: the indices are checked by it.
+        rows.detach().gather(1, &target.unsqueeze(1)?).map_err(|error| error.index_of("accuracy"))?;
         let found = rows.argmax(1)?.to_dtype(target.dtype())?;
-        found.eq(&target.reshape([rows.dims()[0]])?)?.to_dtype(DType::F32)?.mean(..)
+        found.eq(&target)?.to_dtype(DType::F32)?.mean(..)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::index::index_dtype;
 use crate::error::{Error, Result};
+use crate::op::check;
 use crate::tensor::Tensor;
 use crate::{DType, Device, IntoShape};
 
@@ -21,7 +22,13 @@ impl Tensor {
     /// # Errors
     /// A mask that is not bool or does not broadcast to this tensor, a source of another dtype or with too few elements.
     pub fn masked_scatter(&self, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
-        let positions = mask.checked_mask("masked_scatter")?.expand(*self.shape())?.true_positions()?;
+        let mask = mask.checked_mask("masked_scatter")?;
+        if !mask.shape().broadcasts_to(self.shape()) {
+            let (got, expected) = (Box::new(*mask.shape()), Box::new(*self.shape()));
+            return Err(Error::Shape { op: "masked_scatter", what: "mask", got, expected });
+        }
+        check::same_dtype("masked_scatter", &self.meta(), &source.meta())?;
+        let positions = mask.expand(*self.shape())?.true_positions()?;
         let (count, given) = (positions.elements(), source.elements());
         if given < count {
             return Err(Error::invalid(

@@ -1,6 +1,6 @@
 //! Matrix products: the op with its epilogue, and the methods that come down to it.
 
-use crate::autograd::{Context, Grads};
+use crate::autograd::{Context, Grads, is_recording};
 use crate::backend::Meta;
 use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
@@ -71,7 +71,7 @@ impl Rule for Matmul {
         if dtype == DType::Bool {
             return Err(Error::DType { op: name, what: "operand", got: dtype, expected: "a number" });
         }
-        let shape = product_shape(inputs[0].shape(), inputs[1].shape())?;
+        let shape = product_shape(name, inputs[0].shape(), inputs[1].shape())?;
         let leading = |meta: &Meta<'_>| Shape::unchecked(&meta.shape().dims()[..meta.shape().rank() - 2]);
         if leading(&inputs[0]) != leading(&inputs[1]) {
             let detail = format!(
@@ -195,8 +195,8 @@ fn whole_factor(op: &'static str, what: &str, factor: f64, dtype: DType) -> Resu
 }
 
 /// `[.., m, k] x [.., k, n] -> [.., m, n]`.
-pub(crate) fn product_shape(left: &Shape, right: &Shape) -> Result<Shape> {
-    let fail = |detail: String| Err(Error::invalid("matmul", format!("{left:?} x {right:?}: {detail}")));
+pub(crate) fn product_shape(op: &'static str, left: &Shape, right: &Shape) -> Result<Shape> {
+    let fail = |detail: String| Err(Error::invalid(op, format!("{left:?} x {right:?}: {detail}")));
     if left.rank() < 2 || right.rank() < 2 {
         return fail("operands need at least 2 axes".into());
     }
@@ -206,9 +206,10 @@ pub(crate) fn product_shape(left: &Shape, right: &Shape) -> Result<Shape> {
     if lmat[1] != rmat[0] {
         return fail(format!("inner sizes {} and {} differ", lmat[1], rmat[0]));
     }
-    let batch = match Shape::unchecked(lbatch).broadcast(&Shape::unchecked(rbatch), "matmul") {
+    let batch = match Shape::unchecked(lbatch).broadcast(&Shape::unchecked(rbatch), op) {
         Ok(batch) => batch,
-        Err(_) => return fail("leading axes do not broadcast".into()),
+        Err(Error::Broadcast { .. }) => return fail("leading axes do not broadcast".into()),
+        Err(too_large) => return Err(too_large),
     };
     let mut dims: smallvec::SmallVec<[usize; 10]> = batch.dims().into();
     dims.push(lmat[0]);
@@ -256,7 +257,7 @@ impl Tensor {
     /// As [`matmul`](Tensor::matmul); a bias, residual or output dtype that does not fit.
     pub fn matmul_with(&self, other: &Tensor, options: MatmulOptions<'_>) -> Result<Tensor> {
         let (left, right) = as_matrices(self, other)?;
-        let shape = product_shape(left.shape(), right.shape())?;
+        let shape = product_shape("matmul", left.shape(), right.shape())?;
         let mut result: SmallVec<[usize; 10]> = shape.dims().into();
         if other.rank() == 1 {
             result.pop();
@@ -315,9 +316,14 @@ impl Tensor {
             );
             return Err(Error::invalid("linear", detail));
         }
+        same_numbers("linear", &[self, weight])?;
+        if let Some(bias) = bias {
+            same_numbers("linear", &[self, bias])?;
+            check::shape("linear", "bias", &bias.meta(), Shape::unchecked(&[outputs]))?;
+        }
         let rows = self.reshape([leading.iter().product(), width])?;
         let y = rows.matmul_with(&weight.t()?, MatmulOptions { bias, ..Default::default() })?;
-        y.reshape(self.shape().with_dim(leading.len(), outputs))
+        y.reshape(self.shape().resized(leading.len(), outputs, "linear")?)
     }
 
     /// `beta * self + alpha * a b`, as PyTorch's `addmm`. With `beta` 0, what `self` holds does not matter.
@@ -328,7 +334,7 @@ impl Tensor {
     /// # Errors
     /// Shapes that do not fit, dtypes that differ.
     pub fn addmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
-        let shape = addmm_shape(a, b)?;
+        let shape = self.addmm_shape(a, b, beta, alpha)?;
         if !self.shape().broadcasts_to(&shape) {
             return Err(Error::Shape {
                 op: "addmm",
@@ -353,7 +359,12 @@ impl Tensor {
     /// # Errors
     /// Shapes that do not fit, dtypes that differ, gradients that would be lost, memory shared with an operand.
     pub fn addmm_(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<()> {
-        check::shape("addmm", "accumulator", &self.meta(), addmm_shape(a, b)?)?;
+        check::shape("addmm", "accumulator", &self.meta(), self.addmm_shape(a, b, beta, alpha)?)?;
+        if is_recording() && [self, a, b].iter().any(|tensor| tensor.needs_grad()) {
+            return Err(Error::Autograd(
+                "addmm in place: a gradient would be lost; use the form that returns a new tensor, detach, or no_grad".into(),
+            ));
+        }
         if beta != 1.0 {
             return self.copy_(&self.addmm(a, b, beta, alpha)?);
         }
@@ -370,6 +381,8 @@ impl Tensor {
     /// Operands that are no vectors, dtypes that differ, bool.
     pub fn outer(&self, other: &Tensor) -> Result<Tensor> {
         let ([_], [_]) = (self.shape().to_array::<1>("outer")?, other.shape().to_array::<1>("outer")?);
+        same_numbers("outer", &[self, other])?;
+        Shape::unchecked(&[self.elements(), 1]).resized(1, other.elements(), "outer")?;
         self.unsqueeze(1)?.mul(&other.unsqueeze(0)?)
     }
 
@@ -382,15 +395,30 @@ impl Tensor {
     /// Operands that are no vectors or differ in length, dtypes that differ, bool.
     pub fn dot(&self, other: &Tensor) -> Result<Tensor> {
         let ([_], [_]) = (self.shape().to_array::<1>("dot")?, other.shape().to_array::<1>("dot")?);
+        same_numbers("dot", &[self, other])?;
         check::shape("dot", "right operand", &other.meta(), *self.shape())?;
         self.matmul(other)
     }
+
+    /// `[m, n]` of the product that is added to this tensor.
+    fn addmm_shape(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Shape> {
+        let (_, _): ([usize; 2], [usize; 2]) = (a.shape().to_array("addmm")?, b.shape().to_array("addmm")?);
+        same_numbers("addmm", &[a, b, self])?;
+        whole_factor("addmm", "beta", beta, self.dtype())?;
+        whole_factor("addmm", "alpha", alpha, self.dtype())?;
+        product_shape("addmm", a.shape(), b.shape())
+    }
 }
 
-/// `[m, n]` of a product of two matrices.
-fn addmm_shape(a: &Tensor, b: &Tensor) -> Result<Shape> {
-    let (_, _): ([usize; 2], [usize; 2]) = (a.shape().to_array("addmm")?, b.shape().to_array("addmm")?);
-    product_shape(a.shape(), b.shape())
+/// All are numbers of one dtype: told in the name of the method that was called, not of the product inside it.
+pub(crate) fn same_numbers(op: &'static str, tensors: &[&Tensor]) -> Result<()> {
+    for tensor in tensors {
+        check::same_dtype(op, &tensors[0].meta(), &tensor.meta())?;
+        if tensor.dtype() == DType::Bool {
+            return Err(Error::DType { op, what: "operand", got: DType::Bool, expected: "a number" });
+        }
+    }
+    Ok(())
 }
 
 /// The operands with vectors made matrices: a row on the left, a column on the right.

@@ -65,8 +65,11 @@ fn output_size(op: &'static str, window: &Window, size: [usize; 2]) -> Result<[u
         ));
     }
     let output = window.output_size(op, size)?;
-    let all_in_padding =
-        (0..2).any(|axis| (0..output[axis]).any(|at| !sees_image(window, axis, at, size[axis])));
+    // Windows that start in the image reach less far into it than the last one.
+    let all_in_padding = (0..2).any(|axis| {
+        let in_padding = window.padding[axis].div_ceil(window.stride[axis]).min(output[axis]);
+        (0..in_padding).chain([output[axis] - 1]).any(|at| !sees_image(window, axis, at, size[axis]))
+    });
     if all_in_padding {
         return Err(Error::invalid(
             op,
@@ -337,7 +340,7 @@ impl Tensor {
     /// `[batch, channels, height, width]` to `[batch, channels, size[0], size[1]]`.
     ///
     /// # Errors
-    /// Another rank, a dtype that is not floating, an empty image or result.
+    /// Another rank, a dtype that is not floating, an empty image or result, a result that is too large.
     pub fn adaptive_avg_pool2d(&self, size: [usize; 2]) -> Result<Tensor> {
         let op = "adaptive_avg_pool2d";
         check::float(op, "input", &self.meta())?;
@@ -348,19 +351,54 @@ impl Tensor {
         if height % size[0] == 0 && width % size[1] == 0 {
             return self.avg_pool2d(PoolOptions::new([height / size[0], width / size[1]]));
         }
+        let rows = self.shape().resized(2, size[0], op)?;
+        rows.resized(3, size[1], op)?;
         let x = self.to_dtype(self.dtype().accumulator())?;
         window_means(&window_means(&x, 2, size[0])?, 3, size[1])?.to_dtype(self.dtype())
     }
 }
 
 /// The means of `count` windows, nearly equal and as far apart as can be, that cover `axis`.
+///
+/// All windows are picked at once, at the width of the widest: that is less than the axis and three times `count` together.
 fn window_means(x: &Tensor, axis: usize, count: usize) -> Result<Tensor> {
-    let length = x.shape().dim(axis);
-    let means = (0..count)
-        .map(|at| {
+    let op = "adaptive_avg_pool2d";
+    let (length, device) = (x.shape().dim(axis), x.device());
+    let width = (length.div_ceil(count) + 1).min(length);
+    let picked = x.shape().resized(axis, count, op)?.with_axis(axis + 1, width)?;
+    // Memory that is not there is told of before the windows are listed.
+    drop(Tensor::uninitialized(picked, x.dtype(), device)?);
+    let windows = Windows::of(length, count, width, op)?;
+    let places = Tensor::from_vec(windows.places, [count * width], device)?;
+    let inside = Tensor::from_vec(windows.inside, [count, width], device)?;
+    let sizes = Tensor::from_vec(windows.sizes, [count], device)?.to_dtype(x.dtype())?;
+    // As axes `[count, width, 1, ..]`, which align with those of what is picked.
+    let after = vec![1; x.rank() - axis - 1];
+    let picked = x.index_select(axis, &places)?.reshape(picked)?;
+    let inside = inside.reshape([&[count, width], after.as_slice()].concat())?;
+    let sum = inside.where_(&picked, &picked.scalar_like(0i64)?)?.sum(axis + 1)?;
+    sum.div(&sizes.reshape([&[count], after.as_slice()].concat())?)
+}
+
+/// Windows over an axis: `width` places of each, whether each place is inside it, and its size.
+struct Windows {
+    places: Vec<i32>,
+    inside: Vec<bool>,
+    sizes: Vec<f32>,
+}
+
+impl Windows {
+    fn of(length: usize, count: usize, width: usize, op: &'static str) -> Result<Windows> {
+        if i32::try_from(length).is_err() || count.checked_mul(length).is_none() {
+            return Err(Error::invalid(op, format!("an axis of {length} to {count}: too long")));
+        }
+        let mut windows = Windows { places: Vec::new(), inside: Vec::new(), sizes: Vec::new() };
+        for at in 0..count {
             let (start, end) = (at * length / count, ((at + 1) * length).div_ceil(count));
-            x.narrow(axis, start, end - start)?.mean_keep(axis)
-        })
-        .collect::<Result<Vec<_>>>()?;
-    Tensor::concat(&means.iter().collect::<Vec<_>>(), axis)
+            windows.places.extend((start..start + width).map(|place| place.min(length - 1) as i32));
+            windows.inside.extend((start..start + width).map(|place| place < end));
+            windows.sizes.push((end - start) as f32);
+        }
+        Ok(windows)
+    }
 }

@@ -28,6 +28,7 @@ impl Tensor {
     /// # Errors
     /// An axis that does not exist.
     pub fn argsort(&self, axis: impl Into<Axis>, descending: bool) -> Result<Tensor> {
+        let axis = axis.into().resolve(self.shape(), "argsort")?;
         Ok(self.detach().sort(axis, descending)?.1)
     }
 

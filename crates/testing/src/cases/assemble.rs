@@ -113,7 +113,15 @@ fn concatenations() -> Vec<OpCase> {
             .rejects("stack: input has shape [4], expected [3]", move |device| {
                 Tensor::stack(&[&zeros(device, &[3])?, &zeros(device, &[4])?], 0)
             })
-            .rejects("unsqueeze: axis 2 on shape [3]", move |device| Tensor::stack(&[&zeros(device, &[3])?], 2)),
+            .rejects("stack: axis 2 on shape [3]", move |device| Tensor::stack(&[&zeros(device, &[3])?], 2))
+            .rejects("stack: axis -3 on shape [3]", move |device| Tensor::stack(&[&zeros(device, &[3])?], -3))
+            .rejects("stack: dtypes f32 and i32 differ; cast one of them with to_dtype", move |device| {
+                Tensor::stack(&[&zeros(device, &[3])?, &Tensor::zeros([3], I32, device)?], 0)
+            })
+            .rejects(
+                "stack: shape [1, 1, 1, 1, 1, 1, 1, 1] has 8 axes, no more are possible",
+                move |device| Tensor::stack(&[&zeros(device, &[1; 8])?], 0),
+            ),
         stack_row(1, 1),
         stack_row(-1, 2),
     ]

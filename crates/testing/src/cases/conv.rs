@@ -346,10 +346,39 @@ fn one_axis() -> Vec<OpCase> {
             })
     };
     vec![
-        row(Conv1dOptions::default()).rejects("conv1d: expected 3 axes, got shape [2, 9]", |device| {
-            let weight = Tensor::zeros([6, 4, 3], F32, device)?;
-            Tensor::zeros([2, 9], F32, device)?.conv1d(&weight, None, Conv1dOptions::default())
-        }),
+        row(Conv1dOptions::default())
+            .rejects("conv1d: expected 3 axes, got shape [2, 9]", |device| {
+                let weight = Tensor::zeros([6, 4, 3], F32, device)?;
+                Tensor::zeros([2, 9], F32, device)?.conv1d(&weight, None, Conv1dOptions::default())
+            })
+            .rejects("conv1d: weight has shape [6, 4, 3], expected [6, 2, 3]", |device| {
+                let weight = Tensor::zeros([6, 4, 3], F32, device)?;
+                Tensor::zeros([1, 2, 9], F32, device)?.conv1d(&weight, None, Conv1dOptions::default())
+            })
+            .rejects("conv1d: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+                let weight = Tensor::zeros([6, 2, 3], F64, device)?;
+                Tensor::zeros([1, 2, 9], F32, device)?.conv1d(&weight, None, Conv1dOptions::default())
+            })
+            .rejects("conv1d: 3 channels are no multiple of 2 groups", |device| {
+                let weight = Tensor::zeros([6, 3, 3], F32, device)?;
+                let options = Conv1dOptions { groups: 2, ..Conv1dOptions::default() };
+                Tensor::zeros([1, 3, 9], F32, device)?.conv1d(&weight, None, options)
+            })
+            .rejects("conv1d: bias has shape [2], expected [6]", |device| {
+                let (weight, bias) = (Tensor::zeros([6, 2, 3], F32, device)?, Tensor::zeros([2], F32, device)?);
+                let x = Tensor::zeros([1, 2, 9], F32, device)?;
+                x.conv1d(&weight, Some(&bias), Conv1dOptions::default())
+            })
+            .rejects("conv1d: window 3 with dilation 2 is larger than input 2 with padding 1", |device| {
+                let weight = Tensor::zeros([6, 2, 3], F32, device)?;
+                let options = Conv1dOptions { dilation: 2, padding: 1, ..Conv1dOptions::default() };
+                Tensor::zeros([1, 2, 2], F32, device)?.conv1d(&weight, None, options)
+            })
+            .rejects("conv1d: kernel 3, stride 0 and dilation 1 must be at least 1", |device| {
+                let weight = Tensor::zeros([6, 2, 3], F32, device)?;
+                let options = Conv1dOptions { stride: 0, ..Conv1dOptions::default() };
+                Tensor::zeros([1, 2, 9], F32, device)?.conv1d(&weight, None, options)
+            }),
         row(Conv1dOptions { stride: 2, padding: 1, ..Conv1dOptions::default() }),
         row(Conv1dOptions { dilation: 3, groups: 2, ..Conv1dOptions::default() }),
     ]
@@ -406,6 +435,29 @@ fn transposed() -> Vec<OpCase> {
             .rejects(
                 "conv_transpose2d: output padding [1, 0] must be below stride [1, 1] or dilation [1, 1]",
                 rejected(ConvTranspose2dOptions { output_padding: [1, 0], ..plain }),
+            )
+            .rejects("conv_transpose2d: weight has shape [5, 3, 3, 2], expected [4, 3, 3, 2]", |device| {
+                let weight = Tensor::zeros([5, 3, 3, 2], F32, device)?;
+                let x = Tensor::zeros([1, 4, 3, 4], F32, device)?;
+                x.conv_transpose2d(&weight, None, ConvTranspose2dOptions::default())
+            })
+            .rejects("conv_transpose2d: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+                let weight = Tensor::zeros([4, 3, 3, 2], F64, device)?;
+                let x = Tensor::zeros([1, 4, 3, 4], F32, device)?;
+                x.conv_transpose2d(&weight, None, ConvTranspose2dOptions::default())
+            })
+            .rejects("conv_transpose2d: input is i32, expected a floating dtype", |device| {
+                let weight = Tensor::zeros([4, 3, 3, 2], I32, device)?;
+                let x = Tensor::zeros([1, 4, 3, 4], I32, device)?;
+                x.conv_transpose2d(&weight, None, ConvTranspose2dOptions::default())
+            })
+            .rejects(
+                "conv_transpose2d: 4 channels are no multiple of 3 groups",
+                rejected(ConvTranspose2dOptions { groups: 3, ..plain }),
+            )
+            .rejects(
+                "conv_transpose2d: kernel [3, 2], stride [0, 1] and dilation [1, 1] must be at least 1",
+                rejected(ConvTranspose2dOptions { stride: [0, 1], ..plain }),
             )
             .rejects("conv_transpose2d: bias has shape [2], expected [3]", |device| {
                 let (x, weight) =

@@ -241,9 +241,12 @@ fn selections() -> Vec<OpCase> {
             .input(Uniform(-4.0, 4.0))
             .input(into_first(axis))
             .input(Uniform(-4.0, 4.0))
+            .also(INTEGERS)
             .twice()
             .run(move |x| x[0].index_add(axis, &x[1], &x[2]))
-            .oracle(move |x| index_add(&x[0], &x[1], &x[2], axis))
+            .oracle_for(move |dtype, x| {
+                index_add(&x[0], &x[1], &x[2], axis).map(|sum| super::unary::wrap(dtype, sum))
+            })
     };
     vec![
         select(0)
@@ -294,12 +297,21 @@ fn embeddings() -> Vec<OpCase> {
             .on([&[7, 5], &[2, 3]])
             .on([&[1, 33], &[2, 1, 3]])
             .on([&[7, 5], &[0]])
+            .also(INTEGERS)
+            .also(BOOL)
             .exact()
             .twice()
             .run(|x| x[0].embedding(&x[1]))
             .oracle(|x| {
                 let shape = [&x[1].shape[..], &x[0].shape[1..]].concat();
                 index_select(&x[0], &x[1], 0).reshape(&shape)
+            })
+            .rejects("embedding: indices is f32, expected i32 or i64", |device| {
+                let table = Tensor::zeros([4, 2], F32, device)?;
+                table.embedding(&Tensor::zeros([1], F32, device)?)
+            })
+            .rejects("embedding: index 4 is out of range for size 4", |device| {
+                Tensor::zeros([4, 2], F32, device)?.embedding(&Tensor::full([1, 3], 4, I32, device)?)
             })
             .rejects("embedding: expected 2 axes, got shape [4]", |device| {
                 Tensor::zeros([4], F32, device)?.embedding(&Tensor::zeros([1], I32, device)?)
@@ -380,7 +392,29 @@ fn sorts() -> Vec<OpCase> {
             .shapes([&[13], &[3, 7]])
             .forward_only("positions")
             .run(|x| x[0].argsort(-1, false))
-            .oracle(|x| sort(&x[0], x[0].rank() - 1, false).1),
+            .oracle(|x| sort(&x[0], x[0].rank() - 1, false).1)
+            .rejects("argsort: axis 1 on shape [3]", |device| Tensor::zeros([3], F32, device)?.argsort(1, false)),
+        OpCase::new("topk", "ties, k=2 axis=1")
+            .input(Integers(-2, 3))
+            .shapes([&[3, 33], &[2, 2]])
+            .also(INTEGERS)
+            .also(BOOL)
+            .exact()
+            .forward_only("ties have no gradient")
+            .run(|x| x[0].topk(2, 1, true))
+            .oracle(|x| {
+                let (values, positions) = sort(&x[0], 1, true);
+                (values.along(1, |slice| slice[..2].to_vec()), positions.along(1, |slice| slice[..2].to_vec()))
+            }),
+        OpCase::new("argsort", "ties, axis=1")
+            .input(Integers(-2, 3))
+            .shapes([&[3, 33]])
+            .also(INTEGERS)
+            .also(BOOL)
+            .exact()
+            .forward_only("positions")
+            .run(|x| x[0].argsort(1, true))
+            .oracle(|x| sort(&x[0], 1, true).1),
         topk(true).rejects("topk: 4 elements of axis 0 on shape [3]", |device| {
             Tensor::zeros([3], F32, device)?.topk(4, 0, true)
         }),

@@ -104,10 +104,10 @@ fn tensors() -> Vec<OpCase> {
                     x[0].at(&[&[front(x[1].at(&at[..rank]), 4)], &at[rank..]].concat())
                 })
             })
-            .rejects("index_select: index 4 is out of range for size 4", |device| {
+            .rejects("index: index 4 is out of range for size 4", |device| {
                 Tensor::zeros([4], F32, device)?.i(&Tensor::full([1], 4, I32, device)?)
             })
-            .rejects("index_select: index -1 is out of range for size 4", |device| {
+            .rejects("index: index -5 is out of range for size 4", |device| {
                 Tensor::zeros([4], F32, device)?.i(&Tensor::full([1], -5, I64, device)?)
             }),
         row("index", "[:, i, 1:]")
@@ -132,7 +132,7 @@ fn tensors() -> Vec<OpCase> {
                     x[0].at(&[flat / 3, flat % 3, rest[0]])
                 })
             })
-            .rejects("index_select: index 12 is out of range for size 12", |device| {
+            .rejects("index: index 4 is out of range for size 4", |device| {
                 let (i, j) = (Tensor::full([2], 0, I32, device)?, Tensor::full([2], 4, I32, device)?);
                 Tensor::zeros([4, 3], F32, device)?.i((&i, &j))
             })
@@ -260,11 +260,15 @@ fn masks() -> Vec<OpCase> {
                     x[2].data[next - 1]
                 })
             })
+            .rejects("masked_scatter: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+                let (x, mask) = (Tensor::zeros([2], F32, device)?, Tensor::ones([2], Bool, device)?);
+                x.masked_scatter(&mask, &Tensor::zeros([2], F64, device)?)
+            })
             .rejects("masked_scatter: a source of 1 elements for 2 places", |device| {
                 let (x, mask) = (Tensor::zeros([2], F32, device)?, Tensor::ones([2], Bool, device)?);
                 x.masked_scatter(&mask, &Tensor::zeros([1], F32, device)?)
             })
-            .rejects("expand: shape [3] to [2]", |device| {
+            .rejects("masked_scatter: mask has shape [3], expected [2]", |device| {
                 let (x, mask) = (Tensor::zeros([2], F32, device)?, Tensor::ones([3], Bool, device)?);
                 x.masked_scatter(&mask, &x)
             }),

@@ -222,6 +222,9 @@ fn classified() -> Vec<OpCase> {
                 let right = best.data.iter().zip(&x[1].data).filter(|(best, target)| best == target).count();
                 Array::scalar(right as f64 / x[1].elements() as f64)
             })
+            .rejects("accuracy: index 3 is out of range for size 3", |device| {
+                Tensor::zeros([2, 3], F32, device)?.accuracy(&Tensor::full([2], 3, I64, device)?)
+            })
             .rejects("accuracy: target is f32, expected i32 or i64", |device| {
                 Tensor::zeros([2, 3], F32, device)?.accuracy(&Tensor::zeros([2], F32, device)?)
             }),

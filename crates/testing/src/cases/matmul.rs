@@ -1,5 +1,6 @@
 //! Rows of matrix products, their epilogues, and einsum.
 
+use super::unary::wrap;
 use crate::oracle;
 use crate::prelude::*;
 use ternion_core::dispatch::apply_one;
@@ -9,7 +10,7 @@ use ternion_core::ops::unary::UnaryOp;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [products(), epilogues(), derived(), sums()].into_iter().flatten().collect()
+    [products(), epilogues(), derived(), whole_numbers(), sums()].into_iter().flatten().collect()
 }
 
 /// A product of two inputs even over (-1, 1): a sum of k products is off by at most k * eps * k / 4, less than 2e-6 for k = 33.
@@ -173,10 +174,15 @@ fn epilogues() -> Vec<OpCase> {
             Ok(y)
         })
         .oracle(|x| x[0].zip(&oracle::matmul(&x[1], &x[2]), |c, y| c + y))
+        .rejects("backward: matmul changes its input 2 in place: run it in no_grad", |device| {
+            let weight = zeros(&[2, 2], device)?.requires_grad()?;
+            let epilogue = Epilogue { accumulate: true, ..Epilogue::NONE };
+            apply_one(Matmul { epilogue }, &[&zeros(&[2, 2], device)?, &weight, &zeros(&[2, 2], device)?])
+        })
         .rejects("addmm: accumulator has shape [2, 2], expected [2, 3]", |device| {
             zeros(&[2, 2], device)?.addmm_(&zeros(&[2, 4], device)?, &zeros(&[4, 3], device)?, 1.0, 1.0)
         })
-        .rejects("backward: matmul changes its input 2 in place: run it in no_grad", |device| {
+        .rejects("backward: addmm in place: a gradient would be lost; use the form that returns a new tensor, detach, or no_grad", |device| {
             let weight = zeros(&[2, 2], device)?.requires_grad()?;
             zeros(&[2, 2], device)?.addmm_(&zeros(&[2, 2], device)?, &weight, 1.0, 1.0)
         }),
@@ -238,6 +244,16 @@ fn derived() -> Vec<OpCase> {
             .rejects("linear: [2, 3] with weight [5, 4]: inner sizes 3 and 4 differ", |device| {
                 zeros(&[2, 3], device)?.linear(&zeros(&[5, 4], device)?, None)
             })
+            .rejects("linear: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+                zeros(&[2, 3], device)?.linear(&Tensor::zeros([5, 3], F64, device)?, None)
+            })
+            .rejects("linear: bias has shape [3], expected [5]", |device| {
+                zeros(&[2, 3], device)?.linear(&zeros(&[5, 3], device)?, Some(&zeros(&[3], device)?))
+            })
+            .rejects("linear: operand is bool, expected a number", |device| {
+                let x = Tensor::zeros([2, 2], Bool, device)?;
+                x.linear(&x, None)
+            })
             .rejects("linear: expected 2 axes, got shape [4]", |device| {
                 zeros(&[2, 4], device)?.linear(&zeros(&[4], device)?, None)
             })
@@ -261,13 +277,20 @@ fn derived() -> Vec<OpCase> {
             .rejects("addmm: summand has shape [4], expected [2, 3]", |device| {
                 zeros(&[4], device)?.addmm(&zeros(&[2, 4], device)?, &zeros(&[4, 3], device)?, 1.0, 1.0)
             })
-            .rejects("mul_scalar: 0.5 is not a whole number, tensor is i32", |device| {
+            .rejects("addmm: beta 0.5 for operands of i32, expected a whole number", |device| {
                 let x = Tensor::ones([2, 2], I32, device)?;
                 x.addmm(&x, &x, 0.5, 1.0)
             })
-            .rejects("matmul: alpha 0.5 for operands of i32, expected a whole number", |device| {
+            .rejects("addmm: alpha 0.5 for operands of i32, expected a whole number", |device| {
                 let x = Tensor::ones([2, 2], I32, device)?;
                 x.addmm(&x, &x, 1.0, 0.5)
+            })
+            .rejects("addmm: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
+                let x = zeros(&[2, 2], device)?;
+                x.addmm(&x, &Tensor::zeros([2, 2], F64, device)?, 1.0, 1.0)
+            })
+            .rejects("addmm: [2, 4] x [3, 3]: inner sizes 4 and 3 differ", |device| {
+                zeros(&[3], device)?.addmm(&zeros(&[2, 4], device)?, &zeros(&[3, 3], device)?, 1.0, 1.0)
             })
             .rejects("addmm: expected 2 axes, got shape [4]", |device| {
                 zeros(&[4], device)?.addmm(&zeros(&[4], device)?, &zeros(&[4, 3], device)?, 1.0, 1.0)
@@ -286,6 +309,9 @@ fn derived() -> Vec<OpCase> {
             .oracle(|x| {
                 Array::from_fn(&[x[0].elements(), x[1].elements()], |at| x[0].data[at[0]] * x[1].data[at[1]])
             })
+            .rejects("outer: dtypes f32 and i32 differ; cast one of them with to_dtype", |device| {
+                zeros(&[3], device)?.outer(&Tensor::zeros([2], I32, device)?)
+            })
             .rejects("outer: expected 1 axes, got shape [2, 2]", |device| {
                 zeros(&[3], device)?.outer(&zeros(&[2, 2], device)?)
             }),
@@ -294,9 +320,69 @@ fn derived() -> Vec<OpCase> {
             .twice()
             .run(|x| x[0].dot(&x[1]))
             .oracle(|x| Array::scalar(x[0].dot(&x[1])))
+            .rejects("dot: operand is bool, expected a number", |device| {
+                let x = Tensor::zeros([3], Bool, device)?;
+                x.dot(&x)
+            })
             .rejects("dot: right operand has shape [4], expected [3]", |device| {
                 zeros(&[3], device)?.dot(&zeros(&[4], device)?)
             }),
+    ]
+}
+
+/// Integers stay in their dtype and wrap, as in the product itself.
+fn whole_numbers() -> Vec<OpCase> {
+    let row = |op: &'static str, parameters: &str, inputs: usize| {
+        (0..inputs)
+            .fold(OpCase::new(op, parameters), |case, _| case.input(Integers(-100, 100)))
+            .dtypes(INTEGERS)
+            .exact()
+    };
+    let wrapped = |dtype: DType, y: Array| y.map(|v| wrap(dtype, v));
+    vec![
+        row("linear", "integers", 3)
+            .on([&[7, 5], &[3, 5], &[3]])
+            .on([&[2, 3, 4], &[5, 4], &[5]])
+            .run(|x| x[0].linear(&x[1], Some(&x[2])))
+            .oracle_for(move |dtype, x| {
+                wrapped(dtype, vector_product(&x[0], &x[1].t()).zip(&x[2], |y, b| y + b))
+            }),
+        row("addmm", "integers beta=3 alpha=2", 3)
+            .on([&[7, 5], &[5, 3], &[7, 3]])
+            .on([&[7, 5], &[5, 3], &[3]])
+            .run(|x| x[2].addmm(&x[0], &x[1], 3.0, 2.0))
+            .oracle_for(move |dtype, x| {
+                wrapped(dtype, oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, c| 3.0 * c + 2.0 * y))
+            }),
+        row("addmm_", "integers beta=3 alpha=2", 3)
+            .on([&[7, 3], &[7, 5], &[5, 3]])
+            .run(|x| {
+                let y = x[0].copy()?;
+                y.addmm_(&x[1], &x[2], 3.0, 2.0)?;
+                Ok(y)
+            })
+            .oracle_for(move |dtype, x| {
+                wrapped(dtype, x[0].zip(&oracle::matmul(&x[1], &x[2]), |c, y| 3.0 * c + 2.0 * y))
+            }),
+        row("outer", "integers", 2)
+            .on([&[7], &[3]])
+            .run(|x| x[0].outer(&x[1]))
+            .oracle_for(move |dtype, x| {
+                let product = |at: &[usize]| x[0].data[at[0]] * x[1].data[at[1]];
+                wrapped(dtype, Array::from_fn(&[x[0].elements(), x[1].elements()], product))
+            }),
+        row("dot", "integers", 2)
+            .shapes([&[1], &[33], &[0]])
+            .run(|x| x[0].dot(&x[1]))
+            .oracle_for(move |dtype, x| wrapped(dtype, Array::scalar(x[0].dot(&x[1])))),
+        row("einsum", "integers bij,bjk->bik", 2)
+            .on([&[2, 3, 4], &[2, 4, 5]])
+            .run(|x| einsum("bij,bjk->bik", &[&x[0], &x[1]]))
+            .oracle_for(move |dtype, x| wrapped(dtype, summed("bij,bjk->bik", x))),
+        row("einsum", "integers ijk->j", 1)
+            .on([&[2, 3, 4]])
+            .run(|x| einsum("ijk->j", &[&x[0]]))
+            .oracle_for(move |dtype, x| wrapped(dtype, summed("ijk->j", x))),
     ]
 }
 
@@ -327,6 +413,9 @@ fn sums() -> Vec<OpCase> {
             })
             .rejects("einsum: j has sizes 3 and 4", |device| {
                 einsum("ij,jk", &[&zeros(&[2, 3], device)?, &zeros(&[4, 2], device)?])
+            })
+            .rejects("einsum: dtypes f32 and i32 differ; cast one of them with to_dtype", |device| {
+                einsum("ij,jk", &[&zeros(&[2, 3], device)?, &Tensor::zeros([3, 2], I32, device)?])
             })
             .rejects("einsum: i has sizes 2 and 3", |device| einsum("ii->i", &[&zeros(&[2, 3], device)?])),
         row("ij , jk", "ij,jk->ik", &[&[3, 4], &[4, 5]]),

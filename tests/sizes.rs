@@ -1,0 +1,101 @@
+//! Sizes beyond any memory: what cannot be addressed or held is an error in words, never a wrapped count, a hang or an abort.
+
+use ternion::prelude::*;
+use ternion_core::ops::conv::Window;
+use ternion_core::ops::pool::PoolOptions;
+use ternion_core::{AttentionOptions, Error, einsum};
+
+const LONG: usize = 1 << 40;
+
+fn unaddressable<T>(what: &str, result: Result<T>) {
+    let text = result.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(text.contains("has more elements than can be addressed"), "{what}: {text:?}");
+}
+
+fn no_memory<T>(what: &str, result: Result<T>) {
+    let error = result.err();
+    assert!(matches!(error, Some(Error::OutOfMemory { .. })), "{what}: {error:?}");
+}
+
+/// A column and a row of so many equal numbers, in the memory of one.
+fn column_and_row(dtype: DType, rows: usize, columns: usize) -> Result<(Tensor, Tensor)> {
+    let one = Tensor::ones([1, 1], dtype, &ternion::cpu()?)?;
+    Ok((one.expand([rows, 1])?, one.expand([1, columns])?))
+}
+
+/// 2^40 x 2^40 elements would wrap to 0, the other pair to 16.
+#[test]
+fn a_broadcast_that_cannot_be_addressed_is_an_error() -> Result<()> {
+    for (rows, columns) in [(LONG, LONG), (72_996_552_976, 252_707_057)] {
+        let (column, row) = column_and_row(DType::F32, rows, columns)?;
+        let (mask, _) = column_and_row(DType::Bool, rows, columns)?;
+        unaddressable("add", column.add(&row));
+        unaddressable("mul", column.mul(&row));
+        unaddressable("eq", column.eq(&row));
+        unaddressable("where", mask.where_(&row, &row));
+        unaddressable("masked_select", row.masked_select(&mask));
+        unaddressable("outer", column.squeeze(1)?.outer(&row.squeeze(0)?));
+        unaddressable("matmul", column.matmul(&row));
+        unaddressable("linear", column.linear(&row.t()?, None));
+        unaddressable("einsum", einsum("ik,kj->ij", &[&column, &row]));
+        unaddressable("einsum", einsum("i,j->ij", &[&column.squeeze(1)?, &row.squeeze(0)?]));
+        unaddressable("expand", row.expand([rows, columns]));
+    }
+    Ok(())
+}
+
+#[test]
+fn shapes_made_from_sizes_are_counted() -> Result<()> {
+    let (column, row) = column_and_row(DType::F32, LONG, LONG)?;
+    let (index, _) = column_and_row(DType::I32, LONG, LONG)?;
+    let index = index.squeeze(1)?;
+    unaddressable("index_select", row.index_select(0, &index));
+    unaddressable("index_add", row.index_add(0, &index, &row));
+    unaddressable("one_hot", index.one_hot(LONG, DType::F32));
+    unaddressable("repeat", column.repeat(&[1, LONG]));
+    unaddressable("concat", Tensor::concat(&[&column.expand([LONG, 1 << 19])?; 4], 1));
+    unaddressable("unfold", row.unfold(1, LONG / 2, 1));
+    unaddressable("pad", row.pad(&[[0, LONG], [0, 0]], 0.0));
+    let image = row.reshape([1, 1, 1, LONG])?;
+    let window = Window { kernel: [1, 1], stride: [1, 1], padding: [LONG, 0], dilation: [1, 1] };
+    unaddressable("im2col", image.im2col(window));
+    let queries = image.transpose(2, 3)?;
+    unaddressable(
+        "attention",
+        queries.scaled_dot_product_attention(&queries, &queries, AttentionOptions::default()),
+    );
+    Ok(())
+}
+
+/// 2^50 elements can be addressed, and a view of them needs no memory.
+#[test]
+fn a_huge_view_is_shown_and_not_copied() -> Result<()> {
+    let (column, _) = column_and_row(DType::F32, 1 << 50, 1)?;
+    assert!(column.to_string().contains("..."), "{column}");
+    no_memory("to_vec", column.to_vec::<f32>());
+    no_memory("add_scalar", column.add_scalar(1.0));
+    no_memory("nonzero", column.nonzero());
+    no_memory("contiguous", column.contiguous());
+    no_memory("split", column.split(0, 1));
+    no_memory("chunk", column.chunk(0, 1 << 50));
+    Ok(())
+}
+
+#[test]
+fn adaptive_pooling_to_a_huge_size_is_an_error() -> Result<()> {
+    let device = ternion::cpu()?;
+    let image = Tensor::ones([1, 1, 4, 4], DType::F32, &device)?;
+    no_memory("adaptive_avg_pool2d", image.adaptive_avg_pool2d([LONG, 3]));
+    unaddressable("adaptive_avg_pool2d", image.adaptive_avg_pool2d([LONG, LONG]));
+    let wide = image.adaptive_avg_pool2d([3, 100_000])?;
+    assert_eq!(wide.dims(), [1, 1, 3, 100_000]);
+    assert_eq!(wide.min_all()?.item::<f32>()?, 1.0);
+    Ok(())
+}
+
+#[test]
+fn pooling_looks_at_no_more_windows_than_it_must() -> Result<()> {
+    let (_, row) = column_and_row(DType::F32, 1, 1 << 50)?;
+    no_memory("max_pool2d", row.reshape([1usize, 1, 1, 1 << 50])?.max_pool2d(PoolOptions::new([1, 1])));
+    Ok(())
+}
