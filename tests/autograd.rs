@@ -533,3 +533,86 @@ fn threads_record_apart_and_share_tensors() -> Result<()> {
         Ok(())
     })
 }
+
+#[test]
+fn a_checkpoint_that_gives_fewer_outputs_when_run_again_is_an_error() -> Result<()> {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let device = ternion::cpu()?;
+    let x = Tensor::from_slice(&[1.0, 2.0], [2], &device)?.requires_grad()?;
+    for (first, second) in [(2, 1), (1, 2)] {
+        let runs = AtomicUsize::new(0);
+        let outputs = checkpoint(
+            move |inputs| {
+                let count = if runs.fetch_add(1, Ordering::Relaxed) == 0 { first } else { second };
+                (0..count).map(|_| inputs[0].square()).collect()
+            },
+            &[&x],
+        )?;
+        let loss = outputs
+            .iter()
+            .try_fold(Tensor::zeros((), DType::F64, &device)?, |sum, output| sum.add(&output.sum_all()?))?;
+        let text = loss.backward().err().map(|error| error.to_string()).unwrap_or_default();
+        let expected = format!("gave {first} outputs at first and {second} when it was run again");
+        assert!(text.contains(&expected), "{text:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn asking_again_for_a_gradient_changes_nothing() -> Result<()> {
+    let device = ternion::cpu()?;
+    let x = leaf(&[3.0], &device)?;
+    let y = x.square()?.requires_grad()?;
+    assert!(!y.is_leaf(), "a computed tensor keeps its history");
+    let gradients = y.sum_all()?.backward()?;
+    assert_eq!(gradients.get(&x).expect("through y").to_vec::<f64>()?, [6.0]);
+    assert_eq!(x.requires_grad()?.id(), x.id());
+    assert!(y.detach().requires_grad()?.is_leaf());
+    Ok(())
+}
+
+#[test]
+fn a_drawing_shows_the_values_that_are_there() -> Result<()> {
+    let device = ternion::cpu()?;
+    let options = DotOptions { statistics: true };
+    let x = leaf(&[1.0, f64::NAN], &device)?;
+    let loss = x.add_scalar(1.0)?.sum_all()?;
+    let dot = loss.to_dot_with(options)?;
+    // Neither op keeps a tensor: the leaf and the result are all there is.
+    let lines: Vec<&str> = dot.lines().filter(|line| line.contains("values: ")).collect();
+    assert_eq!(lines.len(), 2, "{dot}");
+    let of_leaf = lines.iter().find(|line| line.contains("leaf")).expect("the leaf's line");
+    assert!(of_leaf.contains("nan 1 ") && of_leaf.contains("of 2"), "{of_leaf}");
+    assert!(!dot.contains("freed"), "{dot}");
+    loss.backward()?;
+    assert!(loss.to_dot_with(options)?.contains("freed"));
+    // The drawing does not keep a leaf's memory alive.
+    drop(x);
+    let dot = loss.to_dot_with(options)?;
+    assert_eq!(dot.matches("values: ").count(), 1, "{dot}");
+    Ok(())
+}
+
+#[test]
+fn a_gradient_of_another_kind_is_not_taken() -> Result<()> {
+    let device = ternion::cpu()?;
+    let x = leaf(&[1.0, 2.0], &device)?;
+    let mut gradients = x.sum_all()?.backward()?;
+    let text = message(gradients.insert(&x, Tensor::ones([3], DType::F64, &device)?).expect_err("shape"));
+    assert_eq!(text, "gradients: gradient has shape [3], expected [2]");
+    let text = message(gradients.insert(&x, Tensor::ones([2], DType::F32, &device)?).expect_err("dtype"));
+    assert_eq!(text, "gradients: gradient is f32, expected f64");
+    let elsewhere = Tensor::ones([2], DType::F64, &ternion_cpu::device())?;
+    assert!(matches!(gradients.insert(&x, elsewhere), Err(Error::DeviceMismatch { .. })));
+    gradients.insert(&x, Tensor::full([2], 5.0, DType::F64, &device)?)?;
+    assert_eq!(gradients.get(&x).expect("put there").to_vec::<f64>()?, [5.0, 5.0]);
+    Ok(())
+}
+
+#[test]
+fn item_names_itself() -> Result<()> {
+    let device = ternion::cpu()?;
+    let text = message(Tensor::ones([1], DType::F32, &device)?.item::<f64>().expect_err("a dtype"));
+    assert_eq!(text, "item: tensor is f32, expected f64");
+    Ok(())
+}

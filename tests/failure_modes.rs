@@ -85,6 +85,58 @@ fn a_parameter_without_gradient_is_named() -> Result<()> {
     Ok(())
 }
 
+/// 4. The same by hand: a `visit` that leaves a layer out, or an optimiser that is given part of the parameters.
+#[test]
+fn a_gradient_that_no_parameter_claims_is_told() -> Result<()> {
+    struct Forgetful {
+        named: Linear,
+        unnamed: Linear,
+    }
+    impl Module for Forgetful {
+        fn visit(&self, walk: &mut ternion::nn::Walk<'_>) {
+            walk.field("named", &self.named);
+        }
+    }
+    let device = ternion::cpu()?;
+    let model = Forgetful { named: Linear::new(2, 3, &device)?, unnamed: Linear::new(3, 1, &device)? };
+    let mut sgd = SGD::new(model.parameters(), SGDConfig::default())?;
+    let before = model.named.weight.tensor().to_vec::<f32>()?;
+    let run = |x: &Tensor| model.unnamed.forward(&model.named.forward(x)?)?.square()?.mean_all()?.backward();
+    let x = Tensor::ones([4, 2], DType::F32, &device)?;
+    let gradients = run(&x)?;
+    let text = sgd.step_strict(&gradients).expect_err("unnamed is not trained").to_string();
+    assert_eq!(
+        text,
+        "step: 2 of 4 gradients belong to no parameter of this optimiser, of shapes [1], [1, 3]: is a layer missing from parameters()?"
+    );
+    assert_eq!(model.named.weight.tensor().to_vec::<f32>()?, before, "nothing is changed");
+    // All parameters: nothing is left over. An input that asks for a gradient on purpose is seen, and passes the ordinary step.
+    let all = [model.named.parameters(), model.unnamed.parameters()].concat();
+    let mut sgd = SGD::new(all.clone(), SGDConfig::default())?;
+    sgd.step_strict(&gradients)?;
+    let input = x.requires_grad()?;
+    let gradients = run(&input)?;
+    let tensors: Vec<Tensor> = all.iter().map(Param::tensor).collect();
+    let unclaimed: Vec<_> = gradients.unclaimed(&tensors).into_iter().map(|(id, _)| Some(id)).collect();
+    assert_eq!(unclaimed, [input.id()]);
+    assert!(sgd.step_strict(&gradients).is_err());
+    sgd.step(&gradients)
+}
+
+/// 4. Gradients from before a cast belong to the parameters as they were.
+#[test]
+fn gradients_older_than_a_cast_are_told() -> Result<()> {
+    let device = ternion::cpu()?;
+    let model = Linear::new(2, 1, &device)?;
+    let mut sgd = SGD::new(model.parameters(), SGDConfig::default())?;
+    let x = Tensor::ones([4, 2], DType::F32, &device)?;
+    let gradients = model.forward(&x)?.mean_all()?.backward()?;
+    model.to_dtype(DType::F64)?;
+    let text = sgd.step(&gradients).expect_err("old gradients").to_string();
+    assert!(text.contains("the gradients are older than"), "{text}");
+    Ok(())
+}
+
 /// 5. A byte-wise memset used to fill with ones: 0x01010101 is 2.4e-38, not 1.
 #[test]
 fn ones_are_ones_in_every_dtype() -> Result<()> {

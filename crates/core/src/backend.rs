@@ -144,10 +144,25 @@ impl Buffer {
         memory.downcast_ref()
     }
 
+    /// A handle that does not keep the memory alive.
+    pub(crate) fn downgrade(&self) -> WeakBuffer {
+        WeakBuffer(Arc::downgrade(&self.0))
+    }
+
     /// Whether two handles name the same memory.
     #[inline]
     pub fn is(&self, other: &Buffer) -> bool {
         std::ptr::addr_eq(Arc::as_ptr(&self.0), Arc::as_ptr(&other.0))
+    }
+}
+
+/// A handle on device memory that does not keep it alive.
+pub(crate) struct WeakBuffer(std::sync::Weak<dyn Memory>);
+
+impl WeakBuffer {
+    /// The memory, if it is still there.
+    pub(crate) fn upgrade(&self) -> Option<Buffer> {
+        self.0.upgrade().map(Buffer)
     }
 }
 

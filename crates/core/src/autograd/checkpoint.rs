@@ -18,7 +18,7 @@ struct Checkpoint {
 
 /// Runs `f` without keeping what is computed inside; backward runs it again, with the same random numbers.
 ///
-/// Tensors that `f` captures (parameters) get their gradients too.
+/// Tensors that `f` captures (parameters) get their gradients too. Backward fails if the second run gives another number of outputs.
 ///
 /// # Errors
 /// Those of `f`.
@@ -75,6 +75,13 @@ impl External for Checkpoint {
         let rerun = enable_grad(|| self.rerun(needs, create_graph));
         device.set_random_position(position);
         let (outputs, targets) = rerun?;
+        if outputs.len() != grad_outputs.len() {
+            return Err(crate::Error::Autograd(format!(
+                "checkpoint: the segment gave {} outputs at first and {} when it was run again",
+                grad_outputs.len(),
+                outputs.len()
+            )));
+        }
         let (roots, cotangents): (Vec<Tensor>, Vec<Tensor>) = outputs
             .into_iter()
             .zip(grad_outputs)

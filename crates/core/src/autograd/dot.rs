@@ -10,7 +10,9 @@ use std::sync::Arc;
 /// What [`Tensor::to_dot_with`] shows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DotOptions {
-    /// Mean, standard deviation and extremes of every tensor kept for backward.
+    /// Mean, standard deviation, extremes and counts of the values that are still there: those of the tensor itself, of the leaves that are
+    /// still held by somebody, and of every tensor kept for backward. What an earlier backward has freed is marked so; results that no
+    /// gradient needs are not kept, and not shown.
     pub statistics: bool,
 }
 
@@ -33,7 +35,10 @@ impl Tensor {
         };
         let mut text =
             String::from("digraph ternion {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\"];\n");
-        let result = format!("result\\n{:?} {}", self.shape(), self.dtype());
+        let mut result = format!("result\\n{:?} {}", self.shape(), self.dtype());
+        if options.statistics {
+            result.push_str(&format!("\\nvalues: {}", self.detach().stats()?));
+        }
         line(&mut text, format_args!("  result [label=\"{result}\", shape=ellipse];"));
         line(&mut text, format_args!("  n{} -> result;", root.id()));
         let mut seen = HashSet::from([root.id()]);
@@ -66,6 +71,9 @@ fn describe(text: &mut String, node: &Arc<Node>, options: DotOptions) -> Result<
     if options.statistics {
         for (what, tensor) in node.kept() {
             label.push_str(&format!("\\n{what}: {}", tensor.stats()?));
+        }
+        if node.is_freed() {
+            label.push_str("\\nkept for backward: freed");
         }
     }
     let style = if node.is_leaf() { ", style=filled, fillcolor=lightblue" } else { "" };

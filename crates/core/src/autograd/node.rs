@@ -1,7 +1,7 @@
 //! Nodes of the graph: what was run, on what, and what its gradient needs.
 
 use super::mode;
-use crate::backend::Buffer;
+use crate::backend::{Buffer, WeakBuffer};
 use crate::dispatch::Tensors;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Op, Saves};
@@ -122,10 +122,31 @@ struct KeptOutput {
     version: u64,
 }
 
+/// A leaf as its node knows it, for display. The memory is not kept alive by it.
+struct Leaf {
+    buffer: WeakBuffer,
+    layout: Arc<Layout>,
+    dtype: DType,
+    device: Device,
+}
+
+impl Leaf {
+    fn of(tensor: &Tensor) -> Box<Leaf> {
+        let (buffer, device) = (tensor.buffer().downgrade(), tensor.device().clone());
+        Box::new(Leaf { buffer, layout: tensor.0.layout.clone(), dtype: tensor.dtype(), device })
+    }
+
+    fn tensor(&self) -> Option<Tensor> {
+        let buffer = self.buffer.upgrade()?;
+        Some(Tensor::from_parts(buffer, self.layout.clone(), self.dtype, self.device.clone()))
+    }
+}
+
 #[derive(Default)]
 struct SavedTensors {
     inputs: SmallVec<[Option<Kept>; 2]>,
     outputs: Vec<Option<KeptOutput>>,
+    leaf: Option<Box<Leaf>>,
     freed: bool,
 }
 
@@ -163,7 +184,12 @@ impl Node {
             edges: SmallVec::new(),
             inputs: SmallVec::new(),
             outputs: outputs as u32,
-            saved: Mutex::new(SavedTensors { inputs: SmallVec::new(), outputs: Vec::new(), freed: false }),
+            saved: Mutex::new(SavedTensors {
+                inputs: SmallVec::new(),
+                outputs: Vec::new(),
+                leaf: None,
+                freed: false,
+            }),
             hooks: OnceLock::new(),
         });
         let new = Arc::get_mut(&mut node).expect("nobody else knows it yet");
@@ -203,7 +229,12 @@ impl Node {
         matches!(self.function, Function::Leaf)
     }
 
-    /// The tensors kept for backward, inputs then outputs, for display.
+    /// Whether an earlier backward took away what this node kept for it.
+    pub(super) fn is_freed(&self) -> bool {
+        self.saved.lock().unwrap_or_else(PoisonError::into_inner).freed
+    }
+
+    /// The tensors kept for backward, inputs then outputs, and a leaf's own, for display.
     pub(super) fn kept(&self) -> Vec<(String, Tensor)> {
         let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let inputs = saved
@@ -218,7 +249,8 @@ impl Node {
                 Tensor::from_parts(kept.buffer.clone(), kept.layout.clone(), kept.dtype, kept.device.clone()),
             ))
         });
-        inputs.chain(outputs).collect()
+        let leaf = saved.leaf.as_ref().and_then(|leaf| Some(("values".to_string(), leaf.tensor()?)));
+        inputs.chain(outputs).chain(leaf).collect()
     }
 
     pub(super) fn add_hook(&self, index: u32, hook: Hook) {
@@ -625,9 +657,15 @@ impl Tensor {
 
     /// A leaf on the same memory that asks for its gradient: what a parameter is.
     ///
+    /// A tensor to which a gradient flows already, be it a leaf or computed from one, is returned as it is, with its history: `detach` first
+    /// for a new leaf.
+    ///
     /// # Errors
     /// If the dtype is not floating.
     pub fn requires_grad(&self) -> Result<Tensor> {
+        if self.needs_grad() {
+            return Ok(self.clone());
+        }
         if !self.dtype().is_float() {
             return Err(Error::DType {
                 op: "requires_grad",
@@ -636,7 +674,7 @@ impl Tensor {
                 expected: "a floating dtype",
             });
         }
-        let node = Node::new(Function::Leaf, &[], 1, |_| {});
+        let node = Node::new(Function::Leaf, &[], 1, |saved| saved.leaf = Some(Leaf::of(self)));
         Ok(Tensor::with_edge(
             self.buffer().clone(),
             self.0.layout.clone(),

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl Gradients {
     /// Puts a gradient in the place of that of `tensor` (clipping, communication).
     ///
     /// # Errors
-    /// If no gradient flows to `tensor`, or the shapes differ.
+    /// If no gradient flows to `tensor`, or shape, dtype or device differ.
     pub fn insert(&mut self, tensor: &Tensor, grad: Tensor) -> Result<()> {
         let id = tensor.id().ok_or_else(|| Error::Autograd("no gradient flows to this tensor".into()))?;
         if grad.shape() != tensor.shape() {
@@ -90,8 +90,27 @@ impl Gradients {
                 expected: Box::new(*tensor.shape()),
             });
         }
+        if grad.dtype() != tensor.dtype() {
+            let (got, expected) = (grad.dtype(), tensor.dtype().name());
+            return Err(Error::DType { op: "gradients", what: "gradient", got, expected });
+        }
+        if !grad.device().is(tensor.device()) {
+            let (left, right) = (tensor.device().name().into(), grad.device().name().into());
+            return Err(Error::DeviceMismatch { op: "gradients", left, right });
+        }
         self.of.insert(id, grad);
         Ok(())
+    }
+
+    /// The gradients of leaves that are not among `parameters`: of inputs that ask for one on purpose, or of a layer that was forgotten.
+    pub fn unclaimed<'t>(
+        &self,
+        parameters: impl IntoIterator<Item = &'t Tensor>,
+    ) -> Vec<(TensorId, &Tensor)> {
+        let claimed: HashSet<TensorId> = parameters.into_iter().filter_map(Tensor::id).collect();
+        let mut unclaimed: Vec<_> = self.iter().filter(|(id, _)| !claimed.contains(id)).collect();
+        unclaimed.sort_by_key(|(id, _)| *id);
+        unclaimed
     }
 
     /// Adds the gradients of another pass to these: accumulation over micro-batches.
@@ -343,7 +362,7 @@ fn explore(roots: &[(Edge, Tensor)]) -> Visits {
 fn mark_needed(visits: &mut Visits, wanted: &HashMap<TensorId, Option<Tensor>>) {
     let mut order: Vec<u64> = visits.keys().copied().collect();
     order.sort_unstable();
-    let targets: std::collections::HashSet<u64> = wanted.keys().map(|id| id.node).collect();
+    let targets: HashSet<u64> = wanted.keys().map(|id| id.node).collect();
     for id in order {
         let leads = visits[&id].node.edges().iter().flatten().any(|edge| visits[&edge.node.id()].needed);
         if let Some(visit) = visits.get_mut(&id) {

@@ -13,7 +13,7 @@ pub use clip::clip_grad_norm;
 pub use sgd::{SGD, SGDConfig};
 
 use crate::{Param, StateDict};
-use ternion_core::{Gradients, Result};
+use ternion_core::{Error, Gradients, Result, Tensor};
 
 /// Changes parameters by their gradients.
 pub trait Optimizer {
@@ -23,6 +23,29 @@ pub trait Optimizer {
     /// [`MissingGradient`](ternion_core::Error::MissingGradient), which names the parameters, unless the configuration allows it; a gradient or a
     /// state whose dtype or device is no longer that of the parameter.
     fn step(&mut self, gradients: &Gradients) -> Result<()>;
+
+    /// As [`step`](Optimizer::step), but fails before anything is changed if a gradient belongs to no parameter of this optimiser: a layer that
+    /// its module does not name, or an optimiser that was given part of a model, would never learn and say nothing. Inputs that ask for a
+    /// gradient on purpose, and models that are trained by several optimisers, take [`step`](Optimizer::step) and
+    /// [`Gradients::unclaimed`].
+    ///
+    /// # Errors
+    /// Gradients that no parameter claims, told by their shapes; those of [`step`](Optimizer::step).
+    fn step_strict(&mut self, gradients: &Gradients) -> Result<()> {
+        let parameters: Vec<Tensor> = self.parameters().iter().map(Param::tensor).collect();
+        let unclaimed = gradients.unclaimed(&parameters);
+        if unclaimed.is_empty() {
+            return self.step(gradients);
+        }
+        let shapes: Vec<String> = unclaimed.iter().map(|(_, grad)| format!("{:?}", grad.shape())).collect();
+        let detail = format!(
+            "{} of {} gradients belong to no parameter of this optimiser, of shapes {}: is a layer missing from parameters()?",
+            unclaimed.len(),
+            gradients.len(),
+            shapes.join(", ")
+        );
+        Err(Error::invalid("step", detail))
+    }
 
     /// The learning rate of the next step.
     fn lr(&self) -> f64;
