@@ -1,6 +1,7 @@
 //! Sizes beyond any memory: what cannot be addressed or held is an error in words, never a wrapped count, a hang or an abort.
 
 use ternion::prelude::*;
+use ternion_core::Conv2dOptions;
 use ternion_core::ops::conv::Window;
 use ternion_core::ops::pool::PoolOptions;
 use ternion_core::{AttentionOptions, Error, einsum};
@@ -78,6 +79,37 @@ fn a_huge_view_is_shown_and_not_copied() -> Result<()> {
     no_memory("contiguous", column.contiguous());
     no_memory("split", column.split(0, 1));
     no_memory("chunk", column.chunk(0, 1 << 50));
+    Ok(())
+}
+
+/// Ops that would work for days, or form a copy, are refused before they start.
+#[test]
+fn no_op_reads_what_no_memory_holds() -> Result<()> {
+    const HUGE: usize = 1 << 46;
+    let refused = |what: &str, result: Result<Tensor>| {
+        let text = result.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(text.contains("has more elements than an op can read"), "{what}: {text:?}");
+    };
+    let (column, row) = column_and_row(DType::F32, HUGE, HUGE)?;
+    let (index, _) = column_and_row(DType::I64, HUGE, HUGE)?;
+    refused("sum", column.sum(0));
+    refused("mean", column.mean_all());
+    refused("var", column.var(0, 1.0));
+    refused("argmax", column.argmax(0));
+    refused("logsumexp", column.logsumexp(0));
+    refused("matmul", row.matmul(&column));
+    refused("dot", column.squeeze(1)?.dot(&column.squeeze(1)?));
+    refused("cross_entropy", row.cross_entropy(&Tensor::zeros([1], DType::I64, row.device())?));
+    refused(
+        "index_add",
+        Tensor::zeros([3, 1], DType::F32, row.device())?.index_add(0, &index.squeeze(1)?, &column),
+    );
+    let image = row.reshape([1, 1, 1, HUGE])?;
+    refused("conv2d", image.conv2d(&image, None, Conv2dOptions::default()));
+    refused("avg_pool2d", image.avg_pool2d(PoolOptions::new([1, HUGE])));
+    let queries = Tensor::ones([1, 1, 2, 4], DType::F32, row.device())?;
+    let keys = queries.narrow(2, 0, 1)?.expand([1, 1, HUGE, 4])?;
+    refused("attention", queries.scaled_dot_product_attention(&keys, &keys, AttentionOptions::default()));
     Ok(())
 }
 

@@ -330,6 +330,25 @@ fn overlap(left: &Tensor, right: &Tensor) -> bool {
     left.elements() > 0 && right.elements() > 0 && a < d && c < b
 }
 
+/// No memory holds more elements (17 TB, a byte each), and no op is done with them within hours.
+const MOST_ELEMENTS: usize = 1 << 44;
+
+/// Ops that would read an expanded view element by element for days, or copy it, to form a result that memory does hold. (For one that it does
+/// not hold, the allocation fails.)
+#[inline]
+fn refuse_endless(op: &Op, inputs: &[Meta<'_>], output: &Output) -> Result<()> {
+    match inputs.iter().find(|input| input.layout.elements() > MOST_ELEMENTS) {
+        Some(input) if output.shape.elements() <= MOST_ELEMENTS => Err(Error::invalid(
+            op.name(),
+            format!(
+                "input of shape {:?}, an expanded view, has more elements than an op can read",
+                input.shape()
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// The layout that the plan wants for the first output.
 #[inline]
 fn layout_of(plan: &Plan, planned: &[Meta<'_>], spec: &Output) -> Layout {
@@ -354,6 +373,7 @@ fn execute(
     let backend = device.backend();
     let expanded = expand(op.rule(), metas, &specs[0].shape)?;
     let planned = metas_of(metas, &expanded);
+    refuse_endless(op, &planned, &specs[0])?;
     let plan = match backend.plan(op, &planned) {
         Ok(plan) => plan,
         Err(unsupported) if op.is_primitive() => {

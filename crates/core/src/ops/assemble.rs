@@ -166,26 +166,7 @@ impl Tensor {
             return Err(Error::invalid("stack", "expected at least 1 input, got 0"));
         };
         let Axis(axis) = axis.into();
-        if let Some(other) = tensors.iter().find(|tensor| tensor.shape() != first.shape()) {
-            let (got, expected) = (*other.shape(), *first.shape());
-            return Err(Error::Shape {
-                op: "stack",
-                what: "input",
-                got: Box::new(got),
-                expected: Box::new(expected),
-            });
-        }
-        if let Some(other) = tensors.iter().find(|tensor| tensor.dtype() != first.dtype()) {
-            return Err(Error::DTypeMismatch { op: "stack", left: first.dtype(), right: other.dtype() });
-        }
-        let rank = first.rank() as isize;
-        if !(-rank - 1..=rank).contains(&axis) {
-            return Err(Error::Axis { op: "stack", axis, shape: Box::new(*first.shape()) });
-        }
-        if first.rank() == MAX_RANK {
-            let detail = format!("shape {:?} has {MAX_RANK} axes, no more are possible", first.shape());
-            return Err(Error::invalid("stack", detail));
-        }
+        check_stack(first, tensors, axis)?;
         let parts = tensors.iter().map(|tensor| tensor.unsqueeze(axis)).collect::<Result<Vec<_>>>()?;
         Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis)
     }
@@ -283,4 +264,21 @@ impl Tensor {
         }
         Ok(y)
     }
+}
+
+/// What each tensor of a stack must have in common with the first, and where the new axis may be.
+fn check_stack(first: &Tensor, tensors: &[&Tensor], axis: isize) -> Result<()> {
+    for tensor in tensors {
+        check::shape("stack", "input", &tensor.meta(), *first.shape())?;
+        check::same_dtype("stack", &first.meta(), &tensor.meta())?;
+    }
+    let rank = first.rank() as isize;
+    if !(-rank - 1..=rank).contains(&axis) {
+        return Err(Error::Axis { op: "stack", axis, shape: Box::new(*first.shape()) });
+    }
+    if first.rank() == MAX_RANK {
+        let detail = format!("shape {:?} has {MAX_RANK} axes, no more are possible", first.shape());
+        return Err(Error::invalid("stack", detail));
+    }
+    Ok(())
 }
