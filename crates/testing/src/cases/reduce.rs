@@ -333,7 +333,7 @@ fn integers() -> Vec<OpCase> {
         );
     }
     rows.extend(wrapping());
-    rows.push(truth_values_counted());
+    rows.extend(truth_values_counted());
     rows
 }
 
@@ -366,23 +366,28 @@ fn wrapping() -> Vec<OpCase> {
 }
 
 /// Sums of bool count, in i64 as those of integers.
-fn truth_values_counted() -> OpCase {
-    OpCase::new("sum", "truth values, and the product and running sum of them")
-        .input(Bools)
-        .shapes([&[7, 300], &[0, 3]])
-        .dtypes(BOOL)
-        .run(|x| {
-            let y = vec![x[0].sum(1)?, x[0].prod_keep(1)?, x[0].cumsum(1)?];
-            assert!(y.iter().all(|y| y.dtype() == I64), "integers are summed in i64");
-            Ok(y)
+fn truth_values_counted() -> Vec<OpCase> {
+    type Case = (&'static str, fn(&Tensor) -> Result<Tensor>, fn(&Array) -> Array);
+    let cases: [Case; 3] = [
+        ("sum", |x| x.sum(1), |x| x.reduce(&[1], Keep::No, sum)),
+        ("prod", |x| x.prod_keep(1), |x| x.reduce(&[1], Keep::Yes, |x| x.iter().product())),
+        ("cumsum", |x| x.cumsum(1), |x| x.along(1, cumulative)),
+    ];
+    cases
+        .into_iter()
+        .map(|(op, run, definition)| {
+            OpCase::new(op, "truth values")
+                .input(Bools)
+                .shapes([&[7, 300], &[0, 3]])
+                .dtypes(BOOL)
+                .run(move |x| {
+                    let y = run(&x[0])?;
+                    assert_eq!(y.dtype(), I64, "{op} of bool");
+                    Ok(y)
+                })
+                .oracle(move |x| definition(&x[0]))
         })
-        .oracle(|x| {
-            vec![
-                x[0].reduce(&[1], Keep::No, sum),
-                x[0].reduce(&[1], Keep::Yes, |x| x.iter().product()),
-                x[0].along(1, cumulative),
-            ]
-        })
+        .collect()
 }
 
 fn truth() -> Vec<OpCase> {
