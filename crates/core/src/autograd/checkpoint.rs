@@ -1,6 +1,7 @@
 //! Activation checkpointing (Chen et al. 2016): a segment keeps its inputs only and is run again for its gradient.
 
-use super::node::{External, Grads, record_external};
+use super::node::{External, Grads};
+use super::record::record_external;
 use super::{GradOptions, enable_grad, mode};
 use crate::error::Result;
 use crate::tensor::Tensor;

@@ -7,6 +7,7 @@ mod checkpoint;
 mod dot;
 mod mode;
 mod node;
+mod record;
 mod walk;
 
 pub use checkpoint::checkpoint;
@@ -15,4 +16,5 @@ pub use mode::{enable_grad, is_recording, no_grad};
 pub use node::{Context, Edge, Function, Grads, Node};
 pub use walk::{GradOptions, GradientSink, Gradients, TensorId, grad, observe_backward};
 
-pub(crate) use node::{Parts, ViewOp, edge, record, record_transfer, record_view, sum_to, wants_record};
+pub(crate) use node::{ViewOp, sum_to};
+pub(crate) use record::{Parts, edge, record, record_transfer, record_view, wants_record};

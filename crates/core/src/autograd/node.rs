@@ -1,10 +1,8 @@
 //! Nodes of the graph: what was run, on what, and what its gradient needs.
 
-use super::mode;
 use crate::backend::{Buffer, WeakBuffer};
-use crate::dispatch::Tensors;
 use crate::error::{Error, Result};
-use crate::op::{Differentiability, Op, Saves};
+use crate::op::{Differentiability, Op};
 use crate::ops::view;
 use crate::shape::{AxisSet, MAX_RANK};
 use crate::tensor::Tensor;
@@ -108,22 +106,22 @@ impl Function {
 }
 
 /// A tensor kept for backward, with the version that its memory had.
-struct Kept {
-    tensor: Tensor,
-    version: u64,
+pub(super) struct Kept {
+    pub(super) tensor: Tensor,
+    pub(super) version: u64,
 }
 
 /// An output kept for backward: its parts, so that the node does not hold itself.
-struct KeptOutput {
-    buffer: Buffer,
-    layout: Arc<Layout>,
-    dtype: DType,
-    device: Device,
-    version: u64,
+pub(super) struct KeptOutput {
+    pub(super) buffer: Buffer,
+    pub(super) layout: Arc<Layout>,
+    pub(super) dtype: DType,
+    pub(super) device: Device,
+    pub(super) version: u64,
 }
 
 /// A leaf as its node knows it, for display. The memory is not kept alive by it.
-struct Leaf {
+pub(super) struct Leaf {
     buffer: WeakBuffer,
     layout: Arc<Layout>,
     dtype: DType,
@@ -131,7 +129,7 @@ struct Leaf {
 }
 
 impl Leaf {
-    fn of(tensor: &Tensor) -> Box<Leaf> {
+    pub(super) fn of(tensor: &Tensor) -> Box<Leaf> {
         let (buffer, device) = (tensor.buffer().downgrade(), tensor.device().clone());
         Box::new(Leaf { buffer, layout: tensor.0.layout.clone(), dtype: tensor.dtype(), device })
     }
@@ -143,11 +141,11 @@ impl Leaf {
 }
 
 #[derive(Default)]
-struct SavedTensors {
-    inputs: SmallVec<[Option<Kept>; 2]>,
-    outputs: Vec<Option<KeptOutput>>,
-    leaf: Option<Box<Leaf>>,
-    freed: bool,
+pub(super) struct SavedTensors {
+    pub(super) inputs: SmallVec<[Option<Kept>; 2]>,
+    pub(super) outputs: Vec<Option<KeptOutput>>,
+    pub(super) leaf: Option<Box<Leaf>>,
+    pub(super) freed: bool,
 }
 
 type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
@@ -172,7 +170,7 @@ impl Node {
     ///
     /// It is filled where it will stay: to form it first and move it there costs as much as a small op.
     #[inline(always)]
-    fn new(
+    pub(super) fn new(
         function: Function,
         inputs: &[&Tensor],
         outputs: usize,
@@ -498,233 +496,6 @@ pub(crate) fn sum_to(grad: &Tensor, shape: &Shape) -> Result<Tensor> {
     }
     let sum = if axes.is_empty() { grad.clone() } else { grad.sum_keep(axes)? };
     sum.reshape(*shape)
-}
-
-/// Whether an op on `inputs` is to be recorded.
-#[inline]
-pub(crate) fn wants_record(inputs: &[&Tensor]) -> bool {
-    let needed = inputs.iter().any(|tensor| tensor.0.edge.is_some());
-    if needed && !mode::is_recording() {
-        mode::note_inputs(inputs);
-        return false;
-    }
-    needed
-}
-
-/// The outputs of an op with a node behind each.
-pub(crate) fn record(
-    op: Op,
-    inputs: &[&Tensor],
-    outputs: Tensors,
-    differentiability: Differentiability,
-) -> Tensors {
-    let node = {
-        let parts: SmallVec<[Parts<'_>; 1]> = outputs.iter().map(Parts::of).collect();
-        node_of(op, inputs, &parts, differentiability)
-    };
-    outputs
-        .into_iter()
-        .enumerate()
-        .map(|(index, tensor)| match tensor.dtype().is_float() {
-            true => tensor.attach(Edge { node: node.clone(), index: index as u32 }),
-            false => tensor,
-        })
-        .collect()
-}
-
-/// An output that a node may keep.
-#[derive(Clone, Copy)]
-pub(crate) struct Parts<'a> {
-    pub(crate) buffer: &'a Buffer,
-    pub(crate) layout: &'a Arc<Layout>,
-    pub(crate) dtype: DType,
-}
-
-impl Parts<'_> {
-    fn of(tensor: &Tensor) -> Parts<'_> {
-        Parts { buffer: &tensor.0.buffer, layout: &tensor.0.layout, dtype: tensor.0.dtype }
-    }
-}
-
-/// The place in the graph of an op's only output, which is not yet a tensor.
-pub(crate) fn edge(
-    op: Op,
-    inputs: &[&Tensor],
-    output: &[Parts<'_>; 1],
-    differentiability: Differentiability,
-) -> Edge {
-    Edge { node: node_of(op, inputs, output, differentiability), index: 0 }
-}
-
-/// The node of an op (with inputs: those decide whether it is recorded), with what its gradient needs.
-#[inline(always)]
-fn node_of(
-    op: Op,
-    inputs: &[&Tensor],
-    outputs: &[Parts<'_>],
-    differentiability: Differentiability,
-) -> Arc<Node> {
-    let saves = match differentiability {
-        Differentiability::Stated(saves) => saves,
-        _ => Saves::INPUTS,
-    };
-    Node::new(Function::Op(op), inputs, outputs.len(), |saved| {
-        if saves.inputs != 0 {
-            for (index, &tensor) in inputs.iter().enumerate() {
-                saved.inputs.push(
-                    (saves.inputs >> index & 1 == 1)
-                        .then(|| Kept { version: tensor.buffer().version(), tensor: tensor.clone() }),
-                );
-            }
-        }
-        if saves.outputs != 0 {
-            let keep = |(index, output): (usize, &Parts<'_>)| {
-                (saves.outputs >> index & 1 == 1).then(|| KeptOutput {
-                    buffer: output.buffer.clone(),
-                    layout: output.layout.clone(),
-                    dtype: output.dtype,
-                    device: inputs[0].device().clone(),
-                    version: output.buffer.version(),
-                })
-            };
-            saved.outputs = outputs.iter().enumerate().map(keep).collect();
-        }
-    })
-}
-
-/// A view of `source` with `layout`, recorded as `view`.
-#[inline]
-pub(crate) fn record_view(source: &Tensor, layout: Layout, view: impl FnOnce() -> ViewOp) -> Tensor {
-    let edge = wants_record(&[source])
-        .then(|| Edge { node: Node::new(Function::View(view()), &[source], 1, |_| {}), index: 0 });
-    Tensor::with_edge(source.buffer().clone(), layout, source.dtype(), source.device().clone(), edge)
-}
-
-/// `moved`, recorded as a copy of `source` from its device.
-pub(crate) fn record_transfer(source: &Tensor, moved: Tensor) -> Result<Tensor> {
-    if !wants_record(&[source]) {
-        return Ok(moved);
-    }
-    let node = Node::new(Function::Transfer(source.device().clone()), &[source], 1, |_| {});
-    Ok(moved.attach(Edge { node, index: 0 }))
-}
-
-/// `outputs` with one node behind them that leads to `inputs`.
-pub(super) fn record_external(
-    external: Arc<dyn External>,
-    inputs: &[&Tensor],
-    outputs: Vec<Tensor>,
-) -> Vec<Tensor> {
-    let node = Node::new(Function::Segment(Segment(external)), inputs, outputs.len(), |_| {});
-    let attach = |(index, tensor): (usize, Tensor)| match tensor.dtype().is_float() {
-        true => tensor.attach(Edge { node: node.clone(), index: index as u32 }),
-        false => tensor,
-    };
-    outputs.into_iter().enumerate().map(attach).collect()
-}
-
-impl Tensor {
-    /// This tensor with its history replaced by `edge`.
-    #[inline]
-    fn attach(self, edge: Edge) -> Tensor {
-        match Arc::try_unwrap(self.0) {
-            Ok(mut inner) => {
-                inner.edge = Some(edge);
-                Tensor(Arc::new(inner))
-            }
-            Err(shared) => Tensor::with_edge(
-                shared.buffer.clone(),
-                shared.layout.clone(),
-                shared.dtype,
-                shared.device.clone(),
-                Some(edge),
-            ),
-        }
-    }
-
-    /// The same memory without history: gradients do not flow through it.
-    pub fn detach(&self) -> Tensor {
-        match self.0.edge {
-            None => self.clone(),
-            Some(_) => Tensor::from_parts(
-                self.buffer().clone(),
-                self.0.layout.clone(),
-                self.dtype(),
-                self.device().clone(),
-            ),
-        }
-    }
-
-    /// A leaf on the same memory that asks for its gradient: what a parameter is.
-    ///
-    /// A tensor to which a gradient flows already, be it a leaf or computed from one, is returned as it is, with its history: `detach` first
-    /// for a new leaf.
-    ///
-    /// # Errors
-    /// If the dtype is not floating.
-    pub fn requires_grad(&self) -> Result<Tensor> {
-        if self.needs_grad() {
-            return Ok(self.clone());
-        }
-        if !self.dtype().is_float() {
-            return Err(Error::DType {
-                op: "requires_grad",
-                what: "tensor",
-                got: self.dtype(),
-                expected: "a floating dtype",
-            });
-        }
-        let node = Node::new(Function::Leaf, &[], 1, |saved| saved.leaf = Some(Leaf::of(self)));
-        Ok(Tensor::with_edge(
-            self.buffer().clone(),
-            self.0.layout.clone(),
-            self.dtype(),
-            self.device().clone(),
-            Some(Edge { node, index: 0 }),
-        ))
-    }
-
-    /// Whether a gradient flows to this tensor.
-    #[inline]
-    pub fn needs_grad(&self) -> bool {
-        self.0.edge.is_some()
-    }
-
-    /// Whether this tensor asks for its gradient itself, rather than having been computed from one that does.
-    pub fn is_leaf(&self) -> bool {
-        self.0.edge.as_ref().is_some_and(|edge| edge.node.is_leaf())
-    }
-
-    /// The node that computed this tensor, if it was recorded.
-    pub fn node(&self) -> Option<&Arc<Node>> {
-        self.0.edge.as_ref().map(|edge| &edge.node)
-    }
-
-    /// The same tensor with a node of its own: a point at which a gradient can be asked for.
-    pub(crate) fn tracked_alias(&self) -> Result<Tensor> {
-        if self.needs_grad() {
-            Ok(record_view(self, *self.layout(), || ViewOp::Reshape))
-        } else {
-            self.requires_grad()
-        }
-    }
-
-    /// Calls `hook` with this tensor's gradient when it is final; what it returns takes the gradient's place.
-    ///
-    /// # Errors
-    /// If no gradient flows to this tensor.
-    pub fn register_hook(
-        &self,
-        hook: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
-    ) -> Result<()> {
-        match &self.0.edge {
-            Some(edge) => {
-                edge.node.add_hook(edge.index, Arc::new(hook));
-                Ok(())
-            }
-            None => Err(Error::Autograd("register_hook: no gradient flows to this tensor".into())),
-        }
-    }
 }
 
 // ---- Dropping a graph
