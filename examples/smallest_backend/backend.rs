@@ -81,8 +81,13 @@ impl Backend for Smallest {
         Ok(())
     }
 
-    fn plan(&self, op: &Op, _: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        match op.is_primitive() {
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        let has_loop = match op {
+            Op::Unary(unary) if inputs[0].dtype.is_float() => real_unary(unary.op).is_some(),
+            Op::Unary(unary) => whole_unary(unary.op).is_some(),
+            other => other.is_primitive(),
+        };
+        match has_loop {
             true => Ok(Plan::ROW_MAJOR),
             false => Err(Unsupported::because("only primitives run here")),
         }
@@ -228,7 +233,7 @@ fn compute(op: &Op, inputs: &[Values], shapes: &[Shape], output: &Shape) -> Resu
         Op::Fill(fill) => vec![repeated(fill.value, fill.dtype, output.elements())],
         Op::Iota(iota) => vec![evenly_spaced(iota.start, iota.step, iota.dtype, iota.count)],
         Op::Copy(copy) => vec![cast(&inputs[0], copy.dtype)],
-        Op::Unary(unary) => vec![each(&inputs[0], |x| real_unary(unary.op, x), |x| whole_unary(unary.op, x))],
+        Op::Unary(unary) => vec![each(unary.op, &inputs[0])?],
         Op::Binary(binary) => vec![pairs(binary.op, &inputs[0], &inputs[1])],
         Op::Compare(compare) => vec![compared(compare.op, &inputs[0], &inputs[1])],
         Op::Select(_) => vec![selected(&inputs[0], &inputs[1], &inputs[2])],
@@ -286,62 +291,52 @@ fn cast(x: &Values, dtype: DType) -> Values {
     }
 }
 
-fn each(x: &Values, real: impl Fn(f64) -> f64, whole: impl Fn(i64) -> i64) -> Values {
-    match x {
-        Real(values) => Real(values.iter().map(|&value| real(value)).collect()),
-        Whole(values) => Whole(values.iter().map(|&value| whole(value)).collect()),
-    }
+fn each(op: UnaryOp, x: &Values) -> Result<Values> {
+    let mapped = match x {
+        Real(values) => real_unary(op).map(|f| Real(values.iter().map(|&value| f(value)).collect())),
+        Whole(values) => whole_unary(op).map(|f| Whole(values.iter().map(|&value| f(value)).collect())),
+    };
+    mapped.ok_or_else(|| Error::invalid(op.name(), "has no loop here"))
 }
 
-fn real_unary(op: UnaryOp, x: f64) -> f64 {
-    match op {
-        UnaryOp::Neg => -x,
-        UnaryOp::Abs => x.abs(),
-        UnaryOp::Sign => {
-            if x.is_nan() || x == 0.0 {
-                x
-            } else {
-                x.signum()
-            }
-        }
-        UnaryOp::Exp => x.exp(),
-        UnaryOp::Log => x.ln(),
-        UnaryOp::Log1p => x.ln_1p(),
-        UnaryOp::Expm1 => x.exp_m1(),
-        UnaryOp::Sqrt => x.sqrt(),
-        UnaryOp::Rsqrt => 1.0 / x.sqrt(),
-        UnaryOp::Sin => x.sin(),
-        UnaryOp::Cos => x.cos(),
-        UnaryOp::Tanh => x.tanh(),
-        UnaryOp::Sigmoid => 1.0 / (1.0 + (-x).exp()),
-        UnaryOp::Relu => {
-            if x < 0.0 {
-                0.0
-            } else {
-                x
-            }
-        }
-        UnaryOp::Erf => libm::erf(x),
-        UnaryOp::Square => x * x,
-        UnaryOp::Recip => 1.0 / x,
-        UnaryOp::Floor => x.floor(),
-        UnaryOp::Ceil => x.ceil(),
-        UnaryOp::Round => x.round_ties_even(),
-        // Composite, or only of truth values: `plan` and the shape rule let none of them come here.
-        _ => f64::NAN,
-    }
+/// The functions of floats that run here; `plan` says no to others.
+fn real_unary(op: UnaryOp) -> Option<fn(f64) -> f64> {
+    Some(match op {
+        UnaryOp::Neg => |x| -x,
+        UnaryOp::Abs => f64::abs,
+        UnaryOp::Sign => |x| if x.is_nan() || x == 0.0 { x } else { x.signum() },
+        UnaryOp::Exp => f64::exp,
+        UnaryOp::Log => f64::ln,
+        UnaryOp::Log1p => f64::ln_1p,
+        UnaryOp::Expm1 => f64::exp_m1,
+        UnaryOp::Sqrt => f64::sqrt,
+        UnaryOp::Rsqrt => |x| 1.0 / x.sqrt(),
+        UnaryOp::Sin => f64::sin,
+        UnaryOp::Cos => f64::cos,
+        UnaryOp::Tanh => f64::tanh,
+        UnaryOp::Sigmoid => |x| 1.0 / (1.0 + (-x).exp()),
+        UnaryOp::Relu => |x| if x < 0.0 { 0.0 } else { x },
+        UnaryOp::Erf => libm::erf,
+        UnaryOp::Square => |x| x * x,
+        UnaryOp::Recip => |x| 1.0 / x,
+        UnaryOp::Floor => f64::floor,
+        UnaryOp::Ceil => f64::ceil,
+        UnaryOp::Round => f64::round_ties_even,
+        _ => return None,
+    })
 }
 
-fn whole_unary(op: UnaryOp, x: i64) -> i64 {
-    match op {
-        UnaryOp::Neg => x.wrapping_neg(),
-        UnaryOp::Abs => x.wrapping_abs(),
-        UnaryOp::Sign => x.signum(),
-        UnaryOp::Square => x.wrapping_mul(x),
-        UnaryOp::Relu => x.max(0),
-        UnaryOp::Not => i64::from(x == 0),
-        _ => x,
-    }
+/// The functions of integers and truth values that run here.
+fn whole_unary(op: UnaryOp) -> Option<fn(i64) -> i64> {
+    Some(match op {
+        UnaryOp::Neg => i64::wrapping_neg,
+        UnaryOp::Abs => i64::wrapping_abs,
+        UnaryOp::Sign => i64::signum,
+        UnaryOp::Square => |x| x.wrapping_mul(x),
+        UnaryOp::Relu => |x| x.max(0),
+        UnaryOp::Not => |x| i64::from(x == 0),
+        _ => return None,
+    })
 }
 
 fn pairs(op: BinaryOp, a: &Values, b: &Values) -> Values {

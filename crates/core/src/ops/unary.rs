@@ -84,120 +84,101 @@ pub enum UnaryOp {
 }
 
 impl UnaryOp {
+    /// The table: the compiler asks for a row when a variant is added.
+    const fn facts(self) -> Facts {
+        use {Derivative::*, Domain::*, Kind::*};
+        match self {
+            UnaryOp::Neg => Facts("neg", "neg_grad", Primitive, Numbers, Constant),
+            UnaryOp::Abs => Facts("abs", "abs_grad", Primitive, Numbers, FromInput),
+            UnaryOp::Sign => Facts("sign", "sign_grad", Primitive, Numbers, Zero),
+            UnaryOp::Exp => Facts("exp", "exp_grad", Primitive, Floats, FromOutput),
+            UnaryOp::Log => Facts("log", "log_grad", Primitive, Floats, FromInput),
+            UnaryOp::Log1p => Facts("log1p", "log1p_grad", Primitive, Floats, FromInput),
+            UnaryOp::Expm1 => Facts("expm1", "expm1_grad", Primitive, Floats, FromOutput),
+            UnaryOp::Sqrt => Facts("sqrt", "sqrt_grad", Primitive, Floats, FromOutput),
+            UnaryOp::Rsqrt => Facts("rsqrt", "rsqrt_grad", Primitive, Floats, FromOutput),
+            UnaryOp::Sin => Facts("sin", "sin_grad", Primitive, Floats, FromInput),
+            UnaryOp::Cos => Facts("cos", "cos_grad", Primitive, Floats, FromInput),
+            UnaryOp::Tanh => Facts("tanh", "tanh_grad", Primitive, Floats, FromOutput),
+            UnaryOp::Sigmoid => Facts("sigmoid", "sigmoid_grad", Primitive, Floats, FromOutput),
+            UnaryOp::Relu => Facts("relu", "relu_grad", Primitive, Numbers, FromOutput),
+            UnaryOp::Erf => Facts("erf", "erf_grad", Primitive, Floats, FromInput),
+            UnaryOp::Square => Facts("square", "square_grad", Primitive, Numbers, FromInput),
+            UnaryOp::Recip => Facts("recip", "recip_grad", Primitive, Floats, FromOutput),
+            UnaryOp::Floor => Facts("floor", "floor_grad", Primitive, Floats, Zero),
+            UnaryOp::Ceil => Facts("ceil", "ceil_grad", Primitive, Floats, Zero),
+            UnaryOp::Round => Facts("round", "round_grad", Primitive, Floats, Zero),
+            UnaryOp::Not => Facts("not", "not_grad", Primitive, TruthValues, None),
+            UnaryOp::LeakyRelu { .. } => Facts("leaky_relu", "leaky_relu_grad", Composite, Floats, FromInput),
+            UnaryOp::Elu { .. } => Facts("elu", "elu_grad", Composite, Floats, FromInput),
+            UnaryOp::GeluErf => Facts("gelu_erf", "gelu_erf_grad", Composite, Floats, FromInput),
+            UnaryOp::GeluTanh => Facts("gelu_tanh", "gelu_tanh_grad", Composite, Floats, FromInput),
+            UnaryOp::Silu => Facts("silu", "silu_grad", Composite, Floats, FromInput),
+            UnaryOp::Softplus => Facts("softplus", "softplus_grad", Composite, Floats, FromInput),
+            UnaryOp::Clamp { .. } => Facts("clamp", "clamp_grad", Composite, Numbers, FromInput),
+        }
+    }
+
     /// The stem.
     pub fn name(self) -> &'static str {
-        match self {
-            UnaryOp::Neg => "neg",
-            UnaryOp::Abs => "abs",
-            UnaryOp::Sign => "sign",
-            UnaryOp::Exp => "exp",
-            UnaryOp::Log => "log",
-            UnaryOp::Log1p => "log1p",
-            UnaryOp::Expm1 => "expm1",
-            UnaryOp::Sqrt => "sqrt",
-            UnaryOp::Rsqrt => "rsqrt",
-            UnaryOp::Sin => "sin",
-            UnaryOp::Cos => "cos",
-            UnaryOp::Tanh => "tanh",
-            UnaryOp::Sigmoid => "sigmoid",
-            UnaryOp::Relu => "relu",
-            UnaryOp::Erf => "erf",
-            UnaryOp::Square => "square",
-            UnaryOp::Recip => "recip",
-            UnaryOp::Floor => "floor",
-            UnaryOp::Ceil => "ceil",
-            UnaryOp::Round => "round",
-            UnaryOp::Not => "not",
-            UnaryOp::LeakyRelu { .. } => "leaky_relu",
-            UnaryOp::Elu { .. } => "elu",
-            UnaryOp::GeluErf => "gelu_erf",
-            UnaryOp::GeluTanh => "gelu_tanh",
-            UnaryOp::Silu => "silu",
-            UnaryOp::Softplus => "softplus",
-            UnaryOp::Clamp { .. } => "clamp",
-        }
+        self.facts().0
     }
 
     /// The name of the gradient's op.
     pub fn grad_name(self) -> &'static str {
-        match self {
-            UnaryOp::Neg => "neg_grad",
-            UnaryOp::Abs => "abs_grad",
-            UnaryOp::Sign => "sign_grad",
-            UnaryOp::Exp => "exp_grad",
-            UnaryOp::Log => "log_grad",
-            UnaryOp::Log1p => "log1p_grad",
-            UnaryOp::Expm1 => "expm1_grad",
-            UnaryOp::Sqrt => "sqrt_grad",
-            UnaryOp::Rsqrt => "rsqrt_grad",
-            UnaryOp::Sin => "sin_grad",
-            UnaryOp::Cos => "cos_grad",
-            UnaryOp::Tanh => "tanh_grad",
-            UnaryOp::Sigmoid => "sigmoid_grad",
-            UnaryOp::Relu => "relu_grad",
-            UnaryOp::Erf => "erf_grad",
-            UnaryOp::Square => "square_grad",
-            UnaryOp::Recip => "recip_grad",
-            UnaryOp::Floor => "floor_grad",
-            UnaryOp::Ceil => "ceil_grad",
-            UnaryOp::Round => "round_grad",
-            UnaryOp::Not => "not_grad",
-            UnaryOp::LeakyRelu { .. } => "leaky_relu_grad",
-            UnaryOp::Elu { .. } => "elu_grad",
-            UnaryOp::GeluErf => "gelu_erf_grad",
-            UnaryOp::GeluTanh => "gelu_tanh_grad",
-            UnaryOp::Silu => "silu_grad",
-            UnaryOp::Softplus => "softplus_grad",
-            UnaryOp::Clamp { .. } => "clamp_grad",
-        }
-    }
-
-    /// Whether the derivative is formed from the output (else from the input).
-    pub fn saves_output(self) -> bool {
-        matches!(
-            self,
-            UnaryOp::Exp
-                | UnaryOp::Expm1
-                | UnaryOp::Sqrt
-                | UnaryOp::Rsqrt
-                | UnaryOp::Tanh
-                | UnaryOp::Sigmoid
-                | UnaryOp::Relu
-                | UnaryOp::Recip
-        )
-    }
-
-    /// Whether the function is constant between jumps, so that its gradient is 0 wherever it exists.
-    pub fn is_stepwise(self) -> bool {
-        matches!(self, UnaryOp::Sign | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round)
-    }
-
-    /// Whether integers are taken as well as floats.
-    pub fn takes_integers(self) -> bool {
-        matches!(
-            self,
-            UnaryOp::Neg
-                | UnaryOp::Abs
-                | UnaryOp::Sign
-                | UnaryOp::Square
-                | UnaryOp::Relu
-                | UnaryOp::Clamp { .. }
-        )
+        self.facts().1
     }
 
     /// Whether this is one of the functions that every backend must have.
     pub fn is_primitive(self) -> bool {
-        !matches!(
-            self,
-            UnaryOp::LeakyRelu { .. }
-                | UnaryOp::Elu { .. }
-                | UnaryOp::GeluErf
-                | UnaryOp::GeluTanh
-                | UnaryOp::Silu
-                | UnaryOp::Softplus
-                | UnaryOp::Clamp { .. }
-        )
+        self.facts().2 == Kind::Primitive
     }
+
+    /// Whether integers are taken as well as floats.
+    pub fn takes_integers(self) -> bool {
+        self.facts().3 == Domain::Numbers
+    }
+
+    /// Whether the derivative is formed from the output (else from the input).
+    pub fn saves_output(self) -> bool {
+        self.facts().4 == Derivative::FromOutput
+    }
+
+    /// Whether the function is constant between jumps, so that its gradient is 0 wherever it exists.
+    pub fn is_stepwise(self) -> bool {
+        self.facts().4 == Derivative::Zero
+    }
+}
+
+/// What there is to know of a function besides its formulas: its name, its gradient's, who computes it, what it takes, and what its derivative is formed from.
+struct Facts(&'static str, &'static str, Kind, Domain, Derivative);
+
+#[derive(PartialEq)]
+enum Kind {
+    /// Every backend must have it.
+    Primitive,
+    /// Composed of others where a backend lacks it: see `formulas::compose`.
+    Composite,
+}
+
+#[derive(PartialEq)]
+enum Domain {
+    Floats,
+    /// Floats and integers.
+    Numbers,
+    TruthValues,
+}
+
+#[derive(PartialEq)]
+enum Derivative {
+    FromInput,
+    FromOutput,
+    /// The same everywhere.
+    Constant,
+    /// 0 wherever it exists.
+    Zero,
+    /// There is none.
+    None,
 }
 
 /// `y = f(x)`. Input: x. Output: y, same shape and dtype, may take x's place. Halves are computed in f32 and rounded once.

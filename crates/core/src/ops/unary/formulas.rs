@@ -26,8 +26,28 @@ pub(super) fn compose(op: UnaryOp, x: &Tensor) -> Result<Tensor> {
         UnaryOp::Clamp { low, high } => {
             x.maximum_scalar(bound(low, x.dtype()))?.minimum_scalar(bound(high, x.dtype()))
         }
-        primitive => Err(Error::Unsupported {
-            op: primitive.name(),
+        UnaryOp::Neg
+        | UnaryOp::Abs
+        | UnaryOp::Sign
+        | UnaryOp::Exp
+        | UnaryOp::Log
+        | UnaryOp::Log1p
+        | UnaryOp::Expm1
+        | UnaryOp::Sqrt
+        | UnaryOp::Rsqrt
+        | UnaryOp::Sin
+        | UnaryOp::Cos
+        | UnaryOp::Tanh
+        | UnaryOp::Sigmoid
+        | UnaryOp::Relu
+        | UnaryOp::Erf
+        | UnaryOp::Square
+        | UnaryOp::Recip
+        | UnaryOp::Floor
+        | UnaryOp::Ceil
+        | UnaryOp::Round
+        | UnaryOp::Not => Err(Error::Unsupported {
+            op: op.name(),
             device: "composition".into(),
             why: "it is a primitive".into(),
         }),
