@@ -14,7 +14,8 @@ use ternion_core::ops::unary::UnaryOp;
 use ternion_core::{DType, Error, Layout, Op, Result, Scalar};
 
 /// The most rows and columns of the output that one piece of work forms: packing operands takes a few percent of the time from here on.
-const LARGEST_TILE: usize = 512;
+/// Wider than high, because each tile packs its columns of b once, but its rows of a once for every so many columns.
+const LARGEST_TILE: [usize; 2] = [512, 1024];
 /// Tiles are made smaller while there are fewer than this ..
 const ENOUGH_TILES: usize = 4;
 /// .. and each takes more than so many products.
@@ -288,11 +289,11 @@ impl<T: Product> Task<'_, T> {
 
 /// Rows and columns of a tile: by the shape alone, so that sums are the same for any number of threads.
 fn tile_size([m, n, k]: [usize; 3], batch: usize) -> [usize; 2] {
-    let even = |size: usize| size.div_ceil(size.div_ceil(LARGEST_TILE)).next_multiple_of(16);
-    let mut tile = [even(m), even(n)];
+    let even = |size: usize, largest: usize| size.div_ceil(size.div_ceil(largest)).next_multiple_of(16);
+    let mut tile = [even(m, LARGEST_TILE[0]), even(n, LARGEST_TILE[1])];
     loop {
         let count = batch * m.div_ceil(tile[0]) * n.div_ceil(tile[1]);
-        let longer = usize::from(tile[1] > tile[0]);
+        let longer = usize::from(tile[1] > 4 * tile[0]);
         if count >= ENOUGH_TILES || tile[0] * tile[1] * k <= SMALL_WORK || tile[longer] <= 16 {
             return tile;
         }
