@@ -366,7 +366,7 @@ impl Context<'_> {
     /// Input `index` as it was.
     ///
     /// # Errors
-    /// If it was changed in place since, or is not among the rule's [`Saves`].
+    /// If it was changed in place since, or is not among the rule's [`Saves`](crate::op::Saves).
     pub fn input(&self, index: usize) -> Result<&Tensor> {
         self.checked("input", index, self.saved.inputs.get(index))
     }
@@ -374,7 +374,7 @@ impl Context<'_> {
     /// Output `index` as it was.
     ///
     /// # Errors
-    /// If it was changed in place since, or is not among the rule's [`Saves`].
+    /// If it was changed in place since, or is not among the rule's [`Saves`](crate::op::Saves).
     pub fn output(&self, index: usize) -> Result<&Tensor> {
         self.checked("output", index, self.saved.outputs.get(index))
     }
