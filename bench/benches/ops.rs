@@ -1,7 +1,8 @@
 //! Ternion, candle-core and a plain memory copy, in criterion's groups: `<case>/<who>`.
 
 use candle_core as candle;
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use rayon::prelude::*;
 use std::hint::black_box;
 use ternion::prelude::*;
@@ -53,39 +54,73 @@ fn copy(source: &[f32], target: &mut [f32]) {
     target.par_chunks_mut(piece).zip(source.par_chunks(piece)).for_each(|(to, from)| to.copy_from_slice(from));
 }
 
+/// Tensors taken in turn, and results kept as long: together larger than any cache, so that every round meets cold memory.
+const IN_TURN: usize = 8;
+
+/// Times `f(0), f(1), .. f(IN_TURN - 1), f(0), ..`, whose results live for a whole turn.
+fn cold<T>(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, f: impl Fn(usize) -> T) {
+    let mut kept: [Option<T>; IN_TURN] = std::array::from_fn(|_| None);
+    let mut turn = 0;
+    group.bench_function(name, |bench| {
+        bench.iter(|| {
+            turn = (turn + 1) % IN_TURN;
+            kept[turn] = Some(f(turn));
+        })
+    });
+}
+
 fn large(c: &mut Criterion) {
     let device = ternion::cpu().expect("the CPU");
     let source = values(ROWS * COLUMNS);
-    let mut target = vec![0f32; ROWS * COLUMNS];
-    let x = Tensor::from_slice(&source, [ROWS, COLUMNS], &device).expect("a matrix");
-    let y = Tensor::from_slice(&source, [ROWS, COLUMNS], &device).expect("a matrix");
+    let matrix = |_| Tensor::from_slice(&source, [ROWS, COLUMNS], &device).expect("a matrix");
+    let x: [Tensor; IN_TURN] = std::array::from_fn(matrix);
+    let y = matrix(0);
     let weight = Tensor::ones([COLUMNS], DType::F32, &device).expect("a vector");
     let bias = Tensor::zeros([COLUMNS], DType::F32, &device).expect("a vector");
     let mut group = c.benchmark_group("large");
     group.sample_size(20);
-    group.bench_function("copy", |bench| bench.iter(|| copy(black_box(&source), black_box(&mut target))));
-    group.bench_function("add", |bench| bench.iter(|| x.add(&y).expect("a sum")));
-    group.bench_function("relu", |bench| bench.iter(|| x.relu().expect("a tensor")));
-    group.bench_function("sum", |bench| bench.iter(|| x.sum(..).expect("a sum")));
-    group.bench_function("softmax", |bench| bench.iter(|| x.softmax(1).expect("a tensor")));
-    group.bench_function("gelu", |bench| bench.iter(|| x.gelu().expect("a tensor")));
-    group.bench_function("gelu_tanh", |bench| bench.iter(|| x.gelu_tanh().expect("a tensor")));
-    group.bench_function("layer_norm", |bench| bench.iter(|| x.layer_norm(Some(&weight), Some(&bias), 1e-5).expect("a tensor")));
-    let leaf = x.requires_grad().expect("a leaf");
+    {
+        let sources: Vec<Vec<f32>> = vec![source.clone(); IN_TURN];
+        let mut targets = vec![vec![0f32; ROWS * COLUMNS]; IN_TURN];
+        let mut turn = 0;
+        group.bench_function("copy", |bench| {
+            bench.iter(|| {
+                turn = (turn + 1) % IN_TURN;
+                copy(black_box(&sources[turn]), black_box(&mut targets[turn]));
+            })
+        });
+    }
+    cold(&mut group, "add", |turn| x[turn].add(&x[(turn + 1) % IN_TURN]).expect("a sum"));
+    cold(&mut group, "relu", |turn| x[turn].relu().expect("a tensor"));
+    cold(&mut group, "sum", |turn| x[turn].sum(..).expect("a sum"));
+    cold(&mut group, "softmax", |turn| x[turn].softmax(1).expect("a tensor"));
+    cold(&mut group, "gelu", |turn| x[turn].gelu().expect("a tensor"));
+    cold(&mut group, "gelu_tanh", |turn| x[turn].gelu_tanh().expect("a tensor"));
+    cold(&mut group, "layer_norm", |turn| {
+        x[turn].layer_norm(Some(&weight), Some(&bias), 1e-5).expect("a tensor")
+    });
     let weight = weight.requires_grad().expect("a leaf");
     let bias = bias.requires_grad().expect("a leaf");
     let options = ternion_core::GradOptions { retain_graph: true, ..Default::default() };
-    let mut backward = |name: &str, output: Tensor, inputs: &[Tensor]| {
-        group.bench_function(name, |bench| {
-            bench.iter(|| ternion_core::grad(std::slice::from_ref(&output), inputs, std::slice::from_ref(&y), options).expect("gradients"))
+    let mut backward = |name: &str, f: &dyn Fn(&Tensor) -> Tensor, parameters: &[Tensor]| {
+        let recorded: Vec<(Tensor, Vec<Tensor>)> = x
+            .iter()
+            .map(|x| {
+                let leaf = x.requires_grad().expect("a leaf");
+                let output = f(&leaf);
+                (output, [std::slice::from_ref(&leaf), parameters].concat())
+            })
+            .collect();
+        cold(&mut group, name, |turn| {
+            let (output, inputs) = &recorded[turn];
+            ternion_core::grad(std::slice::from_ref(output), inputs, std::slice::from_ref(&y), options).expect("gradients")
         });
     };
-    let inputs = std::slice::from_ref(&leaf);
-    backward("softmax_backward", leaf.softmax(1).expect("a tensor"), inputs);
-    backward("gelu_backward", leaf.gelu().expect("a tensor"), inputs);
-    backward("gelu_tanh_backward", leaf.gelu_tanh().expect("a tensor"), inputs);
-    let normalised = leaf.layer_norm(Some(&weight), Some(&bias), 1e-5).expect("a tensor");
-    backward("layer_norm_backward", normalised, &[leaf.clone(), weight, bias]);
+    backward("softmax_backward", &|x| x.softmax(1).expect("a tensor"), &[]);
+    backward("gelu_backward", &|x| x.gelu().expect("a tensor"), &[]);
+    backward("gelu_tanh_backward", &|x| x.gelu_tanh().expect("a tensor"), &[]);
+    let layer_norm = |x: &Tensor| x.layer_norm(Some(&weight), Some(&bias), 1e-5).expect("a tensor");
+    backward("layer_norm_backward", &layer_norm, &[weight.clone(), bias.clone()]);
     group.finish();
 }
 
