@@ -128,22 +128,23 @@ fn with_few<const N: usize>(
     let Some(written) = output.buffer.downcast::<CpuMemory>().filter(|memory| fits(memory, output)) else {
         return slow();
     };
-    let Some(_guard) = written.lock.try_write() else { return slow() };
+    let Some(output_guard) = written.lock.try_write() else { return slow() };
     let mut read = [written; N];
     let mut guards = [const { None }; N];
-    for at in 0..N {
-        match views[at].buffer.downcast::<CpuMemory>() {
-            Some(memory) if fits(memory, &views[at]) => read[at] = memory,
-            _ => {
-                drop((_guard, guards));
-                return slow();
+    let complete = 'locks: {
+        for at in 0..N {
+            let memory = views[at].buffer.downcast::<CpuMemory>();
+            let Some(memory) = memory.filter(|memory| fits(memory, &views[at])) else { break 'locks false };
+            (read[at], guards[at]) = (memory, memory.lock.try_read());
+            if guards[at].is_none() {
+                break 'locks false;
             }
         }
-        guards[at] = read[at].lock.try_read();
-        if guards[at].is_none() {
-            drop((_guard, guards));
-            return slow();
-        }
+        true
+    };
+    if !complete {
+        drop((output_guard, guards));
+        return slow();
     }
     kernel(
         op,
