@@ -304,6 +304,19 @@ fn hooks_see_and_change_a_final_gradient() -> Result<()> {
 }
 
 #[test]
+fn a_removed_hook_is_not_called_and_the_others_are() -> Result<()> {
+    let device = ternion::cpu()?;
+    let x = leaf(&[1.0, 2.0], &device)?;
+    let tenfold = x.register_hook(|grad| grad.mul_scalar(10.0).map(Some))?;
+    x.register_hook(|grad| grad.add_scalar(1.0).map(Some))?;
+    let loss = || x.square()?.sum_all();
+    assert_eq!(loss()?.backward()?.get(&x).expect("x").to_vec::<f64>()?, [21.0, 41.0]);
+    tenfold.remove();
+    assert_eq!(loss()?.backward()?.get(&x).expect("x").to_vec::<f64>()?, [3.0, 5.0]);
+    Ok(())
+}
+
+#[test]
 fn a_hook_may_not_change_the_shape() -> Result<()> {
     let device = ternion::cpu()?;
     let x = leaf(&[1.0, 2.0], &device)?;

@@ -113,6 +113,32 @@ fn no_op_reads_what_no_memory_holds() -> Result<()> {
     Ok(())
 }
 
+/// Views that an op could read, but not copy.
+#[test]
+fn a_kernel_that_copies_what_it_reads_tells_that_memory_is_short() -> Result<()> {
+    const HUGE: usize = 1 << 43;
+    for dtype in [DType::F32, DType::F16, DType::F64] {
+        let (column, row) = column_and_row(dtype, HUGE, HUGE)?;
+        let target = Tensor::zeros([1], DType::I64, row.device())?;
+        no_memory("cross_entropy", row.cross_entropy(&target));
+        let image = row.reshape([1, 1, 1, HUGE])?;
+        no_memory("conv2d", image.conv2d(&image, None, Conv2dOptions::default()));
+        no_memory("avg_pool2d", image.avg_pool2d(PoolOptions::new([1, HUGE])));
+        no_memory("max_pool2d", image.max_pool2d(PoolOptions::new([1, HUGE])));
+        no_memory("layer_norm", row.layer_norm(None, None, 1e-5));
+        let queries = Tensor::ones([1, 1, 2, 4], dtype, row.device())?;
+        let keys = queries.narrow(2, 0, 1)?.expand([1, 1, HUGE / 8, 4])?;
+        no_memory(
+            "attention",
+            queries.scaled_dot_product_attention(&keys, &keys, AttentionOptions::default()),
+        );
+        if dtype == DType::F16 {
+            no_memory("matmul", row.matmul(&column));
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn adaptive_pooling_to_a_huge_size_is_an_error() -> Result<()> {
     let device = ternion::cpu()?;

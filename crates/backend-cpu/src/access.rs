@@ -40,7 +40,7 @@ impl<T> Pointer<T> {
 }
 
 /// Types that may be read from any bytes of their size.
-pub(crate) trait Raw: Copy + Send + Sync + 'static {}
+pub(crate) trait Raw: bytemuck::Zeroable + Copy + Send + Sync + 'static {}
 impl Raw for f64 {}
 impl Raw for f32 {}
 impl Raw for half::f16 {}

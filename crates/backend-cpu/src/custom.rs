@@ -1,6 +1,7 @@
 //! Kernels of ops that other crates bring: registered by the op's type, run on slices, without `unsafe` on their side.
 
 use crate::access::Locked;
+use crate::memory::zeros;
 use crate::ops::copy::copy_view;
 use crate::select::Variant;
 use std::any::{Any, TypeId};
@@ -109,7 +110,7 @@ fn check_type<T: Element>(view: &Locked<'_>) -> Result<()> {
 fn dense_bytes(view: &Locked<'_>) -> Result<Vec<u8>> {
     // Whole words, so that the bytes are aligned for every dtype.
     let bytes = view.dtype.bytes_for(view.layout.elements()).unwrap_or(usize::MAX);
-    let mut words = vec![0u64; bytes.div_ceil(8)];
+    let mut words = zeros::<u64>(bytes.div_ceil(8))?;
     let layout = Layout::row_major(*view.layout.shape());
     copy_view(*view, Locked::of_words(&mut words, view.dtype, &layout))?;
     Ok(bytemuck::cast_slice(&words)[..bytes].to_vec())

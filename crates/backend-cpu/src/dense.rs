@@ -2,6 +2,7 @@
 
 use crate::access::Locked;
 use crate::float::Float;
+use crate::memory::zeros;
 use crate::rows::Rows;
 use crate::storage::Compute;
 use crate::threads::{Cost, for_ranges};
@@ -14,14 +15,14 @@ use ternion_core::Result;
 /// The elements of `view`, which is only read: where they lie if they are dense and stored as they are computed, else a copy.
 ///
 /// # Errors
-/// A dtype that is not computed in `C`.
+/// A dtype that is not computed in `C`; no memory.
 pub(crate) fn dense<'a, C: Compute>(op: &'static str, view: &'a Locked<'a>) -> Result<Cow<'a, [C]>> {
     let rows = Rows::<C>::whole(op, view)?;
     if let Some(first) = rows.readable() {
         // SAFETY: dense, inside the locked buffer, and not written while the op runs.
         return Ok(Cow::Borrowed(unsafe { std::slice::from_raw_parts(first, rows.width()) }));
     }
-    let mut values = vec![C::default(); rows.width()];
+    let mut values = zeros::<C>(rows.width())?;
     let parts = Parts::of(&mut values);
     for_ranges(rows.width(), Cost::Light.piece(), |range| {
         // SAFETY: the elements exist; ranges do not meet.
@@ -80,10 +81,13 @@ impl<C: Compute> DenseOutput<C> {
     /// `view`, which shares nothing with the inputs.
     ///
     /// # Errors
-    /// A dtype that is not computed in `C`.
+    /// A dtype that is not computed in `C`; no memory.
     pub(crate) fn new(op: &'static str, view: &Locked<'_>) -> Result<DenseOutput<C>> {
         let rows = Rows::<C>::whole(op, view)?;
-        let staged = rows.writable().is_none().then(|| vec![C::default(); rows.width()]);
+        let staged = match rows.writable() {
+            Some(_) => None,
+            None => Some(zeros(rows.width())?),
+        };
         Ok(DenseOutput { rows, staged })
     }
 

@@ -1,5 +1,6 @@
 //! Memory of the CPU: aligned blocks, a cache of large ones, and the lock that orders their use by several threads.
 
+use bytemuck::Zeroable;
 use parking_lot::RwLock;
 use std::alloc::Layout as AllocLayout;
 use std::cell::UnsafeCell;
@@ -165,6 +166,21 @@ impl Pool {
         let MemoryStats { in_use, cached, peak } = self.stats();
         Error::OutOfMemory { device: "cpu".into(), requested, in_use, cached, peak }
     }
+}
+
+/// `length` zeros to work with; a tensor's elements may be more than memory holds, because views repeat what they read.
+///
+/// # Errors
+/// No memory.
+pub(crate) fn zeros<C: Zeroable>(length: usize) -> Result<Vec<C>> {
+    let requested = length.saturating_mul(size_of::<C>());
+    bytemuck::allocation::try_zeroed_vec(length).map_err(|()| Error::OutOfMemory {
+        device: "cpu".into(),
+        requested,
+        in_use: 0,
+        cached: 0,
+        peak: 0,
+    })
 }
 
 /// Bytes that lie in the buffer's own allocation.

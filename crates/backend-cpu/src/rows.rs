@@ -4,6 +4,7 @@
 //! else it is gathered and widened into scratch memory, and scattered and narrowed back.
 
 use crate::access::Locked;
+use crate::memory::zeros;
 use crate::storage::{Compute, Conversion};
 use crate::threads::{Cost, for_ranges};
 use crate::walk::Walk;
@@ -44,6 +45,9 @@ unsafe impl<C> Send for Rows<C> {}
 // SAFETY: as above.
 unsafe impl<C> Sync for Rows<C> {}
 
+/// Rows of more elements may not fit into memory when they are copied: views repeat what they read.
+const LONG: usize = 1 << 30;
+
 /// A row that is being written: the memory itself, or a copy that must be put back.
 pub(crate) struct RowBuffer<'a, C> {
     pub(crate) values: &'a mut [C],
@@ -54,7 +58,7 @@ impl<C: Compute> Rows<C> {
     /// `view` as rows along the axes for which `in_row` is true; both kinds of axes in row-major order.
     ///
     /// # Errors
-    /// A dtype that is not computed in `C`.
+    /// A dtype that is not computed in `C`; rows too long for memory.
     pub(crate) fn new(
         op: &'static str,
         view: &Locked<'_>,
@@ -71,6 +75,10 @@ impl<C: Compute> Rows<C> {
         };
         let (outer, inner) = (axes(false), axes(true));
         let dense = inner.operand(0).is_line();
+        if inner.elements() > LONG && !dense {
+            // Scratch memory grows without an error to give: what cannot be had is found out here, untouched and given back.
+            drop(zeros::<C>(inner.elements())?);
+        }
         Ok(Rows { first: view.first(), conversion, outer, inner, dense })
     }
 
@@ -288,10 +296,10 @@ fn wrong_dtype(op: &'static str, got: DType) -> Error {
 /// All elements of `view`, which is an input, in row-major order.
 ///
 /// # Errors
-/// A dtype that is not computed in `C`.
+/// A dtype that is not computed in `C`; no memory.
 pub(crate) fn vector<C: Compute>(op: &'static str, view: &Locked<'_>) -> Result<Vec<C>> {
     let rows = Rows::<C>::whole(op, view)?;
-    let mut values = vec![C::default(); rows.width()];
+    let mut values = zeros::<C>(rows.width())?;
     // SAFETY: all elements, of a tensor that is only read.
     unsafe { rows.copy(0, 0, &mut values) };
     Ok(values)

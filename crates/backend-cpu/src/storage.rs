@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use ternion_core::DType;
 
 /// A truth value in memory: any byte, of which only zero is false.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub(crate) struct Truth(u8);
 

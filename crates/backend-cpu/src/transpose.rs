@@ -3,6 +3,7 @@
 
 use crate::access::{Locked, Pointer};
 use crate::elementwise::{Operand, Scratch};
+use crate::memory::zeros;
 use crate::storage::Compute;
 use crate::threads::for_pieces;
 use crate::walk::{Cursor, Path, Walk};
@@ -132,7 +133,7 @@ fn straighten(view: &Locked<'_>, like: &Locked<'_>) -> Option<(Vec<u64>, Layout)
     let walk = Walk::of([like.layout, view.layout]);
     axes(walk.operand(0), walk.operand(1))?;
     let layout = like.layout.dense_like();
-    let mut words = vec![0u64; (layout.elements() * view.dtype.size()).div_ceil(8)];
+    let mut words = zeros::<u64>((layout.elements() * view.dtype.size()).div_ceil(8)).ok()?;
     let dense = Locked::of_words(&mut words, view.dtype, &layout);
     let copied = match view.dtype.size() {
         8 => copy_transposed::<i64>(view, &dense),

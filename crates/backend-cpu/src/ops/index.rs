@@ -2,6 +2,7 @@
 
 use crate::access::Locked;
 use crate::elementwise::{BLOCK, Operand, Reader, Scratch, Writer};
+use crate::memory::zeros;
 use crate::number::Number;
 use crate::ops::copy::copy_view;
 use crate::select::Variant;
@@ -220,7 +221,7 @@ fn add(put: Put<'_>, base: Locked<'_>, y: Locked<'_>) -> Result<()> {
     put.check(base)?;
     if base.dtype.is_half() {
         // Sums are formed in f32 apart and rounded once.
-        let mut sums = vec![0f32; base.layout.elements()];
+        let mut sums = zeros::<f32>(base.layout.elements())?;
         let layout = Layout::row_major(*base.layout.shape());
         let wide = Locked::of_slice(&mut sums, DType::F32, &layout);
         copy_view(base, wide)?;

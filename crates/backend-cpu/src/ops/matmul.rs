@@ -2,6 +2,7 @@
 
 use crate::access::{Locked, Pointer};
 use crate::elementwise::Operand;
+use crate::memory::zeros;
 use crate::number::Number;
 use crate::ops::{copy, unary};
 use crate::select::Variant;
@@ -46,7 +47,7 @@ fn run_matmul(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
 /// Halves are widened first.
 fn product_of_halves(epilogue: &Epilogue, inputs: &[Locked<'_>], output: Locked<'_>) -> Result<()> {
     let layouts = [0, 1].map(|operand| Layout::row_major(*inputs[operand].layout.shape()));
-    let mut wide = layouts.map(|layout| vec![0f32; layout.elements()]);
+    let mut wide = [zeros::<f32>(layouts[0].elements())?, zeros(layouts[1].elements())?];
     let mut operands: Vec<Locked<'_>> = Vec::new();
     for ((values, layout), input) in wide.iter_mut().zip(&layouts).zip(inputs) {
         let operand = Locked::of_slice(values, DType::F32, layout);
@@ -197,7 +198,7 @@ fn product<T: Product>(epilogue: &Epilogue, inputs: &[Locked<'_>], output: Locke
 
 fn read_vector<T: Compute>(vector: &Locked<'_>) -> Result<Vec<T>> {
     let operand = Operand::<T>::new("matmul", *vector)?;
-    let mut values = vec![T::default(); vector.layout.elements()];
+    let mut values = zeros::<T>(vector.layout.elements())?;
     // SAFETY: as many elements as the vector has, apart as its layout says.
     unsafe { (operand.conversion.load)(operand.first(), vector.layout.strides()[0], &mut values) };
     Ok(values)

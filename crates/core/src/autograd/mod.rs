@@ -17,4 +17,5 @@ pub use node::{Context, Edge, Function, Grads, Node};
 pub use walk::{GradOptions, GradientSink, Gradients, TensorId, grad, observe_backward};
 
 pub(crate) use node::{ViewOp, sum_to};
+pub use record::HookHandle;
 pub(crate) use record::{Parts, edge, record, record_transfer, record_view, wants_record};

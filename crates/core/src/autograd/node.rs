@@ -148,7 +148,7 @@ pub(super) struct SavedTensors {
     pub(super) freed: bool,
 }
 
-type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
+pub(super) type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
 
 /// One step of the recorded computation.
 pub struct Node {
@@ -257,6 +257,13 @@ impl Node {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push((index, hook));
+    }
+
+    pub(super) fn remove_hook(&self, hook: &Hook) {
+        if let Some(hooks) = self.hooks.get() {
+            let mut hooks = hooks.lock().unwrap_or_else(PoisonError::into_inner);
+            hooks.retain(|(_, other)| !Arc::ptr_eq(hook, other));
+        }
     }
 
     /// Passes a final gradient through the hooks of output `index`.

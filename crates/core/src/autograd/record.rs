@@ -1,7 +1,7 @@
 //! From tensors to nodes: which ops are recorded, and what of a tensor concerns its place in the graph.
 
 use super::mode;
-use super::node::{Edge, External, Function, Kept, KeptOutput, Leaf, Node, Segment, ViewOp};
+use super::node::{Edge, External, Function, Hook, Kept, KeptOutput, Leaf, Node, Segment, ViewOp};
 use crate::backend::Buffer;
 use crate::dispatch::Tensors;
 use crate::error::{Error, Result};
@@ -9,7 +9,28 @@ use crate::op::{Differentiability, Op, Saves};
 use crate::tensor::Tensor;
 use crate::{DType, Layout};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+
+/// A hook that was registered. Dropping this leaves the hook where it is.
+pub struct HookHandle {
+    node: Weak<Node>,
+    hook: Hook,
+}
+
+impl std::fmt::Debug for HookHandle {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "HookHandle")
+    }
+}
+
+impl HookHandle {
+    /// Takes the hook away; nothing happens if its tensor is gone.
+    pub fn remove(self) {
+        if let Some(node) = self.node.upgrade() {
+            node.remove_hook(&self.hook);
+        }
+    }
+}
 
 /// Whether an op on `inputs` is to be recorded.
 #[inline]
@@ -220,18 +241,20 @@ impl Tensor {
         }
     }
 
-    /// Calls `hook` with this tensor's gradient when it is final; what it returns takes the gradient's place.
+    /// Calls `hook` with this tensor's gradient when it is final; what it returns takes the gradient's place. The hook stays as long as the
+    /// tensor's place in the graph does, or until it is removed by what is returned here.
     ///
     /// # Errors
     /// If no gradient flows to this tensor.
     pub fn register_hook(
         &self,
         hook: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
-    ) -> Result<()> {
+    ) -> Result<HookHandle> {
         match &self.0.edge {
             Some(edge) => {
-                edge.node.add_hook(edge.index, Arc::new(hook));
-                Ok(())
+                let hook: Hook = Arc::new(hook);
+                edge.node.add_hook(edge.index, hook.clone());
+                Ok(HookHandle { node: Arc::downgrade(&edge.node), hook })
             }
             None => Err(Error::Autograd("register_hook: no gradient flows to this tensor".into())),
         }

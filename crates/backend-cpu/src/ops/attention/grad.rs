@@ -6,6 +6,7 @@ use crate::column_sums::add_pairwise;
 use crate::dense::{DenseOutput, Parts, dense, with_workspace};
 use crate::float::{Float, Matrix};
 use crate::lanes;
+use crate::memory::zeros;
 use crate::rows::for_rows;
 use crate::simd::vectorized;
 use crate::threads::{Cost, for_pieces};
@@ -48,7 +49,7 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     let share = sizes.keys.div_ceil(KEYS).div_ceil(shares) * KEYS;
     let mut dk = DenseOutput::<T>::new(name, &outputs[1])?;
     let mut dv = DenseOutput::<T>::new(name, &outputs[2])?;
-    let mut dqs = vec![T::ZERO; saved.input.q.len() * shares];
+    let mut dqs = zeros::<T>(saved.input.q.len().saturating_mul(shares))?;
     let gradients = Gradients { dq: Parts::of(&mut dqs), dk: dk.parts(), dv: dv.parts() };
     for_pieces(heads * shares, |piece| {
         let (kv_head, share_index) = (piece / shares, piece % shares);
