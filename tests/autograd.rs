@@ -1,8 +1,8 @@
-//! The record and the walk: sharing, modes, options, hooks, checkpoints, in-place changes, depth, memory.
+//! The record and the walk: sharing, modes, options, hooks, in-place changes, depth, memory.
 
 use ternion::prelude::*;
 use ternion_core::autograd::{DotOptions, GradOptions, TensorId, observe_backward};
-use ternion_core::{Error, GradientSink, Gradients, checkpoint, enable_grad, grad, no_grad};
+use ternion_core::{Error, GradientSink, Gradients, enable_grad, grad, no_grad};
 
 fn leaf(values: &[f64], device: &Device) -> Result<Tensor> {
     Tensor::from_slice(values, [values.len()], device)?.requires_grad()
@@ -327,6 +327,21 @@ fn a_hook_may_not_change_the_shape() -> Result<()> {
 }
 
 #[test]
+fn gradients_stay_on_their_device() -> Result<()> {
+    let (here, there) = (ternion::cpu()?, ternion_cpu::device());
+    let x = leaf(&[1.0], &here)?;
+    let one = Tensor::ones([1], DType::F64, &there)?;
+    let text = message(
+        grad(&[x.square()?], &[x.clone()], &[one], GradOptions::default()).err().expect("a far cotangent"),
+    );
+    assert_eq!(text, "backward: tensors on cpu and cpu; move one of them with to_device");
+    x.register_hook(move |grad| grad.to_device(&there).map(Some))?;
+    let text = message(x.square()?.sum_all()?.backward().err().expect("a far gradient"));
+    assert_eq!(text, "backward: a hook moved a gradient from cpu to cpu");
+    Ok(())
+}
+
+#[test]
 fn a_sink_hears_of_each_leaf_once_and_gives_it_memory() -> Result<()> {
     struct Sink {
         place: Tensor,
@@ -389,61 +404,6 @@ fn a_leaf_is_final_before_the_walk_ends() -> Result<()> {
             format!("leaf {}", 5.0 * 2f64.exp())
         ]
     );
-    Ok(())
-}
-
-#[test]
-fn a_checkpoint_gives_the_same_gradients_for_arguments_and_captured_parameters() -> Result<()> {
-    let device = ternion::cpu()?;
-    let x = leaf(&[0.3, -0.7], &device)?;
-    let weight = leaf(&[1.5, 0.5], &device)?;
-    let segment = |weight: Tensor| {
-        move |inputs: &[Tensor]| -> Result<Vec<Tensor>> { Ok(vec![inputs[0].mul(&weight)?.tanh()?.exp()?]) }
-    };
-    let plain = segment(weight.clone())(&[x.clone()])?.remove(0).square()?.sum_all()?.backward()?;
-    let outputs = checkpoint(segment(weight.clone()), &[&x])?;
-    let saved = outputs[0].square()?.sum_all()?.backward()?;
-    for tensor in [&x, &weight] {
-        assert_eq!(
-            plain.get(tensor).expect("plain").to_vec::<f64>()?,
-            saved.get(tensor).expect("checkpointed").to_vec::<f64>()?
-        );
-    }
-    Ok(())
-}
-
-#[test]
-fn a_checkpoint_repeats_its_random_numbers() -> Result<()> {
-    let device = ternion_cpu::device(); // Of its own: other tests use the program's at the same time.
-    device.seed(5);
-    let x = Tensor::ones([64], DType::F32, &device)?.requires_grad()?;
-    let outputs = checkpoint(|inputs| Ok(vec![inputs[0].dropout(0.5)?]), &[&x])?;
-    Tensor::rand([10], DType::F32, &device)?;
-    let position = device.random_position();
-    let gradients = outputs[0].sum_all()?.backward()?;
-    assert_eq!(gradients.get(&x).expect("x").to_vec::<f32>()?, outputs[0].to_vec::<f32>()?);
-    assert_eq!(device.random_position(), position, "backward must not move the stream of random numbers");
-    Ok(())
-}
-
-#[test]
-fn a_checkpoint_keeps_only_its_inputs() -> Result<()> {
-    let device = ternion_cpu::device(); // Of its own: other tests use the program's at the same time.
-    let x = Tensor::ones([1 << 16], DType::F32, &device)?.requires_grad()?;
-    let before = device.memory().in_use;
-    let outputs = checkpoint(
-        |inputs| {
-            let mut y = inputs[0].clone();
-            for _ in 0..8 {
-                y = y.tanh()?;
-            }
-            Ok(vec![y])
-        },
-        &[&x],
-    )?;
-    let kept = device.memory().in_use - before;
-    assert!(kept <= 1 << 19, "{kept} bytes kept for one output of 256 KiB");
-    assert_eq!(outputs[0].sum_all()?.backward()?.len(), 1);
     Ok(())
 }
 
@@ -545,30 +505,6 @@ fn threads_record_apart_and_share_tensors() -> Result<()> {
         }
         Ok(())
     })
-}
-
-#[test]
-fn a_checkpoint_that_gives_fewer_outputs_when_run_again_is_an_error() -> Result<()> {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    let device = ternion::cpu()?;
-    let x = Tensor::from_slice(&[1.0, 2.0], [2], &device)?.requires_grad()?;
-    for (first, second) in [(2, 1), (1, 2)] {
-        let runs = AtomicUsize::new(0);
-        let outputs = checkpoint(
-            move |inputs| {
-                let count = if runs.fetch_add(1, Ordering::Relaxed) == 0 { first } else { second };
-                (0..count).map(|_| inputs[0].square()).collect()
-            },
-            &[&x],
-        )?;
-        let loss = outputs
-            .iter()
-            .try_fold(Tensor::zeros((), DType::F64, &device)?, |sum, output| sum.add(&output.sum_all()?))?;
-        let text = loss.backward().err().map(|error| error.to_string()).unwrap_or_default();
-        let expected = format!("gave {first} outputs at first and {second} when it was run again");
-        assert!(text.contains(&expected), "{text:?}");
-    }
-    Ok(())
 }
 
 #[test]

@@ -144,6 +144,11 @@ impl Buffer {
         memory.downcast_ref()
     }
 
+    /// What tells this memory from all other memory that there are handles on.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).cast::<()>() as usize
+    }
+
     /// A handle that does not keep the memory alive.
     pub(crate) fn downgrade(&self) -> WeakBuffer {
         WeakBuffer(Arc::downgrade(&self.0))

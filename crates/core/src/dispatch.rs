@@ -98,6 +98,7 @@ fn one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
         return apply(op, inputs).map(|mut outputs| outputs.swap_remove(0));
     };
     let first = inputs[0];
+    autograd::note(op.name(), inputs, [&buffer]);
     let differentiability = op.rule().differentiability();
     let record = differentiability != Differentiability::NonDifferentiable && autograd::wants_record(inputs);
     let edge = (record && dtype.is_float()).then(|| {
@@ -165,6 +166,7 @@ fn finish(
     let record = differentiability != Differentiability::NonDifferentiable && autograd::wants_record(inputs);
     refuse_recorded_change(&op, inputs, specs)?;
     let outputs = execute(&op, device, inputs, metas, specs)?;
+    autograd::note(op.name(), inputs, outputs.iter().map(Tensor::buffer));
     for (output, spec) in outputs.iter().zip(specs) {
         if matches!(spec.role, Role::Aliases(_) | Role::Accumulates(_)) {
             output.buffer().bump_version();
@@ -250,6 +252,7 @@ pub fn apply_into(op: impl Into<Op>, inputs: &[&Tensor], destination: &Tensor) -
         });
     }
     run_into(&op, &inputs, &metas, spec, destination)?;
+    autograd::note(name, &inputs, [destination.buffer()]);
     destination.buffer().bump_version();
     Ok(())
 }

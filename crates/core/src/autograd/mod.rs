@@ -12,6 +12,7 @@ mod walk;
 
 pub use checkpoint::checkpoint;
 pub use dot::DotOptions;
+pub(crate) use mode::note;
 pub use mode::{enable_grad, is_recording, no_grad};
 pub use node::{Context, Edge, Function, Grads, Node};
 pub use walk::{GradOptions, GradientSink, Gradients, TensorId, grad, observe_backward};

@@ -200,6 +200,11 @@ impl Node {
         node
     }
 
+    /// A number above those of all nodes that were made before on this thread.
+    pub(super) fn next_id() -> u64 {
+        NEXT_ID.load(Ordering::Relaxed)
+    }
+
     /// A number that grows in the order of recording.
     pub fn id(&self) -> u64 {
         self.id
@@ -272,6 +277,13 @@ impl Node {
         let hooks: Vec<(u32, Hook)> = hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (_, hook) in hooks.iter().filter(|(at, _)| *at as usize == index) {
             if let Some(changed) = hook(&grad)? {
+                if !changed.device().is(grad.device()) {
+                    return Err(Error::Autograd(format!(
+                        "a hook moved a gradient from {} to {}",
+                        grad.device().name(),
+                        changed.device().name()
+                    )));
+                }
                 if changed.shape() != grad.shape() || changed.dtype() != grad.dtype() {
                     return Err(Error::Autograd(format!(
                         "a hook turned a gradient of shape {:?} {} into {:?} {}",

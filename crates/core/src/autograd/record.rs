@@ -35,12 +35,7 @@ impl HookHandle {
 /// Whether an op on `inputs` is to be recorded.
 #[inline]
 pub(crate) fn wants_record(inputs: &[&Tensor]) -> bool {
-    let needed = inputs.iter().any(|tensor| tensor.0.edge.is_some());
-    if needed && !mode::is_recording() {
-        mode::note_inputs(inputs);
-        return false;
-    }
-    needed
+    inputs.iter().any(|tensor| tensor.0.edge.is_some()) && mode::is_recording()
 }
 
 /// The outputs of an op with a node behind each.

@@ -218,6 +218,7 @@ impl Tensor {
     pub fn backward_with(&self, options: GradOptions) -> Result<Gradients> {
         let mut gradients = Gradients::default();
         walk(
+            &Boundary::NONE,
             std::slice::from_ref(self),
             &[self.unit_cotangent()?],
             options,
@@ -232,6 +233,7 @@ impl Tensor {
     /// As [`backward`](Tensor::backward), and what the sink says.
     pub fn backward_into(&self, sink: &mut dyn GradientSink) -> Result<()> {
         walk(
+            &Boundary::NONE,
             std::slice::from_ref(self),
             &[self.unit_cotangent()?],
             GradOptions::default(),
@@ -263,6 +265,41 @@ pub fn grad(
     cotangents: &[Tensor],
     options: GradOptions,
 ) -> Result<Vec<Option<Tensor>>> {
+    grad_within(&Boundary::NONE, outputs, inputs, cotangents, options)
+}
+
+/// Where a walk ends before the leaves: gradients arrive there, and neither hooks nor what lies below concern it.
+pub(super) struct Boundary {
+    /// Nodes with smaller numbers.
+    before: u64,
+    /// Further nodes, in rising order.
+    nodes: Vec<u64>,
+}
+
+impl Boundary {
+    /// Walks go on to the leaves.
+    const NONE: Boundary = Boundary { before: 0, nodes: Vec::new() };
+
+    /// The nodes older than `before`, and those of `tensors`.
+    pub(super) fn new(before: u64, tensors: &[Tensor]) -> Boundary {
+        let mut nodes: Vec<u64> = tensors.iter().filter_map(|tensor| Some(tensor.node()?.id())).collect();
+        nodes.sort_unstable();
+        Boundary { before, nodes }
+    }
+
+    fn holds(&self, node: &Node) -> bool {
+        node.id() < self.before || self.nodes.binary_search(&node.id()).is_ok()
+    }
+}
+
+/// As [`grad`], not beyond `boundary`.
+pub(super) fn grad_within(
+    boundary: &Boundary,
+    outputs: &[Tensor],
+    inputs: &[Tensor],
+    cotangents: &[Tensor],
+    options: GradOptions,
+) -> Result<Vec<Option<Tensor>>> {
     if outputs.len() != cotangents.len() {
         return Err(Error::Autograd(format!(
             "{} outputs but {} cotangents",
@@ -279,7 +316,7 @@ pub fn grad(
         })?;
         wanted.insert(id, None);
     }
-    walk(outputs, cotangents, options, &mut Targets::Chosen(&mut wanted))?;
+    walk(boundary, outputs, cotangents, options, &mut Targets::Chosen(&mut wanted))?;
     let mut result = Vec::with_capacity(inputs.len());
     for (position, input) in inputs.iter().enumerate() {
         let found = input.id().and_then(|id| wanted.get(&id).cloned().flatten());
@@ -300,6 +337,7 @@ enum Targets<'a> {
 }
 
 fn walk(
+    boundary: &Boundary,
     outputs: &[Tensor],
     cotangents: &[Tensor],
     options: GradOptions,
@@ -316,6 +354,13 @@ fn walk(
                 output.dtype()
             )));
         }
+        if !cotangent.device().is(output.device()) {
+            return Err(Error::DeviceMismatch {
+                op: "backward",
+                left: output.device().name().into(),
+                right: cotangent.device().name().into(),
+            });
+        }
         match &output.0.edge {
             Some(edge) => roots.push((edge.clone(), cotangent.clone())),
             None if matches!(targets, Targets::Leaves(_)) => {
@@ -324,20 +369,20 @@ fn walk(
             None => {}
         }
     }
-    let mut visits = explore(&roots);
+    let mut visits = explore(&roots, boundary);
     if let Targets::Chosen(wanted) = targets {
-        mark_needed(&mut visits, wanted);
+        mark_needed(&mut visits, wanted, boundary);
     }
     let mut ready = BinaryHeap::new();
     for (edge, cotangent) in roots {
         deliver(&mut visits, &mut ready, &edge, Some(cotangent))?;
     }
-    let run = || process(&mut visits, &mut ready, options, targets);
+    let run = || process(&mut visits, &mut ready, boundary, options, targets);
     if options.create_graph { mode::enable_grad(run) } else { mode::no_grad(run) }
 }
 
 /// Every node below the roots, with the number of edges that lead into it.
-fn explore(roots: &[(Edge, Tensor)]) -> Visits {
+fn explore(roots: &[(Edge, Tensor)], boundary: &Boundary) -> Visits {
     let mut visits = Visits::default();
     let mut stack: Vec<Arc<Node>> = Vec::new();
     let mut enter = |edge: &Edge, stack: &mut Vec<Arc<Node>>| {
@@ -351,6 +396,9 @@ fn explore(roots: &[(Edge, Tensor)]) -> Visits {
         enter(edge, &mut stack);
     }
     while let Some(node) = stack.pop() {
+        if boundary.holds(&node) {
+            continue;
+        }
         for edge in node.edges().iter().flatten() {
             enter(edge, &mut stack);
         }
@@ -359,12 +407,14 @@ fn explore(roots: &[(Edge, Tensor)]) -> Visits {
 }
 
 /// Leaves `needed` only on nodes that are wanted or lead to one. Inputs were recorded before what uses them: rising numbers visit them first.
-fn mark_needed(visits: &mut Visits, wanted: &HashMap<TensorId, Option<Tensor>>) {
+fn mark_needed(visits: &mut Visits, wanted: &HashMap<TensorId, Option<Tensor>>, boundary: &Boundary) {
     let mut order: Vec<u64> = visits.keys().copied().collect();
     order.sort_unstable();
     let targets: HashSet<u64> = wanted.keys().map(|id| id.node).collect();
     for id in order {
-        let leads = visits[&id].node.edges().iter().flatten().any(|edge| visits[&edge.node.id()].needed);
+        let node = &visits[&id].node;
+        let leads =
+            !boundary.holds(node) && node.edges().iter().flatten().any(|edge| visits[&edge.node.id()].needed);
         if let Some(visit) = visits.get_mut(&id) {
             visit.needed = leads || targets.contains(&id);
         }
@@ -396,20 +446,22 @@ fn deliver(visits: &mut Visits, ready: &mut Ready, edge: &Edge, grad: Option<Ten
 fn process(
     visits: &mut Visits,
     ready: &mut Ready,
+    boundary: &Boundary,
     options: GradOptions,
     targets: &mut Targets<'_>,
 ) -> Result<()> {
     let retain = options.retain_graph || options.create_graph;
     while let Some((_, id)) = ready.pop() {
         let Some(Visit { node, needed, mut grads, .. }) = visits.remove(&id) else { continue };
+        let last = boundary.holds(&node);
         for (index, slot) in grads.iter_mut().enumerate() {
             if let Some(grad) = slot.take() {
-                let grad = node.run_hooks(index, grad)?;
+                let grad = if last { grad } else { node.run_hooks(index, grad)? };
                 collect(&node, index, &grad, targets)?;
                 *slot = Some(grad);
             }
         }
-        if node.is_leaf() {
+        if last || node.is_leaf() {
             continue;
         }
         let needs: SmallVec<[bool; 4]> = node
