@@ -201,6 +201,46 @@ const MUTATIONS: &[Mutation] = &[
         to: "let at = pair % 2;",
         ops: "normal",
     },
+    // What shows only beyond the first block, tile or piece, or where numbers are infinite.
+    Mutation { file: "ops/sort.rs", from: "zip(start as i32..)", to: "zip(0i32..)", ops: "sort::" },
+    Mutation {
+        file: "ops/matmul.rs",
+        from: "&self.bias[place[1]..place[1] + sums.len()]",
+        to: "&self.bias[..sums.len()]",
+        ops: "linear::",
+    },
+    Mutation { file: "ops/index.rs", from: "piece % tiles * BLOCK", to: "piece % tiles", ops: "scatter" },
+    Mutation {
+        file: "ops/softmax.rs",
+        from: "for_lanes(panel, |lane, x| *x = (*x - max[lane]).exp());",
+        to: "for_lanes(panel, |_, x| *x = (*x - max[0]).exp());",
+        ops: "softmax::",
+    },
+    Mutation {
+        file: "ops/step.rs",
+        from: "if decay == T::ZERO { clipped } else { clipped + decay * parameter }",
+        to: "clipped + decay * parameter",
+        ops: "_step::",
+    },
+    Mutation { file: "ops/attention.rs", from: "*sum *= shrink;", to: "", ops: "attention::" },
+    Mutation {
+        file: "ops/dropout.rs",
+        from: "drop_out(buffer.values, &stream, start / 4,",
+        to: "drop_out(buffer.values, &stream, start % 8192 / 4,",
+        ops: "dropout::",
+    },
+    Mutation {
+        file: "ops/conv.rs",
+        from: "{\n            for (out, &bias) in bias[group",
+        to: "&& places.start == 0 {\n            for (out, &bias) in bias[group",
+        ops: "conv2d::",
+    },
+    Mutation {
+        file: "ops/loss.rs",
+        from: "if max.is_finite() { max } else { T::ZERO }",
+        to: "max",
+        ops: "cross_entropy::",
+    },
     // Memory.
     Mutation {
         file: "walk.rs",

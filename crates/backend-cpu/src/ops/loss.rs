@@ -88,23 +88,28 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     Ok(())
 }
 
-/// Loss and log-sum-exp of a row of logits.
+/// Loss of a row of logits, and the logarithm of the sum of `e^(x - shift)`.
 fn row_loss<T: Float>(x: &[T], target: Option<usize>, shares: &Shares<T>) -> (T, T) {
     vectorized(
         #[inline(always)]
         || {
-            let max = lanes::max(x);
-            // Differences to the largest logit do not cancel; an infinite one takes part as it is.
-            let base = if max.is_finite() { max } else { T::ZERO };
+            let base = shift(x);
             let log_sum = lanes::sum(x, |x| (x - base).exp()).log();
-            let Some(target) = target else { return (T::ZERO, base + log_sum) };
+            let Some(target) = target else { return (T::ZERO, log_sum) };
             let mut loss = log_sum - shares.target * (x[target] - base);
             if shares.each != T::ZERO {
                 loss -= shares.each * lanes::sum(x, |x| x - base);
             }
-            (loss, base + log_sum)
+            (loss, log_sum)
         },
     )
+}
+
+/// The largest logit: differences to it do not cancel. An infinite one takes part as it is.
+#[inline(always)]
+fn shift<T: Float>(x: &[T]) -> T {
+    let max = lanes::max(x);
+    if max.is_finite() { max } else { T::ZERO }
 }
 
 fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
@@ -137,16 +142,17 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
 /// The gradient of a row of logits, in their place.
 fn row_gradient<T: Float>(x: &mut [T], target: Option<usize>, shares: &Shares<T>, log_sum: T, dloss: T) {
     let Some(target) = target else { return x.fill(T::ZERO) };
-    let at_target = dloss * (((x[target] - log_sum).exp() - shares.target) - shares.each);
     vectorized(
         #[inline(always)]
         || {
+            let base = shift(x);
+            let at_target = dloss * (((x[target] - base - log_sum).exp() - shares.target) - shares.each);
             for x in x.iter_mut() {
-                *x = dloss * ((*x - log_sum).exp() - shares.each);
+                *x = dloss * ((*x - base - log_sum).exp() - shares.each);
             }
+            x[target] = at_target;
         },
     );
-    x[target] = at_target;
 }
 
 #[cfg(test)]

@@ -107,7 +107,9 @@ impl Rule for Attention {
         let heads = Heads::of(inputs)?;
         let scores = self.config.scores(&heads, inputs.get(3))?;
         let log_sum = scores.logsumexp_keep(-1)?;
-        let weights = weights(&scores, &log_sum)?;
+        // Not by log_sum, whose rounding is that of the largest score. A query that sees no key gives 0.
+        let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
+        let weights = scores.softmax(-1)?.masked_fill(&blind, 0.0)?;
         let y = heads.grouped(&weights)?.matmul(&heads.v)?.reshape(heads.output())?;
         Ok(vec![y.to_dtype(inputs[0].dtype())?, log_sum.squeeze(-1)?])
     }

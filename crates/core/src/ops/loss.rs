@@ -12,8 +12,9 @@ use crate::{DType, Shape, Tensor};
 /// `loss = lse(x) - (1 - s) * x[target] - s/classes * sum(x)`, 0 where `target == ignore_index`.
 ///
 /// Inputs: logits `[rows, classes]` floating, target `[rows]` i32/i64 in `0..classes` (or ignore_index, which may lie outside), else
-/// [`IndexOutOfRange`](crate::Error::IndexOutOfRange). Outputs: loss `[rows]` and log-sum-exp `[rows]` (auxiliary), both in
-/// `accumulator()` of the logits' dtype (f32 for halves).
+/// [`IndexOutOfRange`](crate::Error::IndexOutOfRange). Outputs: loss `[rows]` and (auxiliary) `log(sum(e^(x - m)))` `[rows]`, both in
+/// `accumulator()` of the logits' dtype (f32 for halves), with m the row's maximum, or 0 where that is infinite: `lse = m + log_sum` is not
+/// formed, because its rounding would be that of m, however large the logits are.
 #[derive(Clone, Debug)]
 pub struct CrossEntropy {
     /// A target that counts nothing.
@@ -22,9 +23,9 @@ pub struct CrossEntropy {
     pub label_smoothing: f64,
 }
 
-/// `dx[r, c] = dloss[r] * (exp(x[r, c] - lse[r]) - (1 - s) * [c == target[r]] - s/classes)`, 0 in ignored rows.
+/// `dx[r, c] = dloss[r] * (exp(x[r, c] - m[r] - log_sum[r]) - (1 - s) * [c == target[r]] - s/classes)`, 0 in ignored rows; m as there.
 ///
-/// Inputs: logits, target, lse `[rows]`, dloss `[rows]` (both in the accumulator dtype). Output: dlogits, as logits; may take their place.
+/// Inputs: logits, target, log_sum `[rows]`, dloss `[rows]` (both in the accumulator dtype). Output: dlogits, as logits; may take their place.
 #[derive(Clone, Debug)]
 pub struct CrossEntropyGrad {
     /// A target that counts nothing.
@@ -57,19 +58,20 @@ impl Rule for CrossEntropy {
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let [logits, target] = [&inputs[0], &inputs[1]];
         let x = logits.to_dtype(logits.dtype().accumulator())?;
-        let log_sum = x.logsumexp(1)?;
+        let shifted = x.sub(&shift(&x)?)?;
+        let log_sum = shifted.exp()?.sum(1)?.log()?;
         let (counts, class) = split_ignored(target, self.ignore_index)?;
-        let picked = x.gather(1, &class.unsqueeze(1)?).map_err(|error| error.index_of(self.name()))?;
+        let picked = shifted.gather(1, &class.unsqueeze(1)?).map_err(|error| error.index_of(self.name()))?;
         let mut loss = log_sum.sub(&picked.squeeze(1)?.mul_scalar(1.0 - self.label_smoothing)?)?;
         if self.label_smoothing != 0.0 {
-            loss = loss.sub(&x.sum(1)?.mul_scalar(self.label_smoothing / x.dims()[1] as f64)?)?;
+            loss = loss.sub(&shifted.sum(1)?.mul_scalar(self.label_smoothing / x.dims()[1] as f64)?)?;
         }
         Ok(vec![loss.masked_fill(&counts.logical_not()?, 0.0)?, log_sum])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: 0b11, outputs: 0b10 })
     }
-    /// The log-sum-exp has a gradient too (softmax): the gradient of [`CrossEntropyGrad`] leads there.
+    /// The logarithm of the sum has a gradient too: the gradient of [`CrossEntropyGrad`] leads there.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let (logits, target, log_sum) = (context.input(0)?, context.input(1)?, context.output(1)?);
         let CrossEntropy { ignore_index, label_smoothing } = *self;
@@ -79,7 +81,8 @@ impl Rule for CrossEntropy {
             sum = Some(apply_one(op, &[logits, target, log_sum, dloss])?);
         }
         if let Some(grad) = &grad_outputs[1] {
-            let share = probabilities(logits, log_sum)?.mul(&grad.unsqueeze(1)?)?.to_dtype(logits.dtype())?;
+            let slope = probabilities(logits, log_sum)?.sub(&shift_slope(logits)?)?;
+            let share = slope.mul(&grad.unsqueeze(1)?)?.to_dtype(logits.dtype())?;
             sum = Some(match sum {
                 Some(sum) => sum.add(&share)?,
                 None => share,
@@ -89,9 +92,27 @@ impl Rule for CrossEntropy {
     }
 }
 
-/// `exp(logits - lse)`: the softmax of each row, in the accumulator dtype.
+/// `exp(logits - m - log_sum)`: the softmax of each row, in the accumulator dtype.
 fn probabilities(logits: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
-    logits.to_dtype(log_sum.dtype())?.sub(&log_sum.unsqueeze(1)?)?.exp()
+    let x = logits.to_dtype(log_sum.dtype())?;
+    x.sub(&shift(&x)?)?.sub(&log_sum.unsqueeze(1)?)?.exp()
+}
+
+/// The maximum of each row, 0 where it is infinite: `[rows, 1]`.
+fn shift(x: &Tensor) -> Result<Tensor> {
+    if x.dims()[1] == 0 {
+        return Tensor::zeros([x.dims()[0], 1], x.dtype(), x.device());
+    }
+    let max = x.max_keep(1)?;
+    max.abs()?.lt_scalar(f64::INFINITY)?.where_(&max, &max.scalar_like(0i64)?)
+}
+
+/// The derivative of each row's [`shift`] by its elements, in the accumulator dtype: the largest ones share 1.
+fn shift_slope(logits: &Tensor) -> Result<Tensor> {
+    let x = logits.detach().to_dtype(logits.dtype().accumulator())?;
+    let max = x.max_keep(1)?;
+    let largest = x.eq(&max)?.logical_and(&max.abs()?.lt_scalar(f64::INFINITY)?)?.to_dtype(x.dtype())?;
+    largest.div(&largest.sum_keep(1)?.maximum_scalar(1i64)?)
 }
 
 /// Which targets count, and the targets with 0 in the place of the others.
@@ -108,7 +129,7 @@ impl Rule for CrossEntropyGrad {
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         let name = "cross_entropy_grad";
         let (rows, dtype) = rows_and_targets(name, inputs, 4)?;
-        for (what, meta) in [("log_sum_exp", &inputs[2]), ("grad_output", &inputs[3])] {
+        for (what, meta) in [("log_sum", &inputs[2]), ("grad_output", &inputs[3])] {
             check::dtype(name, what, meta, dtype)?;
             check::shape(name, what, meta, rows)?;
         }

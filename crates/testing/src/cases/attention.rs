@@ -35,6 +35,11 @@ fn on_usual_shapes(case: OpCase) -> OpCase {
         .on([&[1, 1, 1, 1], &[1, 1, 1, 1], &[1, 1, 1, 1]])
 }
 
+/// More than 64 queries or 128 keys.
+fn beyond_a_block(parameters: &str, config: AttentionConfig) -> OpCase {
+    attention(parameters, config).dtypes(&[F32, BF16]).dense_only("small rows show the layouts")
+}
+
 fn unmasked() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     vec![
@@ -49,6 +54,14 @@ fn unmasked() -> Vec<OpCase> {
                     Array::new(&[1, 1, 2, 1], vec![200.0, -200.0]),
                     Array::new(&[1, 1, 2, 1], vec![200.0, 199.0]),
                     Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
+                ],
+            )
+            .hostile(
+                "equal scores of 5e7",
+                [
+                    Array::new(&[1, 1, 1, 1], vec![1e4]),
+                    Array::new(&[1, 1, 2, 1], vec![1e4, 1e4]),
+                    Array::new(&[1, 1, 2, 1], vec![1.0, -2.0]),
                 ],
             )
             .hostile(
@@ -85,6 +98,8 @@ fn unmasked() -> Vec<OpCase> {
                 let config = AttentionConfig { scale: 1.0 / 7f64.sqrt(), ..PLAIN };
                 definition(&config, &[x[0].clone(), x[0].clone(), x[0].clone()]).0
             }),
+        beyond_a_block("beyond a block", PLAIN).on([&[1, 1, 2, 3], &[1, 1, 150, 3], &[1, 1, 150, 2]]),
+        beyond_a_block("causal, beyond a block", causal).on([&[1, 1, 70, 2], &[1, 1, 140, 2], &[1, 1, 140, 2]]),
         // With more queries than keys the first queries see none: they give 0, and pass on no gradient.
         on_usual_shapes(attention("causal", causal))
             .on([&[1, 2, 5, 3], &[1, 1, 3, 3], &[1, 1, 3, 2]])
@@ -280,7 +295,11 @@ fn definition(config: &AttentionConfig, x: &[Array]) -> (Array, Array) {
         if lse == f64::NEG_INFINITY {
             return 0.0;
         }
-        (0..keys).map(|j| (scores.at(&[b, h, i, j]) - lse).exp() * v.at(&[b, kv, j, d])).sum()
+        // By differences to the largest score: log_sum is rounded, also in f64.
+        let row: Vec<f64> = (0..keys).map(|j| scores.at(&[b, h, i, j])).collect();
+        let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = row.iter().map(|score| (score - max).exp()).sum();
+        row.iter().enumerate().map(|(j, score)| (score - max).exp() / sum * v.at(&[b, kv, j, d])).sum()
     });
     (y, log_sum)
 }

@@ -222,7 +222,23 @@ fn forward() -> Vec<OpCase> {
     rows.push(without_bias(square, 4).on([&[2, 4, 5, 3], &[4, 1, 3, 3]]));
     rows.push(without_bias(Window { kernel: [1, 1], ..PLAIN }, 1).on([&[2, 5, 3, 3], &[3, 5, 1, 1]]));
     rows.push(with_bias());
+    rows.push(many_places());
     rows
+}
+
+/// More places than one block of columns holds.
+fn many_places() -> OpCase {
+    let window = Window { kernel: [7, 7], padding: [3, 3], ..PLAIN };
+    OpCase::new("conv2d", "bias, many places")
+        .input(Uniform(-1.0, 1.0))
+        .input(Uniform(-1.0, 1.0))
+        .input(Uniform(-1.0, 1.0))
+        .on([&[1, 2, 31, 46], &[2, 2, 7, 7], &[2]])
+        .dtypes(&[F32, BF16])
+        .f32_limit(1e-5, 2e-6)
+        .forward_only("small images show the gradients")
+        .run(move |x| x[0].conv2d(&x[1], Some(&x[2]), options(window, 1)))
+        .oracle(move |x| conv2d(&x[0], &x[1], Some(&x[2]), config(window, 1)))
 }
 
 fn with_bias() -> OpCase {

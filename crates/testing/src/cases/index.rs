@@ -138,6 +138,8 @@ fn scatters() -> Vec<OpCase> {
             .on([&[5, 3], &[2, 3], &[2, 3]])
             .on([&[5, 3], &[7, 2], &[7, 2]])
             .on([&[5, 3], &[0, 3], &[0, 3]])
+            // Slices longer than a block.
+            .on([&[3, 1100], &[2, 1100], &[2, 1100]])
             .rejects("scatter_set: source has shape [3], expected [2]", |device| {
                 let index = Tensor::zeros([2], I32, device)?;
                 Tensor::zeros([4], F32, device)?.scatter(0, &index, &Tensor::zeros([3], F32, device)?)
@@ -166,6 +168,7 @@ fn scatters() -> Vec<OpCase> {
             .on([&[1], &[33], &[33]])
             .on([&[5, 3], &[7, 2], &[7, 2]])
             .on([&[5, 3], &[0, 3], &[0, 3]])
+            .on([&[3, 1100], &[2, 1100], &[2, 1100]])
             .rejects("scatter_add: base is bool, expected a number", |device| {
                 let (base, index) = (Tensor::zeros([2], Bool, device)?, Tensor::zeros([2], I32, device)?);
                 base.scatter_add(0, &index, &base)
@@ -273,6 +276,7 @@ fn selections() -> Vec<OpCase> {
             .on([&[5], &[13], &[13]])
             .on([&[5, 3], &[7], &[7, 3]])
             .on([&[5, 3], &[0], &[0, 3]])
+            .on([&[3, 1100], &[2], &[2, 1100]])
             .rejects("index_add: source has shape [3, 2], expected [2, 2]", |device| {
                 let index = Tensor::zeros([2], I32, device)?;
                 Tensor::zeros([4, 2], F32, device)?.index_add(0, &index, &Tensor::zeros([3, 2], F32, device)?)
@@ -354,7 +358,7 @@ fn sorts() -> Vec<OpCase> {
     let ties = |descending: bool| {
         OpCase::new("sort", format!("ties, axis=1 descending={descending}"))
             .input(Integers(-2, 3))
-            .shapes([&[3, 33], &[2, 100]])
+            .shapes([&[3, 33], &[2, 100], &[2, 2050]])
             .also(INTEGERS)
             .also(BOOL)
             .exact()

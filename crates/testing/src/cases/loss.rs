@@ -1,7 +1,7 @@
 //! Rows of losses. Those of halves are formed and returned in f32.
 
 use super::softmax::log_softmax;
-use crate::oracle::log_sum_exp;
+use crate::oracle::{self, log_sum_exp};
 use crate::prelude::*;
 use ternion_core::dispatch::{apply, apply_one};
 use ternion_core::ops::loss::{CrossEntropy, CrossEntropyGrad};
@@ -57,6 +57,11 @@ fn cross_entropies() -> Vec<OpCase> {
                 ],
             )
             .hostile("all ignored", [Array::zeros(&[2, 3]), Array::full(&[2], -100.0)])
+            .hostile("only -infinity", [Array::full(&[1, 3], f64::NEG_INFINITY), Array::zeros(&[1])])
+            .hostile(
+                "infinity",
+                [Array::new(&[1, 3], vec![f64::INFINITY, 0.0, 1.0]), Array::new(&[1], vec![2.0])],
+            )
             .rejects("cross_entropy: index 5 is out of range for size 5", |device| {
                 let target = Tensor::from_slice(&[1i64, 5], [2], device)?;
                 Tensor::zeros([2, 5], F32, device)?.cross_entropy(&target)
@@ -81,6 +86,28 @@ fn cross_entropies() -> Vec<OpCase> {
             })
             .rejects("cross_entropy: logits of shape [2, 0] have no classes", |device| {
                 Tensor::zeros([2, 0], F32, device)?.cross_entropy(&Tensor::zeros([2], I64, device)?)
+            }),
+        large_together("offset 2^20")
+            .forward_only("differences of the oracle drown in the offset")
+            .run(|x| x[0].cross_entropy(&x[1]))
+            .oracle(|x| counted_mean(&losses(&less_offset(&x[0]), &x[1], -100.0, 0.0), &x[1], -100.0))
+            .hostile(
+                "offset 1e8",
+                [Array::new(&[2, 2], vec![1e8, 1e8, 1e8, 1e8 - 8.0]), Array::new(&[2], vec![1.0, 1.0])],
+            ),
+        large_together("gradient at offset 2^20")
+            .forward_only("it is a gradient, told by a formula")
+            .run(|x| {
+                let leaf = x[0].requires_grad()?;
+                let gradients = ternion_core::enable_grad(|| leaf.cross_entropy(&x[1])?.backward())?;
+                gradients.get(&leaf).cloned().ok_or_else(|| ternion_core::Error::Autograd("none".into()))
+            })
+            .oracle(|x| {
+                let (p, rows) = (oracle::softmax(&less_offset(&x[0]), 1), x[0].shape[0]);
+                Array::from_fn(&x[0].shape, |at| {
+                    let hit = f64::from(u8::from(x[1].data[at[0]] == at[1] as f64));
+                    (p.at(at) - hit) / rows as f64
+                })
             }),
         logits("one sample")
             .input(Input::index(Values::Index { input: 0, axis: 0 }))
@@ -136,6 +163,25 @@ fn cross_entropies() -> Vec<OpCase> {
     ]
 }
 
+/// A row of logits that are large together: only their differences count, and those are exact.
+fn large_together(parameters: &str) -> OpCase {
+    OpCase::new("cross_entropy", parameters)
+        .input(Values::custom(|shapes, own, rng| {
+            let count = shapes[own].iter().product();
+            (0..count).map(|_| 1048576.0 + (8.0 * rng.uniform(-3.0, 3.0)).round() / 8.0).collect()
+        }))
+        .input(Input::index(CLASS))
+        .on([&[7, 33], &[7]])
+        .on([&[2, 2], &[2]])
+        .dtypes(&[F64, F32])
+        .f32_limit(2e-6, 2e-6)
+}
+
+fn less_offset(x: &Array) -> Array {
+    let offset = largest(&x.data);
+    x.map(|x| x - offset)
+}
+
 /// The ops themselves, with their second outputs and as gradients of gradients meet them.
 fn cross_entropy_ops() -> Vec<OpCase> {
     let op = |smoothing| CrossEntropy { ignore_index: -100, label_smoothing: smoothing };
@@ -149,16 +195,19 @@ fn cross_entropy_ops() -> Vec<OpCase> {
             .f32_limit(2e-6, 2e-6)
             .twice()
             .run(move |x| Ok(apply(op(0.1), &[&x[0], &x[1]])?.into_vec()))
-            .oracle(|x| (losses(&x[0], &x[1], -100.0, 0.1), x[0].reduce(&[1], Keep::No, log_sum_exp)))
+            .oracle(|x| {
+                let log_sum = |row: &[f64]| log_sum_exp(row) - largest(row);
+                (losses(&x[0], &x[1], -100.0, 0.1), x[0].reduce(&[1], Keep::No, log_sum))
+            })
             .perf([&[8192, 1000], &[8192]]),
         OpCase::new("cross_entropy_grad", "label_smoothing=0.1")
             .input(Uniform(-4.0, 4.0))
             .input(some_ignored())
-            .input(Input::accumulator(Uniform(1.0, 4.0)))
+            .input(Input::accumulator(Uniform(-2.0, 2.0)))
             .input(Input::accumulator(Uniform(-2.0, 2.0)))
             .on([&[7, 33], &[7], &[7], &[7]])
             .on([&[0, 3], &[0], &[0], &[0]])
-            // exp(3) is the largest that comes up.
+            // 2 exp(2) is the largest that comes up.
             .f32_limit(1e-5, 2e-6)
             .twice()
             .run(|x| {
@@ -167,15 +216,16 @@ fn cross_entropy_ops() -> Vec<OpCase> {
             })
             .oracle(|x| {
                 let classes = x[0].shape[1] as f64;
+                let shift = x[0].reduce(&[1], Keep::No, largest);
                 Array::from_fn(&x[0].shape, |at| {
                     let (row, target) = (at[0], x[1].data[at[0]]);
                     let is_target = f64::from(u8::from(target == at[1] as f64));
-                    let p = (x[0].at(at) - x[2].data[row]).exp();
+                    let p = (x[0].at(at) - shift.data[row] - x[2].data[row]).exp();
                     let value = x[3].data[row] * (p - 0.9 * is_target - 0.1 / classes);
                     if target == -100.0 { 0.0 } else { value }
                 })
             })
-            .rejects("cross_entropy_grad: log_sum_exp is f16, expected f32", |device| {
+            .rejects("cross_entropy_grad: log_sum is f16, expected f32", |device| {
                 let (x, target) = (Tensor::zeros([2, 3], F16, device)?, Tensor::zeros([2], I64, device)?);
                 let rows = Tensor::zeros([2], F16, device)?;
                 let op = CrossEntropyGrad { ignore_index: -100, label_smoothing: 0.0 };
@@ -348,6 +398,10 @@ fn class_last(x: &Array) -> Array {
     let classes = x.shape[1];
     let rows = x.elements().checked_div(classes).unwrap_or(x.shape[0]);
     x.permute(&order).reshape(&[rows, classes])
+}
+
+fn largest(row: &[f64]) -> f64 {
+    row.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
 /// Each row's `lse(x) - (1 - s) * x[target] - s / classes * sum(x)`, 0 where ignored.

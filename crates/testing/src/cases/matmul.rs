@@ -238,6 +238,9 @@ fn derived() -> Vec<OpCase> {
             .on([&[4], &[3, 4], &[3]])
             .on([&[0, 4], &[3, 4], &[3]])
             .on([&[2, 0], &[3, 0], &[3]])
+            // Beyond a tile of 512 rows and one of 1024 columns.
+            .on([&[2, 3], &[1030, 3], &[1030]])
+            .on([&[520, 2], &[3, 2], &[3]])
             .twice()
             .run(|x| x[0].linear(&x[1], Some(&x[2])))
             .oracle(|x| vector_product(&x[0], &x[1].t()).zip(&x[2], |y, b| y + b))

@@ -300,7 +300,8 @@ fn dropouts() -> Vec<OpCase> {
         row("p=1", 1.0),
         OpCase::new("dropout", "op offset=5")
             .input(Uniform(-2.0, 2.0))
-            .shapes([&[3, 7]])
+            // The second shape: beyond the elements that one thread takes.
+            .shapes([&[3, 7], &[16500]])
             .run_on(|x, device, _| {
                 let state = Tensor::from_slice(&[SEED, BASE], [2], device)?;
                 Ok(apply_on(Dropout { p: 0.5, offset: 5 }, device, &[&x[0], &state])?.into_vec())

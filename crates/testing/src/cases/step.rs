@@ -49,6 +49,14 @@ fn sgd() -> Vec<OpCase> {
     let momentum = SgdStep { momentum: 0.9, ..PLAIN };
     vec![
         row("", PLAIN, [0.1, 1.0, 0.0])
+            .hostile(
+                "infinite",
+                [
+                    Array::new(&[3], vec![f64::INFINITY, f64::NEG_INFINITY, 1.0]),
+                    Array::new(&[3], vec![1.0, 0.0, f64::INFINITY]),
+                    Array::new(&[3], vec![0.1, 1.0, 0.0]),
+                ],
+            )
             .rejects("sgd_step: nesterov needs a momentum above 0 and no dampening", |device| {
                 let x = Tensor::zeros([2], F32, device)?;
                 stepped(
@@ -84,7 +92,11 @@ fn sgd_step(op: &SgdStep, x: &[Array]) -> Vec<Array> {
     let mut outputs: Vec<Array> = [0, 3].into_iter().filter_map(|at| x.get(at).cloned()).collect();
     for at in 0..x[0].elements() {
         let parameter = x[0].data[at];
-        let mut gradient = x[1].data[at] * clip + op.weight_decay * parameter;
+        let mut gradient = x[1].data[at] * clip;
+        // Without decay, an infinite parameter has no share in it.
+        if op.weight_decay != 0.0 {
+            gradient += op.weight_decay * parameter;
+        }
         if let Some(velocity) = x.get(3) {
             let moved = match first == 1.0 {
                 true => gradient,
@@ -116,10 +128,19 @@ fn adam() -> Vec<OpCase> {
             .run(move |x| stepped(op.clone(), x))
             .oracle(move |x| adam_step(&definition, x))
     };
+    let infinite = || {
+        [
+            Array::new(&[2], vec![f64::INFINITY, f64::NEG_INFINITY]),
+            Array::new(&[2], vec![1.0, -0.5]),
+            Array::new(&[4], vec![0.01, 1.0, 0.6513215599, 0.0997753]),
+            Array::new(&[2], vec![0.5, -0.25]),
+            Array::new(&[2], vec![0.25, 0.0]),
+        ]
+    };
     // The tenth step: 1 - 0.9^10 and sqrt(1 - 0.999^10).
     let tenth = |rate: f64, clip: f64| [rate, clip, 0.6513215599, 0.0997753];
     vec![
-        row("", 0.0, DecayMode::Coupled, tenth(0.01, 1.0)).rejects(
+        row("", 0.0, DecayMode::Coupled, tenth(0.01, 1.0)).hostile("infinite", infinite()).rejects(
             "adam_step: state has shape [3], expected [2]",
             |device| {
                 let zeros = |size: usize| Tensor::zeros([size], F32, device);
@@ -134,6 +155,7 @@ fn adam() -> Vec<OpCase> {
             },
         ),
         row("coupled clip", 0.1, DecayMode::Coupled, tenth(0.01, 0.5)),
+        row("decoupled, no decay", 0.0, DecayMode::Decoupled, tenth(0.01, 1.0)).hostile("infinite", infinite()),
         row("decoupled", 0.1, DecayMode::Decoupled, tenth(0.01, 1.0)),
     ]
 }
@@ -146,6 +168,7 @@ fn adam_step(op: &AdamStep, x: &[Array]) -> Vec<Array> {
         let mut parameter = x[0].data[at];
         let mut gradient = x[1].data[at] * clip;
         match op.decay_mode {
+            _ if op.weight_decay == 0.0 => {}
             DecayMode::Coupled => gradient += op.weight_decay * parameter,
             DecayMode::Decoupled => parameter -= rate * op.weight_decay * parameter,
         }

@@ -7,15 +7,16 @@ use ternion_core::{DType, Error};
 
 const IGNORE: i64 = -100;
 
-/// `[loss, log-sum-exp]` of a row.
-fn row_loss(x: &[f64], target: i64, smoothing: f64) -> [f64; 2] {
+/// `[loss, log-sum-exp, log-sum-exp less the maximum]` of a row.
+fn row_loss(x: &[f64], target: i64, smoothing: f64) -> [f64; 3] {
     let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let log_sum = max + x.iter().map(|x| (x - max).exp()).sum::<f64>().ln();
+    let shifted = x.iter().map(|x| (x - max).exp()).sum::<f64>().ln();
+    let log_sum = max + shifted;
     if target == IGNORE {
-        return [0.0, log_sum];
+        return [0.0, log_sum, shifted];
     }
     let mean = x.iter().sum::<f64>() / x.len() as f64;
-    [log_sum - (1.0 - smoothing) * x[target as usize] - smoothing * mean, log_sum]
+    [log_sum - (1.0 - smoothing) * x[target as usize] - smoothing * mean, log_sum, shifted]
 }
 
 #[test]
@@ -32,10 +33,11 @@ fn losses_and_gradients() {
             let dloss = numbers.between(-2.0, 2.0, rows);
             let dloss_tensor = tensor(dtype.accumulator(), &dloss, &[rows], &device);
             for label_smoothing in [0.0, 0.125] {
-                let want: Vec<[f64; 2]> =
+                let want: Vec<[f64; 3]> =
                     x.chunks(classes).zip(&targets).map(|(x, &t)| row_loss(x, t, label_smoothing)).collect();
                 let losses: Vec<f64> = want.iter().map(|want| want[0]).collect();
                 let sums: Vec<f64> = want.iter().map(|want| want[1]).collect();
+                let shifted: Vec<f64> = want.iter().map(|want| want[2]).collect();
                 let mut gradient = vec![0.0; x.len()];
                 for (index, dx) in gradient.iter_mut().enumerate() {
                     let (row, class) = (index / classes, index % classes);
@@ -52,7 +54,7 @@ fn losses_and_gradients() {
                         let op = CrossEntropy { ignore_index: IGNORE, label_smoothing };
                         let outputs = apply(op, &[x, target]).unwrap();
                         assert_close("loss", &outputs[0], &losses, 16.0);
-                        assert_close("log_sum_exp", &outputs[1], &sums, 8.0);
+                        assert_close("log_sum", &outputs[1], &shifted, 8.0);
                         let op = CrossEntropyGrad { ignore_index: IGNORE, label_smoothing };
                         let dx = apply_one(op.clone(), &[x, target, &outputs[1], &dloss_tensor]).unwrap();
                         assert_close("gradient", &dx, &gradient, 16.0);
