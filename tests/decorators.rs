@@ -1,7 +1,11 @@
-//! What decorators promise for the whole project: `TERNION_FALLBACK` knows every op by its name.
+//! What decorators promise for the whole project: every op runs under each of them, and `TERNION_FALLBACK` knows it by its name.
 
-use ternion::decorators::known_names;
+use ternion::decorators::{Checked, Composed, Counting, Fallback, known_names};
+use ternion::prelude::*;
+use ternion_testing::check::{Filter, Target, check_row};
 use ternion_testing::kinds::every_op;
+use ternion_testing::report::{Check, Outcome};
+use ternion_testing::table::table;
 
 #[test]
 fn fallback_knows_the_name_of_every_op() {
@@ -9,4 +13,40 @@ fn fallback_knows_the_name_of_every_op() {
     for op in every_op().into_iter().filter(|op| !op.name.is_empty()) {
         assert!(known.iter().any(|name| name == op.name), "{op}");
     }
+}
+
+/// The table in one dtype and layout. The rows that ask for a device's random numbers or versions do so of the decorated one.
+fn table_runs_on(device: &Device) {
+    let target = Target { device: device.clone(), reference: ternion_cpu::device() };
+    let filter = Filter::Text("f32 dense".into());
+    let mut all = Outcome::default();
+    for row in table() {
+        for check in [Check::Forward, Check::Backward] {
+            let asks = check == Check::Forward || (row.forward_only.is_none() && row.has_gradient());
+            if asks {
+                all.merge(check_row(&row, check, &target, &filter));
+            }
+        }
+    }
+    assert!(all.compared > 100_000, "{} elements compared", all.compared);
+    all.verdict("on a decorated device").unwrap_or_else(|failures| panic!("{}: {failures}", device.name()));
+}
+
+#[test]
+fn every_op_passes_the_comparison_with_its_composition() {
+    let composed = Composed::new(ternion_cpu::device());
+    table_runs_on(&Checked::new(ternion_cpu::device(), composed));
+}
+
+#[test]
+fn every_op_may_run_on_another_device() -> Result<()> {
+    let names = known_names();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    table_runs_on(&Fallback::new(ternion_cpu::device(), ternion_cpu::device(), &names)?);
+    Ok(())
+}
+
+#[test]
+fn every_op_is_counted() {
+    table_runs_on(&Counting::new(ternion_cpu::device()).0);
 }

@@ -146,7 +146,7 @@ fn row_gradient<T: Float>(x: &mut [T], target: Option<usize>, shares: &Shares<T>
         #[inline(always)]
         || {
             let base = shift(x);
-            let at_target = dloss * (((x[target] - base - log_sum).exp() - shares.target) - shares.each);
+            let at_target = dloss * ((x[target] - base - log_sum).exp() - (shares.target + shares.each));
             for x in x.iter_mut() {
                 *x = dloss * ((*x - base - log_sum).exp() - shares.each);
             }
