@@ -157,3 +157,44 @@ fn pooling_looks_at_no_more_windows_than_it_must() -> Result<()> {
     no_memory("max_pool2d", row.reshape([1usize, 1, 1, 1 << 50])?.max_pool2d(PoolOptions::new([1, 1])));
     Ok(())
 }
+
+#[test]
+fn padding_beyond_all_numbers_is_an_error() -> Result<()> {
+    let image = Tensor::ones([1, 1, 4, 4], DType::F32, &ternion::cpu()?)?;
+    for padding in [1 << 63, usize::MAX] {
+        let options = PoolOptions { padding: [padding, 0], ..PoolOptions::new([3, 1]) };
+        for result in [image.max_pool2d(options), image.avg_pool2d(options)] {
+            let text = result.err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(text.contains("is more than half of kernel [3, 1]"), "{text}");
+        }
+        let options = Conv2dOptions { padding: [padding, 0], ..Default::default() };
+        assert!(image.conv2d(&image, None, options).is_err());
+    }
+    Ok(())
+}
+
+#[test]
+fn identities_are_refused_before_they_are_formed() -> Result<()> {
+    let device = ternion_cpu::device();
+    no_memory("eye", Tensor::eye(1 << 24, DType::F64, &device));
+    let text =
+        Tensor::eye(1 << 31, DType::F32, &device).err().map(|error| error.to_string()).unwrap_or_default();
+    assert_eq!(text, "eye: [2147483648, 2147483648] has more elements than can be addressed");
+    assert!(device.memory().peak < 1 << 20, "{:?}", device.memory());
+    Ok(())
+}
+
+#[test]
+fn layouts_know_their_axes() -> Result<()> {
+    let layout = ternion_core::Layout::row_major(Shape::new(&[2, 3])?);
+    let text = layout.unfold(5, 1, 1).err().map(|error| error.to_string()).unwrap_or_default();
+    assert_eq!(text, "unfold: axis 5 on shape [2, 3]");
+    Ok(())
+}
+
+#[test]
+fn evenly_spaced_numbers_reach_from_end_to_end() -> Result<()> {
+    let line = Tensor::linspace(-1.7e308, 1.7e308, 3, DType::F64, &ternion::cpu()?)?;
+    assert_eq!(line.to_vec::<f64>()?, [-1.7e308, 0.0, 1.7e308]);
+    Ok(())
+}

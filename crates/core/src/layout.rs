@@ -209,7 +209,10 @@ impl Layout {
         Ok(Layout::of(Shape::unchecked(&dims), strides, self.offset))
     }
 
-    /// Axes `first` and `second`, which are in range, exchanged.
+    /// Axes `first` and `second` exchanged.
+    ///
+    /// # Panics
+    /// If there is no such axis.
     pub fn transpose(&self, first: usize, second: usize) -> Layout {
         let (a, b) = (self.shape.dim(first), self.shape.dim(second));
         let mut strides = self.strides;
@@ -348,6 +351,9 @@ impl Layout {
     /// # Errors
     /// A step of 0, a size larger than the axis, or too many axes.
     pub fn unfold(&self, axis: usize, size: usize, step: usize) -> Result<Layout> {
+        if axis >= self.shape.rank() {
+            return Err(Error::Axis { op: "unfold", axis: axis as isize, shape: Box::new(self.shape) });
+        }
         let dim = self.shape.dim(axis);
         if step == 0 || size > dim {
             return Err(Error::invalid(

@@ -88,7 +88,10 @@ impl Shape {
         self.dims().iter().product()
     }
 
-    /// The size along `axis`, which is in range.
+    /// The size along `axis`.
+    ///
+    /// # Panics
+    /// If there is no such axis.
     #[inline]
     pub fn dim(&self, axis: usize) -> usize {
         self.dims()[axis]
@@ -417,12 +420,18 @@ impl AxisSet {
         AxisSet(((1u16 << count.min(MAX_RANK)) - 1) as u8)
     }
 
-    /// Only `axis`, which is below [`MAX_RANK`].
+    /// Only `axis`.
+    ///
+    /// # Panics
+    /// If `axis` is not below [`MAX_RANK`].
     pub fn one(axis: usize) -> AxisSet {
         AxisSet::EMPTY.with(axis)
     }
 
-    /// This set and `axis`, which is below [`MAX_RANK`].
+    /// This set and `axis`.
+    ///
+    /// # Panics
+    /// If `axis` is not below [`MAX_RANK`].
     #[must_use]
     pub fn with(self, axis: usize) -> AxisSet {
         assert!(axis < MAX_RANK, "axis {axis} is beyond the largest rank");

@@ -36,10 +36,14 @@ pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
     let run = Run { command, totals: Arc::default() };
     let mut trials = guards(targets);
     trials.extend(run.row_trials(targets));
+    let matches =
+        |name: &str, filter: &str| if arguments.exact { name == filter } else { name.contains(filter) };
     if let Some(filter) = arguments.filter.clone()
-        && !trials.iter().any(|trial| trial.name().contains(&filter))
+        && !trials.iter().any(|trial| matches(trial.name(), &filter))
     {
-        trials = run.key_trials(targets, &key_filter(filter.clone()));
+        let wanted = key_filter(filter.clone());
+        let is_whole = matches!(wanted, Filter::Key(_));
+        trials = if arguments.exact && !is_whole { Vec::new() } else { run.key_trials(targets, &wanted) };
         if trials.is_empty() {
             eprintln!("error: no test name and no case of the op table contains {filter:?}");
             return ExitCode::FAILURE;
@@ -52,6 +56,10 @@ pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
     }
     let totals = run.totals.lock().unwrap_or_else(PoisonError::into_inner);
     print_totals(&totals);
+    if conclusion.num_passed + conclusion.num_failed == 0 {
+        eprintln!("error: no test was left to run");
+        return ExitCode::FAILURE;
+    }
     if totals.compared == 0 && !totals.skipped.is_empty() {
         eprintln!("error: everything was skipped, nothing was compared");
         return ExitCode::FAILURE;

@@ -121,8 +121,15 @@ fn steps(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<usize
         for scalar in [start, end, step] {
             exact_scalar("arange", scalar, DType::I64)?;
         }
-        let (span, by) = (i128::from(end.as_i64()) - i128::from(start.as_i64()), i128::from(step.as_i64()));
-        span.unsigned_abs().div_ceil(by.unsigned_abs()) as f64
+        let (from, by) = (i128::from(start.as_i64()), i128::from(step.as_i64()));
+        let count = (i128::from(end.as_i64()) - from).unsigned_abs().div_ceil(by.unsigned_abs());
+        // The end itself is not among the numbers: it may be one too large for the dtype.
+        let last = from + by * (count as i128 - 1).max(0);
+        let (low, high) = integer_range(dtype).unwrap_or((i64::MIN, i64::MAX));
+        if [from, last].iter().any(|number| !(i128::from(low)..=i128::from(high)).contains(number)) {
+            return fail(&format!("not all numbers fit {dtype}"));
+        }
+        count as f64
     } else {
         ((to - from) / by).ceil()
     };
@@ -173,7 +180,12 @@ impl Tensor {
             let expected = "a floating dtype";
             return Err(Error::DType { op: "linspace", what: "output", got: dtype, expected });
         }
-        let step = if count > 1 { (end - start) / (count - 1) as f64 } else { 0.0 };
+        // Divided apart: the difference of finite ends may be infinite.
+        let steps = (count.max(2) - 1) as f64;
+        let step = match end - start {
+            span if span.is_finite() => span / steps,
+            _ => end / steps - start / steps,
+        };
         let line = Tensor::iota(count, dtype, start, step, device)?;
         // The upper half is counted from the end, so that the last number is `end` to the last bit.
         let half = count.div_ceil(2);
@@ -219,8 +231,14 @@ impl Tensor {
     /// # Errors
     /// No memory.
     pub fn eye(size: usize, dtype: DType, device: &Device) -> Result<Tensor> {
-        let positions = Tensor::iota(size, DType::I64, 0i64, 1i64, device)?;
-        positions.unsqueeze(1)?.eq(&positions)?.to_dtype(dtype)
+        let shape = Shape::new(&[size, size]).map_err(|_| {
+            Error::invalid("eye", format!("[{size}, {size}] has more elements than can be addressed"))
+        })?;
+        let matrix = Tensor::zeros(shape, dtype, device)?;
+        let elements = shape.elements();
+        let diagonal = matrix.reshape([elements])?.slice_axis(0, 0, elements as isize, size as isize + 1)?;
+        diagonal.copy_(&matrix.scalar_like(1i64)?)?;
+        Ok(matrix)
     }
 
     /// Zeros of this tensor's shape and dtype, on its device.

@@ -58,7 +58,7 @@ fn pooled(op: &'static str, x: &Meta<'_>, window: &Window) -> Result<Shape> {
 }
 
 fn output_size(op: &'static str, window: &Window, size: [usize; 2]) -> Result<[usize; 2]> {
-    if (0..2).any(|axis| window.padding[axis] * 2 > window.kernel[axis]) {
+    if (0..2).any(|axis| window.padding[axis] > window.kernel[axis] / 2) {
         return Err(Error::invalid(
             op,
             format!("padding {:?} is more than half of kernel {:?}", window.padding, window.kernel),

@@ -190,6 +190,15 @@ fn arange() -> OpCase {
         .rejects("arange: 0.5 is not a whole number, tensor is i64", |device| {
             Tensor::arange(0, 5, 0.5, I64, device)
         })
+        .rejects("arange: from 250 to 300 by 10: not all numbers fit u8", |device| {
+            Tensor::arange(250, 300, 10, U8, device)
+        })
+        .rejects("arange: from 2147483640 to 2147483650 by 4: not all numbers fit i32", |device| {
+            Tensor::arange(2147483640i64, 2147483650i64, 4, I32, device)
+        })
+        .rejects("arange: from 3 to -4 by -1: not all numbers fit u8", |device| {
+            Tensor::arange(3, -4, -1, U8, device)
+        })
         .rejects("arange: output is bool, expected a number", |device| Tensor::arange(0, 2, 1, Bool, device))
 }
 
@@ -226,7 +235,7 @@ fn linspace_ends() -> OpCase {
 }
 
 fn eye() -> OpCase {
-    OpCase::new("eq", "as eye")
+    OpCase::new("copy", "as eye")
         .on([])
         .dtypes(ALL)
         .run_on(|_, device, dtype| {
