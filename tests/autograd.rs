@@ -332,7 +332,7 @@ fn gradients_stay_on_their_device() -> Result<()> {
     let x = leaf(&[1.0], &here)?;
     let one = Tensor::ones([1], DType::F64, &there)?;
     let text = message(
-        grad(&[x.square()?], &[x.clone()], &[one], GradOptions::default()).err().expect("a far cotangent"),
+        grad(&[x.square()?], &[x.clone()], &[one], GradOptions::default()).expect_err("a far cotangent"),
     );
     assert_eq!(text, "backward: tensors on cpu and cpu; move one of them with to_device");
     x.register_hook(move |grad| grad.to_device(&there).map(Some))?;

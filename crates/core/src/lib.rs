@@ -39,6 +39,7 @@ pub use ops::indexing::{Ellipsis, IndexItem, NewAxis, Slice};
 pub use ops::loss::{CrossEntropyOptions, Reduction};
 pub use ops::matmul::MatmulOptions;
 pub use ops::pool::PoolOptions;
+pub use ops::unary::UnaryOp;
 pub use shape::{Axes, Axis, AxisSet, IntoShape, MAX_RANK, Shape};
 pub use stats::Stats;
 pub use tensor::Tensor;

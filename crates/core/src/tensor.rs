@@ -102,7 +102,10 @@ impl Tensor {
         shape: impl crate::shape::IntoShape,
         device: &Device,
     ) -> Result<Tensor> {
-        Tensor::from_slice(&values, shape, device)
+        Tensor::from_slice(&values, shape, device).map_err(|error| match error {
+            crate::Error::Invalid { detail, .. } => crate::Error::invalid("from_vec", detail),
+            other => other,
+        })
     }
 
     /// The sizes.

@@ -237,6 +237,11 @@ fn fallback_takes_the_gradients_of_an_op_along() {
 fn fallback_refuses_names_that_no_op_has() {
     let cpu = ternion_cpu::device;
     let refused = |name: &str| detail(Fallback::new(cpu(), cpu(), &[name]));
+    for (method, ops) in
+        [("gelu", "gelu_erf, or gelu_tanh"), ("embedding", "index_select"), ("linear", "matmul")]
+    {
+        assert_eq!(refused(method), format!("fallback: {method} is a method, not an op; it runs as {ops}"));
+    }
     assert!(refused("softmx").starts_with("fallback: no op is called \"softmx\"; near it are softmax"));
     assert!(refused("conv").contains("conv2d"));
     assert!(refused("").contains("known are"));
@@ -407,7 +412,8 @@ fn settings_that_mean_nothing_are_errors() {
         refused(&[("TERNION_FALLBACK", "cpu")]),
         "TERNION_FALLBACK: \"cpu\", expected a device and ops, such as cpu:softmax,matmul"
     );
-    assert!(refused(&[("TERNION_FALLBACK", "cpu:sofmax")]).contains("near it are softmax"));
+    let text = refused(&[("TERNION_FALLBACK", "cpu:sofmax")]);
+    assert!(text.starts_with("TERNION_FALLBACK: ") && text.contains("near it are softmax"), "{text}");
     assert!(refused(&[("TERNION_FALLBACK", "cpu:")]).contains("no op is called \"\""));
     assert_eq!(refused(&[("TERNION_FALLBACK", "tpu:softmax")]), "device tpu: is not there");
 }

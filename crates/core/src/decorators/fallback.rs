@@ -77,10 +77,28 @@ impl Backend for Fallback {
     }
 }
 
-const UNARY: &str = "neg abs sign exp log log1p expm1 sqrt rsqrt sin cos tanh sigmoid relu erf square recip floor ceil round not leaky_relu elu gelu_erf gelu_tanh silu softplus clamp";
-const BINARY: &str = "add sub mul div pow maximum minimum atan2 remainder and or xor";
+const UNARY: &str = "neg abs sign exp log log1p expm1 sqrt rsqrt sin cos tanh sigmoid relu erf square recip floor ceil round logical_not leaky_relu elu gelu_erf gelu_tanh silu softplus clamp";
+const BINARY: &str = "add sub mul div pow maximum minimum atan2 remainder logical_and logical_or logical_xor";
 const COMPARE: &str = "eq ne lt le gt ge";
 const REDUCE: &str = "sum prod max min argmax argmin mean sum_squares max_abs norm logsumexp";
+
+/// Methods under whose names users look for ops that are called otherwise.
+const METHODS: &[(&str, &str)] = &[
+    ("gelu", "gelu_erf, or gelu_tanh"),
+    ("linear", "matmul"),
+    ("addmm", "matmul"),
+    ("einsum", "matmul"),
+    ("embedding", "index_select"),
+    ("scaled_dot_product_attention", "attention"),
+    ("conv1d", "conv2d"),
+    ("conv_transpose2d", "conv2d_grad_input"),
+    ("scatter", "scatter_set"),
+    ("masked_fill", "where"),
+    ("to_dtype", "copy"),
+    ("contiguous", "copy"),
+    ("std", "var and sqrt"),
+    ("arange", "iota"),
+];
 
 /// The names of all ops of this crate, as in messages and `TERNION_FALLBACK`.
 pub fn known_names() -> Vec<String> {
@@ -121,6 +139,9 @@ fn check_name(name: &str) -> Result<()> {
     let known = known_names();
     if name.starts_with("custom.") || known.iter().any(|other| other == name) {
         return Ok(());
+    }
+    if let Some((_, ops)) = METHODS.iter().find(|(method, _)| *method == name) {
+        return Err(Error::invalid("fallback", format!("{name} is a method, not an op; it runs as {ops}")));
     }
     let is_near = |other: &&String| {
         let letters = distance(name, other);

@@ -82,7 +82,10 @@ pub fn from_settings(
             )
         })?;
         let ops: Vec<&str> = ops.split(',').map(str::trim).collect();
-        device = Fallback::new(device, resolve(other)?, &ops)?;
+        device = Fallback::new(device, resolve(other)?, &ops).map_err(|error| match error {
+            Error::Invalid { detail, .. } => Error::invalid("TERNION_FALLBACK", detail),
+            other => other,
+        })?;
     }
     if let Some(oracle) = setting("TERNION_CHECK") {
         device = Checked::new(device, resolve(&oracle)?);

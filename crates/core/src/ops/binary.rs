@@ -57,9 +57,9 @@ impl BinaryOp {
             BinaryOp::Min => "minimum",
             BinaryOp::Atan2 => "atan2",
             BinaryOp::Remainder => "remainder",
-            BinaryOp::And => "and",
-            BinaryOp::Or => "or",
-            BinaryOp::Xor => "xor",
+            BinaryOp::And => "logical_and",
+            BinaryOp::Or => "logical_or",
+            BinaryOp::Xor => "logical_xor",
         }
     }
 

@@ -211,6 +211,7 @@ impl Tensor {
     }
 
     fn mask_and_value(&self, mask: &Tensor, value: Scalar) -> Result<(Tensor, Tensor)> {
+        check::dtype("masked_fill", "mask", &mask.meta(), DType::Bool)?;
         if !mask.shape().broadcasts_to(self.shape()) {
             return Err(Error::Broadcast {
                 op: "masked_fill",

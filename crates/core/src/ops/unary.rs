@@ -108,7 +108,7 @@ impl UnaryOp {
             UnaryOp::Floor => Facts("floor", "floor_grad", Primitive, Floats, Zero),
             UnaryOp::Ceil => Facts("ceil", "ceil_grad", Primitive, Floats, Zero),
             UnaryOp::Round => Facts("round", "round_grad", Primitive, Floats, Zero),
-            UnaryOp::Not => Facts("not", "not_grad", Primitive, TruthValues, None),
+            UnaryOp::Not => Facts("logical_not", "logical_not_grad", Primitive, TruthValues, None),
             UnaryOp::LeakyRelu { .. } => Facts("leaky_relu", "leaky_relu_grad", Composite, Floats, FromInput),
             UnaryOp::Elu { .. } => Facts("elu", "elu_grad", Composite, Floats, FromInput),
             UnaryOp::GeluErf => Facts("gelu_erf", "gelu_erf_grad", Composite, Floats, FromInput),
@@ -196,7 +196,7 @@ impl Rule for Unary {
         check::count(self.name(), inputs, 1)?;
         let dtype = inputs[0].dtype;
         match self.op {
-            UnaryOp::Not => check::dtype("not", "input", &inputs[0], DType::Bool)?,
+            UnaryOp::Not => check::dtype("logical_not", "input", &inputs[0], DType::Bool)?,
             UnaryOp::Clamp { low, high } if dtype.is_int() => whole_bounds(low, high, dtype)?,
             op if op.takes_integers() && dtype.is_int() => {}
             op if op.takes_integers() && !dtype.is_float() => {

@@ -193,9 +193,9 @@ fn integer_rows() -> Vec<OpCase> {
 
 fn logical_rows() -> Vec<OpCase> {
     let cases: [(&'static str, Method, Definition); 5] = [
-        ("and", |a, b| a.logical_and(b), |a, b| a * b),
-        ("or", |a, b| a.logical_or(b), f64::max),
-        ("xor", |a, b| a.logical_xor(b), |a, b| (a - b).abs()),
+        ("logical_and", |a, b| a.logical_and(b), |a, b| a * b),
+        ("logical_or", |a, b| a.logical_or(b), f64::max),
+        ("logical_xor", |a, b| a.logical_xor(b), |a, b| (a - b).abs()),
         ("maximum", |a, b| a.maximum(b), f64::max),
         ("minimum", |a, b| a.minimum(b), f64::min),
     ];
@@ -211,7 +211,7 @@ fn logical_rows() -> Vec<OpCase> {
                 .run(move |x| run(&x[0], &x[1]))
                 .oracle(move |x| x[0].zip(&x[1], definition))
         })
-        .chain([OpCase::new("and", "and the others in place")
+        .chain([OpCase::new("logical_and", "and the others in place")
             .input(Bools)
             .input(Bools)
             .on([&[7, 33], &[33]])
@@ -659,7 +659,7 @@ fn rejected() -> OpCase {
         .rejects("add: operand is bool, expected a number", |device| {
             Tensor::zeros([2], Bool, device)?.add(&Tensor::zeros([2], Bool, device)?)
         })
-        .rejects("and: operand is f32, expected bool", |device| {
+        .rejects("logical_and: operand is f32, expected bool", |device| {
             Tensor::zeros([2], F32, device)?.logical_and(&Tensor::zeros([2], F32, device)?)
         })
         .rejects("atan2: operand is i32, expected a floating dtype", |device| {

@@ -144,6 +144,10 @@ fn masked_fill() -> OpCase {
             Ok(vec![x[0].masked_fill(&x[1], 2.5)?, changed])
         })
         .differentiable_outputs(1)
+        .rejects("masked_fill: mask is f32, expected bool", |device| {
+            let x = Tensor::zeros([2], F32, device)?;
+            x.masked_fill(&x, 0.0)
+        })
         .oracle(|x| {
             let fill = |value: f64| x[0].zip(&x[1], move |x, mask| if mask != 0.0 { value } else { x });
             vec![fill(2.5), fill(f64::NEG_INFINITY)]

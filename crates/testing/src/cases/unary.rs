@@ -493,7 +493,7 @@ fn integer_rows() -> Vec<OpCase> {
             .oracle(|x| vec![x[0].map(|x| x.min(4.0)), x[0].map(|x| x.max(2.0)), x[0].clone()]),
     );
     rows.push(
-        OpCase::new("not", "")
+        OpCase::new("logical_not", "")
             .input(Bools)
             .shapes([&[], &[0], &[7, 33], &[2, 5, 3]])
             .dtypes(BOOL)
@@ -621,7 +621,7 @@ fn rejected_rows() -> Vec<OpCase> {
             .oracle(|x| x[0].map(f64::exp))
             .rejects("exp: input is i32, expected a floating dtype", |device| Tensor::zeros([2], I32, device)?.exp())
             .rejects("neg: input is bool, expected a number", |device| Tensor::zeros([2], Bool, device)?.neg())
-            .rejects("not: input is f32, expected bool", |device| Tensor::zeros([2], F32, device)?.logical_not())
+            .rejects("logical_not: input is f32, expected bool", |device| Tensor::zeros([2], F32, device)?.logical_not())
             .rejects("clamp: 0.5 is not a whole number, tensor is i32", |device| {
                 Tensor::zeros([2], I32, device)?.clamp(0.5, 3.0)
             })
