@@ -1,10 +1,12 @@
 //! The checks of a row on a device.
 
 mod known;
+mod rehearsal;
 mod run;
 mod selection;
 
 pub(crate) use known::Knowledge;
+pub(crate) use rehearsal::skipped_wholly;
 pub use selection::{Filter, keys};
 
 use crate::array::Array;
@@ -22,6 +24,7 @@ use known::Known;
 use run::run_twice;
 use selection::{cases, hostile_key, rejects_key};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use ternion_core::decorators::Composed;
 use ternion_core::{DType, Device, Tensor, no_grad};
@@ -55,6 +58,9 @@ impl From<String> for Trouble {
 }
 
 type Checked = Result<usize, Trouble>;
+
+const NO_GRADIENT: &str = "no input has a gradient";
+const NOTHING_FUSED: &str = "nothing is fused: the device runs primitives only";
 
 /// Runs one check of one row on one device.
 pub fn check_row(row: &OpCase, check: Check, target: &Target, filter: &Filter) -> Outcome {
@@ -171,11 +177,21 @@ impl<'a> Session<'a> {
         self.outcome.trace.merge(trace);
     }
 
-    /// An error of the call under test: the device's own "no" to a primitive is a reason to skip, everything else is wrong.
+    /// An error of the call under test: the device's "no" to a dtype that it has nothing for is a reason to skip, everything else is wrong.
     fn trouble(&self, error: impl std::fmt::Display) -> Trouble {
+        let list = |dtypes: &BTreeSet<&'static str>| dtypes.iter().copied().collect::<Vec<_>>().join(", ");
         let refused = self.trace.get().refused;
-        match refused.iter().next() {
-            Some((op, why)) => Trouble::Unsupported(format!("{op}: {why}")),
+        match refused.iter().min_by_key(|(_, refusal)| !refusal.lacking.is_empty()) {
+            Some((op, refusal)) if refusal.lacking.is_empty() => Trouble::Wrong(format!(
+                "{op} is a primitive, which the device must run in {}, as it has the dtype; it says: {}",
+                list(&refusal.dtypes),
+                refusal.why
+            )),
+            Some((op, refusal)) => Trouble::Unsupported(format!(
+                "the device has no {}; {op}: {}",
+                list(&refusal.lacking),
+                refusal.why
+            )),
             None => Trouble::Wrong(format!("error: {error}")),
         }
     }
@@ -248,7 +264,7 @@ impl<'a> Session<'a> {
             return Err(Trouble::Unsupported(format!("forward only: {why}")));
         }
         if self.row.differentiable_inputs(dtype).is_empty() {
-            return Err(Trouble::Unsupported("no input has a gradient".into()));
+            return Err(Trouble::Unsupported(NO_GRADIENT.into()));
         }
         self.compare_gradients(case, &self.device)
     }
@@ -376,7 +392,7 @@ impl<'a> Session<'a> {
                 .map_err(|error| self.trouble(error))?;
         }
         if self.trace.get().fused.is_empty() {
-            return Err(Trouble::Unsupported("nothing is fused: the device runs primitives only".into()));
+            return Err(Trouble::Unsupported(NOTHING_FUSED.into()));
         }
         let composed = call(&self.composed).map_err(|error| self.trouble(error))?;
         let mut compared = self.compare_outputs(case, &known, &composed, Between::Steps)?;
@@ -466,7 +482,12 @@ impl<'a> Session<'a> {
     }
 
     fn rejected_otherwise(&self, got: &str, message: &str) -> Trouble {
-        Trouble::Wrong(format!("got the error:  {got}\n        expected error: {message}"))
+        match self.trouble(got) {
+            lacking @ Trouble::Unsupported(_) => lacking,
+            Trouble::Wrong(_) => {
+                Trouble::Wrong(format!("got the error:  {got}\n        expected error: {message}"))
+            }
+        }
     }
 }
 

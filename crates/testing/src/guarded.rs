@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use ternion_core::backend::Memory;
+use ternion_core::ops::{copy::Copy, create::Fill};
 use ternion_core::{
-    Backend, Buffer, DType, Device, Error, Layout, MemoryStats, Meta, Op, Plan, Result, Unsupported, View,
+    Backend, Buffer, DType, Device, Error, Layout, MemoryStats, Meta, Op, Plan, Result, Scalar, Shape,
+    Unsupported, View,
 };
 
 /// Bytes before and after each buffer that nobody may write. A multiple of every element size and of a cache line.
@@ -25,12 +27,42 @@ pub struct Trace {
     pub fused: BTreeSet<&'static str>,
     /// Ops that core composed, with the device's reason for not running them.
     pub composed: BTreeMap<&'static str, String>,
-    /// Primitives that the device does not run, with its reason.
-    pub refused: BTreeMap<&'static str, String>,
+    /// Primitives that the device does not run.
+    pub refused: BTreeMap<&'static str, Refusal>,
     /// Ops that ran, and in which part of a check.
     pub ran: BTreeSet<(Phase, &'static str)>,
     /// How many runs were watched.
     pub runs: usize,
+}
+
+/// A device's "no" to a primitive.
+#[derive(Clone, Debug, Default)]
+pub struct Refusal {
+    /// The dtypes of the op's inputs and outputs.
+    pub dtypes: BTreeSet<&'static str>,
+    /// Those of them that the device does not have at all. Without any, the refusal is a fault: core has no other way to run a primitive.
+    pub lacking: BTreeSet<&'static str>,
+    /// The device's reason.
+    pub why: String,
+}
+
+impl Refusal {
+    fn of(device: &Device, op: &Op, inputs: &[Meta<'_>], why: String) -> Refusal {
+        let outputs = op.rule().infer(inputs).unwrap_or_default();
+        let all = inputs.iter().map(|input| input.dtype).chain(outputs.iter().map(|output| output.dtype));
+        let all: Vec<DType> = all.collect();
+        let lacking = all.iter().filter(|&&dtype| !has_dtype(device, dtype)).map(|dtype| dtype.name());
+        Refusal { lacking: lacking.collect(), dtypes: all.iter().map(|dtype| dtype.name()).collect(), why }
+    }
+}
+
+/// Whether `device` has `dtype`: it plans to fill memory with it, or to copy it.
+pub fn has_dtype(device: &Device, dtype: DType) -> bool {
+    let shape = Shape::SCALAR;
+    let layout = Layout::row_major(shape);
+    let fill = Op::from(Fill { shape, dtype, value: Scalar::Int(0) });
+    let plans = |op: Op, inputs: &[Meta<'_>]| device.backend().plan(&op, inputs).is_ok();
+    plans(fill, &[]) || plans(Op::from(Copy { dtype }), &[Meta { dtype, layout: &layout }])
 }
 
 impl Trace {
@@ -49,15 +81,15 @@ impl Trace {
 #[derive(Debug)]
 pub struct Guarded {
     inner: Device,
-    repeat: bool,
+    repeat: Repeat,
     trace: Arc<Mutex<Trace>>,
 }
 
 impl Guarded {
-    /// A device that watches `inner`, and the record of what it saw. Each op runs twice if `repeat` says so.
+    /// A device that watches `inner`, and the record of what it saw. Each op runs as often as `repeat` says.
     pub fn device(inner: &Device, repeat: Repeat) -> (Device, TraceHandle) {
         let trace = Arc::new(Mutex::new(Trace::default()));
-        let guarded = Guarded { inner: inner.clone(), repeat: repeat == Repeat::Twice, trace: trace.clone() };
+        let guarded = Guarded { inner: inner.clone(), repeat, trace: trace.clone() };
         (Device::new(guarded), TraceHandle(trace))
     }
 
@@ -66,9 +98,11 @@ impl Guarded {
     }
 }
 
-/// Whether each op is run a second time to compare the bits.
+/// How often each op is run: a second time to compare the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
+    /// Not at all: only what the device plans is of interest, and results mean nothing.
+    Never,
     /// Once only: the op says that its bits may differ, or it would take too long.
     Once,
     /// A second time.
@@ -160,7 +194,7 @@ impl Guarded {
             first.push(after);
         }
         truth_values_are_0_or_1(op, &self.inner, outputs)?;
-        if self.repeat {
+        if self.repeat == Repeat::Twice {
             for snapshot in before.iter().filter(|snapshot| snapshot.writable.contains(&true)) {
                 backend.upload(&snapshot.bytes, snapshot.buffer, 0)?;
             }
@@ -251,7 +285,8 @@ impl Backend for Guarded {
                     trace.fused.insert(op.name());
                 }
                 Err(no) if op.is_primitive() => {
-                    trace.refused.insert(op.name(), no.why.to_string());
+                    let refusal = Refusal::of(&self.inner, op, inputs, no.why.to_string());
+                    trace.refused.insert(op.name(), refusal);
                 }
                 Err(no) => {
                     trace.composed.insert(op.name(), no.why.to_string());
@@ -262,6 +297,9 @@ impl Backend for Guarded {
     }
 
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        if self.repeat == Repeat::Never {
+            return Ok(());
+        }
         let (inputs, outputs) = (shifted(inputs)?, shifted(outputs)?);
         let (inputs, outputs) = (views(&inputs), views(&outputs));
         self.note(|trace| {

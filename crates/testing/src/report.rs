@@ -107,17 +107,14 @@ impl Outcome {
         self.dtypes.insert(dtype.name());
     }
 
-    /// Whether everything that ran was right, and something ran or was skipped for a reason.
+    /// Whether everything that ran was right, and something was compared.
     ///
     /// # Errors
-    /// The failures in words, each with the line that runs it again by `command` (`cargo test --test ops`); or that nothing was compared.
+    /// The failures in words, each with the line that runs it again by `command` (`cargo test --test ops`); or that nothing was compared, and why.
     pub fn verdict(&self, command: &str) -> Result<(), String> {
         const SHOWN: usize = 6;
         if self.failures.is_empty() {
-            return match self.compared {
-                0 if self.skipped.is_empty() => Err("nothing was compared".into()),
-                _ => Ok(()),
-            };
+            return if self.compared > 0 { Ok(()) } else { Err(self.nothing()) };
         }
         let mut text = format!("{} failures in {} cases", self.failures.len(), self.cases);
         for failure in self.failures.iter().take(SHOWN) {
@@ -127,6 +124,13 @@ impl Outcome {
             text += &format!("\n.. and {} more", self.failures.len() - SHOWN);
         }
         Err(text)
+    }
+}
+
+impl Outcome {
+    fn nothing(&self) -> String {
+        let reasons = self.skipped.iter().map(|(why, count)| format!("\n    skipped {count} cases: {why}"));
+        format!("nothing was compared{}", reasons.collect::<String>())
     }
 }
 
@@ -143,6 +147,9 @@ mod tests {
     fn a_run_that_compared_nothing_fails() {
         let mut outcome = Outcome::default();
         assert!(outcome.verdict("cargo test --test mine").is_err());
+        outcome.skip("f16: the device has none");
+        let text = outcome.verdict("cargo test --test mine").expect_err("everything was skipped");
+        assert_eq!(text, "nothing was compared\n    skipped 1 cases: f16: the device has none");
         outcome.count(DType::F32, 3);
         assert!(outcome.verdict("cargo test --test mine").is_ok());
         let failure = Failure {

@@ -10,7 +10,7 @@
 //! }
 //! ```
 
-use crate::check::{Filter, Target, check_row, keys};
+use crate::check::{Filter, Target, check_row, keys, skipped_wholly};
 use crate::kinds;
 use crate::report::{Check, Outcome};
 use crate::table::{OpCase, table};
@@ -29,15 +29,16 @@ pub fn targets() -> Vec<Target> {
 
 /// Runs the table on `targets`, as the command line says. `command` is what runs this program (`cargo test --test ops`): it is printed with what fails.
 ///
-/// The filter is text in a test's name (`softmax::backward::cpu`), as in any test program; or the printed key of a case (`softmax axis=1 [7,33] bf16 sliced`), which then runs
+/// A test all of whose cases are skipped is shown as ignored, and the reasons are counted at the end. The filter is text in a test's name (`softmax::backward::cpu`), as in any test program; or the printed key of a case (`softmax axis=1 [7,33] bf16 sliced`), which then runs
 /// in every check that has it; or text in keys, from the start of a word on. A filter that matches nothing is an error, and so is a run that compares nothing.
 pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
     let mut arguments = Arguments::from_args();
     let run = Run { command, totals: Arc::default() };
     let mut trials = guards(targets);
-    trials.extend(run.row_trials(targets));
-    let matches =
-        |name: &str, filter: &str| if arguments.exact { name == filter } else { name.contains(filter) };
+    let exact = arguments.exact;
+    let matches = |name: &str, filter: &str| if exact { name == filter } else { name.contains(filter) };
+    let wanted = |name: &str| arguments.filter.as_ref().is_none_or(|filter| matches(name, filter));
+    trials.extend(run.row_trials(targets, &wanted));
     if let Some(filter) = arguments.filter.clone()
         && !trials.iter().any(|trial| matches(trial.name(), &filter))
     {
@@ -67,6 +68,12 @@ pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
     conclusion.exit_code()
 }
 
+/// The names of the tests among those `wanted` that are shown as ignored on `targets`, as they would skip every case.
+pub fn ignored(targets: &[Target], wanted: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let trials = Run { command: "", totals: Arc::default() }.row_trials(targets, wanted);
+    trials.iter().filter(|trial| trial.has_ignored_flag()).map(|trial| trial.name().to_string()).collect()
+}
+
 /// The whole key of a case means that case alone.
 fn key_filter(text: String) -> Filter {
     let is_key = |row: &OpCase| Check::ALL.iter().any(|&check| keys(row, check).contains(&text));
@@ -78,6 +85,14 @@ fn key_filter(text: String) -> Filter {
 struct Run {
     command: &'static str,
     totals: Arc<Mutex<Outcome>>,
+}
+
+/// One check of some rows on a device.
+struct Test {
+    rows: Vec<OpCase>,
+    check: Check,
+    target: Target,
+    filter: Filter,
 }
 
 fn print_totals(totals: &Outcome) {
@@ -116,25 +131,47 @@ pub fn rows_by_op() -> Vec<(&'static str, Vec<OpCase>)> {
 }
 
 impl Run {
-    fn row_trials(&self, targets: &[Target]) -> Vec<Trial> {
+    /// One trial for each op and check. Whether those that are `wanted` by name would skip all is looked at now.
+    fn row_trials(&self, targets: &[Target], wanted: &dyn Fn(&str) -> bool) -> Vec<Trial> {
         let mut trials = Vec::new();
         for (op, rows) in rows_by_op() {
-            let rows = Arc::new(rows);
             for check in Check::ALL.into_iter().filter(|&check| applies(check, &rows)) {
+                let rows: Vec<OpCase> =
+                    rows.iter().filter(|row| applies(check, std::slice::from_ref(row))).cloned().collect();
                 for target in targets {
-                    let (rows, target, run) = (rows.clone(), target.clone(), self.clone());
                     let name = format!("{op}::{check}::{}", target.device.name());
-                    trials.push(Trial::test(name, move || {
-                        let mut outcome = Outcome::default();
-                        for row in rows.iter().filter(|row| applies(check, std::slice::from_ref(*row))) {
-                            outcome.merge(check_row(row, check, &target, &Filter::All));
-                        }
-                        run.conclude(outcome)
-                    }));
+                    let test =
+                        Test { rows: rows.clone(), check, target: target.clone(), filter: Filter::All };
+                    let ignored = wanted(&name) && self.skips(&test);
+                    trials.push(self.trial(name, test).with_ignored_flag(ignored));
                 }
             }
         }
         trials
+    }
+
+    fn trial(&self, name: String, test: Test) -> Trial {
+        let run = self.clone();
+        Trial::test(name, move || {
+            let mut outcome = Outcome::default();
+            for row in &test.rows {
+                outcome.merge(check_row(row, test.check, &test.target, &test.filter));
+            }
+            run.conclude(outcome)
+        })
+    }
+
+    /// Whether `test` would skip every case; then the reasons are counted here, as it is ignored.
+    fn skips(&self, test: &Test) -> bool {
+        let mut all = Outcome::default();
+        for row in &test.rows {
+            match skipped_wholly(row, test.check, &test.target, &test.filter) {
+                Some(skipped) => all.merge(skipped),
+                None => return false,
+            }
+        }
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner).merge(all);
+        true
     }
 
     /// One trial for each row and check that has a case which `filter` wants.
@@ -146,12 +183,11 @@ impl Run {
                     continue;
                 }
                 for target in targets {
-                    let (row, target, run, filter) =
-                        (row.clone(), target.clone(), self.clone(), filter.clone());
+                    let (rows, target, filter) = (vec![row.clone()], target.clone(), filter.clone());
                     let name = format!("{}::{check}::{}", row.name(), target.device.name());
-                    trials.push(Trial::test(name, move || {
-                        run.conclude(check_row(&row, check, &target, &filter))
-                    }));
+                    let test = Test { rows, check, target, filter };
+                    let ignored = self.skips(&test);
+                    trials.push(self.trial(name, test).with_ignored_flag(ignored));
                 }
             }
         }

@@ -36,16 +36,7 @@ impl Filter {
 pub fn keys(row: &OpCase, check: Check) -> Vec<String> {
     match check {
         Check::Rejects => row.rejects.iter().map(|(message, _)| rejects_key(row, message)).collect(),
-        Check::Hostile => {
-            let of = |(name, inputs): &(&str, Vec<Array>)| {
-                let instance: Instance = inputs.iter().map(|input| input.shape.clone()).collect();
-                row.float_dtypes()
-                    .into_iter()
-                    .map(|dtype| hostile_key(row, name, &instance, dtype))
-                    .collect::<Vec<_>>()
-            };
-            row.hostile.iter().flat_map(of).collect()
-        }
+        Check::Hostile => hostile_cases(row).into_iter().map(|(key, ..)| key).collect(),
         _ => {
             let of = |instance: &Instance| {
                 let cases = cases(row, check, instance).into_iter();
@@ -69,6 +60,16 @@ pub(super) fn cases(row: &OpCase, check: Check, instance: &Instance) -> Vec<(DTy
     let arrangements =
         arrangements(row, instance).into_iter().filter(|arrangement| wanted.contains(arrangement));
     arrangements.flat_map(|arrangement| dtypes.iter().map(move |&dtype| (dtype, arrangement))).collect()
+}
+
+/// Key, shapes and dtype of each case of hostile inputs.
+pub(super) fn hostile_cases(row: &OpCase) -> Vec<(String, Instance, DType)> {
+    let of = |(name, inputs): &(&str, Vec<Array>)| {
+        let instance: Instance = inputs.iter().map(|input| input.shape.clone()).collect();
+        let case = |dtype| (hostile_key(row, name, &instance, dtype), instance.clone(), dtype);
+        row.float_dtypes().into_iter().map(case).collect::<Vec<_>>()
+    };
+    row.hostile.iter().flat_map(of).collect()
 }
 
 pub(super) fn hostile_key(row: &OpCase, name: &str, instance: &Instance, dtype: DType) -> String {

@@ -1,0 +1,137 @@
+//! A backend that refuses what it must run does not pass the op table; one that lacks a dtype is told so, and nothing that was skipped passes for tested.
+
+use ternion_core::{Backend, Buffer, DType, Device, MemoryStats, Meta, Op, Plan, Result, Unsupported, View};
+use ternion_testing::{Check, Filter, OpCase, Outcome, Target, check_row, suite, table};
+
+/// The CPU, without what `refuses` tells.
+#[derive(Debug)]
+struct Refusing {
+    inner: Device,
+    refuses: fn(&Op, &[Meta<'_>]) -> bool,
+}
+
+fn refusing(refuses: fn(&Op, &[Meta<'_>]) -> bool) -> Target {
+    Target::new(Device::new(Refusing { inner: ternion_cpu::device(), refuses }))
+}
+
+fn in_half(op: &Op, inputs: &[Meta<'_>]) -> bool {
+    let outputs = op.rule().infer(inputs).unwrap_or_default();
+    inputs
+        .iter()
+        .map(|input| input.dtype)
+        .chain(outputs.iter().map(|output| output.dtype))
+        .any(DType::is_half)
+}
+
+impl Backend for Refusing {
+    fn name(&self) -> &str {
+        "refusing"
+    }
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        self.inner.backend().alloc(bytes)
+    }
+    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
+        self.inner.backend().upload(host, to, offset_bytes)
+    }
+    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
+        self.inner.backend().download(from, offset_bytes, host)
+    }
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        match (self.refuses)(op, inputs) {
+            true => Err(Unsupported::because("no such kernel")),
+            false => self.inner.backend().plan(op, inputs),
+        }
+    }
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        self.inner.backend().run(op, inputs, outputs)
+    }
+    fn synchronize(&self) -> Result<()> {
+        self.inner.synchronize()
+    }
+    fn memory(&self) -> MemoryStats {
+        self.inner.memory()
+    }
+}
+
+fn rows(op: &str) -> Vec<OpCase> {
+    let rows: Vec<OpCase> = table::table().into_iter().filter(|row| row.op == op).collect();
+    assert!(!rows.is_empty(), "{op} has rows");
+    rows
+}
+
+fn outcome(op: &str, check: Check, target: &Target) -> Outcome {
+    let mut all = Outcome::default();
+    rows(op).iter().for_each(|row| all.merge(check_row(row, check, target, &Filter::All)));
+    all
+}
+
+#[test]
+fn a_refused_primitive_is_a_failure_that_names_op_dtype_and_reason() {
+    let target = refusing(|op, _| op.name() == "matmul");
+    let outcome = outcome("matmul", Check::Forward, &target);
+    let f32 = outcome.failures.iter().find(|failure| failure.key.contains(" f32 ")).expect("f32 fails");
+    assert_eq!(
+        f32.detail,
+        "matmul is a primitive, which the device must run in f32, as it has the dtype; it says: no such kernel"
+    );
+    for dtype in ["f64", "f16", "bf16", "i32"] {
+        assert!(
+            outcome.failures.iter().any(|failure| failure.key.contains(&format!(" {dtype} "))),
+            "{dtype}"
+        );
+    }
+    assert!(outcome.verdict("").is_err());
+    let message = suite::every_op_has_a_row(&rows("matmul"), &target).expect_err("other ops have no row");
+    assert!(message.starts_with("no row reaches"), "{message}");
+}
+
+#[test]
+fn a_primitive_refused_in_one_dtype_or_layout_is_a_failure() {
+    let in_f16 = refusing(|op, inputs| op.name() == "exp" && inputs[0].dtype == DType::F16);
+    let outcome = outcome("exp", Check::Forward, &in_f16);
+    assert!(!outcome.failures.is_empty() && outcome.failures.iter().all(|f| f.detail.contains("run in f16")));
+    let strided = refusing(|op, inputs| op.name() == "exp" && !inputs[0].layout.is_contiguous());
+    let verdict = self::outcome("exp", Check::Forward, &strided).verdict("");
+    assert!(verdict.is_err_and(|text| text.contains("sliced") && text.contains("no such kernel")));
+}
+
+#[test]
+fn fill_alone_may_not_be_refused() {
+    let target = refusing(|op, _| op.name() == "fill");
+    assert!(!outcome("fill", Check::Forward, &target).failures.is_empty());
+}
+
+#[test]
+fn a_dtype_that_the_device_lacks_is_skipped_and_shown() {
+    let outcome = outcome("exp", Check::Forward, &refusing(in_half));
+    assert!(outcome.failures.is_empty() && outcome.compared > 0);
+    let reasons: Vec<&str> = outcome.skipped.keys().map(String::as_str).collect();
+    assert!(reasons.contains(&"bf16: the device has no bf16; exp: no such kernel"), "{reasons:?}");
+    assert!(reasons.iter().all(|why| why.starts_with("f16:") || why.starts_with("bf16:")), "{reasons:?}");
+}
+
+#[test]
+fn what_is_skipped_wholly_does_not_pass() {
+    let nothing = refusing(|_, _| true);
+    let outcome = outcome("exp", Check::Forward, &nothing);
+    let text = outcome.verdict("").expect_err("nothing was compared");
+    assert!(text.contains("nothing was compared") && text.contains("the device has no f32"), "{text}");
+}
+
+#[test]
+fn what_would_be_skipped_wholly_is_ignored() {
+    let ignored = |op: &str, target: &Target| -> Vec<String> {
+        let prefix = format!("{op}::");
+        suite::ignored(std::slice::from_ref(target), &|name| name.starts_with(&prefix))
+    };
+    let cpu = Target::new(ternion_cpu::device());
+    assert_eq!(ignored("eq", &cpu), ["eq::composed::cpu"], "nothing is fused");
+    assert_eq!(ignored("softmax", &cpu), [""; 0]);
+    let nothing = refusing(|_, _| true);
+    for name in ["exp::forward::refusing", "exp::backward::refusing", "exp::hostile::refusing"] {
+        assert!(ignored("exp", &nothing).contains(&name.to_string()), "{name}");
+    }
+    // Refused where it may not be: the tests run, and fail.
+    assert_eq!(ignored("matmul", &refusing(|op, _| op.name() == "matmul")), [""; 0]);
+    assert_eq!(ignored("exp", &refusing(in_half)), [""; 0]);
+}
