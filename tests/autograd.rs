@@ -416,10 +416,137 @@ fn dot_shows_ops_shapes_dtypes_and_statistics() -> Result<()> {
     for part in ["digraph", "exp", "sum", "leaf", "[2] f64", "result"] {
         assert!(dot.contains(part), "{part} in\n{dot}");
     }
-    let detailed = loss.to_dot_with(DotOptions { statistics: true })?;
+    let detailed = loss.to_dot_with(DotOptions { statistics: true, ..DotOptions::default() })?;
     assert!(detailed.contains("mean"), "{detailed}");
     let text = message(loss.detach().to_dot().expect_err("no graph"));
     assert_eq!(text, "backward: to_dot: nothing was recorded for this tensor");
+    Ok(())
+}
+
+#[test]
+fn a_drawing_tells_leaves_apart_by_shape_and_name() -> Result<()> {
+    let device = ternion::cpu()?;
+    let x = leaf(&[1.0, 2.0], &device)?.reshape([1, 2])?;
+    let (first, second) = (leaf(&[1.0; 6], &device)?, leaf(&[1.0; 6], &device)?);
+    let hidden = x.matmul(&first.reshape([2, 3])?)?;
+    let loss = hidden.mul(&second.reshape([2, 3])?)?.sum_all()?;
+    let dot = loss.to_dot()?;
+    assert!(dot.contains("[label=\"leaf\\n[6] f64\""), "{dot}");
+    assert!(dot.contains("[label=\"matmul\\n[1, 3] f64\""), "an op shows what comes out:\n{dot}");
+    let names = [("first.weight".to_string(), first), ("second\"".to_string(), second), ("h".into(), hidden)];
+    let dot = loss.to_dot_with(DotOptions { names: &names, ..DotOptions::default() })?;
+    for label in [
+        "leaf\\nfirst.weight [6] f64",
+        "leaf\\nsecond\\\" [6] f64",
+        "matmul\\nh [1, 3] f64",
+        "leaf\\n[2] f64",
+    ] {
+        assert!(dot.contains(&format!("[label=\"{label}\"")), "{label} in\n{dot}");
+    }
+    Ok(())
+}
+
+/// The message of a backward through a segment that is told, by `change`, to be another when it runs again.
+fn changed_between_runs(
+    segment: impl Fn(&[Tensor], bool) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+    change: impl FnOnce(),
+) -> Result<String> {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let ran = AtomicBool::new(false);
+    let x = leaf(&[1.0, 2.0, 3.0], &ternion::cpu()?)?;
+    let outputs = checkpoint(move |inputs| segment(inputs, ran.swap(true, Ordering::Relaxed)), &[&x])?;
+    let loss = outputs[0].sum_all()?;
+    change();
+    Ok(loss.backward().err().map(|error| error.to_string()).unwrap_or_default())
+}
+
+#[test]
+fn a_checkpoint_whose_parameter_was_replaced_in_between_is_an_error() -> Result<()> {
+    use ternion::nn::Param;
+    let device = ternion::cpu()?;
+    type Change = fn(&Param);
+    let changes: [(Change, &str); 3] = [
+        (
+            |p| p.replace(Tensor::full([3], 5.0, DType::F64, &p.device()).expect("five")).expect("fits"),
+            "used a tensor of shape [3] f64 at first and another, of shape [3] f64, when it was run again",
+        ),
+        (|p| p.freeze(), "used a tensor of shape [3] f64 at first and not when it was run again"),
+        (|_| (), ""),
+    ];
+    for (change, expected) in changes {
+        let p = Param::new(&Tensor::full([3], 2.0, DType::F64, &device)?)?;
+        let used = p.clone();
+        // A view of the parameter is a use of it too.
+        let segment = move |x: &[Tensor], _| Ok(vec![x[0].mul(&used.tensor().reshape([3, 1])?.squeeze(1)?)?]);
+        let text = changed_between_runs(segment, || change(&p))?;
+        assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{text:?}");
+        assert!(expected.is_empty() || text.starts_with("backward: checkpoint: the segment used"), "{text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_that_runs_other_ops_or_gives_other_shapes_when_run_again_is_an_error() -> Result<()> {
+    let text =
+        changed_between_runs(|x, again| Ok(vec![if again { x[0].sin()? } else { x[0].cos()? }]), || ())?;
+    assert!(
+        text.contains("checkpoint: the segment ran cos (to [3] f64) as its op 0 at first and sin"),
+        "{text}"
+    );
+    let text = changed_between_runs(
+        |x, again| Ok(vec![if again { x[0].exp()?.neg()? } else { x[0].exp()? }]),
+        || (),
+    )?;
+    assert!(
+        text.contains("checkpoint: the segment ran 1 ops at first and 2 when it was run again"),
+        "{text}"
+    );
+    let text = changed_between_runs(
+        |x, again| Ok(vec![if again { x[0].narrow(0, 0, 1)? } else { x[0].clone() }]),
+        || (),
+    )?;
+    assert!(
+        text.contains(
+            "checkpoint: the segment gave an output 0 of shape [3] f64 at first and of [1] f64 when"
+        ),
+        "{text}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_of_a_model_that_went_from_training_to_use_is_an_error() -> Result<()> {
+    use ternion::nn::{Dropout, Forward, Module};
+    let dropout = std::sync::Arc::new(Dropout::new(0.5)?);
+    let used = dropout.clone();
+    let text = changed_between_runs(move |x, _| Ok(vec![used.forward(&x[0])?.exp()?]), || dropout.eval())?;
+    assert!(text.contains("checkpoint: the segment ran dropout"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn ops_are_observed_as_they_are_called() -> Result<()> {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    use ternion_core::observe_ops;
+    let device = ternion_core::decorators::Composed::new(ternion::cpu()?);
+    let x = leaf(&[1.0, 2.0], &device)?;
+    let seen: Rc<RefCell<Vec<String>>> = Rc::default();
+    let log = seen.clone();
+    let observer = move |call: &ternion_core::OpCall<'_>| {
+        let _ = call.outputs[0].exp()?; // What an observer does is not told.
+        log.borrow_mut().push(format!("{} {}", call.op.name(), call.inputs.len()));
+        Ok(())
+    };
+    let run = || -> Result<()> {
+        x.reshape([1, 2])?.softmax(1)?.add(&x)?.detach().fill_(1.0)?;
+        Ok(())
+    };
+    observe_ops(observer, run)?;
+    run()?;
+    assert_eq!(*seen.borrow(), ["softmax 1", "add 2", "fill 0"], "not what they are composed of");
+    let stopped = observe_ops(|call| Err(Error::invalid(call.op.name(), "stop")), || x.exp());
+    assert_eq!(message(stopped.expect_err("stopped")), "exp: stop");
     Ok(())
 }
 
@@ -523,7 +650,7 @@ fn asking_again_for_a_gradient_changes_nothing() -> Result<()> {
 #[test]
 fn a_drawing_shows_the_values_that_are_there() -> Result<()> {
     let device = ternion::cpu()?;
-    let options = DotOptions { statistics: true };
+    let options = DotOptions { statistics: true, ..DotOptions::default() };
     let x = leaf(&[1.0, f64::NAN], &device)?;
     let loss = x.add_scalar(1.0)?.sum_all()?;
     let dot = loss.to_dot_with(options)?;

@@ -204,3 +204,46 @@ fn gradients_of_gradients_go_through_it() -> Result<()> {
     approx::assert_abs_diff_eq!(second.item_f64()?, want, epsilon = 1e-8);
     Ok(())
 }
+
+/// `y = x^3` whose gradient forgets to say anything, or says too much.
+#[derive(Debug)]
+struct Cube {
+    gradients: usize,
+}
+
+impl CustomOp for Cube {
+    fn name(&self) -> &'static str {
+        "cube"
+    }
+    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        Ok(Outputs::from_buf([Output::fresh(*inputs[0].shape(), inputs[0].dtype)]))
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        Ok(vec![inputs[0].square()?.mul(&inputs[0])?])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves::INPUTS)
+    }
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let slope = context.input(0)?.square()?.mul_scalar(3.0)?;
+        let grad = grad_outputs[0].as_ref().map(|dy| dy.mul(&slope)).transpose()?;
+        Ok(Grads::from_elem(grad, self.gradients))
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[test]
+fn a_gradient_rule_returns_one_gradient_for_each_input() -> Result<()> {
+    let x = Tensor::from_slice(&[2.0], [1], &device())?.requires_grad()?;
+    let backward = |gradients| apply_custom(Cube { gradients }, &[&x])?[0].sum_all()?.backward();
+    assert_eq!(backward(1)?.get(&x).expect("x").to_vec::<f64>()?, [12.0]);
+    for (gradients, expected) in
+        [(0, "cube returned 0 gradients for 1 input"), (2, "cube returned 2 gradients for 1 input")]
+    {
+        let text = backward(gradients).err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(text, format!("backward: {expected}"));
+    }
+    Ok(())
+}

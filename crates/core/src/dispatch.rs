@@ -3,6 +3,7 @@
 use crate::autograd::{self, Parts};
 use crate::backend::{Buffer, Meta, OutputOrder, Plan, View};
 use crate::error::{Error, Result};
+use crate::observe;
 use crate::op::{Differentiability, Op, Output, Outputs, Role, Rule};
 use crate::tensor::Tensor;
 use crate::{DType, Device, Layout};
@@ -88,6 +89,10 @@ pub fn apply_one(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensor> {
 }
 
 fn one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
+    if observe::is_watched() {
+        let told = op.clone();
+        return observe::told(&told, inputs, || one(op, inputs), std::slice::from_ref);
+    }
     let taken = match *inputs {
         [a] => elementwise(&op, [a])?,
         [a, b] => elementwise(&op, [a, b])?,
@@ -98,7 +103,6 @@ fn one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
         return apply(op, inputs).map(|mut outputs| outputs.swap_remove(0));
     };
     let first = inputs[0];
-    autograd::note(op.name(), inputs, [&buffer]);
     let differentiability = op.rule().differentiability();
     let record = differentiability != Differentiability::NonDifferentiable && autograd::wants_record(inputs);
     let edge = (record && dtype.is_float()).then(|| {
@@ -147,6 +151,10 @@ fn elementwise<const N: usize>(op: &Op, inputs: [&Tensor; N]) -> Result<Option<(
 /// As [`apply`].
 pub fn apply_on(op: impl Into<Op>, device: &Device, inputs: &[&Tensor]) -> Result<Tensors> {
     let op = op.into();
+    if observe::is_watched() {
+        let told = op.clone();
+        return observe::told(&told, inputs, || apply_on(op, device, inputs), |outputs| outputs);
+    }
     let rule = op.rule();
     same_device(rule, device, inputs)?;
     let metas: Metas<'_> = listed(inputs.iter().map(|tensor| tensor.meta()));
@@ -166,7 +174,6 @@ fn finish(
     let record = differentiability != Differentiability::NonDifferentiable && autograd::wants_record(inputs);
     refuse_recorded_change(&op, inputs, specs)?;
     let outputs = execute(&op, device, inputs, metas, specs)?;
-    autograd::note(op.name(), inputs, outputs.iter().map(Tensor::buffer));
     for (output, spec) in outputs.iter().zip(specs) {
         if matches!(spec.role, Role::Aliases(_) | Role::Accumulates(_)) {
             output.buffer().bump_version();
@@ -196,6 +203,11 @@ fn same_device(rule: &dyn Rule, device: &Device, inputs: &[&Tensor]) -> Result<(
 /// input that needs a gradient, while gradients are recorded.
 pub fn apply_into(op: impl Into<Op>, inputs: &[&Tensor], destination: &Tensor) -> Result<()> {
     let op = op.into();
+    if observe::is_watched() {
+        let told = op.clone();
+        let apply = || apply_into(op, inputs, destination).map(|()| destination.clone());
+        return observe::told(&told, inputs, apply, std::slice::from_ref).map(drop);
+    }
     let name = op.name();
     let device = destination.device();
     same_device(op.rule(), device, inputs)?;
@@ -252,7 +264,6 @@ pub fn apply_into(op: impl Into<Op>, inputs: &[&Tensor], destination: &Tensor) -
         });
     }
     run_into(&op, &inputs, &metas, spec, destination)?;
-    autograd::note(name, &inputs, [destination.buffer()]);
     destination.buffer().bump_version();
     Ok(())
 }

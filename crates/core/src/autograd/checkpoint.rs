@@ -3,14 +3,20 @@
 //! Both runs are recorded and watched. The first record is dropped at once; the second is walked from the segment's outputs to its edge,
 //! and no further: what lies beyond (and hooks there) belongs to the walk that asked for the gradient.
 
-use super::mode::{self, Read, Reading};
-use super::node::{External, Grads, Node};
+use super::node::{External, Grads, next_node_id};
 use super::record::record_external;
-use super::walk::{Boundary, grad_within};
-use super::{GradOptions, enable_grad};
+use super::walk::{Boundary, TensorId, grad_within};
+use super::{GradOptions, enable_grad, mode};
+use crate::backend::{Buffer, WeakBuffer};
 use crate::error::{Error, Result};
+use crate::observe::{OpCall, observe_ops};
 use crate::tensor::Tensor;
 use crate::{DType, Shape};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::fmt;
+use std::rc::Rc;
 
 type SegmentFn = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
 
@@ -19,21 +25,22 @@ struct Checkpoint {
     /// Arguments, then whatever else the segment used that needs a gradient (parameters).
     inputs: Vec<Tensor>,
     arguments: usize,
-    /// Memory that the segment read but did not change itself.
-    memory: Vec<Read>,
-    ops: Vec<&'static str>,
-    outputs: Vec<(Shape, DType)>,
     random_position: (u64, u64),
+    first: Trace,
 }
 
 /// Runs `f` without keeping what is computed inside; backward runs it again, with the same random numbers.
 ///
-/// Tensors that `f` captures (parameters) get their gradients too. Whatever `f` does beside its result it does twice: running statistics of
-/// batch normalisation are moved by both runs.
+/// Tensors that `f` captures (parameters) get their gradients too.
+///
+/// The segment runs twice, and so does whatever else it does: a batch norm in training moves its running statistics once in each run. Both runs must
+/// compute the same. Backward fails if a tensor that the first run read was changed in place since (by anything but the segment itself), if the second
+/// run uses other tensors that need a gradient (a parameter was replaced in between, frozen, or converted), runs other ops (a model was switched
+/// between training and use), or gives outputs of another number, shape or dtype. It cannot tell that a tensor which needs no gradient was
+/// replaced by another of its shape.
 ///
 /// # Errors
-/// Those of `f`. Backward fails if the second run would not repeat the first: a tensor that `f` read was changed in place or replaced by
-/// another, other ops ran (dropout that was switched off), or the outputs are others.
+/// Those of `f`.
 pub fn checkpoint(
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
     inputs: &[&Tensor],
@@ -46,36 +53,22 @@ pub fn checkpoint(
         return f(&inputs);
     }
     let random_position = device.random_position();
-    let (outputs, reading) = watched(&f, &separate(&inputs, false)?)?;
+    let start = next_node_id();
+    let Ran { outputs, mut trace, captured } = Ran::of(start, &f, &separate(&inputs, false)?)?;
     let arguments = inputs.len();
-    inputs.extend(reading.captured);
+    inputs.extend(captured);
     if !inputs.iter().any(Tensor::needs_grad) {
         return Ok(outputs);
     }
-    let segment = Checkpoint {
-        f: Box::new(f),
-        inputs: inputs.clone(),
-        arguments,
-        memory: reading.memory.into_iter().filter(is_unchanged).collect(),
-        ops: reading.ops,
-        outputs: kinds(&outputs),
-        random_position,
-    };
-    let handles: Vec<&Tensor> = inputs.iter().collect();
+    trace.reads.retain(Read::is_unchanged);
+    let handles = inputs.clone();
+    let handles: Vec<&Tensor> = handles.iter().collect();
+    let segment = Checkpoint { f: Box::new(f), inputs, arguments, random_position, first: trace };
     let outputs = outputs.into_iter().map(|tensor| tensor.detach()).collect();
     Ok(record_external(std::sync::Arc::new(segment), &handles, outputs))
 }
 
-/// Whether the memory is still there, as it was read: what a segment changes itself (running statistics) is its own affair.
-fn is_unchanged(read: &Read) -> bool {
-    read.buffer().is_some_and(|buffer| buffer.version() == read.version)
-}
-
-fn kinds(outputs: &[Tensor]) -> Vec<(Shape, DType)> {
-    outputs.iter().map(|output| (*output.shape(), output.dtype())).collect()
-}
-
-/// The arguments as tensors of this run alone, so that what the segment does with them is told from what is captured. With `linked`, they
+/// The arguments as tensors of this run alone, so that what the segment does with them is told from what it captures. With `linked`, they
 /// lead on to the arguments themselves: gradients of gradients go there.
 fn separate(arguments: &[Tensor], linked: bool) -> Result<Vec<Tensor>> {
     arguments
@@ -88,15 +81,96 @@ fn separate(arguments: &[Tensor], linked: bool) -> Result<Vec<Tensor>> {
         .collect()
 }
 
-/// Runs the segment, recorded, and tells what it read from outside.
-fn watched(f: &SegmentFn, arguments: &[Tensor]) -> Result<(Vec<Tensor>, Reading)> {
-    // The arguments' own nodes were just made: they lie inside.
-    let start = arguments.iter().filter_map(|argument| Some(argument.node()?.id())).min();
-    let start = start.unwrap_or_else(Node::next_id);
-    let (outputs, mut reading) = mode::reading(start, || enable_grad(|| f(arguments)));
-    let outputs = outputs?;
-    outputs.iter().for_each(|output| reading.capture(output));
-    Ok((outputs, reading))
+/// What a run of a segment gave and did, and the tensors from outside that it used and that need a gradient.
+struct Ran {
+    outputs: Vec<Tensor>,
+    trace: Trace,
+    captured: Vec<Tensor>,
+}
+
+/// What a run of a segment did: the second must do the same.
+#[derive(Default)]
+struct Trace {
+    outputs: Vec<(Shape, DType)>,
+    steps: Vec<Step>,
+    /// Memory from outside. What the segment changes itself (running statistics) is its own affair.
+    reads: Vec<Read>,
+    /// Addresses of the memory in `reads` and in `made`.
+    seen: HashSet<usize>,
+    /// Memory that the segment made or wrote first. The handles keep its addresses from being given out again.
+    made: Vec<WeakBuffer>,
+}
+
+/// An op that a segment ran, with the shapes and dtypes of what came out.
+#[derive(PartialEq)]
+struct Step {
+    op: &'static str,
+    outputs: SmallVec<[(Shape, DType); 1]>,
+}
+
+/// Memory as it was when it was first read. Not kept alive.
+struct Read {
+    memory: WeakBuffer,
+    version: u64,
+    /// Of the tensor through which it was read.
+    shape: Shape,
+}
+
+impl Read {
+    /// The memory, if it is still there and was changed.
+    fn changed(&self) -> Option<Buffer> {
+        self.memory.upgrade().filter(|buffer| buffer.version() != self.version)
+    }
+
+    fn is_unchanged(&self) -> bool {
+        self.memory.upgrade().is_some_and(|buffer| buffer.version() == self.version)
+    }
+}
+
+fn kind(tensor: &Tensor) -> (Shape, DType) {
+    (*tensor.shape(), tensor.dtype())
+}
+
+impl Trace {
+    fn note(&mut self, call: &OpCall<'_>) {
+        self.steps.push(Step { op: call.op.name(), outputs: call.outputs.iter().map(kind).collect() });
+        // An op in place is told when it is over: what it changed was not read from outside.
+        let changed = |input: &Tensor| call.outputs.iter().any(|output| output.buffer().is(input.buffer()));
+        for input in call.inputs.iter().filter(|input| !changed(input)) {
+            if self.seen.insert(input.buffer().address()) {
+                let (memory, version) = (input.buffer().downgrade(), input.buffer().version());
+                self.reads.push(Read { memory, version, shape: *input.shape() });
+            }
+        }
+        for output in call.outputs {
+            if self.seen.insert(output.buffer().address()) {
+                self.made.push(output.buffer().downgrade());
+            }
+        }
+    }
+}
+
+impl Ran {
+    /// Runs the segment, recorded. Nodes from number `start` on are its own.
+    fn of(start: u64, f: &SegmentFn, arguments: &[Tensor]) -> Result<Ran> {
+        let trace: Rc<RefCell<Trace>> = Rc::default();
+        let log = trace.clone();
+        let observer = move |call: &OpCall<'_>| {
+            log.borrow_mut().note(call);
+            Ok(())
+        };
+        let (outputs, mut captured) =
+            mode::capture_inputs(start, || enable_grad(|| observe_ops(observer, || f(arguments))));
+        let outputs = outputs?;
+        // An output may be a tensor from outside as it is.
+        let outside = |tensor: &&Tensor| tensor.node().is_some_and(|node| node.id() < start);
+        captured.extend(outputs.iter().filter(outside).cloned());
+        let mut seen: HashSet<TensorId> = HashSet::new();
+        captured.retain(|tensor| tensor.id().is_some_and(|id| seen.insert(id)));
+        let mut trace = trace.take();
+        trace.outputs = outputs.iter().map(kind).collect();
+        Ok(Ran { outputs, trace, captured })
+    }
 }
 
 impl External for Checkpoint {
@@ -105,22 +179,23 @@ impl External for Checkpoint {
     }
 
     fn backward(&self, needs: &[bool], grad_outputs: &[Option<Tensor>], create_graph: bool) -> Result<Grads> {
-        self.check_memory()?;
+        self.must_be_unchanged()?;
         let device = self.inputs[0].device();
         let position = device.random_position();
         device.set_random_position(self.random_position);
-        let start = Node::next_id();
+        let start = next_node_id();
         let rerun = separate(&self.inputs[..self.arguments], create_graph)
-            .and_then(|arguments| Ok((watched(&*self.f, &arguments)?, arguments)));
+            .and_then(|arguments| Ok((Ran::of(start, &*self.f, &arguments)?, arguments)));
         device.set_random_position(position);
-        let ((outputs, reading), arguments) = rerun?;
-        self.check_repeated(&outputs, &reading)?;
+        let (second, arguments) = rerun?;
+        self.must_repeat(&second)?;
         let edge = arguments.iter().chain(&self.inputs[self.arguments..]);
         let targets: Vec<Option<Tensor>> = edge
             .zip(needs)
             .map(|(tensor, &needed)| (needed && tensor.needs_grad()).then(|| tensor.clone()))
             .collect();
-        let (roots, cotangents): (Vec<Tensor>, Vec<Tensor>) = outputs
+        let (roots, cotangents): (Vec<Tensor>, Vec<Tensor>) = second
+            .outputs
             .into_iter()
             .zip(grad_outputs)
             .filter_map(|(output, grad)| Some((output, grad.clone()?)))
@@ -135,12 +210,10 @@ impl External for Checkpoint {
 }
 
 impl Checkpoint {
-    /// Nothing that the segment reads was changed in place.
-    fn check_memory(&self) -> Result<()> {
-        for read in &self.memory {
-            let Some(buffer) = read.buffer().filter(|buffer| buffer.version() != read.version) else {
-                continue;
-            };
+    /// Nothing that the segment read was changed in place.
+    fn must_be_unchanged(&self) -> Result<()> {
+        for read in &self.first.reads {
+            let Some(buffer) = read.changed() else { continue };
             let input = self.inputs.iter().position(|input| input.buffer().is(&buffer));
             let what = match input {
                 Some(index) => format!("input {index}"),
@@ -152,47 +225,66 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// The second run did what the first one did.
-    fn check_repeated(&self, outputs: &[Tensor], reading: &Reading) -> Result<()> {
-        let failed = |text: String| {
-            Err(Error::Autograd(format!(
-                "checkpoint: the segment was run again for its gradient, and {text}"
-            )))
-        };
-        if let Some(text) = self.other_outputs(outputs).or_else(|| self.other_ops(&reading.ops)) {
-            return failed(text);
-        }
-        let captured = &self.inputs[self.arguments..];
-        let same = |other: &Tensor| captured.iter().any(|tensor| tensor.id() == other.id());
-        match reading.captured.iter().find(|tensor| !same(tensor)) {
-            Some(other) => failed(format!(
-                "used another tensor of shape {:?} that needs a gradient: one was replaced in between",
-                other.shape()
-            )),
-            None if reading.captured.len() != captured.len() => failed(
-                "did not use all tensors that need a gradient again: one was replaced in between".into(),
-            ),
+    /// An error in words unless the second run did what the first did.
+    fn must_repeat(&self, second: &Ran) -> Result<()> {
+        let differs = self
+            .captured_otherwise(&second.captured)
+            .or_else(|| self.first.other_steps(&second.trace))
+            .or_else(|| self.first.other_outputs(&second.trace));
+        match differs {
+            Some(detail) => Err(Error::Autograd(format!("checkpoint: the segment {detail}"))),
             None => Ok(()),
         }
     }
 
-    fn other_outputs(&self, outputs: &[Tensor]) -> Option<String> {
-        let (count, expected) = (outputs.len(), self.outputs.len());
-        if count != expected {
-            return Some(format!("gave {count} outputs instead of {expected}"));
+    /// How the tensors that the second run used differ from those of the first.
+    fn captured_otherwise(&self, second: &[Tensor]) -> Option<String> {
+        let first = &self.inputs[self.arguments..];
+        let among = |tensor: &Tensor, others: &[Tensor]| others.iter().any(|other| other.id() == tensor.id());
+        let missing = first.iter().find(|tensor| !among(tensor, second));
+        let new = second.iter().find(|tensor| !among(tensor, first));
+        let text = |tensor: &Tensor| format!("of shape {:?} {}", tensor.shape(), tensor.dtype());
+        let difference = match (missing, new) {
+            (None, None) => return None,
+            (Some(old), Some(new)) => format!("{} at first and another, {}, when", text(old), text(new)),
+            (Some(old), None) => format!("{} at first and not when", text(old)),
+            (None, Some(new)) => format!("{} not at first but when", text(new)),
+        };
+        Some(format!(
+            "used a tensor {difference} it was run again: was a parameter replaced, frozen or converted between forward and backward?"
+        ))
+    }
+}
+
+impl Trace {
+    fn other_steps(&self, second: &Trace) -> Option<String> {
+        let mut steps = self.steps.iter().zip(&second.steps).enumerate();
+        if let Some((at, (one, two))) = steps.find(|(_, (one, two))| one != two) {
+            return Some(format!("ran {one} as its op {at} at first and {two} when it was run again"));
         }
-        let kinds = kinds(outputs);
-        let index = (0..count).find(|&index| kinds[index] != self.outputs[index])?;
-        let ((got, now), (shape, dtype)) = (&kinds[index], &self.outputs[index]);
-        Some(format!("its output {index} was {got:?} {now} instead of {shape:?} {dtype}"))
+        let (one, two) = (self.steps.len(), second.steps.len());
+        (one != two).then(|| format!("ran {one} ops at first and {two} when it was run again"))
     }
 
-    fn other_ops(&self, ops: &[&'static str]) -> Option<String> {
-        let same = self.ops.iter().zip(ops).take_while(|(first, second)| first == second).count();
-        if same == self.ops.len() && same == ops.len() {
-            return None;
+    fn other_outputs(&self, second: &Trace) -> Option<String> {
+        let (one, two) = (self.outputs.len(), second.outputs.len());
+        if one != two {
+            return Some(format!("gave {one} outputs at first and {two} when it was run again"));
         }
-        let name = |ops: &[&'static str]| ops.get(same).copied().unwrap_or("the end");
-        Some(format!("its op number {same} was {} instead of {}", name(ops), name(&self.ops)))
+        let at = (0..one).find(|&at| self.outputs[at] != second.outputs[at])?;
+        let ((shape, dtype), (other_shape, other_dtype)) = (&self.outputs[at], &second.outputs[at]);
+        Some(format!(
+            "gave an output {at} of shape {shape:?} {dtype} at first and of {other_shape:?} {other_dtype} when it was run again"
+        ))
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.op)?;
+        match self.outputs.first() {
+            Some((shape, dtype)) => write!(f, " (to {shape:?} {dtype})"),
+            None => Ok(()),
+        }
     }
 }

@@ -12,10 +12,12 @@ mod walk;
 
 pub use checkpoint::checkpoint;
 pub use dot::DotOptions;
-pub(crate) use mode::note;
 pub use mode::{enable_grad, is_recording, no_grad};
-pub use node::{Context, Edge, Function, Grads, Node};
-pub use walk::{GradOptions, GradientSink, Gradients, TensorId, grad, observe_backward};
+pub use node::{Context, Edge, Function, Grads, Node, next_node_id};
+pub use walk::{
+    BackwardCall, GradOptions, GradientSink, Gradients, TensorId, grad, observe_backward,
+    observe_backward_calls,
+};
 
 pub(crate) use node::{ViewOp, sum_to};
 pub use record::HookHandle;

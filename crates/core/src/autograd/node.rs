@@ -1,5 +1,6 @@
 //! Nodes of the graph: what was run, on what, and what its gradient needs.
 
+use super::walk::TensorId;
 use crate::backend::{Buffer, WeakBuffer};
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Op};
@@ -165,6 +166,11 @@ pub struct Node {
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
+/// The number that the next node will get: what is recorded from now on has this one or a larger one.
+pub fn next_node_id() -> u64 {
+    NEXT_ID.load(Ordering::Relaxed)
+}
+
 impl Node {
     /// A node of `function` that leads to `inputs`, and what `save` puts into it.
     ///
@@ -200,11 +206,6 @@ impl Node {
         node
     }
 
-    /// A number above those of all nodes that were made before on this thread.
-    pub(super) fn next_id() -> u64 {
-        NEXT_ID.load(Ordering::Relaxed)
-    }
-
     /// A number that grows in the order of recording.
     pub fn id(&self) -> u64 {
         self.id
@@ -222,6 +223,11 @@ impl Node {
     /// Shape and dtype of input `index`.
     pub(super) fn input_kind(&self, index: usize) -> (&Shape, DType) {
         (self.inputs[index].0.shape(), self.inputs[index].1)
+    }
+
+    /// The name of the tensor that was input `index`, if its gradient is wanted.
+    pub fn input_id(&self, index: usize) -> Option<TensorId> {
+        self.edges.get(index)?.as_ref().map(|edge| TensorId { node: edge.node.id(), index: edge.index })
     }
 
     pub(super) fn outputs(&self) -> usize {
@@ -313,7 +319,7 @@ impl Node {
             Function::Op(op) => {
                 let context = Context { node: self, saved: &saved, needs };
                 match op.rule().differentiability() {
-                    Differentiability::Stated(_) => op.rule().backward(&context, grads),
+                    Differentiability::Stated(_) => self.complete(op.rule().backward(&context, grads)?),
                     Differentiability::Composition => composition_backward(op, &context, grads, create_graph),
                     Differentiability::NonDifferentiable => Ok(Grads::from_elem(None, self.edges.len())),
                 }
@@ -324,6 +330,21 @@ impl Node {
             Function::Transfer(from) => one(&grads[0], |grad| grad.to_device(from)),
             Function::Segment(segment) => segment.0.backward(needs, grads, create_graph),
         }
+    }
+
+    /// The gradients that a rule returned, if there is one for each input.
+    fn complete(&self, grads: Grads) -> Result<Grads> {
+        let (returned, inputs) = (grads.len(), self.edges.len());
+        if returned == inputs {
+            return Ok(grads);
+        }
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        Err(Error::Autograd(format!(
+            "{} returned {returned} gradient{} for {inputs} input{}",
+            self.function.name(),
+            plural(returned),
+            plural(inputs)
+        )))
     }
 
     /// The saved tensors, connected to the graph, and whether each is unchanged.

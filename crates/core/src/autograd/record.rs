@@ -35,7 +35,7 @@ impl HookHandle {
 /// Whether an op on `inputs` is to be recorded.
 #[inline]
 pub(crate) fn wants_record(inputs: &[&Tensor]) -> bool {
-    inputs.iter().any(|tensor| tensor.0.edge.is_some()) && mode::is_recording()
+    inputs.iter().any(|tensor| tensor.0.edge.is_some()) && mode::records(inputs)
 }
 
 /// The outputs of an op with a node behind each.

@@ -14,8 +14,15 @@ use std::sync::Arc;
 /// Names a tensor to which gradients flow: its node and its place among the node's outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TensorId {
-    node: u64,
-    index: u32,
+    pub(super) node: u64,
+    pub(super) index: u32,
+}
+
+impl TensorId {
+    /// The number of the node that computed the tensor.
+    pub fn node(self) -> u64 {
+        self.node
+    }
 }
 
 impl Tensor {
@@ -179,7 +186,17 @@ pub struct GradOptions {
     pub allow_unused: bool,
 }
 
-type Observer = Rc<dyn Fn(&'static str, &mut Grads) -> Result<()>>;
+type Observer = Rc<dyn Fn(&mut BackwardCall<'_>) -> Result<()>>;
+
+/// A node whose gradient has just been formed.
+pub struct BackwardCall<'a> {
+    /// The node.
+    pub node: &'a Node,
+    /// The gradients of its outputs, from which it was formed.
+    pub grad_outputs: &'a [Option<Tensor>],
+    /// The gradients of its inputs, which may be changed.
+    pub grad_inputs: &'a mut Grads,
+}
 
 thread_local! {
     static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
@@ -190,6 +207,14 @@ thread_local! {
 /// For watching (where does the first NaN arise?) and for planting faults in tests of test harnesses.
 pub fn observe_backward<T>(
     observer: impl Fn(&'static str, &mut Grads) -> Result<()> + 'static,
+    f: impl FnOnce() -> T,
+) -> T {
+    observe_backward_calls(move |call| observer(call.node.function().name(), call.grad_inputs), f)
+}
+
+/// As [`observe_backward`], with the node and the gradients that came to it.
+pub fn observe_backward_calls<T>(
+    observer: impl Fn(&mut BackwardCall<'_>) -> Result<()> + 'static,
     f: impl FnOnce() -> T,
 ) -> T {
     struct Restore(Option<Observer>);
@@ -475,7 +500,7 @@ fn process(
         let mut below = Grads::new();
         if needed && grads.iter().any(Option::is_some) && needs.contains(&true) {
             below = node.backward(&needs, &grads, retain, options.create_graph)?;
-            observe(&node, &mut below)?;
+            observe(&node, &grads, &mut below)?;
         }
         drop(grads);
         for (index, edge) in node.edges().iter().enumerate() {
@@ -489,10 +514,10 @@ fn process(
     Ok(())
 }
 
-fn observe(node: &Node, grads: &mut Grads) -> Result<()> {
+fn observe(node: &Node, grad_outputs: &[Option<Tensor>], grad_inputs: &mut Grads) -> Result<()> {
     let observer = OBSERVER.with_borrow(Clone::clone);
     match observer {
-        Some(observer) => observer(node.function().name(), grads),
+        Some(observer) => observer(&mut BackwardCall { node, grad_outputs, grad_inputs }),
         None => Ok(()),
     }
 }

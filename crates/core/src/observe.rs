@@ -1,0 +1,72 @@
+//! Watching ops as they are applied: what a program calls, not what the calls are composed of.
+
+use crate::error::Result;
+use crate::op::Op;
+use crate::tensor::Tensor;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// An op that has just been applied.
+pub struct OpCall<'a> {
+    /// The op.
+    pub op: &'a Op,
+    /// What it was applied to.
+    pub inputs: &'a [&'a Tensor],
+    /// What came out, with its history; for an op in place, the tensor that was changed.
+    pub outputs: &'a [Tensor],
+}
+
+type Observer = Rc<dyn Fn(&OpCall<'_>) -> Result<()>>;
+
+thread_local! {
+    static WATCHED: Cell<bool> = const { Cell::new(false) };
+    static OBSERVERS: RefCell<Vec<Observer>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Restores on drop whether this thread is watched.
+struct Restore(bool);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        WATCHED.set(self.0);
+    }
+}
+
+/// Runs `f`; whenever an op has been applied on this thread inside it, `observer` is told. What the observer returns as an error becomes the error of the op.
+///
+/// Told are the ops that are called, whether or not they are recorded; not the smaller ops that a device composes them of, and not views, which run nothing. Several observers may
+/// watch at a time. An observer is not told of the ops that it applies itself.
+pub fn observe_ops<T>(observer: impl Fn(&OpCall<'_>) -> Result<()> + 'static, f: impl FnOnce() -> T) -> T {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            OBSERVERS.with_borrow_mut(Vec::pop);
+        }
+    }
+    OBSERVERS.with_borrow_mut(|observers| observers.push(Rc::new(observer)));
+    let _leave = Leave;
+    let _restore = Restore(WATCHED.replace(true));
+    f()
+}
+
+/// Whether anybody watches. All that an op costs while nobody does.
+#[inline(always)]
+pub(crate) fn is_watched() -> bool {
+    WATCHED.get()
+}
+
+/// Applies `op`, by `apply`, of which nothing is told, and then tells of it as a whole.
+#[cold]
+pub(crate) fn told<T>(
+    op: &Op,
+    inputs: &[&Tensor],
+    apply: impl FnOnce() -> Result<T>,
+    outputs: impl FnOnce(&T) -> &[Tensor],
+) -> Result<T> {
+    let _restore = Restore(WATCHED.replace(false));
+    let applied = apply()?;
+    let observers = OBSERVERS.with_borrow(Clone::clone);
+    let call = OpCall { op, inputs, outputs: outputs(&applied) };
+    observers.iter().try_for_each(|observer| observer(&call))?;
+    Ok(applied)
+}
