@@ -1,6 +1,6 @@
 //! Activation functions as layers.
 
-use crate::{Forward, Module, layer_output};
+use crate::{Forward, Module, in_layer};
 use ternion_core::{Result, Tensor};
 
 /// One struct for each activation without settings: name, doc, method.
@@ -12,7 +12,7 @@ macro_rules! activations {
 
         impl Forward for $name {
             fn forward(&self, input: &Tensor) -> Result<Tensor> {
-                layer_output(self, stringify!($name), input.$method()?)
+                in_layer(self, stringify!($name), || input.$method())
             }
         })*
     };
@@ -46,7 +46,7 @@ impl Default for LeakyReLU {
 
 impl Forward for LeakyReLU {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        layer_output(self, "LeakyReLU", input.leaky_relu(self.slope)?)
+        in_layer(self, "LeakyReLU", || input.leaky_relu(self.slope))
     }
 }
 
@@ -65,7 +65,7 @@ impl Default for ELU {
 
 impl Forward for ELU {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        layer_output(self, "ELU", input.elu(self.alpha)?)
+        in_layer(self, "ELU", || input.elu(self.alpha))
     }
 }
 
@@ -89,11 +89,10 @@ pub struct GELU {
 
 impl Forward for GELU {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        let output = match self.approximate {
+        in_layer(self, "GELU", || match self.approximate {
             GeluForm::Erf => input.gelu(),
             GeluForm::Tanh => input.gelu_tanh(),
-        };
-        layer_output(self, "GELU", output?)
+        })
     }
 }
 
@@ -106,7 +105,7 @@ pub struct Softmax {
 
 impl Forward for Softmax {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        layer_output(self, "Softmax", input.softmax(self.axis)?)
+        in_layer(self, "Softmax", || input.softmax(self.axis))
     }
 }
 
@@ -119,6 +118,6 @@ pub struct LogSoftmax {
 
 impl Forward for LogSoftmax {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        layer_output(self, "LogSoftmax", input.log_softmax(self.axis)?)
+        in_layer(self, "LogSoftmax", || input.log_softmax(self.axis))
     }
 }

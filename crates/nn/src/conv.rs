@@ -1,7 +1,7 @@
 //! Convolution over images.
 
 use crate::linear::bias_default;
-use crate::{Forward, Init, Module, Param, layer_output};
+use crate::{Forward, Init, Module, Param, in_layer};
 use ternion_core::{Conv2dOptions, DType, Device, Error, Result, Tensor};
 
 /// Cross-correlation over two axes, as PyTorch's `nn.Conv2d`: weight `[out, in / groups, kh, kw]`, bias `[out]`.
@@ -92,6 +92,6 @@ impl Forward for Conv2d {
     /// `[batch, in, height, width] -> [batch, out, oh, ow]`
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let bias = self.bias.as_ref().map(Param::tensor);
-        layer_output(self, "Conv2d", input.conv2d(&self.weight.tensor(), bias.as_ref(), self.options)?)
+        in_layer(self, "Conv2d", || input.conv2d(&self.weight.tensor(), bias.as_ref(), self.options))
     }
 }

@@ -1,7 +1,7 @@
 //! Random zeros in training.
 
 use crate::param::Mode;
-use crate::{Forward, Module, layer_output};
+use crate::{Forward, Module, in_layer};
 use ternion_core::{Error, Result, Tensor};
 
 /// In training, each element becomes 0 with probability `p`, and the others are scaled by `1 / (1 - p)`; in use, nothing happens (Srivastava et al. 2014).
@@ -28,6 +28,6 @@ impl Dropout {
 impl Forward for Dropout {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let active = self.mode.is_training() && self.p > 0.0;
-        layer_output(self, "Dropout", if active { input.dropout(self.p)? } else { input.clone() })
+        in_layer(self, "Dropout", || if active { input.dropout(self.p) } else { Ok(input.clone()) })
     }
 }

@@ -1,6 +1,6 @@
 //! Rows of a table by index.
 
-use crate::{Forward, Init, Module, Param, layer_output};
+use crate::{Forward, Init, Module, Param, in_layer};
 use ternion_core::{DType, Device, Result, Tensor};
 
 /// A row of the table for each index, as PyTorch's `nn.Embedding`: weight `[rows, width]`, standard normal at first.
@@ -25,6 +25,6 @@ impl Forward for Embedding {
     /// # Shapes
     /// indices `[..]` (i32 or i64) `-> [.., width]`
     fn forward(&self, indices: &Tensor) -> Result<Tensor> {
-        layer_output(self, "Embedding", self.weight.tensor().embedding(indices)?)
+        in_layer(self, "Embedding", || self.weight.tensor().embedding(indices))
     }
 }

@@ -1,6 +1,6 @@
 //! Layers that change no value.
 
-use crate::{Forward, Module, layer_output};
+use crate::{Forward, Module, in_layer};
 use ternion_core::{Result, Tensor};
 
 /// Axes `start..=end` as one; by default all but the first, as PyTorch's `nn.Flatten`.
@@ -22,7 +22,7 @@ impl Forward for Flatten {
     /// # Shapes
     /// `[batch, a, b, ..] -> [batch, a * b * ..]` by default
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        layer_output(self, "Flatten", input.flatten(self.start, self.end)?)
+        in_layer(self, "Flatten", || input.flatten(self.start, self.end))
     }
 }
 
@@ -32,6 +32,6 @@ pub struct Identity;
 
 impl Forward for Identity {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        layer_output(self, "Identity", input.clone())
+        in_layer(self, "Identity", || Ok(input.clone()))
     }
 }

@@ -66,7 +66,7 @@ pub use loss::{BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, KLDivLoss, L1Loss
 pub use mlp::Mlp;
 pub use module::{Forward, Member, Module, ModuleField, Walk};
 pub use norm::{BatchNorm2d, BatchNormConfig, LayerNorm, LayerNormConfig};
-pub use observe::{LayerCall, layer_output, observe_layers};
+pub use observe::{LayerCall, LayerEvent, in_layer, layer_output, observe_layer_events, observe_layers};
 pub use param::{Mode, Param, StateTensor};
 pub use pool::{AvgPool2d, MaxPool2d};
 pub use sequential::Sequential;

@@ -1,6 +1,6 @@
 //! The fully connected layer.
 
-use crate::{Forward, Init, Module, Param, layer_output};
+use crate::{Forward, Init, Module, Param, in_layer};
 use ternion_core::{DType, Device, Result, Tensor};
 
 /// `y = x weightT + bias` over the last axis, as PyTorch's `nn.Linear`: weight `[out, in]`, bias `[out]`.
@@ -74,6 +74,6 @@ impl Forward for Linear {
     /// `[.., in] -> [.., out]`
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let bias = self.bias.as_ref().map(Param::tensor);
-        layer_output(self, "Linear", input.linear(&self.weight.tensor(), bias.as_ref())?)
+        in_layer(self, "Linear", || input.linear(&self.weight.tensor(), bias.as_ref()))
     }
 }

@@ -1,7 +1,7 @@
 //! Normalisation layers.
 
 use crate::param::Mode;
-use crate::{Forward, Module, Param, StateTensor, layer_output};
+use crate::{Forward, Module, Param, StateTensor, in_layer};
 use ternion_core::{DType, Device, Error, Result, Tensor, no_grad};
 
 /// Each row (the last axis) shifted to mean 0 and scaled to variance 1, then `* weight + bias`, as PyTorch's `nn.LayerNorm` over one axis (Ba et al. 2016).
@@ -63,7 +63,7 @@ impl Forward for LayerNorm {
     /// `[.., width] -> ` same
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let [weight, bias] = [&self.weight, &self.bias].map(|param| param.as_ref().map(Param::tensor));
-        layer_output(self, "LayerNorm", input.layer_norm(weight.as_ref(), bias.as_ref(), self.eps)?)
+        in_layer(self, "LayerNorm", || input.layer_norm(weight.as_ref(), bias.as_ref(), self.eps))
     }
 }
 
@@ -150,19 +150,14 @@ impl BatchNorm2d {
             self.num_batches_tracked.tensor().add_scalar_(1i64)
         })
     }
-}
 
-impl Forward for BatchNorm2d {
-    /// # Shapes
-    /// `[batch, channels, height, width] -> ` same
-    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+    fn normalise(&self, input: &Tensor) -> Result<Tensor> {
         let [batch, _channels, height, width] = input.shape().to_array("batch_norm")?;
         let [weight, bias] = [&self.weight, &self.bias].map(|param| param.as_ref().map(Param::tensor));
         let (weight, bias, eps) = (weight.as_ref(), bias.as_ref(), self.config.eps);
         if !self.mode.is_training() {
             let (mean, var) = (self.running_mean.tensor(), self.running_var.tensor());
-            let output = input.batch_norm_eval(&mean, &var, weight, bias, eps)?;
-            return layer_output(self, "BatchNorm2d", output);
+            return input.batch_norm_eval(&mean, &var, weight, bias, eps);
         }
         let count = batch * height * width;
         if count < 2 {
@@ -172,6 +167,14 @@ impl Forward for BatchNorm2d {
         }
         let (output, mean, var) = input.batch_norm_train(weight, bias, eps)?;
         self.follow(&mean, &var, count)?;
-        layer_output(self, "BatchNorm2d", output)
+        Ok(output)
+    }
+}
+
+impl Forward for BatchNorm2d {
+    /// # Shapes
+    /// `[batch, channels, height, width] -> ` same
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        in_layer(self, "BatchNorm2d", || self.normalise(input))
     }
 }

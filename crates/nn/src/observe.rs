@@ -1,4 +1,4 @@
-//! Watching a model compute: the output of each layer, with the layer's key.
+//! Watching a model compute: which layer runs, and its output, with the layer's key.
 
 use crate::module::{Member, Module, address_of, walk_members};
 use std::cell::{Cell, RefCell};
@@ -6,92 +6,164 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use ternion_core::{Result, Tensor};
 
-/// A layer that has just computed.
+/// A layer that computes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerCall {
-    /// The key of the layer in the model, `layers.1`; empty for the model itself, or for a layer that is not the model's.
+    /// The key of the layer in the model, `layers.1`; empty for the model itself, or for a layer that is not the model's. A layer that has several keys, or that cannot be told
+    /// from others (layers without fields may share an address), has all of them: `first or second`.
     pub key: String,
     /// The name of the layer's type.
     pub kind: &'static str,
 }
 
-type Observer = Rc<dyn Fn(&'static str, usize, &Tensor) -> Result<()>>;
+/// What is told of a layer.
+#[derive(Clone, Copy, Debug)]
+pub enum LayerEvent<'a> {
+    /// It starts to compute: what happens until its end happens inside.
+    Entered(&'a LayerCall),
+    /// It has computed this.
+    Left(&'a LayerCall, &'a Tensor),
+    /// It has computed this, and nothing was told of its start: of what happened before, nobody knows what happened inside.
+    Output(&'a LayerCall, &'a Tensor),
+}
+
+/// Who watches, and what of.
+struct Watch {
+    keys: Keys,
+    observer: Box<dyn Fn(LayerEvent<'_>) -> Result<()>>,
+}
 
 thread_local! {
     static WATCHED: Cell<bool> = const { Cell::new(false) };
-    static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
+    static WATCH: RefCell<Option<Rc<Watch>>> = const { RefCell::new(None) };
 }
 
 /// Runs `compute`; whenever a layer of `model` has computed its output on this thread, `observer` is told, in the order of computation.
 ///
-/// Told are the layers of this crate, and layers of your own whose forward is wrapped by [`layer_output`]. What the observer returns as an error
+/// Told are the layers of this crate, and layers of your own whose forward is wrapped by [`in_layer`], or whose output by [`layer_output`]. What the observer returns as an error
 /// becomes the error of the layer.
 pub fn observe_layers<M: Module + ?Sized, T>(
     model: &M,
     observer: impl Fn(&LayerCall, &Tensor) -> Result<()> + 'static,
     compute: impl FnOnce() -> T,
 ) -> T {
-    let keys = Keys::of(model);
-    with_observer(
-        Rc::new(move |kind, address, output| {
-            observer(&LayerCall { key: keys.next(kind, address), kind }, output)
-        }),
-        compute,
-    )
+    let outputs = move |event: LayerEvent<'_>| match event {
+        LayerEvent::Entered(_) => Ok(()),
+        LayerEvent::Left(call, output) | LayerEvent::Output(call, output) => observer(call, output),
+    };
+    observe_layer_events(model, outputs, compute)
 }
 
-/// The output of a layer, after telling whoever observes it. To be called at the end of a layer's forward.
+/// As [`observe_layers`], told also when a layer starts to compute.
+pub fn observe_layer_events<M: Module + ?Sized, T>(
+    model: &M,
+    observer: impl Fn(LayerEvent<'_>) -> Result<()> + 'static,
+    compute: impl FnOnce() -> T,
+) -> T {
+    struct Restore(bool, Option<Rc<Watch>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            WATCHED.set(self.0);
+            WATCH.replace(self.1.take());
+        }
+    }
+    let watch = Rc::new(Watch { keys: Keys::of_model(model), observer: Box::new(observer) });
+    let _restore = Restore(WATCHED.replace(true), WATCH.replace(Some(watch)));
+    compute()
+}
+
+/// Runs `compute`, the forward of a layer, telling of its start and its output whoever observes it.
+///
+/// # Errors
+/// What `compute` and the observer say.
+#[inline]
+pub fn in_layer<L: ?Sized>(
+    layer: &L,
+    kind: &'static str,
+    compute: impl FnOnce() -> Result<Tensor>,
+) -> Result<Tensor> {
+    let Some(watch) = watch() else { return compute() };
+    let call = watch.keys.call(kind, address_of(layer));
+    (watch.observer)(LayerEvent::Entered(&call))?;
+    let output = compute()?;
+    (watch.observer)(LayerEvent::Left(&call, &output))?;
+    Ok(output)
+}
+
+/// The output of a layer, after telling whoever observes it. For layers that compute outside of [`in_layer`].
 ///
 /// # Errors
 /// What the observer says.
 #[inline]
 pub fn layer_output<L: ?Sized>(layer: &L, kind: &'static str, output: Tensor) -> Result<Tensor> {
-    if WATCHED.get() {
-        let observer = OBSERVER.with_borrow(Clone::clone);
-        if let Some(observer) = observer {
-            observer(kind, address_of(layer), &output)?;
-        }
+    if let Some(watch) = watch() {
+        (watch.observer)(LayerEvent::Output(&watch.keys.call(kind, address_of(layer)), &output))?;
     }
     Ok(output)
 }
 
-fn with_observer<T>(observer: Observer, compute: impl FnOnce() -> T) -> T {
-    struct Restore(bool, Option<Observer>);
-    impl Drop for Restore {
+/// Runs `compute`, the forward of member `position` of a container: what tells layers without fields apart inside.
+#[inline]
+pub(crate) fn in_member<L: ?Sized, T>(
+    container: &L,
+    kind: &'static str,
+    position: usize,
+    compute: impl FnOnce() -> T,
+) -> T {
+    struct Leave(Rc<Watch>);
+    impl Drop for Leave {
         fn drop(&mut self) {
-            WATCHED.set(self.0);
-            OBSERVER.replace(self.1.take());
+            self.0.keys.members.borrow_mut().pop();
         }
     }
-    let _restore = Restore(WATCHED.replace(true), OBSERVER.replace(Some(observer)));
+    let Some(watch) = watch() else { return compute() };
+    let keys = watch.keys.keys(kind, address_of(container));
+    let dot = |key: String| if key.is_empty() { position.to_string() } else { format!("{key}.{position}") };
+    watch.keys.members.borrow_mut().push(keys.into_iter().map(dot).collect());
+    let _leave = Leave(watch);
     compute()
 }
 
-/// From kind and address to keys. Layers without fields may share an address: they take turns, in the order of the model.
-struct Keys {
-    of: HashMap<(&'static str, usize), Turns>,
+#[inline]
+fn watch() -> Option<Rc<Watch>> {
+    if WATCHED.get() { WATCH.with_borrow(Clone::clone) } else { None }
 }
 
-#[derive(Default)]
-struct Turns {
-    keys: Vec<String>,
-    next: Cell<usize>,
+/// From kind and address to keys.
+struct Keys {
+    of: HashMap<(&'static str, usize), Vec<String>>,
+    /// The members of containers that are computing, outermost first: the keys that each may have.
+    members: RefCell<Vec<Vec<String>>>,
 }
 
 impl Keys {
-    fn of<M: Module + ?Sized>(model: &M) -> Keys {
-        let mut of: HashMap<_, Turns> = HashMap::new();
+    fn of_model<M: Module + ?Sized>(model: &M) -> Keys {
+        let mut of: HashMap<_, Vec<String>> = HashMap::new();
         walk_members(model, &mut |key, member| {
             if let Member::Layer { kind, address } = member {
-                of.entry((kind, address)).or_default().keys.push(key.to_owned());
+                of.entry((kind, address)).or_default().push(key.to_owned());
             }
         });
-        Keys { of }
+        Keys { of, members: RefCell::default() }
     }
 
-    fn next(&self, kind: &'static str, address: usize) -> String {
-        let Some(turns) = self.of.get(&(kind, address)) else { return String::new() };
-        let turn = turns.next.replace(turns.next.get() + 1);
-        turns.keys[turn % turns.keys.len()].clone()
+    fn call(&self, kind: &'static str, address: usize) -> LayerCall {
+        LayerCall { key: self.keys(kind, address).join(" or "), kind }
+    }
+
+    /// The keys that a layer may have: inside the innermost container that computes, if any is there.
+    fn keys(&self, kind: &'static str, address: usize) -> Vec<String> {
+        let Some(keys) = self.of.get(&(kind, address)) else { return Vec::new() };
+        let inside = |key: &String, member: &String| {
+            key.strip_prefix(member.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        for members in self.members.borrow().iter().rev() {
+            let found: Vec<String> =
+                keys.iter().filter(|key| members.iter().any(|member| inside(key, member))).cloned().collect();
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        keys.clone()
     }
 }

@@ -114,6 +114,25 @@ impl Param {
         Ok(())
     }
 
+    /// Puts back a tensor that [`tensor`](Param::tensor) gave earlier: the same leaf, under the same name among gradients, or frozen as it was.
+    ///
+    /// # Errors
+    /// If the tensor was computed from one that needs a gradient, or the dtype is not floating.
+    pub fn put_back(&self, tensor: Tensor) -> Result<()> {
+        if tensor.needs_grad() && !tensor.is_leaf() {
+            return Err(Error::invalid(
+                "put_back",
+                "expected a tensor that was a parameter's, got a computed one",
+            ));
+        }
+        if !tensor.dtype().is_float() {
+            let (got, expected) = (tensor.dtype(), "a floating dtype");
+            return Err(Error::DType { op: "put_back", what: "tensor", got, expected });
+        }
+        self.cell.set(tensor);
+        Ok(())
+    }
+
     /// Excludes the parameter from training: no gradient flows to it, and optimisers pass it over.
     pub fn freeze(&self) {
         self.cell.set(self.tensor().detach());

@@ -1,6 +1,6 @@
 //! Pooling over images.
 
-use crate::{Forward, Module, layer_output};
+use crate::{Forward, Module, in_layer};
 use ternion_core::{PoolOptions, Result, Tensor};
 
 /// The largest element of each window, as PyTorch's `nn.MaxPool2d`.
@@ -22,7 +22,7 @@ impl Forward for MaxPool2d {
     /// # Shapes
     /// `[batch, channels, height, width] -> [batch, channels, oh, ow]`
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        layer_output(self, "MaxPool2d", input.max_pool2d(self.options)?)
+        in_layer(self, "MaxPool2d", || input.max_pool2d(self.options))
     }
 }
 
@@ -45,6 +45,6 @@ impl Forward for AvgPool2d {
     /// # Shapes
     /// `[batch, channels, height, width] -> [batch, channels, oh, ow]`
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        layer_output(self, "AvgPool2d", input.avg_pool2d(self.options)?)
+        in_layer(self, "AvgPool2d", || input.avg_pool2d(self.options))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::Forward;
 use crate::module::{Module, Walk};
+use crate::observe::in_member;
 use ternion_core::{Result, Tensor};
 
 /// Layers one after the other. Their keys are their positions, as in PyTorch: `0.weight`, `2.bias`.
@@ -63,7 +64,10 @@ impl Module for Sequential {
 
 impl Forward for Sequential {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        self.layers.iter().try_fold(input.clone(), |value, layer| layer.forward(&value))
+        let layers = self.layers.iter().enumerate();
+        layers.into_iter().try_fold(input.clone(), |value, (position, layer)| {
+            in_member(self, "Sequential", position, || layer.forward(&value))
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Do two devices compute the same? A function run on both, forward and backward.
 
-use crate::agreement::{Computed, Rerun, Sides};
+use crate::agreement::{Allowance, Computed, Rerun, Sides, all_nan};
 use crate::array::Array;
 use crate::compare::round_to;
 use crate::place::place;
@@ -15,8 +15,11 @@ use ternion_core::{Device, Error, GradOptions, Result, Tensor, grad};
 /// 16 times the change that this makes to the element, and 4 times that of the median element, is allowed as well, since where terms cancel rounding is all that is left. So `f` may run several times; it must compute
 /// the same each time (dropout: seed the device in `f`).
 ///
+/// In half precision the scale of each tensor of 16 elements or more, in which roundings even out, is compared too: it may be off by two units of rounding, and 4 times what the moved
+/// inputs change it.
+///
 /// # Errors
-/// [`Error::Mismatch`] that names the first tensor that differs, with the element, both numbers, and the statistics of both tensors; no elements at all; a function that does not repeat
+/// [`Error::Mismatch`] that names the first tensor that differs, with the element, both numbers, and the statistics of both tensors; no elements at all, or none but NaN; a function that does not repeat
 /// itself where the devices differ; whatever `f` says.
 pub fn compare_devices(
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
@@ -34,7 +37,12 @@ pub fn compare_devices(
         let moved = inputs.iter().enumerate().map(|(at, input)| rerun.of(&format!("input {at}"), input));
         on_device(&f, b, &moved.collect::<Result<Vec<_>>>()?)
     };
-    match sides.compare_all(&first, &second, again, |_| None)? {
+    let compared = sides.compare_all(&first, &second, again, |_| None)?;
+    if all_nan(second.iter().filter_map(|(_, tensor)| tensor.as_ref()))? {
+        let detail = "every element of every output and gradient is NaN on both sides: nothing was compared";
+        return Err(Error::invalid("compare_devices", detail));
+    }
+    match compared {
         0 => Err(Error::invalid("compare_devices", "nothing was compared: no output has elements")),
         compared => Ok(compared),
     }
@@ -47,7 +55,7 @@ pub fn compare_devices(
 /// [`Error::Mismatch`] that names `what`.
 pub fn compare_tensors(what: &str, left: &Tensor, right: &Tensor) -> Result<usize> {
     let sides = Sides::new("compare_tensors", left.device().name(), right.device().name());
-    sides.compare(what, left, right, || Ok(vec![0.0; right.elements()]))
+    sides.compare(what, left, right, || Ok(Allowance::nothing(right)))
 }
 
 /// The outputs of `f`, then the gradient of each input.

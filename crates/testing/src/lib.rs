@@ -25,13 +25,14 @@ pub mod report;
 pub mod rounding;
 pub mod suite;
 pub mod table;
+mod trail;
 pub mod values;
 
 pub use array::{Array, Keep};
 pub use check::{Filter, Target, check_row};
 pub use devices::{compare_devices, compare_tensors};
-pub use gradcheck::{GradcheckReport, gradcheck};
-pub use models::compare_models;
+pub use gradcheck::{GradcheckReport, gradcheck, gradcheck_all};
+pub use models::{compare_models, compare_models_with};
 pub use report::{Check, Failure, Outcome};
 pub use table::{Input, OpCase, Tolerance};
 pub use values::{Rng, Values};

@@ -1,52 +1,94 @@
-//! Do two devices compute the same model? Layer by layer, forward and backward, so that the layer that is wrong is named.
+//! Do two devices compute the same model? Op by op, forward and backward, so that the op that is wrong is named, and the layer that it is in.
 
-use crate::agreement::{Computed, Rerun, Sides};
+use crate::agreement::{Computed, Rerun, Sides, all_nan};
 use crate::devices::random_cotangent;
 use crate::place::place;
 use crate::read::values_of;
+use crate::trail::{Step, Trail, chosen, paired};
 use crate::values::Rng;
-use std::cell::RefCell;
-use std::rc::Rc;
 use ternion_core::{Device, Error, GradOptions, Result, Tensor, grad};
-use ternion_nn::{Forward, LayerCall, Module, Param, StateTensor, observe_layers};
+use ternion_nn::{Forward, Module, Param, StateTensor};
 
 const OP: &str = "compare_models";
 
-/// Runs `first` and `second` (the same model, usually on two devices) on `input`, layer by layer, and compares: parameters and buffers; the output of each layer in the order of
-/// computation; buffers after the forward (running statistics); then, from the output back and under the same random cotangent, the gradients of each layer's output and parameters, and of the input.
-/// Tells how many elements were compared.
+/// Runs `first` and `second` (the same model, usually on two devices) on `input` and compares: parameters and buffers; the outputs of each op and layer in the order of computation, and
+/// of the model; buffers after the forward (running statistics); then, from the output back and under the same random cotangent, the gradients that come to each op and that it returns, and
+/// in the end those of parameters and input. Tells how many elements were compared.
 ///
-/// `second` is the reference, and the limits are those of [`compare_devices`](crate::compare_devices): it may run several times, with parameters moved by one unit of rounding. The models
-/// are left as they were. `input` may hold integers (an embedding); a model without parameters runs on the input's device.
+/// `second` is the reference, and the limits are those of [`compare_devices`](crate::compare_devices): it may run several times, with parameters moved by one unit of rounding. Elements of
+/// integers and truth values may differ as far as that changes them (ties). The models are left as they were, to the identity of their parameters. `input` may hold integers (an
+/// embedding); a model without parameters runs on the input's device.
 ///
 /// # Errors
-/// [`Error::Mismatch`] that names the first layer and tensor that differ, with the statistics of both: forward, the layer whose output differs; backward, the layer whose output's
-/// gradient agrees while that of its input or of a parameter does not. Models with different layers, parameters or buffers; a model that does not repeat itself where the
-/// two differ; whatever the models say.
-pub fn compare_models<M: Module + Forward>(first: &M, second: &M, input: &Tensor) -> Result<usize> {
-    let sides = Sides::new(OP, device_of(first, input).name(), device_of(second, input).name());
-    let (members_a, members_b) = (Members::of(first).tensors(), Members::of(second).tensors());
-    same_names("parameters and buffers", &members_a, &members_b)?;
-    let mut compared = sides.compare_all(&members_a, &members_b, |_| Ok(members_b.clone()), |_| None)?;
-    let (run_a, run_b) = (Run::of(first, input, Rerun::Same)?, Run::of(second, input, Rerun::Same)?);
-    same_names("layers", &run_a.forward, &run_b.forward)?;
-    let again = |rerun| Run::of(second, input, rerun).map(|run| run.forward);
-    compared += sides.compare_all(&run_a.forward, &run_b.forward, again, |_| None)?;
-    let (backward_a, backward_b) = (run_a.backward()?, run_b.backward()?);
-    same_names("gradients", &backward_a, &backward_b)?;
-    let again = |rerun| Run::of(second, input, rerun)?.backward();
-    compared += sides.compare_all(&backward_a, &backward_b, again, |at| Some(run_b.blamed(at)))?;
+/// [`Error::Mismatch`] that names the first op and tensor that differ, with the statistics of both, and where the op stands: in a layer, if the layer tells of its start
+/// ([`in_layer`](ternion_nn::in_layer), as all of Ternion do), else between two of them. As all that came before agrees, that op is at fault. Models with different parameters, buffers,
+/// ops or layers, or with a parameter that is frozen in one of them; an output, or gradients, of nothing but NaN on both sides; a model that does not repeat itself where the two
+/// differ; whatever the models say.
+pub fn compare_models<M: Module + Forward + ?Sized>(first: &M, second: &M, input: &Tensor) -> Result<usize> {
+    let run = |model: &M, device: &Device, rerun: Rerun| {
+        let input = rerun.of("input", &input.detach().to_device(device)?)?;
+        let input = if input.dtype().is_float() { input.requires_grad()? } else { input };
+        Ok(Ran { outputs: vec![model.forward(&input)?], input: Some(input) })
+    };
+    compare(first, second, input.device(), &run)
+}
+
+/// As [`compare_models`], for models of several inputs and outputs: `run` calls the model, with inputs that it makes on the device (which is the model's), and gives all outputs.
+///
+/// `run` must compute the same each time. Its inputs are not moved, nor their gradients compared. A model without parameters and buffers runs on the CPU.
+///
+/// # Errors
+/// As [`compare_models`].
+pub fn compare_models_with<M: Module + ?Sized>(
+    first: &M,
+    second: &M,
+    run: impl Fn(&M, &Device) -> Result<Vec<Tensor>>,
+) -> Result<usize> {
+    let run = |model: &M, device: &Device, _| Ok(Ran { outputs: run(model, device)?, input: None });
+    compare(first, second, &ternion_cpu::device(), &run)
+}
+
+/// What a call of a model gave, and the input whose gradient is of interest.
+struct Ran {
+    outputs: Vec<Tensor>,
+    input: Option<Tensor>,
+}
+
+type Call<'f, M> = &'f dyn Fn(&M, &Device, Rerun) -> Result<Ran>;
+
+fn compare<M: Module + ?Sized>(first: &M, second: &M, other: &Device, run: Call<'_, M>) -> Result<usize> {
+    let (members_a, members_b) = (Members::of(first), Members::of(second));
+    let devices = [&members_a, &members_b].map(|members| members.device().unwrap_or_else(|| other.clone()));
+    let sides = Sides::new(OP, devices[0].name(), devices[1].name());
+    let mut compared = compare_members(&sides, &members_a, &members_b)?;
+    let pass = |model: &M, members: &Members, device: &Device, rerun| {
+        Pass::of(model, members, rerun, &|rerun| run(model, device, rerun))
+    };
+    let pass_a = pass(first, &members_a, &devices[0], Rerun::Same)?;
+    let pass_b = pass(second, &members_b, &devices[1], Rerun::Same)?;
+    let again = |rerun| pass(second, &members_b, &devices[1], rerun);
+    compared += compare_steps(&sides, [&pass_a.forward, &pass_b.forward], |rerun| Ok(again(rerun)?.forward))?;
+    must_say_something("the outputs of the model", &pass_b.ran.outputs, &pass_b.forward)?;
+    let (backward_a, backward_b) = (pass_a.backward()?, pass_b.backward()?);
+    compared +=
+        compare_steps(&sides, [&backward_a.0, &backward_b.0], |rerun| Ok(again(rerun)?.backward()?.0))?;
+    must_say_something("the gradients", &backward_b.1, &backward_b.0)?;
     match compared {
         0 => Err(Error::invalid(OP, "nothing was compared: nothing has elements")),
         _ => Ok(compared),
     }
 }
 
-fn device_of<M: Module>(model: &M, input: &Tensor) -> Device {
-    let members = Members::of(model);
-    let parameter = members.parameters.first().map(|(_, parameter)| parameter.device());
-    let buffer = || members.buffers.first().map(|(_, buffer)| buffer.tensor().device().clone());
-    parameter.or_else(buffer).unwrap_or_else(|| input.device().clone())
+fn compare_members(sides: &Sides, first: &Members, second: &Members) -> Result<usize> {
+    let (a, b) = (first.tensors(), second.tensors());
+    same_names("parameters and buffers", &a, &b)?;
+    for ((name, one), (_, other)) in first.parameters.iter().zip(&second.parameters) {
+        if one.is_frozen() != other.is_frozen() {
+            let which = if one.is_frozen() { "first" } else { "second" };
+            return Err(Error::invalid(OP, format!("parameter {name} is frozen in the {which} model only")));
+        }
+    }
+    sides.compare_all(&a, &b, |_| Ok(b.clone()), |_| None)
 }
 
 fn same_names(kind: &str, first: &Computed, second: &Computed) -> Result<()> {
@@ -61,15 +103,70 @@ fn same_names(kind: &str, first: &Computed, second: &Computed) -> Result<()> {
     }
 }
 
+/// Compares the steps of both; `again` takes those of the second once more.
+fn compare_steps(
+    sides: &Sides,
+    [first, second]: [&[Step]; 2],
+    again: impl Fn(Rerun) -> Result<Vec<Step>>,
+) -> Result<usize> {
+    let pairs = paired(first, second)
+        .map_err(|detail| Error::invalid(OP, format!("models that compute differently: {detail}")))?;
+    let of_second = || pairs.iter().map(|&(_, at)| at);
+    let a = chosen(first, pairs.iter().map(|&(at, _)| at));
+    let again = |rerun| Ok(chosen(&again(rerun)?, of_second()));
+    let part = |at: usize| Some(second[pairs[at].1].part.clone()).filter(|part| !part.is_empty());
+    sides.compare_all(&a, &chosen(second, of_second()), again, part)
+}
+
+/// NaN agrees with NaN: an error, if that is all that there is.
+fn must_say_something(what: &str, tensors: &[Tensor], steps: &[Step]) -> Result<()> {
+    if !all_nan(tensors)? {
+        return Ok(());
+    }
+    let mut origin = String::new();
+    for step in steps.iter().filter(|step| step.tensor.dtype().is_float() && !step.part.is_empty()) {
+        if values_of(&step.tensor)?.1.data.iter().any(|value| value.is_nan()) {
+            origin = format!("; the first NaN is in the {} of {}", step.name, step.part);
+            break;
+        }
+    }
+    let detail =
+        format!("every element of {what} is NaN on both sides, so that nothing was compared{origin}");
+    Err(Error::invalid(OP, detail))
+}
+
 /// Parameters and buffers of a model.
 struct Members {
     parameters: Vec<(String, Param)>,
     buffers: Vec<(String, StateTensor)>,
 }
 
+/// Puts the tensors of a model back where they were, whatever happens.
+struct Lent<'m> {
+    members: &'m Members,
+    parameters: Vec<Tensor>,
+    buffers: Vec<Tensor>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        for ((_, parameter), tensor) in self.members.parameters.iter().zip(self.parameters.drain(..)) {
+            parameter.put_back(tensor).expect("it is what the parameter held");
+        }
+        for ((_, buffer), tensor) in self.members.buffers.iter().zip(self.buffers.drain(..)) {
+            buffer.replace(tensor);
+        }
+    }
+}
+
 impl Members {
-    fn of<M: Module>(model: &M) -> Members {
+    fn of<M: Module + ?Sized>(model: &M) -> Members {
         Members { parameters: model.named_parameters(), buffers: model.named_buffers() }
+    }
+
+    fn device(&self) -> Option<Device> {
+        let parameter = self.parameters.first().map(|(_, parameter)| parameter.device());
+        parameter.or_else(|| self.buffers.first().map(|(_, buffer)| buffer.tensor().device().clone()))
     }
 
     fn tensors(&self) -> Computed {
@@ -79,23 +176,30 @@ impl Members {
         parameters.chain(buffers).collect()
     }
 
+    /// Every parameter once, under its first name.
+    fn distinct(&self) -> Vec<(&str, &Param)> {
+        let mut distinct: Vec<(&str, &Param)> = Vec::new();
+        for (name, parameter) in &self.parameters {
+            if !distinct.iter().any(|(_, known)| known.is(parameter)) {
+                distinct.push((name, parameter));
+            }
+        }
+        distinct
+    }
+
     /// Runs `compute` on copies of the buffers, and on parameters and buffers moved as `rerun` says; then puts everything back.
     fn lent<T>(&self, rerun: Rerun, compute: impl FnOnce() -> Result<T>) -> Result<T> {
-        let parameters: Vec<Tensor> =
-            self.parameters.iter().map(|(_, parameter)| parameter.tensor()).collect();
-        let buffers: Vec<Tensor> = self.buffers.iter().map(|(_, buffer)| buffer.tensor()).collect();
-        let computed = self.move_by(rerun).and_then(|()| compute());
-        for ((_, parameter), tensor) in
-            self.parameters.iter().zip(parameters).filter(|_| rerun != Rerun::Same)
-        {
-            parameter.replace(tensor)?;
-        }
-        self.buffers.iter().zip(buffers).for_each(|((_, buffer), tensor)| buffer.replace(tensor));
-        computed
+        let _lent = Lent {
+            members: self,
+            parameters: self.parameters.iter().map(|(_, parameter)| parameter.tensor()).collect(),
+            buffers: self.buffers.iter().map(|(_, buffer)| buffer.tensor()).collect(),
+        };
+        self.move_by(rerun)?;
+        compute()
     }
 
     fn move_by(&self, rerun: Rerun) -> Result<()> {
-        for (name, parameter) in self.parameters.iter().filter(|_| rerun != Rerun::Same) {
+        for (name, parameter) in self.distinct().into_iter().filter(|_| rerun != Rerun::Same) {
             parameter.replace(rerun.of(name, &parameter.tensor())?)?;
         }
         for (name, buffer) in &self.buffers {
@@ -107,155 +211,65 @@ impl Members {
     }
 }
 
-/// A layer that computed, and what came out, with its history.
-struct Called {
-    key: String,
-    label: String,
-    output: Tensor,
+/// A forward pass of a model, followed.
+struct Pass {
+    trail: Trail,
+    /// The outputs of ops, layers and the model, then the buffers.
+    forward: Vec<Step>,
+    ran: Ran,
+    /// The input, and every parameter once: those whose gradients are asked for.
+    leaves: Vec<(String, Tensor)>,
 }
 
-/// Whose fault it is if a gradient is the first to differ.
-#[derive(Clone, Copy)]
-enum Suspect {
-    /// The layer whose parameter it is.
-    Layer(usize),
-    /// Whoever uses the output of this layer.
-    UserOf(usize),
-    /// Whoever uses the model's input.
-    UserOfInput,
-    /// Whoever uses a parameter that is no layer's.
-    Model,
+/// What stands in no place of the model.
+fn whole(name: String, tensor: Tensor) -> Step {
+    Step { op: None, name, part: String::new(), tensor }
 }
 
-/// A tensor whose gradient is compared.
-struct Target {
-    name: String,
-    tensor: Tensor,
-    suspect: Suspect,
-}
-
-/// What a model computed.
-struct Run {
-    /// The output of each layer and of the model, then the buffers.
-    forward: Computed,
-    layers: Vec<Called>,
-    input: Tensor,
-    output: Tensor,
-    /// From the output back.
-    targets: Vec<Target>,
-}
-
-impl Run {
-    fn of<M: Module + Forward>(model: &M, input: &Tensor, rerun: Rerun) -> Result<Run> {
-        let members = Members::of(model);
-        let input = rerun.of("input", &input.detach().to_device(&device_of(model, input))?)?;
-        let input = if input.dtype().is_float() { input.requires_grad()? } else { input };
+impl Pass {
+    fn of<M: Module + ?Sized>(
+        model: &M,
+        members: &Members,
+        rerun: Rerun,
+        run: &dyn Fn(Rerun) -> Result<Ran>,
+    ) -> Result<Pass> {
         members.lent(rerun, || {
-            let (layers, output) = watched(model, &input)?;
-            let mut forward: Computed = Vec::new();
-            for layer in &layers {
-                forward.push((format!("output of layer {}", layer.label), Some(layer.output.detach())));
+            let (mut trail, ran) = Trail::of(model, || run(rerun))?;
+            let mut forward = trail.forward();
+            let several = |at: usize| if ran.outputs.len() == 1 { String::new() } else { format!(" {at}") };
+            for (at, output) in ran.outputs.iter().enumerate() {
+                forward.push(whole(format!("output{} of the model", several(at)), output.detach()));
             }
-            forward.push(("output of the model".into(), Some(output.detach())));
             for (name, buffer) in &members.buffers {
-                forward.push((format!("buffer {name} after the forward"), Some(buffer.tensor())));
+                forward.push(whole(format!("buffer {name} after the forward"), buffer.tensor()));
             }
-            let targets = targets(&layers, &members, &input);
-            Ok(Run { forward, layers, input, output, targets })
+            let mut leaves: Vec<(String, Tensor)> = Vec::new();
+            leaves.extend(ran.input.iter().map(|input| ("the input".into(), input.clone())));
+            let parameters = members.distinct().into_iter();
+            leaves.extend(parameters.map(|(name, p)| (format!("parameter {name}"), p.tensor())));
+            leaves.retain(|(_, tensor)| tensor.needs_grad());
+            leaves.iter().for_each(|(name, tensor)| trail.name(tensor, name.clone()));
+            Ok(Pass { trail, forward, ran, leaves })
         })
     }
 
-    /// The gradient of each target under a random cotangent. The graph stays, so that it can be asked who uses what.
-    fn backward(&self) -> Result<Computed> {
-        if !self.output.needs_grad() {
-            return Ok(Computed::new());
+    /// The gradients of all ops under random cotangents, then those of the leaves; and these alone.
+    fn backward(&self) -> Result<(Vec<Step>, Vec<Tensor>)> {
+        let mut rng = Rng::seeded(OP);
+        let roots: Vec<Tensor> =
+            self.ran.outputs.iter().filter(|output| output.needs_grad()).cloned().collect();
+        let cotangents =
+            roots.iter().map(|root| random_cotangent(root, &mut rng)).collect::<Result<Vec<_>>>()?;
+        let wanted: Vec<Tensor> = self.leaves.iter().map(|(_, tensor)| tensor.clone()).collect();
+        let options = GradOptions { allow_unused: true, ..GradOptions::default() };
+        let (mut steps, found) = self.trail.backward(|| grad(&roots, &wanted, &cotangents, options))?;
+        let gradients: Vec<Tensor> = found.iter().flatten().cloned().collect();
+        for ((name, _), gradient) in self.leaves.iter().zip(found) {
+            if let Some(gradient) = gradient {
+                let part = format!("sum of the gradients for {name}");
+                steps.push(Step { op: None, name: format!("gradient of {name}"), part, tensor: gradient });
+            }
         }
-        let cotangent = random_cotangent(&self.output, &mut Rng::seeded(OP))?;
-        let wanted: Vec<Tensor> = self.targets.iter().map(|target| target.tensor.clone()).collect();
-        let found = grad(&[self.output.clone()], &wanted, &[cotangent], KEEP)?;
-        Ok(self.targets.iter().map(|target| format!("gradient of {}", target.name)).zip(found).collect())
+        Ok((steps, gradients))
     }
-
-    /// The layer to blame if target `at` is the first whose gradient differs.
-    fn blamed(&self, at: usize) -> String {
-        let layer = match self.targets[at].suspect {
-            Suspect::Layer(layer) => Some(layer),
-            Suspect::UserOf(layer) => self.user_of(&self.layers[layer].output, layer + 1),
-            Suspect::UserOfInput => self.user_of(&self.input, 0),
-            Suspect::Model => return "backward of the model".into(),
-        };
-        match layer {
-            Some(layer) => format!("backward of layer {}", self.layers[layer].label),
-            None => "backward of the model, after its last layer".into(),
-        }
-    }
-
-    /// The first layer from `start` on whose output depends on `tensor`.
-    fn user_of(&self, tensor: &Tensor, start: usize) -> Option<usize> {
-        let depends = |output: &Tensor| -> Result<bool> {
-            let cotangent = random_cotangent(output, &mut Rng::seeded(OP))?;
-            let found = grad(&[output.clone()], &[tensor.clone()], &[cotangent], KEEP)?;
-            Ok(output.id() != tensor.id() && found[0].is_some())
-        };
-        (start..self.layers.len())
-            .filter(|&layer| self.layers[layer].output.needs_grad())
-            .find(|&layer| depends(&self.layers[layer].output).unwrap_or(false))
-    }
-}
-
-const KEEP: GradOptions = GradOptions { create_graph: false, retain_graph: true, allow_unused: true };
-
-/// Runs the model; the layers that computed, in their order, and the output.
-fn watched<M: Module + Forward>(model: &M, input: &Tensor) -> Result<(Vec<Called>, Tensor)> {
-    let layers: Rc<RefCell<Vec<Called>>> = Rc::default();
-    let log = layers.clone();
-    let observer = move |call: &LayerCall, output: &Tensor| {
-        let label = format!("{} ({})", call.key, call.kind);
-        log.borrow_mut().push(Called { key: call.key.clone(), label, output: output.clone() });
-        Ok(())
-    };
-    let output = observe_layers(model, observer, || model.forward(input))?;
-    Ok((layers.take(), output))
-}
-
-/// From the output back: the output of each layer, then the layer's parameters; at the end the input, and parameters that are no layer's.
-fn targets(layers: &[Called], members: &Members, input: &Tensor) -> Vec<Target> {
-    let owned: Vec<(Option<usize>, String, Tensor)> = distinct_parameters(layers, members);
-    let mut targets = Vec::new();
-    let mut add = |name: String, tensor: &Tensor, suspect: Suspect| {
-        if tensor.needs_grad() {
-            targets.push(Target { name, tensor: tensor.clone(), suspect });
-        }
-    };
-    for (at, layer) in layers.iter().enumerate().rev() {
-        add(format!("the output of layer {}", layer.label), &layer.output, Suspect::UserOf(at));
-        for (_, name, tensor) in owned.iter().filter(|(owner, ..)| *owner == Some(at)) {
-            add(format!("parameter {name}"), tensor, Suspect::Layer(at));
-        }
-    }
-    add("the input".into(), input, Suspect::UserOfInput);
-    for (_, name, tensor) in owned.iter().filter(|(owner, ..)| owner.is_none()) {
-        add(format!("parameter {name}"), tensor, Suspect::Model);
-    }
-    targets
-}
-
-/// Every parameter once, with the first layer that computed of those that own it: by then all that use it have been walked.
-fn distinct_parameters(layers: &[Called], members: &Members) -> Vec<(Option<usize>, String, Tensor)> {
-    let mut distinct: Vec<(Option<usize>, String, Tensor)> = Vec::new();
-    for (name, parameter) in &members.parameters {
-        let (owner, tensor) = (owner_of(layers, name), parameter.tensor());
-        match distinct.iter_mut().find(|(.., known)| known.id().is_some() && known.id() == tensor.id()) {
-            Some((known, ..)) => *known = owner.into_iter().chain(*known).min(),
-            None => distinct.push((owner, name.clone(), tensor)),
-        }
-    }
-    distinct
-}
-
-/// The layer with the longest key that `name` starts with: of several calls the first.
-fn owner_of(layers: &[Called], name: &str) -> Option<usize> {
-    let owns = |key: &str| key.is_empty() || name.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
-    let longest = layers.iter().filter(|layer| owns(&layer.key)).map(|layer| layer.key.len()).max()?;
-    layers.iter().position(|layer| owns(&layer.key) && layer.key.len() == longest)
 }

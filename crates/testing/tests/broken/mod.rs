@@ -5,6 +5,7 @@ use ternion_core::{
 };
 
 /// What is wrong with the first output of the op.
+#[allow(dead_code, reason = "each test program has its own copy, and needs some of them")]
 #[derive(Clone, Copy, Debug)]
 pub enum Wrong {
     /// Every element is this many times too large.

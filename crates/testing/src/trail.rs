@@ -1,0 +1,265 @@
+//! What a model did, op by op: the outputs of its ops and layers forward, the gradients of its nodes backward, and where in the model each stands.
+
+use crate::agreement::Computed;
+use crate::place::place;
+use crate::read::values_of;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use ternion_core::autograd::{BackwardCall, TensorId, next_node_id, observe_backward_calls};
+use ternion_core::{Device, OpCall, Result, Tensor, observe_ops};
+use ternion_nn::{LayerEvent, Module, observe_layer_events};
+
+/// Something compared: what it is, and the op that made it.
+pub(crate) struct Step {
+    /// The op, or nothing for the output of a layer.
+    pub(crate) op: Option<&'static str>,
+    /// `output of op relu`.
+    pub(crate) name: String,
+    /// `op relu (between 0 (Linear) and 2 (Linear))`: who is to blame if this is the first to differ.
+    pub(crate) part: String,
+    pub(crate) tensor: Tensor,
+}
+
+/// A layer's start or end, and when it was: after this many ops, before the node of this number.
+struct Mark {
+    ops: usize,
+    node: u64,
+    event: Event,
+    label: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Entered,
+    Left,
+    Output,
+}
+
+/// What was seen of a forward pass.
+#[derive(Default)]
+struct Log {
+    marks: Vec<Mark>,
+    /// The outputs of ops (by the number of ops before) and of layers.
+    outputs: Vec<Seen>,
+    ops: usize,
+    /// What tensors are called, by the name of their gradients.
+    names: HashMap<TensorId, String>,
+}
+
+struct Seen {
+    /// The op and its number; none for a layer's output.
+    op: Option<(&'static str, usize)>,
+    name: String,
+    tensor: Tensor,
+}
+
+/// A copy that nothing changes any more.
+fn kept(tensor: &Tensor, host: &Device) -> Result<Tensor> {
+    let (dtype, values) = values_of(tensor)?;
+    place(&values, dtype, None, host)
+}
+
+impl Log {
+    fn mark(&mut self, event: Event, label: String) {
+        self.marks.push(Mark { ops: self.ops, node: next_node_id(), event, label });
+    }
+
+    fn layer(&mut self, event: LayerEvent<'_>, host: &Device) -> Result<()> {
+        let (call, output, event) = match event {
+            LayerEvent::Entered(call) => (call, None, Event::Entered),
+            LayerEvent::Left(call, output) => (call, Some(output), Event::Left),
+            LayerEvent::Output(call, output) => (call, Some(output), Event::Output),
+        };
+        let label =
+            if call.key.is_empty() { call.kind.into() } else { format!("{} ({})", call.key, call.kind) };
+        if let Some(output) = output {
+            let name = format!("output of layer {label}");
+            if let Some(id) = output.id() {
+                self.names.entry(id).or_insert_with(|| format!("the {name}"));
+            }
+            self.outputs.push(Seen { op: None, name, tensor: kept(output, host)? });
+        }
+        self.mark(event, label);
+        Ok(())
+    }
+
+    fn op(&mut self, call: &OpCall<'_>, host: &Device) -> Result<()> {
+        for (index, output) in call.outputs.iter().enumerate() {
+            let name = match call.outputs.len() {
+                1 => "output".to_string(),
+                _ => format!("output {index}"),
+            };
+            self.outputs.push(Seen {
+                op: Some((call.op.name(), self.ops)),
+                name,
+                tensor: kept(output, host)?,
+            });
+        }
+        self.ops += 1;
+        Ok(())
+    }
+
+    /// Where something stands that happened after the marks for which `before` holds.
+    fn place(&self, before: impl Fn(&Mark) -> bool) -> String {
+        let (mut inside, mut last): (Vec<&str>, Option<&str>) = (Vec::new(), None);
+        let passed = self.marks.iter().take_while(|mark| before(mark)).count();
+        for mark in &self.marks[..passed] {
+            match mark.event {
+                Event::Entered => inside.push(&mark.label),
+                Event::Left => {
+                    inside.pop();
+                    last = Some(&mark.label);
+                }
+                Event::Output => last = Some(&mark.label),
+            }
+        }
+        if let Some(layer) = inside.last() {
+            return format!("in {layer}");
+        }
+        let next = self.marks.get(passed).map(|mark| match mark.event {
+            Event::Output => format!("the output of {}", mark.label),
+            _ => mark.label.clone(),
+        });
+        match (last, next) {
+            (Some(last), Some(next)) => format!("between {last} and {next}"),
+            (None, Some(next)) => format!("before {next}"),
+            (Some(last), None) => format!("after {last}"),
+            (None, None) => "in no layer".into(),
+        }
+    }
+}
+
+/// What a model did in a forward pass.
+pub(crate) struct Trail {
+    log: Log,
+    host: Device,
+    /// The number of the first node that was not recorded by the forward pass.
+    end: u64,
+}
+
+impl Trail {
+    /// Runs `compute` and follows it.
+    pub(crate) fn of<M: Module + ?Sized, T>(
+        model: &M,
+        compute: impl FnOnce() -> Result<T>,
+    ) -> Result<(Trail, T)> {
+        let (log, host) = (Rc::new(RefCell::new(Log::default())), ternion_cpu::device());
+        let of_layers = {
+            let (log, host) = (log.clone(), host.clone());
+            move |event: LayerEvent<'_>| log.borrow_mut().layer(event, &host)
+        };
+        let of_ops = {
+            let (log, host) = (log.clone(), host.clone());
+            move |call: &OpCall<'_>| log.borrow_mut().op(call, &host)
+        };
+        let computed = observe_layer_events(model, of_layers, || observe_ops(of_ops, compute))?;
+        Ok((Trail { log: log.take(), host, end: next_node_id() }, computed))
+    }
+
+    /// The outputs of ops and layers in the order of computation.
+    pub(crate) fn forward(&self) -> Vec<Step> {
+        let step = |seen: &Seen| {
+            let part = match seen.op {
+                Some((op, number)) => format!("op {op} ({})", self.log.place(|mark| mark.ops <= number)),
+                None => String::new(),
+            };
+            let op = seen.op.map(|(op, _)| op);
+            Step { op, name: seen.name.clone(), part, tensor: seen.tensor.clone() }
+        };
+        self.log.outputs.iter().map(step).collect()
+    }
+
+    /// Gives a tensor a name by which gradients are told.
+    pub(crate) fn name(&mut self, tensor: &Tensor, name: String) {
+        if let Some(id) = tensor.id() {
+            self.log.names.insert(id, name);
+        }
+    }
+
+    /// Runs `walk` and follows it: the gradients that came to each node, then those that it formed.
+    pub(crate) fn backward<T>(&self, walk: impl FnOnce() -> Result<T>) -> Result<(Vec<Step>, T)> {
+        let steps: Rc<RefCell<Vec<(u64, Step)>>> = Rc::default();
+        let (log, host, names) = (steps.clone(), self.host.clone(), self.log.names.clone());
+        let observer = move |call: &mut BackwardCall<'_>| {
+            log.borrow_mut().extend(steps_of(call, &host, &names)?);
+            Ok(())
+        };
+        let walked = observe_backward_calls(observer, walk)?;
+        Ok((self.placed(steps.take()), walked))
+    }
+
+    /// What is formed inside the gradient of a node (of its composition, or of a segment that runs again) stands where that node does, which is told of last.
+    fn placed(&self, steps: Vec<(u64, Step)>) -> Vec<Step> {
+        let mut place = String::new();
+        let place_one = |(node, step): (u64, Step)| {
+            if node < self.end {
+                place = self.log.place(|mark| mark.node <= node);
+            }
+            Step { part: format!("{} ({place})", step.part), ..step }
+        };
+        let mut placed: Vec<Step> = steps.into_iter().rev().map(place_one).collect();
+        placed.reverse();
+        placed
+    }
+}
+
+fn steps_of(
+    call: &BackwardCall<'_>,
+    host: &Device,
+    names: &HashMap<TensorId, String>,
+) -> Result<Vec<(u64, Step)>> {
+    let (node, op) = (call.node.id(), call.node.function().name());
+    let mut steps = Vec::new();
+    for (index, grad) in call.grad_outputs.iter().enumerate() {
+        let Some(grad) = grad else { continue };
+        let (name, part) =
+            (format!("gradient of output {index}"), format!("sum of the gradients that come to op {op}"));
+        steps.push((node, Step { op: Some(op), name, part, tensor: kept(grad, host)? }));
+    }
+    for (index, grad) in call.grad_inputs.iter().enumerate() {
+        let Some(grad) = grad else { continue };
+        let known = call.node.input_id(index).and_then(|id| names.get(&id));
+        let name = match known {
+            Some(known) => format!("gradient of {known}"),
+            None => format!("gradient of input {index}"),
+        };
+        steps.push((
+            node,
+            Step { op: Some(op), name, part: format!("backward of op {op}"), tensor: kept(grad, host)? },
+        ));
+    }
+    Ok(steps)
+}
+
+/// The steps of both that are to be compared: the same ops in the same order, but for copies, which depend on the layouts that a device prefers. Otherwise what comes where.
+pub(crate) fn paired(first: &[Step], second: &[Step]) -> std::result::Result<Vec<(usize, usize)>, String> {
+    let (mut pairs, mut at, mut other) = (Vec::new(), 0, 0);
+    let is_copy = |step: Option<&Step>| step.is_some_and(|step| step.op == Some("copy"));
+    while at < first.len() || other < second.len() {
+        let (one, two) = (first.get(at), second.get(other));
+        let same = |(one, two): (&Step, &Step)| one.op == two.op && one.name == two.name;
+        if one.zip(two).is_some_and(same) {
+            pairs.push((at, other));
+            (at, other) = (at + 1, other + 1);
+        } else if is_copy(one) {
+            at += 1;
+        } else if is_copy(two) {
+            other += 1;
+        } else {
+            let text = |step: Option<&Step>| match step {
+                None => "nothing more".to_string(),
+                Some(step) if step.part.is_empty() => format!("the {}", step.name),
+                Some(step) => format!("{}: {}", step.part, step.name),
+            };
+            return Err(format!("{} in one model, {} in the other", text(one), text(two)));
+        }
+    }
+    Ok(pairs)
+}
+
+/// The steps with these numbers.
+pub(crate) fn chosen(steps: &[Step], numbers: impl Iterator<Item = usize>) -> Computed {
+    let one = |step: &Step| (step.name.clone(), Some(step.tensor.clone()));
+    numbers.filter_map(|at| steps.get(at)).map(one).collect()
+}
