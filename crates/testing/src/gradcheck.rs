@@ -12,8 +12,11 @@ pub struct GradcheckReport {
     pub worst: f64,
 }
 
-/// Step of the differences: the cube root of f64's precision, where truncation and rounding balance.
-const STEP: f64 = 6e-6;
+/// Steps of the differences, relative to `max(1, |x|)` and to `|x|`. The first is the cube root of f64's precision, where truncation and rounding balance for a function that changes over
+/// distances like that; the others are for functions that change faster, or are known worse.
+const STEPS: [f64; 3] = [6e-6, 6e-4, 6e-8];
+/// Up to this uncertainty, relative to itself, an estimate is of the derivative and not of zero.
+const KNOWN: f64 = 0.1;
 /// Allowed difference, relative to the derivative ..
 const OF_ELEMENT: f64 = 1e-5;
 /// .. relative to the root mean square of the derivatives for the same input ..
@@ -21,30 +24,49 @@ const OF_INPUT: f64 = 1e-6;
 /// .. and in units of rounding of the terms that are subtracted, which differences cannot tell from a derivative.
 const ROUNDINGS: f64 = 64.0;
 
-/// Compares the gradient of `f` at `inputs`, under a random cotangent, with central differences, every partial derivative of every input.
+/// Compares the gradient of `f` at `inputs`, under a random cotangent, with central differences, every partial derivative of every floating input.
 ///
-/// A difference is allowed relative to the derivative, to the root mean square of the derivatives for its input, to what rounding of `f`'s own values leaves after division by the step, and to
-/// what the differences change when the step is doubled: never absolutely, so that the gradient of a small function is checked as any other.
+/// The step fits the element `x`: 6e-6 times `max(1, |x|)` and, if that is another, times `|x|`; where these leave doubt, also 100 times and a hundredth of each. The uncertainty of an estimate is
+/// what rounding of `f`'s values leaves after division by the step, plus what changes if the step is doubled. Taken is the estimate of the least uncertainty relative to itself; where none is
+/// known to a tenth (a derivative of zero), of the least uncertainty.
+///
+/// A difference is allowed relative to the derivative, to the root mean square of the derivatives for its input (as far as these are known), and up to that uncertainty: never absolutely, so
+/// that the gradient of a small function is checked as any other.
+///
+/// Inputs of integers or truth values are held fast.
 ///
 /// # Errors
-/// Inputs that are not f64 (differences of narrower types show nothing); an input or a function without elements; a function that gives other values when it is called again on the same inputs
-/// (dropout: seed the device in `f`); a difference beyond the limit: the message names the input, the element, and both numbers; whatever `f` says.
+/// Floating inputs that are not f64 (differences of narrower types show nothing); an input or a function without elements; a function that gives other values when it is called again on the same
+/// inputs (dropout: seed the device in `f`); an element around which `f` is not finite at any step; a difference beyond the limit: the message names the input, the element, and both numbers;
+/// whatever `f` says.
 pub fn gradcheck(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor]) -> Result<GradcheckReport> {
-    if let Some(input) = inputs.iter().find(|input| input.dtype() != DType::F64) {
+    gradcheck_all(|inputs| Ok(vec![f(inputs)?]), inputs)
+}
+
+/// As [`gradcheck`], for a function of several outputs: those that are not floating are left out.
+///
+/// # Errors
+/// As [`gradcheck`].
+pub fn gradcheck_all(
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    inputs: &[Tensor],
+) -> Result<GradcheckReport> {
+    if let Some(input) = inputs.iter().find(|input| input.dtype().is_float() && input.dtype() != DType::F64) {
         return Err(Error::DType { op: "gradcheck", what: "input", got: input.dtype(), expected: "f64" });
     }
-    let leaves =
-        inputs.iter().map(|input| input.detach().copy()?.requires_grad()).collect::<Result<Vec<_>>>()?;
-    let output = f(&leaves)?;
+    let leaves = inputs.iter().map(leaf).collect::<Result<Vec<_>>>()?;
+    let outputs: Vec<Tensor> = f(&leaves)?.into_iter().filter(|output| output.dtype().is_float()).collect();
     let mut rng = Rng::seeded("gradcheck");
-    let weights: Vec<f64> = (0..output.elements()).map(|_| rng.uniform(-1.0, 1.0)).collect();
-    let weighted = Weighted { f: &f, inputs, weights: &weights };
-    weighted.must_repeat(&output.to_vec::<f64>()?)?;
-    let cotangent = Tensor::from_slice(&weights, *output.shape(), output.device())?;
-    let options = GradOptions { allow_unused: true, ..GradOptions::default() };
-    let found = grad(&[output], &leaves, &[cotangent], options)?;
+    let mut random = |output: &Tensor| (0..output.elements()).map(|_| rng.uniform(-1.0, 1.0)).collect();
+    let weights: Vec<Vec<f64>> = outputs.iter().map(&mut random).collect();
+    let weighted = Weighted { f: &f, inputs, weights: weights.concat() };
+    weighted.must_repeat(&values_of(&outputs)?)?;
+    let found = gradients(&outputs, &leaves, &weights)?;
     let mut report = GradcheckReport { compared: 0, worst: 0.0 };
     for (position, found) in found.into_iter().enumerate() {
+        if !leaves[position].needs_grad() {
+            continue;
+        }
         let got = match found {
             Some(grad) => grad.to_vec::<f64>()?,
             None => vec![0.0; inputs[position].elements()],
@@ -53,29 +75,83 @@ pub fn gradcheck(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor]) -> 
         report.worst = report.worst.max(weighted.check(position, &got)?);
     }
     match report.compared {
-        0 => Err(Error::invalid("gradcheck", "nothing was compared: the inputs have no elements")),
+        0 => Err(Error::invalid("gradcheck", "nothing was compared: no floating input has elements")),
         _ => Ok(report),
     }
+}
+
+fn leaf(input: &Tensor) -> Result<Tensor> {
+    let copy = input.detach().copy()?;
+    if input.dtype().is_float() { copy.requires_grad() } else { Ok(copy) }
+}
+
+/// The gradient of each leaf that has one, under these weights of the outputs.
+fn gradients(outputs: &[Tensor], leaves: &[Tensor], weights: &[Vec<f64>]) -> Result<Vec<Option<Tensor>>> {
+    let (mut roots, mut cotangents) = (Vec::new(), Vec::new());
+    for (output, weights) in outputs.iter().zip(weights).filter(|(output, _)| output.needs_grad()) {
+        roots.push(output.clone());
+        cotangents.push(Tensor::from_slice(weights, *output.shape(), output.device())?);
+    }
+    let wanted: Vec<Tensor> = leaves.iter().filter(|leaf| leaf.needs_grad()).cloned().collect();
+    let options = GradOptions { allow_unused: true, ..GradOptions::default() };
+    let mut found = grad(&roots, &wanted, &cotangents, options)?.into_iter();
+    let one = |leaf: &Tensor| if leaf.needs_grad() { found.next().flatten() } else { None };
+    Ok(leaves.iter().map(one).collect())
+}
+
+/// The elements of all floating tensors.
+fn values_of(outputs: &[Tensor]) -> Result<Vec<f64>> {
+    let mut values = Vec::new();
+    for output in outputs.iter().filter(|output| output.dtype().is_float()) {
+        values.extend(output.to_vec::<f64>()?);
+    }
+    Ok(values)
 }
 
 /// The sum of a function's outputs under weights.
 struct Weighted<'a, F> {
     f: &'a F,
     inputs: &'a [Tensor],
-    weights: &'a [f64],
+    weights: Vec<f64>,
 }
 
-/// A derivative from differences, and what rounding of the function's values may have added to it.
-struct Difference {
+/// A derivative from differences, and what it may be off by.
+#[derive(Clone, Copy)]
+struct Estimate {
     value: f64,
+    /// What rounding of the function's values may have added.
     rounding: f64,
+    /// What changes if the step is doubled.
+    truncation: f64,
 }
 
-impl<F: Fn(&[Tensor]) -> Result<Tensor>> Weighted<'_, F> {
+impl Estimate {
+    fn uncertainty(&self) -> f64 {
+        self.rounding + self.truncation
+    }
+
+    /// Whether more is known of the derivative than `other` knows. One that straddles all of a small `x` is small, and its uncertainty with it: so this is told relative to the estimate.
+    fn is_better(&self, other: &Estimate) -> bool {
+        let relative = |estimate: &Estimate| estimate.uncertainty() / estimate.value.abs();
+        let (own, others) = (relative(self), relative(other));
+        match (own < KNOWN, others < KNOWN) {
+            (true, true) => own < others,
+            (false, false) => self.uncertainty() < other.uncertainty(),
+            (own, _) => own,
+        }
+    }
+
+    /// Whether more steps would hardly tell more.
+    fn is_good(&self) -> bool {
+        self.uncertainty() <= OF_ELEMENT * self.value.abs()
+    }
+}
+
+impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
     /// An error unless a second call gives what the first gave, but for the order in which threads add up.
     fn must_repeat(&self, first: &[f64]) -> Result<()> {
         let inputs: Vec<Tensor> = self.inputs.iter().map(Tensor::detach).collect();
-        let again = no_grad(|| (self.f)(&inputs))?.to_vec::<f64>()?;
+        let again = values_of(&no_grad(|| (self.f)(&inputs))?)?;
         let scale = first.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
         let same =
             |(a, b): (&f64, &f64)| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-12 * scale;
@@ -88,17 +164,16 @@ impl<F: Fn(&[Tensor]) -> Result<Tensor>> Weighted<'_, F> {
 
     /// Compares the gradient of one input; the largest difference, relative to its limit.
     fn check(&self, position: usize, got: &[f64]) -> Result<f64> {
-        let wanted: Vec<Difference> =
-            (0..got.len()).map(|element| self.difference(position, element, STEP)).collect::<Result<_>>()?;
-        let squares = wanted.iter().map(|want| want.value * want.value).sum::<f64>();
-        let scale = (squares / got.len().max(1) as f64).sqrt();
+        let values = self.inputs[position].to_vec::<f64>()?;
+        let wanted: Vec<Estimate> =
+            (0..got.len()).map(|element| self.estimate(position, element, &values)).collect::<Result<_>>()?;
+        // Of an estimate that knows little, only what it knows counts.
+        let known = |want: &Estimate| (want.value.abs() - want.uncertainty()).max(0.0).powi(2);
+        let scale = (wanted.iter().map(known).sum::<f64>() / got.len().max(1) as f64).sqrt();
         let mut worst = 0.0f64;
         for (element, (&got, want)) in got.iter().zip(&wanted).enumerate() {
-            let mut limit = OF_ELEMENT * want.value.abs() + OF_INPUT * scale + want.rounding;
+            let limit = OF_ELEMENT * want.value.abs() + OF_INPUT * scale + want.uncertainty();
             let error = (got - want.value).abs();
-            if error > limit {
-                limit += (self.difference(position, element, 2.0 * STEP)?.value - want.value).abs();
-            }
             let within = error <= limit;
             if !within {
                 let detail = format!(
@@ -112,30 +187,65 @@ impl<F: Fn(&[Tensor]) -> Result<Tensor>> Weighted<'_, F> {
         Ok(worst)
     }
 
-    /// The derivative for one element of one input.
-    fn difference(&self, position: usize, element: usize, step: f64) -> Result<Difference> {
-        let values = self.inputs[position].to_vec::<f64>()?;
+    /// The best estimate of the derivative for one element of one input.
+    fn estimate(&self, position: usize, element: usize, values: &[f64]) -> Result<Estimate> {
+        let x = values[element];
+        let mut best: Option<Estimate> = None;
+        let steps = steps(x);
+        for &step in &steps {
+            let moved = |step: f64| self.difference(position, element, values, step);
+            let (once, twice) = (moved(step)?, moved(2.0 * step)?);
+            let truncation = (twice.value - once.value).abs();
+            let estimate = Estimate { truncation, ..once };
+            let better = best.is_none_or(|best| estimate.is_better(&best));
+            if estimate.uncertainty().is_finite() && estimate.value.is_finite() && better {
+                best = Some(estimate);
+            }
+            if best.is_some_and(|best| best.is_good()) {
+                break;
+            }
+        }
+        best.ok_or_else(|| {
+            let tried: Vec<String> = steps.iter().map(|step| format!("{step:e}")).collect();
+            let detail = format!(
+                "input {position}, element {element}: around x = {x:e} the function is not finite at any of the steps {}, so that differences tell nothing",
+                tried.join(", ")
+            );
+            Error::invalid("gradcheck", detail)
+        })
+    }
+
+    /// The derivative for one element of one input, without what it knows of its truncation.
+    fn difference(&self, position: usize, element: usize, values: &[f64], step: f64) -> Result<Estimate> {
         let side = |x: f64| -> Result<Vec<f64>> {
-            let mut values = values.clone();
+            let mut values = values.to_vec();
             values[element] = x;
             let mut moved: Vec<Tensor> = self.inputs.iter().map(Tensor::detach).collect();
             moved[position] =
                 Tensor::from_slice(&values, *moved[position].shape(), moved[position].device())?;
-            no_grad(|| (self.f)(&moved))?.to_vec::<f64>()
+            values_of(&no_grad(|| (self.f)(&moved))?)
         };
         let (low, high) = (values[element] - step, values[element] + step);
         let (down, up) = (side(low)?, side(high)?);
         let (mut change, mut terms) = (0.0, 0.0);
         for ((up, down), weight) in
-            up.iter().zip(&down).zip(self.weights).filter(|((up, down), _)| up != down)
+            up.iter().zip(&down).zip(&self.weights).filter(|((up, down), _)| up != down)
         {
             change += (up - down) * weight;
             terms += (up.abs() + down.abs()) * weight.abs();
         }
         // The distance as it came out in floating point, not as it was asked for.
         let distance = high - low;
-        Ok(Difference { value: change / distance, rounding: ROUNDINGS * f64::EPSILON * terms / distance })
+        let rounding = ROUNDINGS * f64::EPSILON * terms / distance;
+        Ok(Estimate { value: change / distance, rounding, truncation: 0.0 })
     }
+}
+
+/// The steps that are tried around `x`, the likeliest first.
+fn steps(x: f64) -> Vec<f64> {
+    let size = x.abs();
+    let scales = if size > 0.0 && size < 1.0 { vec![1.0, size] } else { vec![size.max(1.0)] };
+    STEPS.iter().flat_map(|step| scales.iter().map(move |scale| step * scale)).collect()
 }
 
 #[cfg(test)]
@@ -184,5 +294,50 @@ mod tests {
             x.dropout(0.5)
         };
         check(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], seeded).expect("seeded, it repeats itself");
+    }
+
+    #[test]
+    fn the_step_fits_the_size_of_the_input() {
+        for size in [1e-12, 1e-7, 1e-5, 1e-2, 1.0, 1e3, 1e12] {
+            let x = [size, -3.0 * size, 0.5 * size];
+            let functions: [fn(&Tensor) -> Result<Tensor>; 3] =
+                [|x| x.square(), |x| x.abs()?.log(), |x| x.recip()];
+            for (number, f) in functions.into_iter().enumerate() {
+                let report = check(&x, f).unwrap_or_else(|error| panic!("{number} at {size:e}: {error}"));
+                assert_eq!(report.compared, 3);
+                for factor in [1.3, 1.1, 1.001] {
+                    let wrong = check(&x, |x| with_gradient_times(factor, &f(x)?));
+                    assert!(wrong.is_err(), "{number} at {size:e}: {factor} times the gradient passed");
+                }
+            }
+        }
+        for at in [2e-5, 3e-5] {
+            assert!(check(&[at], |x| with_gradient_times(1.3, &x.recip()?)).is_err(), "{at:e}");
+        }
+    }
+
+    #[test]
+    fn where_no_step_gives_numbers_the_error_says_so() {
+        let text = check(&[-1.0], |x| x.log()).unwrap_err().to_string();
+        let wanted = "gradcheck: input 0, element 0: around x = -1e0 the function is not finite at any of the steps 6e-6";
+        assert!(text.starts_with(wanted), "{text}");
+    }
+
+    #[test]
+    fn integers_are_held_fast_and_every_output_counts() {
+        let device = ternion_cpu::device();
+        let x = Tensor::from_slice(&[0.5, -1.0, 2.0, 0.1], [2, 2], &device).unwrap();
+        let rows = Tensor::from_slice(&[1i64, 0, 1], [3], &device).unwrap();
+        let select = |x: &[Tensor]| x[0].index_select(0, &x[1]);
+        assert_eq!(gradcheck(select, &[x.clone(), rows.clone()]).unwrap().compared, 4);
+        let both = |factor: f64| {
+            let f = move |x: &[Tensor]| {
+                let chosen = x[0].index_select(0, &x[1])?;
+                Ok(vec![chosen.exp()?, x[1].clone(), with_gradient_times(factor, &chosen.tanh()?)?])
+            };
+            gradcheck_all(f, &[x.clone(), rows.clone()])
+        };
+        assert_eq!(both(1.0).unwrap().compared, 4);
+        assert!(both(1.01).is_err(), "the last output");
     }
 }
