@@ -355,6 +355,60 @@ fn layers_are_observed_by_key_in_the_order_of_computation() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn layers_without_fields_are_told_apart_by_where_they_run() -> Result<()> {
+    #[derive(Module)]
+    struct Skip {
+        first: Sequential,
+        second: Sequential,
+        one: nn::ReLU,
+        other: nn::ReLU,
+    }
+    let branch = || Sequential::new().with(nn::ReLU).with(Sequential::new().with(nn::Tanh).with(nn::ReLU));
+    let model = Skip { first: branch(), second: branch(), one: nn::ReLU, other: nn::ReLU };
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let log = seen.clone();
+    let observer = move |call: &nn::LayerCall, _: &Tensor| {
+        log.lock().expect("one thread").push(call.key.clone());
+        Ok(())
+    };
+    let input = Tensor::ones([2], DType::F32, &device())?;
+    observe_layers(&model, observer, || model.second.forward(&model.other.forward(&input)?))?;
+    let seen = seen.lock().expect("one thread");
+    assert!(seen[0].split(" or ").any(|key| key == "other"), "may be any that lies there: {}", seen[0]);
+    assert_eq!(seen[1..], ["second.0", "second.1.0", "second.1.1"]);
+    let _ = (&model.first, &model.one);
+    Ok(())
+}
+
+#[test]
+fn hooks_stay_with_a_parameter_whose_tensor_is_replaced() -> Result<()> {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let device = device();
+    let layer = Linear::new(2, 1, &device)?;
+    let calls = std::sync::Arc::new(AtomicUsize::new(0));
+    let count = calls.clone();
+    let handle = layer.weight.tensor().register_hook(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    })?;
+    let called = |dtype| -> Result<usize> {
+        let before = calls.load(Ordering::Relaxed);
+        layer.forward(&Tensor::ones([1, 2], dtype, &device)?)?.sum_all()?.backward()?;
+        Ok(calls.load(Ordering::Relaxed) - before)
+    };
+    assert_eq!(called(DType::F32)?, 1);
+    layer.to_dtype(DType::F64)?;
+    assert_eq!(called(DType::F64)?, 1, "after a conversion");
+    layer.weight.freeze();
+    assert_eq!(called(DType::F64)?, 0, "no gradient flows to it");
+    layer.weight.unfreeze();
+    assert_eq!(called(DType::F64)?, 1, "back in training");
+    handle.remove();
+    assert_eq!(called(DType::F64)?, 0);
+    Ok(())
+}
+
 // ---- State in and out
 
 #[test]

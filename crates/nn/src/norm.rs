@@ -70,7 +70,8 @@ impl Forward for LayerNorm {
 /// Each channel shifted to mean 0 and scaled to variance 1, then `* weight + bias`, as PyTorch's `nn.BatchNorm2d` (Ioffe and Szegedy 2015).
 ///
 /// In training the statistics are the batch's, and running statistics follow them; in use they are the running ones. The running
-/// variance is the unbiased one, as in PyTorch.
+/// variance is the unbiased one, as in PyTorch. Each forward in training moves them once; in a [`checkpoint`](ternion_core::checkpoint) the layer
+/// runs a second time in backward, and moves them again.
 #[derive(Module, Debug)]
 pub struct BatchNorm2d {
     /// `[channels]`, ones at first.

@@ -4,6 +4,7 @@ use crate::module::{Member, ModuleField, Walk};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use ternion_core::autograd::Hooks;
 use ternion_core::{DType, Device, Error, Gradients, Result, Shape, Tensor, no_grad};
 
 /// A cell with a tensor. The lock guards a handle that is replaced whole, so a panic elsewhere cannot leave it half changed.
@@ -39,9 +40,13 @@ fn overwrite(tensor: &Tensor, source: &Tensor) -> Result<()> {
 /// A tensor that is trained: a leaf to which gradients flow, unless it is frozen.
 ///
 /// A clone is a handle on the same parameter: a layer, the optimiser and a second layer that shares the weight all see each change.
+///
+/// Freezing, converting and moving a parameter put another tensor in its place, with another name among gradients. Hooks that were registered on
+/// [`tensor`](Param::tensor) go along; they get gradients of the new dtype on the new device.
 #[derive(Clone)]
 pub struct Param {
     cell: Arc<Cell>,
+    hooks: Hooks,
     name: Option<Arc<str>>,
 }
 
@@ -51,7 +56,9 @@ impl Param {
     /// # Errors
     /// If the dtype is not floating.
     pub fn new(tensor: &Tensor) -> Result<Param> {
-        Ok(Param { cell: Cell::new(tensor.detach().requires_grad()?), name: None })
+        let leaf = tensor.detach().requires_grad()?;
+        let hooks = leaf.hooks().ok_or_else(|| Error::invalid("param", "the tensor is no leaf"))?;
+        Ok(Param { cell: Cell::new(leaf), hooks, name: None })
     }
 
     /// The tensor as it is now, for use in a computation. Steps of an optimiser change its values in place.
@@ -68,7 +75,7 @@ impl Param {
     /// The same parameter under `name`.
     #[must_use]
     pub fn named(&self, name: &str) -> Param {
-        Param { cell: self.cell.clone(), name: Some(name.into()) }
+        Param { cell: self.cell.clone(), hooks: self.hooks.clone(), name: Some(name.into()) }
     }
 
     /// The sizes.
@@ -104,12 +111,19 @@ impl Param {
         overwrite(&self.tensor(), source)
     }
 
+    /// A new leaf with the values of `tensor`, and with the hooks of this parameter.
+    fn leaf(&self, tensor: &Tensor) -> Result<Tensor> {
+        let leaf = tensor.detach().requires_grad()?;
+        leaf.share_hooks(&self.hooks)?;
+        Ok(leaf)
+    }
+
     /// Puts another tensor in the place of the parameter's: another dtype, device or shape. A frozen parameter stays frozen.
     ///
     /// # Errors
     /// If the dtype is not floating.
     pub fn replace(&self, tensor: Tensor) -> Result<()> {
-        let leaf = tensor.detach().requires_grad()?;
+        let leaf = self.leaf(&tensor)?;
         self.cell.set(if self.is_frozen() { leaf.detach() } else { leaf });
         Ok(())
     }
@@ -141,8 +155,7 @@ impl Param {
     /// Takes the parameter back into training.
     pub fn unfreeze(&self) {
         if self.is_frozen() {
-            let leaf =
-                self.tensor().requires_grad().expect("the dtype was checked when the parameter was made");
+            let leaf = self.leaf(&self.tensor()).expect("the dtype was checked when the parameter was made");
             self.cell.set(leaf);
         }
     }

@@ -151,6 +151,9 @@ pub(super) struct SavedTensors {
 
 pub(super) type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
 
+/// The hooks of a node's outputs.
+pub(super) type HookList = Mutex<Vec<(u32, Hook)>>;
+
 /// One step of the recorded computation.
 pub struct Node {
     id: u64,
@@ -161,7 +164,7 @@ pub struct Node {
     inputs: SmallVec<[(Arc<Layout>, DType); 2]>,
     outputs: u32,
     saved: Mutex<SavedTensors>,
-    hooks: OnceLock<Box<Mutex<Vec<(u32, Hook)>>>>,
+    hooks: OnceLock<Arc<HookList>>,
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -262,19 +265,14 @@ impl Node {
         inputs.chain(outputs).chain(leaf).collect()
     }
 
-    pub(super) fn add_hook(&self, index: u32, hook: Hook) {
-        self.hooks
-            .get_or_init(Box::default)
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((index, hook));
+    /// The list of hooks, which may be shared with a leaf that takes this one's place.
+    pub(super) fn hooks(&self) -> &Arc<HookList> {
+        self.hooks.get_or_init(Arc::default)
     }
 
-    pub(super) fn remove_hook(&self, hook: &Hook) {
-        if let Some(hooks) = self.hooks.get() {
-            let mut hooks = hooks.lock().unwrap_or_else(PoisonError::into_inner);
-            hooks.retain(|(_, other)| !Arc::ptr_eq(hook, other));
-        }
+    /// Makes `hooks` the list of this node, if it has none yet.
+    pub(super) fn share_hooks(&self, hooks: &Arc<HookList>) -> bool {
+        Arc::ptr_eq(self.hooks.get_or_init(|| hooks.clone()), hooks)
     }
 
     /// Passes a final gradient through the hooks of output `index`.

@@ -1,7 +1,7 @@
 //! From tensors to nodes: which ops are recorded, and what of a tensor concerns its place in the graph.
 
 use super::mode;
-use super::node::{Edge, External, Function, Hook, Kept, KeptOutput, Leaf, Node, Segment, ViewOp};
+use super::node::{Edge, External, Function, Hook, HookList, Kept, KeptOutput, Leaf, Node, Segment, ViewOp};
 use crate::backend::Buffer;
 use crate::dispatch::Tensors;
 use crate::error::{Error, Result};
@@ -9,12 +9,22 @@ use crate::op::{Differentiability, Op, Saves};
 use crate::tensor::Tensor;
 use crate::{DType, Layout};
 use smallvec::SmallVec;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
 /// A hook that was registered. Dropping this leaves the hook where it is.
 pub struct HookHandle {
-    node: Weak<Node>,
+    hooks: Weak<HookList>,
     hook: Hook,
+}
+
+/// The hooks of a leaf, for one that takes its place: whoever replaces a parameter keeps them.
+#[derive(Clone)]
+pub struct Hooks(Arc<HookList>);
+
+impl std::fmt::Debug for Hooks {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Hooks")
+    }
 }
 
 impl std::fmt::Debug for HookHandle {
@@ -26,8 +36,9 @@ impl std::fmt::Debug for HookHandle {
 impl HookHandle {
     /// Takes the hook away; nothing happens if its tensor is gone.
     pub fn remove(self) {
-        if let Some(node) = self.node.upgrade() {
-            node.remove_hook(&self.hook);
+        if let Some(hooks) = self.hooks.upgrade() {
+            let mut hooks = hooks.lock().unwrap_or_else(PoisonError::into_inner);
+            hooks.retain(|(_, other)| !Arc::ptr_eq(&self.hook, other));
         }
     }
 }
@@ -236,8 +247,9 @@ impl Tensor {
         }
     }
 
-    /// Calls `hook` with this tensor's gradient when it is final; what it returns takes the gradient's place. The hook stays as long as the
-    /// tensor's place in the graph does, or until it is removed by what is returned here.
+    /// Calls `hook` with this tensor's gradient when it is final; what it returns takes the gradient's place. The hook belongs to the tensor's
+    /// place in the graph and stays as long as that does, or until it is removed by what is returned here. (The parameters of `ternion-nn` hand their
+    /// hooks on when their tensor is replaced.)
     ///
     /// # Errors
     /// If no gradient flows to this tensor.
@@ -248,10 +260,28 @@ impl Tensor {
         match &self.0.edge {
             Some(edge) => {
                 let hook: Hook = Arc::new(hook);
-                edge.node.add_hook(edge.index, hook.clone());
-                Ok(HookHandle { node: Arc::downgrade(&edge.node), hook })
+                let hooks = edge.node.hooks();
+                hooks.lock().unwrap_or_else(PoisonError::into_inner).push((edge.index, hook.clone()));
+                Ok(HookHandle { hooks: Arc::downgrade(hooks), hook })
             }
             None => Err(Error::Autograd("register_hook: no gradient flows to this tensor".into())),
+        }
+    }
+
+    /// The hooks of this leaf, those to come included; none for what is no leaf.
+    pub fn hooks(&self) -> Option<Hooks> {
+        self.node().filter(|node| node.is_leaf()).map(|node| Hooks(node.hooks().clone()))
+    }
+
+    /// Gives this leaf the hooks of another, which it shares from now on.
+    ///
+    /// # Errors
+    /// If this is no leaf, or has hooks of its own already.
+    pub fn share_hooks(&self, hooks: &Hooks) -> Result<()> {
+        match self.node().filter(|node| node.is_leaf()) {
+            Some(node) if node.share_hooks(&hooks.0) => Ok(()),
+            Some(_) => Err(Error::Autograd("share_hooks: the leaf has hooks of its own".into())),
+            None => Err(Error::Autograd("share_hooks: the tensor is no leaf".into())),
         }
     }
 }
