@@ -186,6 +186,9 @@ fn checked_forgives_what_rounding_explains_and_nothing_more() {
     let (faulty, _) = Faulty::device("sum", Fault::Adds(1.0));
     assert!(detail(sum_on(&Checked::new(faulty, ternion_cpu::device()))).starts_with("sum:"));
     assert_eq!(tolerance(DType::I64), 0.0);
+    for half in [DType::F16, DType::BF16] {
+        assert_eq!(tolerance(half), 2.0 * half.epsilon(), "each device right to one unit of rounding");
+    }
 }
 
 #[test]

@@ -402,3 +402,28 @@ fn a_parameter_frozen_in_one_model_is_named() {
         compare_models(&first, &second, &random(&[2, 1, 8, 8], DType::F32, 1)).unwrap_err().to_string();
     assert_eq!(message, "compare_models: parameter 0.weight is frozen in the second model only");
 }
+
+/// A tanh that keeps nothing.
+#[derive(Module)]
+struct Frugal;
+
+impl Forward for Frugal {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        Ok(ternion_core::checkpoint(|x| Ok(vec![x[0].tanh()?]), &[input])?.swap_remove(0))
+    }
+}
+
+#[test]
+fn an_op_inside_a_checkpoint_is_named_where_the_checkpoint_stands() {
+    let build = |device: &Device| {
+        device.seed(18);
+        Ok(Sequential::new().with(Linear::new(4, 4, device)?).with(Frugal).with(Linear::new(4, 2, device)?))
+    };
+    let (input, place) = (random(&[3, 4], DType::F32, 10), "between 0 (Linear) and 2 (Linear)");
+    for message in messages("tanh", build, &input) {
+        starts(&message, &format!("op tanh ({place}): output: "));
+    }
+    for message in messages("tanh_grad", build, &input) {
+        starts(&message, &format!("backward of op tanh ({place}): gradient of input 0: "));
+    }
+}
