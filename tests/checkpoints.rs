@@ -1,10 +1,23 @@
-//! Checkpointed segments that do something else when they run again are told.
+//! Activation checkpointing: the same gradients of every order as without it, and an error wherever the second run would be another one.
 
 use ternion::prelude::*;
-use ternion_core::checkpoint;
+use ternion_core::autograd::GradOptions;
+use ternion_core::{checkpoint, grad};
 
 fn leaf(values: &[f64], device: &Device) -> Result<Tensor> {
     Tensor::from_slice(values, [values.len()], device)?.requires_grad()
+}
+
+type Segment = fn(&Tensor, &[Tensor]) -> Result<Tensor>;
+
+/// `segment(captured, [x])`, checkpointed.
+fn checkpointed(segment: Segment, captured: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let captured = captured.clone();
+    Ok(checkpoint(move |inputs| Ok(vec![segment(&captured, inputs)?]), &[x])?.remove(0))
+}
+
+fn message<T>(result: Result<T>) -> String {
+    result.err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 /// The message of a backward through a segment that is told, by `change`, to be another when it runs again.
@@ -106,5 +119,199 @@ fn a_checkpoint_that_gives_fewer_outputs_when_run_again_is_an_error() -> Result<
         let expected = format!("gave {first} outputs at first and {second} when it was run again");
         assert!(text.contains(&expected), "{text:?}");
     }
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_gives_the_same_gradients_for_arguments_and_captured_parameters() -> Result<()> {
+    let device = ternion::cpu()?;
+    let x = leaf(&[0.3, -0.7], &device)?;
+    let weight = leaf(&[1.5, 0.5], &device)?;
+    let segment = |weight: Tensor| {
+        move |inputs: &[Tensor]| -> Result<Vec<Tensor>> { Ok(vec![inputs[0].mul(&weight)?.tanh()?.exp()?]) }
+    };
+    let plain = segment(weight.clone())(&[x.clone()])?.remove(0).square()?.sum_all()?.backward()?;
+    let outputs = checkpoint(segment(weight.clone()), &[&x])?;
+    let saved = outputs[0].square()?.sum_all()?.backward()?;
+    for tensor in [&x, &weight] {
+        assert_eq!(
+            plain.get(tensor).expect("plain").to_vec::<f64>()?,
+            saved.get(tensor).expect("checkpointed").to_vec::<f64>()?
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_repeats_its_random_numbers() -> Result<()> {
+    let device = ternion_cpu::device(); // Of its own: other tests use the program's at the same time.
+    device.seed(5);
+    let x = Tensor::ones([64], DType::F32, &device)?.requires_grad()?;
+    let outputs = checkpoint(|inputs| Ok(vec![inputs[0].dropout(0.5)?]), &[&x])?;
+    Tensor::rand([10], DType::F32, &device)?;
+    let position = device.random_position();
+    let gradients = outputs[0].sum_all()?.backward()?;
+    assert_eq!(gradients.get(&x).expect("x").to_vec::<f32>()?, outputs[0].to_vec::<f32>()?);
+    assert_eq!(device.random_position(), position, "backward must not move the stream of random numbers");
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_keeps_only_its_inputs() -> Result<()> {
+    let device = ternion_cpu::device(); // Of its own: other tests use the program's at the same time.
+    let x = Tensor::ones([1 << 16], DType::F32, &device)?.requires_grad()?;
+    let before = device.memory().in_use;
+    let outputs = checkpoint(
+        |inputs| {
+            let mut y = inputs[0].clone();
+            for _ in 0..8 {
+                y = y.tanh()?;
+            }
+            Ok(vec![y])
+        },
+        &[&x],
+    )?;
+    let kept = device.memory().in_use - before;
+    assert!(kept <= 1 << 19, "{kept} bytes kept for one output of 256 KiB");
+    assert_eq!(outputs[0].sum_all()?.backward()?.len(), 1);
+    Ok(())
+}
+
+/// First and second derivative for `w` of `sum(segment(w, f(w)))`, with and without a checkpoint.
+#[test]
+fn what_is_captured_may_also_lead_to_the_argument() -> Result<()> {
+    let device = ternion::cpu()?;
+    let segments: [Segment; 2] = [|w, x| x[0].mul(w), |w, x| x[0].mul(&x[0])?.mul(w)?.mul(w)?.sin()];
+    for segment in segments {
+        let mut found = Vec::new();
+        for with_checkpoint in [false, true] {
+            let w = leaf(&[1.0, 0.3], &device)?;
+            let h = w.exp()?;
+            let y = match with_checkpoint {
+                true => checkpointed(segment, &w, &h)?,
+                false => segment(&w, &[h])?,
+            };
+            let options = GradOptions { create_graph: true, ..Default::default() };
+            let one = Tensor::ones((), DType::F64, &device)?;
+            let first = grad(&[y.sum_all()?], &[w.clone()], &[one], options)?.remove(0).expect("used");
+            let second = first.sum_all()?.backward()?.remove(&w).expect("used");
+            found.push([first.to_vec::<f64>()?, second.to_vec::<f64>()?]);
+        }
+        for order in 0..2 {
+            for (plain, saved) in found[0][order].iter().zip(&found[1][order]) {
+                approx::assert_relative_eq!(plain, saved, max_relative = 1e-13);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn hooks_outside_a_segment_run_once() -> Result<()> {
+    let device = ternion::cpu()?;
+    for with_checkpoint in [false, true] {
+        let (w, x) = (leaf(&[3.0], &device)?, leaf(&[2.0], &device)?);
+        for tensor in [&w, &x] {
+            tensor.register_hook(|grad| grad.mul_scalar(2.0).map(Some))?;
+        }
+        let segment: Segment = |w, x| x[0].mul(w);
+        let y = match with_checkpoint {
+            true => checkpointed(segment, &w, &x)?,
+            false => segment(&w, &[x.clone()])?,
+        };
+        let gradients = y.sum_all()?.backward()?;
+        assert_eq!(gradients.get(&w).expect("w").to_vec::<f64>()?, [4.0], "checkpoint: {with_checkpoint}");
+        assert_eq!(gradients.get(&x).expect("x").to_vec::<f64>()?, [6.0], "checkpoint: {with_checkpoint}");
+    }
+    Ok(())
+}
+
+#[test]
+fn captured_tensors_may_depend_on_each_other() -> Result<()> {
+    let device = ternion::cpu()?;
+    let (w, x) = (leaf(&[0.5], &device)?, leaf(&[2.0], &device)?);
+    let h = w.exp()?;
+    let (captured, parameter) = (h.clone(), w.clone());
+    let y = checkpoint(move |a| Ok(vec![a[0].mul(&captured)?.add(&a[0].mul(&parameter)?)?]), &[&x])?;
+    let gradients = y[0].sum_all()?.backward()?;
+    approx::assert_relative_eq!(
+        gradients.get(&w).expect("w").item_f64()?,
+        2.0 * (0.5f64.exp() + 1.0),
+        max_relative = 1e-14
+    );
+    Ok(())
+}
+
+#[test]
+fn a_captured_tensor_may_be_an_output() -> Result<()> {
+    let device = ternion::cpu()?;
+    let (w, x) = (leaf(&[0.5], &device)?, leaf(&[2.0], &device)?);
+    let returned = w.clone();
+    let y = checkpoint(move |a| Ok(vec![a[0].clone(), returned.clone()]), &[&x])?;
+    let gradients = y[0].mul(&y[1])?.sum_all()?.backward()?;
+    assert_eq!(gradients.get(&w).expect("w").to_vec::<f64>()?, [2.0]);
+    assert_eq!(gradients.get(&x).expect("x").to_vec::<f64>()?, [0.5]);
+    Ok(())
+}
+
+#[test]
+fn segments_nest() -> Result<()> {
+    let device = ternion::cpu()?;
+    let (w, x) = (leaf(&[0.5, -0.2], &device)?, leaf(&[2.0, 1.0], &device)?);
+    let parameter = w.clone();
+    let outer = checkpoint(
+        move |a| {
+            let (middle, inner) = (a[0].mul(&parameter)?, parameter.clone());
+            checkpoint(move |b| Ok(vec![b[0].tanh()?.mul(&inner)?]), &[&middle])
+        },
+        &[&x],
+    )?;
+    let found = outer[0].sum_all()?.backward()?;
+    let plain = x.mul(&w)?.tanh()?.mul(&w)?.sum_all()?.backward()?;
+    for tensor in [&w, &x] {
+        assert_eq!(
+            found.get(tensor).expect("found").to_vec::<f64>()?,
+            plain.get(tensor).expect("plain").to_vec::<f64>()?
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn whatever_the_segment_reads_may_not_be_changed_in_place() -> Result<()> {
+    let device = ternion::cpu()?;
+    let segment: Segment = |c, x| x[0].add(c)?.square();
+    let captured = [Tensor::ones([1], DType::F64, &device)?, leaf(&[1.0], &device)?];
+    for captured in captured {
+        let x = leaf(&[2.0], &device)?;
+        let y = checkpointed(segment, &captured, &x)?;
+        ternion::no_grad(|| captured.add_scalar_(1.0))?;
+        let text = message(y.sum_all()?.backward());
+        assert!(
+            text.starts_with("backward of checkpoint: ") && text.contains("was changed in place"),
+            "{text}"
+        );
+    }
+    Ok(())
+}
+
+/// Running statistics: written by every run, read by none for its result.
+#[test]
+fn a_segment_may_change_its_own_state() -> Result<()> {
+    let device = ternion::cpu()?;
+    let x = leaf(&[2.0], &device)?;
+    let state = Tensor::zeros([1], DType::F64, &device)?;
+    let run = || {
+        let state = state.clone();
+        checkpoint(
+            move |a| {
+                ternion::no_grad(|| state.mul_scalar_(0.9).and_then(|()| state.add_(&a[0].detach())))?;
+                Ok(vec![a[0].square()?])
+            },
+            &[&x],
+        )
+    };
+    let loss = run()?[0].add(&run()?[0])?;
+    assert_eq!(loss.sum_all()?.backward()?.get(&x).expect("x").to_vec::<f64>()?, [8.0]);
     Ok(())
 }

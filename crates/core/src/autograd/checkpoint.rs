@@ -229,8 +229,8 @@ impl Checkpoint {
     fn must_repeat(&self, second: &Ran) -> Result<()> {
         let differs = self
             .captured_otherwise(&second.captured)
-            .or_else(|| self.first.other_steps(&second.trace))
-            .or_else(|| self.first.other_outputs(&second.trace));
+            .or_else(|| self.first.other_outputs(&second.trace))
+            .or_else(|| self.first.other_steps(&second.trace));
         match differs {
             Some(detail) => Err(Error::Autograd(format!("checkpoint: the segment {detail}"))),
             None => Ok(()),
