@@ -427,13 +427,13 @@ fn state_dicts_are_snapshots_and_load_whole_or_not_at_all() -> Result<()> {
     let weight = bad.remove("layers.1.weight").expect("it is there");
     bad.insert("layers.9.weight".into(), weight);
     bad.insert("stem.norm.bias".into(), Tensor::zeros([5], DType::F32, &device)?);
-    bad.insert("stem.norm.weight".into(), Tensor::zeros([2], DType::F64, &device)?);
+    bad.insert("stem.norm.weight".into(), Tensor::zeros([2], DType::I64, &device)?);
     let untouched = first.state_dict()?;
     let message = first.load_state_dict(&bad).expect_err("four misfits").to_string();
     assert_eq!(
         message,
         "load_state_dict: the state does not fit; missing: layers.1.weight; extra: layers.9.weight; \
-         wrong shape: stem.norm.bias [5], expected [2]; wrong dtype: stem.norm.weight f64, expected f32"
+         wrong shape: stem.norm.bias [5], expected [2]; wrong dtype: stem.norm.weight i64, expected f32"
     );
     for (key, tensor) in first.state_dict()? {
         assert_eq!(tensor.to_vec_f64()?, untouched[&key].to_vec_f64()?, "{key} was changed by a failed load");
@@ -469,6 +469,7 @@ fn models_are_cast_and_moved_with_their_optimiser() -> Result<()> {
         |(key, tensor)| tensor.dtype() == if key.ends_with("tracked") { DType::I64 } else { DType::F64 }
     ));
     assert_eq!(model.forward(&input.to_dtype(DType::F64)?)?.dtype(), DType::F64);
-    assert!(model.to_dtype(DType::I32).is_err());
+    let message = model.to_dtype(DType::I32).expect_err("no dtype for parameters").to_string();
+    assert_eq!(message, "to_dtype: the requested dtype is i32, expected a floating dtype");
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::attributes::{FieldRole, field_role, library_path};
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use syn::spanned::Spanned;
 use syn::{Data, DataEnum, DataStruct, DeriveInput, Error, Field, Fields, Generics, Member, Result, Variant};
 
@@ -33,6 +33,7 @@ pub fn module(input: &DeriveInput) -> Result<TokenStream> {
 }
 
 fn struct_body(data: &DataStruct, library: &TokenStream) -> Result<TokenStream> {
+    refuse_same_keys(&data.fields)?;
     let visits = members(&data.fields).map(|(member, field)| {
         visit_field(field, &key_of(&member), &quote_spanned!(field.ty.span()=> &self.#member), library)
     });
@@ -48,6 +49,7 @@ fn enum_body(data: &DataEnum, library: &TokenStream) -> Result<TokenStream> {
 }
 
 fn arm(variant: &Variant, library: &TokenStream) -> Result<TokenStream> {
+    refuse_same_keys(&variant.fields)?;
     let name = &variant.ident;
     let newtype = matches!(&variant.fields, Fields::Unnamed(fields) if fields.unnamed.len() == 1);
     let (mut patterns, mut visits) = (TokenStream::new(), TokenStream::new());
@@ -63,6 +65,26 @@ fn arm(variant: &Variant, library: &TokenStream) -> Result<TokenStream> {
         patterns.extend(quote!(#member: #binding,));
     }
     Ok(quote!(Self::#name { #patterns .. } => { #visits }))
+}
+
+/// Two fields under one key would be one in the state dict. What flattened fields bring along is not known here: that is found at run time.
+fn refuse_same_keys(fields: &Fields) -> Result<()> {
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    for (member, field) in members(fields) {
+        let name = key_of(&member);
+        let (key, span) = match field_role(field)? {
+            FieldRole::Skip | FieldRole::Flatten => continue,
+            FieldRole::Member(Some(renamed)) => (renamed.value(), renamed.span()),
+            FieldRole::Member(None) => (name.clone(), member.span()),
+        };
+        if let Some(other) = seen.insert(key.clone(), name.clone()) {
+            let message = format!(
+                "derive(Module): fields `{other}` and `{name}` have the same key `{key}`: one would overwrite the other in the state dict"
+            );
+            return Err(Error::new(span, message));
+        }
+    }
+    Ok(())
 }
 
 /// The visit of one field, reached by the reference `value`.
@@ -129,6 +151,56 @@ fn identifiers(tokens: TokenStream, found: &mut BTreeSet<Ident>) {
             }
             TokenTree::Group(group) => identifiers(group.stream(), found),
             TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syn::parse_quote;
+
+    fn problem(input: &DeriveInput) -> Option<String> {
+        module(input).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn fields_with_the_same_key_do_not_compile() {
+        let renamed: [DeriveInput; 3] = [
+            parse_quote! {
+                #[module(crate = "nn")]
+                struct Net { #[module(rename = "fc")] first: Linear, #[module(rename = "fc")] second: Linear }
+            },
+            parse_quote! {
+                #[module(crate = "nn")]
+                struct Net { first: Linear, #[module(rename = "first")] second: Linear }
+            },
+            parse_quote! {
+                #[module(crate = "nn")]
+                enum Net { One { first: Linear, #[module(rename = "first")] second: Linear } }
+            },
+        ];
+        for (input, key) in renamed.iter().zip(["fc", "first", "first"]) {
+            let message = problem(input).expect("two fields under one key");
+            let expected = format!("derive(Module): fields `first` and `second` have the same key `{key}`: ");
+            assert!(message.starts_with(&expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn fields_that_are_skipped_and_variants_apart_may_share_a_name() {
+        let fine: [DeriveInput; 2] = [
+            parse_quote! {
+                #[module(crate = "nn")]
+                struct Net { #[module(skip)] first: u8, #[module(rename = "first")] second: Linear }
+            },
+            parse_quote! {
+                #[module(crate = "nn")]
+                enum Net { One { layer: Linear }, Other { layer: Linear } }
+            },
+        ];
+        for input in fine {
+            assert_eq!(problem(&input), None);
         }
     }
 }

@@ -1,9 +1,13 @@
 //! Weights on disk, as safetensors: the format that PyTorch users share. A file appears whole or not at all; a damaged one is an error.
 
+mod distinct_keys;
+
 use crate::module::Module;
 use crate::state::{self, Matching, Overwrite, StateDict, Unmatched};
+use distinct_keys::DistinctKeys;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo, View};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -13,6 +17,9 @@ use ternion_core::{DType, Device, Error, Layout, Result, Shape, Tensor};
 /// The file begins with the size of its header, in so many bytes.
 const SIZE_BYTES: u64 = 8;
 
+/// Chains of symbolic links above this are taken for circles, as by Linux.
+const MAX_LINKS: usize = 40;
+
 /// Headers above this are taken for damage, as by the format's own library.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 
@@ -20,17 +27,21 @@ const MAX_HEADER_BYTES: u64 = 100_000_000;
 ///
 /// The file is written under a temporary name beside `path` and renamed when it is complete and on disk: a crash leaves the old file.
 ///
+/// Where `path` is a symbolic link, what it points to is replaced, and the link stays.
+///
 /// # Errors
-/// If the file cannot be written, or an earlier op failed on the device.
+/// If two tensors of the model have the same key, the file cannot be written, or an earlier op failed on the device.
 pub fn save<M: Module + ?Sized>(model: &M, path: impl AsRef<Path>) -> Result<()> {
-    write(&state::tensors_of(model), path)
+    write(&state::tensors_of("save", model)?, path)
 }
 
 /// Overwrites parameters and state of `model` with those of a safetensors file, whose keys must be exactly the model's.
 ///
+/// Floating tensors are cast to the model's floating dtype, as by PyTorch: a file of f16 loads into a model of f32, and the model stays f32.
+///
 /// # Errors
-/// If the file cannot be read or is damaged. One error lists every key that is missing, extra, misshapen or of another dtype; nothing
-/// is changed unless all fit.
+/// If the file cannot be read or is damaged, or two tensors of the model have the same key. One error lists every key that is missing, extra,
+/// misshapen, or of a dtype that is another and not floating as the model's is; nothing is changed unless all fit.
 pub fn load<M: Module + ?Sized>(model: &M, path: impl AsRef<Path>) -> Result<()> {
     load_with(model, path, Matching::Exact).map(|_| ())
 }
@@ -45,11 +56,15 @@ pub fn load_with<M: Module + ?Sized>(
     matching: Matching,
 ) -> Result<Unmatched> {
     let path = path.as_ref();
-    let targets = state::tensors_of(model);
-    let Some(device) = targets.values().next().map(|tensor| tensor.device().clone()) else {
-        return Err(file_error(path, "the model has no parameter to load into"));
+    let targets = state::tensors_of("load", model)?;
+    let outcome = match targets.values().next() {
+        Some(tensor) => state::overwrite(&targets, &read(path, tensor.device())?, matching),
+        None => {
+            let (metadata, _) = read_header(&mut open(path)?, path)?;
+            state::none_to_load(metadata.tensors().keys().collect::<BTreeSet<_>>().into_iter(), matching)
+        }
     };
-    state::overwrite(&targets, &read(path, &device)?, matching).map_err(|error| match error {
+    outcome.map_err(|error| match error {
         Overwrite::Misfit(detail) => file_error(path, detail),
         Overwrite::Failed(error) => error,
     })
@@ -75,7 +90,7 @@ pub fn write(tensors: &StateDict, path: impl AsRef<Path>) -> Result<()> {
 /// If the file cannot be read, is damaged, or holds dtypes that tensors do not have (their keys are listed).
 pub fn read(path: impl AsRef<Path>, device: &Device) -> Result<StateDict> {
     let path = path.as_ref();
-    let mut file = File::open(path).map_err(|error| cannot_read(path, &error))?;
+    let mut file = open(path)?;
     let (metadata, start) = read_header(&mut file, path)?;
     let entries = metadata.tensors();
     refuse_foreign_dtypes(&entries, path)?;
@@ -89,7 +104,12 @@ pub fn read(path: impl AsRef<Path>, device: &Device) -> Result<StateDict> {
 }
 
 fn file_error(path: &Path, detail: impl Into<String>) -> Error {
-    Error::File { path: path.display().to_string(), detail: detail.into() }
+    let name = if path.as_os_str().is_empty() { "\"\"".to_owned() } else { path.display().to_string() };
+    Error::File { path: name, detail: detail.into() }
+}
+
+fn open(path: &Path) -> Result<File> {
+    File::open(path).map_err(|error| cannot_read(path, &error))
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
@@ -154,6 +174,7 @@ fn to_or_from_little_endian(bytes: &mut [u8], dtype: DType) {
 }
 
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let path = &behind_links(path)?;
     let temporary = temporary_beside(path)?;
     let written = write_through(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
@@ -162,6 +183,18 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         return written;
     }
     sync_folder(path)
+}
+
+/// The file that a path stands for, which may be yet to come: renaming onto a symbolic link would replace the link.
+fn behind_links(path: &Path) -> std::io::Result<PathBuf> {
+    let mut path = path.to_path_buf();
+    for _ in 0..MAX_LINKS {
+        // Whatever is no link, or is not there, cannot be read as one.
+        let Ok(target) = fs::read_link(&path) else { return Ok(path) };
+        path.pop();
+        path.push(target);
+    }
+    Err(std::io::Error::other(format!("more than {MAX_LINKS} symbolic links")))
 }
 
 /// A name in the same folder that no other thread or process uses.
@@ -206,8 +239,10 @@ fn read_header(file: &mut File, path: &Path) -> Result<(Metadata, u64)> {
     }
     let mut header = vec![0; header_bytes as usize];
     file.read_exact(&mut header).map_err(|error| cannot_read(path, &error))?;
-    let metadata: Metadata = serde_json::from_slice(&header)
-        .map_err(|error| file_error(path, format!("damaged safetensors header: {error}")))?;
+    let damaged = |error: serde_json::Error| file_error(path, format!("damaged safetensors header: {error}"));
+    // The format's own reading keeps the last of two tensors of one name and says nothing.
+    serde_json::from_slice::<DistinctKeys>(&header).map_err(damaged)?;
+    let metadata: Metadata = serde_json::from_slice(&header).map_err(damaged)?;
     let start = SIZE_BYTES + header_bytes;
     let promised = metadata.tensors().values().map(|info| info.data_offsets.1).max().unwrap_or(0) as u64;
     if promised != file_bytes - start {

@@ -30,7 +30,7 @@ impl Forward for Mlp {
     /// # Shapes
     /// `[batch, a, b, ..] -> [batch, out]`, where `a * b * ..` is the first size
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        let Some((&batch, rest)) = input.dims().split_first() else {
+        let Some((&batch, rest)) = input.dims().split_first().filter(|(_, rest)| !rest.is_empty()) else {
             return Err(Error::Rank {
                 op: "mlp",
                 expected: "at least 2".into(),

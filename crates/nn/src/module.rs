@@ -151,7 +151,7 @@ pub trait Module: Send + Sync {
         if !dtype.is_float() {
             return Err(Error::DType {
                 op: "to_dtype",
-                what: "module",
+                what: "the requested dtype",
                 got: dtype,
                 expected: "a floating dtype",
             });
@@ -172,15 +172,18 @@ pub trait Module: Send + Sync {
     /// A copy of parameters and state at this moment, by key. Later steps do not change it.
     ///
     /// # Errors
-    /// If there is no memory.
+    /// If two tensors have the same key, or there is no memory.
     fn state_dict(&self) -> Result<crate::StateDict> {
         crate::state::copy_of(self)
     }
 
     /// Overwrites parameters and state with the tensors of `dict`, whose keys must be exactly this module's. Nothing is changed unless all fit.
     ///
+    /// Floating tensors are cast to the module's floating dtype, as by PyTorch; the module keeps its dtype.
+    ///
     /// # Errors
-    /// One error that lists every key that is missing, extra, misshapen or of another dtype.
+    /// If two tensors of the module have the same key. One error that lists every key that is missing, extra, misshapen, or of a dtype that is
+    /// another and not floating as the module's is.
     fn load_state_dict(&self, dict: &crate::StateDict) -> Result<()> {
         crate::state::load(self, dict, crate::Matching::Exact).map(|_| ())
     }

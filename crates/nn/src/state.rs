@@ -1,7 +1,7 @@
 //! The state of a module as a dictionary of tensors: copied out, checked, copied in.
 
 use crate::module::{Member, Module, walk_members};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use ternion_core::{Error, Result, Tensor, no_grad};
 
@@ -59,21 +59,34 @@ impl fmt::Display for Misfits {
 }
 
 /// Parameters and state by key, on the module's own memory and without history.
-pub(crate) fn tensors_of<M: Module + ?Sized>(module: &M) -> StateDict {
-    let mut tensors = StateDict::new();
+///
+/// An error in the name of `op` if a key stands for two tensors, of which a dictionary would drop one, or is no key at all.
+pub(crate) fn tensors_of<M: Module + ?Sized>(op: &'static str, module: &M) -> Result<StateDict> {
+    let (mut tensors, mut addresses) = (StateDict::new(), HashMap::new());
+    let mut problem = None;
     walk_members(module, &mut |key, member| {
-        let tensor = match member {
-            Member::Param(param) => param.tensor().detach(),
-            Member::State(state) => state.tensor(),
+        let (tensor, address) = match member {
+            Member::Param(param) => (param.tensor().detach(), param.address()),
+            Member::State(state) => (state.tensor(), state.address()),
             Member::Mode(_) | Member::Layer { .. } => return,
         };
+        if addresses.insert(key.to_owned(), address).is_some_and(|other| other != address) {
+            problem.get_or_insert(format!(
+                "two tensors of the module have the key {key}: rename a field (#[module(rename = \"..\")]), or flatten one less"
+            ));
+        } else if !key.is_empty() && key.split('.').any(str::is_empty) {
+            problem.get_or_insert(format!(
+                "the key {key} has an empty part: a name in a map of modules must not be empty"
+            ));
+        }
         tensors.insert(key.to_owned(), tensor);
     });
-    tensors
+    problem.map_or(Ok(tensors), |detail| Err(Error::invalid(op, detail)))
 }
 
 pub(crate) fn copy_of<M: Module + ?Sized>(module: &M) -> Result<StateDict> {
-    no_grad(|| tensors_of(module).into_iter().map(|(key, tensor)| Ok((key, tensor.copy()?))).collect())
+    let tensors = tensors_of("state_dict", module)?;
+    no_grad(|| tensors.into_iter().map(|(key, tensor)| Ok((key, tensor.copy()?))).collect())
 }
 
 pub(crate) fn load<M: Module + ?Sized>(
@@ -81,7 +94,7 @@ pub(crate) fn load<M: Module + ?Sized>(
     dict: &StateDict,
     matching: Matching,
 ) -> Result<Unmatched> {
-    overwrite(&tensors_of(module), dict, matching).map_err(|error| match error {
+    overwrite(&tensors_of("load_state_dict", module)?, dict, matching).map_err(|error| match error {
         Overwrite::Misfit(detail) => Error::invalid("load_state_dict", detail),
         Overwrite::Failed(error) => error,
     })
@@ -101,7 +114,7 @@ impl From<Error> for Overwrite {
     }
 }
 
-/// Copies `sources` into the memory of `targets`, once it is known that all fit and all are on their device.
+/// Copies `sources` into the memory of `targets`, cast between floating dtypes, once it is known that all fit and all are on their device.
 pub(crate) fn overwrite(
     targets: &StateDict,
     sources: &StateDict,
@@ -115,7 +128,8 @@ pub(crate) fn overwrite(
         let mut copies = Vec::new();
         for (key, target) in targets {
             if let Some(source) = sources.get(key) {
-                copies.push((target, source.detach().to_device(target.device())?));
+                let source = source.detach().to_device(target.device())?;
+                copies.push((target, source.to_dtype(target.dtype())?));
             }
         }
         for (target, source) in copies {
@@ -135,10 +149,29 @@ fn compare(targets: &StateDict, sources: &StateDict) -> Misfits {
         if source.shape() != target.shape() {
             misfits.shapes.push(format!("{key} {:?}, expected {:?}", source.shape(), target.shape()));
         }
-        if source.dtype() != target.dtype() {
+        // As PyTorch does, but integers and bool: there the cast would hide that the file is of another model.
+        let both_float = source.dtype().is_float() && target.dtype().is_float();
+        if source.dtype() != target.dtype() && !both_float {
             misfits.dtypes.push(format!("{key} {}, expected {}", source.dtype(), target.dtype()));
         }
     }
-    misfits.unmatched.extra = sources.keys().filter(|key| !targets.contains_key(*key)).cloned().collect();
+    misfits.unmatched.extra = extra(targets, sources.keys());
     misfits
+}
+
+/// For a module without a tensor to load into: that none of `keys` is left over, or which.
+pub(crate) fn none_to_load<'k>(
+    keys: impl Iterator<Item = &'k String>,
+    matching: Matching,
+) -> Result<Unmatched, Overwrite> {
+    let unmatched = Unmatched { extra: extra(&StateDict::new(), keys), ..Default::default() };
+    let misfits = Misfits { unmatched, ..Default::default() };
+    if misfits.allow(matching) {
+        return Ok(misfits.unmatched);
+    }
+    Err(Overwrite::Misfit(misfits.to_string()))
+}
+
+fn extra<'k>(targets: &StateDict, keys: impl Iterator<Item = &'k String>) -> Vec<String> {
+    keys.filter(|key| !targets.contains_key(*key)).cloned().collect()
 }

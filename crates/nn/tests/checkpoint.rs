@@ -1,12 +1,14 @@
 //! Weights on disk: back as they were, whole or not at all, and an error in words for whatever a file can be.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use ternion_core::{DType, Device, Result, Shape, Tensor};
 use ternion_nn::checkpoint::{read, write};
 use ternion_nn::optim::{AdamW, AdamWConfig, Optimizer};
 use ternion_nn::{
-    BatchNorm2d, Forward, Init, Linear, Matching, Mlp, Module, StateDict, load, load_with, save,
+    BatchNorm2d, Forward, Init, Linear, Matching, Mlp, Module, Param, ReLU, StateDict, StateTensor, load,
+    load_with, save,
 };
 
 fn device() -> Device {
@@ -96,7 +98,7 @@ fn one_error_lists_every_key_that_does_not_fit() -> Result<()> {
     dict.remove("layers.0.bias");
     dict.insert("layers.2.weight".into(), Tensor::zeros([2, 2], DType::F32, &device)?);
     dict.insert("layers.1.bias".into(), Tensor::zeros([3], DType::F32, &device)?);
-    dict.insert("layers.1.weight".into(), Tensor::zeros([2, 4], DType::F16, &device)?);
+    dict.insert("layers.1.weight".into(), Tensor::zeros([2, 4], DType::I64, &device)?);
     write(&dict, &file)?;
     let before = model.state_dict()?;
     let message = load(&model, &file).expect_err("four misfits").to_string();
@@ -104,7 +106,7 @@ fn one_error_lists_every_key_that_does_not_fit() -> Result<()> {
         message,
         format!(
             "{}: the state does not fit; missing: layers.0.bias; extra: layers.2.weight; \
-             wrong shape: layers.1.bias [3], expected [2]; wrong dtype: layers.1.weight f16, expected f32",
+             wrong shape: layers.1.bias [3], expected [2]; wrong dtype: layers.1.weight i64, expected f32",
             file.display()
         )
     );
@@ -220,6 +222,11 @@ fn headers_that_lie_are_errors() {
         })
         .collect();
     check(&format!("{{{}}}", tensors.join(",")), &[0; 4], "promises");
+    check(
+        r#"{"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#,
+        &[0],
+        "damaged safetensors header: the key w occurs twice",
+    );
     fs::write(&file, u64::MAX.to_le_bytes()).expect("the folder can be written");
     let message = read(&file, &device).expect_err("a header longer than the file").to_string();
     assert!(message.contains("no safetensors file"), "{message}");
@@ -278,5 +285,200 @@ fn an_optimiser_goes_on_from_a_file_as_if_it_had_never_stopped() -> Result<()> {
         "adamw: the state does not fit; wrong shape: weight.exp_avg [1], expected [2, 3]; wrong dtype: weight.exp_avg_sq f64, expected f32; \
          missing: bias.exp_avg; extra: other.step"
     );
+    Ok(())
+}
+
+/// A module with a parameter and a buffer of `dtype`.
+#[derive(Module)]
+struct Scaled {
+    weight: Param,
+    mean: StateTensor,
+}
+
+fn scaled(values: [f64; 2], dtype: DType, buffer: DType) -> Result<Scaled> {
+    let tensor = Tensor::new(values, &device())?;
+    Ok(Scaled {
+        weight: Param::new(&tensor.to_dtype(dtype)?)?,
+        mean: StateTensor::new(&tensor.to_dtype(buffer)?),
+    })
+}
+
+#[test]
+fn floating_dtypes_are_cast_to_those_of_the_model_in_both_directions() -> Result<()> {
+    let (device, folder) = (device(), Folder::new("cast"));
+    let file = folder.file("model.safetensors");
+    let floats = [DType::F64, DType::F32, DType::F16, DType::BF16];
+    for (from, to) in floats.into_iter().flat_map(|from| floats.map(|to| (from, to))) {
+        save(&scaled([1.5, -0.25], from, from)?, &file)?;
+        let model = scaled([0.0, 0.0], to, to)?;
+        load(&model, &file)?;
+        for tensor in [model.weight.tensor().detach(), model.mean.tensor()] {
+            assert_eq!(tensor.dtype(), to, "a model keeps its dtype");
+            assert_eq!(tensor.to_dtype(DType::F64)?.to_vec::<f64>()?, [1.5, -0.25], "{from} to {to}");
+        }
+        model.load_state_dict(&read(&file, &device)?)?;
+    }
+    // Rounded to nearest even, as by any other cast: 1 + 2^-11 lies between two numbers of f16.
+    let model = scaled([0.0, 0.0], DType::F16, DType::F16)?;
+    save(&scaled([1.0 + 2f64.powi(-11), 3.0], DType::F64, DType::F64)?, &file)?;
+    load(&model, &file)?;
+    assert_eq!(model.mean.tensor().to_dtype(DType::F64)?.to_vec::<f64>()?, [1.0, 3.0]);
+    Ok(())
+}
+
+#[test]
+fn integers_and_bools_are_not_taken_for_floats_nor_floats_for_them() -> Result<()> {
+    let folder = Folder::new("no-cast");
+    let file = folder.file("model.safetensors");
+    for (from, to) in [
+        (DType::I64, DType::F32),
+        (DType::Bool, DType::F32),
+        (DType::F32, DType::I64),
+        (DType::I64, DType::I32),
+    ] {
+        save(&scaled([1.0, 0.0], DType::F32, from)?, &file)?;
+        let model = scaled([0.0, 1.0], DType::F32, to)?;
+        let message = load(&model, &file).expect_err("no cast").to_string();
+        assert!(message.ends_with(&format!("wrong dtype: mean {from}, expected {to}")), "{message}");
+        let weight = model.weight.tensor().detach().to_vec::<f32>()?;
+        assert_eq!(weight, [0.0, 1.0], "nothing is changed unless all fit");
+    }
+    Ok(())
+}
+
+#[derive(Module)]
+struct Flat {
+    #[module(flatten)]
+    first: Linear,
+    #[module(flatten)]
+    second: Linear,
+}
+
+#[test]
+fn two_tensors_of_one_key_are_an_error_that_names_it() -> Result<()> {
+    let (device, folder) = (device(), Folder::new("same-key"));
+    let file = folder.file("model.safetensors");
+    let model = Flat { first: Linear::new(2, 2, &device)?, second: Linear::new(2, 2, &device)? };
+    let dict = model.first.state_dict()?;
+    write(&dict, &file)?;
+    let outcomes = [
+        ("state_dict", model.state_dict().map(drop)),
+        ("load_state_dict", model.load_state_dict(&dict)),
+        ("save", save(&model, folder.file("other.safetensors"))),
+        ("load", load(&model, &file)),
+    ];
+    for (op, outcome) in outcomes {
+        let message = outcome.expect_err(op).to_string();
+        assert!(
+            message.starts_with(&format!("{op}: two tensors of the module have the key weight: ")),
+            "{message}"
+        );
+    }
+    assert_eq!(folder.names(), ["model.safetensors"]);
+
+    // One tensor under one key, met twice, is no loss.
+    let shared = Flat {
+        first: Linear { weight: model.first.weight.clone(), bias: None },
+        second: Linear { weight: model.first.weight.clone(), bias: None },
+    };
+    assert_eq!(shared.state_dict()?.len(), 1);
+
+    // An optimiser knows parameters, not modules: it tells those of one name apart, whatever they are called.
+    let mut params = model.parameters();
+    params.push(params[0].clone().named("weight#2"));
+    params.swap_remove(0);
+    let input = Tensor::ones([1, 2], DType::F32, &device)?;
+    let spare = Linear::new(2, 2, &device)?;
+    params.push(spare.weight.named("weight"));
+    let sum = |layer: &Linear| layer.forward(&input)?.sum(..);
+    let loss = sum(&model.first)?.add(&sum(&model.second)?)?.add(&sum(&spare)?)?;
+    let mut adam = AdamW::new(params, AdamWConfig::default())?;
+    adam.step(&loss.backward()?)?;
+    let steps = adam.state_dict()?.into_keys().filter(|key| key.ends_with(".step")).count();
+    assert_eq!(steps, 5, "a parameter's state is missing");
+    Ok(())
+}
+
+#[test]
+fn a_key_with_an_empty_part_is_an_error() -> Result<()> {
+    #[derive(Module)]
+    struct Named {
+        children: BTreeMap<String, Linear>,
+    }
+    let model = Named { children: BTreeMap::from([(String::new(), Linear::new(1, 1, &device())?)]) };
+    let message = model.state_dict().expect_err("no name").to_string();
+    assert!(message.starts_with("state_dict: the key children..weight has an empty part"), "{message}");
+    Ok(())
+}
+
+#[test]
+fn a_model_without_tensors_saves_and_loads_and_wants_no_others() -> Result<()> {
+    let folder = Folder::new("empty");
+    let file = folder.file("model.safetensors");
+    save(&ReLU, &file)?;
+    load(&ReLU, &file)?;
+    save(&Linear::new(1, 1, &device())?, &file)?;
+    let message = load(&ReLU, &file).expect_err("two tensors too many").to_string();
+    assert!(message.ends_with("the state does not fit; extra: bias, weight"), "{message}");
+    assert_eq!(load_with(&ReLU, &file, Matching::Partial)?.extra, ["bias", "weight"]);
+    fs::write(&file, "no header").expect("the folder can be written");
+    assert!(load(&ReLU, &file).is_err());
+    Ok(())
+}
+
+#[test]
+fn an_empty_file_name_is_shown_as_such() -> Result<()> {
+    let model = Linear::new(1, 1, &device())?;
+    let message = save(&model, "").expect_err("no name").to_string();
+    assert_eq!(message, "\"\": cannot be written: this is no file name");
+    let message = load(&model, "").expect_err("no name").to_string();
+    assert!(message.starts_with("\"\": cannot be read: "), "{message}");
+    Ok(())
+}
+
+#[test]
+#[cfg(unix)]
+fn a_symbolic_link_stays_and_what_it_points_to_is_replaced() -> Result<()> {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::new("links");
+    let model = Linear::new(2, 2, &device())?;
+    fs::create_dir(folder.file("versions")).expect("the folder can be written");
+    symlink("versions/one", folder.file("latest")).expect("a link");
+    symlink("latest", folder.file("link to link")).expect("a link");
+    // To a file that is yet to come, then to one that is there.
+    for _ in 0..2 {
+        save(&model, folder.file("link to link"))?;
+        load(&model, folder.file("versions").join("one"))?;
+        assert_eq!(folder.names(), ["latest", "link to link", "versions"]);
+        for link in ["latest", "link to link"] {
+            assert!(folder.file(link).is_symlink(), "{link} was replaced");
+        }
+    }
+    symlink("circle", folder.file("circle")).expect("a link");
+    let message = save(&model, folder.file("circle")).expect_err("no end").to_string();
+    assert!(message.ends_with("more than 40 symbolic links"), "{message}");
+    Ok(())
+}
+
+#[test]
+fn step_counts_that_cannot_be_are_errors_with_key_and_value() -> Result<()> {
+    let device = device();
+    let model = Linear::new(2, 1, &device)?;
+    let mut adam = AdamW::new(model.parameters(), AdamWConfig::default())?;
+    let loss = model.forward(&Tensor::ones([1, 2], DType::F32, &device)?)?.sum(..)?;
+    adam.step(&loss.backward()?)?;
+    let before = adam.state_dict()?;
+    for steps in [-5i64, 0] {
+        let mut dict = adam.state_dict()?;
+        dict.insert("weight.step".into(), Tensor::new(steps, &device)?);
+        let message = adam.load_state_dict(&dict).expect_err("no step count").to_string();
+        assert_eq!(
+            message,
+            format!(
+                "adamw: the state does not fit; weight.step: {steps}, expected a step count of at least 1"
+            )
+        );
+        same(&before, &adam.state_dict()?)?;
+    }
     Ok(())
 }

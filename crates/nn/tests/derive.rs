@@ -263,7 +263,10 @@ fn wrong_sizes_are_errors_in_words() -> Result<()> {
     let message =
         model.forward(&Tensor::zeros([2, 5], DType::F32, &device)?).expect_err("5 is not 4").to_string();
     assert_eq!(message, "linear: [2, 5] with weight [3, 4]: inner sizes 5 and 4 differ");
-    assert!(model.forward(&Tensor::zeros((), DType::F32, &device)?).is_err());
+    for (dims, shown) in [(vec![], "[]"), (vec![3], "[3]")] {
+        let message = model.forward(&Tensor::zeros(dims, DType::F32, &device)?).expect_err(shown).to_string();
+        assert_eq!(message, format!("mlp: expected at least 2 axes, got shape {shown}"));
+    }
     assert_eq!(
         Mlp::new([4], &device).expect_err("one size").to_string(),
         "mlp: sizes [4], expected at least 2"

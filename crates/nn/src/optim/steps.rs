@@ -1,7 +1,7 @@
 //! What all optimisers share: pairing parameters with gradients, their state, and the numbers of a step on its way to the device.
 
 use crate::{Param, StateDict};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use ternion_core::dispatch::apply;
 use ternion_core::{
     DType, Device, Element, Error, Gradients, Layout, Op, Result, Shape, Tensor, grad_norm, no_grad,
@@ -105,7 +105,7 @@ impl<R: StepRule> Steps<R> {
         if params.is_empty() {
             return Err(Error::invalid(op, "no parameters to train"));
         }
-        let mut labels = HashMap::new();
+        let mut labels = HashSet::new();
         let mut slots: Vec<Slot> = Vec::with_capacity(params.len());
         for (position, param) in params.into_iter().enumerate() {
             if let Some(same) = slots.iter().find(|slot| slot.param.is(&param)) {
@@ -245,11 +245,16 @@ impl<R: StepRule> Steps<R> {
 }
 
 /// The parameter's name, made different from those before it: two models may use the same names.
-fn unique_label(labels: &mut HashMap<String, usize>, param: &Param, position: usize) -> String {
+fn unique_label(labels: &mut HashSet<String>, param: &Param, position: usize) -> String {
     let name = param.name().map_or_else(|| format!("parameter {position}"), str::to_owned);
-    let count = labels.entry(name.clone()).or_default();
-    *count += 1;
-    if *count == 1 { name } else { format!("{name}#{count}") }
+    let mut label = name.clone();
+    let mut number = 1;
+    // A label that was made different may itself be the name of another parameter.
+    while !labels.insert(label.clone()) {
+        number += 1;
+        label = format!("{name}#{number}");
+    }
+    label
 }
 
 // ---- State
@@ -317,13 +322,24 @@ impl Loading<'_> {
         if !self.dict.contains_key(&key) {
             return Ok((0, Vec::new()));
         }
-        let steps = self.number::<i64>(&key).unwrap_or(0);
+        let steps = self.steps(&key);
         self.known.insert(key);
         let mut states = Vec::with_capacity(names.len());
         for name in names {
             states.extend(self.state(format!("{}.{name}", slot.label), &slot.param)?);
         }
-        Ok((u64::try_from(steps).unwrap_or(0), states))
+        Ok((steps, states))
+    }
+
+    /// The step count under `key`; a problem is noted unless it is one that a parameter with states can have.
+    fn steps(&mut self, key: &str) -> u64 {
+        match self.number::<i64>(key) {
+            Some(steps) if steps < 1 => {
+                self.problems.push(format!("{key}: {steps}, expected a step count of at least 1"));
+                0
+            }
+            steps => steps.map_or(0, i64::unsigned_abs),
+        }
     }
 
     /// A copy of one state on the parameter's device; a problem is noted if there is none that fits.
