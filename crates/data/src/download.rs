@@ -17,7 +17,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 const BODY_TIMEOUT: Duration = Duration::from_secs(600);
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Downloads those files of `catalog` that `folder` lacks.
+/// Downloads those files of `catalog` that `folder` lacks, or holds with another checksum than the published one.
 ///
 /// A file comes under its name only when its SHA-256 is right: it is written beside it under a temporary name
 /// and renamed, so that neither an interruption nor a second process leaves half a file behind.
@@ -27,8 +27,17 @@ const PIECE_BYTES: usize = 64 << 10;
 pub fn download_missing(catalog: &Catalog, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(|source| DataError::Io { file: folder.to_path_buf(), source })?;
     let agent = agent();
-    let absent = catalog.files.iter().filter(|file| !folder.join(&file.name).is_file());
-    absent.into_iter().try_for_each(|file| download_file(&agent, file, &catalog.mirrors, folder))
+    let wanting = catalog.files.iter().filter(|file| !is_published(&folder.join(&file.name), file));
+    wanting.into_iter().try_for_each(|file| download_file(&agent, file, &catalog.mirrors, folder))
+}
+
+/// Whether what lies at `path` is the published file. What cannot be read is not.
+fn is_published(path: &Path, file: &RemoteFile) -> bool {
+    std::fs::read(path).is_ok_and(|bytes| hexadecimal(&Sha256::digest(bytes)) == file.sha256)
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn agent() -> ureq::Agent {
@@ -106,7 +115,7 @@ fn copy_verified(
         progress.inc(count as u64);
     }
     file.flush()?;
-    let found: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let found = hexadecimal(&hasher.finalize());
     Ok(if received_bytes > LIMIT_BYTES {
         Err(format!("more than {LIMIT_BYTES} bytes"))
     } else if found == sha256 {

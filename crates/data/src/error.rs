@@ -153,20 +153,39 @@ pub enum DataError {
     },
     /// Neither a local copy nor a download gave the data set.
     #[error(
-        "{data_set} is nowhere to be found.\n  looked in: {}\n  download: {download}\n  \
+        "{data_set} is nowhere to be found.\n  looked in: {}\n{}  download: {download}\n  \
          Put the four files ({}) into a directory and name it (--data DIR, or TERNION_DATA=DIR).",
-        list(searched, "no directory"), files.join(", ")
+        list(searched, "no directory"), lines(passed_over), files.join(", ")
     )]
     NotFound {
         /// The data set.
         data_set: &'static str,
         /// Every directory that was looked into.
         searched: Vec<PathBuf>,
+        /// What the directories that were named lack, one line each.
+        passed_over: Vec<String>,
         /// Why there was no download.
         download: String,
         /// The file names of the data set.
         files: Vec<String>,
     },
+    /// A file in the cache is damaged and could not be downloaded again.
+    #[error(
+        "{damage}\n  It is in the cache, and could not be downloaded again: {download}\n  \
+         Delete it from {}, and it will be downloaded when the network is there.",
+        folder.display()
+    )]
+    DamagedCache {
+        /// The folder of the cache.
+        folder: PathBuf,
+        /// What is wrong with which file.
+        damage: Box<DataError>,
+        /// Why there was no download.
+        download: String,
+    },
+    /// The name of a directory is empty: it would stand for the working directory, which nobody meant.
+    #[error("the name of the data directory is empty: expected a directory, \"auto\" or \"synthetic\"")]
+    EmptyDirectoryName,
     /// Every mirror failed for one file.
     #[error("{file} could not be downloaded: {}", attempts.join("; "))]
     Download {
@@ -242,6 +261,11 @@ impl From<DataError> for ternion_core::Error {
             other => ternion_core::Error::invalid("data", other.to_string()),
         }
     }
+}
+
+/// A line for each.
+fn lines(texts: &[String]) -> String {
+    texts.iter().map(|text| format!("  {text}\n")).collect()
 }
 
 /// Paths in one line, or `none` where there are none.

@@ -4,11 +4,11 @@ use crate::catalog::{Catalog, Subject};
 use crate::download::download_missing;
 use crate::error::{DataError, Result};
 use crate::idx;
-use crate::search::{Network, Search, files_in, folders_of};
+use crate::search::{Copies, Network, Search, files_in, folders_of};
 use crate::split::{Provenance, Split};
 use crate::synthetic;
-use std::convert::Infallible;
 use std::fmt;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -43,10 +43,11 @@ impl DataSource {
 }
 
 impl FromStr for DataSource {
-    type Err = Infallible;
+    type Err = DataError;
 
-    fn from_str(text: &str) -> std::result::Result<Self, Infallible> {
+    fn from_str(text: &str) -> Result<Self> {
         Ok(match text {
+            "" => return Err(DataError::EmptyDirectoryName),
             "auto" => DataSource::Auto,
             "synthetic" => DataSource::SYNTHETIC,
             directory => DataSource::Directory(PathBuf::from(directory)),
@@ -122,6 +123,7 @@ pub struct Mnist {
     test: Split,
     class_names: [&'static str; 10],
     origin: Origin,
+    notices: Vec<String>,
 }
 
 impl Mnist {
@@ -148,15 +150,16 @@ impl Mnist {
     /// Show the user the [`Origin`]: it says loudly when the digits are synthetic, and why.
     ///
     /// # Errors
-    /// If files are there but damaged, or a directory that was named lacks them: never covered up by a
-    /// substitute.
+    /// If files are there but damaged, or a directory that was named in `source` lacks them: never covered up
+    /// by a substitute.
     pub fn load_or_synthetic(source: DataSource) -> Result<(Mnist, Origin)> {
         let loaded = match source {
             DataSource::Auto => Mnist::find_or_synthetic(
                 &Catalog::mnist(),
                 &Search::from_environment(),
                 DataSource::SYNTHETIC,
-            ),
+            )
+            .inspect(Mnist::warn),
             other => Mnist::load(other),
         }?;
         let origin = loaded.origin.clone();
@@ -164,40 +167,71 @@ impl Mnist {
     }
 
     fn load_catalog(catalog: &Catalog, source: DataSource) -> Result<Mnist> {
-        match source {
+        let loaded = match source {
             DataSource::Auto => Mnist::find(catalog, &Search::from_environment()),
-            DataSource::Directory(directory) => Mnist::from_directory(catalog, &directory),
+            DataSource::Directory(directory) => {
+                let (folder, files) = in_directory(catalog, &directory)?;
+                Mnist::from_files(catalog, &files, Origin::Files { folder }, Vec::new())
+            }
             DataSource::Synthetic { train, test, seed } => Mnist::synthetic(catalog, train, test, seed),
-        }
+        };
+        loaded.inspect(Mnist::warn)
     }
 
-    /// Searches, and downloads if nothing is found and the search allows it.
+    /// Searches, and downloads if nothing is found, or what is in the cache is damaged, and the search allows it.
+    ///
+    /// A directory of the search that does not hold the data is passed over and told by [`Mnist::notices`].
     ///
     /// # Errors
     /// As [`Mnist::load`].
     pub fn find(catalog: &Catalog, search: &Search) -> Result<Mnist> {
-        for folder in search.candidates(catalog) {
-            if let Ok(files) = files_in(&folder, catalog) {
-                return Mnist::from_files(catalog, &files, Origin::Files { folder });
+        let mut notices = Vec::new();
+        for directory in &search.directories {
+            match in_directory(catalog, directory) {
+                Ok((folder, files)) => {
+                    return Mnist::from_files(catalog, &files, Origin::Files { folder }, notices);
+                }
+                Err(missing) => notices.push(format!("passed over, though named by TERNION_DATA: {missing}")),
             }
         }
-        let not_found = |download: String| DataError::NotFound {
-            data_set: catalog.name,
-            searched: search.candidates(catalog),
-            download,
-            files: catalog.plain_names(),
+        let damage = match in_cache(catalog, search) {
+            None => None,
+            Some((folder, files)) => {
+                let origin = Origin::Files { folder: folder.clone() };
+                match Mnist::from_files(catalog, &files, origin, notices.clone()) {
+                    Ok(mnist) => return Ok(mnist),
+                    Err(damage) => Some((folder, damage)),
+                }
+            }
         };
-        if search.network == Network::Forbidden {
-            return Err(not_found("not allowed (TERNION_OFFLINE)".to_string()));
+        Mnist::download(catalog, search, notices, damage)
+    }
+
+    /// Downloads what the cache lacks or has damaged. Without a download, the damage is the error that counts.
+    fn download(
+        catalog: &Catalog,
+        search: &Search,
+        mut notices: Vec<String>,
+        damage: Option<(PathBuf, DataError)>,
+    ) -> Result<Mnist> {
+        match (download_to_cache(catalog, search), damage) {
+            (Ok((folder, files)), damage) => {
+                notices.extend(
+                    damage.map(|(_, error)| format!("damaged in the cache, downloaded again: {error}")),
+                );
+                Mnist::from_files(catalog, &files, Origin::Downloaded { folder }, notices)
+            }
+            (Err(download), Some((folder, damage))) => {
+                Err(DataError::DamagedCache { folder, damage: Box::new(damage), download })
+            }
+            (Err(download), None) => Err(DataError::NotFound {
+                data_set: catalog.name,
+                searched: search.candidates(catalog),
+                passed_over: notices,
+                download,
+                files: catalog.plain_names(),
+            }),
         }
-        let Some(folder) = search.cache_folder(catalog) else {
-            return Err(not_found(
-                "no cache directory is known (neither XDG_CACHE_HOME nor HOME)".to_string(),
-            ));
-        };
-        download_missing(catalog, &folder).map_err(|error| not_found(error.to_string()))?;
-        let files = files_in(&folder, catalog).map_err(|missing| not_found(missing.join(", ")))?;
-        Mnist::from_files(catalog, &files, Origin::Downloaded { folder })
     }
 
     /// [`Mnist::find`], but with `substitute` where nothing is found: the rule of
@@ -209,6 +243,9 @@ impl Mnist {
         match Mnist::find(catalog, search) {
             Err(error @ DataError::NotFound { .. }) if catalog.subject == Subject::Digits => {
                 let mut drawn = Mnist::load_catalog(catalog, substitute)?;
+                if let DataError::NotFound { passed_over, .. } = &error {
+                    drawn.notices.clone_from(passed_over);
+                }
                 drawn.origin = Origin::Substitute { reason: error.to_string() };
                 Ok(drawn)
             }
@@ -216,25 +253,17 @@ impl Mnist {
         }
     }
 
-    /// The files of `directory`, or of its subfolder for this data set.
-    fn from_directory(catalog: &Catalog, directory: &Path) -> Result<Mnist> {
-        let mut missing = catalog.plain_names();
-        for folder in folders_of(directory, catalog) {
-            match files_in(&folder, catalog) {
-                Ok(files) => return Mnist::from_files(catalog, &files, Origin::Files { folder }),
-                Err(absent) if absent.len() < missing.len() => missing = absent,
-                Err(_) => {}
-            }
-        }
-        Err(DataError::Missing { directory: directory.to_path_buf(), data_set: catalog.name, missing })
-    }
-
-    fn from_files(catalog: &Catalog, files: &[PathBuf; 4], origin: Origin) -> Result<Mnist> {
+    fn from_files(
+        catalog: &Catalog,
+        files: &[Copies; 4],
+        origin: Origin,
+        mut notices: Vec<String>,
+    ) -> Result<Mnist> {
         let [train_images, train_labels, test_images, test_labels] = files;
-        let test = read_split(test_images, test_labels)?;
-        refuse_other_data_set(catalog, test.labels(), test_labels)?;
-        let train = read_split(train_images, train_labels)?;
-        Ok(Mnist { train, test, class_names: catalog.class_names, origin })
+        let (test, labels_file) = read_split(test_images, test_labels, &mut notices)?;
+        refuse_other_data_set(catalog, test.labels(), labels_file)?;
+        let (train, _) = read_split(train_images, train_labels, &mut notices)?;
+        Ok(Mnist { train, test, class_names: catalog.class_names, origin, notices })
     }
 
     fn synthetic(catalog: &Catalog, train: usize, test: usize, seed: u64) -> Result<Mnist> {
@@ -246,6 +275,7 @@ impl Mnist {
             test: synthetic::synthetic_digits(test, seed, synthetic::Part::Test)?,
             class_names: catalog.class_names,
             origin: Origin::Synthetic,
+            notices: Vec::new(),
         })
     }
 
@@ -268,17 +298,99 @@ impl Mnist {
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
+
+    /// What the user should know of the way to the data, one line each: directories that were named and lack it,
+    /// damaged files in whose place others were taken.
+    ///
+    /// Loading from a [`DataSource`] prints them to the standard error stream.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    fn warn(&self) {
+        for notice in &self.notices {
+            // Where a warning cannot be printed there is no one to read it.
+            let _ = writeln!(std::io::stderr(), "warning: {notice}");
+        }
+    }
 }
 
-fn read_split(images_file: &Path, labels_file: &Path) -> Result<Split> {
-    let images = idx::read_images(images_file)?;
+/// A folder and what it holds of a data set.
+type Place = (PathBuf, [Copies; 4]);
+
+/// The files of `directory`, or of its subfolder for this data set.
+fn in_directory(catalog: &Catalog, directory: &Path) -> Result<Place> {
+    if directory.as_os_str().is_empty() {
+        return Err(DataError::EmptyDirectoryName);
+    }
+    let mut missing = catalog.plain_names();
+    for folder in folders_of(directory, catalog) {
+        match files_in(&folder, catalog) {
+            Ok(files) => return Ok((folder, files)),
+            Err(absent) if absent.len() < missing.len() => missing = absent,
+            Err(_) => {}
+        }
+    }
+    Err(DataError::Missing { directory: directory.to_path_buf(), data_set: catalog.name, missing })
+}
+
+fn in_cache(catalog: &Catalog, search: &Search) -> Option<Place> {
+    let folder = search.cache_folder(catalog)?;
+    let files = files_in(&folder, catalog).ok()?;
+    Some((folder, files))
+}
+
+/// Fetches what is wanting; the reason in words where that cannot be.
+fn download_to_cache(catalog: &Catalog, search: &Search) -> std::result::Result<Place, String> {
+    if search.network == Network::Forbidden {
+        return Err("not allowed (TERNION_OFFLINE)".to_string());
+    }
+    let folder = search
+        .cache_folder(catalog)
+        .ok_or("no cache directory is known (neither XDG_CACHE_HOME nor HOME)".to_string())?;
+    download_missing(catalog, &folder).map_err(|error| error.to_string())?;
+    let files = files_in(&folder, catalog).map_err(|missing| missing.join(", "))?;
+    Ok((folder, files))
+}
+
+/// A split, and the file that its labels are from.
+fn read_split<'a>(
+    images: &'a Copies,
+    labels: &'a Copies,
+    notices: &mut Vec<String>,
+) -> Result<(Split, &'a Path)> {
+    let (pixels, images_file) = read_sound(images, read_pixels, notices)?;
+    let (labels, labels_file) = read_sound(labels, idx::read_labels, notices)?;
+    let files = Provenance { images: images_file, labels: labels_file };
+    Ok((Split::from_files(pixels, labels, IMAGE_SIZE, 10, files)?, labels_file))
+}
+
+fn read_pixels(file: &Path) -> Result<Vec<u8>> {
+    let images = idx::read_images(file)?;
     let found = [images.rows, images.cols];
     if found != IMAGE_SIZE {
-        return Err(DataError::ImageSize { file: images_file.to_path_buf(), expected: IMAGE_SIZE, found });
+        return Err(DataError::ImageSize { file: file.to_path_buf(), expected: IMAGE_SIZE, found });
     }
-    let labels = idx::read_labels(labels_file)?;
-    let files = Provenance { images: images_file, labels: labels_file };
-    Split::from_files(images.pixels, labels, IMAGE_SIZE, 10, files)
+    Ok(images.pixels)
+}
+
+/// What the first sound copy holds, and which that is. If none is sound, the error is the first one's.
+fn read_sound<'a, T>(
+    copies: &'a Copies,
+    read: fn(&Path) -> Result<T>,
+    notices: &mut Vec<String>,
+) -> Result<(T, &'a Path)> {
+    let error = match read(&copies.first) {
+        Ok(content) => return Ok((content, &copies.first)),
+        Err(error) => error,
+    };
+    match copies.other.as_ref().map(|other| (read(other), other)) {
+        Some((Ok(content), other)) => {
+            notices.push(format!("{error}; {} is taken instead", other.display()));
+            Ok((content, other))
+        }
+        _ => Err(error),
+    }
 }
 
 /// MNIST and Fashion-MNIST use the same file names; a folder of the one must not pass for the other.

@@ -65,12 +65,21 @@ pub(crate) fn folders_of(directory: &Path, catalog: &Catalog) -> [PathBuf; 2] {
     [directory.join(catalog.folder), directory.to_path_buf()]
 }
 
+/// A file of a data set as it lies in a folder: packed, plain, or both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Copies {
+    /// What is read first: the packed file where there is one.
+    pub first: PathBuf,
+    /// The plain file beside a packed one.
+    pub other: Option<PathBuf>,
+}
+
 /// The four files of a data set in `folder`, with or without `.gz`, or the names of those that are missing.
-pub(crate) fn files_in(folder: &Path, catalog: &Catalog) -> Result<[PathBuf; 4], Vec<String>> {
+pub(crate) fn files_in(folder: &Path, catalog: &Catalog) -> Result<[Copies; 4], Vec<String>> {
     let found = catalog.files.each_ref().map(|file| {
-        let packed = folder.join(&file.name);
-        let plain = folder.join(plain_name(&file.name));
-        [packed, plain].into_iter().find(|path| path.is_file())
+        let names = [file.name.as_str(), plain_name(&file.name)];
+        let mut there = names.map(|name| folder.join(name)).into_iter().filter(|path| path.is_file());
+        Some(Copies { first: there.next()?, other: there.next() })
     });
     let missing: Vec<String> = catalog
         .plain_names()
@@ -168,7 +177,12 @@ mod tests {
         assert_eq!(files_in(folder.path(), &catalog).unwrap_err(), ["t10k-labels-idx1-ubyte"]);
         std::fs::write(folder.path().join("t10k-labels-idx1-ubyte"), "").unwrap();
         let files = files_in(folder.path(), &catalog).unwrap();
-        assert!(files[0].ends_with("train-images-idx3-ubyte"));
-        assert!(files[1].ends_with("train-labels-idx1-ubyte.gz"));
+        assert!(files[0].first.ends_with("train-images-idx3-ubyte"));
+        assert!(files[1].first.ends_with("train-labels-idx1-ubyte.gz"));
+        assert_eq!(files[1].other, None);
+        std::fs::write(folder.path().join("train-labels-idx1-ubyte"), "").unwrap();
+        let files = files_in(folder.path(), &catalog).unwrap();
+        assert!(files[1].first.ends_with("train-labels-idx1-ubyte.gz"));
+        assert_eq!(files[1].other, Some(folder.path().join("train-labels-idx1-ubyte")));
     }
 }

@@ -232,6 +232,81 @@ fn what_is_not_there_is_downloaded_once_and_then_found() {
     assert_eq!(second.origin(), &Origin::Files { folder });
 }
 
+#[test]
+fn a_directory_that_was_named_and_lacks_the_data_is_told_wherever_the_data_comes_from() {
+    let [named, cache, full_cache] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
+    write_set(named.path(), &contents());
+    std::fs::remove_file(named.path().join(NAMES[1])).unwrap();
+    write_set(&full_cache.path().join("mnist"), &contents());
+    let mirror = serve(contents().map(|content| gzip(&content)));
+    let catalog = served_catalog(vec![mirror]);
+    let nowhere = named.path().join("nowhere");
+    let told = |directory: &Path, missing: &[&str]| {
+        format!(
+            "passed over, though named by TERNION_DATA: {}: no complete MNIST here: missing {}",
+            directory.display(),
+            missing.join(", ")
+        )
+    };
+    for (directory, missing) in [(named.path(), &NAMES[1..2]), (&nowhere, &NAMES[..])] {
+        let expected = told(directory, missing);
+        let online =
+            Search { network: Network::Allowed, ..offline(&[directory], Some(&cache.path().join("fresh"))) };
+        let cases = [
+            ("cache", Mnist::find(&catalog, &offline(&[directory], Some(full_cache.path())))),
+            ("download", Mnist::find(&catalog, &online)),
+            ("drawn", Mnist::find_or_synthetic(&catalog, &offline(&[directory], None), SMALL)),
+        ];
+        for (case, outcome) in cases {
+            assert_eq!(outcome.unwrap().notices(), std::slice::from_ref(&expected), "{case}");
+        }
+        let message = Mnist::find(&catalog, &offline(&[directory], None)).unwrap_err().to_string();
+        assert!(message.contains(&expected), "{message}");
+    }
+    let found = Mnist::find(&catalog, &offline(&[full_cache.path()], None)).unwrap();
+    assert_eq!(found.notices(), [""; 0]);
+}
+
+#[test]
+fn a_damaged_file_in_the_cache_is_downloaded_again_or_named_for_deletion() {
+    let cache = tempfile::tempdir().unwrap();
+    let folder = cache.path().join("mnist");
+    let online = Search { network: Network::Allowed, ..offline(&[], Some(cache.path())) };
+    let catalog = served_catalog(vec![serve(contents().map(|content| gzip(&content)))]);
+    Mnist::find(&catalog, &online).unwrap();
+    let packed = folder.join(NAMES[0]).with_extension("gz");
+    let sound = std::fs::read(&packed).unwrap();
+    for damaged in [&sound[..sound.len() - 9], b"no gzip"] {
+        std::fs::write(&packed, damaged).unwrap();
+        let message = Mnist::find(&catalog, &offline(&[], Some(cache.path()))).unwrap_err().to_string();
+        assert!(message.starts_with(&packed.display().to_string()), "{message}");
+        for part in ["TERNION_OFFLINE", &format!("Delete it from {}", folder.display())] {
+            assert!(message.contains(part), "{message}");
+        }
+        let again = Mnist::find(&catalog, &online).unwrap();
+        assert_eq!(again.origin(), &Origin::Downloaded { folder: folder.clone() });
+        assert!(again.notices()[0].starts_with("damaged in the cache, downloaded again: "));
+        assert_eq!(std::fs::read(&packed).unwrap(), sound);
+    }
+}
+
+#[test]
+fn of_a_packed_and_a_plain_file_the_sound_one_is_taken() {
+    let directory = tempfile::tempdir().unwrap();
+    write_set(directory.path(), &contents());
+    let [plain, packed] =
+        ["", "gz"].map(|extension| directory.path().join(NAMES[2]).with_extension(extension));
+    std::fs::write(&packed, "no gzip").unwrap();
+    let mnist = from_directory(directory.path()).unwrap();
+    assert_eq!(mnist.test().len(), TEST);
+    let notice = &mnist.notices()[0];
+    assert!(notice.starts_with(&packed.display().to_string()), "{notice}");
+    assert!(notice.ends_with(&format!("{} is taken instead", plain.display())), "{notice}");
+    std::fs::write(&plain, "no images").unwrap();
+    let message = from_directory(directory.path()).unwrap_err().to_string();
+    assert!(message.starts_with(&packed.display().to_string()), "{message}");
+}
+
 const SMALL: DataSource = DataSource::Synthetic { train: 30, test: 20, seed: 1 };
 
 #[test]
@@ -256,7 +331,8 @@ fn synthetic_digits_never_cover_up_damaged_or_missing_files_that_were_named() {
     std::fs::write(folder.join(NAMES[0]), [1, 2, 3]).unwrap();
     let search = offline(&[], Some(cache.path()));
     let error = Mnist::find_or_synthetic(&Catalog::mnist(), &search, SMALL).unwrap_err();
-    assert!(matches!(error, DataError::Truncated { found_bytes: 3, .. }), "{error}");
+    let DataError::DamagedCache { damage, .. } = &error else { panic!("{error}") };
+    assert!(matches!(**damage, DataError::Truncated { found_bytes: 3, .. }), "{damage}");
     let named = DataSource::Directory(folder.join("nothing"));
     assert!(matches!(Mnist::load_or_synthetic(named), Err(DataError::Missing { .. })));
 }
@@ -285,4 +361,7 @@ fn a_source_is_read_from_the_command_line_and_written_back() {
         assert_eq!(text.parse::<DataSource>().unwrap(), source);
         assert_eq!(source.to_string(), text);
     }
+    let message = "".parse::<DataSource>().unwrap_err().to_string();
+    assert!(message.starts_with("the name of the data directory is empty"), "{message}");
+    assert_eq!(from_directory(Path::new("")).unwrap_err().to_string(), message);
 }

@@ -128,13 +128,16 @@ fn a_good_mirror_gives_every_file_once() {
 }
 
 #[test]
-fn only_what_is_missing_is_downloaded() {
+fn only_what_is_missing_or_damaged_is_downloaded() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("b.gz"), "kept").unwrap();
+    std::fs::write(folder.path().join("b.gz"), content("b.gz")).unwrap();
+    std::fs::write(folder.path().join("c.gz"), &content("c.gz")[1..]).unwrap();
     let server = good_server();
     download_missing(&catalog(&[&server.address]), folder.path()).unwrap();
     assert_eq!(server.asked(), ["a.gz", "c.gz", "d.gz"]);
-    assert_eq!(std::fs::read(folder.path().join("b.gz")).unwrap(), b"kept");
+    for name in NAMES {
+        assert_eq!(std::fs::read(folder.path().join(name)).unwrap(), content(name));
+    }
 }
 
 #[test]
