@@ -214,9 +214,10 @@ pub fn apply_into(op: impl Into<Op>, inputs: &[&Tensor], destination: &Tensor) -
     if autograd::is_recording()
         && (destination.needs_grad() || inputs.iter().any(|tensor| tensor.needs_grad()))
     {
-        return Err(Error::Autograd(format!(
-            "{name} in place: a gradient would be lost; use the form that returns a new tensor, detach, or no_grad"
-        )));
+        return Err(Error::invalid(
+            name,
+            "in place: a gradient would be lost; use the form that returns a new tensor, detach, or no_grad",
+        ));
     }
     if destination.layout().overlaps_itself() {
         return Err(Error::invalid(

@@ -361,8 +361,9 @@ impl Tensor {
     pub fn addmm_(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<()> {
         check::shape("addmm", "accumulator", &self.meta(), self.addmm_shape(a, b, beta, alpha)?)?;
         if is_recording() && [self, a, b].iter().any(|tensor| tensor.needs_grad()) {
-            return Err(Error::Autograd(
-                "addmm in place: a gradient would be lost; use the form that returns a new tensor, detach, or no_grad".into(),
+            return Err(Error::invalid(
+                "addmm",
+                "in place: a gradient would be lost; use the form that returns a new tensor, detach, or no_grad",
             ));
         }
         if beta != 1.0 {

@@ -681,7 +681,7 @@ fn rejected() -> OpCase {
             Tensor::zeros([3], F32, device)?.add_(&Tensor::zeros([2, 3], F32, device)?)
         })
         .rejects(
-            "backward: add in place: a gradient would be lost; use the form that returns a new tensor, detach, or no_grad",
+            "add: in place: a gradient would be lost; use the form that returns a new tensor, detach, or no_grad",
             |device| Tensor::zeros([3], F32, device)?.add_(&Tensor::zeros([3], F32, device)?.requires_grad()?),
         )
 }

@@ -182,7 +182,7 @@ fn epilogues() -> Vec<OpCase> {
         .rejects("addmm: accumulator has shape [2, 2], expected [2, 3]", |device| {
             zeros(&[2, 2], device)?.addmm_(&zeros(&[2, 4], device)?, &zeros(&[4, 3], device)?, 1.0, 1.0)
         })
-        .rejects("backward: addmm in place: a gradient would be lost; use the form that returns a new tensor, detach, or no_grad", |device| {
+        .rejects("addmm: in place: a gradient would be lost; use the form that returns a new tensor, detach, or no_grad", |device| {
             let weight = zeros(&[2, 2], device)?.requires_grad()?;
             zeros(&[2, 2], device)?.addmm_(&zeros(&[2, 2], device)?, &weight, 1.0, 1.0)
         }),

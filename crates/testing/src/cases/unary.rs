@@ -633,7 +633,7 @@ fn rejected_rows() -> Vec<OpCase> {
                 |device| Tensor::zeros([3], F32, device)?.expand([2, 3])?.exp_(),
             )
             .rejects(
-                "backward: exp in place: a gradient would be lost; use the form that returns a new tensor, detach, or no_grad",
+                "exp: in place: a gradient would be lost; use the form that returns a new tensor, detach, or no_grad",
                 |device| Tensor::zeros([3], F32, device)?.requires_grad()?.exp_(),
             ),
     ]
