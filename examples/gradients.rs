@@ -4,6 +4,10 @@
 //!
 //! Before: tensors.rs. Next: xor.rs, then mnist.rs.
 
+#[path = "support/say.rs"]
+mod say;
+
+use say::say;
 use ternion::GradOptions;
 use ternion::prelude::*;
 
@@ -16,8 +20,8 @@ fn main() -> Result<()> {
     let y = x.powf(3.0)?.sum(..)?;
     // `backward` returns the gradients: there is nothing to set to zero, and no old gradient can be used by mistake.
     let gradients = y.backward()?;
-    println!("y = sum(x^3) at x = [1, 2, 3] is {}", y.item::<f32>()?);
-    println!("dy/dx = 3 x^2 = {:?}", gradients.get(&x).expect("y depends on x").to_vec::<f32>()?);
+    say!("y = sum(x^3) at x = [1, 2, 3] is {}", y.item::<f32>()?);
+    say!("dy/dx = 3 x^2 = {:?}", gradients.get(&x).expect("y depends on x").to_vec::<f32>()?);
 
     title("A derivative of a derivative");
     let options = GradOptions { create_graph: true, ..Default::default() };
@@ -26,7 +30,7 @@ fn main() -> Result<()> {
     let first =
         grad(&[y], std::slice::from_ref(&x), &[one], options)?.swap_remove(0).expect("y depends on x");
     let second = first.sum(..)?.backward()?;
-    println!("d2y/dx2 = 6 x = {:?}", second.get(&x).expect("so does its derivative").to_vec::<f32>()?);
+    say!("d2y/dx2 = 6 x = {:?}", second.get(&x).expect("so does its derivative").to_vec::<f32>()?);
 
     title("Is it right?");
     // A gradient can be checked by moving the input a little. In f64, where there is precision to spare.
@@ -34,8 +38,8 @@ fn main() -> Result<()> {
     let point = Tensor::new(0.5f64, &device)?.requires_grad()?;
     let gradients = point.gelu()?.backward()?;
     let gradient = gradients.get(&point).expect("gelu depends on it").item::<f64>()?;
-    println!("gelu'(0.5) by the tape     {gradient:.9}");
-    println!("gelu'(0.5) by differences  {:.9}", (at(0.5 + 1e-5)? - at(0.5 - 1e-5)?) / 2e-5);
+    say!("gelu'(0.5) by the tape     {gradient:.9}");
+    say!("gelu'(0.5) by differences  {:.9}", (at(0.5 + 1e-5)? - at(0.5 - 1e-5)?) / 2e-5);
 
     title("Training by hand");
     // Find the line y = 3 x - 1 from noisy points: forward, backward, a step against the gradient.
@@ -49,7 +53,7 @@ fn main() -> Result<()> {
         let loss = ((&inputs * &slope)? + &offset)?.mse_loss(&targets, Reduction::Mean)?;
         let gradients = loss.backward()?;
         if step % 100 == 0 {
-            println!("step {step:3}: loss {:.5}", loss.item::<f32>()?);
+            say!("step {step:3}: loss {:.5}", loss.item::<f32>()?);
         }
         no_grad(|| -> Result<()> {
             for parameter in [&slope, &offset] {
@@ -59,7 +63,7 @@ fn main() -> Result<()> {
             Ok(())
         })?;
     }
-    println!("y = {:.3} x {:+.3}", slope.item::<f32>()?, offset.item::<f32>()?);
+    say!("y = {:.3} x {:+.3}", slope.item::<f32>()?, offset.item::<f32>()?);
 
     title("The same with a layer and an optimiser");
     let line = Linear::new(1, 1, &device)?;
@@ -68,7 +72,7 @@ fn main() -> Result<()> {
         let loss = line.forward(&inputs)?.mse_loss(&targets, Reduction::Mean)?;
         sgd.step(&loss.backward()?)?;
     }
-    println!("{}", model_stats(&line, None)?);
+    say!("{}", model_stats(&line, None)?);
 
     title("What is said when something is wrong");
     let frozen = Tensor::ones([2], DType::F32, &device)?;
@@ -87,11 +91,11 @@ fn main() -> Result<()> {
     .into_iter()
     .flatten()
     {
-        println!("  {error}");
+        say!("  {error}");
     }
     Ok(())
 }
 
 fn title(words: &str) {
-    println!("\n== {words}\n");
+    say!("\n== {words}\n");
 }

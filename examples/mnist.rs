@@ -5,11 +5,17 @@
 //!
 //! Without the data set on this machine it is downloaded; without a network the program draws digits of its own, and says so.
 
+#[path = "support/outputs.rs"]
+mod outputs;
+#[path = "support/say.rs"]
+mod say;
 #[path = "support/svg.rs"]
 mod svg;
 
 use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use outputs::Output;
+use say::{say, warn};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -37,7 +43,7 @@ const INTERRUPTED_FILE: &str = "mnist-interrupted.safetensors";
 
 /// Trains a classifier of handwritten digits.
 #[derive(Parser, Debug)]
-#[command(version)]
+#[command(version, allow_negative_numbers = true)]
 struct Arguments {
     /// auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:INDEX
     #[arg(long, default_value = "auto")]
@@ -49,7 +55,7 @@ struct Arguments {
     #[arg(long, value_enum, default_value_t = Kind::Mlp)]
     model: Kind,
     /// How often every digit is seen; 0 only tests
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = whole_number)]
     epochs: u64,
     /// Digits in a step
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
@@ -61,7 +67,7 @@ struct Arguments {
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     hidden: u32,
     /// Decides first weights and the order of digits
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = whole_number)]
     seed: u64,
     /// Writes the results as JSON
     #[arg(long, value_name = "FILE")]
@@ -78,6 +84,10 @@ struct Arguments {
     /// Starts from saved weights
     #[arg(long, value_name = "FILE")]
     load: Option<PathBuf>,
+}
+
+fn whole_number(text: &str) -> std::result::Result<u64, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -121,48 +131,50 @@ fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            warn(format_args!("error: {error}"));
             ExitCode::FAILURE
         }
     }
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
-    check_folders(arguments)?;
+    // What can be wrong with the arguments is told before data is downloaded and models are trained.
+    check_files(arguments)?;
     let interrupted = watch_for_interrupts()?;
     let device = ternion::device(&arguments.device)?;
     device.seed(arguments.seed);
-    let (mnist, origin) = Mnist::load_or_synthetic(arguments.data.clone())?;
-    announce(&origin, &mnist);
     let model = arguments.model.model(arguments.hidden as usize, &device)?;
-    println!("{} with {} parameters on {device}", arguments.model.name(), model.parameter_count());
+    say!("{} with {} parameters on {device}", arguments.model.name(), model.parameter_count());
     if let Some(file) = &arguments.load {
         nn::load(&model, file)?;
-        println!("weights loaded from {}", file.display());
+        say!("weights loaded from {}", file.display());
     }
-    let mut training = Training::new(arguments, &*model, &mnist, &device)?;
+    let adam = AdamW::new(model.parameters(), AdamWConfig { lr: arguments.lr, ..Default::default() })?;
+    let (mnist, origin) = Mnist::load_or_synthetic(arguments.data.clone())?;
+    announce(&origin, &mnist);
+    let mut training = Training::new(arguments, &*model, adam, &mnist, &device)?;
     training.run(&interrupted)?;
     let test = match training.history.test.take() {
         Some(test) => test,
         None => Test::of(&*model, &mnist, &device)?,
     };
-    println!("test accuracy {:.2} %", test.accuracy() * 100.0);
-    save_weights(arguments, &*model, interrupted.load(Ordering::Relaxed))?;
+    say!("test accuracy {:.2} %", test.accuracy() * 100.0);
     write_results(arguments, &device, &training.history, &test, &mnist)
 }
 
-/// A result that cannot be written is better told before the training than after it.
-fn check_folders(arguments: &Arguments) -> Outcome<()> {
-    let Arguments { json, plot, mistakes, save, .. } = arguments;
-    for file in [json, plot, mistakes, save].into_iter().flatten() {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if folder.is_some_and(|folder| !folder.is_dir()) || file.is_dir() {
-            return Err(
-                format!("{}: there is no folder for this file, or it is one itself", file.display()).into()
-            );
-        }
+/// Saving over the weights that were loaded is fine; drawing over them is not.
+fn check_files(arguments: &Arguments) -> Outcome<()> {
+    let Arguments { json, plot, mistakes, save, load, .. } = arguments;
+    let written = |weights| {
+        [weights, ("--json", json), ("--plot", plot), ("--mistakes", mistakes)]
+            .map(|(option, file)| Output { option, file })
+    };
+    if let Some(file) = load {
+        outputs::check_readable("--load", file)?;
+        outputs::check_distinct(&written(("--load", load)))?;
     }
-    Ok(())
+    outputs::check_distinct(&written(("--save", save)))?;
+    outputs::check_writable(&written(("--save", save)))
 }
 
 /// The first Ctrl-C asks the training to stop; a second one ends the program at once.
@@ -173,14 +185,14 @@ fn watch_for_interrupts() -> Outcome<Arc<AtomicBool>> {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("\nstopping after this batch; press Ctrl-C again to stop at once");
+        warn(format_args!("\nstopping after this batch; press Ctrl-C again to stop at once"));
     })?;
     Ok(interrupted)
 }
 
 fn announce(origin: &Origin, mnist: &Mnist) {
-    println!("{origin}");
-    println!("{} digits to train on, {} to test on", mnist.train().len(), mnist.test().len());
+    say!("{origin}");
+    say!("{} digits to train on, {} to test on", mnist.train().len(), mnist.test().len());
 }
 
 // ---- Training
@@ -222,43 +234,69 @@ struct Training<'a> {
     batches: Batches,
     adam: AdamW,
     history: History,
+    saved: bool,
 }
 
 impl<'a> Training<'a> {
     fn new(
         arguments: &'a Arguments,
         model: &'a dyn Forward,
+        adam: AdamW,
         mnist: &'a Mnist,
         device: &'a Device,
     ) -> Outcome<Self> {
         let shuffled = mnist.train().shuffled(arguments.seed);
         let batches = normalised(shuffled.batches(arguments.batch as usize, device))?;
-        let adam = AdamW::new(model.parameters(), AdamWConfig { lr: arguments.lr, ..Default::default() })?;
-        Ok(Training { arguments, model, mnist, device, batches, adam, history: History::default() })
+        let history = History::default();
+        Ok(Training { arguments, model, mnist, device, batches, adam, history, saved: false })
     }
 
     fn run(&mut self, interrupted: &AtomicBool) -> Outcome<()> {
-        for epoch in 0..self.arguments.epochs {
-            let summary = self.epoch(epoch, interrupted)?;
-            let test = Test::of(self.model, self.mnist, self.device)?;
-            let done = self.history.losses.last().map_or(0.0, |&(position, _)| position);
-            self.history.accuracies.push((done, test.accuracy()));
-            println!(
-                "epoch {}/{}  {summary}  test accuracy {:.2} %",
-                epoch + 1,
-                self.arguments.epochs,
-                test.accuracy() * 100.0
-            );
-            self.history.test = Some(test);
-            self.history.epochs += u64::from(done >= (epoch + 1) as f64);
-            if self.history.final_loss.is_some_and(|loss| !loss.is_finite()) {
-                println!(
-                    "the loss is no number any more: try a smaller --lr, or TERNION_NAN=error to see which op made the first NaN"
-                );
-            }
-            if interrupted.load(Ordering::Relaxed) {
+        let epochs = self.arguments.epochs;
+        let stopped = || interrupted.load(Ordering::Relaxed);
+        for epoch in 0..epochs {
+            if stopped() {
                 break;
             }
+            let summary = self.epoch(epoch, interrupted)?;
+            // The weights are safe before the test and before anything is printed.
+            if stopped() || epoch + 1 == epochs {
+                self.save(stopped())?;
+            }
+            self.test(epoch, &summary)?;
+        }
+        // Without an epoch, or after Ctrl-C during a test.
+        self.save(stopped())
+    }
+
+    /// Saves the weights once: to `--save`, or after Ctrl-C to a file of its own, unless nothing was learned yet.
+    fn save(&mut self, interrupted: bool) -> Outcome<()> {
+        let file = match &self.arguments.save {
+            Some(file) => file.as_path(),
+            None if interrupted && self.history.images > 0 => Path::new(INTERRUPTED_FILE),
+            None => return Ok(()),
+        };
+        if !std::mem::replace(&mut self.saved, true) {
+            nn::save(self.model, file)?;
+            say!("weights saved to {}", file.display());
+        }
+        Ok(())
+    }
+
+    /// Tests after an epoch and tells about both.
+    fn test(&mut self, epoch: u64, summary: &str) -> Outcome<()> {
+        let test = Test::of(self.model, self.mnist, self.device)?;
+        let done = self.history.losses.last().map_or(0.0, |&(position, _)| position);
+        let accuracy = test.accuracy();
+        self.history.accuracies.push((done, accuracy));
+        self.history.test = Some(test);
+        self.history.epochs += u64::from(done >= (epoch + 1) as f64);
+        let epochs = self.arguments.epochs;
+        say!("epoch {}/{epochs}  {summary}  test accuracy {:.2} %", epoch + 1, accuracy * 100.0);
+        if self.history.final_loss.is_some_and(|loss| !loss.is_finite()) {
+            say!(
+                "the loss is no number any more: try a smaller --lr, or TERNION_NAN=error to see which op made the first NaN"
+            );
         }
         Ok(())
     }
@@ -404,17 +442,6 @@ impl Test {
 
 // ---- Results
 
-fn save_weights(arguments: &Arguments, model: &dyn Forward, interrupted: bool) -> Outcome<()> {
-    let file = match &arguments.save {
-        Some(file) => file.as_path(),
-        None if interrupted => Path::new(INTERRUPTED_FILE),
-        None => return Ok(()),
-    };
-    nn::save(model, file)?;
-    println!("weights saved to {}", file.display());
-    Ok(())
-}
-
 fn write_results(
     arguments: &Arguments,
     device: &Device,
@@ -432,12 +459,12 @@ fn write_results(
             "images_per_second": history.images_per_second(),
             "final_loss": history.final_loss,
         });
-        write_file(file, &format!("{results:#}\n"))?;
+        outputs::write(file, &format!("{results:#}\n"))?;
     }
     if let Some(file) = &arguments.plot {
         let title =
             format!("{} on {device}: test accuracy {:.2} %", arguments.model.name(), test.accuracy() * 100.0);
-        write_file(file, &svg::curves(&title, &history.losses, &history.accuracies))?;
+        outputs::write(file, &svg::curves(&title, &history.losses, &history.accuracies))?;
     }
     if let Some(file) = &arguments.mistakes {
         let split = mnist.test();
@@ -448,13 +475,7 @@ fn write_results(
                 (found != label).then_some(svg::Digit { pixels, label, found })
             })
             .collect();
-        write_file(file, &svg::digits(&wrong, split.len()))?;
+        outputs::write(file, &svg::digits(&wrong, split.len()))?;
     }
-    Ok(())
-}
-
-fn write_file(file: &Path, text: &str) -> Outcome<()> {
-    std::fs::write(file, text).map_err(|error| format!("{}: cannot be written: {error}", file.display()))?;
-    println!("{} written", file.display());
     Ok(())
 }

@@ -4,13 +4,17 @@
 //!
 //! Next: gradients.rs.
 
+#[path = "support/say.rs"]
+mod say;
+
+use say::say;
 use ternion::prelude::*;
 use ternion::{Ellipsis, NewAxis, Slice};
 
 fn main() -> Result<()> {
     // A device is where tensors live and ops run. `best` takes the fastest one there is; `device("cpu")` takes one by name.
     let device = ternion::best()?;
-    println!("device: {device}");
+    say!("device: {device}");
 
     title("Making tensors");
     show("nested arrays: Tensor::new([[1, 2, 3], [4, 5, 6]])", &matrix(&device)?);
@@ -36,20 +40,20 @@ fn main() -> Result<()> {
     show("backwards: x.i((.., Slice::new(None, None, -1)))", &x.i((.., Slice::new(None, None, -1)))?);
     show("a new axis: x.i((Ellipsis, NewAxis))", &x.i((Ellipsis, NewAxis))?);
     show("where a condition holds: x.i(&x.gt_scalar(2.5)?)", &x.i(&x.gt_scalar(2.5)?)?);
-    println!("None of these but the last copied a number: views share memory with their source.\n");
+    say!("None of these but the last copied a number: views share memory with their source.\n");
 
     title("Errors");
     // Whatever a caller can get wrong is an error that says what was expected and what came.
     let left = Tensor::zeros([32, 784], DType::F32, &device)?;
     let right = Tensor::zeros([128, 10], DType::F32, &device)?;
     for error in [left.matmul(&right).err(), x.softmax(3).err(), x.add(&left).err()].into_iter().flatten() {
-        println!("  {error}");
+        say!("  {error}");
     }
 
     title("Back to Rust");
-    println!("x.to_vec::<f32>()  {:?}", x.to_vec::<f32>()?);
-    println!("x.sum(..)?.item()  {}", x.sum(..)?.item::<f32>()?);
-    println!("x.stats()          {}", x.stats()?);
+    say!("x.to_vec::<f32>()  {:?}", x.to_vec::<f32>()?);
+    say!("x.sum(..)?.item()  {}", x.sum(..)?.item::<f32>()?);
+    say!("x.stats()          {}", x.stats()?);
     Ok(())
 }
 
@@ -58,9 +62,9 @@ fn matrix(device: &Device) -> Result<Tensor> {
 }
 
 fn title(words: &str) {
-    println!("\n== {words}\n");
+    say!("\n== {words}\n");
 }
 
 fn show(what: &str, tensor: &Tensor) {
-    println!("{what}\n{tensor}\n");
+    say!("{what}\n{tensor}\n");
 }

@@ -3,7 +3,10 @@
 //! `cargo run --release --example smallest_backend`
 
 mod backend;
+#[path = "../support/say.rs"]
+mod say;
 
+use say::say;
 use ternion::prelude::*;
 
 fn main() -> Result<()> {
@@ -16,10 +19,10 @@ fn main() -> Result<()> {
     for step in 0..60 {
         let loss = model.forward(&images)?.cross_entropy(&labels)?;
         if step % 20 == 0 {
-            println!("step {step}: loss {:.4} on {device}", loss.item_f64()?);
+            say!("step {step}: loss {:.4} on {device}", loss.item_f64()?);
         }
         optimiser.step(&loss.backward()?)?;
     }
-    println!("every op above was a plain loop, or composed from plain loops");
+    say!("every op above was a plain loop, or composed from plain loops");
     Ok(())
 }

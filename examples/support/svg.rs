@@ -26,7 +26,7 @@ impl Scale {
     }
 
     /// About `count` round numbers within the scale.
-    fn ticks(&self, count: f64) -> Vec<f64> {
+    fn ticks(&self, count: f64) -> Ticks {
         let rough = (self.high - self.low) / count;
         let magnitude = 10f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 2.5, 5.0, 10.0]
@@ -36,8 +36,21 @@ impl Scale {
         let step = step.unwrap_or(10.0 * magnitude);
         let first = (self.low / step - 1e-9).ceil() as i64;
         let last = (self.high / step + 1e-9).floor() as i64;
-        (first..=last).map(|index| index as f64 * step).collect()
+        Ticks { values: (first..=last).map(|index| index as f64 * step).collect(), step }
     }
+}
+
+/// Round numbers along an axis.
+struct Ticks {
+    values: Vec<f64>,
+    step: f64,
+}
+
+/// A number without the noise of binary fractions: to a hundredth of `step`.
+fn round(value: f64, step: f64) -> String {
+    let decimals = (2.0 - step.log10().floor()).max(0.0) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// The curves of loss (left axis, blue) and test accuracy (right axis, orange) over epochs.
@@ -45,13 +58,17 @@ pub fn curves(title: &str, losses: &[(f64, f64)], accuracies: &[(f64, f64)]) -> 
     let finite = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
         points.iter().copied().filter(|(_, value)| value.is_finite()).collect()
     };
+    let readings = losses.len();
     let (losses, accuracies) = (finite(losses), finite(accuracies));
+    let lost = readings - losses.len();
     let largest =
         |points: &[(f64, f64)], pick: fn(&(f64, f64)) -> f64| points.iter().map(pick).fold(0.0, f64::max);
     let epochs = largest(&losses, |point| point.0).max(largest(&accuracies, |point| point.0)).max(1e-9);
     let x = Scale { low: 0.0, high: epochs, from: LEFT, to: WIDTH - RIGHT };
     let y = |low, high| Scale { low, high, from: HEIGHT - BOTTOM, to: TOP };
-    let loss = y(0.0, largest(&losses, |point| point.1).max(1e-9) * 1.05);
+    // An axis from 0 to 1 where there is no loss to draw.
+    let largest_loss = if losses.is_empty() { 1.0 } else { largest(&losses, |point| point.1).max(1e-9) };
+    let loss = y(0.0, largest_loss * 1.05);
     let worst = accuracies.iter().map(|point| point.1).fold(1.0, f64::min);
     // Room below the worst accuracy, so that its point is off the axis.
     let accuracy = y((worst - 0.1 * (1.0 - worst) - 0.002).max(0.0), 1.0);
@@ -62,13 +79,14 @@ pub fn curves(title: &str, losses: &[(f64, f64)], accuracies: &[(f64, f64)]) -> 
     right_axis(&mut svg, &accuracy);
     line(&mut svg, &losses, &x, &loss, LOSS_COLOUR);
     line(&mut svg, &accuracies, &x, &accuracy, ACCURACY_COLOUR);
-    for &(position, value) in &accuracies {
-        let _ = writeln!(
-            svg,
-            r#"<circle cx="{:.1}" cy="{:.1}" r="4" fill="{ACCURACY_COLOUR}"/>"#,
-            x.at(position),
-            accuracy.at(value)
-        );
+    dots(&mut svg, &accuracies, &x, &accuracy, ACCURACY_COLOUR);
+    // A line needs two points.
+    if losses.len() == 1 {
+        dots(&mut svg, &losses, &x, &loss, LOSS_COLOUR);
+    }
+    if lost > 0 {
+        let words = format!("{lost} of {readings} readings of the loss are no number");
+        text(&mut svg, [WIDTH / 2.0, TOP + 18.0], "middle", LOSS_COLOUR, 13, &words);
     }
     svg + "</svg>\n"
 }
@@ -91,14 +109,16 @@ fn text(svg: &mut String, [x, y]: [f64; 2], anchor: &str, colour: &str, size: u3
 
 /// Bottom and left axis with ticks, and lines across at the ticks of the left one.
 fn axes(svg: &mut String, x: &Scale, y: &Scale) {
-    for tick in y.ticks(6.0) {
+    let ticks = y.ticks(6.0);
+    for &tick in &ticks.values {
         let height = y.at(tick);
         let _ = writeln!(svg, r##"<path d="M{LEFT} {height:.1}H{}" stroke="#e4e4e4"/>"##, WIDTH - RIGHT);
-        text(svg, [LEFT - 8.0, height + 4.0], "end", LOSS_COLOUR, 12, &round(tick));
+        text(svg, [LEFT - 8.0, height + 4.0], "end", LOSS_COLOUR, 12, &round(tick, ticks.step));
     }
-    for tick in x.ticks(8.0) {
+    let ticks = x.ticks(8.0);
+    for &tick in &ticks.values {
         let _ = writeln!(svg, r##"<path d="M{:.1} {}v5" stroke="#444"/>"##, x.at(tick), HEIGHT - BOTTOM);
-        text(svg, [x.at(tick), HEIGHT - BOTTOM + 19.0], "middle", "#444", 12, &round(tick));
+        text(svg, [x.at(tick), HEIGHT - BOTTOM + 19.0], "middle", "#444", 12, &round(tick, ticks.step));
     }
     let _ = writeln!(
         svg,
@@ -111,16 +131,12 @@ fn axes(svg: &mut String, x: &Scale, y: &Scale) {
 }
 
 fn right_axis(svg: &mut String, y: &Scale) {
-    for tick in y.ticks(6.0) {
-        let label = format!("{} %", round(tick * 100.0));
+    let ticks = y.ticks(6.0);
+    for &tick in &ticks.values {
+        let label = format!("{} %", round(tick * 100.0, ticks.step * 100.0));
         text(svg, [WIDTH - RIGHT + 8.0, y.at(tick) + 4.0], "start", ACCURACY_COLOUR, 12, &label);
     }
     text(svg, [WIDTH - RIGHT, TOP - 10.0], "middle", ACCURACY_COLOUR, 13, "test accuracy");
-}
-
-/// Without the noise of binary fractions.
-fn round(value: f64) -> String {
-    format!("{}", (value * 1e6).round() / 1e6)
 }
 
 fn line(svg: &mut String, points: &[(f64, f64)], x: &Scale, y: &Scale, colour: &str) {
@@ -131,6 +147,13 @@ fn line(svg: &mut String, points: &[(f64, f64)], x: &Scale, y: &Scale, colour: &
         r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="1.8"/>"#,
         places.join(" ")
     );
+}
+
+fn dots(svg: &mut String, points: &[(f64, f64)], x: &Scale, y: &Scale, colour: &str) {
+    for &(position, value) in points {
+        let (x, y) = (x.at(position), y.at(value));
+        let _ = writeln!(svg, r#"<circle cx="{x:.1}" cy="{y:.1}" r="4" fill="{colour}"/>"#);
+    }
 }
 
 /// A digit that was taken for another.

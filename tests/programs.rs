@@ -1,0 +1,278 @@
+//! The example programs as their users run them: what they write, what they refuse, and that no closed pipe or full disk costs the weights.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+/// The folder of the built examples, beside this test's own. Built here too: a test that is run alone would find old ones.
+fn examples() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let test = std::env::current_exe().expect("a test is a program");
+        let profile = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
+        let target = profile.parent().expect("target/PROFILE");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .args(["build", "--quiet", "--workspace", "--examples", "--offline", "--target-dir"])
+            .arg(target);
+        if profile.ends_with("release") {
+            cargo.arg("--release");
+        }
+        let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo runs this test");
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        profile.join("examples")
+    })
+}
+
+fn program(name: &str) -> Command {
+    let mut program = Command::new(examples().join(name).with_extension(std::env::consts::EXE_EXTENSION));
+    for variable in ["TERNION_DATA", "TERNION_CHECK", "TERNION_NAN", "TERNION_FALLBACK"] {
+        program.env_remove(variable);
+    }
+    // Whatever a test gets wrong, it downloads nothing.
+    program.env("TERNION_OFFLINE", "1").stdin(Stdio::null());
+    program
+}
+
+/// A folder that is removed at the end of a test, with a small data set in its subfolder `data`.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("ternion-programs-{test}-{}", std::process::id()));
+        fs::create_dir_all(path.join("data")).expect("the temporary folder can be written");
+        let header = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
+        for (split, count) in [("train", 70), ("t10k", 10)] {
+            let mut images: Vec<u8> = header(&[2051, count, 28, 28]);
+            images.extend((0..count * 28 * 28).map(|index| (index % 251) as u8));
+            let mut labels: Vec<u8> = header(&[2049, count]);
+            labels.extend((0..count).map(|index| (index % 10) as u8));
+            let file = |kind: &str| path.join("data").join(format!("{split}-{kind}-ubyte"));
+            fs::write(file("images-idx3"), images).expect("the folder can be written");
+            fs::write(file("labels-idx1"), labels).expect("the folder can be written");
+        }
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// The digit classifier on the small data set, with this folder as its working directory.
+    fn mnist(&self, arguments: &[&str]) -> Command {
+        let mut mnist = program("mnist");
+        mnist.current_dir(&self.0).args(["--data", "data", "--hidden", "8"]).args(arguments);
+        mnist
+    }
+
+    /// What the classifier says to standard error when it refuses `arguments`.
+    fn refusal(&self, arguments: &[&str]) -> String {
+        // Data that is not there: what is told before it is looked for cannot be about it.
+        let output = program("mnist")
+            .current_dir(&self.0)
+            .args(if arguments == ["--data="] { &[][..] } else { &["--data", "nowhere"][..] })
+            .args(arguments)
+            .output()
+            .expect("the example runs");
+        assert!(!output.status.success(), "{arguments:?} was accepted");
+        errors(&output)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs to the end and gives what was printed.
+fn success(mut command: Command) -> String {
+    let output = command.output().expect("the example runs");
+    assert!(output.status.success(), "{}", errors(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[cfg(unix)]
+mod streams {
+    use super::*;
+    use std::fs::{File, OpenOptions};
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::Child;
+
+    /// Ctrl-C in a shell's pipeline ends the reader as well: `mnist --save FILE | tee log`.
+    #[test]
+    fn ctrl_c_saves_though_the_reader_of_the_output_is_gone() {
+        let folder = Folder::new("pipe");
+        let arguments = ["--epochs", "1000000", "--save", "w.st", "--json", "r.json"];
+        let mut running = folder
+            .mnist(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the example runs");
+        let mut lines = BufReader::new(running.stdout.take().expect("a pipe")).lines();
+        assert!(lines.any(|line| line.expect("UTF-8").starts_with("epoch 3/")), "the training ended");
+        drop(lines);
+        interrupt(&running);
+        let output = running.wait_with_output().expect("it ends");
+        assert!(output.status.success() && !errors(&output).contains("panicked"), "{}", errors(&output));
+        assert!(folder.file("r.json").is_file());
+        success(folder.mnist(&["--epochs", "0", "--load", "w.st"]));
+    }
+
+    #[test]
+    fn every_example_survives_a_reader_that_leaves() {
+        let folder = Folder::new("readers");
+        for name in ["tensors", "gradients", "xor", "smallest_backend", "mnist"] {
+            let mut command = if name == "mnist" { folder.mnist(&["--epochs", "1"]) } else { program(name) };
+            let mut running =
+                command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the example runs");
+            drop(running.stdout.take());
+            let output = running.wait_with_output().expect("it ends");
+            assert!(output.status.success() && errors(&output).is_empty(), "{name}: {}", errors(&output));
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_full_disk_under_the_output_is_told_and_costs_no_weights() {
+        let folder = Folder::new("full");
+        let full: File = OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+        let output = folder
+            .mnist(&["--epochs", "1", "--save", "w.st"])
+            .stdout(full)
+            .output()
+            .expect("the example runs");
+        let told = "standard output cannot be written: ";
+        assert!(output.status.success(), "{}", errors(&output));
+        assert_eq!(errors(&output).matches(told).count(), 1, "{}", errors(&output));
+        success(folder.mnist(&["--epochs", "0", "--load", "w.st"]));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn ctrl_c_before_anything_was_learned_leaves_an_earlier_file_alone() {
+        let folder = Folder::new("untrained");
+        let earlier = folder.file("mnist-interrupted.safetensors");
+        fs::write(&earlier, "earlier weights").expect("the folder can be written");
+        // A pipe that is full: the program waits at its first line, which comes once it heeds Ctrl-C.
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        writer.write_all(&[b' '; 1 << 16]).expect("as much as a pipe holds");
+        let mut running = folder.mnist(&[]).stdout(writer).stderr(Stdio::piped()).spawn().expect("it runs");
+        while !heeds_interrupts(running.id()) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        interrupt(&running);
+        let mut lines = BufReader::new(running.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.starts_with("stopping")), "the signal came to nothing");
+        drop(reader);
+        assert!(running.wait().expect("it ends").success(), "{:?}", lines.collect::<Vec<_>>());
+        assert_eq!(fs::read_to_string(&earlier).expect("it is still there"), "earlier weights");
+    }
+
+    /// Whether the program has a handler for SIGINT, signal 2.
+    fn heeds_interrupts(process: u32) -> bool {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).expect("the program runs");
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask");
+        u64::from_str_radix(caught.trim(), 16).expect("hexadecimal") & 0b10 != 0
+    }
+
+    fn interrupt(running: &Child) {
+        let killed = Command::new("kill").args(["-INT", &running.id().to_string()]).status();
+        assert!(killed.expect("kill is a program").success());
+    }
+}
+
+#[test]
+fn no_two_files_of_a_run_are_the_same() {
+    let folder = Folder::new("same");
+    fs::write(folder.file("w.st"), "weights").expect("the folder can be written");
+    fs::create_dir(folder.file("sub")).expect("the folder can be written");
+    let cases: [(&[&str], &str); 4] = [
+        (&["--save", "x", "--json", "x"], "--save and --json name the same file: x"),
+        (&["--save", "x", "--plot", "./sub/../x"], "--save and --plot name the same file: ./sub/../x"),
+        (&["--plot", "x", "--mistakes", "x"], "--plot and --mistakes name the same file: x"),
+        (&["--load", "w.st", "--json", "w.st"], "--load and --json name the same file: w.st"),
+    ];
+    for (arguments, expected) in cases {
+        let message = folder.refusal(arguments);
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    }
+    assert_eq!(fs::read_to_string(folder.file("w.st")).expect("it was not touched"), "weights");
+    success(folder.mnist(&["--epochs", "1", "--save", "w.st"]));
+    success(folder.mnist(&["--epochs", "1", "--load", "w.st", "--save", "w.st"]));
+}
+
+#[test]
+fn what_is_wrong_with_the_arguments_is_told_before_the_data_is_looked_for() {
+    let folder = Folder::new("early");
+    fs::write(folder.file("file"), "").expect("the folder can be written");
+    let cases: [(&[&str], &str); 9] = [
+        (&["--plot", "no/curve.svg"], "--plot: no/curve.svg: there is no folder no"),
+        (&["--json", "data"], "--json: data is a folder, expected a file"),
+        (&["--plot", "file/curve.svg"], "--plot: file/curve.svg: there is no folder file"),
+        (&["--load", "absent.st"], "--load: absent.st: cannot be read: "),
+        (&["--load", "file"], "file: no safetensors file"),
+        (&["--lr", "nan"], "adamw: lr NaN, expected a finite number of at least 0"),
+        (&["--lr", "-1"], "adamw: lr -1, expected a finite number of at least 0"),
+        (&["--epochs", "-1"], "expected a whole number from 0 to"),
+        (&["--seed", "-1"], "expected a whole number from 0 to"),
+    ];
+    for (arguments, expected) in cases {
+        let message = folder.refusal(arguments);
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+        assert!(!message.contains("MNIST"), "{arguments:?}: {message}");
+    }
+    if cfg!(target_os = "linux") {
+        let message = folder.refusal(&["--plot", "/proc/curve.svg"]);
+        assert!(message.contains("--plot: /proc/curve.svg: cannot be written: "), "{message}");
+    }
+    let left: Vec<_> = fs::read_dir(&folder.0)
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    assert_eq!(left.len(), 2, "the checks left something behind: {left:?}");
+}
+
+#[test]
+fn a_plot_shows_one_reading_and_says_what_it_cannot_show() {
+    let folder = Folder::new("plot");
+    success(folder.mnist(&["--epochs", "1", "--batch", "70", "--plot", "one.svg"]));
+    let one = fs::read_to_string(folder.file("one.svg")).expect("it was written");
+    assert!(one.contains(r##"fill="#1f6feb"/>"##), "no dot for the only reading: {one}");
+    success(folder.mnist(&["--epochs", "1", "--lr", "1e30", "--plot", "nan.svg"]));
+    let lost = fs::read_to_string(folder.file("nan.svg")).expect("it was written");
+    assert!(lost.contains("of 1 readings of the loss are no number"), "{lost}");
+    assert!(lost.contains(">0.2</text>") && lost.matches(">0</text>").count() <= 2, "{lost}");
+}
+
+#[test]
+fn a_variable_that_does_not_lead_to_the_data_is_told_though_the_cache_has_it() {
+    let folder = Folder::new("variable");
+    let cached = folder.file("cache").join("ternion").join("mnist");
+    fs::create_dir_all(&cached).expect("the folder can be written");
+    for entry in fs::read_dir(folder.file("data")).expect("the data") {
+        let file = entry.expect("an entry").path();
+        fs::copy(&file, cached.join(file.file_name().expect("a name"))).expect("the folder can be written");
+    }
+    fs::remove_file(folder.file("data").join("t10k-labels-idx1-ubyte")).expect("it is there");
+    let output = program("mnist")
+        .args(["--epochs", "0", "--hidden", "8"])
+        .env("TERNION_DATA", folder.file("data"))
+        .env("XDG_CACHE_HOME", folder.file("cache"))
+        .output()
+        .expect("the example runs");
+    assert!(output.status.success(), "{}", errors(&output));
+    let expected = format!(
+        "warning: passed over, though named by TERNION_DATA: {}: no complete MNIST here: missing t10k-labels-idx1-ubyte\n",
+        folder.file("data").display()
+    );
+    assert_eq!(errors(&output), expected);
+    let message = folder.refusal(&["--data="]);
+    assert!(message.contains("the name of the data directory is empty"), "{message}");
+}
