@@ -75,6 +75,27 @@ fn core_and_nn_depend_on_no_backend() {
     }
 }
 
+/// The manifests cannot see a device that is chosen by its name, or compiled in by a feature of another crate.
+#[test]
+fn the_sources_of_core_and_nn_name_no_device() {
+    for folder in ["crates/core/src", "crates/nn/src", "crates/derive/src"] {
+        let found = offenders(folder, names_a_device);
+        assert!(found.is_empty(), "{found:#?}");
+    }
+    assert!(
+        names_a_device("let device = ternion_cpu::device();"),
+        "a check that finds nothing shows nothing"
+    );
+    assert!(names_a_device("if device.name() == \"cuda\" {") && names_a_device("#[cfg(feature = \"wgpu\")]"));
+}
+
+/// Whether a line of code names a backend's crate, or a backend in a string of its own; an example within a longer message is no choice.
+fn names_a_device(line: &str) -> bool {
+    ["cpu", "cuda", "wgpu"]
+        .iter()
+        .any(|backend| line.contains(&format!("ternion_{backend}")) || line.contains(&format!("\"{backend}")))
+}
+
 #[test]
 fn nothing_is_unfinished() {
     // Spelled in two parts, so that this file does not find itself.

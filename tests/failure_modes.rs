@@ -1,9 +1,11 @@
 //! The ways in which a home-made training stack goes wrong (docs/gradients.md), each shown to be impossible here or named by a tool.
 
+use std::sync::Mutex;
 use ternion::prelude::*;
 use ternion_core::autograd::observe_backward;
-use ternion_core::{GradOptions, grad, no_grad};
-use ternion_testing::gradcheck;
+use ternion_core::backend::{Backend, Buffer, MemoryStats, Meta, Plan, Unsupported, View};
+use ternion_core::{Error, GradOptions, Op, grad, no_grad};
+use ternion_testing::{OpCase, gradcheck, suite};
 
 fn matrix(values: &[f64], shape: [usize; 2], device: &Device) -> Result<Tensor> {
     Tensor::from_slice(values, shape, device)
@@ -225,6 +227,32 @@ fn the_gradients_of_a_product_have_the_right_transpositions() -> Result<()> {
     Ok(())
 }
 
+/// 9, for every op: inputs with rows and columns are met where they have more of the one than of the other, forward and backward.
+#[test]
+fn the_op_table_uses_no_square_shapes_alone() {
+    let oblong =
+        |shape: &[usize]| matches!(shape, [.., rows, columns] if rows != columns && !shape.contains(&0));
+    let mut square = Vec::new();
+    for (op, rows) in suite::rows_by_op() {
+        for position in 0..rows.iter().map(|row| row.inputs.len()).max().unwrap_or(0) {
+            let shapes = |of: &dyn Fn(&OpCase) -> bool| -> Vec<Vec<usize>> {
+                let rows = rows.iter().filter(|row| of(row));
+                let shapes =
+                    rows.flat_map(|row| &row.instances).filter_map(|instance| instance.get(position));
+                shapes.filter(|shape| shape.len() >= 2).cloned().collect()
+            };
+            let forward = shapes(&|_| true);
+            let backward = shapes(&|row| row.forward_only.is_none() && row.has_gradient());
+            let alone =
+                |shapes: &[Vec<usize>]| !shapes.is_empty() && !shapes.iter().any(|shape| oblong(shape));
+            if alone(&forward) || alone(&backward) {
+                square.push(format!("{op}, input {position}"));
+            }
+        }
+    }
+    assert!(square.is_empty(), "only square: {square:#?}");
+}
+
 /// 10. A mean loss with a sum's gradient: the step grows with the batch.
 #[test]
 fn a_mean_loss_has_a_mean_gradient() -> Result<()> {
@@ -273,6 +301,89 @@ fn what_a_device_cannot_do_is_an_error_not_garbage() -> Result<()> {
     let text = logits.cross_entropy(&target).expect_err("there is no class -1").to_string();
     assert!(text.contains("index -1 is out of range for size 3"), "{text}");
     assert!(Tensor::zeros([usize::MAX / 16], DType::F64, &device).is_err(), "more memory than there is");
+    Ok(())
+}
+
+/// A device that runs ops like a stream of a GPU: `run` queues and succeeds, and what went wrong is known only at the next wait.
+#[derive(Debug)]
+struct Deferred {
+    inner: Device,
+    /// The op whose launch fails.
+    failing: &'static str,
+    fault: Mutex<Option<Error>>,
+}
+
+impl Deferred {
+    fn device(failing: &'static str) -> Result<Device> {
+        Ok(Device::new(Deferred { inner: ternion::cpu()?, failing, fault: Mutex::new(None) }))
+    }
+
+    /// Waits for the queue: the fault of an earlier op, told once.
+    fn wait(&self) -> Result<()> {
+        self.fault.lock().expect("no test panics in here").take().map_or(Ok(()), Err)
+    }
+}
+
+impl Backend for Deferred {
+    fn name(&self) -> &str {
+        "deferred"
+    }
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        self.inner.backend().alloc(bytes)
+    }
+    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
+        self.inner.backend().upload(host, to, offset_bytes)
+    }
+    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
+        self.wait()?;
+        self.inner.backend().download(from, offset_bytes, host)
+    }
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        self.inner.backend().plan(op, inputs)
+    }
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        if op.name() == self.failing {
+            let fault = Error::invalid(op.name(), "the launch failed");
+            self.fault.lock().expect("no test panics in here").get_or_insert(fault);
+            return Ok(());
+        }
+        self.inner.backend().run(op, inputs, outputs)
+    }
+    fn synchronize(&self) -> Result<()> {
+        self.wait()
+    }
+    fn memory(&self) -> MemoryStats {
+        self.inner.backend().memory()
+    }
+}
+
+/// 12, on a device that tells of it later: there is no way to the numbers past the error.
+#[test]
+fn a_launch_error_that_comes_late_surfaces_before_any_number_is_read() -> Result<()> {
+    const FAULT: &str = "exp: the launch failed";
+    let device = Deferred::device("exp")?;
+    let queued = || Tensor::ones([3], DType::F32, &device)?.exp()?.add_scalar(1.0);
+    let waits: [(&str, fn(&Tensor) -> Result<()>); 6] = [
+        ("synchronize", |tensor| tensor.device().synchronize()),
+        ("to_vec", |tensor| tensor.to_vec::<f32>().map(drop)),
+        ("item", |tensor| tensor.sum_all()?.item_f64().map(drop)),
+        ("to_device", |tensor| tensor.to_device(&ternion::cpu()?).map(drop)),
+        ("stats", |tensor| tensor.stats().map(drop)),
+        ("state_dict", |tensor| Param::new(tensor)?.tensor().to_bytes().map(drop)),
+    ];
+    for (name, wait) in waits {
+        let text = wait(&queued()?).expect_err(name).to_string();
+        assert_eq!(text, FAULT, "{name}");
+    }
+    // Through a whole step: forward, backward and the optimiser are queued, reading the loss tells.
+    let weight = Param::new(&Tensor::ones([3], DType::F32, &device)?)?;
+    let mut sgd = SGD::new(vec![weight.clone()], SGDConfig::default())?;
+    let loss = weight.tensor().exp()?.sum_all()?;
+    sgd.step(&loss.backward()?)?;
+    assert_eq!(loss.item::<f32>().expect_err("the loss is garbage").to_string(), FAULT);
+    // Displaying a tensor cannot fail: it shows the error in the place of numbers.
+    let text = queued()?.to_string();
+    assert!(text.contains(FAULT), "{text}");
     Ok(())
 }
 
