@@ -1,5 +1,6 @@
 //! Layers, losses, first values and state dicts against PyTorch: tests/reference/nn.json, made by tests/reference/nn.py.
 
+use approx::assert_relative_eq;
 use serde_json::Value;
 use ternion::nn::{
     self, BatchNormConfig, Conv2dConfig, GeluForm, LayerNormConfig, LinearConfig, Matching,
@@ -109,7 +110,7 @@ fn activations_equal_pytorch() {
     check_layer("gelu", &GELU::default(), &device);
     check_layer("gelu_tanh", &GELU { approximate: GeluForm::Tanh }, &device);
     check_layer("silu", &SiLU, &device);
-    check_layer("softplus", &Softplus, &device);
+    check_layer("softplus", &Softplus::default(), &device);
     check_layer("tanh", &Tanh, &device);
     check_layer("sigmoid", &Sigmoid, &device);
     check_layer("softmax", &Softmax { axis: -1 }, &device);
@@ -174,6 +175,33 @@ fn losses_equal_pytorch() -> Result<()> {
     check("kl_div", KLDivLoss::default().forward(&log_x, &probabilities));
     let log = KLDivLoss { log_target: true, reduction: Reduction::Sum };
     check("kl_div_log", log.forward(&log_x, &probabilities.log()?));
+    Ok(())
+}
+
+/// From PyTorch's definitions, by hand.
+#[test]
+fn weights_of_positive_answers_means_of_batches_and_betas_are_heeded() -> Result<()> {
+    let device = ternion::cpu()?;
+    let tensor = |values: [[f64; 2]; 2]| Tensor::new(values, &device);
+    let (x, target) = (tensor([[0.5, -1.0], [2.0, 0.0]])?, tensor([[1.0, 0.0], [0.25, 1.0]])?);
+    let pos_weight = StateTensor::new(&Tensor::new([3.0f64, 0.5], &device)?);
+    let loss = BCEWithLogitsLoss { pos_weight: Some(pos_weight), reduction: Reduction::BatchMean };
+    let log_sigmoid = |x: f64| -(-x).exp().ln_1p();
+    let each = |x: f64, t: f64, w: f64| -(w * t * log_sigmoid(x) + (1.0 - t) * log_sigmoid(-x));
+    let expected = each(0.5, 1.0, 3.0) + each(-1.0, 0.0, 0.5) + each(2.0, 0.25, 3.0) + each(0.0, 1.0, 0.5);
+    assert_relative_eq!(loss.forward(&x, &target)?.item::<f64>()?, expected / 2.0, max_relative = 1e-14);
+    assert_eq!(loss.state_dict()?.into_keys().collect::<Vec<_>>(), ["pos_weight"]);
+
+    let divergence = KLDivLoss { reduction: Reduction::BatchMean, ..Default::default() };
+    let sum = KLDivLoss { reduction: Reduction::Sum, ..Default::default() };
+    let [mean, sum] =
+        [divergence, sum].map(|loss| loss.forward(&x, &target).and_then(|loss| loss.item::<f64>()));
+    assert_eq!(mean?, sum? / 2.0);
+
+    let values = Softplus { beta: 4.0 }.forward(&x)?.to_vec::<f64>()?;
+    for (value, x) in values.into_iter().zip([0.5f64, -1.0, 2.0, 0.0]) {
+        assert_relative_eq!(value, (4.0 * x).exp().ln_1p() / 4.0, max_relative = 1e-14);
+    }
     Ok(())
 }
 

@@ -18,6 +18,9 @@ use proc_macro::TokenStream;
 /// - `#[module(rename = "fc.1")]`: another key, for weights that were saved under other names.
 /// - `#[module(flatten)]`: no key of its own; the field's members appear as members of the whole.
 ///
+/// Two fields with one key do not compile. What two flattened fields bring along is known only to the program that runs: there `state_dict`,
+/// saving and loading are errors that name the key.
+///
 /// On the type:
 /// - `#[module(crate = "path::to::nn")]`: where `Module` is to be found. By default `::ternion::nn` or `::ternion_nn`, whichever the
 ///   calling package depends on, under whatever name it does.

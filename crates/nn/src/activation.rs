@@ -23,8 +23,6 @@ activations! {
     ReLU => relu;
     /// `x * sigmoid(x)`.
     SiLU => silu;
-    /// `log(1 + e^x)`.
-    Softplus => softplus;
     /// The hyperbolic tangent.
     Tanh => tanh;
     /// `1 / (1 + e^-x)`.
@@ -47,6 +45,27 @@ impl Default for LeakyReLU {
 impl Forward for LeakyReLU {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         in_layer(self, "LeakyReLU", || input.leaky_relu(self.slope))
+    }
+}
+
+/// `log(1 + e^(beta x)) / beta`.
+#[derive(Module, Clone, Copy, Debug, PartialEq)]
+pub struct Softplus {
+    /// The larger, the closer to `max(x, 0)`; 1 by default.
+    pub beta: f64,
+}
+
+impl Default for Softplus {
+    fn default() -> Self {
+        Softplus { beta: 1.0 }
+    }
+}
+
+impl Forward for Softplus {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        // The plain form is one op.
+        let output = if self.beta == 1.0 { input.softplus() } else { input.softplus_with(self.beta) };
+        layer_output(self, "Softplus", output?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Losses as modules. Each is a method of `Tensor` with its settings kept.
 
-use crate::Module;
-use ternion_core::{CrossEntropyOptions, Reduction, Result, Tensor};
+use crate::{Module, StateTensor};
+use ternion_core::{BceOptions, CrossEntropyOptions, Reduction, Result, Tensor};
 
 /// Compares a prediction with a target.
 pub trait Loss: Module {
@@ -72,8 +72,24 @@ elementwise_losses! {
     MSELoss => mse_loss;
     /// `|x - target|`.
     L1Loss => l1_loss;
-    /// Binary cross-entropy of logits and probabilities.
-    BCEWithLogitsLoss => bce_with_logits;
+}
+
+/// Binary cross-entropy of logits and probabilities: [`Tensor::bce_with_logits_with`].
+#[derive(Module, Clone, Debug, Default)]
+pub struct BCEWithLogitsLoss {
+    /// How much more a positive answer counts than a negative one, broadcast to the target; part of the state, as in PyTorch. None by default.
+    pub pos_weight: Option<StateTensor>,
+    /// How the losses become one; their mean by default.
+    #[module(skip)]
+    pub reduction: Reduction,
+}
+
+impl Loss for BCEWithLogitsLoss {
+    fn forward(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
+        let pos_weight = self.pos_weight.as_ref().map(StateTensor::tensor);
+        let options = BceOptions { pos_weight: pos_weight.as_ref(), reduction: self.reduction };
+        prediction.bce_with_logits_with(target, options)
+    }
 }
 
 /// Quadratic up to a distance of `delta`, linear beyond: [`Tensor::huber_loss`].
@@ -100,7 +116,7 @@ impl Loss for HuberLoss {
 
 /// The Kullback-Leibler divergence of log-probabilities from a target: [`Tensor::kl_div`].
 ///
-/// The mean is over all elements, as PyTorch's default; the divergence itself is the sum divided by the batch size.
+/// The mean is over all elements, as PyTorch's default; the divergence itself is [`Reduction::BatchMean`].
 #[derive(Module, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KLDivLoss {
     /// Whether the target holds logarithms; no by default.

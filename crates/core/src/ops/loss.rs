@@ -158,16 +158,35 @@ pub enum Reduction {
     Mean,
     /// Their sum.
     Sum,
+    /// Their sum divided by the size of the first axis, PyTorch's "batchmean": the mean over the examples of a batch. Losses need an axis.
+    BatchMean,
 }
 
 impl Reduction {
-    fn apply(self, losses: &Tensor) -> Result<Tensor> {
+    /// `losses` of `op`, reduced.
+    fn apply(self, op: &'static str, losses: &Tensor) -> Result<Tensor> {
         match self {
             Reduction::None => Ok(losses.clone()),
             Reduction::Mean => losses.mean(..),
             Reduction::Sum => losses.sum(..),
+            Reduction::BatchMean => match losses.dims().first() {
+                Some(&batch) => losses.sum(..)?.div_scalar(batch as f64),
+                None => Err(Error::invalid(
+                    op,
+                    "the mean over a batch of losses without an axis; use Mean or Sum",
+                )),
+            },
         }
     }
+}
+
+/// How [`Tensor::bce_with_logits_with`] counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BceOptions<'a> {
+    /// How much more a positive answer counts than a negative one: PyTorch's `pos_weight`. `None`: as much.
+    pub pos_weight: Option<&'a Tensor>,
+    /// How the losses become one; their mean by default.
+    pub reduction: Reduction,
 }
 
 /// How [`Tensor::cross_entropy_with`] counts.
@@ -224,7 +243,7 @@ impl Tensor {
         let op =
             CrossEntropy { ignore_index: options.ignore_index, label_smoothing: options.label_smoothing };
         let losses = apply(op, &[&rows, &target.reshape([rows.dims()[0]])?])?.swap_remove(0);
-        reduce_counted(&losses.reshape(shape)?, target, options.ignore_index, options.reduction)
+        reduce_counted(name, &losses.reshape(shape)?, target, options.ignore_index, options.reduction)
     }
 
     /// The mean of minus the log-probability of each target, as PyTorch's `nll_loss`: [`cross_entropy`](Tensor::cross_entropy) without the log-softmax.
@@ -250,7 +269,7 @@ impl Tensor {
         let picked = rows.gather(1, &class).map_err(|error| error.index_of(name))?;
         let losses = picked.to_dtype(rows.dtype().accumulator())?.neg()?;
         let losses = losses.masked_fill(&counts.logical_not()?, 0.0)?.reshape(shape)?;
-        reduce_counted(&losses, target, ignore_index, reduction)
+        reduce_counted(name, &losses, target, ignore_index, reduction)
     }
 
     /// `(x - target)^2`.
@@ -262,7 +281,7 @@ impl Tensor {
     /// Shapes or dtypes that differ, a dtype that is not floating.
     pub fn mse_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let (x, target) = loss_pair("mse_loss", self, target)?;
-        reduction.apply(&x.sub(&target)?.square()?)
+        reduction.apply("mse_loss", &x.sub(&target)?.square()?)
     }
 
     /// `|x - target|`.
@@ -271,7 +290,7 @@ impl Tensor {
     /// As [`mse_loss`](Tensor::mse_loss).
     pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let (x, target) = loss_pair("l1_loss", self, target)?;
-        reduction.apply(&x.sub(&target)?.abs()?)
+        reduction.apply("l1_loss", &x.sub(&target)?.abs()?)
     }
 
     /// With `d = |x - target|`: `d^2 / 2` up to `delta`, then `delta * (d - delta / 2)` (Huber 1964).
@@ -286,7 +305,7 @@ impl Tensor {
         let distance = x.sub(&target)?.abs()?;
         // c = min(d, delta) makes both branches c * (d - c / 2).
         let capped = distance.minimum_scalar(delta)?;
-        reduction.apply(&capped.mul(&distance.sub(&capped.mul_scalar(0.5)?)?)?)
+        reduction.apply("huber_loss", &capped.mul(&distance.sub(&capped.mul_scalar(0.5)?)?)?)
     }
 
     /// Binary cross-entropy of logits x and probabilities: `log(1 + e^x) - x * target`, which does not overflow.
@@ -295,11 +314,36 @@ impl Tensor {
     /// As [`mse_loss`](Tensor::mse_loss).
     pub fn bce_with_logits(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let (x, target) = loss_pair("bce_with_logits", self, target)?;
-        reduction.apply(&x.softplus()?.sub(&x.mul(&target)?)?)
+        reduction.apply("bce_with_logits", &x.softplus()?.sub(&x.mul(&target)?)?)
+    }
+
+    /// [`bce_with_logits`](Tensor::bce_with_logits) with options: `log(1 + e^x) - x * target` becomes
+    /// `(1 - target) * x + (1 + (w - 1) * target) * log(1 + e^-x)` with the weight w of positive answers.
+    ///
+    /// # Shapes
+    /// Input and target of one shape, to which the weight broadcasts.
+    ///
+    /// # Errors
+    /// As [`mse_loss`](Tensor::mse_loss); a weight that is not floating, or does not broadcast to the target.
+    pub fn bce_with_logits_with(&self, target: &Tensor, options: BceOptions<'_>) -> Result<Tensor> {
+        let name = "bce_with_logits";
+        let Some(weight) = options.pos_weight else {
+            return self.bce_with_logits(target, options.reduction);
+        };
+        let (x, target) = loss_pair(name, self, target)?;
+        check::float(name, "pos_weight", &weight.meta())?;
+        if !weight.shape().broadcasts_to(x.shape()) {
+            let shapes = format!("pos_weight {:?} does not broadcast to {:?}", weight.shape(), x.shape());
+            return Err(Error::invalid(name, shapes));
+        }
+        let scale = weight.to_dtype(x.dtype())?.sub_scalar(1.0)?.mul(&target)?.add_scalar(1.0)?;
+        let negative = target.rsub_scalar(1.0)?.mul(&x)?;
+        options.reduction.apply(name, &negative.add(&scale.mul(&x.neg()?.softplus()?)?)?)
     }
 
     /// The Kullback-Leibler divergence `target * (log target - x)` of log-probabilities x from `target`, which holds probabilities, or their
-    /// logarithms if `log_target`. A probability of 0 counts as `0 * log 0 = 0`.
+    /// logarithms if `log_target`. A probability of 0 counts as `0 * log 0 = 0`. [`Reduction::BatchMean`] gives the divergence of distributions,
+    /// one in each row.
     ///
     /// # Errors
     /// As [`mse_loss`](Tensor::mse_loss).
@@ -311,7 +355,7 @@ impl Tensor {
             let log = target.masked_fill(&target.eq_scalar(0.0)?, 1.0)?.log()?;
             target.mul(&log.sub(&x)?)?
         };
-        reduction.apply(&losses)
+        reduction.apply("kl_div", &losses)
     }
 
     /// The share of rows whose largest logit is the target's (the first, where several are largest), f32. Has no gradient.
@@ -357,13 +401,14 @@ fn class_last(tensor: &Tensor, axis: usize) -> Result<Tensor> {
 
 /// The mean is over the targets that are not `ignore_index`.
 fn reduce_counted(
+    op: &'static str,
     losses: &Tensor,
     target: &Tensor,
     ignore_index: i64,
     reduction: Reduction,
 ) -> Result<Tensor> {
     if reduction != Reduction::Mean {
-        return reduction.apply(losses);
+        return reduction.apply(op, losses);
     }
     // Counted in integers: a sum of f32 ones would stop growing at 2^24.
     let counted = target.ne_scalar(ignore_index)?.to_dtype(DType::I32)?;
@@ -379,7 +424,8 @@ fn soft_cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOpt
         let share = options.label_smoothing / logits.dims()[axis].max(1) as f64;
         target = target.mul_scalar(1.0 - options.label_smoothing)?.add_scalar(share)?;
     }
-    options.reduction.apply(&x.log_softmax(axis)?.mul(&target)?.sum(axis)?.neg()?)
+    let losses = x.log_softmax(axis)?.mul(&target)?.sum(axis)?.neg()?;
+    options.reduction.apply("cross_entropy", &losses)
 }
 
 /// Input and target of one shape, in the accumulator dtype.

@@ -368,3 +368,21 @@ unary_methods! {
     /// `min(max(x, low), high)`; a bound may be infinite. Its gradient is 1 at the bounds.
     clamp clamp_ (low, high) => UnaryOp::Clamp { low, high };
 }
+
+impl Tensor {
+    /// `log(1 + e^(beta x)) / beta`: [`softplus`](Tensor::softplus) that comes the closer to `max(x, 0)` the larger `beta` is.
+    ///
+    /// PyTorch's `threshold` is not needed: nothing overflows.
+    ///
+    /// # Errors
+    /// As [`softplus`](Tensor::softplus); a `beta` that is not finite and above 0.
+    pub fn softplus_with(&self, beta: f64) -> Result<Tensor> {
+        check::float("softplus", "input", &self.meta())?;
+        if !(beta.is_finite() && beta > 0.0) {
+            return Err(Error::invalid("softplus", format!("beta {beta}, expected a finite number above 0")));
+        }
+        // In the accumulator dtype: halves are rounded once, at the end.
+        let x = self.to_dtype(self.dtype().accumulator())?;
+        x.mul_scalar(beta)?.softplus()?.div_scalar(beta)?.to_dtype(self.dtype())
+    }
+}

@@ -5,7 +5,7 @@ use crate::oracle::{self, log_sum_exp};
 use crate::prelude::*;
 use ternion_core::dispatch::{apply, apply_one};
 use ternion_core::ops::loss::{CrossEntropy, CrossEntropyGrad};
-use ternion_core::{CrossEntropyOptions, Reduction};
+use ternion_core::{BceOptions, CrossEntropyOptions, Reduction};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
@@ -360,6 +360,18 @@ fn elementwise() -> Vec<OpCase> {
             .shapes([&[7, 5]])
             .run(|x| x[0].bce_with_logits(&x[1], Reduction::Mean))
             .oracle(move |x| mean(&x[0].zip(&x[1], bce))),
+        weighted_bce("none", Reduction::None).on([&[3], &[3], &[3]]).on([&[5, 3], &[5, 3], &[3]]).on([&[2, 4, 3], &[2, 4, 3], &[4, 1]]).twice().oracle(weighted_losses),
+        weighted_bce("batch mean", Reduction::BatchMean)
+            .on([&[5, 3], &[5, 3], &[3]])
+            .oracle(|x| batch_mean(&weighted_losses(x)))
+            .rejects("bce_with_logits: pos_weight [2] does not broadcast to [5, 3]", |device| {
+                let x = Tensor::zeros([5, 3], F32, device)?;
+                x.bce_with_logits_with(&x, weighted(&Tensor::ones([2], F32, device)?, Reduction::Mean))
+            })
+            .rejects("bce_with_logits: pos_weight is i64, expected a floating dtype", |device| {
+                let x = Tensor::zeros([2], F32, device)?;
+                x.bce_with_logits_with(&x, weighted(&Tensor::ones([2], I64, device)?, Reduction::Mean))
+            }),
         pair("kl_div", "mean", Uniform(-4.0, 0.0), Uniform(0.125, 1.0))
             .shapes([&[7, 5]])
             .twice()
@@ -373,12 +385,51 @@ fn elementwise() -> Vec<OpCase> {
                     true,
                 )
             }),
+        pair("kl_div", "batch mean", Uniform(-4.0, 0.0), Uniform(0.125, 1.0))
+            .shapes([&[7, 5], &[3], &[2, 3, 4]])
+            .twice()
+            .f32_limit(2e-6, 2e-6)
+            .run(|x| x[0].kl_div(&x[1], Reduction::BatchMean, false))
+            .oracle(|x| batch_mean(&x[0].zip(&x[1], |x, t| t * (t.ln() - x))))
+            .rejects(
+                "kl_div: the mean over a batch of losses without an axis; use Mean or Sum",
+                |device| {
+                    let x = Tensor::ones((), F32, device)?;
+                    x.kl_div(&x, Reduction::BatchMean, false)
+                },
+            ),
         pair("kl_div", "log_target sum", Uniform(-4.0, 0.0), Uniform(-4.0, 0.0))
             .shapes([&[7, 5]])
             .f32_limit(1e-5, 2e-6)
             .run(|x| x[0].kl_div(&x[1], Reduction::Sum, true))
             .oracle(|x| Array::scalar(x[0].zip(&x[1], |x, t| t.exp() * (t - x)).sum())),
     ]
+}
+
+fn weighted(pos_weight: &Tensor, reduction: Reduction) -> BceOptions<'_> {
+    BceOptions { pos_weight: Some(pos_weight), reduction }
+}
+
+/// Binary cross-entropy whose positive answers count by a third input, broadcast to the others.
+fn weighted_bce(parameters: &str, reduction: Reduction) -> OpCase {
+    OpCase::new("bce_with_logits", format!("pos_weight {parameters}"))
+        .input(Uniform(-9.0, 9.0))
+        .input(Uniform(0.0, 1.0))
+        .input(Uniform(0.25, 4.0))
+        .f32_limit(8e-6, 2e-6)
+        .run(move |x| x[0].bce_with_logits_with(&x[1], weighted(&x[2], reduction)))
+}
+
+/// `-(w * t * log sigmoid(x) + (1 - t) * log sigmoid(-x))`.
+fn weighted_losses(x: &[Array]) -> Array {
+    let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
+    let positive = x[0].zip(&x[1], |x, t| t * softplus(-x)).zip(&x[2], |loss, w| w * loss);
+    positive.zip(&x[0].zip(&x[1], |x, t| (1.0 - t) * softplus(x)), |p, n| p + n)
+}
+
+/// The sum divided by the size of the first axis.
+fn batch_mean(x: &Array) -> Array {
+    Array::scalar(x.sum() / x.shape[0] as f64)
 }
 
 fn mean(x: &Array) -> Array {

@@ -15,6 +15,7 @@ pub fn rows() -> Vec<OpCase> {
         rows.push(function.in_place());
         rows.extend(function.derivative_rows());
     }
+    rows.push(softplus_with_beta());
     rows.extend(integer_rows());
     rows.extend(accuracy_rows());
     rows.extend(rejected_rows());
@@ -501,6 +502,22 @@ fn integer_rows() -> Vec<OpCase> {
             .oracle(|x| vec![x[0].map(|x| 1.0 - x), x[0].map(|x| 1.0 - x)]),
     );
     rows
+}
+
+fn softplus_with_beta() -> OpCase {
+    OpCase::new("softplus", "beta=2.5")
+        .input(Uniform(-6.0, 6.0))
+        .shapes([&[], &[7, 33]])
+        .twice()
+        .run(|x| x[0].softplus_with(2.5))
+        .oracle(|x| x[0].map(|x| x.max(0.0) + (-2.5 * x.abs()).exp().ln_1p() / 2.5))
+        .hostile("large", [Array::new(&[3], vec![60000.0, -60000.0, f64::INFINITY])])
+        .rejects("softplus: beta 0, expected a finite number above 0", |device| {
+            Tensor::zeros([1], F32, device)?.softplus_with(0.0)
+        })
+        .rejects("softplus: input is i64, expected a floating dtype", |device| {
+            Tensor::zeros([1], I64, device)?.softplus_with(2.0)
+        })
 }
 
 /// Where a careless formula loses its digits: near zero, far from it, and derivatives at kinks and beyond the range of `e^x`.
