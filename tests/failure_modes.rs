@@ -369,7 +369,7 @@ fn a_launch_error_that_comes_late_surfaces_before_any_number_is_read() -> Result
         ("item", |tensor| tensor.sum_all()?.item_f64().map(drop)),
         ("to_device", |tensor| tensor.to_device(&ternion::cpu()?).map(drop)),
         ("stats", |tensor| tensor.stats().map(drop)),
-        ("state_dict", |tensor| Param::new(tensor)?.tensor().to_bytes().map(drop)),
+        ("to_bytes", |tensor| tensor.to_bytes().map(drop)),
     ];
     for (name, wait) in waits {
         let text = wait(&queued()?).expect_err(name).to_string();
