@@ -64,8 +64,10 @@ impl Default for Softplus {
 impl Forward for Softplus {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         // The plain form is one op.
-        let output = if self.beta == 1.0 { input.softplus() } else { input.softplus_with(self.beta) };
-        layer_output(self, "Softplus", output?)
+        in_layer(self, "Softplus", || match self.beta {
+            1.0 => input.softplus(),
+            beta => input.softplus_with(beta),
+        })
     }
 }
 
