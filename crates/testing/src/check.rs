@@ -60,7 +60,7 @@ impl From<String> for Trouble {
 type Checked = Result<usize, Trouble>;
 
 const NO_GRADIENT: &str = "no input has a gradient";
-const NOTHING_FUSED: &str = "nothing is fused: the device runs primitives only";
+pub(crate) const NOTHING_FUSED: &str = "nothing is fused: the device runs primitives only";
 
 /// Runs one check of one row on one device.
 pub fn check_row(row: &OpCase, check: Check, target: &Target, filter: &Filter) -> Outcome {

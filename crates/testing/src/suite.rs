@@ -10,7 +10,7 @@
 //! }
 //! ```
 
-use crate::check::{Filter, Target, check_row, keys, skipped_wholly};
+use crate::check::{Filter, NOTHING_FUSED, Target, check_row, keys, skipped_wholly};
 use crate::kinds;
 use crate::report::{Check, Outcome};
 use crate::table::{OpCase, table};
@@ -131,7 +131,8 @@ pub fn rows_by_op() -> Vec<(&'static str, Vec<OpCase>)> {
 }
 
 impl Run {
-    /// One trial for each op and check. Whether those that are `wanted` by name would skip all is looked at now.
+    /// One trial for each op and check. Those that are `wanted` by name are rehearsed: where the device lacks the dtypes of all cases the trial is
+    /// shown as ignored; where it fuses nothing, there is nothing to be held against a composition, and no trial.
     fn row_trials(&self, targets: &[Target], wanted: &dyn Fn(&str) -> bool) -> Vec<Trial> {
         let mut trials = Vec::new();
         for (op, rows) in rows_by_op() {
@@ -142,36 +143,39 @@ impl Run {
                     let name = format!("{op}::{check}::{}", target.device.name());
                     let test =
                         Test { rows: rows.clone(), check, target: target.clone(), filter: Filter::All };
-                    let ignored = wanted(&name) && self.skips(&test);
-                    trials.push(self.trial(name, test).with_ignored_flag(ignored));
+                    let skipped = if wanted(&name) { self.skipped(&test) } else { None };
+                    trials.extend(self.rehearsed(name, test, skipped));
                 }
             }
         }
         trials
     }
 
-    fn trial(&self, name: String, test: Test) -> Trial {
+    /// The trial, if there is anything to try; `skipped` are the reasons if the test would skip every case.
+    fn rehearsed(&self, name: String, test: Test, skipped: Option<Outcome>) -> Option<Trial> {
+        let about_fusion = |all: &Outcome| all.skipped.keys().all(|why| why.ends_with(NOTHING_FUSED));
+        if skipped.as_ref().is_some_and(about_fusion) {
+            return None;
+        }
         let run = self.clone();
-        Trial::test(name, move || {
+        let trial = Trial::test(name, move || {
             let mut outcome = Outcome::default();
             for row in &test.rows {
                 outcome.merge(check_row(row, test.check, &test.target, &test.filter));
             }
             run.conclude(outcome)
-        })
+        });
+        Some(trial.with_ignored_flag(skipped.is_some()))
     }
 
-    /// Whether `test` would skip every case; then the reasons are counted here, as it is ignored.
-    fn skips(&self, test: &Test) -> bool {
+    /// The reasons why `test` would skip every case, if so; they are counted here, as it does not run.
+    fn skipped(&self, test: &Test) -> Option<Outcome> {
         let mut all = Outcome::default();
         for row in &test.rows {
-            match skipped_wholly(row, test.check, &test.target, &test.filter) {
-                Some(skipped) => all.merge(skipped),
-                None => return false,
-            }
+            all.merge(skipped_wholly(row, test.check, &test.target, &test.filter)?);
         }
-        self.totals.lock().unwrap_or_else(PoisonError::into_inner).merge(all);
-        true
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner).merge(all.clone());
+        Some(all)
     }
 
     /// One trial for each row and check that has a case which `filter` wants.
@@ -186,8 +190,8 @@ impl Run {
                     let (rows, target, filter) = (vec![row.clone()], target.clone(), filter.clone());
                     let name = format!("{}::{check}::{}", row.name(), target.device.name());
                     let test = Test { rows, check, target, filter };
-                    let ignored = self.skips(&test);
-                    trials.push(self.trial(name, test).with_ignored_flag(ignored));
+                    let skipped = self.skipped(&test);
+                    trials.extend(self.rehearsed(name, test, skipped));
                 }
             }
         }
