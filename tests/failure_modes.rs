@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use ternion::prelude::*;
 use ternion_core::autograd::observe_backward;
-use ternion_core::backend::{Backend, Buffer, MemoryStats, Meta, Plan, Unsupported, View};
+use ternion_core::backend::{Backend, Buffer, View};
 use ternion_core::{Error, GradOptions, Op, grad, no_grad};
 use ternion_testing::{OpCase, gradcheck, suite};
 
@@ -325,21 +325,14 @@ impl Deferred {
 }
 
 impl Backend for Deferred {
+    ternion_core::delegate_backend!(inner: alloc, upload, plan, memory);
+
     fn name(&self) -> &str {
         "deferred"
-    }
-    fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        self.inner.backend().alloc(bytes)
-    }
-    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
-        self.inner.backend().upload(host, to, offset_bytes)
     }
     fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
         self.wait()?;
         self.inner.backend().download(from, offset_bytes, host)
-    }
-    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        self.inner.backend().plan(op, inputs)
     }
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
         if op.name() == self.failing {
@@ -351,9 +344,6 @@ impl Backend for Deferred {
     }
     fn synchronize(&self) -> Result<()> {
         self.wait()
-    }
-    fn memory(&self) -> MemoryStats {
-        self.inner.backend().memory()
     }
 }
 

@@ -70,6 +70,86 @@ pub trait Backend: Send + Sync + Debug + Any {
     }
 }
 
+/// Methods of a [`Backend`] that wraps another device, which is in the named field: those that are listed are passed on to it as they are.
+///
+/// ```
+/// use ternion_core::backend::{Backend, MemoryStats, Meta, Plan, Unsupported, View};
+/// use ternion_core::{Device, Op, Result, delegate_backend};
+///
+/// /// Prints the name of every op that runs.
+/// #[derive(Debug)]
+/// struct Loud {
+///     inner: Device,
+/// }
+///
+/// impl Backend for Loud {
+///     delegate_backend!(inner: alloc, upload, download, plan, synchronize, memory);
+///
+///     fn name(&self) -> &str {
+///         "loud"
+///     }
+///     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+///         println!("{}", op.name());
+///         self.inner.backend().run(op, inputs, outputs)
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! delegate_backend {
+    (@$inner:ident alloc) => {
+        fn alloc(&self, bytes: usize) -> $crate::Result<$crate::Buffer> {
+            self.$inner.backend().alloc(bytes)
+        }
+    };
+    (@$inner:ident upload) => {
+        fn upload(&self, host: &[u8], to: &$crate::Buffer, offset_bytes: usize) -> $crate::Result<()> {
+            self.$inner.backend().upload(host, to, offset_bytes)
+        }
+    };
+    (@$inner:ident download) => {
+        fn download(&self, from: &$crate::Buffer, offset_bytes: usize, host: &mut [u8]) -> $crate::Result<()> {
+            self.$inner.backend().download(from, offset_bytes, host)
+        }
+    };
+    (@$inner:ident plan) => {
+        fn plan(
+            &self,
+            op: &$crate::Op,
+            inputs: &[$crate::Meta<'_>],
+        ) -> $crate::Result<$crate::Plan, $crate::Unsupported> {
+            self.$inner.backend().plan(op, inputs)
+        }
+    };
+    (@$inner:ident run) => {
+        fn run(
+            &self,
+            op: &$crate::Op,
+            inputs: &[$crate::View<'_>],
+            outputs: &[$crate::View<'_>],
+        ) -> $crate::Result<()> {
+            self.$inner.backend().run(op, inputs, outputs)
+        }
+    };
+    (@$inner:ident synchronize) => {
+        fn synchronize(&self) -> $crate::Result<()> {
+            self.$inner.backend().synchronize()
+        }
+    };
+    (@$inner:ident memory) => {
+        fn memory(&self) -> $crate::MemoryStats {
+            self.$inner.backend().memory()
+        }
+    };
+    (@$inner:ident interop) => {
+        fn interop(&self) -> ::std::option::Option<&dyn $crate::backend::Interop> {
+            self.$inner.backend().interop()
+        }
+    };
+    ($inner:ident: $($method:ident),+ $(,)?) => {
+        $($crate::delegate_backend!(@$inner $method);)+
+    };
+}
+
 /// Recording of a sequence of ops and its replay without host work per op.
 pub trait Capture: Send + Sync {
     /// Starts recording: ops are noted instead of run.

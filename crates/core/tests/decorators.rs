@@ -5,10 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ternion_core::decorators::{
     Checked, Composed, Counting, Fallback, NanCheck, from_settings, known_names, tolerance,
 };
-use ternion_core::{
-    Backend, Buffer, DType, Device, Error, MemoryStats, Meta, Op, Plan, Result, Tensor, Unsupported, View,
-    no_grad,
-};
+use ternion_core::{Backend, DType, Device, Error, Op, Result, Tensor, View, no_grad};
 
 /// A device that does one op wrong: it changes the last element of the first output.
 #[derive(Debug)]
@@ -58,30 +55,14 @@ impl Faulty {
 }
 
 impl Backend for Faulty {
+    ternion_core::delegate_backend!(inner: alloc, upload, download, plan, synchronize, memory);
+
     fn name(&self) -> &str {
         "faulty"
-    }
-    fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        self.inner.backend().alloc(bytes)
-    }
-    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
-        self.inner.backend().upload(host, to, offset_bytes)
-    }
-    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
-        self.inner.backend().download(from, offset_bytes, host)
-    }
-    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        self.inner.backend().plan(op, inputs)
     }
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
         self.inner.backend().run(op, inputs, outputs)?;
         if op.name() == self.op { self.spoil(&outputs[0]) } else { Ok(()) }
-    }
-    fn synchronize(&self) -> Result<()> {
-        self.inner.backend().synchronize()
-    }
-    fn memory(&self) -> MemoryStats {
-        self.inner.backend().memory()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A device that shows what rounding costs: float64 arithmetic whose every result is rounded to a narrower dtype, op by op.
 
 use crate::compare::round_to;
-use ternion_core::{Backend, Buffer, DType, Device, MemoryStats, Meta, Op, Plan, Result, Unsupported, View};
+use ternion_core::{Backend, DType, Device, Meta, Op, Plan, Result, Unsupported, View};
 
 /// After what a result is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,17 +61,10 @@ impl Rounding {
 }
 
 impl Backend for Rounding {
+    ternion_core::delegate_backend!(inner: alloc, upload, download, synchronize, memory);
+
     fn name(&self) -> &str {
         "rounding"
-    }
-    fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        self.inner.backend().alloc(bytes)
-    }
-    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
-        self.inner.backend().upload(host, to, offset_bytes)
-    }
-    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
-        self.inner.backend().download(from, offset_bytes, host)
     }
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
         match op.is_primitive() || self.grain == Grain::Ops {
@@ -88,11 +81,5 @@ impl Backend for Rounding {
             }
         }
         Ok(())
-    }
-    fn synchronize(&self) -> Result<()> {
-        self.inner.synchronize()
-    }
-    fn memory(&self) -> MemoryStats {
-        self.inner.memory()
     }
 }

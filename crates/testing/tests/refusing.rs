@@ -1,6 +1,6 @@
 //! A backend that refuses what it must run does not pass the op table; one that lacks a dtype is told so, and nothing that was skipped passes for tested.
 
-use ternion_core::{Backend, Buffer, DType, Device, MemoryStats, Meta, Op, Plan, Result, Unsupported, View};
+use ternion_core::{Backend, DType, Device, Meta, Op, Plan, Result, Unsupported};
 use ternion_testing::{Check, Filter, OpCase, Outcome, Target, check_row, suite, table};
 
 /// The CPU, without what `refuses` tells.
@@ -24,32 +24,16 @@ fn in_half(op: &Op, inputs: &[Meta<'_>]) -> bool {
 }
 
 impl Backend for Refusing {
+    ternion_core::delegate_backend!(inner: alloc, upload, download, run, synchronize, memory);
+
     fn name(&self) -> &str {
         "refusing"
-    }
-    fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        self.inner.backend().alloc(bytes)
-    }
-    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
-        self.inner.backend().upload(host, to, offset_bytes)
-    }
-    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
-        self.inner.backend().download(from, offset_bytes, host)
     }
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
         match (self.refuses)(op, inputs) {
             true => Err(Unsupported::because("no such kernel")),
             false => self.inner.backend().plan(op, inputs),
         }
-    }
-    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
-        self.inner.backend().run(op, inputs, outputs)
-    }
-    fn synchronize(&self) -> Result<()> {
-        self.inner.synchronize()
-    }
-    fn memory(&self) -> MemoryStats {
-        self.inner.memory()
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::snapshot::{Snapshot, describe_all, run_on, unravel};
 use crate::DType;
-use crate::backend::{Backend, Buffer, Interop, MemoryStats, Meta, Plan, Unsupported, View};
+use crate::backend::{Backend, Meta, Plan, Unsupported, View};
+use crate::delegate_backend;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::op::Op;
@@ -200,8 +201,11 @@ fn agrees(got: f64, want: f64, allowed: f64) -> bool {
 }
 
 impl Backend for Checked {
-    super::delegate!();
-    super::delegate!(transfers);
+    delegate_backend!(inner: alloc, upload, download, synchronize, memory, interop);
+
+    fn name(&self) -> &str {
+        &self.name
+    }
 
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
         self.inner.backend().plan(op, inputs)

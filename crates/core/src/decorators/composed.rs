@@ -1,6 +1,7 @@
 //! A device that runs primitives only, so that every composite goes through its composition.
 
-use crate::backend::{Backend, Buffer, Capture, Interop, MemoryStats, Meta, Plan, Unsupported, View};
+use crate::backend::{Backend, Capture, Meta, Plan, Unsupported, View};
+use crate::delegate_backend;
 use crate::device::Device;
 use crate::error::Result;
 use crate::op::Op;
@@ -21,8 +22,11 @@ impl Composed {
 }
 
 impl Backend for Composed {
-    super::delegate!();
-    super::delegate!(transfers);
+    delegate_backend!(inner: alloc, upload, download, synchronize, memory, interop);
+
+    fn name(&self) -> &str {
+        &self.name
+    }
 
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
         if !op.is_primitive() {

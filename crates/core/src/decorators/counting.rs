@@ -1,6 +1,6 @@
 //! A device that counts what it is asked to do.
 
-use crate::backend::{Backend, Buffer, Capture, Interop, MemoryStats, Meta, Plan, Unsupported, View};
+use crate::backend::{Backend, Buffer, Capture, View};
 use crate::device::Device;
 use crate::error::Result;
 use crate::op::Op;
@@ -102,6 +102,8 @@ fn bytes(views: &[View<'_>]) -> u64 {
 }
 
 impl Backend for Counting {
+    crate::delegate_backend!(inner: plan, synchronize, memory, interop);
+
     fn name(&self) -> &str {
         &self.name
     }
@@ -124,10 +126,6 @@ impl Backend for Counting {
         Ok(())
     }
 
-    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        self.inner.backend().plan(op, inputs)
-    }
-
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
         self.inner.backend().run(op, inputs, outputs)?;
         let mut counts = self.counter.lock();
@@ -138,20 +136,8 @@ impl Backend for Counting {
         Ok(())
     }
 
-    fn synchronize(&self) -> Result<()> {
-        self.inner.backend().synchronize()
-    }
-
-    fn memory(&self) -> MemoryStats {
-        self.inner.backend().memory()
-    }
-
     /// Ops of a recorded step are counted when they are recorded, not at each replay.
     fn capture(&self) -> Option<&dyn Capture> {
         self.inner.backend().capture()
-    }
-
-    fn interop(&self) -> Option<&dyn Interop> {
-        self.inner.backend().interop()
     }
 }

@@ -1,7 +1,8 @@
 //! A device that leaves some ops to another device.
 
 use super::snapshot::{Snapshot, run_on, write_back};
-use crate::backend::{Backend, Buffer, Interop, MemoryStats, Meta, Plan, Unsupported, View};
+use crate::backend::{Backend, Meta, Plan, Unsupported, View};
+use crate::delegate_backend;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::op::Op;
@@ -50,8 +51,11 @@ impl Fallback {
 }
 
 impl Backend for Fallback {
-    super::delegate!();
-    super::delegate!(transfers);
+    delegate_backend!(inner: alloc, upload, download, synchronize, memory, interop);
+
+    fn name(&self) -> &str {
+        &self.name
+    }
 
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
         if !self.leaves(op) {

@@ -18,36 +18,6 @@ pub use nan_check::NanCheck;
 use crate::device::Device;
 use crate::error::{Error, Result};
 
-/// The methods of [`Backend`](crate::Backend) that a decorator whose wrapped device is `self.inner` leaves to it.
-macro_rules! delegate {
-    () => {
-        fn name(&self) -> &str {
-            &self.name
-        }
-        fn alloc(&self, bytes: usize) -> Result<Buffer> {
-            self.inner.backend().alloc(bytes)
-        }
-        fn synchronize(&self) -> Result<()> {
-            self.inner.backend().synchronize()
-        }
-        fn memory(&self) -> MemoryStats {
-            self.inner.backend().memory()
-        }
-        fn interop(&self) -> Option<&dyn Interop> {
-            self.inner.backend().interop()
-        }
-    };
-    (transfers) => {
-        fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
-            self.inner.backend().upload(host, to, offset_bytes)
-        }
-        fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
-            self.inner.backend().download(from, offset_bytes, host)
-        }
-    };
-}
-use delegate;
-
 /// `device` wrapped as the environment says:
 ///
 /// | variable | effect |

@@ -1,7 +1,8 @@
 //! A device that stops at the first op that makes a NaN.
 
 use super::snapshot::{Snapshot, unravel};
-use crate::backend::{Backend, Buffer, Interop, MemoryStats, Meta, Plan, Unsupported, View};
+use crate::backend::{Backend, Meta, Plan, Unsupported, View};
+use crate::delegate_backend;
 use crate::device::Device;
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
@@ -108,8 +109,11 @@ fn asks_for(op: &Op) -> Option<f64> {
 }
 
 impl Backend for NanCheck {
-    super::delegate!();
-    super::delegate!(transfers);
+    delegate_backend!(inner: alloc, upload, download, synchronize, memory, interop);
+
+    fn name(&self) -> &str {
+        &self.name
+    }
 
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
         self.inner.backend().plan(op, inputs)

@@ -7,9 +7,7 @@ use ternion_core::dispatch::apply_on;
 use ternion_core::ops::copy::Copy;
 use ternion_core::ops::index::ScatterMode;
 use ternion_core::ops::reduce::ReduceOp;
-use ternion_core::{
-    Backend, Buffer, DType, Device, MemoryStats, Meta, Op, Plan, Result, Tensor, Unsupported, View, no_grad,
-};
+use ternion_core::{Backend, DType, Device, Meta, Op, Plan, Result, Tensor, Unsupported, View, no_grad};
 
 /// The dtype in which a row in `dtype` must not sum.
 pub(super) fn too_narrow_for(dtype: DType) -> DType {
@@ -110,17 +108,10 @@ impl NarrowSums {
 }
 
 impl Backend for NarrowSums {
+    ternion_core::delegate_backend!(inner: alloc, upload, download, synchronize, memory);
+
     fn name(&self) -> &str {
         "narrow sums"
-    }
-    fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        self.inner.backend().alloc(bytes)
-    }
-    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
-        self.inner.backend().upload(host, to, offset_bytes)
-    }
-    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
-        self.inner.backend().download(from, offset_bytes, host)
     }
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
         match op.is_primitive() {
@@ -133,11 +124,5 @@ impl Backend for NarrowSums {
             Some(result) => write_array(&self.inner, &outputs[0], &result),
             None => self.inner.backend().run(op, inputs, outputs),
         }
-    }
-    fn synchronize(&self) -> Result<()> {
-        self.inner.synchronize()
-    }
-    fn memory(&self) -> MemoryStats {
-        self.inner.memory()
     }
 }

@@ -16,9 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ternion_core::ops::copy::Copy;
 use ternion_core::ops::reduce::{Reduce, ReduceOp};
-use ternion_core::{
-    Backend, Buffer, DType, Device, Layout, MemoryStats, Meta, Op, Plan, Result, Unsupported, View,
-};
+use ternion_core::{Backend, Buffer, DType, Device, Layout, Op, Result, View};
 
 /// A way in which kernels and gradient rules go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -358,31 +356,15 @@ fn write_array(device: &Device, view: &View<'_>, array: &Array) -> Result<()> {
 }
 
 impl Backend for Faulty {
+    ternion_core::delegate_backend!(inner: alloc, upload, download, plan, synchronize, memory);
+
     fn name(&self) -> &str {
         "faulty"
-    }
-    fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        self.inner.backend().alloc(bytes)
-    }
-    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
-        self.inner.backend().upload(host, to, offset_bytes)
-    }
-    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
-        self.inner.backend().download(from, offset_bytes, host)
-    }
-    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        self.inner.backend().plan(op, inputs)
     }
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
         match self.applies(op) {
             true => self.tampered_run(op, inputs, outputs),
             false => self.inner.backend().run(op, inputs, outputs),
         }
-    }
-    fn synchronize(&self) -> Result<()> {
-        self.inner.synchronize()
-    }
-    fn memory(&self) -> MemoryStats {
-        self.inner.memory()
     }
 }

@@ -1,8 +1,6 @@
 //! A device with one wrong op, for the tests of what compares devices. No tests are here.
 
-use ternion_core::{
-    Backend, Buffer, Device, Element, Layout, MemoryStats, Meta, Op, Plan, Result, Unsupported, View,
-};
+use ternion_core::{Backend, Device, Element, Layout, Op, Result, View};
 
 /// What is wrong with the first output of the op.
 #[allow(dead_code, reason = "each test program has its own copy, and needs some of them")]
@@ -58,29 +56,13 @@ impl Broken {
 }
 
 impl Backend for Broken {
+    ternion_core::delegate_backend!(inner: alloc, upload, download, plan, synchronize, memory);
+
     fn name(&self) -> &str {
         self.inner.name()
-    }
-    fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        self.inner.backend().alloc(bytes)
-    }
-    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
-        self.inner.backend().upload(host, to, offset_bytes)
-    }
-    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
-        self.inner.backend().download(from, offset_bytes, host)
-    }
-    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        self.inner.backend().plan(op, inputs)
     }
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
         self.inner.backend().run(op, inputs, outputs)?;
         if op.name() == self.op { self.tamper(&outputs[0]) } else { Ok(()) }
-    }
-    fn synchronize(&self) -> Result<()> {
-        self.inner.synchronize()
-    }
-    fn memory(&self) -> MemoryStats {
-        self.inner.memory()
     }
 }
