@@ -315,3 +315,41 @@ fn a_segment_may_change_its_own_state() -> Result<()> {
     assert_eq!(loss.sum_all()?.backward()?.get(&x).expect("x").to_vec::<f64>()?, [8.0]);
     Ok(())
 }
+
+#[test]
+fn other_settings_and_other_tensors_in_the_second_run_are_an_error() -> Result<()> {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    type Segment = fn(&[Tensor], bool) -> Result<Tensor>;
+    let segments: [(&str, Segment); 4] = [
+        ("sub", |a, again| if again { a[1].sub(&a[0]) } else { a[0].sub(&a[1]) }),
+        ("mul_scalar", |a, again| a[0].mul_scalar(if again { 3.0 } else { 2.0 })),
+        ("softmax", |a, again| a[0].softmax(usize::from(again))),
+        ("matmul", |a, again| if again { a[0].t()?.matmul(&a[0]) } else { a[0].matmul(&a[0]) }),
+    ];
+    let device = ternion::cpu()?;
+    for (op, segment) in segments {
+        let x = Tensor::from_slice(&[1.0, 2.0, 3.0, 5.0], [2, 2], &device)?.requires_grad()?;
+        let z = Tensor::ones([2, 2], DType::F64, &device)?.requires_grad()?;
+        let ran = AtomicBool::new(false);
+        let y = checkpoint(move |a| Ok(vec![segment(a, ran.swap(true, Ordering::Relaxed))?]), &[&x, &z])?;
+        let text = message(y[0].sum_all()?.backward());
+        let expected =
+            format!("checkpoint: the segment ran {op} (to [2, 2] f64) as its op 0 with other settings");
+        assert!(text.contains(&expected), "{text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_argument_that_is_read_by_no_op_may_not_change_either() -> Result<()> {
+    let device = ternion::cpu()?;
+    let (x, c) = (leaf(&[2.0], &device)?, Tensor::ones([1], DType::F64, &device)?);
+    let y = checkpoint(|a| Ok(vec![a[0].mul_scalar(a[1].item_f64()?)?]), &[&x, &c])?;
+    c.add_scalar_(4.0)?;
+    let text = message(y[0].sum_all()?.backward());
+    assert!(
+        text.starts_with("backward of checkpoint: input 1 with shape [1] was changed in place"),
+        "{text}"
+    );
+    Ok(())
+}

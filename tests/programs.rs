@@ -203,6 +203,12 @@ fn no_two_files_of_a_run_are_the_same() {
         let message = folder.refusal(arguments);
         assert!(message.contains(expected), "{arguments:?}: {message}");
     }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("yet-to-come", folder.file("link")).expect("the folder can be written");
+        let message = folder.refusal(&["--save", "yet-to-come", "--json", "link"]);
+        assert!(message.contains("--save and --json name the same file: link"), "{message}");
+    }
     assert_eq!(fs::read_to_string(folder.file("w.st")).expect("it was not touched"), "weights");
     success(folder.mnist(&["--epochs", "1", "--save", "w.st"]));
     success(folder.mnist(&["--epochs", "1", "--load", "w.st", "--save", "w.st"]));

@@ -65,11 +65,19 @@ fn try_to_write(file: &Path) -> std::io::Result<()> {
 
 /// The same for every way of writing a path to the same file.
 fn place(file: &Path) -> PathBuf {
+    let mut file = file.to_path_buf();
+    // Links to a file that is yet to come, as many as the system follows.
+    for _ in 0..40 {
+        match fs::read_link(&file) {
+            Ok(target) if !file.exists() => file = folder(&file).unwrap_or(Path::new(".")).join(target),
+            _ => break,
+        }
+    }
     let whole = || {
-        let folder = folder(file).unwrap_or(Path::new(".")).canonicalize().ok()?;
+        let folder = folder(&file).unwrap_or(Path::new(".")).canonicalize().ok()?;
         Some(folder.join(file.file_name()?))
     };
-    file.canonicalize().ok().or_else(whole).unwrap_or_else(|| file.to_path_buf())
+    file.canonicalize().ok().or_else(whole).unwrap_or(file)
 }
 
 /// Whether this is a pipe, or a device such as /dev/null, which keeps nothing that could be overwritten.

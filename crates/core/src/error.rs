@@ -6,7 +6,7 @@ use crate::{DType, Shape};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What a caller, a device or a file can do wrong.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An argument that the op cannot take.
@@ -190,6 +190,13 @@ pub enum Error {
         /// What is wrong with it.
         detail: String,
     },
+}
+
+/// The message: what `fn main() -> Result<()>` and `unwrap` print should be read by people.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{self}")
+    }
 }
 
 impl Error {

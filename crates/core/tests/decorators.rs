@@ -396,6 +396,11 @@ fn settings_that_mean_nothing_are_errors() {
         refused(&[("TERNION_FALLBACK", "cpu")]),
         "TERNION_FALLBACK: \"cpu\", expected a device and ops, such as cpu:softmax,matmul"
     );
+    for text in
+        [refused(&[("TERNION_FALLBACK", "cpu:")]), refused(&[("TERNION_FALLBACK", "cpu:dropout,,exp")])]
+    {
+        assert!(text.contains("expected ops with commas between them"), "{text}");
+    }
     let text = refused(&[("TERNION_FALLBACK", "cpu:sofmax")]);
     assert!(text.starts_with("TERNION_FALLBACK: ") && text.contains("near it are softmax"), "{text}");
     assert!(refused(&[("TERNION_FALLBACK", "cpu:")]).contains("no op is called \"\""));

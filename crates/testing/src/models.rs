@@ -21,7 +21,8 @@ const OP: &str = "compare_models";
 ///
 /// # Errors
 /// [`Error::Mismatch`] that names the first op and tensor that differ, with the statistics of both, and where the op stands: in a layer, if the layer tells of its start
-/// ([`in_layer`](ternion_nn::in_layer), as all of Ternion do), else between two of them. As all that came before agrees, that op is at fault. Models with different parameters, buffers,
+/// ([`in_layer`](ternion_nn::in_layer), as all of Ternion do), else between two of them. As all that came before agrees within its limits, that op is at fault; in half
+/// precision it may also be one before it that is off by less than its own limits. Models with different parameters, buffers,
 /// ops or layers, or with a parameter that is frozen in one of them; an output, or gradients, of nothing but NaN on both sides; a model that does not repeat itself where the two
 /// differ; whatever the models say.
 pub fn compare_models<M: Module + Forward + ?Sized>(first: &M, second: &M, input: &Tensor) -> Result<usize> {

@@ -15,7 +15,9 @@ use crate::{DType, Shape};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::collections::hash_map::{DefaultHasher, Entry, HashMap};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 type SegmentFn = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
@@ -36,8 +38,8 @@ struct Checkpoint {
 /// The segment runs twice, and so does whatever else it does: a batch norm in training moves its running statistics once in each run. Both runs must
 /// compute the same. Backward fails if a tensor that the first run read was changed in place since (by anything but the segment itself), if the second
 /// run uses other tensors that need a gradient (a parameter was replaced in between, frozen, or converted), runs other ops (a model was switched
-/// between training and use), or gives outputs of another number, shape or dtype. It cannot tell that a tensor which needs no gradient was
-/// replaced by another of its shape.
+/// between training and use) or the same ones with other settings or on other tensors, or gives outputs of another number, shape or dtype. It cannot
+/// tell that a captured tensor which needs no gradient was replaced by another of its shape.
 ///
 /// # Errors
 /// Those of `f`.
@@ -95,8 +97,8 @@ struct Trace {
     steps: Vec<Step>,
     /// Memory from outside. What the segment changes itself (running statistics) is its own affair.
     reads: Vec<Read>,
-    /// Addresses of the memory in `reads` and in `made`.
-    seen: HashSet<usize>,
+    /// The memory in `reads` and in `made` by its address, numbered as it came.
+    seen: HashMap<usize, usize>,
     /// Memory that the segment made or wrote first. The handles keep its addresses from being given out again.
     made: Vec<WeakBuffer>,
 }
@@ -105,6 +107,8 @@ struct Trace {
 #[derive(PartialEq)]
 struct Step {
     op: &'static str,
+    /// A digest of the op's settings and of what it read.
+    call: u64,
     outputs: SmallVec<[(Shape, DType); 1]>,
 }
 
@@ -132,18 +136,34 @@ fn kind(tensor: &Tensor) -> (Shape, DType) {
 }
 
 impl Trace {
+    /// Notes that `tensor` is read from outside, unless it is known. Gives its number.
+    fn read(&mut self, tensor: &Tensor) -> usize {
+        let next = self.seen.len();
+        match self.seen.entry(tensor.buffer().address()) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let (memory, version) = (tensor.buffer().downgrade(), tensor.buffer().version());
+                self.reads.push(Read { memory, version, shape: *tensor.shape() });
+                *new.insert(next)
+            }
+        }
+    }
+
     fn note(&mut self, call: &OpCall<'_>) {
-        self.steps.push(Step { op: call.op.name(), outputs: call.outputs.iter().map(kind).collect() });
+        let mut digest = DefaultHasher::new();
+        format!("{:?}", call.op).hash(&mut digest);
         // An op in place is told when it is over: what it changed was not read from outside.
         let changed = |input: &Tensor| call.outputs.iter().any(|output| output.buffer().is(input.buffer()));
         for input in call.inputs.iter().filter(|input| !changed(input)) {
-            if self.seen.insert(input.buffer().address()) {
-                let (memory, version) = (input.buffer().downgrade(), input.buffer().version());
-                self.reads.push(Read { memory, version, shape: *input.shape() });
-            }
+            let number = self.read(input);
+            (number, format!("{:?}", input.layout())).hash(&mut digest);
         }
+        let outputs = call.outputs.iter().map(kind).collect();
+        self.steps.push(Step { op: call.op.name(), call: digest.finish(), outputs });
         for output in call.outputs {
-            if self.seen.insert(output.buffer().address()) {
+            let next = self.seen.len();
+            if let Entry::Vacant(new) = self.seen.entry(output.buffer().address()) {
+                new.insert(next);
                 self.made.push(output.buffer().downgrade());
             }
         }
@@ -154,6 +174,10 @@ impl Ran {
     /// Runs the segment, recorded. Nodes from number `start` on are its own.
     fn of(start: u64, f: &SegmentFn, arguments: &[Tensor]) -> Result<Ran> {
         let trace: Rc<RefCell<Trace>> = Rc::default();
+        // Arguments count as read, though it be by no op, and have the first numbers: those of both runs are the same then.
+        arguments.iter().for_each(|argument| {
+            trace.borrow_mut().read(argument);
+        });
         let log = trace.clone();
         let observer = move |call: &OpCall<'_>| {
             log.borrow_mut().note(call);
@@ -260,7 +284,12 @@ impl Trace {
     fn other_steps(&self, second: &Trace) -> Option<String> {
         let mut steps = self.steps.iter().zip(&second.steps).enumerate();
         if let Some((at, (one, two))) = steps.find(|(_, (one, two))| one != two) {
-            return Some(format!("ran {one} as its op {at} at first and {two} when it was run again"));
+            return Some(match one.op == two.op && one.outputs == two.outputs {
+                true => format!(
+                    "ran {one} as its op {at} with other settings or on other tensors when it was run again"
+                ),
+                false => format!("ran {one} as its op {at} at first and {two} when it was run again"),
+            });
         }
         let (one, two) = (self.steps.len(), second.steps.len());
         (one != two).then(|| format!("ran {one} ops at first and {two} when it was run again"))

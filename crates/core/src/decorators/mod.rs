@@ -52,6 +52,11 @@ pub fn from_settings(
             )
         })?;
         let ops: Vec<&str> = ops.split(',').map(str::trim).collect();
+        if ops.contains(&"") {
+            let detail =
+                format!("{value:?}, expected ops with commas between them, such as cpu:softmax,matmul");
+            return Err(Error::invalid("TERNION_FALLBACK", detail));
+        }
         device = Fallback::new(device, resolve(other)?, &ops).map_err(|error| match error {
             Error::Invalid { detail, .. } => Error::invalid("TERNION_FALLBACK", detail),
             other => other,

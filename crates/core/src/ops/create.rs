@@ -129,6 +129,9 @@ fn steps(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<usize
         if [from, last].iter().any(|number| !(i128::from(low)..=i128::from(high)).contains(number)) {
             return fail(&format!("not all numbers fit {dtype}"));
         }
+        if exact_scalar("arange", step, dtype).is_err() {
+            return fail(&format!("the step does not fit {dtype}"));
+        }
         count as f64
     } else {
         ((to - from) / by).ceil()

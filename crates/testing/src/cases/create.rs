@@ -199,6 +199,9 @@ fn arange() -> OpCase {
         .rejects("arange: from 3 to -4 by -1: not all numbers fit u8", |device| {
             Tensor::arange(3, -4, -1, U8, device)
         })
+        .rejects("arange: from 5 to -1 by -1: the step does not fit u8", |device| {
+            Tensor::arange(5, -1, -1, U8, device)
+        })
         .rejects("arange: output is bool, expected a number", |device| Tensor::arange(0, 2, 1, Bool, device))
 }
 

@@ -17,7 +17,14 @@ pub fn rows() -> Vec<OpCase> {
     let infinite = || Array::new(&[2, 2], vec![f64::NEG_INFINITY, 0.0, f64::INFINITY, 1.0]);
     let nothing = || Array::full(&[2, 3], f64::NEG_INFINITY);
     let large = || Array::new(&[1, 3], vec![60000.0, -60000.0, 59968.0]);
-    let columns = || Array::new(&[2, 3], vec![60000.0, -60000.0, 0.0, 59968.0, -59968.0, 1.0]);
+    // Many enough to be worked on side by side.
+    let columns = || {
+        Array::from_fn(&[2, 20], |at| match at[1] % 3 {
+            0 => 60000.0 - 32.0 * at[0] as f64,
+            1 => 32.0 * at[0] as f64 - 60000.0,
+            _ => at[0] as f64,
+        })
+    };
     vec![
         forward("softmax", "1")
             .shapes([&[1, 1], &[7, 33], &[3, 5, 2], &[0, 4], &[4, 0]])
