@@ -193,6 +193,8 @@ impl Ran {
         captured.retain(|tensor| tensor.id().is_some_and(|id| seen.insert(id)));
         let mut trace = trace.take();
         trace.outputs = outputs.iter().map(kind).collect();
+        // Numbers and handles were needed while it ran; a segment keeps its inputs only.
+        (trace.seen, trace.made) = Default::default();
         Ok(Ran { outputs, trace, captured })
     }
 }

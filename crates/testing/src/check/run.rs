@@ -5,14 +5,14 @@ use crate::array::Array;
 use crate::phase::{self, Phase};
 use crate::place::{Arrangement, place};
 use crate::table::OpCase;
-use ternion_core::{DType, Device, GradOptions, Tensor, grad};
+use ternion_core::{DType, Device, Error, GradOptions, Tensor, grad};
 
 /// One for each input.
 type Gradients = Vec<Option<Tensor>>;
 
 impl OpCase {
-    /// The oracle's answer.
-    pub fn answer(&self, dtype: DType, inputs: &[Array]) -> Vec<Array> {
+    /// The oracle's answer. Of a row without one there is none: the panic is a failure of its case.
+    pub(super) fn answer(&self, dtype: DType, inputs: &[Array]) -> Vec<Array> {
         let oracle = self.oracle.as_ref().unwrap_or_else(|| panic!("{}: the row has no oracle", self.name()));
         oracle(dtype, inputs)
     }
@@ -33,7 +33,7 @@ impl OpCase {
     /// Places the inputs and calls the function under test.
     ///
     /// # Errors
-    /// Those of the call.
+    /// Those of the call; a row that calls nothing.
     pub fn call(
         &self,
         device: &Device,
@@ -46,7 +46,9 @@ impl OpCase {
     }
 
     fn call_on(&self, device: &Device, dtype: DType, inputs: &[Tensor]) -> ternion_core::Result<Vec<Tensor>> {
-        let run = self.run.as_ref().unwrap_or_else(|| panic!("{}: the row calls nothing", self.name()));
+        let Some(run) = &self.run else {
+            return Err(Error::invalid("op table", format!("{}: the row calls nothing", self.name())));
+        };
         device.seed(0);
         phase::during(Phase::Forward, || run(inputs, device, dtype))
     }
