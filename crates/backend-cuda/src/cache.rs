@@ -1,0 +1,120 @@
+//! Compiled kernels on disk, so that a program starts as fast the second time as if it had been compiled beforehand.
+//!
+//! An entry is named by the SHA-256 of everything it depends on, and begins with that of its content: a truncated or foreign file is as
+//! good as none. Entries are written beside their place and renamed: processes may race.
+
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a digest.
+const DIGEST: usize = 32;
+
+/// A folder of entries. Without one nothing is kept.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    folder: Option<PathBuf>,
+}
+
+impl Cache {
+    /// In `$TERNION_CACHE`, else in the user's cache directory.
+    pub(crate) fn from_environment() -> Cache {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = || variable("HOME").map(|home| home.join(".cache"));
+        let user = || variable("XDG_CACHE_HOME").or_else(|| variable("LOCALAPPDATA")).or_else(home);
+        let root = variable("TERNION_CACHE").or_else(|| user().map(|cache| cache.join("ternion")));
+        Cache { folder: root.map(|root| root.join("kernels")) }
+    }
+
+    /// The entry for what `key` says in full, if there is a sound one.
+    pub(crate) fn get(&self, key: &[&str]) -> Option<Vec<u8>> {
+        let bytes = std::fs::read(self.place(key)?).ok()?;
+        let (told, body) = bytes.split_at_checked(DIGEST)?;
+        (told == Sha256::digest(body).as_slice()).then(|| body.to_vec())
+    }
+
+    /// Keeps an entry. That it cannot be kept is no error: it is compiled again next time.
+    pub(crate) fn put(&self, key: &[&str], body: &[u8]) {
+        if let Some(place) = self.place(key) {
+            let _ = write(&place, body);
+        }
+    }
+
+    fn place(&self, key: &[&str]) -> Option<PathBuf> {
+        let folder = self.folder.as_ref()?;
+        let mut digest = Sha256::new();
+        for part in key {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part.as_bytes());
+        }
+        let name: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Some(folder.join(name + ".cubin"))
+    }
+}
+
+/// Writes beside `place` and renames: whoever reads finds all of it or nothing.
+fn write(place: &Path, body: &[u8]) -> std::io::Result<()> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let unique = format!("{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let beside = place.with_extension(unique);
+    if let Some(folder) = place.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut bytes = Sha256::digest(body).to_vec();
+    bytes.extend_from_slice(body);
+    let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, place));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache(name: &str) -> Cache {
+        let folder = std::env::temp_dir().join(format!("ternion-cache-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        Cache { folder: Some(folder) }
+    }
+
+    #[test]
+    fn what_was_put_is_found_under_its_own_key_only() {
+        let cache = cache("keys");
+        cache.put(&["ab", "c"], b"machine code");
+        assert_eq!(cache.get(&["ab", "c"]).as_deref(), Some(&b"machine code"[..]));
+        assert_eq!(cache.get(&["a", "bc"]), None);
+        assert_eq!(Cache { folder: None }.get(&["ab", "c"]), None);
+    }
+
+    #[test]
+    fn a_damaged_entry_is_none() {
+        let cache = cache("damage");
+        let key = ["kernel"];
+        cache.put(&key, b"machine code");
+        let place = cache.place(&key).expect("a folder");
+        let sound = std::fs::read(&place).expect("written");
+        let mut flipped = sound.clone();
+        *flipped.last_mut().expect("not empty") ^= 1;
+        for damaged in [&sound[..sound.len() - 1], &sound[..DIGEST - 1], &[], &flipped] {
+            std::fs::write(&place, damaged).expect("writes");
+            assert_eq!(cache.get(&key), None);
+        }
+        cache.put(&key, b"machine code");
+        assert!(cache.get(&key).is_some());
+    }
+
+    #[test]
+    fn racing_writers_leave_one_sound_entry() {
+        let cache = cache("race");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..50).for_each(|_| cache.put(&["same"], &[7; 10_000])));
+            }
+        });
+        assert_eq!(cache.get(&["same"]), Some(vec![7; 10_000]));
+        let left = std::fs::read_dir(cache.folder.as_ref().expect("a folder")).expect("reads").count();
+        assert_eq!(left, 1, "no temporary file stays");
+    }
+}

@@ -1,0 +1,132 @@
+//! A thin layer on the driver: its error codes as errors in words, its handles as types that give back what they hold.
+//!
+//! Nothing here is called before [`Context::open`] has seen that the driver is there: the bindings panic without it.
+
+use cudarc::driver::{result, sys};
+use std::ffi::{CString, c_void};
+use std::mem::MaybeUninit;
+use ternion_core::{Error, Result};
+
+/// The oldest architecture that the kernels are written for: 8.0 (A100).
+const OLDEST: (i32, i32) = (8, 0);
+
+/// The driver's code as an error of `op`.
+pub(crate) fn check(op: &'static str, code: sys::CUresult) -> Result<()> {
+    match code {
+        sys::CUresult::CUDA_SUCCESS => Ok(()),
+        code => Err(Error::invalid(op, describe(code))),
+    }
+}
+
+/// Name and meaning of a code of the driver.
+fn describe(code: sys::CUresult) -> String {
+    let error = result::DriverError(code);
+    let text = |found: Result<&std::ffi::CStr, _>| found.map(|text| text.to_string_lossy().into_owned()).ok();
+    match (text(error.error_name()), text(error.error_string())) {
+        (Some(name), Some(meaning)) => format!("the CUDA driver answers {name}: {meaning}"),
+        _ => format!("the CUDA driver answers code {}", code as u32),
+    }
+}
+
+fn unavailable(index: usize, detail: impl Into<String>) -> Error {
+    Error::Device { device: format!("cuda:{index}"), detail: detail.into() }
+}
+
+/// What a device says of itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Properties {
+    pub(crate) name: String,
+    /// Compute capability: major and minor.
+    pub(crate) capability: (i32, i32),
+    pub(crate) multiprocessors: usize,
+    /// Bytes of shared memory that one block may ask for.
+    pub(crate) shared_memory: usize,
+    /// The CUDA version of the driver, as 1000 * major + 10 * minor.
+    pub(crate) driver: i32,
+}
+
+/// The primary context of a device. It stays for as long as the process does: other libraries share it.
+#[derive(Debug)]
+pub(crate) struct Context {
+    handle: sys::CUcontext,
+    pub(crate) properties: Properties,
+}
+
+// SAFETY: contexts are handles that the driver lets every thread use.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+thread_local! {
+    /// The context that is current on this thread, as far as this crate set it.
+    static CURRENT: std::cell::Cell<sys::CUcontext> = const { std::cell::Cell::new(std::ptr::null_mut()) };
+}
+
+/// How many devices the driver has, or why there are none.
+fn count(index: usize) -> Result<usize> {
+    // SAFETY: loads a library that is the driver by its name.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(unavailable(index, "no CUDA driver: the library libcuda.so.1 (on Windows nvcuda.dll) was not found"));
+    }
+    result::init().map_err(|error| unavailable(index, describe(error.0)))?;
+    let count = result::device::get_count().map_err(|error| unavailable(index, describe(error.0)))?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+impl Context {
+    /// The primary context of device `index`.
+    ///
+    /// # Errors
+    /// No driver, no such device, a device that is too old: each in its own words.
+    pub(crate) fn open(index: usize) -> Result<Context> {
+        let count = count(index)?;
+        let ordinal = match i32::try_from(index) {
+            Ok(ordinal) if index < count => ordinal,
+            _ => return Err(unavailable(index, format!("no such device: the driver sees {count}"))),
+        };
+        let told = |error: result::DriverError| unavailable(index, describe(error.0));
+        let device = result::device::get(ordinal).map_err(told)?;
+        let properties = Properties::of(device).map_err(told)?;
+        if properties.capability < OLDEST {
+            let ((major, minor), name) = (properties.capability, &properties.name);
+            let detail = format!("{name} has compute capability {major}.{minor}; the kernels need 8.0 or newer");
+            return Err(unavailable(index, detail));
+        }
+        // SAFETY: the device was given by the driver.
+        let handle = unsafe { result::primary_ctx::retain(device) }.map_err(told)?;
+        Ok(Context { handle, properties })
+    }
+
+    /// Makes this the context of the calling thread.
+    #[inline]
+    pub(crate) fn bind(&self) -> Result<()> {
+        if CURRENT.get() == self.handle {
+            return Ok(());
+        }
+        // SAFETY: the context is retained as long as the process lives.
+        unsafe { result::ctx::set_current(self.handle) }.map_err(|error| Error::invalid("cuda", describe(error.0)))?;
+        CURRENT.set(self.handle);
+        Ok(())
+    }
+}
+
+impl Properties {
+    fn of(device: sys::CUdevice) -> Result<Properties, result::DriverError> {
+        use sys::CUdevice_attribute as Attribute;
+        // SAFETY: the device was given by the driver.
+        let attribute = |which| unsafe { result::device::get_attribute(device, which) };
+        let mut driver = 0;
+        // SAFETY: writes one number.
+        unsafe { sys::cuDriverGetVersion(&mut driver) }.result()?;
+        Ok(Properties {
+            name: result::device::get_name(device)?,
+            capability: (
+                attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+                attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+            ),
+            multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as usize,
+            shared_memory: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize,
+            driver,
+        })
+    }
+}

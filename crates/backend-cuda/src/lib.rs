@@ -1,0 +1,5 @@
+//! The CUDA backend.
+mod cache;
+mod driver;
+pub mod nvrtc;
+mod pool;

@@ -1,0 +1,303 @@
+//! The memory pool: large segments from the driver, cut into blocks that are reused in stream order.
+//!
+//! A device has one ordered stream, so a block that the host gives back may be given out at once: whatever still reads it was submitted
+//! before whatever will write it. The driver is asked for memory only when no free block fits; when it has none left, segments without a
+//! block in use are given back and it is asked once more.
+//!
+//! ```text
+//! segment   [ block in use | free | block in use | free            ]
+//! free()    joins a block with free neighbours; alloc() takes the smallest free block that fits, and cuts off what is left
+//! ```
+
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use ternion_core::backend::MemoryStats;
+
+/// Blocks begin at multiples of this: what the widest vector access, a TMA descriptor and a full memory sector need.
+const ALIGNMENT: usize = 512;
+
+/// Requests up to this many bytes share small segments, so that they do not hold large ones open.
+const SMALL: usize = 1 << 20;
+
+/// Bytes of a segment for small requests: a page of the device.
+const SMALL_SEGMENT: usize = 2 << 20;
+
+/// Requests up to this size share segments of [`LARGE_SEGMENT`] bytes; larger ones get a segment of their own.
+const SHARED: usize = 10 << 20;
+
+/// Bytes of a segment that several large requests share.
+const LARGE_SEGMENT: usize = 20 << 20;
+
+/// From where segments come.
+pub(crate) trait Source: Send + Sync {
+    /// `bytes` bytes of the device, or `None` where it has no more.
+    fn take(&self, bytes: usize) -> Option<u64>;
+    /// Waits until nothing uses the memory that was given out, then takes these segments back.
+    fn give_back(&self, segments: &[u64]);
+}
+
+/// The two kinds of segments; blocks of one kind are never cut from the other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Kind {
+    Small,
+    Large,
+}
+
+impl Kind {
+    fn of(bytes: usize) -> Kind {
+        if bytes <= SMALL { Kind::Small } else { Kind::Large }
+    }
+
+    /// What is left of a block is worth being a block from this size on.
+    fn least_rest(self) -> usize {
+        match self {
+            Kind::Small => ALIGNMENT,
+            Kind::Large => SMALL,
+        }
+    }
+
+    fn segment(self, bytes: usize) -> usize {
+        match self {
+            Kind::Small => SMALL_SEGMENT,
+            Kind::Large if bytes <= SHARED => LARGE_SEGMENT,
+            Kind::Large => bytes.next_multiple_of(SMALL_SEGMENT),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    bytes: usize,
+    free: bool,
+    kind: Kind,
+    /// The address at which its segment begins.
+    segment: u64,
+}
+
+#[derive(Default, Debug)]
+struct State {
+    /// Every block by its address: neighbours in memory are neighbours here.
+    blocks: BTreeMap<u64, Block>,
+    /// Free blocks by kind, size, address.
+    free: BTreeSet<(Kind, usize, u64)>,
+    /// Bytes of each segment.
+    segments: BTreeMap<u64, usize>,
+    in_use: usize,
+    peak: usize,
+    held: usize,
+}
+
+/// A pool over a source of segments.
+#[derive(Debug)]
+pub(crate) struct Pool<S> {
+    source: S,
+    state: Mutex<State>,
+}
+
+/// A block that was given out: its address and size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) address: u64,
+    pub(crate) bytes: usize,
+}
+
+impl<S: Source> Pool<S> {
+    pub(crate) fn new(source: S) -> Pool<S> {
+        Pool { source, state: Mutex::default() }
+    }
+
+    /// At least `bytes` bytes (more than 0), or `None` where the device has no more, even after all free segments were given back.
+    pub(crate) fn alloc(&self, bytes: usize) -> Option<Piece> {
+        let bytes = bytes.checked_next_multiple_of(ALIGNMENT)?;
+        let mut state = self.state.lock();
+        let kind = Kind::of(bytes);
+        let address = match state.best_fit(kind, bytes) {
+            Some(address) => address,
+            None => self.new_segment(&mut state, kind, bytes)?,
+        };
+        Some(state.take(address, bytes))
+    }
+
+    fn new_segment(&self, state: &mut State, kind: Kind, bytes: usize) -> Option<u64> {
+        let size = kind.segment(bytes);
+        let address = self.source.take(size).or_else(|| {
+            self.release(state);
+            self.source.take(size)
+        })?;
+        state.segments.insert(address, size);
+        state.held += size;
+        state.blocks.insert(address, Block { bytes: size, free: true, kind, segment: address });
+        state.free.insert((kind, size, address));
+        Some(address)
+    }
+
+    /// Takes a block back. Work that was submitted before may still use it.
+    pub(crate) fn free(&self, piece: Piece) {
+        self.state.lock().give(piece);
+    }
+
+    /// Gives segments without a block in use back to the device.
+    pub(crate) fn flush(&self) {
+        self.release(&mut self.state.lock());
+    }
+
+    fn release(&self, state: &mut State) {
+        let unused: Vec<u64> = state
+            .segments
+            .iter()
+            .filter(|&(address, bytes)| state.blocks.get(address).is_some_and(|block| block.free && block.bytes == *bytes))
+            .map(|(&address, _)| address)
+            .collect();
+        for address in &unused {
+            if let (Some(bytes), Some(block)) = (state.segments.remove(address), state.blocks.remove(address)) {
+                state.held -= bytes;
+                state.free.remove(&(block.kind, block.bytes, *address));
+            }
+        }
+        if !unused.is_empty() {
+            self.source.give_back(&unused);
+        }
+    }
+
+    pub(crate) fn stats(&self) -> MemoryStats {
+        let state = self.state.lock();
+        MemoryStats { in_use: state.in_use, cached: state.held - state.in_use, peak: state.peak }
+    }
+}
+
+
+impl State {
+    /// The smallest free block of this kind that holds `bytes`.
+    fn best_fit(&self, kind: Kind, bytes: usize) -> Option<u64> {
+        let &(found, _, address) = self.free.range((kind, bytes, 0)..).next()?;
+        (found == kind).then_some(address)
+    }
+
+    /// Cuts `bytes` bytes from the free block at `address`.
+    fn take(&mut self, address: u64, bytes: usize) -> Piece {
+        let Some(block) = self.blocks.get_mut(&address) else { return Piece { address, bytes: 0 } };
+        let whole = block.bytes;
+        let (kind, segment) = (block.kind, block.segment);
+        let rest = whole - bytes;
+        let cut = rest >= kind.least_rest();
+        block.free = false;
+        block.bytes = if cut { bytes } else { whole };
+        let taken = block.bytes;
+        self.free.remove(&(kind, whole, address));
+        if cut {
+            let beyond = address + bytes as u64;
+            self.blocks.insert(beyond, Block { bytes: rest, free: true, kind, segment });
+            self.free.insert((kind, rest, beyond));
+        }
+        self.in_use += taken;
+        self.peak = self.peak.max(self.in_use);
+        Piece { address, bytes: taken }
+    }
+
+    /// Makes the block of `piece` free and joins it with its free neighbours.
+    fn give(&mut self, piece: Piece) {
+        let Some(&block) = self.blocks.get(&piece.address) else { return };
+        self.in_use -= block.bytes;
+        let (mut address, mut joined) = (piece.address, Block { free: true, ..block });
+        let before = self.blocks.range(..address).next_back().map(|(&at, &block)| (at, block));
+        if let Some((at, left)) = before.filter(|(_, left)| left.free && left.segment == joined.segment) {
+            self.blocks.remove(&address);
+            self.free.remove(&(left.kind, left.bytes, at));
+            joined.bytes += left.bytes;
+            address = at;
+        }
+        let beyond = address + joined.bytes as u64;
+        let after = self.blocks.get(&beyond).copied();
+        if let Some(right) = after.filter(|right| right.free && right.segment == joined.segment) {
+            self.blocks.remove(&beyond);
+            self.free.remove(&(right.kind, right.bytes, beyond));
+            joined.bytes += right.bytes;
+        }
+        self.blocks.insert(address, joined);
+        self.free.insert((joined.kind, joined.bytes, address));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+    /// A device of so many bytes that never gives the same address twice.
+    struct Device {
+        left: AtomicUsize,
+        next: AtomicU64,
+        given: Mutex<BTreeMap<u64, usize>>,
+    }
+
+    impl Device {
+        fn of(bytes: usize) -> Device {
+            Device { left: AtomicUsize::new(bytes), next: AtomicU64::new(1 << 30), given: Mutex::default() }
+        }
+    }
+
+    impl Source for &Device {
+        fn take(&self, bytes: usize) -> Option<u64> {
+            let enough = |left: usize| left.checked_sub(bytes);
+            self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough).ok()?;
+            let address = self.next.fetch_add(bytes as u64, Ordering::Relaxed);
+            self.given.lock().insert(address, bytes);
+            Some(address)
+        }
+        fn give_back(&self, segments: &[u64]) {
+            for segment in segments {
+                let bytes = self.given.lock().remove(segment).expect("a segment that was given");
+                self.left.fetch_add(bytes, Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_never_overlap_and_come_back_whole() {
+        let device = Device::of(1 << 32);
+        let pool = Pool::new(&device);
+        let mut live: Vec<Piece> = Vec::new();
+        let mut random = 1u64;
+        for _ in 0..20_000 {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let pick = (random >> 33) as usize;
+            if live.len() > 200 || (pick % 3 == 0 && !live.is_empty()) {
+                pool.free(live.swap_remove(pick % live.len()));
+                continue;
+            }
+            let bytes = 1 + pick % [100, 5_000, 700_000, 3_000_000, 30_000_000][pick % 5];
+            let piece = pool.alloc(bytes).expect("memory");
+            assert!(piece.bytes >= bytes && piece.address % ALIGNMENT as u64 == 0);
+            let end = |piece: &Piece| piece.address + piece.bytes as u64;
+            assert!(live.iter().all(|other| end(other) <= piece.address || end(&piece) <= other.address));
+            live.push(piece);
+        }
+        assert_eq!(pool.stats().in_use, live.iter().map(|piece| piece.bytes).sum::<usize>());
+        live.drain(..).for_each(|piece| pool.free(piece));
+        let stats = pool.stats();
+        assert_eq!((stats.in_use, stats.cached), (0, device.given.lock().values().sum()));
+        pool.flush();
+        assert_eq!(pool.stats().cached, 0);
+        assert!(device.given.lock().is_empty(), "every segment was joined to one block again");
+    }
+
+    #[test]
+    fn a_freed_block_is_given_out_again() {
+        let device = Device::of(1 << 30);
+        let pool = Pool::new(&device);
+        let first = pool.alloc(3_000_000).expect("memory");
+        pool.free(first);
+        assert_eq!(pool.alloc(3_000_000).expect("memory"), first);
+    }
+
+    #[test]
+    fn a_full_device_is_flushed_before_it_is_given_up() {
+        let device = Device::of(100 << 20);
+        let pool = Pool::new(&device);
+        let small: Vec<Piece> = (0..3).map(|_| pool.alloc(30 << 20).expect("memory")).collect();
+        assert_eq!(pool.alloc(30 << 20), None, "90 of 100 MiB are in use");
+        small.into_iter().for_each(|piece| pool.free(piece));
+        assert!(pool.alloc(90 << 20).is_some(), "three segments of 30 MiB hold no 90, but were given back");
+        assert_eq!(pool.alloc(usize::MAX), None);
+    }
+}
