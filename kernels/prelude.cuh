@@ -19,7 +19,7 @@ typedef unsigned long long u64;
 
 constexpr int WARP = 32;
 constexpr u32 ALL_LANES = 0xffffffffu;
-constexpr float INFINITE = __builtin_huge_valf();
+#define INFINITE __int_as_float(0x7f800000)
 
 // ---------------------------------------------------------------- element types
 
@@ -91,3 +91,64 @@ template <class T> INLINE T narrow(Compute<T> x) { return x; }
 template <> INLINE f16 narrow<f16>(float x) { return to_f16(x); }
 template <> INLINE bf16 narrow<bf16>(float x) { return to_bf16(x); }
 template <> INLINE Truth narrow<Truth>(u8 x) { return Truth{u8(x != 0)}; }
+
+// ---------------------------------------------------------------- packs
+
+// N elements that are read or written in one access, of 16 bytes at most.
+template <class T, int N> struct alignas(sizeof(T) * N) Pack {
+    T of[N];
+};
+
+template <class T, int N> INLINE Pack<T, N> load(const T* from) {
+    return *reinterpret_cast<const Pack<T, N>*>(from);
+}
+template <class T, int N> INLINE void store(T* to, const Pack<T, N>& pack) {
+    *reinterpret_cast<Pack<T, N>*>(to) = pack;
+}
+
+__device__ constexpr int largest(int a, int b) { return a > b ? a : b; }
+
+// ---------------------------------------------------------------- strided index spaces
+
+constexpr int MAX_RANK = 8;
+
+// Division of numbers below 2^31 by a divisor that the host knows: n / d = (mulhi(n, factor) + n) >> shift
+// (Granlund and Montgomery 1994, figure 4.1).
+struct Divisor {
+    u32 divisor, factor, shift;
+};
+INLINE u32 divide(u32 n, const Divisor& d) { return (__umulhi(n, d.factor) + n) >> d.shift; }
+
+// The common index space of N tensors, slowest axis first, axes of size 1 dropped and evenly lying ones merged.
+template <int N> struct Space {
+    u32 rank;
+    Divisor dims[MAX_RANK];
+    i64 sizes[MAX_RANK];
+    i64 strides[N][MAX_RANK];
+};
+
+// Where element number `linear` of the space lies in each tensor, in elements from the first.
+template <int N> INLINE void locate(const Space<N>& space, u32 linear, i64 (&at)[N]) {
+#pragma unroll
+    for (int tensor = 0; tensor < N; ++tensor) at[tensor] = 0;
+#pragma unroll
+    for (int axis = MAX_RANK - 1; axis >= 0; --axis) {
+        if (axis >= space.rank) continue;
+        u32 outer = divide(linear, space.dims[axis]);
+        i64 index = linear - outer * space.dims[axis].divisor;
+        linear = outer;
+#pragma unroll
+        for (int tensor = 0; tensor < N; ++tensor) at[tensor] += index * space.strides[tensor][axis];
+    }
+}
+// The same for spaces of 2^31 elements and more.
+template <int N> INLINE void locate(const Space<N>& space, u64 linear, i64 (&at)[N]) {
+    for (int tensor = 0; tensor < N; ++tensor) at[tensor] = 0;
+#pragma unroll 1
+    for (int axis = int(space.rank) - 1; axis >= 0; --axis) {
+        u64 outer = linear / u64(space.sizes[axis]);
+        i64 index = i64(linear - outer * u64(space.sizes[axis]));
+        linear = outer;
+        for (int tensor = 0; tensor < N; ++tensor) at[tensor] += index * space.strides[tensor][axis];
+    }
+}

@@ -3,3 +3,4 @@ mod cache;
 mod driver;
 pub mod nvrtc;
 mod pool;
+mod space;

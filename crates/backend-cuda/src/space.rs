@@ -1,0 +1,143 @@
+//! The index space of several tensors of one shape, as kernels take it: axes that lie evenly in all of them merged, sizes as divisors.
+
+use ternion_core::{Layout, MAX_RANK};
+
+/// Division of numbers below 2^31 by multiplication: `n / d = (mulhi(n, factor) + n) >> shift` (Granlund and Montgomery 1994, figure 4.1).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Divisor {
+    divisor: u32,
+    factor: u32,
+    shift: u32,
+}
+
+impl Divisor {
+    /// Of a divisor from 1 to 2^31 - 1; larger ones are cut off, for spaces that are not divided so.
+    pub(crate) fn new(divisor: usize) -> Divisor {
+        let divisor = divisor.clamp(1, i32::MAX as usize) as u32;
+        let shift = divisor.next_power_of_two().trailing_zeros();
+        let factor = ((1u64 << 32) * ((1u64 << shift) - u64::from(divisor)) / u64::from(divisor) + 1) as u32;
+        Divisor { divisor, factor, shift }
+    }
+
+    #[cfg(test)]
+    fn divide(self, n: u32) -> u32 {
+        let high = (u64::from(n) * u64::from(self.factor)) >> 32;
+        ((high as u32).wrapping_add(n)) >> self.shift
+    }
+}
+
+/// Sizes and strides of `N` tensors, slowest axis first. Of rank 1 at least.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Space<const N: usize> {
+    rank: u32,
+    dims: [Divisor; MAX_RANK],
+    sizes: [i64; MAX_RANK],
+    strides: [[i64; MAX_RANK]; N],
+}
+
+impl<const N: usize> Space<N> {
+    /// The common space of `layouts`, which have one shape, in the memory order of the first one.
+    pub(crate) fn of(layouts: [&Layout; N]) -> Space<N> {
+        let mut axes: smallvec::SmallVec<[(usize, [i64; N]); MAX_RANK]> = (0..layouts[0].shape().rank())
+            .map(|axis| (layouts[0].shape().dim(axis), layouts.map(|layout| layout.strides()[axis] as i64)))
+            .collect();
+        axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
+        Space::in_order(&axes)
+    }
+
+    /// The space of these axes, slowest first, in this order.
+    pub(crate) fn in_order(axes: &[(usize, [i64; N])]) -> Space<N> {
+        let mut merged: smallvec::SmallVec<[(usize, [i64; N]); MAX_RANK]> = smallvec::SmallVec::new();
+        for &(size, strides) in axes.iter().filter(|(size, _)| *size != 1) {
+            match merged.last_mut() {
+                Some((outer, steps)) if (0..N).all(|tensor| steps[tensor] == strides[tensor] * size as i64) => {
+                    (*outer, *steps) = (*outer * size, strides);
+                }
+                _ => merged.push((size, strides)),
+            }
+        }
+        if merged.is_empty() {
+            merged.push((1, [1; N]));
+        }
+        let one = Divisor::new(1);
+        let mut space = Space {
+            rank: merged.len() as u32,
+            dims: [one; MAX_RANK],
+            sizes: [1; MAX_RANK],
+            strides: [[0; MAX_RANK]; N],
+        };
+        for (axis, (size, strides)) in merged.into_iter().enumerate() {
+            space.dims[axis] = Divisor::new(size);
+            space.sizes[axis] = size as i64;
+            (0..N).for_each(|tensor| space.strides[tensor][axis] = strides[tensor]);
+        }
+        space
+    }
+
+    fn last(&self) -> usize {
+        self.rank as usize - 1
+    }
+
+    /// Whether the elements of every tensor lie one after the other.
+    pub(crate) fn is_line(&self) -> bool {
+        self.rank == 1 && (0..N).all(|tensor| self.strides[tensor][0] == 1)
+    }
+
+    /// Whether the first tensor's last axis is one run of memory, and every other's too or one element repeated, and packs of `pack` elements
+    /// never cross its end or lie askew.
+    pub(crate) fn has_rows(&self, pack: usize) -> bool {
+        let last = self.last();
+        let along = |tensor: usize| self.strides[tensor][last];
+        let even = |tensor: usize| (0..last).all(|axis| self.strides[tensor][axis] % pack as i64 == 0);
+        self.sizes[last] % pack as i64 == 0
+            && along(0) == 1
+            && (0..N).all(|tensor| along(tensor) == 0 || (along(tensor) == 1 && even(tensor)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ternion_core::Shape;
+
+    #[test]
+    fn division_by_multiplication_is_exact() {
+        let mut random = 7u64;
+        let mut next = || {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (random >> 33) as u32
+        };
+        for round in 0..200_000u32 {
+            let divisor = match round {
+                0..1000 => round + 1,
+                _ => (next() >> (next() % 31)).max(1),
+            };
+            let fast = Divisor::new(divisor as usize);
+            for n in [0, 1, divisor - 1, divisor, i32::MAX as u32, next()] {
+                assert_eq!(fast.divide(n), n / divisor, "{n} / {divisor}");
+            }
+        }
+    }
+
+    fn shape(dims: &[usize]) -> Shape {
+        Shape::new(dims).expect("a shape")
+    }
+
+    #[test]
+    fn axes_that_lie_evenly_are_one() {
+        let dense = Layout::row_major(shape(&[4, 6, 8]));
+        assert!(Space::of([&dense, &dense]).is_line());
+        let turned = dense.permute(&[2, 0, 1]).expect("a permutation");
+        assert!(Space::of([&turned, &turned]).is_line(), "the same order of memory");
+        let space = Space::of([&dense, &turned.permute(&[1, 2, 0]).expect("a permutation")]);
+        assert!(space.is_line());
+        let bias = Layout::row_major(shape(&[8])).expand(&shape(&[4, 6, 8])).expect("broadcasts");
+        let space = Space::of([&dense, &bias]);
+        assert_eq!((space.rank, space.sizes[0], space.strides[1][0]), (2, 24, 0));
+        assert!(space.has_rows(8) && !space.has_rows(16) && !space.is_line());
+        let point = Layout::row_major(shape(&[1, 1]));
+        assert!(Space::of([&point]).is_line(), "one element is a line");
+    }
+}
