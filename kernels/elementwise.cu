@@ -1,9 +1,11 @@
 // Elementwise ops: y = EXPRESSION(a, b, c), for tensors of any strides.
 //
 // The host compiles this file once for each op and dtype, with
-//   EXPRESSION  over a, b, c (in the compute types of their tensors) and k, the op's constants
+//   EXPRESSION  over a, b, c (in the compute types of their tensors) and k, the op's constants; or
+//   STORED      the same, already in the type of y
 //   ARITY       1, 2 or 3: how many of A, B, C there are
 //   TYPE_A, TYPE_B, TYPE_C, TYPE_Y  the element types in memory
+//   PACK_OF     elements of one access: 16 bytes of the widest type that is read or written
 //
 // Three kernels, fastest first; the host takes the first one that fits:
 //
@@ -11,13 +13,17 @@
 //   rows     the last axis is a run or one repeated element in every tensor, and packs divide it
 //   strided  anything else; a thread: PER_THREAD elements, 256 apart
 //
-// Limits: any number of elements; the output may be exactly an input.
+// A null pointer in place of a, b or c stands for the number `scalar` everywhere: how fills and scalar forms come by their operand.
+//
+// Limits: any number of elements; the output may be exactly an input. line and rows need pointers that are multiples of a pack's bytes.
 
 constexpr int THREADS = 256;
-// Elements of one access of the widest type: 16 bytes of it.
-constexpr int PACK = 16 / largest(sizeof(TYPE_Y), largest(sizeof(TYPE_A), largest(sizeof(TYPE_B), sizeof(TYPE_C))));
-// Two accesses of each tensor under way in a thread: one alone leaves a tenth of the bandwidth unused.
-constexpr int UNROLL = 2;
+constexpr int PACK = PACK_OF;
+// Two accesses of each tensor under way in a thread: one alone leaves a tenth of the bandwidth unused. (In double, where functions take many
+// registers and are slower than the memory, one.)
+constexpr int UNROLL = sizeof(TYPE_Y) == 8 ? 1 : 2;
+// In double the compiler is told that one block on a multiprocessor will do: aiming at more of them it spilled.
+constexpr int LEAST_BLOCKS = sizeof(TYPE_Y) == 8 ? 1 : 0;
 constexpr int PER_THREAD = 4;
 
 typedef TYPE_A A;
@@ -31,19 +37,47 @@ struct Elementwise {
     const B* b;
     const C* c;
     u64 count;
+    u64 scalar;  // bits of an element as it lies in memory
     Constants k;
     Space<4> space;
 };
+
+template <class T> INLINE T from_bits(u64 bits) {
+    union {
+        u64 bits;
+        T value;
+    } both;
+    both.bits = bits;
+    return both.value;
+}
 
 INLINE Y evaluate(A a_stored, B b_stored, C c_stored, const Constants& k) {
     auto a = widen(a_stored);
     auto b = widen(b_stored);
     auto c = widen(c_stored);
+#ifdef STORED
+    return STORED;
+#else
     return narrow<Y>(EXPRESSION);
+#endif
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) line(const __grid_constant__ Elementwise p) {
+template <class T> INLINE Pack<T, PACK> repeated(T value) {
+    Pack<T, PACK> pack;
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) pack.of[e] = value;
+    return pack;
+}
+template <class T> INLINE Pack<T, PACK> load_or(const T* from, u64 at, T scalar) {
+    return from ? load<T, PACK>(from + at) : repeated(scalar);
+}
+template <class T> INLINE T element_or(const T* from, i64 at, T scalar) { return from ? from[at] : scalar; }
+
+extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) line(const __grid_constant__ Elementwise p) {
     u64 first = (u64(blockIdx.x) * THREADS * UNROLL + threadIdx.x) * PACK;
+    A a_scalar = from_bits<A>(p.scalar);
+    B b_scalar = from_bits<B>(p.scalar);
+    C c_scalar = from_bits<C>(p.scalar);
     Pack<A, PACK> a[UNROLL] = {};
     Pack<B, PACK> b[UNROLL] = {};
     Pack<C, PACK> c[UNROLL] = {};
@@ -51,9 +85,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) line(const __grid_constant
     for (int i = 0; i < UNROLL; ++i) {
         u64 at = first + u64(i) * THREADS * PACK;
         if (at + PACK <= p.count) {
-            a[i] = load<A, PACK>(p.a + at);
-            if (ARITY > 1) b[i] = load<B, PACK>(p.b + at);
-            if (ARITY > 2) c[i] = load<C, PACK>(p.c + at);
+            a[i] = load_or(p.a, at, a_scalar);
+            if (ARITY > 1) b[i] = load_or(p.b, at, b_scalar);
+            if (ARITY > 2) c[i] = load_or(p.c, at, c_scalar);
         }
     }
 #pragma unroll
@@ -65,58 +99,57 @@ extern "C" __global__ void __launch_bounds__(THREADS) line(const __grid_constant
             for (int e = 0; e < PACK; ++e) y.of[e] = evaluate(a[i].of[e], b[i].of[e], c[i].of[e], p.k);
             store<Y, PACK>(p.y + at, y);
         } else {
+#pragma unroll 1
             for (u64 e = at; e < p.count; ++e)
-                p.y[e] = evaluate(p.a[e], ARITY > 1 ? p.b[e] : B(), ARITY > 2 ? p.c[e] : C(), p.k);
+                p.y[e] = evaluate(element_or(p.a, e, a_scalar), ARITY > 1 ? element_or(p.b, e, b_scalar) : B(),
+                                  ARITY > 2 ? element_or(p.c, e, c_scalar) : C(), p.k);
         }
     }
 }
 
-// A pack at `at`, or one element repeated where the stride is 0.
-template <class T> INLINE Pack<T, PACK> load_run(const T* from, i64 stride) {
-    if (stride != 0) return load<T, PACK>(from);
-    Pack<T, PACK> pack;
-    T value = *from;
-#pragma unroll
-    for (int e = 0; e < PACK; ++e) pack.of[e] = value;
-    return pack;
+// A pack at `from`, or one element repeated where the stride is 0.
+template <class T> INLINE Pack<T, PACK> load_run(const T* from, i64 at, i64 stride, T scalar) {
+    if (!from) return repeated(scalar);
+    return stride != 0 ? load<T, PACK>(from + at) : repeated(from[at]);
 }
 
-// The last axis of the space is `columns` elements long; the others make `count / columns` rows.
+// The last axis of the space is a multiple of PACK long.
 extern "C" __global__ void __launch_bounds__(THREADS) rows(const __grid_constant__ Elementwise p) {
     u32 packs = u32(p.count / PACK);
     u32 number = blockIdx.x * THREADS + threadIdx.x;
     if (number >= packs) return;
     i64 at[4];
     locate(p.space, number * PACK, at);
-    const i64* inner[4];
     int last = int(p.space.rank) - 1;
-#pragma unroll
-    for (int tensor = 0; tensor < 4; ++tensor) inner[tensor] = &p.space.strides[tensor][last];
-    Pack<A, PACK> a = load_run(p.a + at[1], *inner[1]);
+    Pack<A, PACK> a = load_run(p.a, at[1], p.space.strides[1][last], from_bits<A>(p.scalar));
     Pack<B, PACK> b = {};
     Pack<C, PACK> c = {};
-    if (ARITY > 1) b = load_run(p.b + at[2], *inner[2]);
-    if (ARITY > 2) c = load_run(p.c + at[3], *inner[3]);
+    if (ARITY > 1) b = load_run(p.b, at[2], p.space.strides[2][last], from_bits<B>(p.scalar));
+    if (ARITY > 2) c = load_run(p.c, at[3], p.space.strides[3][last], from_bits<C>(p.scalar));
     Pack<Y, PACK> y;
 #pragma unroll
     for (int e = 0; e < PACK; ++e) y.of[e] = evaluate(a.of[e], b.of[e], c.of[e], p.k);
     store<Y, PACK>(p.y + at[0], y);
 }
 
-template <class Index, int UNROLLED> INLINE void strided_elements(const Elementwise& p) {
+// Not unrolled: what a thread waits for is its division chain, which other warps hide; four copies of it only take longer to compile.
+template <class Index> INLINE void strided_elements(const Elementwise& p) {
     u64 first = u64(blockIdx.x) * (THREADS * PER_THREAD) + threadIdx.x;
-#pragma unroll UNROLLED
+#pragma unroll 1
     for (int i = 0; i < PER_THREAD; ++i) {
         u64 number = first + u64(i) * THREADS;
         if (number >= p.count) return;
         i64 at[4];
         locate(p.space, Index(number), at);
-        p.y[at[0]] = evaluate(p.a[at[1]], ARITY > 1 ? p.b[at[2]] : B(), ARITY > 2 ? p.c[at[3]] : C(), p.k);
+        p.y[at[0]] =
+            evaluate(element_or(p.a, at[1], from_bits<A>(p.scalar)),
+                     ARITY > 1 ? element_or(p.b, at[2], from_bits<B>(p.scalar)) : B(),
+                     ARITY > 2 ? element_or(p.c, at[3], from_bits<C>(p.scalar)) : C(), p.k);
     }
 }
 extern "C" __global__ void __launch_bounds__(THREADS) strided(const __grid_constant__ Elementwise p) {
-    strided_elements<u32, PER_THREAD>(p);
+    strided_elements<u32>(p);
 }
 extern "C" __global__ void __launch_bounds__(THREADS) strided_long(const __grid_constant__ Elementwise p) {
-    strided_elements<u64, 1>(p);
+    strided_elements<u64>(p);
 }

@@ -109,6 +109,7 @@ UNARY(neg, return difference_of(C(0), x);)
 template <> INLINE float unary_neg(float x, Constants) { return -x; }
 template <> INLINE double unary_neg(double x, Constants) { return -x; }
 UNARY(abs, return x < C(0) ? difference_of(C(0), x) : x;)
+template <> INLINE u8 unary_abs(u8 x, Constants) { return x; }
 template <> INLINE float unary_abs(float x, Constants) { return fabsf(x); }
 template <> INLINE double unary_abs(double x, Constants) { return fabs(x); }
 UNARY(sign, return C(C(x > C(0)) - C(x < C(0)));)
@@ -131,7 +132,7 @@ UNARY(recip, return C(1) / x;)
 UNARY(floor, return floor_of(x);)
 UNARY(ceil, return ceil_of(x);)
 UNARY(round, return round_of(x);)
-UNARY(not, return C(x == C(0));)
+UNARY(logical_not, return C(x == C(0));)
 UNARY(leaky_relu, return x > C(0) ? x : constant<C>(k.first) * x;)
 UNARY(elu, return x > C(0) ? x : constant<C>(k.first) * expm1_of(x);)
 UNARY(gelu_erf, return x * normal_cdf(x);)
@@ -185,13 +186,13 @@ BINARY(sub, return difference_of(a, b);)
 BINARY(mul, return product_of(a, b);)
 BINARY(div, return quotient_of(a, b);)
 BINARY(pow, return power_of(a, b);)
-BINARY(max, return larger(a, b);)
-BINARY(min, return smaller(a, b);)
+BINARY(maximum, return larger(a, b);)
+BINARY(minimum, return smaller(a, b);)
 BINARY(atan2, return atan2_of(a, b);)
 BINARY(remainder, return remainder_of(a, b);)
-BINARY(and, return C(a != C(0) && b != C(0));)
-BINARY(or, return C(a != C(0) || b != C(0));)
-BINARY(xor, return C((a != C(0)) != (b != C(0)));)
+BINARY(logical_and, return C(a != C(0) && b != C(0));)
+BINARY(logical_or, return C(a != C(0) || b != C(0));)
+BINARY(logical_xor, return C((a != C(0)) != (b != C(0)));)
 #undef BINARY
 
 #define COMPARE(name, operation) \
@@ -203,3 +204,56 @@ COMPARE(le, <=)
 COMPARE(gt, >)
 COMPARE(ge, >=)
 #undef COMPARE
+
+// ---------------------------------------------------------------- conversions: cast<Y>(x), rounded once
+//
+// Float to integer truncates and saturates, NaN gives 0; integer to integer keeps the low bits; anything to Truth is x != 0.
+
+INLINE float to_float_odd(double x) {
+    float toward_zero = __double2float_rz(x);
+    bool inexact = double(toward_zero) != x && x == x;
+    return __uint_as_float(__float_as_uint(toward_zero) | u32(inexact));
+}
+// Bits below the 24 that a float keeps of a number above 2^53 cannot decide a rounding to 16 bits: one of them stands for all.
+INLINE float to_float_odd(i64 x) {
+    u64 size = x < 0 ? 0 - u64(x) : u64(x);
+    if (size >> 53) size = (size & ~u64(0xfff)) | u64((size & 0xfff) != 0) << 12;
+    return to_float_odd(x < 0 ? -double(size) : double(size));
+}
+INLINE float to_float_odd(float x) { return x; }
+INLINE float to_float_odd(i32 x) { return to_float_odd(i64(x)); }
+INLINE float to_float_odd(u8 x) { return float(x); }
+
+template <class Y> struct Cast;
+template <> struct Cast<double> {
+    template <class C> static INLINE double of(C x) { return double(x); }
+};
+template <> struct Cast<float> {
+    template <class C> static INLINE float of(C x) { return float(x); }
+};
+template <> struct Cast<f16> {
+    template <class C> static INLINE f16 of(C x) { return to_f16(to_float_odd(x)); }
+    static INLINE f16 of(double x) { return to_f16(x); }
+};
+template <> struct Cast<bf16> {
+    template <class C> static INLINE bf16 of(C x) { return to_bf16(to_float_odd(x)); }
+};
+// The instructions saturate; of NaN they make the lowest 64-bit number.
+template <> struct Cast<i64> {
+    template <class C> static INLINE i64 of(C x) { return i64(x); }
+    static INLINE i64 of(float x) { return is_nan(x) ? 0 : __float2ll_rz(x); }
+    static INLINE i64 of(double x) { return is_nan(x) ? 0 : __double2ll_rz(x); }
+};
+template <> struct Cast<i32> {
+    template <class C> static INLINE i32 of(C x) { return i32(x); }
+    static INLINE i32 of(float x) { return is_nan(x) ? 0 : __float2int_rz(x); }
+    static INLINE i32 of(double x) { return is_nan(x) ? 0 : __double2int_rz(x); }
+};
+template <> struct Cast<u8> {
+    template <class C> static INLINE u8 of(C x) { return u8(x); }
+    static INLINE u8 of(float x) { return u8(smaller(larger(Cast<i32>::of(x), 0), 255)); }
+    static INLINE u8 of(double x) { return u8(smaller(larger(Cast<i32>::of(x), 0), 255)); }
+};
+template <> struct Cast<Truth> {
+    template <class C> static INLINE Truth of(C x) { return Truth{u8(x != C(0))}; }
+};

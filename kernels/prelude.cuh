@@ -86,6 +86,10 @@ INLINE i64 widen(i64 x) { return x; }
 INLINE i32 widen(i32 x) { return x; }
 INLINE u8 widen(u8 x) { return x; }
 INLINE u8 widen(Truth x) { return x.byte != 0; }
+// Bits that are only moved.
+INLINE u64 widen(u64 x) { return x; }
+INLINE u32 widen(u32 x) { return x; }
+INLINE u16 widen(u16 x) { return x; }
 
 template <class T> INLINE T narrow(Compute<T> x) { return x; }
 template <> INLINE f16 narrow<f16>(float x) { return to_f16(x); }

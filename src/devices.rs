@@ -15,13 +15,12 @@ pub fn cpu() -> Result<Device> {
     processor::shared()
 }
 
-/// The CUDA device with this index.
+/// The CUDA device with this index, as the driver counts.
 ///
 /// # Errors
-/// Always, in this version: it has no CUDA backend.
+/// If feature `cuda` is off; no driver, no such device, or one that is too old.
 pub fn cuda(index: usize) -> Result<Device> {
-    let detail = "this version of Ternion has no CUDA backend; the feature `cuda` is reserved for it";
-    Err(unavailable(format!("cuda:{index}"), detail))
+    graphics::shared(index)
 }
 
 /// The wgpu adapter with this index.
@@ -116,6 +115,12 @@ mod processor {
         Ok(SHARED.get_or_init(|| wrapped).clone())
     }
 
+    /// A processor that the environment has not wrapped.
+    #[cfg(feature = "cuda")]
+    pub fn unwrapped() -> Result<Device> {
+        Ok(ternion_cpu::device())
+    }
+
     /// A device for a decorator to compare with or to fall back on. The processor has no other CPU beside it: there it is one that
     /// composes every op from primitives, so that at least no fused kernel is compared with itself.
     fn plain(name: &str) -> Result<Device> {
@@ -132,6 +137,51 @@ mod processor {
 
     pub fn shared() -> Result<Device> {
         Err(super::unavailable("cpu", "not compiled in: turn on the feature `cpu` of the package `ternion`"))
+    }
+
+    #[cfg(feature = "cuda")]
+    pub fn unwrapped() -> Result<Device> {
+        shared()
+    }
+}
+
+#[cfg(feature = "cuda")]
+mod graphics {
+    use std::collections::BTreeMap;
+    use std::sync::{Mutex, PoisonError};
+    use ternion_core::decorators::{Composed, from_environment};
+    use ternion_core::{Device, Result};
+
+    /// The process's one device of each index, wrapped as the environment says.
+    pub fn shared(index: usize) -> Result<Device> {
+        static SHARED: Mutex<BTreeMap<usize, Device>> = Mutex::new(BTreeMap::new());
+        // Held while the device is opened: two threads that come first do not open it twice.
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(device) = shared.get(&index) {
+            return Ok(device.clone());
+        }
+        let device = from_environment(ternion_cuda::device(index)?, &plain)?;
+        shared.insert(index, device.clone());
+        Ok(device)
+    }
+
+    /// A device for a decorator to compare with or to fall back on: the processor as it is, or a CUDA device that composes every op.
+    fn plain(name: &str) -> Result<Device> {
+        match super::parse(name)? {
+            super::Named::Cpu => super::processor::unwrapped(),
+            super::Named::Cuda(index) => Ok(Composed::new(ternion_cuda::device(index)?)),
+            _ => super::device(name),
+        }
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+mod graphics {
+    use ternion_core::{Device, Result};
+
+    pub fn shared(index: usize) -> Result<Device> {
+        let detail = "not compiled in: turn on the feature `cuda` of the package `ternion`";
+        Err(super::unavailable(format!("cuda:{index}"), detail))
     }
 }
 

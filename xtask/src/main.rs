@@ -1,6 +1,7 @@
 //! Developer commands: `cargo xtask coverage`, `cargo xtask mutations`.
 
 mod coverage;
+mod kernels;
 mod mutations;
 
 use clap::{Parser, Subcommand};
@@ -23,6 +24,21 @@ enum Command {
         #[arg(long)]
         allow_shrink: bool,
     },
+    /// Compiles every CUDA kernel for each architecture, without a GPU, and prints what each needs.
+    Kernels {
+        /// Only units whose name contains this.
+        #[arg(long)]
+        only: Option<String>,
+        /// Architectures, in place of all three.
+        #[arg(long, value_delimiter = ',', default_value = "sm_80,sm_90a,sm_100")]
+        arch: Vec<String>,
+        /// Puts the machine code into the kernel cache ($TERNION_CACHE).
+        #[arg(long)]
+        keep: bool,
+        /// Only every n-th unit: `1/4` and so on. (The compiler takes one at a time in a process, so this program runs itself several times.)
+        #[arg(long)]
+        share: Option<String>,
+    },
     /// Plants faults in a copy of the CPU backend's source and expects the op table to notice each.
     Mutations {
         /// Only those whose file or text contains this.
@@ -37,6 +53,9 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Coverage { allow_shrink } => coverage::write(&root(), allow_shrink),
+        Command::Kernels { only, arch, keep, share } => {
+            kernels::run(&kernels::Wanted { only, architectures: arch, keep, share })
+        }
         Command::Mutations { only, check } => mutations::run(&root(), only.as_deref(), check),
     };
     match result {

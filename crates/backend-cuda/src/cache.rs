@@ -19,7 +19,8 @@ pub(crate) struct Cache {
 impl Cache {
     /// In `$TERNION_CACHE`, else in the user's cache directory.
     pub(crate) fn from_environment() -> Cache {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable =
+            |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = || variable("HOME").map(|home| home.join(".cache"));
         let user = || variable("XDG_CACHE_HOME").or_else(|| variable("LOCALAPPDATA")).or_else(home);
         let root = variable("TERNION_CACHE").or_else(|| user().map(|cache| cache.join("ternion")));

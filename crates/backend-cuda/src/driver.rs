@@ -3,8 +3,7 @@
 //! Nothing here is called before [`Context::open`] has seen that the driver is there: the bindings panic without it.
 
 use cudarc::driver::{result, sys};
-use std::ffi::{CString, c_void};
-use std::mem::MaybeUninit;
+
 use ternion_core::{Error, Result};
 
 /// The oldest architecture that the kernels are written for: 8.0 (A100).
@@ -39,8 +38,6 @@ pub(crate) struct Properties {
     /// Compute capability: major and minor.
     pub(crate) capability: (i32, i32),
     pub(crate) multiprocessors: usize,
-    /// Bytes of shared memory that one block may ask for.
-    pub(crate) shared_memory: usize,
     /// The CUDA version of the driver, as 1000 * major + 10 * minor.
     pub(crate) driver: i32,
 }
@@ -66,7 +63,10 @@ thread_local! {
 fn count(index: usize) -> Result<usize> {
     // SAFETY: loads a library that is the driver by its name.
     if !unsafe { sys::is_culib_present() } {
-        return Err(unavailable(index, "no CUDA driver: the library libcuda.so.1 (on Windows nvcuda.dll) was not found"));
+        return Err(unavailable(
+            index,
+            "no CUDA driver: the library libcuda.so.1 (on Windows nvcuda.dll) was not found",
+        ));
     }
     result::init().map_err(|error| unavailable(index, describe(error.0)))?;
     let count = result::device::get_count().map_err(|error| unavailable(index, describe(error.0)))?;
@@ -89,7 +89,8 @@ impl Context {
         let properties = Properties::of(device).map_err(told)?;
         if properties.capability < OLDEST {
             let ((major, minor), name) = (properties.capability, &properties.name);
-            let detail = format!("{name} has compute capability {major}.{minor}; the kernels need 8.0 or newer");
+            let detail =
+                format!("{name} has compute capability {major}.{minor}; the kernels need 8.0 or newer");
             return Err(unavailable(index, detail));
         }
         // SAFETY: the device was given by the driver.
@@ -104,7 +105,8 @@ impl Context {
             return Ok(());
         }
         // SAFETY: the context is retained as long as the process lives.
-        unsafe { result::ctx::set_current(self.handle) }.map_err(|error| Error::invalid("cuda", describe(error.0)))?;
+        unsafe { result::ctx::set_current(self.handle) }
+            .map_err(|error| Error::invalid("cuda", describe(error.0)))?;
         CURRENT.set(self.handle);
         Ok(())
     }
@@ -125,7 +127,6 @@ impl Properties {
                 attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
             ),
             multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as usize,
-            shared_memory: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize,
             driver,
         })
     }

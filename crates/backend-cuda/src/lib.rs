@@ -1,6 +1,116 @@
-//! The CUDA backend.
+//! The CUDA backend: own kernels, compiled at run time by NVRTC and kept on disk; no toolkit to build, none to run but NVRTC itself.
+//!
+//! The path of an op: [`Backend::run`] goes through `select`, the one list of what runs, to a function of `ops`, which chooses a kernel and its grid by
+//! shapes and strides and queues it on the device's one stream. `modules` finds the kernel; `pool` the memory. The kernels are in `kernels/` of the
+//! repository; `sources` says with which macros each is compiled for which op and dtype.
+
 mod cache;
 mod driver;
+mod faults;
+mod gpu;
+mod memory;
+mod modules;
 pub mod nvrtc;
+mod ops;
 mod pool;
+mod select;
+pub mod sources;
 mod space;
+mod staging;
+
+pub use modules::{keep, machine_code, options};
+
+use gpu::Gpu;
+use memory::CudaMemory;
+use std::sync::Arc;
+use ternion_core::backend::{Backend, Buffer, Interop, MemoryStats, Meta, Plan, Unsupported, View};
+use ternion_core::{Device, Error, Op, Result};
+
+/// The CUDA device with this index, as the driver counts.
+///
+/// # Errors
+/// No driver, no such device, or a device older than compute capability 8.0; each in its own words.
+pub fn device(index: usize) -> Result<Device> {
+    Ok(Device::new(CudaBackend { gpu: Arc::new(Gpu::open(index)?) }))
+}
+
+/// A CUDA device as a [`Backend`].
+#[derive(Debug)]
+pub struct CudaBackend {
+    gpu: Arc<Gpu>,
+}
+
+impl CudaBackend {
+    /// What the device and its driver are called, for reports: `NVIDIA H100 80GB HBM3, driver CUDA 13.0`.
+    pub fn description(&self) -> String {
+        let properties = &self.gpu.context.properties;
+        format!(
+            "{}, driver CUDA {}.{}",
+            properties.name,
+            properties.driver / 1000,
+            properties.driver % 1000 / 10
+        )
+    }
+}
+
+/// The memory behind `buffer` and the place `offset_bytes` in it, from which on `length` bytes must fit.
+fn place(op: &'static str, buffer: &Buffer, offset_bytes: usize, length: usize) -> Result<u64> {
+    let memory: &CudaMemory =
+        buffer.downcast().ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))?;
+    match offset_bytes.checked_add(length) {
+        Some(end) if end <= memory.bytes => Ok(memory.address() + offset_bytes as u64),
+        _ => Err(Error::invalid(
+            op,
+            format!("{length} bytes from byte {offset_bytes} on, in a buffer of {} bytes", memory.bytes),
+        )),
+    }
+}
+
+impl Backend for CudaBackend {
+    fn name(&self) -> &str {
+        &self.gpu.name
+    }
+
+    #[inline]
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        self.gpu.alloc(bytes).map(Buffer::new)
+    }
+
+    fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
+        let address = place("upload", to, offset_bytes, host.len())?;
+        self.gpu.upload(host, address)
+    }
+
+    fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
+        let address = place("download", from, offset_bytes, host.len())?;
+        self.gpu.download(address, host)
+    }
+
+    #[inline]
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        select::plan(op, inputs)
+    }
+
+    #[inline]
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        select::run(&self.gpu, op, inputs, outputs)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.gpu.synchronize()
+    }
+
+    fn memory(&self) -> MemoryStats {
+        self.gpu.pool.stats()
+    }
+
+    fn interop(&self) -> Option<&dyn Interop> {
+        Some(self)
+    }
+}
+
+impl Interop for CudaBackend {
+    fn address(&self, buffer: &Buffer) -> Option<usize> {
+        buffer.downcast().map(|memory: &CudaMemory| memory.address() as usize)
+    }
+}

@@ -34,10 +34,12 @@ pub fn version() -> Result<(i32, i32)> {
 /// NVRTC was not found, or the source does not compile: the compiler's log is the message.
 pub fn compile(name: &str, source: &str, options: &[String]) -> Result<Compiled> {
     library()?;
-    let text = |text: &str| CString::new(text).map_err(|_| Error::invalid("nvrtc", "a zero byte in the source"));
+    let text =
+        |text: &str| CString::new(text).map_err(|_| Error::invalid("nvrtc", "a zero byte in the source"));
     let (source, c_name) = (text(source)?, text(name)?);
     let options = options.iter().map(|option| text(option)).collect::<Result<Vec<CString>>>()?;
-    let program = Program::new(&source, &c_name).map_err(|why| Error::invalid("nvrtc", format!("{name}: {why}")))?;
+    let program =
+        Program::new(&source, &c_name).map_err(|why| Error::invalid("nvrtc", format!("{name}: {why}")))?;
     let compiled = program.compile(&options);
     let log = program.log();
     match compiled {

@@ -137,6 +137,7 @@ impl<S: Source> Pool<S> {
     }
 
     /// Gives segments without a block in use back to the device.
+    #[cfg(test)]
     pub(crate) fn flush(&self) {
         self.release(&mut self.state.lock());
     }
@@ -145,11 +146,14 @@ impl<S: Source> Pool<S> {
         let unused: Vec<u64> = state
             .segments
             .iter()
-            .filter(|&(address, bytes)| state.blocks.get(address).is_some_and(|block| block.free && block.bytes == *bytes))
+            .filter(|&(address, bytes)| {
+                state.blocks.get(address).is_some_and(|block| block.free && block.bytes == *bytes)
+            })
             .map(|(&address, _)| address)
             .collect();
         for address in &unused {
-            if let (Some(bytes), Some(block)) = (state.segments.remove(address), state.blocks.remove(address)) {
+            if let (Some(bytes), Some(block)) = (state.segments.remove(address), state.blocks.remove(address))
+            {
                 state.held -= bytes;
                 state.free.remove(&(block.kind, block.bytes, *address));
             }
@@ -164,7 +168,6 @@ impl<S: Source> Pool<S> {
         MemoryStats { in_use: state.in_use, cached: state.held - state.in_use, peak: state.peak }
     }
 }
-
 
 impl State {
     /// The smallest free block of this kind that holds `bytes`.
@@ -261,13 +264,13 @@ mod tests {
         for _ in 0..20_000 {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let pick = (random >> 33) as usize;
-            if live.len() > 200 || (pick % 3 == 0 && !live.is_empty()) {
+            if live.len() > 200 || (pick.is_multiple_of(3) && !live.is_empty()) {
                 pool.free(live.swap_remove(pick % live.len()));
                 continue;
             }
             let bytes = 1 + pick % [100, 5_000, 700_000, 3_000_000, 30_000_000][pick % 5];
             let piece = pool.alloc(bytes).expect("memory");
-            assert!(piece.bytes >= bytes && piece.address % ALIGNMENT as u64 == 0);
+            assert!(piece.bytes >= bytes && piece.address.is_multiple_of(ALIGNMENT as u64));
             let end = |piece: &Piece| piece.address + piece.bytes as u64;
             assert!(live.iter().all(|other| end(other) <= piece.address || end(&piece) <= other.address));
             live.push(piece);

@@ -31,13 +31,21 @@ impl Divisor {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Space<const N: usize> {
-    rank: u32,
+    pub(crate) rank: u32,
     dims: [Divisor; MAX_RANK],
-    sizes: [i64; MAX_RANK],
-    strides: [[i64; MAX_RANK]; N],
+    pub(crate) sizes: [i64; MAX_RANK],
+    pub(crate) strides: [[i64; MAX_RANK]; N],
 }
 
 impl<const N: usize> Space<N> {
+    /// One element: for kernels that do not look at their space.
+    pub(crate) const EMPTY: Space<N> = Space {
+        rank: 0,
+        dims: [Divisor { divisor: 1, factor: 1, shift: 0 }; MAX_RANK],
+        sizes: [1; MAX_RANK],
+        strides: [[0; MAX_RANK]; N],
+    };
+
     /// The common space of `layouts`, which have one shape, in the memory order of the first one.
     pub(crate) fn of(layouts: [&Layout; N]) -> Space<N> {
         let mut axes: smallvec::SmallVec<[(usize, [i64; N]); MAX_RANK]> = (0..layouts[0].shape().rank())
@@ -52,7 +60,9 @@ impl<const N: usize> Space<N> {
         let mut merged: smallvec::SmallVec<[(usize, [i64; N]); MAX_RANK]> = smallvec::SmallVec::new();
         for &(size, strides) in axes.iter().filter(|(size, _)| *size != 1) {
             match merged.last_mut() {
-                Some((outer, steps)) if (0..N).all(|tensor| steps[tensor] == strides[tensor] * size as i64) => {
+                Some((outer, steps))
+                    if (0..N).all(|tensor| steps[tensor] == strides[tensor] * size as i64) =>
+                {
                     (*outer, *steps) = (*outer * size, strides);
                 }
                 _ => merged.push((size, strides)),
@@ -76,7 +86,8 @@ impl<const N: usize> Space<N> {
         space
     }
 
-    fn last(&self) -> usize {
+    /// The number of the fastest axis.
+    pub(crate) fn last(&self) -> usize {
         self.rank as usize - 1
     }
 

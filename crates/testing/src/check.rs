@@ -471,8 +471,10 @@ impl<'a> Session<'a> {
             if !self.filter.wants(&key) {
                 continue;
             }
-            let result = guard_panics(|| match call(&self.device) {
-                Ok(_) => Err(Trouble::Wrong(format!("accepted, expected the error: {message}"))),
+            // What only the data can tell, a device that runs behind the program tells when it is waited for.
+            let waited = |device: &Device| call(device).and_then(|_| device.synchronize());
+            let result = guard_panics(|| match waited(&self.device) {
+                Ok(()) => Err(Trouble::Wrong(format!("accepted, expected the error: {message}"))),
                 Err(error) if error.to_string() == *message => Ok(1),
                 Err(error) => Err(self.rejected_otherwise(&error.to_string(), message)),
             });

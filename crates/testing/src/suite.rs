@@ -17,14 +17,28 @@ use crate::table::{OpCase, table};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use ternion_core::Device;
 
 /// The environment variable that lists the devices that must be there: `TERNION_EXPECT=cpu,cuda`.
 pub const EXPECT: &str = "TERNION_EXPECT";
 
-/// Every device of this project that is present on this machine.
+/// Every device of this project that is present on this machine, the processor first.
 pub fn targets() -> Vec<Target> {
-    vec![Target::new(ternion_cpu::device())]
+    let mut targets = vec![Target::new(ternion_cpu::device())];
+    targets.extend(cuda().ok().map(Target::new));
+    targets
+}
+
+/// The first CUDA device; opened once, as its kernels and memory are kept with it.
+fn cuda() -> Result<Device, String> {
+    static CUDA: OnceLock<Result<Device, String>> = OnceLock::new();
+    CUDA.get_or_init(|| ternion_cuda::device(0).map_err(|error| error.to_string())).clone()
+}
+
+/// Why devices that this project could run on are not among [`targets`], one line for each.
+pub fn absent() -> Vec<String> {
+    cuda().err().into_iter().collect()
 }
 
 /// Runs the table on `targets`, as the command line says. `command` is what runs this program (`cargo test --test ops`): it is printed with what fails.
@@ -50,6 +64,9 @@ pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
             return ExitCode::FAILURE;
         }
         arguments.filter = None;
+    }
+    for why in absent() {
+        println!("not tested: {why}");
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     if arguments.list {

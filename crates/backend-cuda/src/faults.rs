@@ -1,0 +1,82 @@
+//! What kernels find wrong with the data: positions outside the axis that they select from.
+//!
+//! A kernel that meets one does not follow it. It leaves the position and a `site`, which says the op and the size of the axis, in a record in host
+//! memory that the device sees; the next synchronisation takes it from there. The record holds the first one that was seen.
+
+use crate::driver::check;
+use cudarc::driver::sys;
+use std::ffi::c_void;
+use ternion_core::{Error, Result};
+
+/// The ops whose kernels follow positions. A site says which by its place in this list.
+const OPS: [&str; 7] = [
+    "gather",
+    "scatter_set",
+    "scatter_add",
+    "index_select",
+    "index_add",
+    "cross_entropy",
+    "cross_entropy_grad",
+];
+
+/// The op's number stands above the size of the axis.
+const SIZE_BITS: u32 = 48;
+
+/// The record, as `Fault` of the kernels.
+#[repr(C, align(16))]
+struct Record {
+    position: i64,
+    site: u64,
+}
+
+/// The record and its address on the device.
+#[derive(Debug)]
+pub(crate) struct Faults {
+    host: *mut Record,
+    pub(crate) address: u64,
+}
+
+// SAFETY: the record is only read and written through volatile accesses of whole words.
+unsafe impl Send for Faults {}
+// SAFETY: as above.
+unsafe impl Sync for Faults {}
+
+impl Faults {
+    /// A record without a fault. The context must be current.
+    pub(crate) fn new() -> Result<Faults> {
+        let mut host: *mut c_void = std::ptr::null_mut();
+        let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
+        // SAFETY: writes an address.
+        check("pinned memory", unsafe { sys::cuMemHostAlloc(&mut host, size_of::<Record>(), flags) })?;
+        let host: *mut Record = host.cast();
+        // SAFETY: as long as a record, and aligned to a page.
+        unsafe { host.write(Record { position: 0, site: 0 }) };
+        let mut address = 0;
+        // SAFETY: `host` was allocated to be seen by the device.
+        check("pinned memory", unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, host.cast(), 0) })?;
+        Ok(Faults { host, address })
+    }
+
+    /// What kernels of `op` write beside a position outside an axis of `size`.
+    pub(crate) fn site(op: &'static str, size: usize) -> Result<u64> {
+        let number = OPS.iter().position(|&name| name == op);
+        let number =
+            number.ok_or_else(|| Error::invalid(op, "is not among the ops that follow positions"))?;
+        Ok((number as u64 + 1) << SIZE_BITS | size as u64)
+    }
+
+    /// Takes the fault that was left, if any. Everything that was queued must have ended.
+    pub(crate) fn take(&self) -> Result<()> {
+        // SAFETY: the record lives as long as this; a word is read.
+        let site = unsafe { (&raw const (*self.host).site).read_volatile() };
+        if site == 0 {
+            return Ok(());
+        }
+        // SAFETY: as above.
+        let index = unsafe { (&raw const (*self.host).position).read_volatile() };
+        // SAFETY: as above; a word is written.
+        unsafe { (&raw mut (*self.host).site).write_volatile(0) };
+        let op = OPS[((site >> SIZE_BITS) - 1) as usize % OPS.len()];
+        Err(Error::IndexOutOfRange { op, index, size: (site & ((1 << SIZE_BITS) - 1)) as usize })
+    }
+}

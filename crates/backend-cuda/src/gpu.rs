@@ -1,0 +1,269 @@
+//! One device: its context, its one ordered stream, its memory and its kernels.
+
+use crate::driver::{Context, check};
+use crate::faults::Faults;
+use crate::memory::{CudaMemory, DeviceMemory};
+use crate::modules::Modules;
+use crate::pool::{Piece, Pool};
+use crate::sources::Unit;
+use crate::staging::{Downloads, Uploads};
+use cudarc::driver::sys;
+use parking_lot::Mutex;
+use std::ffi::c_void;
+use std::sync::Arc;
+use ternion_core::backend::View;
+use ternion_core::{Error, Result};
+
+/// How many ops a fault of the device may be from: as many names are kept.
+const RECENT: usize = 8;
+
+/// The switches that the environment has.
+#[derive(Clone, Copy, Debug)]
+struct Switches {
+    /// `TERNION_CUDA_SYNC=1`: waits after each kernel, so that a fault of the device is told of the op that made it.
+    synchronous: bool,
+    /// `TERNION_CUDA_POISON=1`: fresh memory is filled with NaN.
+    poison: bool,
+}
+
+impl Switches {
+    fn from_environment() -> Switches {
+        let is_on =
+            |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
+        Switches { synchronous: is_on("TERNION_CUDA_SYNC"), poison: is_on("TERNION_CUDA_POISON") }
+    }
+}
+
+/// A device and everything that is kept for it.
+#[derive(Debug)]
+pub(crate) struct Gpu {
+    pub(crate) name: String,
+    pub(crate) context: Arc<Context>,
+    stream: sys::CUstream,
+    pub(crate) pool: Pool<DeviceMemory>,
+    modules: Modules,
+    pub(crate) faults: Faults,
+    uploads: Mutex<Uploads>,
+    downloads: Mutex<Downloads>,
+    recent: Mutex<([&'static str; RECENT], usize)>,
+    switches: Switches,
+}
+
+// SAFETY: the stream is a handle that the driver lets every thread use.
+unsafe impl Send for Gpu {}
+// SAFETY: as above.
+unsafe impl Sync for Gpu {}
+
+/// How a kernel is launched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launch {
+    pub(crate) unit: Unit,
+    /// Which of the unit's kernels.
+    pub(crate) kernel: usize,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub(crate) shared: u32,
+}
+
+impl Launch {
+    /// A row of blocks of `threads` threads.
+    #[inline]
+    pub(crate) fn new(unit: Unit, kernel: usize, blocks: u32, threads: u32) -> Launch {
+        Launch { unit, kernel, grid: [blocks, 1, 1], block: [threads, 1, 1], shared: 0 }
+    }
+}
+
+/// Memory for the course of one op.
+pub(crate) struct Scratch<'a> {
+    gpu: &'a Gpu,
+    piece: Option<Piece>,
+}
+
+impl Scratch<'_> {
+    pub(crate) fn address(&self) -> u64 {
+        self.piece.map_or(0, |piece| piece.address)
+    }
+}
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        if let Some(piece) = self.piece.take() {
+            self.gpu.pool.free(piece);
+        }
+    }
+}
+
+impl Gpu {
+    /// Device `index`.
+    ///
+    /// # Errors
+    /// No driver, no such device, one that is too old.
+    pub(crate) fn open(index: usize) -> Result<Gpu> {
+        let context = Arc::new(Context::open(index)?);
+        context.bind()?;
+        let mut stream = std::ptr::null_mut();
+        // Not the default stream, which cannot be captured and waits for others.
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: writes a handle; the context is current.
+        check("cuda", unsafe { sys::cuStreamCreate(&mut stream, flags) })?;
+        Ok(Gpu {
+            name: format!("cuda:{index}"),
+            stream,
+            pool: Pool::new(DeviceMemory { context: context.clone() }),
+            modules: Modules::new(&context.properties),
+            faults: Faults::new()?,
+            uploads: Mutex::default(),
+            downloads: Mutex::default(),
+            recent: Mutex::new((["nothing"; RECENT], 0)),
+            switches: Switches::from_environment(),
+            context,
+        })
+    }
+
+    /// Multiprocessors: kernels are cut into about as many blocks.
+    pub(crate) fn multiprocessors(&self) -> usize {
+        self.context.properties.multiprocessors
+    }
+
+    /// A piece of `bytes` bytes; none for 0 bytes.
+    #[inline]
+    fn piece(&self, bytes: usize) -> Result<Option<Piece>> {
+        if bytes == 0 {
+            return Ok(None);
+        }
+        self.context.bind()?;
+        let Some(piece) = self.pool.alloc(bytes) else {
+            let stats = self.pool.stats();
+            return Err(Error::OutOfMemory {
+                device: self.name.clone(),
+                requested: bytes,
+                in_use: stats.in_use,
+                cached: stats.cached,
+                peak: stats.peak,
+            });
+        };
+        if self.switches.poison {
+            // SAFETY: the piece was just given out, and is that long.
+            check("poison", unsafe { sys::cuMemsetD8Async(piece.address, 0xff, piece.bytes, self.stream) })?;
+        }
+        Ok(Some(piece))
+    }
+
+    /// Memory of a tensor.
+    #[inline]
+    pub(crate) fn alloc(self: &Arc<Gpu>, bytes: usize) -> Result<CudaMemory> {
+        let piece = self.piece(bytes)?;
+        Ok(CudaMemory { gpu: self.clone(), piece, bytes, version: Default::default() })
+    }
+
+    /// Memory that is given back when the op's kernels have been queued.
+    pub(crate) fn scratch(&self, bytes: usize) -> Result<Scratch<'_>> {
+        Ok(Scratch { gpu: self, piece: self.piece(bytes)? })
+    }
+
+    /// The address of a view's element 0.
+    #[inline]
+    pub(crate) fn address(&self, op: &'static str, view: &View<'_>) -> Result<u64> {
+        let memory: &CudaMemory = view
+            .buffer
+            .downcast()
+            .ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))?;
+        Ok(memory.address() + (view.layout.offset() * view.dtype.size()) as u64)
+    }
+
+    /// Queues a kernel of `op`. `params` is its parameter struct.
+    #[inline]
+    pub(crate) fn launch<P>(&self, op: &'static str, launch: Launch, params: &P) -> Result<()> {
+        if launch.grid.contains(&0) {
+            return Ok(());
+        }
+        self.context.bind()?;
+        let functions = self.modules.get(launch.unit)?;
+        let function = &functions[launch.kernel];
+        function.allow_shared(op, launch.shared)?;
+        self.remember(op);
+        let mut arguments = [std::ptr::from_ref(params).cast_mut().cast::<c_void>()];
+        let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
+        // SAFETY: the kernel takes one struct by value, whose twin `P` is; the op's own code vouches for the addresses in it, which are of
+        // buffers that live until the kernel has been queued, on the stream in whose order memory is reused.
+        let code = unsafe {
+            sys::cuLaunchKernel(
+                function.handle,
+                gx,
+                gy,
+                gz,
+                bx,
+                by,
+                bz,
+                launch.shared,
+                self.stream,
+                arguments.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        check(op, code)?;
+        if self.switches.synchronous { self.finished() } else { Ok(()) }
+    }
+
+    #[inline]
+    fn remember(&self, op: &'static str) {
+        let mut recent = self.recent.lock();
+        let at = recent.1 % RECENT;
+        recent.0[at] = op;
+        recent.1 += 1;
+    }
+
+    /// Waits for the stream.
+    fn finished(&self) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: the stream lives as long as this.
+        let code = unsafe { sys::cuStreamSynchronize(self.stream) };
+        check(self.last(), code).map_err(|error| self.explained(error))
+    }
+
+    fn last(&self) -> &'static str {
+        let recent = self.recent.lock();
+        recent.0[(recent.1 + RECENT - 1) % RECENT]
+    }
+
+    /// A fault of the device, with the ops that may have made it: it is told later than it was made.
+    fn explained(&self, error: Error) -> Error {
+        if self.switches.synchronous {
+            return error;
+        }
+        let (names, count) = *self.recent.lock();
+        let names: Vec<&str> =
+            (0..RECENT.min(count)).map(|back| names[(count - 1 - back) % RECENT]).collect();
+        Error::Device {
+            device: self.name.clone(),
+            detail: format!(
+                "{error}. One of the last ops did it, latest first: {}. With TERNION_CUDA_SYNC=1 the error names the op",
+                names.join(", ")
+            ),
+        }
+    }
+
+    /// Waits until everything queued has ended.
+    ///
+    /// # Errors
+    /// Faults of the device, and what kernels found wrong with the data.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.finished()?;
+        self.faults.take()
+    }
+
+    /// Queues a copy of `host` to `address`.
+    pub(crate) fn upload(&self, host: &[u8], address: u64) -> Result<()> {
+        self.context.bind()?;
+        self.uploads.lock().upload(self.stream, host, address)
+    }
+
+    /// Copies from `address` to `host`, after everything that was queued.
+    pub(crate) fn download(&self, address: u64, host: &mut [u8]) -> Result<()> {
+        self.context.bind()?;
+        let copied = self.downloads.lock().download(self.stream, address, host);
+        copied.map_err(|error| self.explained(error))?;
+        self.faults.take()
+    }
+}

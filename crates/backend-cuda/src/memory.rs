@@ -1,0 +1,70 @@
+//! Buffers on the device, and where the pool gets its segments from.
+
+use crate::driver::Context;
+use crate::gpu::Gpu;
+use crate::pool::{Piece, Source};
+use cudarc::driver::sys;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use ternion_core::backend::Memory;
+
+/// Memory of a tensor: goes back to the pool when dropped.
+#[derive(Debug)]
+pub(crate) struct CudaMemory {
+    pub(crate) gpu: Arc<Gpu>,
+    /// None for buffers of no bytes.
+    pub(crate) piece: Option<Piece>,
+    pub(crate) bytes: usize,
+    pub(crate) version: AtomicU64,
+}
+
+impl CudaMemory {
+    /// The address of its first byte on the device.
+    #[inline]
+    pub(crate) fn address(&self) -> u64 {
+        self.piece.map_or(0, |piece| piece.address)
+    }
+}
+
+impl Memory for CudaMemory {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+    fn version_counter(&self) -> &AtomicU64 {
+        &self.version
+    }
+}
+
+impl Drop for CudaMemory {
+    fn drop(&mut self) {
+        if let Some(piece) = self.piece.take() {
+            self.gpu.pool.free(piece);
+        }
+    }
+}
+
+/// The driver's own allocator.
+#[derive(Debug)]
+pub(crate) struct DeviceMemory {
+    pub(crate) context: Arc<Context>,
+}
+
+impl Source for DeviceMemory {
+    fn take(&self, bytes: usize) -> Option<u64> {
+        self.context.bind().ok()?;
+        let mut address = 0;
+        // SAFETY: writes an address; the context is current.
+        let code = unsafe { sys::cuMemAlloc_v2(&mut address, bytes) };
+        (code == sys::CUresult::CUDA_SUCCESS).then_some(address)
+    }
+
+    fn give_back(&self, segments: &[u64]) {
+        if self.context.bind().is_err() {
+            return;
+        }
+        for &segment in segments {
+            // SAFETY: given out by `take`, and freed once. The driver waits for work that uses it.
+            let _ = unsafe { sys::cuMemFree_v2(segment) };
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Strided copies and casts.
+
+use super::elementwise::{self, Operand};
+use crate::gpu::{Gpu, Launch};
+use crate::select::Call;
+use crate::sources::{Family, Unit, bits_like};
+use crate::space::{Divisor, Space};
+use smallvec::SmallVec;
+use ternion_core::backend::View;
+use ternion_core::{MAX_RANK, Op, Result};
+
+/// Threads of a tile's row and rows of threads, as in the kernels.
+const SIDE: usize = 32;
+const ROWS: usize = 8;
+
+/// A tile with fewer elements than this along a side is no better than single elements.
+const SHORTEST: usize = 8;
+
+/// The parameters, as `Transposition` of the kernels.
+#[repr(C)]
+struct Parameters {
+    x: u64,
+    y: u64,
+    i_count: u32,
+    j_count: u32,
+    x_stride: i64,
+    y_stride: i64,
+    i_tiles: Divisor,
+    j_tiles: Divisor,
+    batch: Space<2>,
+}
+
+pub(crate) fn run_copy(_: &Op, call: &Call<'_>) -> Result<()> {
+    copy(call.gpu, call.name, &call.inputs[0], &call.outputs[0])
+}
+
+/// Copies `x` into `y`, which has the same shape; casts if their dtypes differ.
+pub(crate) fn copy(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result<()> {
+    let operands = [Operand::Tensor(x), Operand::Absent, Operand::Absent];
+    if x.dtype != y.dtype {
+        let unit = Unit { family: Family::Cast, name: "", types: [x.dtype, y.dtype, x.dtype] };
+        return elementwise::launch(gpu, op, unit, y, operands, [0; 2]);
+    }
+    match transposed(gpu, op, x, y)? {
+        true => Ok(()),
+        false => {
+            elementwise::launch(gpu, op, Unit::of(Family::Move, "", bits_like(x.dtype)), y, operands, [0; 2])
+        }
+    }
+}
+
+/// Copies by tiles, where the fastest axes of both sides differ and are long enough.
+fn transposed(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result<bool> {
+    let rank = y.layout.shape().rank();
+    let dim = |axis: usize| y.layout.shape().dim(axis);
+    let along = |view: &View<'_>| (0..rank).find(|&axis| view.layout.strides()[axis] == 1 && dim(axis) > 1);
+    let (Some(i), Some(j)) = (along(x), along(y)) else { return Ok(false) };
+    if i == j || dim(i) < SHORTEST || dim(j) < SHORTEST || y.layout.elements() >= super::TOO_LONG {
+        return Ok(false);
+    }
+    let stride = |view: &View<'_>, axis: usize| view.layout.strides()[axis] as i64;
+    let mut batch: SmallVec<[(usize, [i64; 2]); MAX_RANK]> = (0..rank)
+        .filter(|&axis| axis != i && axis != j)
+        .map(|axis| (dim(axis), [stride(x, axis), stride(y, axis)]))
+        .collect();
+    batch.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[1].unsigned_abs()));
+    let (x_address, y_address) = (gpu.address(op, x)?, gpu.address(op, y)?);
+    let vector = (4 / x.dtype.size()).max(1);
+    let even = |count: usize| count.is_multiple_of(vector);
+    let packed = vector > 1
+        && [x_address, y_address].iter().all(|address| address.is_multiple_of(4))
+        && even(dim(i))
+        && even(dim(j))
+        && batch.iter().flat_map(|(_, strides)| strides).all(|stride| even(stride.unsigned_abs() as usize))
+        && [stride(x, j), stride(y, i)].iter().all(|stride| even(stride.unsigned_abs() as usize));
+    let tile = if packed { SIDE * vector } else { SIDE };
+    let (i_tiles, j_tiles) = (dim(i).div_ceil(tile), dim(j).div_ceil(tile));
+    let blocks = i_tiles * j_tiles * batch.iter().map(|(size, _)| size).product::<usize>();
+    let parameters = Parameters {
+        x: x_address,
+        y: y_address,
+        i_count: dim(i) as u32,
+        j_count: dim(j) as u32,
+        x_stride: stride(x, j),
+        y_stride: stride(y, i),
+        i_tiles: Divisor::new(i_tiles),
+        j_tiles: Divisor::new(j_tiles),
+        batch: Space::in_order(&batch),
+    };
+    let unit = Unit::of(Family::Transpose, "", bits_like(x.dtype));
+    let launch = Launch {
+        block: [SIDE as u32, ROWS as u32, 1],
+        ..Launch::new(unit, usize::from(packed), blocks as u32, 0)
+    };
+    gpu.launch(op, launch, &parameters)?;
+    Ok(true)
+}

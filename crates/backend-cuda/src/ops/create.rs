@@ -1,0 +1,53 @@
+//! Tensors from nothing.
+
+use super::elementwise::{self, Operand, element_bits};
+use crate::gpu::Launch;
+use crate::select::Call;
+use crate::sources::{Family, Unit, bits_like};
+use ternion_core::{Error, Op, Result};
+
+const THREADS: usize = 256;
+
+pub(crate) fn run_fill(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Fill(payload) = op else { return Err(Error::invalid(call.name, "is not fill")) };
+    let unit = Unit::of(Family::Move, "", bits_like(payload.dtype));
+    let number = Operand::Number(element_bits(payload.value, payload.dtype));
+    elementwise::launch(
+        call.gpu,
+        call.name,
+        unit,
+        &call.outputs[0],
+        [number, Operand::Absent, Operand::Absent],
+        [0; 2],
+    )
+}
+
+/// The parameters, as `Iota` of the kernels.
+#[repr(C)]
+struct Parameters {
+    y: u64,
+    count: u64,
+    stride: i64,
+    start: u64,
+    step: u64,
+}
+
+pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Iota(payload) = op else { return Err(Error::invalid(call.name, "is not iota")) };
+    let y = &call.outputs[0];
+    let number = |scalar: ternion_core::Scalar| match payload.dtype.is_float() {
+        true => scalar.as_f64().to_bits(),
+        false => scalar.as_i64() as u64,
+    };
+    let parameters = Parameters {
+        y: call.gpu.address(call.name, y)?,
+        count: payload.count as u64,
+        stride: y.layout.strides()[0] as i64,
+        start: number(payload.start),
+        step: number(payload.step),
+    };
+    let blocks = u32::try_from(payload.count.div_ceil(THREADS))
+        .map_err(|_| Error::invalid(call.name, "more elements than a launch takes"))?;
+    let unit = Unit::of(Family::Iota, "", payload.dtype);
+    call.gpu.launch(call.name, Launch::new(unit, 0, blocks, THREADS as u32), &parameters)
+}

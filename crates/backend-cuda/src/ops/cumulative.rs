@@ -1,0 +1,66 @@
+//! Running sums.
+
+use crate::gpu::Launch;
+use crate::select::{Call, Variant};
+use crate::sources::{Family, Unit};
+use crate::space::Space;
+use smallvec::SmallVec;
+use ternion_core::backend::{Meta, Unsupported};
+use ternion_core::{Error, MAX_RANK, Op, Result};
+
+const THREADS: usize = 256;
+
+/// From so many lines on, which lie side by side, a thread walks along each.
+const MANY: usize = 4096;
+
+/// The parameters, as `Cumulative` of the kernels.
+#[repr(C)]
+struct Parameters {
+    x: u64,
+    y: u64,
+    lines: u32,
+    length: u64,
+    x_step: i64,
+    y_step: i64,
+    space: Space<2>,
+}
+
+/// Every dtype that core lets through.
+pub(crate) fn select(_: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant::row_major(run_cumulative_sum))
+}
+
+fn run_cumulative_sum(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::CumulativeSum(payload) = op else { return Err(Error::invalid(call.name, "is not cumsum")) };
+    let (x, y) = (&call.inputs[0], &call.outputs[0]);
+    let shape = x.layout.shape();
+    let strides = |axis: usize| [y, x].map(|view| view.layout.strides()[axis] as i64);
+    let mut axes: SmallVec<[(usize, [i64; 2]); MAX_RANK]> = (0..shape.rank())
+        .filter(|&axis| axis != payload.axis)
+        .map(|axis| (shape.dim(axis), strides(axis)))
+        .collect();
+    axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
+    let lines: usize = axes.iter().map(|(size, _)| size).product();
+    super::fits(call.name, &[lines])?;
+    let length = shape.dim(payload.axis);
+    if lines == 0 || length == 0 {
+        return Ok(());
+    }
+    let [y_step, x_step] = strides(payload.axis);
+    let parameters = Parameters {
+        x: call.gpu.address(call.name, x)?,
+        y: call.gpu.address(call.name, y)?,
+        lines: lines as u32,
+        length: length as u64,
+        x_step,
+        y_step,
+        space: Space::in_order(&axes),
+    };
+    let side_by_side = parameters.space.strides[0][parameters.space.last()] == 1;
+    let (kernel, blocks) = match lines >= MANY && side_by_side {
+        true => (1, lines.div_ceil(THREADS)),
+        false => (0, lines),
+    };
+    let unit = Unit::of(Family::Cumulative, "", x.dtype);
+    call.gpu.launch(call.name, Launch::new(unit, kernel, blocks as u32, THREADS as u32), &parameters)
+}

@@ -1,0 +1,237 @@
+//! Ops of which each element depends on the elements at its place alone.
+
+use crate::gpu::{Gpu, Launch};
+use crate::select::Call;
+use crate::sources::{Family, Unit, bits_like};
+use crate::space::Space;
+use ternion_core::backend::{Meta, Plan, View};
+use ternion_core::ops::binary::{BinaryScalar, Side};
+use ternion_core::ops::compare::{CompareOp, CompareScalar};
+use ternion_core::{DType, Error, Op, Result, Scalar, UnaryOp};
+
+/// Threads of a block, as in the kernels.
+const THREADS: usize = 256;
+/// Packs of a thread of `line`, for outputs of so many bytes an element.
+fn unroll(y: DType) -> usize {
+    if y.size() == 8 { 1 } else { 2 }
+}
+/// Elements of a thread of `strided`.
+const PER_THREAD: usize = 4;
+
+/// Where an operand of an elementwise kernel comes from.
+#[derive(Clone, Copy)]
+pub(crate) enum Operand<'a> {
+    Tensor(&'a View<'a>),
+    /// One number for all elements: its bits as an element of the operand's type.
+    Number(u64),
+    Absent,
+}
+
+/// The parameters, as `Elementwise` of the kernels.
+#[repr(C)]
+struct Parameters {
+    y: u64,
+    inputs: [u64; 3],
+    count: u64,
+    scalar: u64,
+    constants: [u64; 2],
+    space: Space<4>,
+}
+
+/// The memory order of the first input that is not repeated along an axis.
+pub(crate) fn plan_for(inputs: &[Meta<'_>]) -> Plan {
+    if inputs.first().is_some_and(|meta| meta.layout.is_row_major()) {
+        return Plan::ROW_MAJOR;
+    }
+    let whole = |meta: &Meta<'_>| {
+        meta.layout.strides().iter().zip(meta.shape().dims()).all(|(&stride, &dim)| stride != 0 || dim == 1)
+    };
+    inputs.iter().position(whole).map_or(Plan::ROW_MAJOR, Plan::like)
+}
+
+/// The bits of `scalar` as an element of `dtype`, rounded once.
+pub(crate) fn element_bits(scalar: Scalar, dtype: DType) -> u64 {
+    use ternion_core::Element;
+    match dtype {
+        DType::F64 => f64::from_scalar(scalar).to_bits(),
+        DType::F32 => u64::from(f32::from_scalar(scalar).to_bits()),
+        DType::F16 => u64::from(half::f16::from_scalar(scalar).to_bits()),
+        DType::BF16 => u64::from(half::bf16::from_scalar(scalar).to_bits()),
+        DType::I64 => i64::from_scalar(scalar) as u64,
+        DType::I32 => u64::from(i32::from_scalar(scalar) as u32),
+        DType::U8 => u64::from(u8::from_scalar(scalar)),
+        DType::Bool => u64::from(scalar.as_bool()),
+    }
+}
+
+/// Launches `unit` for `y` from its operands. Tensors have y's shape.
+pub(crate) fn launch(
+    gpu: &Gpu,
+    op: &'static str,
+    unit: Unit,
+    y: &View<'_>,
+    operands: [Operand<'_>; 3],
+    constants: [u64; 2],
+) -> Result<()> {
+    let count = y.layout.elements();
+    if count == 0 {
+        return Ok(());
+    }
+    let mut layouts = [y.layout; 4];
+    let mut parameters = Parameters {
+        y: gpu.address(op, y)?,
+        inputs: [0; 3],
+        count: count as u64,
+        scalar: 0,
+        constants,
+        space: Space::EMPTY,
+    };
+    let mut widest = y.dtype.size();
+    for (at, operand) in operands.iter().enumerate() {
+        match operand {
+            Operand::Tensor(view) => {
+                parameters.inputs[at] = gpu.address(op, view)?;
+                layouts[at + 1] = view.layout;
+                widest = widest.max(view.dtype.size());
+            }
+            Operand::Number(bits) => parameters.scalar = *bits,
+            Operand::Absent => {}
+        }
+    }
+    let pack = 16 / widest;
+    let is_aligned = |address: u64, dtype: DType| address.is_multiple_of((pack * dtype.size()) as u64);
+    let aligned = is_aligned(parameters.y, y.dtype)
+        && operands.iter().zip(parameters.inputs).all(|(operand, address)| match operand {
+            Operand::Tensor(view) => is_aligned(address, view.dtype),
+            _ => true,
+        });
+    let dense = layouts.iter().all(|layout| layout.is_row_major());
+    if !(dense && aligned) {
+        parameters.space = Space::of(layouts);
+    }
+    let line = aligned && (dense || parameters.space.is_line());
+    let (kernel, per_block) = if line {
+        (0, THREADS * unroll(y.dtype) * pack)
+    } else if aligned && parameters.space.has_rows(pack) && count < super::TOO_LONG {
+        (1, THREADS * pack)
+    } else {
+        (if count < super::TOO_LONG { 2 } else { 3 }, THREADS * PER_THREAD)
+    };
+    let blocks = u32::try_from(count.div_ceil(per_block))
+        .map_err(|_| Error::invalid(op, format!("{count} elements are more than a launch takes")))?;
+    gpu.launch(op, Launch::new(unit, kernel, blocks, THREADS as u32), &parameters)
+}
+
+fn wrong(call: &Call<'_>) -> Error {
+    Error::invalid(call.name, "another op's kernel was chosen")
+}
+
+/// The constants of a function, in the type that it is computed in.
+fn constants_of(op: UnaryOp, dtype: DType) -> [u64; 2] {
+    let wide = dtype.accumulator();
+    let bits = |value: f64| element_bits(Scalar::Float(value), wide);
+    // Saturates: a bound beyond an integer dtype is the dtype's own extreme.
+    match op {
+        UnaryOp::LeakyRelu { slope } => [bits(slope), 0],
+        UnaryOp::Elu { alpha } => [bits(alpha), 0],
+        UnaryOp::Clamp { low, high } => [bits(low), bits(high)],
+        _ => [0; 2],
+    }
+}
+
+pub(crate) fn run_unary(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Unary(payload) = op else { return Err(wrong(call)) };
+    let x = &call.inputs[0];
+    let unit = Unit::of(Family::Unary, payload.op.name(), x.dtype);
+    let operands = [Operand::Tensor(x), Operand::Absent, Operand::Absent];
+    launch(call.gpu, call.name, unit, &call.outputs[0], operands, constants_of(payload.op, x.dtype))
+}
+
+pub(crate) fn run_unary_grad(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::UnaryGrad(payload) = op else { return Err(wrong(call)) };
+    two(
+        call,
+        Unit::of(Family::UnaryGrad, payload.op.name(), call.inputs[0].dtype),
+        constants_of(payload.op, call.inputs[0].dtype),
+    )
+}
+
+/// A unit of two tensors.
+fn two(call: &Call<'_>, unit: Unit, constants: [u64; 2]) -> Result<()> {
+    let operands = [Operand::Tensor(&call.inputs[0]), Operand::Tensor(&call.inputs[1]), Operand::Absent];
+    launch(call.gpu, call.name, unit, &call.outputs[0], operands, constants)
+}
+
+pub(crate) fn run_binary(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Binary(payload) = op else { return Err(wrong(call)) };
+    two(call, Unit::of(Family::Binary, payload.op.name(), call.inputs[0].dtype), [0; 2])
+}
+
+/// The number is in the type that the op is computed in.
+pub(crate) fn run_binary_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::BinaryScalar(BinaryScalar { op, scalar, side }) = op else { return Err(wrong(call)) };
+    let (x, dtype) = (Operand::Tensor(&call.inputs[0]), call.inputs[0].dtype);
+    let wide = dtype.accumulator();
+    let number = Operand::Number(element_bits(*scalar, wide));
+    let (types, a, b) = match side {
+        Side::Right => ([dtype, wide, dtype], x, number),
+        Side::Left => ([wide, dtype, dtype], number, x),
+    };
+    let unit = Unit { family: Family::Binary, name: op.name(), types };
+    launch(call.gpu, call.name, unit, &call.outputs[0], [a, b, Operand::Absent], [0; 2])
+}
+
+pub(crate) fn run_multiply_add(_: &Op, call: &Call<'_>) -> Result<()> {
+    let [a, b, c] = [0, 1, 2].map(|at| Operand::Tensor(&call.inputs[at]));
+    let unit = Unit::of(Family::MultiplyAdd, "", call.inputs[0].dtype);
+    launch(call.gpu, call.name, unit, &call.outputs[0], [a, b, c], [0; 2])
+}
+
+pub(crate) fn run_scale_add(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::ScaleAdd(payload) = op else { return Err(wrong(call)) };
+    let dtype = call.inputs[0].dtype;
+    let scale = element_bits(Scalar::Float(payload.scale), dtype.accumulator());
+    two(call, Unit::of(Family::ScaleAdd, "", dtype), [scale, 0])
+}
+
+pub(crate) fn run_add_relu(_: &Op, call: &Call<'_>) -> Result<()> {
+    two(call, Unit::of(Family::AddRelu, "", call.inputs[0].dtype), [0; 2])
+}
+
+pub(crate) fn run_bias_activation(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::BiasActivation(payload) = op else { return Err(wrong(call)) };
+    let dtype = call.inputs[0].dtype;
+    let unit = Unit::of(Family::BiasActivation, payload.activation.name(), dtype);
+    two(call, unit, constants_of(payload.activation, dtype))
+}
+
+fn comparison(op: CompareOp) -> &'static str {
+    match op {
+        CompareOp::Eq => "eq",
+        CompareOp::Ne => "ne",
+        CompareOp::Lt => "lt",
+        CompareOp::Le => "le",
+        CompareOp::Gt => "gt",
+        CompareOp::Ge => "ge",
+    }
+}
+
+pub(crate) fn run_compare(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Compare(payload) = op else { return Err(wrong(call)) };
+    two(call, Unit::of(Family::Compare, comparison(payload.op), call.inputs[0].dtype), [0; 2])
+}
+
+/// The number is rounded to the tensor's dtype first.
+pub(crate) fn run_compare_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::CompareScalar(CompareScalar { op, scalar }) = op else { return Err(wrong(call)) };
+    let x = &call.inputs[0];
+    let number = Operand::Number(element_bits(*scalar, x.dtype));
+    let unit = Unit::of(Family::Compare, comparison(*op), x.dtype);
+    launch(call.gpu, call.name, unit, &call.outputs[0], [Operand::Tensor(x), number, Operand::Absent], [0; 2])
+}
+
+pub(crate) fn run_select(_: &Op, call: &Call<'_>) -> Result<()> {
+    let [condition, a, b] = [0, 1, 2].map(|at| Operand::Tensor(&call.inputs[at]));
+    let unit = Unit::of(Family::Select, "", bits_like(call.inputs[1].dtype));
+    launch(call.gpu, call.name, unit, &call.outputs[0], [condition, a, b], [0; 2])
+}

@@ -1,0 +1,153 @@
+//! Picking along an axis.
+
+use crate::faults::Faults;
+use crate::gpu::Launch;
+use crate::select::Call;
+use crate::sources::{Family, Unit, bits_like};
+use crate::space::{Divisor, Space};
+use smallvec::SmallVec;
+use ternion_core::backend::View;
+use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result};
+
+const THREADS: usize = 256;
+const PER_THREAD: usize = 4;
+
+/// The unit of index.cu for elements and indices of these dtypes.
+pub(crate) fn unit(dtype: DType, index: DType) -> Unit {
+    let size = bits_like(dtype);
+    Unit { family: Family::Gather, name: "", types: [size, index, size] }
+}
+
+/// The parameters, as `Gather` of the kernels.
+#[repr(C)]
+struct Parameters {
+    y: u64,
+    x: u64,
+    index: u64,
+    fault: u64,
+    site: u64,
+    count: u32,
+    size: u64,
+    x_step: i64,
+    space: Space<3>,
+}
+
+pub(crate) fn run_gather(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Gather(payload) = op else { return Err(Error::invalid(call.name, "is not gather")) };
+    gather(call, payload.axis, &call.inputs[1])
+}
+
+pub(crate) fn run_index_select(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::IndexSelect(payload) = op else { return Err(Error::invalid(call.name, "is not index_select")) };
+    if rows(call, payload.axis)? {
+        return Ok(());
+    }
+    let expanded = along(payload.axis, call.inputs[1].layout, call.outputs[0].layout)?;
+    gather(call, payload.axis, &View { layout: &expanded, ..call.inputs[1] })
+}
+
+/// The vector `index` as seen from every place of `target`: it varies along `axis` alone.
+pub(crate) fn along(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> {
+    let mut strides = [0; MAX_RANK];
+    strides[axis] = index.strides()[0];
+    Layout::new(*target.shape(), &strides[..target.shape().rank()], index.offset())
+}
+
+fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
+    let (gpu, op, x, y) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0]);
+    let count = y.layout.elements();
+    super::fits(op, &[count])?;
+    let mut axes: SmallVec<[(usize, [i64; 3]); MAX_RANK]> = (0..y.layout.shape().rank())
+        .map(|other| {
+            let of_x = if other == axis { 0 } else { x.layout.strides()[other] };
+            let strides = [y.layout.strides()[other], index.layout.strides()[other], of_x];
+            (y.layout.shape().dim(other), strides.map(|stride| stride as i64))
+        })
+        .collect();
+    axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
+    let size = x.layout.shape().dim(axis);
+    let parameters = Parameters {
+        y: gpu.address(op, y)?,
+        x: gpu.address(op, x)?,
+        index: gpu.address(op, index)?,
+        fault: gpu.faults.address,
+        site: Faults::site(op, size)?,
+        count: count as u32,
+        size: size as u64,
+        x_step: x.layout.strides()[axis] as i64,
+        space: Space::in_order(&axes),
+    };
+    let blocks = count.div_ceil(THREADS * PER_THREAD);
+    gpu.launch(op, Launch::new(unit(x.dtype, index.dtype), 0, blocks as u32, THREADS as u32), &parameters)
+}
+
+/// The parameters, as `GatherRows` of the kernels.
+#[repr(C)]
+struct RowParameters {
+    y: u64,
+    x: u64,
+    index: u64,
+    fault: u64,
+    site: u64,
+    total: u64,
+    size: u64,
+    index_step: i64,
+    x_outer: i64,
+    x_row: i64,
+    inner: Divisor,
+    count: Divisor,
+}
+
+/// Strides of `view` as `[outer, axis, inner]`, if the axes before and behind `axis` are evenly spaced, those behind next to each other.
+pub(crate) fn three_axes(view: &View<'_>, axis: usize) -> Option<[i64; 3]> {
+    let one = |range: std::ops::Range<usize>| {
+        let axes: SmallVec<[(usize, [i64; 1]); MAX_RANK]> =
+            range.map(|axis| (view.layout.shape().dim(axis), [view.layout.strides()[axis] as i64])).collect();
+        let space = Space::in_order(&axes);
+        (space.rank == 1).then(|| space.strides[0][0])
+    };
+    let rank = view.layout.shape().rank();
+    Some([one(0..axis)?, view.layout.strides()[axis] as i64, one(axis + 1..rank)?])
+}
+
+/// Whole rows as 8-byte words, where they are made of such; tells whether they are.
+fn rows(call: &Call<'_>, axis: usize) -> Result<bool> {
+    let (gpu, op, x, y, index) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0], &call.inputs[1]);
+    let inner: usize = y.layout.shape().dims()[axis + 1..].iter().product();
+    let (Some([outer, row, 1]), true) = (three_axes(x, axis), y.layout.is_row_major()) else {
+        return Ok(false);
+    };
+    let word = 8 / x.dtype.size();
+    let (x_address, y_address) = (gpu.address(op, x)?, gpu.address(op, y)?);
+    let whole = |count: i64| count.unsigned_abs().is_multiple_of(word as u64);
+    let aligned = [x_address, y_address].iter().all(|address| address.is_multiple_of(8));
+    let total = y.layout.elements() / word;
+    if inner < 2
+        || !(aligned && whole(inner as i64) && whole(outer) && whole(row))
+        || total >= super::TOO_LONG
+    {
+        return Ok(false);
+    }
+    let size = x.layout.shape().dim(axis);
+    let parameters = RowParameters {
+        y: y_address,
+        x: x_address,
+        index: gpu.address(op, index)?,
+        fault: gpu.faults.address,
+        site: Faults::site(op, size)?,
+        total: total as u64,
+        size: size as u64,
+        index_step: index.layout.strides()[0] as i64,
+        x_outer: outer / word as i64,
+        x_row: row / word as i64,
+        inner: Divisor::new(inner / word),
+        count: Divisor::new(index.layout.elements()),
+    };
+    let blocks = total.div_ceil(THREADS);
+    gpu.launch(
+        op,
+        Launch::new(unit(DType::I64, index.dtype), 1, blocks as u32, THREADS as u32),
+        &parameters,
+    )?;
+    Ok(true)
+}

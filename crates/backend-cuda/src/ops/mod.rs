@@ -1,0 +1,26 @@
+//! For each op family: which kernel, which grid, which parameters. No arithmetic on elements happens here.
+
+pub(crate) mod copy;
+pub(crate) mod create;
+pub(crate) mod cumulative;
+pub(crate) mod elementwise;
+pub(crate) mod index;
+pub(crate) mod matmul;
+pub(crate) mod random;
+pub(crate) mod reduce;
+pub(crate) mod scatter;
+pub(crate) mod sort;
+
+/// Elements from which on positions in a tensor no longer fit the kernels' 32-bit numbers.
+pub(crate) const TOO_LONG: usize = 1 << 31;
+
+/// Whether every one of these fits the kernels' 32-bit numbers.
+pub(crate) fn fits(op: &'static str, counts: &[usize]) -> ternion_core::Result<()> {
+    match counts.iter().find(|&&count| count >= TOO_LONG) {
+        None => Ok(()),
+        Some(count) => Err(ternion_core::Error::invalid(
+            op,
+            format!("{count} elements: on a CUDA device this op takes fewer than 2^31 at once; cut it"),
+        )),
+    }
+}

@@ -1,0 +1,93 @@
+//! Random numbers.
+
+use crate::gpu::Launch;
+use crate::select::Call;
+use crate::sources::{Family, Unit};
+use crate::space::Space;
+use smallvec::SmallVec;
+use ternion_core::backend::View;
+use ternion_core::{DType, Error, MAX_RANK, Op, Result};
+
+const THREADS: usize = 256;
+
+/// The parameters, as `Random` of the kernels.
+#[repr(C)]
+struct Parameters {
+    y: u64,
+    x: u64,
+    state: u64,
+    state_stride: i64,
+    offset: u64,
+    count: u64,
+    shift: u32,
+    threshold: u32,
+    scale: f64,
+    space: Space<2>,
+}
+
+/// What the ops have in common: `x` is y itself where there is none.
+fn parameters(call: &Call<'_>, x: &View<'_>, state: &View<'_>, offset: u64) -> Result<Parameters> {
+    let y = &call.outputs[0];
+    let axes: SmallVec<[(usize, [i64; 2]); MAX_RANK]> = (0..y.layout.shape().rank())
+        .map(|axis| {
+            let strides = [y, x].map(|view| view.layout.strides()[axis] as i64);
+            (y.layout.shape().dim(axis), strides)
+        })
+        .collect();
+    Ok(Parameters {
+        y: call.gpu.address(call.name, y)?,
+        x: call.gpu.address(call.name, x)?,
+        state: call.gpu.address(call.name, state)?,
+        state_stride: state.layout.strides()[0] as i64,
+        offset,
+        count: y.layout.elements() as u64,
+        shift: 0,
+        threshold: 0,
+        scale: 0.0,
+        space: Space::in_order(&axes),
+    })
+}
+
+/// A launch in which a thread makes `per_thread` elements.
+fn launch(
+    call: &Call<'_>,
+    unit: Unit,
+    kernel: usize,
+    per_thread: u64,
+    parameters: &Parameters,
+) -> Result<()> {
+    let blocks = u32::try_from(parameters.count.div_ceil(per_thread * THREADS as u64))
+        .map_err(|_| Error::invalid(call.name, "more elements than a launch takes"))?;
+    call.gpu.launch(call.name, Launch::new(unit, kernel, blocks, THREADS as u32), parameters)
+}
+
+pub(crate) fn run_bits(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::RandomBits(payload) = op else { return Err(Error::invalid(call.name, "is not random_bits")) };
+    let mut parameters = parameters(call, &call.outputs[0], &call.inputs[0], payload.offset)?;
+    parameters.shift = 32 - u32::from(payload.bits);
+    launch(call, Unit::of(Family::RandomBits, "", DType::I32), 0, 4, &parameters)
+}
+
+pub(crate) fn run_uniform(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Uniform(payload) = op else { return Err(Error::invalid(call.name, "is not uniform")) };
+    let parameters = parameters(call, &call.outputs[0], &call.inputs[0], payload.offset)?;
+    launch(call, Unit::of(Family::Random, "", payload.dtype), 0, 4, &parameters)
+}
+
+pub(crate) fn run_normal(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Normal(payload) = op else { return Err(Error::invalid(call.name, "is not normal")) };
+    let parameters = parameters(call, &call.outputs[0], &call.inputs[0], payload.offset)?;
+    launch(call, Unit::of(Family::Random, "", payload.dtype), 1, 2, &parameters)
+}
+
+pub(crate) fn run_dropout(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Dropout(payload) = op else { return Err(Error::invalid(call.name, "is not dropout")) };
+    let (x, y) = (&call.inputs[0], &call.outputs[0]);
+    let mut parameters = parameters(call, x, &call.inputs[1], payload.offset)?;
+    parameters.threshold = payload.threshold();
+    parameters.scale = payload.scale();
+    let pack = 4 * x.dtype.size() as u64;
+    let aligned = [parameters.x, parameters.y].iter().all(|address| address.is_multiple_of(pack.min(16)));
+    let line = x.layout.is_row_major() && y.layout.is_row_major() && aligned;
+    launch(call, Unit::of(Family::Random, "", x.dtype), if line { 3 } else { 2 }, 4, &parameters)
+}

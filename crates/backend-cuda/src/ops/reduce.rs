@@ -1,0 +1,192 @@
+//! Reductions over any axes.
+
+use crate::gpu::{Gpu, Launch};
+use crate::select::{Call, Variant};
+use crate::sources::{Family, Unit, pack_of};
+use crate::space::Space;
+use smallvec::SmallVec;
+use ternion_core::backend::{Meta, Unsupported, View};
+use ternion_core::ops::reduce::{Reduce, ReduceOp};
+use ternion_core::{DType, Error, MAX_RANK, Op, Result};
+
+const THREADS: usize = 256;
+/// Results of a block of `warps` and `finish`.
+const WARPS: usize = 8;
+/// Results of a block of `columns`, and its rows of threads.
+const COLUMNS: usize = 32;
+
+/// The kernels, in the order of the source.
+const ROWS_KERNEL: usize = 0;
+const WARPS_KERNEL: usize = 1;
+const COLUMNS_KERNEL: usize = 2;
+const FINISH_KERNEL: usize = 3;
+
+/// Blocks on a multiprocessor that fill it.
+const BLOCKS_EACH: usize = 8;
+/// What is reduced is cut into parts of a multiple of this many elements, which is one round of a block of `rows` in the narrowest type.
+const ROUND: usize = THREADS * 16 * 4;
+/// A part of `columns` is at least as many rows: eight for each of its rows of threads.
+const ROWS_LEAST: usize = 64;
+/// Up to this length a warp reduces a result alone: a block's barrier would cost more than it saves.
+const WARP_MOST: usize = 1024;
+
+/// The parameters, as `Reduction` of the kernels.
+#[repr(C)]
+struct Parameters {
+    x: u64,
+    y: u64,
+    partial: u64,
+    results: u32,
+    reduced: u32,
+    parts: u32,
+    per_part: u32,
+    line: u32,
+    count: f64,
+    kept: Space<2>,
+    over: Space<1>,
+}
+
+/// Everything in every dtype that core lets through.
+pub(crate) fn select(_: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant::row_major(run_reduce))
+}
+
+/// The reducer of the kernels, and the bytes of its accumulator.
+fn reducer(op: ReduceOp, dtype: DType) -> (&'static str, usize) {
+    let size = dtype.accumulator().size();
+    match op {
+        ReduceOp::Sum => ("Sum", size),
+        ReduceOp::Prod => ("Prod", size),
+        ReduceOp::Max => ("Max", size),
+        ReduceOp::Min => ("Min", size),
+        ReduceOp::ArgMax => ("ArgMax", 16),
+        ReduceOp::ArgMin => ("ArgMin", 16),
+        ReduceOp::Mean => ("Mean", size),
+        ReduceOp::SumSquares => ("SumSquares", size),
+        ReduceOp::MaxAbs => ("MaxAbs", size),
+        ReduceOp::Norm => ("Norm", size),
+        ReduceOp::LogSumExp => ("LogSumExp", 2 * size),
+    }
+}
+
+fn run_reduce(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Reduce(payload) = op else { return Err(Error::invalid(call.name, "is not a reduction")) };
+    let (x, y) = (&call.inputs[0], &call.outputs[0]);
+    let (reducer, accumulator) = reducer(payload.op, x.dtype);
+    let unit = Unit::of(Family::Reduce, reducer, x.dtype);
+    let spaces = Spaces::of(payload, x, y);
+    super::fits(call.name, &[spaces.results, spaces.reduced])?;
+    if spaces.results == 0 {
+        return Ok(());
+    }
+    reduce(call.gpu, call.name, unit, x, y, spaces, accumulator)
+}
+
+/// What is kept and what is reduced.
+struct Spaces {
+    kept: Space<2>,
+    over: Space<1>,
+    results: usize,
+    reduced: usize,
+}
+
+impl Spaces {
+    fn of(payload: &Reduce, x: &View<'_>, y: &View<'_>) -> Spaces {
+        let dims = x.layout.shape().dims();
+        let stride = |axis: usize| x.layout.strides()[axis] as i64;
+        let mut kept: SmallVec<[(usize, [i64; 2]); MAX_RANK]> = SmallVec::new();
+        let mut over: SmallVec<[(usize, [i64; 1]); MAX_RANK]> = SmallVec::new();
+        let mut target = 0;
+        for axis in 0..dims.len() {
+            let is_reduced = payload.axes.contains(axis);
+            match is_reduced {
+                true => over.push((dims[axis], [stride(axis)])),
+                false => kept.push((dims[axis], [y.layout.strides()[target] as i64, stride(axis)])),
+            }
+            target += usize::from(!is_reduced || payload.keep);
+        }
+        // Results that lie together in x are formed together.
+        kept.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[1].unsigned_abs()));
+        if !matches!(payload.op, ReduceOp::ArgMax | ReduceOp::ArgMin) {
+            over.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
+        }
+        Spaces {
+            results: kept.iter().map(|(size, _)| size).product(),
+            reduced: over.iter().map(|(size, _)| size).product(),
+            kept: Space::in_order(&kept),
+            over: Space::in_order(&over),
+        }
+    }
+}
+
+/// How a reduction is cut: a kernel, its blocks along the results, and the parts of what is reduced.
+struct Cut {
+    kernel: usize,
+    blocks: usize,
+    parts: usize,
+    per_part: usize,
+}
+
+impl Cut {
+    fn of(gpu: &Gpu, spaces: &Spaces) -> Cut {
+        let (results, reduced) = (spaces.results, spaces.reduced);
+        let across = spaces.kept.strides[1][spaces.kept.last()];
+        let along = spaces.over.strides[0][spaces.over.last()];
+        let wanted = gpu.multiprocessors() * BLOCKS_EACH;
+        let cut = |kernel: usize, blocks: usize, round: usize| {
+            let parts = (wanted / blocks.max(1)).clamp(1, reduced.div_ceil(round).max(1)).min(1024);
+            let per_part = reduced.div_ceil(parts).next_multiple_of(round);
+            Cut { kernel, blocks, parts: reduced.div_ceil(per_part).max(1), per_part }
+        };
+        if across == 1 && along != 1 && spaces.kept.sizes[spaces.kept.last()] >= 8 && reduced > 1 {
+            return cut(COLUMNS_KERNEL, results.div_ceil(COLUMNS), ROWS_LEAST);
+        }
+        if reduced <= WARP_MOST {
+            return Cut {
+                kernel: WARPS_KERNEL,
+                blocks: results.div_ceil(WARPS),
+                parts: 1,
+                per_part: reduced,
+            };
+        }
+        cut(ROWS_KERNEL, results, ROUND)
+    }
+}
+
+fn reduce(
+    gpu: &Gpu,
+    op: &'static str,
+    unit: Unit,
+    x: &View<'_>,
+    y: &View<'_>,
+    spaces: Spaces,
+    accumulator: usize,
+) -> Result<()> {
+    let address = gpu.address(op, x)?;
+    let pack = pack_of(&[x.dtype]) as i64;
+    let cut = Cut::of(gpu, &spaces);
+    let run_is_one = spaces.over.rank == 1 && spaces.over.strides[0][0] == 1;
+    let starts = &spaces.kept.strides[1][..spaces.kept.rank as usize];
+    let line = run_is_one && address.is_multiple_of(16) && starts.iter().all(|stride| stride % pack == 0);
+    let scratch = gpu.scratch(if cut.parts > 1 { cut.parts * spaces.results * accumulator } else { 0 })?;
+    let parameters = Parameters {
+        x: address,
+        y: gpu.address(op, y)?,
+        partial: scratch.address(),
+        results: spaces.results as u32,
+        reduced: spaces.reduced as u32,
+        parts: cut.parts as u32,
+        per_part: cut.per_part as u32,
+        line: u32::from(line),
+        count: spaces.reduced as f64,
+        kept: spaces.kept,
+        over: spaces.over,
+    };
+    let launch = Launch::new(unit, cut.kernel, cut.blocks as u32, THREADS as u32);
+    gpu.launch(op, Launch { grid: [cut.blocks as u32, cut.parts as u32, 1], ..launch }, &parameters)?;
+    if cut.parts == 1 {
+        return Ok(());
+    }
+    let blocks = spaces.results.div_ceil(WARPS);
+    gpu.launch(op, Launch::new(unit, FINISH_KERNEL, blocks as u32, THREADS as u32), &parameters)
+}

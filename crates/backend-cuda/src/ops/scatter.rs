@@ -1,0 +1,187 @@
+//! Putting and adding along an axis: sources are sorted by the place that they go to, so that the result does not depend on which thread comes first.
+
+use super::copy::copy;
+use super::index::{along, three_axes, unit};
+use super::sort::{Pairs, sort_keys};
+use crate::faults::Faults;
+use crate::gpu::{Gpu, Launch};
+use crate::select::{Call, Variant};
+use crate::sources::{Family, Unit, bits_like};
+use crate::space::Space;
+use smallvec::SmallVec;
+use ternion_core::backend::{Meta, Unsupported, View};
+use ternion_core::ops::index::ScatterMode;
+use ternion_core::{Error, Layout, MAX_RANK, Op, Result};
+
+const THREADS: usize = 256;
+/// Columns of a block of `add_rows`.
+const COLUMNS: usize = 32;
+/// The most blocks along the second and third axis of a grid.
+const BLOCKS: usize = 65535;
+
+#[repr(C)]
+struct KeyParameters {
+    keys: u64,
+    numbers: u64,
+    index: u64,
+    fault: u64,
+    site: u64,
+    count: u32,
+    nowhere: u32,
+    size: u64,
+    place_step: i64,
+    space: Space<2>,
+}
+
+#[repr(C)]
+struct ScatterParameters {
+    y: u64,
+    source: u64,
+    keys: u64,
+    numbers: u64,
+    count: u32,
+    nowhere: u32,
+    places: Space<1>,
+    sources: Space<1>,
+}
+
+#[repr(C)]
+struct RowParameters {
+    y: u64,
+    source: u64,
+    keys: u64,
+    numbers: u64,
+    count: u32,
+    nowhere: u32,
+    columns: u32,
+    y_strides: [i64; 3],
+    source_strides: [i64; 3],
+}
+
+/// Every dtype that core lets through.
+pub(crate) fn select(_: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    Ok(Variant::row_major(run))
+}
+
+fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+    let (base, y) = (&call.inputs[0], &call.outputs[0]);
+    if !y.is(base) {
+        copy(call.gpu, call.name, base, y)?;
+    }
+    match op {
+        Op::Scatter(payload) => scatter(call, payload.axis, payload.mode, &call.inputs[1]),
+        Op::IndexAdd(payload) => index_add(call, payload.axis),
+        _ => Err(Error::invalid(call.name, "is not scatter")),
+    }
+}
+
+/// The place of each source, sorted.
+fn sorted_places<'a>(
+    gpu: &'a Gpu,
+    call: &Call<'_>,
+    index: &View<'_>,
+    (size, place_step): (usize, usize),
+    places: usize,
+    space: Space<2>,
+) -> Result<Pairs<'a>> {
+    let count = index.layout.elements();
+    super::fits(call.name, &[count, places])?;
+    let mut pairs = Pairs::new(gpu, 1, count, 4)?;
+    let parameters = KeyParameters {
+        keys: pairs.keys[0].address(),
+        numbers: pairs.numbers[0].address(),
+        index: gpu.address(call.name, index)?,
+        fault: gpu.faults.address,
+        site: Faults::site(call.name, size)?,
+        count: count as u32,
+        nowhere: places as u32,
+        size: size as u64,
+        place_step: place_step as i64,
+        space,
+    };
+    let blocks = count.div_ceil(THREADS);
+    let unit = unit(call.inputs[0].dtype, index.dtype);
+    gpu.launch(call.name, Launch::new(unit, 2, blocks as u32, THREADS as u32), &parameters)?;
+    sort_keys(gpu, call.name, &mut pairs, u32::BITS - (places as u32).leading_zeros())?;
+    Ok(pairs)
+}
+
+/// The axes of a layout in the order of its shape.
+fn in_order(layout: &Layout) -> Space<1> {
+    let axes: SmallVec<[(usize, [i64; 1]); MAX_RANK]> = (0..layout.shape().rank())
+        .map(|axis| (layout.shape().dim(axis), [layout.strides()[axis] as i64]))
+        .collect();
+    Space::in_order(&axes)
+}
+
+fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode, index: &View<'_>) -> Result<()> {
+    let (gpu, op, y, source) = (call.gpu, call.name, &call.outputs[0], &call.inputs[2]);
+    let count = index.layout.elements();
+    if count == 0 {
+        return Ok(());
+    }
+    let place_strides = y.layout.shape().row_major_strides();
+    let axes: SmallVec<[(usize, [i64; 2]); MAX_RANK]> = (0..y.layout.shape().rank())
+        .map(|other| {
+            let place = if other == axis { 0 } else { place_strides[other] };
+            (index.layout.shape().dim(other), [index.layout.strides()[other] as i64, place as i64])
+        })
+        .collect();
+    let along_axis = (y.layout.shape().dim(axis), place_strides[axis] as usize);
+    let places = y.layout.elements();
+    let pairs = sorted_places(gpu, call, index, along_axis, places, Space::in_order(&axes))?;
+    let parameters = ScatterParameters {
+        y: gpu.address(op, y)?,
+        source: gpu.address(op, source)?,
+        keys: pairs.keys[0].address(),
+        numbers: pairs.numbers[0].address(),
+        count: count as u32,
+        nowhere: places as u32,
+        places: in_order(y.layout),
+        sources: in_order(source.layout),
+    };
+    let unit = match mode {
+        ScatterMode::Set => Unit::of(Family::ScatterSet, "", bits_like(y.dtype)),
+        ScatterMode::Add => Unit::of(Family::ScatterAdd, "", y.dtype),
+    };
+    gpu.launch(op, Launch::new(unit, 0, count.div_ceil(THREADS) as u32, THREADS as u32), &parameters)
+}
+
+/// Whole rows, where both sides lie evenly; else element by element.
+fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
+    let (gpu, op, y, index, source) =
+        (call.gpu, call.name, &call.outputs[0], &call.inputs[1], &call.inputs[2]);
+    let dims = y.layout.shape().dims();
+    let (outer, columns) =
+        (dims[..axis].iter().product::<usize>(), dims[axis + 1..].iter().product::<usize>());
+    let count = index.layout.elements();
+    if count == 0 || outer == 0 || columns == 0 {
+        return Ok(());
+    }
+    let (Some(y_strides), Some(source_strides)) = (three_axes(y, axis), three_axes(source, axis)) else {
+        let expanded = along(axis, index.layout, source.layout)?;
+        return scatter(call, axis, ScatterMode::Add, &View { layout: &expanded, ..*index });
+    };
+    if outer > BLOCKS || columns.div_ceil(COLUMNS) > BLOCKS {
+        let expanded = along(axis, index.layout, source.layout)?;
+        return scatter(call, axis, ScatterMode::Add, &View { layout: &expanded, ..*index });
+    }
+    let vector = Space::in_order(&[(count, [index.layout.strides()[0] as i64, 0])]);
+    let pairs = sorted_places(gpu, call, index, (dims[axis], 1), dims[axis], vector)?;
+    let parameters = RowParameters {
+        y: gpu.address(op, y)?,
+        source: gpu.address(op, source)?,
+        keys: pairs.keys[0].address(),
+        numbers: pairs.numbers[0].address(),
+        count: count as u32,
+        nowhere: dims[axis] as u32,
+        columns: columns as u32,
+        y_strides,
+        source_strides,
+    };
+    let launch = Launch {
+        grid: [count as u32, columns.div_ceil(COLUMNS) as u32, outer as u32],
+        ..Launch::new(Unit::of(Family::ScatterAdd, "", y.dtype), 1, 0, THREADS as u32)
+    };
+    gpu.launch(op, launch, &parameters)
+}

@@ -1,0 +1,111 @@
+//! The one list of what this backend runs: op and inputs to a function that launches kernels, or the reason why not.
+
+use crate::gpu::Gpu;
+use crate::ops;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use ternion_core::backend::{Meta, Plan, Unsupported, View};
+use ternion_core::{Error, Op, Result};
+
+/// An op on its way to the device.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) gpu: &'a Arc<Gpu>,
+    pub(crate) name: &'static str,
+    pub(crate) inputs: &'a [View<'a>],
+    pub(crate) outputs: &'a [View<'a>],
+}
+
+/// What launches the kernels of an op.
+pub(crate) type Launcher = fn(&Op, &Call<'_>) -> Result<()>;
+
+/// What fits an op and its inputs.
+pub(crate) struct Variant {
+    /// How it likes its first output to be laid out.
+    pub(crate) plan: Plan,
+    pub(crate) run: Launcher,
+}
+
+impl Variant {
+    pub(crate) fn row_major(run: Launcher) -> Variant {
+        Variant { plan: Plan::ROW_MAJOR, run }
+    }
+}
+
+/// What runs every input that core lets through, so that only the op decides: all elementwise ones.
+#[inline]
+fn unconditional(op: &Op) -> Option<Launcher> {
+    match op {
+        Op::Copy(_) => Some(ops::copy::run_copy),
+        Op::Unary(_) => Some(ops::elementwise::run_unary),
+        Op::UnaryGrad(_) => Some(ops::elementwise::run_unary_grad),
+        Op::Binary(_) => Some(ops::elementwise::run_binary),
+        Op::BinaryScalar(_) => Some(ops::elementwise::run_binary_scalar),
+        Op::MultiplyAdd(_) => Some(ops::elementwise::run_multiply_add),
+        Op::ScaleAdd(_) => Some(ops::elementwise::run_scale_add),
+        Op::AddRelu(_) => Some(ops::elementwise::run_add_relu),
+        Op::BiasActivation(_) => Some(ops::elementwise::run_bias_activation),
+        Op::Compare(_) => Some(ops::elementwise::run_compare),
+        Op::CompareScalar(_) => Some(ops::elementwise::run_compare_scalar),
+        Op::Select(_) => Some(ops::elementwise::run_select),
+        _ => None,
+    }
+}
+
+/// How an unconditional op likes its output to be laid out.
+#[inline]
+fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
+    match op {
+        Op::Copy(_) => Plan::ROW_MAJOR,
+        Op::Unary(_) | Op::BinaryScalar(_) | Op::CompareScalar(_) => Plan::like(0),
+        _ => ops::elementwise::plan_for(inputs),
+    }
+}
+
+/// How the output of `op` is laid out, or the reason why it does not run here.
+#[inline]
+pub(crate) fn plan(op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+    match unconditional(op) {
+        Some(_) => Ok(order(op, inputs)),
+        None => select(op, inputs).map(|variant| variant.plan),
+    }
+}
+
+/// Launches the kernels of `op`.
+#[inline]
+pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+    let call = Call { gpu, name: op.name(), inputs, outputs };
+    if let Some(run) = unconditional(op) {
+        return run(op, &call);
+    }
+    let metas: SmallVec<[Meta<'_>; 4]> = inputs.iter().map(View::meta).collect();
+    match select(op, &metas) {
+        Ok(variant) => (variant.run)(op, &call),
+        Err(unsupported) => Err(Error::Unsupported {
+            op: op.name(),
+            device: gpu.name.clone(),
+            why: unsupported.why.into_owned(),
+        }),
+    }
+}
+
+/// The variant for any other op on such inputs.
+fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    match op {
+        Op::Fill(_) => Ok(Variant::row_major(ops::create::run_fill)),
+        Op::Iota(_) => Ok(Variant::row_major(ops::create::run_iota)),
+        Op::Reduce(_) => ops::reduce::select(inputs),
+        Op::CumulativeSum(_) => ops::cumulative::select(inputs),
+        Op::Matmul(payload) => ops::matmul::select(payload, inputs),
+        Op::Gather(_) => Ok(Variant::row_major(ops::index::run_gather)),
+        Op::IndexSelect(_) => Ok(Variant::row_major(ops::index::run_index_select)),
+        Op::Scatter(_) => ops::scatter::select(inputs),
+        Op::IndexAdd(_) => ops::scatter::select(inputs),
+        Op::Sort(_) => ops::sort::select(inputs),
+        Op::RandomBits(_) => Ok(Variant::row_major(ops::random::run_bits)),
+        Op::Uniform(_) => Ok(Variant::row_major(ops::random::run_uniform)),
+        Op::Normal(_) => Ok(Variant::row_major(ops::random::run_normal)),
+        Op::Dropout(_) => Ok(Variant::row_major(ops::random::run_dropout)),
+        _ => Err(Unsupported::because("no kernel of its own: composed")),
+    }
+}

@@ -1,0 +1,438 @@
+//! What is compiled: for each op and dtype the files, the macros and the names of the kernels that come out.
+
+use ternion_core::ops::binary::BinaryOp;
+use ternion_core::{DType, UnaryOp};
+
+macro_rules! file {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../kernels/", $name)))
+    };
+}
+
+/// A file of `kernels/`: its name and its text.
+type File = (&'static str, &'static str);
+
+const PRELUDE: File = file!("prelude.cuh");
+const FUNCTIONS: File = file!("functions.cuh");
+const ELEMENTWISE: File = file!("elementwise.cu");
+const COPY: File = file!("copy.cu");
+const CREATE: File = file!("create.cu");
+const RANDOM: File = file!("random.cu");
+const REDUCE: File = file!("reduce.cu");
+const CUMULATIVE: File = file!("cumulative.cu");
+const INDEX: File = file!("index.cu");
+const SCATTER: File = file!("scatter.cu");
+const SORT: File = file!("sort.cu");
+const PRODUCT: File = file!("product.cu");
+
+/// One thing to compile: kernels of a family for an op and its dtypes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Unit {
+    pub(crate) family: Family,
+    /// The op within the family, or "".
+    pub(crate) name: &'static str,
+    /// Element types; those that a family does not have are like the first.
+    pub(crate) types: [DType; 3],
+}
+
+/// What the kernels of a unit have in common: their file and the meaning of a unit's name and types.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Family {
+    /// types: x.
+    Unary,
+    /// types: x.
+    UnaryGrad,
+    /// types: a, b, y.
+    Binary,
+    MultiplyAdd,
+    ScaleAdd,
+    AddRelu,
+    BiasActivation,
+    /// types: a.
+    Compare,
+    /// types: bits of b and c.
+    Select,
+    /// types: from, to.
+    Cast,
+    /// types: bits.
+    Move,
+    /// types: bits.
+    Transpose,
+    Iota,
+    RandomBits,
+    Random,
+    /// types: x.
+    Reduce,
+    Cumulative,
+    /// types: bits, index.
+    Gather,
+    /// types: bits.
+    ScatterSet,
+    ScatterAdd,
+    Sort,
+    /// Sorting of (key, number) pairs.
+    SortKeys,
+    Product,
+}
+
+/// The text of a unit.
+pub struct Source {
+    /// What messages call it: file and op and types.
+    pub name: String,
+    /// Macros and their values.
+    pub defines: Vec<(&'static str, String)>,
+    /// The kernels in it.
+    pub kernels: &'static [&'static str],
+    files: &'static [File],
+}
+
+impl Source {
+    /// Everything that the compiler sees.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for (name, value) in &self.defines {
+            text.push_str(&format!("#define {name} {value}\n"));
+        }
+        for (name, content) in [&PRELUDE, &FUNCTIONS].into_iter().chain(self.files) {
+            text.push_str(&format!("#line 1 \"{name}\"\n{content}\n"));
+        }
+        text
+    }
+}
+
+/// The element type of `dtype` in the kernels.
+pub(crate) fn element(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F64 => "double",
+        DType::F32 => "float",
+        DType::F16 => "f16",
+        DType::BF16 => "bf16",
+        DType::I64 => "i64",
+        DType::I32 => "i32",
+        DType::U8 => "u8",
+        DType::Bool => "Truth",
+    }
+}
+
+/// A dtype that stands for all of its size, where only bits move.
+#[inline]
+pub(crate) fn bits_like(dtype: DType) -> DType {
+    match dtype.size() {
+        8 => DType::I64,
+        4 => DType::I32,
+        2 => DType::F16,
+        _ => DType::U8,
+    }
+}
+
+/// The type of bits that `dtype` stands for.
+fn bits(dtype: DType) -> &'static str {
+    match dtype.size() {
+        8 => "u64",
+        4 => "u32",
+        2 => "u16",
+        _ => "u8",
+    }
+}
+
+/// Bytes of the widest access.
+const ACCESS: usize = 16;
+
+/// Elements of one access where the widest of these types fills it.
+#[inline]
+pub(crate) fn pack_of(dtypes: &[DType]) -> usize {
+    ACCESS / dtypes.iter().map(|dtype| dtype.size()).max().unwrap_or(1)
+}
+
+/// The parts of an elementwise unit: which macro holds the expression, the expression, and the types of the inputs and the output.
+struct Elementwise {
+    expression: (&'static str, String),
+    inputs: Vec<&'static str>,
+    output: &'static str,
+    pack: usize,
+}
+
+impl Unit {
+    /// A unit of one type.
+    #[inline]
+    pub(crate) const fn of(family: Family, name: &'static str, dtype: DType) -> Unit {
+        Unit { family, name, types: [dtype; 3] }
+    }
+
+    /// What the unit is compiled from.
+    pub fn source(&self) -> Source {
+        let [first, second, _] = self.types;
+        match self.family {
+            Family::Transpose => {
+                self.plain(&[COPY], &["tiles", "tiles_packed"], vec![("TYPE", bits(first).into())])
+            }
+            Family::Iota => self.plain(&[CREATE], &["iota"], self.typed(first)),
+            Family::RandomBits => {
+                let defines = vec![("TYPE", "i32".to_string()), ("BITS", "1".to_string())];
+                self.plain(&[RANDOM], &["bits"], defines)
+            }
+            Family::Random => {
+                self.plain(&[RANDOM], &["uniform", "normal", "dropout", "dropout_line"], self.typed(first))
+            }
+            Family::Reduce => {
+                let mut defines = self.typed(first);
+                let output = if self.name.starts_with("Arg") { DType::I32 } else { first };
+                defines.extend([("TYPE_Y", element(output).to_string()), ("REDUCER", self.name.to_string())]);
+                self.plain(&[REDUCE], &["rows", "warps", "columns", "finish"], defines)
+            }
+            Family::Cumulative => self.plain(&[CUMULATIVE], &["scan", "walk"], self.typed(first)),
+            Family::Gather => {
+                let defines = vec![("TYPE", bits(first).to_string()), ("INDEX", element(second).to_string())];
+                self.plain(&[INDEX], &["gather", "gather_rows", "scatter_keys"], defines)
+            }
+            Family::ScatterSet => self.plain(&[SCATTER], &["scatter"], vec![("TYPE", bits(first).into())]),
+            Family::ScatterAdd => {
+                let mut defines = self.typed(first);
+                defines.push(("ADDS", "1".into()));
+                self.plain(&[SCATTER], &["scatter", "add_rows"], defines)
+            }
+            Family::Sort => self.plain(
+                &[SORT],
+                &["block", "make_keys", "count", "offsets", "place", "take"],
+                self.typed(first),
+            ),
+            Family::SortKeys => {
+                self.plain(&[SORT], &["count", "offsets", "place"], vec![("TYPE", "u32".to_string())])
+            }
+            Family::Product => self.plain(&[PRODUCT], &["product"], self.typed(first)),
+            _ => self.elementwise(),
+        }
+    }
+
+    /// The element type, and whether it has fractions.
+    fn typed(&self, dtype: DType) -> Vec<(&'static str, String)> {
+        let mut defines = vec![("TYPE", element(dtype).to_string())];
+        if dtype.is_float() {
+            defines.push(("REAL_NUMBERS", "1".to_string()));
+        }
+        defines
+    }
+
+    fn plain(
+        &self,
+        files: &'static [File],
+        kernels: &'static [&'static str],
+        defines: Vec<(&'static str, String)>,
+    ) -> Source {
+        let types: Vec<String> = defines.iter().map(|(_, value)| value.clone()).collect();
+        let file = files.last().map_or("", |(name, _)| name);
+        Source { name: format!("{file} ({})", types.join(", ")), defines, kernels, files }
+    }
+
+    fn elementwise(&self) -> Source {
+        let Elementwise { expression, inputs, output, pack } = self.expression();
+        let input = |at: usize| inputs.get(at).unwrap_or(&"u8").to_string();
+        let name = format!("elementwise.cu ({}: {} -> {output})", expression.1, inputs.join(", "));
+        let defines = vec![
+            expression,
+            ("ARITY", inputs.len().to_string()),
+            ("PACK_OF", pack.to_string()),
+            ("TYPE_A", input(0)),
+            ("TYPE_B", input(1)),
+            ("TYPE_C", input(2)),
+            ("TYPE_Y", output.to_string()),
+        ];
+        Source { name, defines, kernels: &["line", "rows", "strided", "strided_long"], files: &[ELEMENTWISE] }
+    }
+
+    fn expression(&self) -> Elementwise {
+        let (name, [first, second, third]) = (self.name, self.types);
+        let form = |expression: String, inputs: &[DType], output: DType| Elementwise {
+            expression: ("EXPRESSION", expression),
+            inputs: inputs.iter().map(|&dtype| element(dtype)).collect(),
+            output: element(output),
+            pack: pack_of(&[inputs, &[output]].concat()),
+        };
+        let moved = |stored: &str, inputs: &[&'static str], output: &'static str, pack: usize| Elementwise {
+            expression: ("STORED", stored.to_string()),
+            inputs: inputs.to_vec(),
+            output,
+            pack,
+        };
+        match self.family {
+            Family::Unary => form(format!("unary_{name}(a, k)"), &[first], first),
+            Family::UnaryGrad => form(format!("slope_{name}(a, b, k)"), &[first, first], first),
+            // The number of a scalar form is in the wider type, and is not read from memory.
+            Family::Binary => Elementwise {
+                pack: pack_of(&[third]),
+                ..form(format!("binary_{name}(a, b)"), &[first, second], third)
+            },
+            Family::MultiplyAdd => form("sum_of(product_of(a, b), c)".into(), &[first; 3], first),
+            Family::ScaleAdd => form("constant<Compute<Y>>(k.first) * a + b".into(), &[first; 2], first),
+            Family::AddRelu => form("unary_relu(a + b, k)".into(), &[first; 2], first),
+            Family::BiasActivation => form(format!("unary_{name}(a + b, k)"), &[first; 2], first),
+            Family::Compare => form(format!("compare_{name}(a, b)"), &[first; 2], DType::Bool),
+            Family::Select => moved(
+                "a ? b_stored : c_stored",
+                &["Truth", bits(first), bits(first)],
+                bits(first),
+                pack_of(&[first]),
+            ),
+            Family::Cast => {
+                let pack = pack_of(&[first, second]);
+                moved("Cast<Y>::of(a)", &[element(first)], element(second), pack)
+            }
+            _ => moved("a_stored", &[bits(first)], bits(first), pack_of(&[first])),
+        }
+    }
+}
+
+/// Every function of one element, with numbers in place of the constants that come at run time.
+const UNARY: [UnaryOp; 28] = [
+    UnaryOp::Neg,
+    UnaryOp::Abs,
+    UnaryOp::Sign,
+    UnaryOp::Exp,
+    UnaryOp::Log,
+    UnaryOp::Log1p,
+    UnaryOp::Expm1,
+    UnaryOp::Sqrt,
+    UnaryOp::Rsqrt,
+    UnaryOp::Sin,
+    UnaryOp::Cos,
+    UnaryOp::Tanh,
+    UnaryOp::Sigmoid,
+    UnaryOp::Relu,
+    UnaryOp::Erf,
+    UnaryOp::Square,
+    UnaryOp::Recip,
+    UnaryOp::Floor,
+    UnaryOp::Ceil,
+    UnaryOp::Round,
+    UnaryOp::Not,
+    UnaryOp::LeakyRelu { slope: 0.0 },
+    UnaryOp::Elu { alpha: 0.0 },
+    UnaryOp::GeluErf,
+    UnaryOp::GeluTanh,
+    UnaryOp::Silu,
+    UnaryOp::Softplus,
+    UnaryOp::Clamp { low: 0.0, high: 0.0 },
+];
+
+const BINARY: [BinaryOp; 12] = [
+    BinaryOp::Add,
+    BinaryOp::Sub,
+    BinaryOp::Mul,
+    BinaryOp::Div,
+    BinaryOp::Pow,
+    BinaryOp::Max,
+    BinaryOp::Min,
+    BinaryOp::Atan2,
+    BinaryOp::Remainder,
+    BinaryOp::And,
+    BinaryOp::Or,
+    BinaryOp::Xor,
+];
+
+const COMPARE: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];
+
+/// Reducers for every dtype that has an order.
+const REDUCERS: [&str; 6] = ["Sum", "Prod", "Max", "Min", "ArgMax", "ArgMin"];
+const REAL_REDUCERS: [&str; 5] = ["Mean", "SumSquares", "MaxAbs", "Norm", "LogSumExp"];
+
+/// Dtypes that stand for all of their size.
+const SIZES: [DType; 4] = [DType::I64, DType::I32, DType::F16, DType::U8];
+
+/// Numbers that are no floats.
+const INTEGERS: [DType; 3] = [DType::I64, DType::I32, DType::U8];
+
+/// Everything that `select` can ask for.
+pub fn units() -> Vec<Unit> {
+    let mut units = elementwise_units();
+    units.extend(reduction_units());
+    units.extend(moving_units());
+    units
+}
+
+fn elementwise_units() -> Vec<Unit> {
+    let mut units = Vec::new();
+    for op in UNARY {
+        let dtypes: Vec<DType> = match op {
+            UnaryOp::Not => vec![DType::Bool],
+            op if op.takes_integers() => [&DType::FLOATS[..], &INTEGERS].concat(),
+            _ => DType::FLOATS.to_vec(),
+        };
+        units.extend(dtypes.iter().map(|&dtype| Unit::of(Family::Unary, op.name(), dtype)));
+        if op != UnaryOp::Not {
+            let floats = DType::FLOATS.into_iter();
+            units.extend(floats.clone().map(|dtype| Unit::of(Family::UnaryGrad, op.name(), dtype)));
+            units.extend(floats.map(|dtype| Unit::of(Family::BiasActivation, op.name(), dtype)));
+        }
+    }
+    for op in BINARY {
+        let dtypes = DType::ALL.into_iter().filter(|&dtype| match op {
+            op if op.is_logical() => dtype == DType::Bool,
+            BinaryOp::Atan2 => dtype.is_float(),
+            BinaryOp::Max | BinaryOp::Min => true,
+            _ => dtype != DType::Bool,
+        });
+        for dtype in dtypes {
+            let wide = dtype.accumulator();
+            units.push(Unit::of(Family::Binary, op.name(), dtype));
+            if wide != dtype {
+                units.push(Unit { family: Family::Binary, name: op.name(), types: [dtype, wide, dtype] });
+                units.push(Unit { family: Family::Binary, name: op.name(), types: [wide, dtype, dtype] });
+            }
+        }
+    }
+    for dtype in DType::ALL {
+        units.extend(COMPARE.map(|name| Unit::of(Family::Compare, name, dtype)));
+        let others = DType::ALL.into_iter().filter(|&other| other != dtype);
+        units.extend(others.map(|other| Unit {
+            family: Family::Cast,
+            name: "",
+            types: [dtype, other, dtype],
+        }));
+        if dtype != DType::Bool {
+            units.push(Unit::of(Family::MultiplyAdd, "", dtype));
+        }
+    }
+    let fused = [Family::ScaleAdd, Family::AddRelu];
+    units.extend(fused.iter().flat_map(|&family| DType::FLOATS.map(|dtype| Unit::of(family, "", dtype))));
+    units.extend(
+        SIZES
+            .iter()
+            .flat_map(|&size| [Family::Select, Family::Move].map(|family| Unit::of(family, "", size))),
+    );
+    units
+}
+
+fn reduction_units() -> Vec<Unit> {
+    let numbers = [&DType::FLOATS[..], &INTEGERS].concat();
+    let mut units: Vec<Unit> = numbers
+        .iter()
+        .flat_map(|&dtype| REDUCERS.map(|name| Unit::of(Family::Reduce, name, dtype)))
+        .collect();
+    units.extend(["Max", "Min"].map(|name| Unit::of(Family::Reduce, name, DType::Bool)));
+    units.extend(
+        DType::FLOATS
+            .iter()
+            .flat_map(|&dtype| REAL_REDUCERS.map(|name| Unit::of(Family::Reduce, name, dtype))),
+    );
+    units.extend(numbers.iter().flat_map(|&dtype| {
+        [Family::Cumulative, Family::ScatterAdd, Family::Iota, Family::Product]
+            .map(|family| Unit::of(family, "", dtype))
+    }));
+    units
+}
+
+fn moving_units() -> Vec<Unit> {
+    let mut units = Vec::new();
+    for size in SIZES {
+        units.extend([Family::Transpose, Family::ScatterSet].map(|family| Unit::of(family, "", size)));
+        units.extend([DType::I32, DType::I64].map(|index| Unit {
+            family: Family::Gather,
+            name: "",
+            types: [size, index, size],
+        }));
+    }
+    units.extend(DType::ALL.map(|dtype| Unit::of(Family::Sort, "", dtype)));
+    units.extend(DType::FLOATS.map(|dtype| Unit::of(Family::Random, "", dtype)));
+    units.extend([Family::RandomBits, Family::SortKeys].map(|family| Unit::of(family, "", DType::I32)));
+    units
+}

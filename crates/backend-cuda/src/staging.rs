@@ -1,0 +1,133 @@
+//! Copies between host and device through pinned memory: the caller's memory is free again when an upload returns, and both ways run at the bus's speed.
+
+use crate::driver::check;
+use cudarc::driver::sys;
+use std::ffi::c_void;
+use ternion_core::Result;
+
+/// Bytes of one pinned chunk: long enough that the cost of a copy's start is lost in it.
+const CHUNK: usize = 2 << 20;
+
+/// Chunks that uploads go round in: the host fills one while others are under way.
+const CHUNKS: usize = 4;
+
+/// Pinned host memory, with an event that tells when the device is done with it.
+#[derive(Debug)]
+struct Chunk {
+    host: *mut u8,
+    done: sys::CUevent,
+}
+
+// SAFETY: plain memory and a handle with one owner.
+unsafe impl Send for Chunk {}
+
+impl Chunk {
+    fn new() -> Result<Chunk> {
+        let mut host: *mut c_void = std::ptr::null_mut();
+        // SAFETY: writes an address; the context is current.
+        check("pinned memory", unsafe {
+            sys::cuMemHostAlloc(&mut host, CHUNK, sys::CU_MEMHOSTALLOC_PORTABLE)
+        })?;
+        let mut done = std::ptr::null_mut();
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        // SAFETY: writes a handle.
+        check("event", unsafe { sys::cuEventCreate(&mut done, flags) })?;
+        Ok(Chunk { host: host.cast(), done })
+    }
+
+    fn record(&self, stream: sys::CUstream) -> Result<()> {
+        // SAFETY: both handles are the driver's and live.
+        check("event", unsafe { sys::cuEventRecord(self.done, stream) })
+    }
+
+    /// Until the copies that were recorded are done. (An event that was never recorded is done.)
+    fn wait(&self) -> Result<()> {
+        // SAFETY: the handle is the driver's and lives.
+        check("event", unsafe { sys::cuEventSynchronize(self.done) })
+    }
+}
+
+/// The way to the device: chunks in turn, each filled by one or more uploads.
+#[derive(Debug, Default)]
+pub(crate) struct Uploads {
+    chunks: Vec<Chunk>,
+    current: usize,
+    used: usize,
+}
+
+impl Uploads {
+    /// Queues a copy of `bytes` to `address`. The bytes have been taken when this returns.
+    pub(crate) fn upload(&mut self, stream: sys::CUstream, bytes: &[u8], address: u64) -> Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            if self.chunks.is_empty() || self.used >= CHUNK {
+                self.next(stream)?;
+            }
+            let length = (CHUNK - self.used).min(bytes.len() - done);
+            // SAFETY: inside the chunk, of which the part from `used` on is not under way.
+            let host = unsafe { self.chunks[self.current].host.add(self.used) };
+            // SAFETY: as above; the caller's bytes are elsewhere.
+            unsafe { std::ptr::copy_nonoverlapping(bytes[done..].as_ptr(), host, length) };
+            // SAFETY: the caller vouches for `address`; the chunk stays until the event says it is done.
+            let code =
+                unsafe { sys::cuMemcpyHtoDAsync_v2(address + done as u64, host.cast(), length, stream) };
+            check("upload", code)?;
+            self.used = (self.used + length).next_multiple_of(64);
+            done += length;
+        }
+        Ok(())
+    }
+
+    /// Leaves the current chunk to the device and goes on to one that it is done with.
+    fn next(&mut self, stream: sys::CUstream) -> Result<()> {
+        if let Some(chunk) = self.chunks.get(self.current) {
+            chunk.record(stream)?;
+        }
+        if self.chunks.len() < CHUNKS {
+            self.chunks.push(Chunk::new()?);
+            self.current = self.chunks.len() - 1;
+        } else {
+            self.current = (self.current + 1) % CHUNKS;
+            self.chunks[self.current].wait()?;
+        }
+        self.used = 0;
+        Ok(())
+    }
+}
+
+/// The way back: two chunks, one of which is emptied while the other is filled.
+#[derive(Debug, Default)]
+pub(crate) struct Downloads {
+    chunks: Vec<Chunk>,
+}
+
+impl Downloads {
+    /// Copies `bytes.len()` bytes from `address`, after everything that was queued before.
+    pub(crate) fn download(&mut self, stream: sys::CUstream, address: u64, bytes: &mut [u8]) -> Result<()> {
+        let pieces = bytes.len().div_ceil(CHUNK);
+        while self.chunks.len() < pieces.min(2) {
+            self.chunks.push(Chunk::new()?);
+        }
+        let length = |piece: usize, total: usize| CHUNK.min(total - piece * CHUNK);
+        for piece in 0..=pieces {
+            if piece < pieces {
+                let chunk = &self.chunks[piece % 2];
+                let from = address + (piece * CHUNK) as u64;
+                // SAFETY: the caller vouches for `address`; the chunk was emptied two pieces ago.
+                let code = unsafe {
+                    sys::cuMemcpyDtoHAsync_v2(chunk.host.cast(), from, length(piece, bytes.len()), stream)
+                };
+                check("download", code)?;
+                chunk.record(stream)?;
+            }
+            if piece > 0 {
+                let (chunk, ready) = (&self.chunks[(piece - 1) % 2], length(piece - 1, bytes.len()));
+                chunk.wait()?;
+                let target = &mut bytes[(piece - 1) * CHUNK..][..ready];
+                // SAFETY: the chunk is longer than what was copied into it, and the copy is done.
+                unsafe { std::ptr::copy_nonoverlapping(chunk.host, target.as_mut_ptr(), ready) };
+            }
+        }
+        Ok(())
+    }
+}

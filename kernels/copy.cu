@@ -1,0 +1,65 @@
+// Copies between tensors whose fastest axes differ: y[.., i, j] = x[.., i, j], x dense along i, y dense along j.
+//
+//   in   x, elements `x_stride` apart along j, next to each other along i
+//   out  y, elements `y_stride` apart along i, next to each other along j
+//
+// A block moves one square tile through shared memory, so that both sides see whole sectors:
+//
+//       j ->                     tile [j][i]                  i
+//   i   x . . .     read along i     | | |     written along j   y - - -
+//
+// VECTOR elements (4 bytes) are moved at once where everything is a multiple of VECTOR; `tiles` moves one at a time. Other axes are batches.
+//
+// Limits: i and j below 2^31; fewer than 2^31 tiles. Casts and everything else: elementwise.cu.
+
+typedef TYPE E;
+constexpr int SIDE = 32;        // threads of a row: a warp reads 128 bytes at once
+constexpr int ROWS = 8;         // rows of threads: 256 threads, each moves 4 x VECTOR x VECTOR elements
+constexpr int VECTOR = sizeof(E) < 4 ? 4 / sizeof(E) : 1;
+
+struct Transposition {
+    const E* x;
+    E* y;
+    u32 i_count, j_count;
+    i64 x_stride, y_stride;
+    Divisor i_tiles, j_tiles;
+    Space<2> batch;
+};
+
+template <int V> INLINE void move_tile(const Transposition& p) {
+    constexpr int TILE = SIDE * V;
+    // A row is one word longer than a tile is wide: columns then lie in different banks.
+    constexpr int PITCH = TILE + largest(V, 1);
+    __shared__ alignas(16) E tile[TILE * PITCH];
+    u32 rest = divide(blockIdx.x, p.j_tiles);
+    u32 j_first = (blockIdx.x - rest * p.j_tiles.divisor) * TILE;
+    u32 batch = divide(rest, p.i_tiles);
+    u32 i_first = (rest - batch * p.i_tiles.divisor) * TILE;
+    i64 at[2];
+    locate(p.batch, batch, at);
+    const E* x = p.x + at[0];
+    E* y = p.y + at[1];
+    u32 i = i_first + threadIdx.x * V;
+#pragma unroll
+    for (int row = threadIdx.y; row < TILE; row += ROWS) {
+        u32 j = j_first + row;
+        if (i < p.i_count && j < p.j_count)
+            store<E, V>(&tile[row * PITCH + threadIdx.x * V], load<E, V>(x + i64(j) * p.x_stride + i));
+    }
+    __syncthreads();
+    u32 j = j_first + threadIdx.x * V;
+#pragma unroll
+    for (int row = threadIdx.y; row < TILE; row += ROWS) {
+        u32 i = i_first + row;
+        if (i < p.i_count && j < p.j_count) {
+            Pack<E, V> pack;
+#pragma unroll
+            for (int e = 0; e < V; ++e) pack.of[e] = tile[(threadIdx.x * V + e) * PITCH + row];
+            store<E, V>(y + i64(i) * p.y_stride + j, pack);
+        }
+    }
+}
+extern "C" __global__ void __launch_bounds__(SIDE* ROWS) tiles(const __grid_constant__ Transposition p) { move_tile<1>(p); }
+extern "C" __global__ void __launch_bounds__(SIDE* ROWS) tiles_packed(const __grid_constant__ Transposition p) {
+    move_tile<VECTOR>(p);
+}

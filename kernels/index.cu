@@ -1,0 +1,109 @@
+// Picking and putting along an axis by a tensor of positions.
+//
+//   gather        y[.., i, ..] = x[.., index[.., i, ..], ..], anything strided
+//   gather_rows   y[o, i, :] = x[o, index[i], :] for rows that lie dense: a thread moves PACK bytes
+//   scatter_keys  the place in y that each source element goes to, as a number; sort.cu and scatter.cu do the rest
+//
+// A position outside the axis is never followed: what it would have read is 0, what it would have written stays, and the first one that is
+// seen is left in `fault` for the host.
+//
+// SIZE-typed kernels move bits (TYPE = u8, u16, u32, u64); those that add take the element type. INDEX is i32 or i64.
+// Limits: fewer than 2^31 elements in index and source (the host cuts); y below 2^31 elements for scatter.
+
+typedef TYPE E;
+typedef INDEX I;
+constexpr int THREADS = 256;
+constexpr int PER_THREAD = 4;
+
+// In host memory that the device sees. The site (op and call, never 0) is written with the position in one access.
+struct alignas(16) Fault {
+    i64 position;
+    u64 site;
+};
+INLINE void report(Fault* fault, u64 site, i64 position) {
+    if (*reinterpret_cast<volatile u64*>(&fault->site) == 0) {
+        asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(fault), "l"(position), "l"(site) : "memory");
+    }
+}
+
+struct Gather {
+    E* y;
+    const E* x;
+    const I* index;
+    Fault* fault;
+    u64 site;
+    u32 count;
+    u64 size;     // of the axis
+    i64 x_step;   // along the axis
+    Space<3> space;  // of y, index, and x without its axis
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS) gather(const __grid_constant__ Gather p) {
+    u32 first = blockIdx.x * (THREADS * PER_THREAD) + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < PER_THREAD; ++i) {
+        u32 number = first + i * THREADS;
+        if (number >= p.count) return;
+        i64 at[3];
+        locate(p.space, number, at);
+        i64 position = i64(p.index[at[1]]);
+        E value = E();
+        if (u64(position) < p.size) value = p.x[at[2] + position * p.x_step];
+        else report(p.fault, p.site, position);
+        p.y[at[0]] = value;
+    }
+}
+
+// x [outer, size, inner packs], y [outer, count, inner packs]; TYPE is what is moved at once.
+struct GatherRows {
+    E* y;
+    const E* x;
+    const I* index;
+    Fault* fault;
+    u64 site;
+    u64 total;  // packs of y
+    u64 size;
+    i64 index_step;
+    i64 x_outer, x_row;  // in packs
+    Divisor inner, count;
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS) gather_rows(const __grid_constant__ GatherRows p) {
+    u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
+    if (number >= p.total) return;
+    u32 row = divide(u32(number), p.inner);
+    u32 column = u32(number) - row * p.inner.divisor;
+    u32 outer = divide(row, p.count);
+    i64 position = i64(p.index[i64(row - outer * p.count.divisor) * p.index_step]);
+    E value = E();
+    if (u64(position) < p.size) value = p.x[i64(outer) * p.x_outer + position * p.x_row + column];
+    else report(p.fault, p.site, position);
+    p.y[number] = value;
+}
+
+// Key of source number n (row-major): the number of its place in y (row-major).
+struct ScatterKeys {
+    u32* keys;
+    u32* numbers;
+    const I* index;
+    Fault* fault;
+    u64 site;
+    u32 count;
+    u32 nowhere;     // the key of a position outside the axis: above all others
+    u64 size;
+    i64 place_step;  // of the axis in numbers of places
+    Space<2> space;  // of index, and of places without the axis
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS) scatter_keys(const __grid_constant__ ScatterKeys p) {
+    u32 number = blockIdx.x * THREADS + threadIdx.x;
+    if (number >= p.count) return;
+    i64 at[2];
+    locate(p.space, number, at);
+    i64 position = i64(p.index[at[0]]);
+    u32 key = p.nowhere;
+    if (u64(position) < p.size) key = u32(at[1] + position * p.place_step);
+    else report(p.fault, p.site, position);
+    p.keys[number] = key;
+    p.numbers[number] = number;
+}

@@ -1,0 +1,151 @@
+// Random numbers of Philox4x32-10 (Salmon et al. 2011): a counter and a key in, 128 random bits out, the same on every device.
+//
+// Word w of an op's stream is word w % 4 of philox(counter = base + offset + w / 4, key = seed); `state` = [seed, base] lies in device memory, so
+// that a captured step draws new numbers in each replay. A thread makes one block of four words.
+//
+//   bits     y[i] = word[i] >> shift, i32
+//   uniform  y[i] = (word[i] >> 8) * 2^-24
+//   normal   y[i] = sqrt(-2 ln u) cos(2 pi v) from words 2i and 2i + 1 (Box and Muller 1958)
+//   dropout  y[i] = word[i] >> 8 >= threshold ? x[i] * scale : 0
+
+constexpr int THREADS = 256;
+constexpr u32 FIRST_MULTIPLIER = 0xD2511F53u, SECOND_MULTIPLIER = 0xCD9E8D57u;
+// The golden ratio and the square root of 3, less 1: added to the key after each round.
+constexpr u32 FIRST_STEP = 0x9E3779B9u, SECOND_STEP = 0xBB67AE85u;
+
+struct Words {
+    u32 of[4];
+};
+
+INLINE Words philox(u64 seed, u64 number) {
+    u32 a = u32(number), b = u32(number >> 32), c = 0, d = 0;
+    u32 key = u32(seed), other = u32(seed >> 32);
+#pragma unroll
+    for (int round = 0; round < 10; ++round) {
+        u32 high_a = __umulhi(FIRST_MULTIPLIER, a), low_a = FIRST_MULTIPLIER * a;
+        u32 high_c = __umulhi(SECOND_MULTIPLIER, c), low_c = SECOND_MULTIPLIER * c;
+        a = high_c ^ b ^ key;
+        b = low_c;
+        c = high_a ^ d ^ other;
+        d = low_a;
+        key += FIRST_STEP;
+        other += SECOND_STEP;
+    }
+    return Words{{a, b, c, d}};
+}
+
+typedef TYPE Y;
+
+struct Random {
+    Y* y;
+    const Y* x;
+    const i64* state;
+    i64 state_stride;
+    u64 offset;
+    u64 count;
+    u32 shift, threshold;
+    double scale;
+    Space<2> space;  // of y and x, in row-major order of their shape
+};
+
+INLINE Words words_of(const Random& p, u64 number) {
+    return philox(u64(p.state[0]), u64(p.state[p.state_stride]) + p.offset + number);
+}
+INLINE void place(const Random& p, u64 i, i64 (&at)[2]) {
+    if (p.count <= 0x7fffffffu) locate(p.space, u32(i), at);
+    else locate(p.space, i, at);
+}
+
+#ifdef BITS
+extern "C" __global__ void __launch_bounds__(THREADS) bits(const __grid_constant__ Random p) {
+    u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
+    if (number * 4 >= p.count) return;
+    Words words = words_of(p, number);
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+        u64 i = number * 4 + w;
+        if (i >= p.count) return;
+        i64 at[2];
+        place(p, i, at);
+        p.y[at[0]] = i32(words.of[w] >> p.shift);
+    }
+}
+#endif
+
+#ifdef REAL_NUMBERS
+typedef Compute<Y> C;
+constexpr C UNIT = C(1.0 / 16777216.0);
+
+extern "C" __global__ void __launch_bounds__(THREADS) uniform(const __grid_constant__ Random p) {
+    u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
+    if (number * 4 >= p.count) return;
+    Words words = words_of(p, number);
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+        u64 i = number * 4 + w;
+        if (i >= p.count) return;
+        i64 at[2];
+        place(p, i, at);
+        p.y[at[0]] = narrow<Y>(C(words.of[w] >> 8) * UNIT);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) normal(const __grid_constant__ Random p) {
+    u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
+    if (number * 2 >= p.count) return;
+    Words words = words_of(p, number);
+#pragma unroll
+    for (int pair = 0; pair < 2; ++pair) {
+        u64 i = number * 2 + pair;
+        if (i >= p.count) return;
+        i64 at[2];
+        place(p, i, at);
+        // From (0, 1]: the logarithm of 0 cannot come up.
+        C u = (C(words.of[2 * pair] >> 8) + C(1)) * UNIT;
+        C v = C(words.of[2 * pair + 1] >> 8) * UNIT;
+        p.y[at[0]] = narrow<Y>(sqrt_of(C(-2) * log_of(u)) * cos_of(v * C(6.283185307179586)));
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) dropout(const __grid_constant__ Random p) {
+    u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
+    if (number * 4 >= p.count) return;
+    Words words = words_of(p, number);
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+        u64 i = number * 4 + w;
+        if (i >= p.count) return;
+        i64 at[2];
+        place(p, i, at);
+        bool kept = (words.of[w] >> 8) >= p.threshold;
+        p.y[at[0]] = kept ? narrow<Y>(widen(p.x[at[1]]) * C(p.scale)) : narrow<Y>(C(0));
+    }
+}
+
+// x and y lie in the order of their shape, and packs of four are aligned: a thread moves four elements at once.
+extern "C" __global__ void __launch_bounds__(THREADS) dropout_line(const __grid_constant__ Random p) {
+    u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
+    if (number * 4 >= p.count) return;
+    Words words = words_of(p, number);
+    u64 first = number * 4;
+    if (first + 4 > p.count) {
+#pragma unroll 1
+        for (u64 i = first; i < p.count; ++i) {
+            u32 word = i == first ? words.of[0] : i == first + 1 ? words.of[1] : words.of[2];
+            p.y[i] = (word >> 8) >= p.threshold ? narrow<Y>(widen(p.x[i]) * C(p.scale)) : narrow<Y>(C(0));
+        }
+        return;
+    }
+    constexpr int HALF = sizeof(Y) == 8 ? 2 : 4;
+#pragma unroll
+    for (int part = 0; part < 4; part += HALF) {
+        Pack<Y, HALF> pack = load<Y, HALF>(p.x + first + part);
+#pragma unroll
+        for (int e = 0; e < HALF; ++e) {
+            bool kept = (words.of[part + e] >> 8) >= p.threshold;
+            pack.of[e] = kept ? narrow<Y>(widen(pack.of[e]) * C(p.scale)) : narrow<Y>(C(0));
+        }
+        store<Y, HALF>(p.y + first + part, pack);
+    }
+}
+#endif

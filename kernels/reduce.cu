@@ -1,0 +1,265 @@
+// Reductions: y[o] = leave(merge of enter(x[o, r]) over all r), for any axes and strides.
+//
+// The host compiles this file for each REDUCER (a policy below) and input type X, output type Y. `kept` is the space of results (strides in y,
+// then in x), `over` the space of what is reduced (strides in x).
+//
+//   rows       a block per result and part: what is reduced lies together in x (or nowhere in particular)
+//              [ 256 threads side by side | next 256 | ... ]  -> lanes -> warps -> one
+//   warps      a warp per result, for short reductions
+//   columns    results lie together in x: a thread per column, a block of 32 columns x 8 rows; rows are added over the block at its end
+//   finish     a warp per result adds the parts of split reductions
+//
+// Split reductions write accumulators to partial[part][result]. Every order of merging follows from the shape alone, so that results are
+// bit-equal from run to run. Limits: reduced and results below 2^31 each (the host cuts larger ones into parts: see reduce.rs).
+
+typedef TYPE X;
+typedef TYPE_Y Y;
+typedef Compute<X> C;
+
+constexpr int THREADS = 256;
+constexpr int WARPS = THREADS / WARP;
+constexpr int PACK = 16 / sizeof(X);
+// Packs under way in a thread: enough bytes in flight to fill the memory's latency with 8 blocks on a multiprocessor.
+constexpr int UNROLL = 4;
+constexpr int COLUMNS = 32, COLUMN_ROWS = THREADS / COLUMNS;
+
+// ---------------------------------------------------------------- policies
+
+template <class T> INLINE T lowest();
+template <> INLINE float lowest<float>() { return -INFINITE; }
+template <> INLINE double lowest<double>() { return -double(INFINITE); }
+template <> INLINE i64 lowest<i64>() { return i64(1) << 63; }
+template <> INLINE i32 lowest<i32>() { return i32(1u << 31); }
+template <> INLINE u8 lowest<u8>() { return 0; }
+template <class T> INLINE T highest();
+template <> INLINE float highest<float>() { return INFINITE; }
+template <> INLINE double highest<double>() { return double(INFINITE); }
+template <> INLINE i64 highest<i64>() { return i64(~(u64(1) << 63)); }
+template <> INLINE i32 highest<i32>() { return 0x7fffffff; }
+template <> INLINE u8 highest<u8>() { return 255; }
+
+// A policy whose accumulator is the compute type and whose result is the accumulator.
+template <class T> struct Plain {
+    typedef T Acc;
+    static INLINE T enter(T x, u64) { return x; }
+    static INLINE T leave(T acc, double) { return acc; }
+};
+struct Sum : Plain<C> {
+    static INLINE C start() { return C(0); }
+    static INLINE C merge(C a, C b) { return sum_of(a, b); }
+};
+struct Prod : Plain<C> {
+    static INLINE C start() { return C(1); }
+    static INLINE C merge(C a, C b) { return product_of(a, b); }
+};
+struct Max : Plain<C> {
+    static INLINE C start() { return lowest<C>(); }
+    static INLINE C merge(C a, C b) { return larger(a, b); }
+};
+struct Min : Plain<C> {
+    static INLINE C start() { return highest<C>(); }
+    static INLINE C merge(C a, C b) { return smaller(a, b); }
+};
+// Positions: the first of the best; the first NaN wins.
+constexpr u64 NOWHERE = ~u64(0);
+struct Place {
+    C value;
+    u64 at;
+};
+template <bool LARGEST> struct Position {
+    typedef Place Acc;
+    static INLINE Place start() { return Place{C(0), NOWHERE}; }
+    static INLINE Place enter(C x, u64 at) { return Place{x, at}; }
+    static INLINE Place merge(Place a, Place b) {
+        if (b.at == NOWHERE) return a;
+        if (a.at == NOWHERE) return b;
+        bool a_nan = is_nan(a.value), b_nan = is_nan(b.value);
+        bool better = b_nan ? !a_nan : !a_nan && (LARGEST ? b.value > a.value : b.value < a.value);
+        bool equal = a_nan ? b_nan : a.value == b.value;
+        return better || (equal && b.at < a.at) ? b : a;
+    }
+    static INLINE i32 leave(Place acc, double) { return i32(acc.at); }
+};
+typedef Position<true> ArgMax;
+typedef Position<false> ArgMin;
+
+#ifdef REAL_NUMBERS
+struct Mean : Sum {
+    static INLINE C leave(C acc, double count) { return acc / C(count); }
+};
+struct SumSquares : Sum {
+    static INLINE C enter(C x, u64) { return product_of(x, x); }
+};
+struct Norm : SumSquares {
+    static INLINE C leave(C acc, double) { return sqrt_of(acc); }
+};
+struct MaxAbs : Plain<C> {
+    static INLINE C start() { return C(0); }
+    static INLINE C enter(C x, u64) { return abs_of(x); }
+    static INLINE C merge(C a, C b) { return larger(a, b); }
+};
+
+// max + log(sum of e^(x - max)): the sum is rescaled when a larger maximum comes.
+struct Exponentials {
+    C max, sum;
+};
+struct LogSumExp {
+    typedef Exponentials Acc;
+    static INLINE Exponentials start() { return Exponentials{lowest<C>(), C(0)}; }
+    static INLINE Exponentials enter(C x, u64) { return Exponentials{x, C(1)}; }
+    // An infinite maximum is not subtracted from itself.
+    static INLINE C scale(C from, C to) { return from == to ? C(1) : exp_of(from - to); }
+    static INLINE Exponentials merge(Exponentials a, Exponentials b) {
+        C max = larger(a.max, b.max);
+        return Exponentials{max, a.sum * scale(a.max, max) + b.sum * scale(b.max, max)};
+    }
+    static INLINE C leave(Exponentials acc, double) {
+        return acc.max - acc.max == C(0) ? acc.max + log_of(acc.sum) : acc.max;
+    }
+};
+#endif
+
+typedef REDUCER R;
+typedef R::Acc Acc;
+
+struct Reduction {
+    const X* x;
+    Y* y;
+    Acc* partial;   // null: results go to y
+    u32 results, reduced;
+    u32 parts, per_part;  // how `reduced` is cut; per_part is a multiple of PACK
+    u32 line;       // 1: `over` is one run of elements that begins at a multiple of 16 bytes for every result
+    double count;   // of reduced elements, for means
+    Space<2> kept;
+    Space<1> over;
+};
+
+INLINE Acc down(Acc acc, int by) {
+    union {
+        Acc acc;
+        u32 words[(sizeof(Acc) + 3) / 4];
+    } from, to;
+    from.acc = acc;
+#pragma unroll
+    for (int w = 0; w < int((sizeof(Acc) + 3) / 4); ++w) to.words[w] = __shfl_down_sync(ALL_LANES, from.words[w], by);
+    return to.acc;
+}
+// Lane 0 has the whole of the warp.
+INLINE Acc over_warp(Acc acc) {
+#pragma unroll
+    for (int by = WARP / 2; by > 0; by /= 2) acc = R::merge(acc, down(acc, by));
+    return acc;
+}
+// Thread 0 has the whole of the block.
+INLINE Acc over_block(Acc acc) {
+    __shared__ alignas(16) unsigned char room[WARPS * sizeof(Acc)];
+    Acc* warps = reinterpret_cast<Acc*>(room);
+    acc = over_warp(acc);
+    if (threadIdx.x % WARP == 0) warps[threadIdx.x / WARP] = acc;
+    __syncthreads();
+    if (threadIdx.x >= WARP) return acc;
+    acc = threadIdx.x < WARPS ? warps[threadIdx.x] : R::start();
+    return over_warp(acc);
+}
+
+// The elements first, first + step * PACK, ... below end of the run that begins at `x`, in packs.
+INLINE Acc over_run(const X* x, u32 first, u32 end, u32 step) {
+    Acc acc = R::start();
+    u32 at = first * PACK;
+    for (; at + u64(UNROLL - 1) * step * PACK + PACK <= end; at += UNROLL * step * PACK) {
+        Pack<X, PACK> packs[UNROLL];
+#pragma unroll
+        for (int i = 0; i < UNROLL; ++i) packs[i] = load<X, PACK>(x + at + i * step * PACK);
+#pragma unroll
+        for (int i = 0; i < UNROLL; ++i) {
+#pragma unroll
+            for (int e = 0; e < PACK; ++e)
+                acc = R::merge(acc, R::enter(widen(packs[i].of[e]), at + i * step * PACK + e));
+        }
+    }
+#pragma unroll 1
+    for (; at < end; at += step * PACK) {
+#pragma unroll 1
+        for (u32 e = at; e < end && e < at + PACK; ++e) acc = R::merge(acc, R::enter(widen(x[e]), e));
+    }
+    return acc;
+}
+INLINE Acc over_anything(const X* x, const Space<1>& over, u32 first, u32 end, u32 step) {
+    Acc acc = R::start();
+#pragma unroll 2
+    for (u32 r = first; r < end; r += step) {
+        i64 at[1];
+        locate(over, r, at);
+        acc = R::merge(acc, R::enter(widen(x[at[0]]), r));
+    }
+    return acc;
+}
+INLINE void put(const Reduction& p, u32 part, u32 result, const i64 (&at)[2], const Acc& acc) {
+    if (p.partial) p.partial[u64(part) * p.results + result] = acc;
+    else p.y[at[0]] = narrow<Y>(R::leave(acc, p.count));
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) rows(const __grid_constant__ Reduction p) {
+    u32 result = blockIdx.x, part = blockIdx.y;
+    i64 at[2];
+    locate(p.kept, result, at);
+    u32 begin = part * p.per_part;
+    u32 end = u32(smaller(u64(begin) + p.per_part, u64(p.reduced)));
+    Acc acc = p.line ? over_run(p.x + at[1], begin / PACK + threadIdx.x, end, THREADS)
+                     : over_anything(p.x + at[1], p.over, begin + threadIdx.x, end, THREADS);
+    acc = over_block(acc);
+    if (threadIdx.x == 0) put(p, part, result, at, acc);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) warps(const __grid_constant__ Reduction p) {
+    u32 result = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    if (result >= p.results) return;
+    i64 at[2];
+    locate(p.kept, result, at);
+    Acc acc = p.line ? over_run(p.x + at[1], lane, p.reduced, WARP)
+                     : over_anything(p.x + at[1], p.over, lane, p.reduced, WARP);
+    acc = over_warp(acc);
+    if (lane == 0) put(p, 0, result, at, acc);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) columns(const __grid_constant__ Reduction p) {
+    __shared__ alignas(16) unsigned char room[THREADS * sizeof(Acc)];
+    Acc(*tile)[COLUMNS] = reinterpret_cast<Acc(*)[COLUMNS]>(room);
+    u32 column = threadIdx.x % COLUMNS, row = threadIdx.x / COLUMNS, part = blockIdx.y;
+    u32 result = blockIdx.x * COLUMNS + column;
+    i64 at[2] = {0, 0};
+    Acc acc = R::start();
+    if (result < p.results) {
+        locate(p.kept, result, at);
+        u32 begin = part * p.per_part;
+        u32 end = u32(smaller(u64(begin) + p.per_part, u64(p.reduced)));
+        const X* x = p.x + at[1];
+        if (p.over.rank == 1) {
+            i64 stride = p.over.strides[0][0];
+#pragma unroll 8
+            for (u32 r = begin + row; r < end; r += COLUMN_ROWS) acc = R::merge(acc, R::enter(widen(x[r * stride]), r));
+        } else {
+            acc = over_anything(x, p.over, begin + row, end, COLUMN_ROWS);
+        }
+    }
+    tile[row][column] = acc;
+    __syncthreads();
+    if (row > 0 || result >= p.results) return;
+#pragma unroll 1
+    for (int other = 1; other < COLUMN_ROWS; ++other) acc = R::merge(acc, tile[other][column]);
+    put(p, part, result, at, acc);
+}
+
+// `partial` is read here: [parts][results].
+extern "C" __global__ void __launch_bounds__(THREADS) finish(const __grid_constant__ Reduction p) {
+    u32 result = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    if (result >= p.results) return;
+    Acc acc = R::start();
+#pragma unroll 4
+    for (u32 part = lane; part < p.parts; part += WARP) acc = R::merge(acc, p.partial[u64(part) * p.results + result]);
+    acc = over_warp(acc);
+    if (lane > 0) return;
+    i64 at[2];
+    locate(p.kept, result, at);
+    p.y[at[0]] = narrow<Y>(R::leave(acc, p.count));
+}

@@ -1,0 +1,257 @@
+// Sorting along an axis, stable, with the positions that values came from; and of (key, number) pairs for scatter.cu.
+//
+// Elements become unsigned keys of the same order (NaN above everything, -0 equal to 0; descending: all bits turned over), so that one sort of
+// numbers serves all types.
+//
+//   block    lines of up to 2048: a block per line, bitonic (Batcher 1968) in shared memory over (key, position)
+//   make_keys, count, offsets, place, take    longer lines: least significant digit first, 8 bits at a time
+//
+//       tile of 2048  -> count[digit][tile] -> running sum over (digit, tile) -> place: where its digit's elements of its tile begin,
+//                        plus its rank among them in the tile
+//
+// Limits: lines below 2^31 elements, fewer than 65536 lines in a launch of the tiled kernels (the host cuts).
+
+typedef TYPE X;
+constexpr int THREADS = 256;
+constexpr int WARPS = THREADS / WARP;
+constexpr int LINE = 2048;      // 24 KiB of shared memory with 64-bit keys: two blocks on the smallest multiprocessor
+constexpr int TILE = 2048;      // 8 elements a thread: counts are then a thousandth of the data
+constexpr int DIGITS = 256;     // a digit of 8 bits: one per thread
+constexpr int PER_WARP = TILE / WARPS;
+
+// ---------------------------------------------------------------- keys
+
+template <class T> struct KeyOf {
+    typedef u32 type;
+};
+template <> struct KeyOf<double> {
+    typedef u64 type;
+};
+template <> struct KeyOf<i64> {
+    typedef u64 type;
+};
+template <> struct KeyOf<u64> {
+    typedef u64 type;
+};
+typedef KeyOf<X>::type Key;
+
+// Bits of a float, of which the highest is the sign, in the order of the numbers.
+INLINE u32 ordered(u32 bits, u32 sign) { return bits & sign ? ~bits & (sign | (sign - 1)) : bits | sign; }
+INLINE u32 key_of(float x) { return is_nan(x) ? ~0u : ordered(__float_as_uint(x == 0 ? 0.0f : x), 0x80000000u); }
+INLINE u32 half_key(u16 bits, float x) { return is_nan(x) ? 0xffffu : ordered(x == 0 ? 0 : bits, 0x8000u); }
+INLINE u32 key_of(f16 x) { return half_key(x.bits, widen(x)); }
+INLINE u32 key_of(bf16 x) { return half_key(x.bits, widen(x)); }
+INLINE u64 key_of(double x) {
+    if (is_nan(x)) return ~u64(0);
+    u64 bits = u64(__double_as_longlong(x == 0 ? 0.0 : x));
+    return bits >> 63 ? ~bits : bits | u64(1) << 63;
+}
+INLINE u64 key_of(i64 x) { return u64(x) ^ u64(1) << 63; }
+INLINE u32 key_of(i32 x) { return u32(x) ^ 0x80000000u; }
+INLINE u32 key_of(u8 x) { return x; }
+INLINE u32 key_of(Truth x) { return widen(x); }
+INLINE u32 key_of(u32 x) { return x; }
+INLINE u64 key_of(u64 x) { return x; }
+
+template <class T> constexpr int key_bits = 8 * sizeof(T);
+
+INLINE Key turned(Key key, u32 descending) {
+    constexpr Key ALL = key_bits<X> == 8 * sizeof(Key) ? ~Key(0) : (Key(1) << (key_bits<X> % (8 * sizeof(Key)))) - 1;
+    return descending ? ~key & ALL : key;
+}
+
+// ---------------------------------------------------------------- short lines
+
+struct SortLines {
+    X* values;
+    i32* positions;
+    const X* x;
+    u32 length;
+    u32 descending;
+    i64 value_step, position_step, x_step;
+    Space<3> lines;  // of values, positions, x
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS) block(const __grid_constant__ SortLines p) {
+    __shared__ Key keys[LINE];
+    __shared__ u32 places[LINE];
+    i64 at[3];
+    locate(p.lines, blockIdx.x, at);
+    const X* x = p.x + at[2];
+    u32 room = 2;
+    while (room < p.length) room *= 2;
+    for (u32 i = threadIdx.x; i < room; i += THREADS) {
+        // What fills up to a power of two comes last: its position is beyond every element's.
+        keys[i] = i < p.length ? turned(key_of(x[i64(i) * p.x_step]), p.descending) : ~Key(0);
+        places[i] = i;
+    }
+    __syncthreads();
+    for (u32 size = 2; size <= room; size *= 2) {
+        for (u32 apart = size / 2; apart > 0; apart /= 2) {
+            for (u32 pair = threadIdx.x; pair < room / 2; pair += THREADS) {
+                u32 low = 2 * pair - (pair & (apart - 1)), high = low + apart;
+                bool rising = (low & size) == 0;
+                bool above = keys[low] > keys[high] || (keys[low] == keys[high] && places[low] > places[high]);
+                if (above == rising) {
+                    Key key = keys[low];
+                    keys[low] = keys[high];
+                    keys[high] = key;
+                    u32 place = places[low];
+                    places[low] = places[high];
+                    places[high] = place;
+                }
+            }
+            __syncthreads();
+        }
+    }
+    for (u32 i = threadIdx.x; i < p.length; i += THREADS) {
+        p.values[at[0] + i64(i) * p.value_step] = x[i64(places[i]) * p.x_step];
+        p.positions[at[1] + i64(i) * p.position_step] = i32(places[i]);
+    }
+}
+
+// ---------------------------------------------------------------- long lines
+
+struct MakeKeys {
+    Key* keys;      // [lines, length]
+    u32* numbers;
+    const X* x;
+    u32 length;
+    u32 descending;
+    i64 x_step;
+    Space<1> lines;
+};
+extern "C" __global__ void __launch_bounds__(THREADS) make_keys(const __grid_constant__ MakeKeys p) {
+    u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= p.length) return;
+    i64 at[1];
+    locate(p.lines, blockIdx.y, at);
+    u64 to = u64(blockIdx.y) * p.length + i;
+    p.keys[to] = turned(key_of(p.x[at[0] + i64(i) * p.x_step]), p.descending);
+    p.numbers[to] = i;
+}
+
+struct Digits {
+    const Key* keys;
+    const u32* numbers;
+    Key* keys_out;
+    u32* numbers_out;
+    u32* counts;    // [lines, DIGITS, tiles]
+    u32 length;
+    u32 tiles;
+    u32 shift;
+};
+INLINE u32 digit_of(Key key, u32 shift) { return u32(key >> shift) & (DIGITS - 1); }
+
+extern "C" __global__ void __launch_bounds__(THREADS) count(const __grid_constant__ Digits p) {
+    __shared__ u32 histogram[DIGITS];
+    histogram[threadIdx.x] = 0;
+    __syncthreads();
+    const Key* keys = p.keys + u64(blockIdx.y) * p.length;
+    for (u32 i = blockIdx.x * TILE + threadIdx.x; i < p.length && i < (blockIdx.x + 1) * TILE; i += THREADS)
+        atomicAdd(&histogram[digit_of(keys[i], p.shift)], 1u);
+    __syncthreads();
+    p.counts[(u64(blockIdx.y) * DIGITS + threadIdx.x) * p.tiles + blockIdx.x] = histogram[threadIdx.x];
+}
+
+// Each count becomes the sum of all before it. A block per line, 1024 counts at a time.
+extern "C" __global__ void __launch_bounds__(THREADS) offsets(const __grid_constant__ Digits p) {
+    __shared__ u32 totals[WARPS];
+    constexpr u32 PER_THREAD = 4;
+    u32* counts = p.counts + u64(blockIdx.x) * DIGITS * p.tiles;
+    u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    u32 carry = 0;
+    for (u64 chunk = 0; chunk < u64(DIGITS) * p.tiles; chunk += THREADS * PER_THREAD) {
+        u64 first = chunk + threadIdx.x * PER_THREAD;
+        u32 own[PER_THREAD], sum = 0;
+#pragma unroll
+        for (u32 i = 0; i < PER_THREAD; ++i) {
+            own[i] = first + i < u64(DIGITS) * p.tiles ? counts[first + i] : 0;
+            sum += own[i];
+        }
+        u32 through = sum;
+#pragma unroll
+        for (int by = 1; by < WARP; by *= 2) {
+            u32 other = __shfl_up_sync(ALL_LANES, through, by);
+            if (lane >= by) through += other;
+        }
+        if (lane == WARP - 1) totals[warp] = through;
+        __syncthreads();
+        u32 base = carry + through - sum;
+        for (u32 w = 0; w < WARPS; ++w) {
+            if (w < warp) base += totals[w];
+            carry += totals[w];
+        }
+#pragma unroll
+        for (u32 i = 0; i < PER_THREAD; ++i) {
+            if (first + i < u64(DIGITS) * p.tiles) counts[first + i] = base;
+            base += own[i];
+        }
+        __syncthreads();
+    }
+}
+
+// A warp takes 256 neighbours, 32 at a time in order: equal digits then keep their order.
+extern "C" __global__ void __launch_bounds__(THREADS) place(const __grid_constant__ Digits p) {
+    __shared__ u32 histograms[WARPS][DIGITS];
+    u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w) histograms[w][threadIdx.x] = 0;
+    __syncthreads();
+    u64 line = u64(blockIdx.y) * p.length;
+    u32 first = blockIdx.x * TILE + warp * PER_WARP + lane;
+    u32 ranks[PER_WARP / WARP], digits[PER_WARP / WARP];
+    Key keys[PER_WARP / WARP];
+#pragma unroll
+    for (int round = 0; round < PER_WARP / WARP; ++round) {
+        u32 i = first + round * WARP;
+        bool there = i < p.length;
+        keys[round] = there ? p.keys[line + i] : Key(0);
+        // Lanes beyond the end have a digit of their own.
+        digits[round] = there ? digit_of(keys[round], p.shift) : DIGITS;
+        u32 same = __match_any_sync(ALL_LANES, digits[round]);
+        u32 before = __popc(same & ((1u << lane) - 1));
+        u32 base = there ? histograms[warp][digits[round]] : 0;
+        __syncwarp();
+        if (there && before == 0) histograms[warp][digits[round]] = base + __popc(same);
+        __syncwarp();
+        ranks[round] = base + before;
+    }
+    __syncthreads();
+    // Thread d: where digit d begins for each warp.
+    u32 begin = p.counts[(u64(blockIdx.y) * DIGITS + threadIdx.x) * p.tiles + blockIdx.x];
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w) {
+        u32 own = histograms[w][threadIdx.x];
+        histograms[w][threadIdx.x] = begin;
+        begin += own;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int round = 0; round < PER_WARP / WARP; ++round) {
+        u32 i = first + round * WARP;
+        if (i >= p.length) continue;
+        u64 to = line + histograms[warp][digits[round]] + ranks[round];
+        p.keys_out[to] = keys[round];
+        p.numbers_out[to] = p.numbers[line + i];
+    }
+}
+
+struct Take {
+    X* values;
+    i32* positions;
+    const X* x;
+    const u32* numbers;
+    u32 length;
+    i64 value_step, position_step, x_step;
+    Space<3> lines;
+};
+extern "C" __global__ void __launch_bounds__(THREADS) take(const __grid_constant__ Take p) {
+    u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= p.length) return;
+    i64 at[3];
+    locate(p.lines, blockIdx.y, at);
+    u32 number = p.numbers[u64(blockIdx.y) * p.length + i];
+    p.values[at[0] + i64(i) * p.value_step] = p.x[at[2] + i64(number) * p.x_step];
+    p.positions[at[1] + i64(i) * p.position_step] = i32(number);
+}

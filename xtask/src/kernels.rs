@@ -1,0 +1,182 @@
+//! Every kernel compiled for every architecture: registers, shared memory, spills. A spill or a warning fails.
+
+use std::fmt::Write;
+use std::process::{Command, Stdio};
+use ternion_cuda::sources::{Unit, units};
+use ternion_cuda::{nvrtc, options};
+
+/// What the assembler says of a kernel.
+#[derive(Debug, Default, Clone, PartialEq)]
+struct Usage {
+    kernel: String,
+    registers: usize,
+    shared: usize,
+    stack: usize,
+    spilled: usize,
+}
+
+/// A unit on an architecture: its kernels, or what is wrong.
+struct Row {
+    text: String,
+    faults: Vec<String>,
+}
+
+/// What is to be compiled.
+pub struct Wanted {
+    /// Only units whose name contains this.
+    pub only: Option<String>,
+    pub architectures: Vec<String>,
+    /// Whether the machine code goes into the kernel cache.
+    pub keep: bool,
+    /// Which share of how many: `1/4`.
+    pub share: Option<String>,
+}
+
+pub fn run(wanted: &Wanted) -> Result<(), String> {
+    match &wanted.share {
+        Some(share) => run_share(wanted, share),
+        None => run_all(wanted),
+    }
+}
+
+/// As many processes as there are processors, each with its share: NVRTC takes one program at a time.
+fn run_all(wanted: &Wanted) -> Result<(), String> {
+    let (major, minor) = nvrtc::version().map_err(|error| error.to_string())?;
+    println!("NVRTC {major}.{minor}: unit, architecture: kernel registers/shared bytes");
+    let processes = std::thread::available_parallelism().map_or(1, usize::from);
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let start = |number: usize| {
+        let mut command = Command::new(&program);
+        command.args(["kernels", "--arch", &wanted.architectures.join(","), "--share"]);
+        command.arg(format!("{number}/{processes}"));
+        if let Some(only) = &wanted.only {
+            command.args(["--only", only]);
+        }
+        if wanted.keep {
+            command.arg("--keep");
+        }
+        command.stdout(Stdio::piped()).spawn().map_err(|error| format!("{}: {error}", program.display()))
+    };
+    let started = (1..=processes).map(start).collect::<Result<Vec<_>, _>>()?;
+    let (mut rows, mut failed) = (Vec::new(), false);
+    for child in started {
+        let output = child.wait_with_output().map_err(|error| error.to_string())?;
+        failed |= !output.status.success();
+        rows.extend(String::from_utf8_lossy(&output.stdout).lines().map(str::to_string));
+    }
+    rows.sort();
+    rows.iter().for_each(|row| println!("{row}"));
+    println!("{} units", rows.len());
+    match (failed, rows.is_empty()) {
+        (true, _) => Err("kernels above do not compile cleanly".into()),
+        (_, true) => Err(format!("no unit's name contains {:?}", wanted.only.as_deref().unwrap_or_default())),
+        _ => Ok(()),
+    }
+}
+
+fn run_share(wanted: &Wanted, share: &str) -> Result<(), String> {
+    let wrong = || format!("share {share:?}, expected such as 1/4");
+    let (number, of) = share.split_once('/').ok_or_else(wrong)?;
+    let (number, of): (usize, usize) =
+        (number.parse().map_err(|_| wrong())?, of.parse().map_err(|_| wrong())?);
+    let only = wanted.only.as_deref();
+    let units = units();
+    let wanted_units = units.iter().filter(|unit| only.is_none_or(|only| unit.source().name.contains(only)));
+    let tasks = wanted_units
+        .flat_map(|unit| wanted.architectures.iter().map(move |architecture| (unit, architecture)));
+    let mut faults = Vec::new();
+    for (unit, architecture) in tasks.skip(number - 1).step_by(of) {
+        let row = row(unit, architecture, wanted.keep);
+        println!("{}", row.text);
+        faults.extend(row.faults);
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+fn row(unit: &Unit, architecture: &str, keep: bool) -> Row {
+    let source = unit.source();
+    let mut options = options(architecture);
+    options.push("--ptxas-options=-v".into());
+    let name = format!("{} {architecture}", source.name);
+    let log = match nvrtc::compile(&source.name, &source.text(), &options) {
+        Ok(compiled) => {
+            if keep {
+                ternion_cuda::keep(&source, architecture, &compiled.cubin);
+            }
+            compiled.log
+        }
+        Err(error) => {
+            return Row { text: format!("{name}: does not compile"), faults: vec![error.to_string()] };
+        }
+    };
+    let usages = usages(&log);
+    let mut text = format!("{name}:");
+    let mut faults: Vec<String> = warnings(&log).map(|line| format!("{name}: {line}")).collect();
+    for usage in &usages {
+        let _ = write!(text, " {} {}/{}", usage.kernel, usage.registers, usage.shared);
+        if usage.spilled > 0 {
+            faults.push(format!("{name}: {} spills {} bytes", usage.kernel, usage.spilled));
+        }
+    }
+    for kernel in source.kernels {
+        if !usages.iter().any(|usage| usage.kernel == *kernel) {
+            faults.push(format!("{name}: has no kernel {kernel}"));
+        }
+    }
+    Row { text, faults }
+}
+
+/// What the compiler or the assembler finds odd.
+fn warnings(log: &str) -> impl Iterator<Item = &str> {
+    log.lines().filter(|line| line.contains("warning") || line.contains("C75"))
+}
+
+/// The kernels of a log of `--ptxas-options=-v`.
+fn usages(log: &str) -> Vec<Usage> {
+    let mut found: Vec<Usage> = Vec::new();
+    let number_before = |line: &str, what: &str| -> usize {
+        let before = line.split(what).next().unwrap_or_default();
+        before
+            .rsplit(|c: char| !c.is_ascii_digit())
+            .find(|text| !text.is_empty())
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0)
+    };
+    for line in log.lines() {
+        if let Some(rest) = line.split("Compiling entry function '").nth(1) {
+            let kernel = rest.split('\'').next().unwrap_or_default().to_string();
+            found.push(Usage { kernel, ..Usage::default() });
+        } else if let Some(usage) = found.last_mut() {
+            if line.contains("bytes stack frame") {
+                usage.stack = number_before(line, " bytes stack frame");
+                usage.spilled =
+                    number_before(line, " bytes spill stores") + number_before(line, " bytes spill loads");
+            }
+            if line.contains("Used ") {
+                usage.registers = number_before(line, " registers");
+                if line.contains(" bytes smem") {
+                    usage.shared = number_before(line, " bytes smem");
+                }
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_are_read() {
+        let log = "ptxas info    : 0 bytes gmem\n\
+                   ptxas info    : Compiling entry function 'rows' for 'sm_90a'\n\
+                   ptxas info    : Function properties for rows\n\
+                   ptxas         .     32 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads\n\
+                   ptxas info    : Used 40 registers, used 1 barriers, 32 bytes smem\n\
+                   ptxas warning : (C7510) Potential Performance Loss: wgmma serialized";
+        let usage = Usage { kernel: "rows".into(), registers: 40, shared: 32, stack: 32, spilled: 12 };
+        assert_eq!(usages(log), [usage]);
+        assert_eq!(warnings(log).count(), 1);
+    }
+}
