@@ -106,6 +106,7 @@ fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
         Op::Uniform(_) => Ok(Variant::row_major(ops::random::run_uniform)),
         Op::Normal(_) => Ok(Variant::row_major(ops::random::run_normal)),
         Op::Dropout(_) => Ok(Variant::row_major(ops::random::run_dropout)),
+        Op::SgdStep(_) | Op::AdamStep(_) => ops::step::select(op, inputs),
         _ => Err(Unsupported::because("no kernel of its own: composed")),
     }
 }

@@ -23,6 +23,7 @@ const CUMULATIVE: File = file!("cumulative.cu");
 const INDEX: File = file!("index.cu");
 const SCATTER: File = file!("scatter.cu");
 const SORT: File = file!("sort.cu");
+const STEP: File = file!("step.cu");
 const PRODUCT: File = file!("product.cu");
 
 /// One thing to compile: kernels of a family for an op and its dtypes.
@@ -72,6 +73,8 @@ pub(crate) enum Family {
     Sort,
     /// Sorting of (key, number) pairs.
     SortKeys,
+    /// name: the policy; types: of the parameter.
+    Step,
     Product,
 }
 
@@ -198,6 +201,11 @@ impl Unit {
             ),
             Family::SortKeys => {
                 self.plain(&[SORT], &["count", "offsets", "place"], vec![("TYPE", "u32".to_string())])
+            }
+            Family::Step => {
+                let mut defines = self.typed(first);
+                defines.push(("STEP", self.name.to_string()));
+                self.plain(&[STEP], &["step"], defines)
             }
             Family::Product => self.plain(&[PRODUCT], &["product"], self.typed(first)),
             _ => self.elementwise(),
@@ -335,6 +343,9 @@ const COMPARE: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];
 const REDUCERS: [&str; 6] = ["Sum", "Prod", "Max", "Min", "ArgMax", "ArgMin"];
 const REAL_REDUCERS: [&str; 5] = ["Mean", "SumSquares", "MaxAbs", "Norm", "LogSumExp"];
 
+/// Policies of optimiser steps.
+const STEPS: [&str; 3] = ["Sgd", "SgdMomentum", "Adam"];
+
 /// Dtypes that stand for all of their size.
 const SIZES: [DType; 4] = [DType::I64, DType::I32, DType::F16, DType::U8];
 
@@ -433,6 +444,9 @@ fn moving_units() -> Vec<Unit> {
     }
     units.extend(DType::ALL.map(|dtype| Unit::of(Family::Sort, "", dtype)));
     units.extend(DType::FLOATS.map(|dtype| Unit::of(Family::Random, "", dtype)));
+    units.extend(
+        DType::FLOATS.iter().flat_map(|&dtype| STEPS.map(|name| Unit::of(Family::Step, name, dtype))),
+    );
     units.extend([Family::RandomBits, Family::SortKeys].map(|family| Unit::of(family, "", DType::I32)));
     units
 }

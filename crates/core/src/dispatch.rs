@@ -306,6 +306,17 @@ fn run_into(
 
 /// Ops that always change an input are refused while its change would be recorded.
 fn refuse_recorded_change(op: &Op, inputs: &[&Tensor], specs: &Outputs) -> Result<()> {
+    if !specs.iter().any(|spec| matches!(spec.role, Role::Aliases(_) | Role::Accumulates(_))) {
+        return Ok(());
+    }
+    // Sorted, as an optimiser's step may have hundreds of inputs: comparing each with each would take longer than the step.
+    let mut addresses: SmallVec<[usize; 8]> = listed(inputs.iter().map(|tensor| tensor.buffer().address()));
+    addresses.sort_unstable();
+    let has_double = |tensor: &Tensor| {
+        let address = tensor.buffer().address();
+        let first = addresses.partition_point(|&other| other < address);
+        addresses.get(first + 1) == Some(&address)
+    };
     for spec in specs {
         let (Role::Aliases(index) | Role::Accumulates(index)) = spec.role else { continue };
         if autograd::is_recording() && inputs.iter().any(|tensor| tensor.needs_grad()) {
@@ -321,9 +332,10 @@ fn refuse_recorded_change(op: &Op, inputs: &[&Tensor], specs: &Outputs) -> Resul
                 format!("in place on a tensor of shape {:?} whose elements share memory", target.shape()),
             ));
         }
-        let shared = inputs.iter().enumerate().any(|(other, tensor)| {
-            other != index && tensor.buffer().is(target.buffer()) && overlap(tensor, target)
-        });
+        let shared = has_double(target)
+            && inputs.iter().enumerate().any(|(other, tensor)| {
+                other != index && tensor.buffer().is(target.buffer()) && overlap(tensor, target)
+            });
         if shared {
             return Err(Error::invalid(
                 op.name(),

@@ -17,12 +17,46 @@ const BLOCK: usize = 2048;
 /// Both steps, all floats.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let run = match (op, inputs[0].dtype) {
-        (Op::SgdStep(_), DType::F64) => sgd::<f64>,
-        (Op::SgdStep(_), _) => sgd::<f32>,
-        (_, DType::F64) => adam::<f64>,
-        _ => adam::<f32>,
+        (Op::SgdStep(_), DType::F64) => each_parameter::<Sgd, f64>,
+        (Op::SgdStep(_), _) => each_parameter::<Sgd, f32>,
+        (_, DType::F64) => each_parameter::<Adam, f64>,
+        _ => each_parameter::<Adam, f32>,
     };
     Ok(Variant { plan: Plan::ROW_MAJOR, run })
+}
+
+/// A way to step: the states of a parameter, and the step of one.
+trait Step {
+    fn states(op: &Op) -> usize;
+    fn one<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()>;
+}
+
+struct Sgd;
+struct Adam;
+
+impl Step for Sgd {
+    fn states(op: &Op) -> usize {
+        if let Op::SgdStep(step) = op { step.states() } else { 0 }
+    }
+    fn one<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+        sgd::<T>(op, inputs, outputs)
+    }
+}
+
+impl Step for Adam {
+    fn states(_: &Op) -> usize {
+        AdamStep::STATES
+    }
+    fn one<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+        adam::<T>(op, inputs, outputs)
+    }
+}
+
+/// The parameters one after the other: each with its gradient, hyper and states.
+fn each_parameter<S: Step, T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let states = S::states(op);
+    let mut parameters = inputs.chunks(3 + states).zip(outputs.chunks(1 + states));
+    parameters.try_for_each(|(inputs, outputs)| S::one::<T>(op, inputs, outputs))
 }
 
 /// Calls `step(gradient, [parameter, states ..])` for blocks of all elements; all but the gradient are changed in place.

@@ -10,6 +10,7 @@ pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod scatter;
 pub(crate) mod sort;
+pub(crate) mod step;
 
 /// Elements from which on positions in a tensor no longer fit the kernels' 32-bit numbers.
 pub(crate) const TOO_LONG: usize = 1 << 31;

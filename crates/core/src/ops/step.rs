@@ -1,7 +1,7 @@
 //! Optimiser steps, fused: one pass over parameter, gradient and state.
 //!
 //! What changes from step to step is a tensor `hyper`, so that a captured step goes on training. It and all arithmetic are in the accumulator dtype
-//! of the parameter (f64 for f64, else f32).
+//! of the parameter (f64 for f64, else f32). One op takes any number of parameters of one dtype, each with its gradient, its `hyper` and its states.
 
 use crate::Tensor;
 use crate::backend::Meta;
@@ -11,8 +11,8 @@ use crate::op::{Differentiability, Output, Outputs, Role, Rule, check};
 /// `g = grad * clip + weight_decay * p` (coupled); with momentum: `v = momentum * v + (1 - dampening) * g` (on the first step `v = g`), `g = g + momentum * v` if nesterov else `v`;
 /// `p -= lr * g` (Sutskever et al. 2013, in PyTorch's form).
 ///
-/// Inputs: parameter, gradient (same shape and floating dtype), hyper `[3]` (accumulator dtype) = (lr, clip factor, 1 on the first step else 0), then velocity (parameter's shape,
-/// accumulator dtype) if `momentum != 0`. Outputs: parameter (in place), velocity (in place) if any.
+/// Inputs, for each parameter: parameter, gradient (same shape and floating dtype), hyper `[3]` (accumulator dtype) = (lr, clip factor, 1 on the first step else 0), then velocity
+/// (parameter's shape, accumulator dtype) if `momentum != 0`. Outputs, for each: parameter (in place), velocity (in place) if any.
 #[derive(Clone, Debug)]
 pub struct SgdStep {
     /// Share of the old velocity that stays.
@@ -39,8 +39,8 @@ pub enum DecayMode {
 /// `m = beta1 m + (1 - beta1) g`; `v = beta2 v + (1 - beta2) g^2`;
 /// `p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)`.
 ///
-/// Inputs: parameter, gradient (same shape and floating dtype), hyper `[4]` (accumulator dtype) = (lr, clip factor, 1 - beta1^t, sqrt(1 - beta2^t)), m and v (parameter's shape, accumulator
-/// dtype). Outputs: parameter, m, v, all in place.
+/// Inputs, for each parameter: parameter, gradient (same shape and floating dtype), hyper `[4]` (accumulator dtype) = (lr, clip factor, 1 - beta1^t, sqrt(1 - beta2^t)), m and v (parameter's
+/// shape, accumulator dtype). Outputs, for each: parameter, m, v, all in place.
 #[derive(Clone, Debug)]
 pub struct AdamStep {
     /// Decay of the first moment.
@@ -55,8 +55,35 @@ pub struct AdamStep {
     pub decay_mode: DecayMode,
 }
 
+/// How many inputs belong to a parameter with so many states: it, its gradient, hyper and the states.
+const fn width(states: usize) -> usize {
+    3 + states
+}
+
 fn step_outputs(op: &'static str, inputs: &[Meta<'_>], hyper: usize, states: usize) -> Result<Outputs> {
-    check::count(op, inputs, 3 + states)?;
+    if inputs.is_empty() || !inputs.len().is_multiple_of(width(states)) {
+        let got = inputs.len();
+        return Err(Error::invalid(
+            op,
+            format!("expected {} inputs for each parameter, got {got}", width(states)),
+        ));
+    }
+    let mut outputs = Outputs::new();
+    for (group, metas) in inputs.chunks(width(states)).enumerate() {
+        check::same_dtype(op, &inputs[0], &metas[0])?;
+        one_parameter(op, metas, hyper, group * width(states), &mut outputs)?;
+    }
+    Ok(outputs)
+}
+
+/// The outputs of one parameter, whose inputs stand from `first` on.
+fn one_parameter(
+    op: &'static str,
+    inputs: &[Meta<'_>],
+    hyper: usize,
+    first: usize,
+    outputs: &mut Outputs,
+) -> Result<()> {
     let parameter = &inputs[0];
     check::float(op, "parameter", parameter)?;
     check::same_dtype(op, parameter, &inputs[1])?;
@@ -65,27 +92,24 @@ fn step_outputs(op: &'static str, inputs: &[Meta<'_>], hyper: usize, states: usi
     check::dtype(op, "hyper", &inputs[2], dtype)?;
     check::shape(op, "hyper", &inputs[2], crate::Shape::unchecked(&[hyper]))?;
     let aliases =
-        |index: usize, dtype| Output { shape: *parameter.shape(), dtype, role: Role::Aliases(index) };
-    let mut outputs: Outputs = [aliases(0, parameter.dtype)].into_iter().collect();
+        |index: usize, dtype| Output { shape: *parameter.shape(), dtype, role: Role::Aliases(first + index) };
+    outputs.push(aliases(0, parameter.dtype));
     for (index, meta) in inputs.iter().enumerate().skip(3) {
         check::dtype(op, "state", meta, dtype)?;
         check::shape(op, "state", meta, *parameter.shape())?;
         outputs.push(aliases(index, dtype));
     }
-    Ok(outputs)
+    Ok(())
 }
 
-impl Rule for SgdStep {
-    fn name(&self) -> &'static str {
-        "sgd_step"
+impl SgdStep {
+    /// How many states a parameter has.
+    pub fn states(&self) -> usize {
+        usize::from(self.momentum != 0.0)
     }
-    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        if self.nesterov && (self.momentum <= 0.0 || self.dampening != 0.0) {
-            return Err(Error::invalid("sgd_step", "nesterov needs a momentum above 0 and no dampening"));
-        }
-        step_outputs("sgd_step", inputs, 3, usize::from(self.momentum != 0.0))
-    }
-    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+
+    /// The step of one parameter, composed.
+    fn compose_one(&self, inputs: &[Tensor]) -> Result<()> {
         let dtype = inputs[0].dtype().accumulator();
         let hyper = |index| inputs[2].select(0, index);
         let p = inputs[0].to_dtype(dtype)?;
@@ -99,22 +123,16 @@ impl Rule for SgdStep {
             velocity.copy_(&hyper(2)?.ne_scalar(0.0)?.where_(&g, &blended)?)?;
             g = if self.nesterov { velocity.scale_add(self.momentum, &g)? } else { velocity.clone() };
         }
-        inputs[0].copy_(&p.sub(&g.mul(&hyper(0)?)?)?)?;
-        Ok([0, 3].into_iter().filter_map(|index| inputs.get(index).cloned()).collect())
-    }
-    fn differentiability(&self) -> Differentiability {
-        Differentiability::NonDifferentiable
+        inputs[0].copy_(&p.sub(&g.mul(&hyper(0)?)?)?)
     }
 }
 
-impl Rule for AdamStep {
-    fn name(&self) -> &'static str {
-        "adam_step"
-    }
-    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        step_outputs("adam_step", inputs, 4, 2)
-    }
-    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+impl AdamStep {
+    /// How many states a parameter has: its first and second moment.
+    pub const STATES: usize = 2;
+
+    /// The step of one parameter, composed.
+    fn compose_one(&self, inputs: &[Tensor]) -> Result<()> {
         let dtype = inputs[0].dtype().accumulator();
         let hyper = |index| inputs[2].select(0, index);
         let (m, v) = (&inputs[3], &inputs[4]);
@@ -132,8 +150,45 @@ impl Rule for AdamStep {
         v.copy_(&g.square()?.scale_add(1.0 - self.beta2, &v.mul_scalar(self.beta2)?)?)?;
         let denominator = v.sqrt()?.div(&hyper(3)?)?.add_scalar(self.eps)?;
         let rate = hyper(0)?.div(&hyper(2)?)?;
-        inputs[0].copy_(&p.sub(&m.div(&denominator)?.mul(&rate)?)?)?;
-        Ok(vec![inputs[0].clone(), m.clone(), v.clone()])
+        inputs[0].copy_(&p.sub(&m.div(&denominator)?.mul(&rate)?)?)
+    }
+}
+
+/// What of these inputs is changed in place: every parameter and its states.
+fn changed(inputs: &[Tensor], states: usize) -> Vec<Tensor> {
+    let is_changed = |index: &usize| !matches!(index % width(states), 1 | 2);
+    (0..inputs.len()).filter(is_changed).map(|index| inputs[index].clone()).collect()
+}
+
+impl Rule for SgdStep {
+    fn name(&self) -> &'static str {
+        "sgd_step"
+    }
+    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        if self.nesterov && (self.momentum <= 0.0 || self.dampening != 0.0) {
+            return Err(Error::invalid("sgd_step", "nesterov needs a momentum above 0 and no dampening"));
+        }
+        step_outputs("sgd_step", inputs, 3, self.states())
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        inputs.chunks(width(self.states())).try_for_each(|one| self.compose_one(one))?;
+        Ok(changed(inputs, self.states()))
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::NonDifferentiable
+    }
+}
+
+impl Rule for AdamStep {
+    fn name(&self) -> &'static str {
+        "adam_step"
+    }
+    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        step_outputs("adam_step", inputs, 4, AdamStep::STATES)
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        inputs.chunks(width(AdamStep::STATES)).try_for_each(|one| self.compose_one(one))?;
+        Ok(changed(inputs, AdamStep::STATES))
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::NonDifferentiable

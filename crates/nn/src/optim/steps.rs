@@ -7,6 +7,9 @@ use ternion_core::{
     DType, Device, Element, Error, Gradients, Layout, Op, Result, Shape, Tensor, grad_norm, no_grad,
 };
 
+/// Parameters of one op: as many as a GPU's kernel takes in one launch.
+const TOGETHER: usize = 64;
+
 /// A way to step: the fused op and the numbers that it takes.
 pub(super) trait StepRule {
     /// The fused op: inputs are parameter, gradient, numbers, states.
@@ -139,7 +142,7 @@ impl<R: StepRule> Steps<R> {
             let rows = self.rows(&works);
             self.write_numbers(&works, &rows)?;
             self.clip(gradients, &works)?;
-            works.iter().try_for_each(|work| self.change(work, &rows))
+            self.change(&works, &rows)
         })
     }
 
@@ -234,12 +237,33 @@ impl<R: StepRule> Steps<R> {
         self.numbers.iter().try_for_each(|numbers| numbers.table.narrow(1, 1, 1)?.copy_(&factor))
     }
 
-    fn change(&mut self, work: &Work<'_>, rows: &BTreeMap<u64, usize>) -> Result<()> {
-        let slot = &self.slots[work.slot];
-        let row = &self.numbers_of(work)?.rows[rows[&(slot.steps + 1)]];
-        let inputs: Vec<&Tensor> = [&work.tensor, work.grad, row].into_iter().chain(&slot.states).collect();
-        apply(self.rule.op(), &inputs)?;
-        self.slots[work.slot].steps += 1;
+    /// One op for up to [`TOGETHER`] parameters of a device and dtype.
+    fn change(&mut self, works: &[Work<'_>], rows: &BTreeMap<u64, usize>) -> Result<()> {
+        let alike = |left: &Work<'_>, right: &Work<'_>| {
+            left.tensor.device().is(right.tensor.device()) && left.tensor.dtype() == right.tensor.dtype()
+        };
+        let mut groups: Vec<Vec<&Work<'_>>> = Vec::new();
+        for work in works {
+            let fits = |group: &&mut Vec<&Work<'_>>| group.len() < TOGETHER && alike(group[0], work);
+            match groups.iter_mut().find(fits) {
+                Some(group) => group.push(work),
+                None => groups.push(vec![work]),
+            }
+        }
+        for group in groups {
+            let mut inputs: Vec<&Tensor> = Vec::with_capacity(group.len() * 5);
+            for work in &group {
+                let slot = &self.slots[work.slot];
+                inputs.extend([
+                    &work.tensor,
+                    work.grad,
+                    &self.numbers_of(work)?.rows[rows[&(slot.steps + 1)]],
+                ]);
+                inputs.extend(&slot.states);
+            }
+            apply(self.rule.op(), &inputs)?;
+            group.iter().for_each(|work| self.slots[work.slot].steps += 1);
+        }
         Ok(())
     }
 }

@@ -13,17 +13,37 @@ pub fn rows() -> Vec<OpCase> {
 const PLAIN: SgdStep = SgdStep { momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false };
 const IN_PLACE: &str = "it changes its inputs";
 
-/// Copies of the inputs that a step changes, then the step.
-fn stepped(op: impl Into<ternion_core::Op>, x: &[Tensor]) -> Result<Vec<Tensor>> {
+/// Copies of the inputs that a step changes, then the step. `width` inputs belong to a parameter.
+fn stepped_together(op: impl Into<ternion_core::Op>, width: usize, x: &[Tensor]) -> Result<Vec<Tensor>> {
+    let changed = || (0..x.len()).filter(|index| !matches!(index % width, 1 | 2));
     let mut inputs = x.to_vec();
-    for index in std::iter::once(0).chain(3..x.len()) {
+    for index in changed() {
         inputs[index] = x[index].copy()?;
     }
     let outputs = apply(op, &inputs.iter().collect::<Vec<_>>())?;
-    for (output, index) in outputs.iter().zip(std::iter::once(0).chain(3..x.len())) {
+    for (output, index) in outputs.iter().zip(changed()) {
         assert!(output.buffer().is(inputs[index].buffer()), "output {index} is in place");
     }
     Ok(outputs.into_vec())
+}
+
+/// As [`stepped_together`], of one parameter.
+fn stepped(op: impl Into<ternion_core::Op>, x: &[Tensor]) -> Result<Vec<Tensor>> {
+    stepped_together(op, x.len(), x)
+}
+
+/// Shapes of the parameters that are stepped together: also one of several chunks, and one that ends within a pack.
+const TOGETHER: [&[usize]; 3] = [&[7, 5], &[2051], &[]];
+
+/// The shapes of all inputs: of each parameter it, its gradient, `hyper` numbers and its states.
+fn together(hyper: usize, states: usize) -> Vec<Vec<usize>> {
+    let one = |shape: &&[usize]| {
+        let shape = shape.to_vec();
+        let mut all = vec![shape.clone(), shape.clone(), vec![hyper]];
+        all.extend(std::iter::repeat_n(shape, states));
+        all
+    };
+    TOGETHER.iter().flat_map(one).collect()
 }
 
 fn sgd() -> Vec<OpCase> {
@@ -47,7 +67,31 @@ fn sgd() -> Vec<OpCase> {
             .oracle(move |x| sgd_step(&definition, x))
     };
     let momentum = SgdStep { momentum: 0.9, ..PLAIN };
+    let several = |op: SgdStep| {
+        let mut case = OpCase::new("sgd_step", "three parameters");
+        for hyper in [[0.1, 1.0, 0.0], [0.2, 0.5, 1.0], [0.3, 0.25, 0.0]] {
+            case = case.input(Uniform(-2.0, 2.0)).input(Uniform(-1.0, 1.0));
+            case = case.input(Input::accumulator(Fixed(hyper.to_vec())).constant());
+            case = case.input(Input::accumulator(Uniform(-1.0, 1.0)));
+        }
+        case.instances.push(together(3, 1));
+        let definition = op.clone();
+        case.forward_only(IN_PLACE)
+            .run(move |x| stepped_together(op.clone(), 4, x))
+            .oracle(move |x| x.chunks(4).flat_map(|one| sgd_step(&definition, one)).collect::<Vec<_>>())
+            .rejects("sgd_step: expected 3 inputs for each parameter, got 4", |device| {
+                let (x, hyper) = (Tensor::zeros([2], F32, device)?, Tensor::zeros([3], F32, device)?);
+                stepped(PLAIN, &[x.clone(), x.clone(), hyper, x])
+            })
+            .rejects("sgd_step: dtypes f32 and f16 differ; cast one of them with to_dtype", |device| {
+                let hyper = Tensor::zeros([3], F32, device)?;
+                let pair = |dtype| Ok::<_, Error>([Tensor::zeros([2], dtype, device)?, Tensor::ones([2], dtype, device)?]);
+                let ([a, b], [c, d]) = (pair(F32)?, pair(F16)?);
+                stepped_together(PLAIN, 3, &[a, b, hyper.clone(), c, d, hyper])
+            })
+    };
     vec![
+        several(momentum.clone()),
         row("", PLAIN, [0.1, 1.0, 0.0])
             .hostile(
                 "infinite",
@@ -139,7 +183,28 @@ fn adam() -> Vec<OpCase> {
     };
     // The tenth step: 1 - 0.9^10 and sqrt(1 - 0.999^10).
     let tenth = |rate: f64, clip: f64| [rate, clip, 0.6513215599, 0.0997753];
+    let several = || {
+        let op = AdamStep {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 0.1,
+            decay_mode: DecayMode::Decoupled,
+        };
+        let mut case = OpCase::new("adam_step", "three parameters");
+        for rate in [0.01, 0.02, 0.03] {
+            case = case.input(Uniform(-2.0, 2.0)).input(AwayFrom(0.01));
+            case = case.input(Input::accumulator(Fixed(tenth(rate, 1.0).to_vec())).constant());
+            case = case.input(Input::accumulator(Uniform(-1.0, 1.0))).input(Input::accumulator(Uniform(0.0, 1.0)));
+        }
+        case.instances.push(together(4, 2));
+        let definition = op.clone();
+        case.forward_only(IN_PLACE)
+            .run(move |x| stepped_together(op.clone(), 5, x))
+            .oracle(move |x| x.chunks(5).flat_map(|one| adam_step(&definition, one)).collect::<Vec<_>>())
+    };
     vec![
+        several(),
         row("", 0.0, DecayMode::Coupled, tenth(0.01, 1.0)).hostile("infinite", infinite()).rejects(
             "adam_step: state has shape [3], expected [2]",
             |device| {

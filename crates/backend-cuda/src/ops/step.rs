@@ -1,0 +1,166 @@
+//! Optimiser steps of many tensors in one launch.
+
+use super::copy::copy;
+use crate::gpu::Launch;
+use crate::select::{Call, Variant};
+use crate::sources::{Family, Unit};
+use ternion_core::backend::{Buffer, Meta, Unsupported, View};
+use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
+use ternion_core::{Error, Op, Result};
+
+const THREADS: usize = 256;
+/// Elements of a block.
+const CHUNK: usize = THREADS * 4;
+/// Tensors of a launch: all that the parameters of a kernel have room for.
+const MOST: usize = 64;
+
+/// A tensor and what belongs to it, as `Target` of the kernels.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Target {
+    parameter: u64,
+    gradient: u64,
+    hyper: u64,
+    states: [u64; 2],
+    count: u64,
+}
+
+/// The parameters, as `Steps` of the kernels.
+#[repr(C)]
+struct Parameters {
+    tensors: u32,
+    nesterov: u32,
+    decoupled: u32,
+    first_block: [u32; MOST + 1],
+    hyper_stride: u32,
+    weight_decay: f64,
+    momentum: f64,
+    entering: f64,
+    beta1: f64,
+    beta2: f64,
+    entering1: f64,
+    entering2: f64,
+    eps: f64,
+    of: [Target; MOST],
+}
+
+/// How many states a parameter has under this op.
+fn states(op: &Op) -> usize {
+    match op {
+        Op::SgdStep(step) => step.states(),
+        _ => AdamStep::STATES,
+    }
+}
+
+/// All floats, where each parameter and its states lie dense in one order.
+pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    let dense = inputs.chunks(3 + states(op)).all(|group| {
+        let layout = group[0].layout;
+        layout.is_contiguous() && group[3..].iter().all(|state| state.layout.strides() == layout.strides())
+    });
+    match dense {
+        true => Ok(Variant::row_major(run)),
+        false => Err(Unsupported::because("a parameter and its states that do not lie dense in one order")),
+    }
+}
+
+/// The kernel's policy and the numbers that do not change from step to step.
+fn policy(op: &Op) -> Result<(&'static str, Parameters)> {
+    let target = Target { parameter: 0, gradient: 0, hyper: 0, states: [0; 2], count: 0 };
+    let empty = Parameters {
+        tensors: 0,
+        nesterov: 0,
+        decoupled: 0,
+        first_block: [0; MOST + 1],
+        hyper_stride: 1,
+        weight_decay: 0.0,
+        momentum: 0.0,
+        entering: 0.0,
+        beta1: 0.0,
+        beta2: 0.0,
+        entering1: 0.0,
+        entering2: 0.0,
+        eps: 0.0,
+        of: [target; MOST],
+    };
+    match op {
+        Op::SgdStep(SgdStep { momentum, dampening, weight_decay, nesterov }) => Ok((
+            if *momentum == 0.0 { "Sgd" } else { "SgdMomentum" },
+            Parameters {
+                nesterov: u32::from(*nesterov),
+                weight_decay: *weight_decay,
+                momentum: *momentum,
+                entering: 1.0 - dampening,
+                ..empty
+            },
+        )),
+        Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode }) => Ok((
+            "Adam",
+            Parameters {
+                decoupled: u32::from(*decay_mode == DecayMode::Decoupled),
+                weight_decay: *weight_decay,
+                beta1: *beta1,
+                beta2: *beta2,
+                entering1: 1.0 - beta1,
+                entering2: 1.0 - beta2,
+                eps: *eps,
+                ..empty
+            },
+        )),
+        other => Err(Error::invalid(other.name(), "is not an optimiser's step")),
+    }
+}
+
+fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+    let width = 3 + states(op);
+    let (name, mut parameters) = policy(op)?;
+    let unit = Unit::of(Family::Step, name, call.inputs[0].dtype);
+    // Groups of tensors whose numbers lie equally far apart share a launch; all do that an optimiser makes.
+    let groups: Vec<&[View<'_>]> = call.inputs.chunks(width).collect();
+    let stride = |group: &&[View<'_>]| group[2].layout.strides()[0];
+    for together in
+        groups.chunk_by(|left, right| stride(left) == stride(right)).flat_map(|alike| alike.chunks(MOST))
+    {
+        // Gradients in another order than their parameter are copied; the copies live until the kernel has been queued.
+        let mut copies: Vec<Buffer> = Vec::new();
+        let mut blocks = 0;
+        for (at, group) in together.iter().enumerate() {
+            let count = group[0].layout.elements();
+            parameters.first_block[at] = blocks;
+            blocks = u32::try_from(blocks as usize + count.div_ceil(CHUNK))
+                .map_err(|_| Error::invalid(call.name, "more elements than a launch takes"))?;
+            parameters.of[at] = target(call, group, &mut copies)?;
+        }
+        parameters.tensors = together.len() as u32;
+        parameters.first_block[together.len()] = blocks;
+        parameters.hyper_stride = stride(&together[0]) as u32;
+        call.gpu.launch(call.name, Launch::new(unit, 0, blocks, THREADS as u32), &parameters)?;
+    }
+    Ok(())
+}
+
+fn target(call: &Call<'_>, group: &[View<'_>], copies: &mut Vec<Buffer>) -> Result<Target> {
+    let address = |view: &View<'_>| call.gpu.address(call.name, view);
+    let (parameter, gradient) = (&group[0], &group[1]);
+    let mut gradient_address = address(gradient)?;
+    if gradient.layout.strides() != parameter.layout.strides() {
+        let layout = parameter.layout.dense_like();
+        let bytes = layout.elements() * gradient.dtype.size();
+        let buffer = Buffer::new(call.gpu.alloc(bytes)?);
+        let dense = View { buffer: &buffer, dtype: gradient.dtype, layout: &layout };
+        copy(call.gpu, call.name, gradient, &dense)?;
+        gradient_address = address(&dense)?;
+        copies.push(buffer);
+    }
+    let mut states = [0; 2];
+    for (state, view) in states.iter_mut().zip(&group[3..]) {
+        *state = address(view)?;
+    }
+    Ok(Target {
+        parameter: address(parameter)?,
+        gradient: gradient_address,
+        hyper: address(&group[2])?,
+        states,
+        count: parameter.layout.elements() as u64,
+    })
+}
