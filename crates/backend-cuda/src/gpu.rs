@@ -253,6 +253,22 @@ impl Gpu {
         self.faults.take()
     }
 
+    pub(crate) fn stream(&self) -> sys::CUstream {
+        self.stream
+    }
+
+    /// Kernels that were launched so far.
+    pub(crate) fn launches(&self) -> u64 {
+        self.recent.lock().1 as u64
+    }
+
+    /// Queues a copy between two places of the device.
+    pub(crate) fn copy_bytes(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: the caller has seen that both buffers hold that many bytes.
+        check("copy", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream) })
+    }
+
     /// Queues a copy of `host` to `address`.
     pub(crate) fn upload(&self, host: &[u8], address: u64) -> Result<()> {
         self.context.bind()?;

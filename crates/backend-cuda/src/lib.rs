@@ -17,8 +17,10 @@ mod select;
 pub mod sources;
 mod space;
 mod staging;
+mod timing;
 
 pub use modules::{keep, machine_code, options};
+pub use timing::Timer;
 
 use gpu::Gpu;
 use memory::CudaMemory;
@@ -50,6 +52,29 @@ impl CudaBackend {
             properties.driver / 1000,
             properties.driver % 1000 / 10
         )
+    }
+}
+
+impl CudaBackend {
+    /// A clock in the device's stream.
+    ///
+    /// # Errors
+    /// Faults of the device.
+    pub fn timer(&self) -> Result<Timer> {
+        Timer::new(&self.gpu)
+    }
+
+    /// Queues a plain copy of the first `bytes` bytes: what every kernel that moves memory is measured by.
+    ///
+    /// # Errors
+    /// Buffers of other backends, or shorter than that.
+    pub fn copy_bytes(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
+        self.gpu.copy_bytes(place("copy", from, 0, bytes)?, place("copy", to, 0, bytes)?, bytes)
+    }
+
+    /// Kernels that were launched so far.
+    pub fn launches(&self) -> u64 {
+        self.gpu.launches()
     }
 }
 

@@ -1,0 +1,168 @@
+//! Ops that are bound by memory: bytes are counted as in the PyTorch script, each input read once and each output written once.
+
+use crate::Case;
+use crate::clock::{Clock, emit};
+use std::rc::Rc;
+use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer};
+use ternion::{DType, GradOptions, Result, Tensor, grad, no_grad};
+
+const ROWS: usize = 8192;
+const COLUMNS: usize = 4096;
+const ELEMENTS: usize = ROWS * COLUMNS;
+
+/// What is timed, made from random inputs.
+type Call = Box<dyn FnMut() -> Result<()>>;
+
+/// Every case.
+pub fn cases() -> Vec<Case> {
+    let mut cases = vec![copy()];
+    for dtype in [DType::F32, DType::BF16] {
+        cases.extend(elementwise(dtype));
+        cases.extend(reductions(dtype));
+        cases.extend(rows(dtype));
+    }
+    cases.extend([cross_entropy(), embedding(), adamw()]);
+    cases
+}
+
+/// A case that moves so many bytes.
+fn moving(name: String, bytes: usize, make: impl Fn(&Clock) -> Result<Call> + 'static) -> Case {
+    Case::new(name, move |clock, name| {
+        let milliseconds = clock.median(make(clock)?)?;
+        emit(name, "ternion", milliseconds, bytes as f64 / milliseconds / 1e6, "GB/s");
+        Ok(())
+    })
+}
+
+/// A device-to-device copy: what the others are measured by.
+fn copy() -> Case {
+    Case::new("copy/d2d", |clock, name| {
+        let bytes = ELEMENTS * 4;
+        let [from, to] = [clock.device.backend().alloc(bytes)?, clock.device.backend().alloc(bytes)?];
+        let milliseconds = clock.median(|| clock.cuda()?.copy_bytes(&from, &to, bytes))?;
+        emit(name, "ternion", milliseconds, 2.0 * bytes as f64 / milliseconds / 1e6, "GB/s");
+        Ok(())
+    })
+}
+
+fn one(clock: &Clock, dtype: DType, f: impl Fn(&Tensor) -> Result<Tensor> + 'static) -> Result<Call> {
+    let x = clock.randn(&[ROWS, COLUMNS], dtype)?;
+    Ok(Box::new(move || no_grad(|| f(&x).map(drop))))
+}
+
+fn several<const N: usize>(
+    clock: &Clock,
+    dtype: DType,
+    f: impl Fn([&Tensor; N]) -> Result<Tensor> + 'static,
+) -> Result<Call> {
+    let x = (0..N).map(|_| clock.randn(&[ROWS, COLUMNS], dtype)).collect::<Result<Vec<_>>>()?;
+    Ok(Box::new(move || no_grad(|| f(std::array::from_fn(|at| &x[at])).map(drop))))
+}
+
+fn elementwise(dtype: DType) -> Vec<Case> {
+    let bytes = ELEMENTS * dtype.size();
+    let name = |op: &str| format!("elementwise/{op}/{dtype}");
+    vec![
+        moving(name("add"), 3 * bytes, move |clock| several(clock, dtype, |[a, b]| a.add(b))),
+        moving(name("gelu"), 2 * bytes, move |clock| one(clock, dtype, Tensor::gelu_tanh)),
+        moving(name("add_relu"), 3 * bytes, move |clock| several(clock, dtype, |[a, b]| a.add_relu(b))),
+        moving(name("multiply_add"), 4 * bytes, move |clock| {
+            several(clock, dtype, |[a, b, c]| a.multiply_add(b, c))
+        }),
+        moving(name("scale_add"), 3 * bytes, move |clock| {
+            several(clock, dtype, |[a, b]| a.scale_add(2.5, b))
+        }),
+        moving(name("bias_relu"), 2 * bytes, move |clock| {
+            let (x, bias) = (clock.randn(&[ROWS, COLUMNS], dtype)?, clock.randn(&[COLUMNS], dtype)?);
+            Ok(Box::new(move || no_grad(|| x.bias_activation(&bias, ternion::UnaryOp::Relu).map(drop))))
+        }),
+        moving(format!("layout/transpose/{dtype}"), 2 * bytes, move |clock| {
+            one(clock, dtype, |x| x.t()?.contiguous())
+        }),
+    ]
+}
+
+fn reductions(dtype: DType) -> Vec<Case> {
+    let bytes = ELEMENTS * dtype.size();
+    let name = |op: &str| format!("reduce/{op}/{dtype}");
+    vec![
+        moving(name("sum_all"), bytes, move |clock| one(clock, dtype, |x| x.sum(..))),
+        moving(name("sum_last"), bytes, move |clock| one(clock, dtype, |x| x.sum(-1))),
+        moving(name("sum_first"), bytes, move |clock| one(clock, dtype, |x| x.sum(0))),
+        moving(name("max_last"), bytes, move |clock| one(clock, dtype, |x| x.max(-1))),
+        moving(name("sum_squares_all"), bytes, move |clock| one(clock, dtype, |x| x.sum_squares(..))),
+        moving(name("max_abs_all"), bytes, move |clock| one(clock, dtype, |x| x.max_abs(..))),
+    ]
+}
+
+fn retained() -> GradOptions {
+    GradOptions { retain_graph: true, ..GradOptions::default() }
+}
+
+/// The gradients of `inputs` of a function of random numbers.
+fn backward(clock: &Clock, inputs: Vec<Tensor>, f: impl Fn(&[Tensor]) -> Result<Tensor>) -> Result<Call> {
+    let y = f(&inputs)?;
+    let dy = Tensor::randn(*y.shape(), y.dtype(), &clock.device)?;
+    Ok(Box::new(move || grad(&[y.clone()], &inputs, &[dy.clone()], retained()).map(drop)))
+}
+
+fn rows(dtype: DType) -> Vec<Case> {
+    let bytes = ELEMENTS * dtype.size();
+    let leaf = move |clock: &Clock, shape: &[usize]| clock.randn(shape, dtype)?.requires_grad();
+    let norm_inputs = move |clock: &Clock| -> Result<Vec<Tensor>> {
+        Ok(vec![leaf(clock, &[ROWS, COLUMNS])?, leaf(clock, &[COLUMNS])?, leaf(clock, &[COLUMNS])?])
+    };
+    vec![
+        moving(format!("softmax/fwd/{dtype}"), 2 * bytes, move |clock| one(clock, dtype, |x| x.softmax(-1))),
+        moving(format!("softmax/bwd/{dtype}"), 3 * bytes, move |clock| {
+            backward(clock, vec![leaf(clock, &[ROWS, COLUMNS])?], |x| x[0].softmax(-1))
+        }),
+        moving(format!("layernorm/fwd/{dtype}"), 2 * bytes, move |clock| {
+            let x = norm_inputs(clock)?;
+            Ok(Box::new(move || no_grad(|| x[0].layer_norm(Some(&x[1]), Some(&x[2]), 1e-5).map(drop))))
+        }),
+        moving(format!("layernorm/bwd/{dtype}"), 3 * bytes, move |clock| {
+            backward(clock, norm_inputs(clock)?, |x| x[0].layer_norm(Some(&x[1]), Some(&x[2]), 1e-5))
+        }),
+    ]
+}
+
+fn cross_entropy() -> Case {
+    let (rows, classes) = (8192, 50257);
+    moving("cross_entropy/fwd_bwd/bf16/8192x50257".into(), 2 * rows * classes * 2, move |clock| {
+        let x = clock.randn(&[rows, classes], DType::BF16)?.requires_grad()?;
+        let targets = Tensor::randint(0, classes as i64, [rows], DType::I64, &clock.device)?;
+        Ok(Box::new(move || {
+            let loss = x.cross_entropy(&targets)?;
+            grad(&[loss.clone()], &[x.clone()], &[loss.ones_like()?], GradOptions::default()).map(drop)
+        }))
+    })
+}
+
+fn embedding() -> Case {
+    let (rows, width, tokens) = (50257, 768, 16384);
+    let bytes = (2 * tokens * width + rows * width) * 4;
+    moving("embedding/bwd/f32/16384x768".into(), bytes, move |clock| {
+        let table = clock.randn(&[rows, width], DType::F32)?.requires_grad()?;
+        let tokens = Tensor::randint(0, rows as i64, [16, 1024], DType::I64, &clock.device)?;
+        backward(clock, vec![table], move |x| x[0].embedding(&tokens))
+    })
+}
+
+/// 124 parameters of a million elements: parameter, gradient and two moments are read, all but the gradient written.
+fn adamw() -> Case {
+    let (count, elements) = (124, 1 << 20);
+    moving("adamw/f32/124x1M".into(), count * elements * 4 * 7, move |clock| {
+        let parameters = (0..count)
+            .map(|_| ternion::nn::Param::new(&clock.randn(&[1024, 1024], DType::F32)?))
+            .collect::<Result<Vec<_>>>()?;
+        let mut loss = Tensor::zeros((), DType::F32, &clock.device)?;
+        for parameter in &parameters {
+            let weights = clock.randn(&[1024, 1024], DType::F32)?;
+            loss = loss.add(&parameter.tensor().mul(&weights)?.sum(..)?)?;
+        }
+        let gradients = Rc::new(loss.backward()?);
+        let mut optimizer = AdamW::new(parameters, AdamWConfig { lr: 1e-4, ..Default::default() })?;
+        Ok(Box::new(move || optimizer.step(&gradients)))
+    })
+}

@@ -1,0 +1,97 @@
+//! How a case is timed, and how its line is printed.
+
+use std::time::Instant;
+use ternion::{Buffer, DType, Device, Error, Result, Tensor};
+use ternion_cuda::{CudaBackend, Timer};
+
+/// What is written between two calls so that the cache holds nothing of the first: five times the L2 of an H100.
+const FLUSHED_BYTES: usize = 256 << 20;
+
+/// Calls before the first that is timed.
+const WARM_UPS: usize = 10;
+
+/// A device and its clock.
+pub struct Clock {
+    pub device: Device,
+    timer: Timer,
+    flushed: [Buffer; 2],
+    milliseconds: f64,
+    pub steps: usize,
+}
+
+impl Clock {
+    /// Of the first CUDA device; cases run for so many milliseconds, or rounds of so many steps.
+    pub fn new(milliseconds: f64, steps: usize) -> Result<Clock> {
+        let device = ternion::cuda(0)?;
+        let backend = cuda(&device)?;
+        let buffer = || device.backend().alloc(FLUSHED_BYTES / 2);
+        let flushed = [buffer()?, buffer()?];
+        Ok(Clock { timer: backend.timer()?, flushed, milliseconds, steps, device: device.clone() })
+    }
+
+    /// The backend itself.
+    pub fn cuda(&self) -> Result<&CudaBackend> {
+        cuda(&self.device)
+    }
+
+    /// Random numbers of the normal distribution.
+    pub fn randn(&self, shape: &[usize], dtype: DType) -> Result<Tensor> {
+        Tensor::randn(shape, dtype, &self.device)
+    }
+
+    /// Median milliseconds of `call` with a cold cache.
+    pub fn median(&self, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
+        for _ in 0..WARM_UPS {
+            call()?;
+        }
+        self.device.synchronize()?;
+        let (mut times, mut total) = (Vec::new(), 0.0);
+        while (total < self.milliseconds || times.len() < 20) && times.len() < 400 {
+            let [from, to] = &self.flushed;
+            self.cuda()?.copy_bytes(from, to, FLUSHED_BYTES / 2)?;
+            self.timer.begin()?;
+            call()?;
+            self.timer.end()?;
+            let time = self.timer.milliseconds()?;
+            times.push(time);
+            total += time;
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times[times.len() / 2])
+    }
+
+    /// Median seconds of one `step`.
+    pub fn seconds_of_step(&self, mut step: impl FnMut() -> Result<()>) -> Result<f64> {
+        for _ in 0..5 {
+            step()?;
+        }
+        self.device.synchronize()?;
+        let mut rounds = Vec::new();
+        for _ in 0..5 {
+            let start = Instant::now();
+            for _ in 0..self.steps {
+                step()?;
+            }
+            self.device.synchronize()?;
+            rounds.push(start.elapsed().as_secs_f64() / self.steps as f64);
+        }
+        rounds.sort_by(f64::total_cmp);
+        Ok(rounds[2])
+    }
+}
+
+fn cuda(device: &Device) -> Result<&CudaBackend> {
+    device.downcast().ok_or_else(|| Error::Device {
+        device: device.name().to_string(),
+        detail: "is wrapped: benchmarks run on the device itself".into(),
+    })
+}
+
+/// Prints the line of a case.
+pub fn emit(case: &str, kind: &str, milliseconds: f64, value: f64, unit: &str) {
+    let rounded = |value: f64, digits: i32| (value * 10f64.powi(digits)).round() / 10f64.powi(digits);
+    println!(
+        "{}",
+        serde_json::json!({"case": case, "impl": kind, "ms": rounded(milliseconds, 5), "value": rounded(value, 3), "unit": unit})
+    );
+}

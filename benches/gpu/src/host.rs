@@ -1,0 +1,54 @@
+//! What the host spends: time of an op, launches of a step.
+
+use crate::Case;
+use crate::clock::{Clock, emit};
+use std::time::Instant;
+use ternion::{DType, Result, Tensor, no_grad};
+
+/// Ops in a round: few enough that the device's queue does not fill.
+const OPS: usize = 500;
+
+/// Host time of one eager op on one element.
+pub fn cases() -> Vec<Case> {
+    vec![
+        Case::new("host/add", |clock, name| {
+            let x = Tensor::ones([1], DType::F32, &clock.device)?;
+            time(clock, name, || x.add(&x).map(drop))
+        }),
+        Case::new("host/add_recorded", |clock, name| {
+            let x = Tensor::ones([1], DType::F32, &clock.device)?.requires_grad()?;
+            time(clock, name, || x.add(&x).map(drop))
+        }),
+        Case::new("host/relu_expanded", |clock, name| {
+            let x = Tensor::ones([1], DType::F32, &clock.device)?.expand([4, 4])?;
+            time(clock, name, || x.relu().map(drop))
+        }),
+        Case::new("host/sum", |clock, name| {
+            let x = Tensor::ones([16], DType::F32, &clock.device)?;
+            time(clock, name, || x.sum(0).map(drop))
+        }),
+        Case::new("host/matmul", |clock, name| {
+            let x = Tensor::ones([16, 16], DType::F32, &clock.device)?;
+            time(clock, name, || x.matmul(&x).map(drop))
+        }),
+        Case::new("host/softmax", |clock, name| {
+            let x = Tensor::ones([4, 16], DType::F32, &clock.device)?;
+            time(clock, name, || no_grad(|| x.softmax(1).map(drop)))
+        }),
+    ]
+}
+
+fn time(clock: &Clock, name: &str, mut op: impl FnMut() -> Result<()>) -> Result<()> {
+    let mut rounds = Vec::new();
+    for _ in 0..21 {
+        clock.device.synchronize()?;
+        let start = Instant::now();
+        for _ in 0..OPS {
+            op()?;
+        }
+        rounds.push(start.elapsed().as_secs_f64() * 1e6 / OPS as f64);
+    }
+    rounds.sort_by(f64::total_cmp);
+    emit(name, "ternion", rounds[10] / 1e3, rounds[10], "us/op");
+    Ok(())
+}
