@@ -3,18 +3,20 @@
 //   in   x, elements `x_stride` apart along j, next to each other along i
 //   out  y, elements `y_stride` apart along i, next to each other along j
 //
-// A block moves one square tile through shared memory, so that both sides see whole sectors:
+// A block moves one tile through shared memory, so that both sides see whole sectors:
 //
 //       j ->                     tile [j][i]                  i
 //   i   x . . .     read along i     | | |     written along j   y - - -
 //
-// VECTOR elements (4 bytes) are moved at once where everything is a multiple of VECTOR; `tiles` moves one at a time. Other axes are batches.
+// VECTOR elements (4 bytes) are moved at once where everything is a multiple of VECTOR; `tiles` moves one at a time. A tile is twice as long along j
+// as along i: the longer runs are those that are written, which gain more from it. Other axes are batches.
 //
 // Limits: i and j below 2^31; fewer than 2^31 tiles. Casts and everything else: elementwise.cu.
 
 typedef TYPE E;
 constexpr int SIDE = 32;        // threads of a row: a warp reads 128 bytes at once
-constexpr int ROWS = 8;         // rows of threads: 256 threads, each moves 4 x VECTOR x VECTOR elements
+constexpr int ROWS = 8;         // rows of threads: 256 threads, each moves 8 x VECTOR x VECTOR elements
+constexpr int DEPTH = 2;        // packs of a thread along j
 constexpr int VECTOR = sizeof(E) < 4 ? 4 / sizeof(E) : 1;
 
 struct Transposition {
@@ -27,35 +29,38 @@ struct Transposition {
 };
 
 template <int V> INLINE void move_tile(const Transposition& p) {
-    constexpr int TILE = SIDE * V;
+    constexpr int ALONG_I = SIDE * V, ALONG_J = SIDE * V * DEPTH;
     // A row is one word longer than a tile is wide: columns then lie in different banks.
-    constexpr int PITCH = TILE + largest(V, 1);
-    __shared__ alignas(16) E tile[TILE * PITCH];
+    constexpr int PITCH = ALONG_I + V;
+    __shared__ alignas(16) E tile[ALONG_J * PITCH];
     u32 rest = divide(blockIdx.x, p.j_tiles);
-    u32 j_first = (blockIdx.x - rest * p.j_tiles.divisor) * TILE;
+    u32 j_first = (blockIdx.x - rest * p.j_tiles.divisor) * ALONG_J;
     u32 batch = divide(rest, p.i_tiles);
-    u32 i_first = (rest - batch * p.i_tiles.divisor) * TILE;
+    u32 i_first = (rest - batch * p.i_tiles.divisor) * ALONG_I;
     i64 at[2];
     locate(p.batch, batch, at);
     const E* x = p.x + at[0];
     E* y = p.y + at[1];
     u32 i = i_first + threadIdx.x * V;
 #pragma unroll
-    for (int row = threadIdx.y; row < TILE; row += ROWS) {
+    for (int row = threadIdx.y; row < ALONG_J; row += ROWS) {
         u32 j = j_first + row;
         if (i < p.i_count && j < p.j_count)
             store<E, V>(&tile[row * PITCH + threadIdx.x * V], load<E, V>(x + i64(j) * p.x_stride + i));
     }
     __syncthreads();
-    u32 j = j_first + threadIdx.x * V;
 #pragma unroll
-    for (int row = threadIdx.y; row < TILE; row += ROWS) {
+    for (int row = threadIdx.y; row < ALONG_I; row += ROWS) {
         u32 i = i_first + row;
-        if (i < p.i_count && j < p.j_count) {
-            Pack<E, V> pack;
 #pragma unroll
-            for (int e = 0; e < V; ++e) pack.of[e] = tile[(threadIdx.x * V + e) * PITCH + row];
-            store<E, V>(y + i64(i) * p.y_stride + j, pack);
+        for (int part = 0; part < DEPTH; ++part) {
+            u32 in_tile = (part * SIDE + threadIdx.x) * V, j = j_first + in_tile;
+            if (i < p.i_count && j < p.j_count) {
+                Pack<E, V> pack;
+#pragma unroll
+                for (int e = 0; e < V; ++e) pack.of[e] = tile[(in_tile + e) * PITCH + row];
+                store<E, V>(y + i64(i) * p.y_stride + j, pack);
+            }
         }
     }
 }

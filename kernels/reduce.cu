@@ -7,6 +7,7 @@
 //              [ 256 threads side by side | next 256 | ... ]  -> lanes -> warps -> one
 //   warps      a warp per result, for short reductions
 //   columns    results lie together in x: a thread per column, a block of 32 columns x 8 rows; rows are added over the block at its end
+//   columns_packed  the same with a pack of neighbouring columns for each thread, where packs are aligned
 //   finish     a warp per result adds the parts of split reductions
 //
 // Split reductions write accumulators to partial[part][result]. Every order of merging follows from the shape alone, so that results are
@@ -22,6 +23,8 @@ constexpr int PACK = 16 / sizeof(X);
 // Packs under way in a thread: enough bytes in flight to fill the memory's latency with 8 blocks on a multiprocessor.
 constexpr int UNROLL = 4;
 constexpr int COLUMNS = 32, COLUMN_ROWS = THREADS / COLUMNS;
+// Neighbouring columns of a thread: 16 bytes, or 4 elements of a byte, whose accumulators would not fit the registers otherwise.
+constexpr int COLUMN_PACK = sizeof(X) == 1 ? 4 : PACK;
 
 // ---------------------------------------------------------------- policies
 
@@ -222,13 +225,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) warps(const __grid_constan
     if (lane == 0) put(p, 0, result, at, acc);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) columns(const __grid_constant__ Reduction p) {
-    __shared__ alignas(16) unsigned char room[THREADS * sizeof(Acc)];
-    Acc(*tile)[COLUMNS] = reinterpret_cast<Acc(*)[COLUMNS]>(room);
+template <int V> INLINE void reduce_columns(const Reduction& p) {
+    __shared__ alignas(16) unsigned char room[THREADS * V * sizeof(Acc)];
+    Acc(*tile)[COLUMNS * V] = reinterpret_cast<Acc(*)[COLUMNS * V]>(room);
     u32 column = threadIdx.x % COLUMNS, row = threadIdx.x / COLUMNS, part = blockIdx.y;
-    u32 result = blockIdx.x * COLUMNS + column;
+    u32 result = (blockIdx.x * COLUMNS + column) * V;
     i64 at[2] = {0, 0};
-    Acc acc = R::start();
+    Acc acc[V];
+#pragma unroll
+    for (int v = 0; v < V; ++v) acc[v] = R::start();
     if (result < p.results) {
         locate(p.kept, result, at);
         u32 begin = part * p.per_part;
@@ -236,18 +241,41 @@ extern "C" __global__ void __launch_bounds__(THREADS) columns(const __grid_const
         const X* x = p.x + at[1];
         if (p.over.rank == 1) {
             i64 stride = p.over.strides[0][0];
-#pragma unroll 8
-            for (u32 r = begin + row; r < end; r += COLUMN_ROWS) acc = R::merge(acc, R::enter(widen(x[r * stride]), r));
+#pragma unroll 4
+            for (u32 r = begin + row; r < end; r += COLUMN_ROWS) {
+                Pack<X, V> pack = load<X, V>(x + r * stride);
+#pragma unroll
+                for (int v = 0; v < V; ++v) acc[v] = R::merge(acc[v], R::enter(widen(pack.of[v]), r));
+            }
         } else {
-            acc = over_anything(x, p.over, begin + row, end, COLUMN_ROWS);
+#pragma unroll 1
+            for (u32 r = begin + row; r < end; r += COLUMN_ROWS) {
+                i64 over[1];
+                locate(p.over, r, over);
+                Pack<X, V> pack = load<X, V>(x + over[0]);
+#pragma unroll
+                for (int v = 0; v < V; ++v) acc[v] = R::merge(acc[v], R::enter(widen(pack.of[v]), r));
+            }
         }
     }
-    tile[row][column] = acc;
+#pragma unroll
+    for (int v = 0; v < V; ++v) tile[row][column * V + v] = acc[v];
     __syncthreads();
-    if (row > 0 || result >= p.results) return;
+    // A thread per column adds the rows of the block.
 #pragma unroll 1
-    for (int other = 1; other < COLUMN_ROWS; ++other) acc = R::merge(acc, tile[other][column]);
-    put(p, part, result, at, acc);
+    for (u32 c = threadIdx.x; c < COLUMNS * V; c += THREADS) {
+        u32 own = blockIdx.x * COLUMNS * V + c;
+        if (own >= p.results) return;
+        Acc sum = tile[0][c];
+#pragma unroll 1
+        for (int other = 1; other < COLUMN_ROWS; ++other) sum = R::merge(sum, tile[other][c]);
+        locate(p.kept, own, at);
+        put(p, part, own, at, sum);
+    }
+}
+extern "C" __global__ void __launch_bounds__(THREADS) columns(const __grid_constant__ Reduction p) { reduce_columns<1>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) columns_packed(const __grid_constant__ Reduction p) {
+    reduce_columns<COLUMN_PACK>(p);
 }
 
 // `partial` is read here: [parts][results].

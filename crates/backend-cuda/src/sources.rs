@@ -181,7 +181,7 @@ impl Unit {
                 let mut defines = self.typed(first);
                 let output = if self.name.starts_with("Arg") { DType::I32 } else { first };
                 defines.extend([("TYPE_Y", element(output).to_string()), ("REDUCER", self.name.to_string())]);
-                self.plain(&[REDUCE], &["rows", "warps", "columns", "finish"], defines)
+                self.plain(&[REDUCE], &["rows", "warps", "columns", "columns_packed", "finish"], defines)
             }
             Family::Cumulative => self.plain(&[CUMULATIVE], &["scan", "walk"], self.typed(first)),
             Family::Gather => {

@@ -12,6 +12,8 @@ use ternion_core::{MAX_RANK, Op, Result};
 /// Threads of a tile's row and rows of threads, as in the kernels.
 const SIDE: usize = 32;
 const ROWS: usize = 8;
+/// Packs of a thread along y's fastest axis.
+const DEPTH: usize = 2;
 
 /// A tile with fewer elements than this along a side is no better than single elements.
 const SHORTEST: usize = 8;
@@ -74,7 +76,7 @@ fn transposed(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result
         && batch.iter().flat_map(|(_, strides)| strides).all(|stride| even(stride.unsigned_abs() as usize))
         && [stride(x, j), stride(y, i)].iter().all(|stride| even(stride.unsigned_abs() as usize));
     let tile = if packed { SIDE * vector } else { SIDE };
-    let (i_tiles, j_tiles) = (dim(i).div_ceil(tile), dim(j).div_ceil(tile));
+    let (i_tiles, j_tiles) = (dim(i).div_ceil(tile), dim(j).div_ceil(tile * DEPTH));
     let blocks = i_tiles * j_tiles * batch.iter().map(|(size, _)| size).product::<usize>();
     let parameters = Parameters {
         x: x_address,

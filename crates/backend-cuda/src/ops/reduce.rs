@@ -19,7 +19,8 @@ const COLUMNS: usize = 32;
 const ROWS_KERNEL: usize = 0;
 const WARPS_KERNEL: usize = 1;
 const COLUMNS_KERNEL: usize = 2;
-const FINISH_KERNEL: usize = 3;
+const COLUMNS_PACKED_KERNEL: usize = 3;
+const FINISH_KERNEL: usize = 4;
 
 /// Blocks on a multiprocessor that fill it.
 const BLOCKS_EACH: usize = 8;
@@ -29,6 +30,10 @@ const ROUND: usize = THREADS * 16 * 4;
 const ROWS_LEAST: usize = 64;
 /// Up to this length a warp reduces a result alone: a block's barrier would cost more than it saves.
 const WARP_MOST: usize = 1024;
+/// The same, where there are results for so many warps that they fill the device.
+const WARP_MOST_OF_MANY: usize = 16384;
+/// Warps on a multiprocessor that fill it.
+const WARPS_EACH: usize = 32;
 
 /// The parameters, as `Reduction` of the kernels.
 #[repr(C)]
@@ -119,6 +124,25 @@ impl Spaces {
     }
 }
 
+impl Spaces {
+    /// Whether every result's elements begin at a multiple of `pack` elements.
+    fn results_begin_at_multiples_of(&self, pack: i64) -> bool {
+        let axes = 0..self.kept.rank as usize;
+        axes.into_iter().all(|axis| self.kept.sizes[axis] == 1 || self.kept.strides[1][axis] % pack == 0)
+    }
+
+    /// How many neighbouring columns can be read at once: as many as the kernels' packs have, or one.
+    fn column_pack(&self, dtype: DType, address: u64) -> usize {
+        let pack = if dtype.size() == 1 { 4 } else { pack_of(&[dtype]) };
+        let (last, even) = (self.kept.last(), |stride: i64| stride % pack as i64 == 0);
+        let aligned = address.is_multiple_of((pack * dtype.size()) as u64)
+            && even(self.kept.sizes[last])
+            && self.kept.strides[1][..last].iter().all(|&stride| even(stride))
+            && self.over.strides[0][..self.over.rank as usize].iter().all(|&stride| even(stride));
+        if aligned { pack } else { 1 }
+    }
+}
+
 /// How a reduction is cut: a kernel, its blocks along the results, and the parts of what is reduced.
 struct Cut {
     kernel: usize,
@@ -128,7 +152,7 @@ struct Cut {
 }
 
 impl Cut {
-    fn of(gpu: &Gpu, spaces: &Spaces) -> Cut {
+    fn of(gpu: &Gpu, spaces: &Spaces, column_pack: usize) -> Cut {
         let (results, reduced) = (spaces.results, spaces.reduced);
         let across = spaces.kept.strides[1][spaces.kept.last()];
         let along = spaces.over.strides[0][spaces.over.last()];
@@ -139,9 +163,11 @@ impl Cut {
             Cut { kernel, blocks, parts: reduced.div_ceil(per_part).max(1), per_part }
         };
         if across == 1 && along != 1 && spaces.kept.sizes[spaces.kept.last()] >= 8 && reduced > 1 {
-            return cut(COLUMNS_KERNEL, results.div_ceil(COLUMNS), ROWS_LEAST);
+            let kernel = if column_pack > 1 { COLUMNS_PACKED_KERNEL } else { COLUMNS_KERNEL };
+            return cut(kernel, results.div_ceil(COLUMNS * column_pack), ROWS_LEAST);
         }
-        if reduced <= WARP_MOST {
+        let many = results >= gpu.multiprocessors() * WARPS_EACH;
+        if reduced <= if many { WARP_MOST_OF_MANY } else { WARP_MOST } {
             return Cut {
                 kernel: WARPS_KERNEL,
                 blocks: results.div_ceil(WARPS),
@@ -164,10 +190,9 @@ fn reduce(
 ) -> Result<()> {
     let address = gpu.address(op, x)?;
     let pack = pack_of(&[x.dtype]) as i64;
-    let cut = Cut::of(gpu, &spaces);
+    let cut = Cut::of(gpu, &spaces, spaces.column_pack(x.dtype, address));
     let run_is_one = spaces.over.rank == 1 && spaces.over.strides[0][0] == 1;
-    let starts = &spaces.kept.strides[1][..spaces.kept.rank as usize];
-    let line = run_is_one && address.is_multiple_of(16) && starts.iter().all(|stride| stride % pack == 0);
+    let line = run_is_one && address.is_multiple_of(16) && spaces.results_begin_at_multiples_of(pack);
     let scratch = gpu.scratch(if cut.parts > 1 { cut.parts * spaces.results * accumulator } else { 0 })?;
     let parameters = Parameters {
         x: address,
