@@ -5,13 +5,15 @@ use crate::faults::Faults;
 use crate::memory::{CudaMemory, DeviceMemory};
 use crate::modules::Modules;
 use crate::pool::{Piece, Pool};
+use crate::recording::Recording;
 use crate::sources::Unit;
 use crate::staging::{Downloads, Uploads};
 use cudarc::driver::sys;
 use parking_lot::Mutex;
 use std::ffi::c_void;
 use std::sync::Arc;
-use ternion_core::backend::View;
+use std::sync::atomic::{AtomicBool, Ordering};
+use ternion_core::backend::{Buffer, MemoryStats, View};
 use ternion_core::{Error, Result};
 
 /// How many ops a fault of the device may be from: as many names are kept.
@@ -40,13 +42,16 @@ pub(crate) struct Gpu {
     pub(crate) name: String,
     pub(crate) context: Arc<Context>,
     stream: sys::CUstream,
-    pub(crate) pool: Pool<DeviceMemory>,
+    pool: Arc<Pool<DeviceMemory>>,
     modules: Modules,
     pub(crate) faults: Faults,
     uploads: Mutex<Uploads>,
     downloads: Mutex<Downloads>,
     recent: Mutex<([&'static str; RECENT], usize)>,
     switches: Switches,
+    /// Whether some thread records a step, and that.
+    is_recording: AtomicBool,
+    recording: Mutex<Option<Recording>>,
 }
 
 // SAFETY: the stream is a handle that the driver lets every thread use.
@@ -75,21 +80,21 @@ impl Launch {
 }
 
 /// Memory for the course of one op.
-pub(crate) struct Scratch<'a> {
-    gpu: &'a Gpu,
+pub(crate) struct Scratch {
+    pool: Arc<Pool<DeviceMemory>>,
     piece: Option<Piece>,
 }
 
-impl Scratch<'_> {
+impl Scratch {
     pub(crate) fn address(&self) -> u64 {
         self.piece.map_or(0, |piece| piece.address)
     }
 }
 
-impl Drop for Scratch<'_> {
+impl Drop for Scratch {
     fn drop(&mut self) {
         if let Some(piece) = self.piece.take() {
-            self.gpu.pool.free(piece);
+            self.pool.free(piece);
         }
     }
 }
@@ -110,13 +115,15 @@ impl Gpu {
         Ok(Gpu {
             name: format!("cuda:{index}"),
             stream,
-            pool: Pool::new(DeviceMemory { context: context.clone() }),
+            pool: Arc::new(Pool::new(DeviceMemory { context: context.clone() })),
             modules: Modules::new(&context.properties),
             faults: Faults::new()?,
             uploads: Mutex::default(),
             downloads: Mutex::default(),
             recent: Mutex::new((["nothing"; RECENT], 0)),
             switches: Switches::from_environment(),
+            is_recording: AtomicBool::new(false),
+            recording: Mutex::default(),
             context,
         })
     }
@@ -126,15 +133,27 @@ impl Gpu {
         self.context.properties.multiprocessors
     }
 
-    /// A piece of `bytes` bytes; none for 0 bytes.
+    /// Where memory comes from now: on the thread that records a step, from the step's arena.
     #[inline]
-    fn piece(&self, bytes: usize) -> Result<Option<Piece>> {
+    fn pool_now(&self) -> Result<Arc<Pool<DeviceMemory>>> {
+        if !self.is_recording.load(Ordering::Acquire) {
+            return Ok(self.pool.clone());
+        }
+        match &*self.recording.lock() {
+            Some(recording) if recording.thread == std::thread::current().id() => Ok(recording.arena.clone()),
+            _ => Ok(self.pool.clone()),
+        }
+    }
+
+    /// A piece of `bytes` bytes of `pool`; none for 0 bytes.
+    #[inline]
+    fn piece(&self, pool: &Pool<DeviceMemory>, bytes: usize) -> Result<Option<Piece>> {
         if bytes == 0 {
             return Ok(None);
         }
         self.context.bind()?;
-        let Some(piece) = self.pool.alloc(bytes) else {
-            let stats = self.pool.stats();
+        let Some(piece) = pool.alloc(bytes) else {
+            let stats = self.memory();
             return Err(Error::OutOfMemory {
                 device: self.name.clone(),
                 requested: bytes,
@@ -150,16 +169,79 @@ impl Gpu {
         Ok(Some(piece))
     }
 
+    /// Memory of the pool.
+    pub(crate) fn memory(&self) -> MemoryStats {
+        self.pool.stats()
+    }
+
     /// Memory of a tensor.
     #[inline]
     pub(crate) fn alloc(self: &Arc<Gpu>, bytes: usize) -> Result<CudaMemory> {
-        let piece = self.piece(bytes)?;
-        Ok(CudaMemory { gpu: self.clone(), piece, bytes, version: Default::default() })
+        let pool = self.pool_now()?;
+        let piece = self.piece(&pool, bytes)?;
+        Ok(CudaMemory { pool, piece, bytes, version: Default::default() })
     }
 
     /// Memory that is given back when the op's kernels have been queued.
-    pub(crate) fn scratch(&self, bytes: usize) -> Result<Scratch<'_>> {
-        Ok(Scratch { gpu: self, piece: self.piece(bytes)? })
+    pub(crate) fn scratch(&self, bytes: usize) -> Result<Scratch> {
+        let pool = self.pool_now()?;
+        Ok(Scratch { piece: self.piece(&pool, bytes)?, pool })
+    }
+
+    // ---- Recording
+
+    /// From now on this thread's kernels are recorded.
+    pub(crate) fn begin_recording(&self) -> Result<()> {
+        self.context.bind()?;
+        let mut recording = self.recording.lock();
+        if recording.is_some() {
+            return Err(Error::invalid(
+                "capture",
+                format!("a step is being recorded on {} already", self.name),
+            ));
+        }
+        let arena = Arc::new(Pool::new(DeviceMemory { context: self.context.clone() }));
+        *recording = Some(Recording { thread: std::thread::current().id(), arena, held: Vec::new() });
+        self.is_recording.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// What was being recorded.
+    pub(crate) fn end_recording(&self) -> Option<Recording> {
+        let recording = self.recording.lock().take();
+        self.is_recording.store(false, Ordering::Release);
+        recording
+    }
+
+    /// What a recorded step cannot do, and nobody else while it is recorded.
+    #[inline]
+    pub(crate) fn refuse_while_recording(&self, what: &'static str) -> Result<()> {
+        if !self.is_recording.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let own = self.recording.lock().as_ref().is_some_and(|one| one.thread == std::thread::current().id());
+        let detail = match own {
+            true => {
+                "the step that is being recorded waits for the device or copies from the host; a recorded step does neither"
+            }
+            false => "another thread records a step on this device",
+        };
+        Err(Error::invalid(what, detail))
+    }
+
+    /// Holds the buffers of an op that is being recorded.
+    pub(crate) fn hold<'a>(&self, buffers: impl Iterator<Item = &'a Buffer>) -> Result<()> {
+        if !self.is_recording.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match &mut *self.recording.lock() {
+            Some(recording) if recording.thread == std::thread::current().id() => {
+                buffers.for_each(|buffer| recording.hold(buffer));
+                Ok(())
+            }
+            Some(_) => Err(Error::invalid("cuda", "another thread records a step on this device")),
+            None => Ok(()),
+        }
     }
 
     /// The address of a view's element 0.
@@ -203,11 +285,15 @@ impl Gpu {
             )
         };
         check(op, code)?;
-        if self.switches.synchronous { self.finished() } else { Ok(()) }
+        if self.switches.synchronous && !self.is_recording.load(Ordering::Acquire) {
+            self.finished()
+        } else {
+            Ok(())
+        }
     }
 
     #[inline]
-    fn remember(&self, op: &'static str) {
+    pub(crate) fn remember(&self, op: &'static str) {
         let mut recent = self.recent.lock();
         let at = recent.1 % RECENT;
         recent.0[at] = op;
@@ -249,6 +335,7 @@ impl Gpu {
     /// # Errors
     /// Faults of the device, and what kernels found wrong with the data.
     pub(crate) fn synchronize(&self) -> Result<()> {
+        self.refuse_while_recording("synchronize")?;
         self.finished()?;
         self.faults.take()
     }
@@ -271,12 +358,14 @@ impl Gpu {
 
     /// Queues a copy of `host` to `address`.
     pub(crate) fn upload(&self, host: &[u8], address: u64) -> Result<()> {
+        self.refuse_while_recording("upload")?;
         self.context.bind()?;
         self.uploads.lock().upload(self.stream, host, address)
     }
 
     /// Copies from `address` to `host`, after everything that was queued.
     pub(crate) fn download(&self, address: u64, host: &mut [u8]) -> Result<()> {
+        self.refuse_while_recording("download")?;
         self.context.bind()?;
         let copied = self.downloads.lock().download(self.stream, address, host);
         copied.map_err(|error| self.explained(error))?;

@@ -13,6 +13,7 @@ mod modules;
 pub mod nvrtc;
 mod ops;
 mod pool;
+mod recording;
 mod select;
 pub mod sources;
 mod space;
@@ -24,8 +25,9 @@ pub use timing::Timer;
 
 use gpu::Gpu;
 use memory::CudaMemory;
+use recording::Recorder;
 use std::sync::Arc;
-use ternion_core::backend::{Backend, Buffer, Interop, MemoryStats, Meta, Plan, Unsupported, View};
+use ternion_core::backend::{Backend, Buffer, Capture, Interop, MemoryStats, Meta, Plan, Unsupported, View};
 use ternion_core::{Device, Error, Op, Result};
 
 /// The CUDA device with this index, as the driver counts.
@@ -33,13 +35,15 @@ use ternion_core::{Device, Error, Op, Result};
 /// # Errors
 /// No driver, no such device, or a device older than compute capability 8.0; each in its own words.
 pub fn device(index: usize) -> Result<Device> {
-    Ok(Device::new(CudaBackend { gpu: Arc::new(Gpu::open(index)?) }))
+    let gpu = Arc::new(Gpu::open(index)?);
+    Ok(Device::new(CudaBackend { recorder: Recorder { gpu: gpu.clone() }, gpu }))
 }
 
 /// A CUDA device as a [`Backend`].
 #[derive(Debug)]
 pub struct CudaBackend {
     gpu: Arc<Gpu>,
+    recorder: Recorder,
 }
 
 impl CudaBackend {
@@ -126,7 +130,11 @@ impl Backend for CudaBackend {
     }
 
     fn memory(&self) -> MemoryStats {
-        self.gpu.pool.stats()
+        self.gpu.memory()
+    }
+
+    fn capture(&self) -> Option<&dyn Capture> {
+        Some(&self.recorder)
     }
 
     fn interop(&self) -> Option<&dyn Interop> {

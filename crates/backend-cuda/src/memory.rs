@@ -1,8 +1,7 @@
 //! Buffers on the device, and where the pool gets its segments from.
 
 use crate::driver::Context;
-use crate::gpu::Gpu;
-use crate::pool::{Piece, Source};
+use crate::pool::{Piece, Pool, Source};
 use cudarc::driver::sys;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,7 +10,7 @@ use ternion_core::backend::Memory;
 /// Memory of a tensor: goes back to the pool when dropped.
 #[derive(Debug)]
 pub(crate) struct CudaMemory {
-    pub(crate) gpu: Arc<Gpu>,
+    pub(crate) pool: Arc<Pool<DeviceMemory>>,
     /// None for buffers of no bytes.
     pub(crate) piece: Option<Piece>,
     pub(crate) bytes: usize,
@@ -38,7 +37,7 @@ impl Memory for CudaMemory {
 impl Drop for CudaMemory {
     fn drop(&mut self) {
         if let Some(piece) = self.piece.take() {
-            self.gpu.pool.free(piece);
+            self.pool.free(piece);
         }
     }
 }

@@ -89,7 +89,7 @@ struct State {
 
 /// A pool over a source of segments.
 #[derive(Debug)]
-pub(crate) struct Pool<S> {
+pub(crate) struct Pool<S: Source> {
     source: S,
     state: Mutex<State>,
 }
@@ -166,6 +166,13 @@ impl<S: Source> Pool<S> {
     pub(crate) fn stats(&self) -> MemoryStats {
         let state = self.state.lock();
         MemoryStats { in_use: state.in_use, cached: state.held - state.in_use, peak: state.peak }
+    }
+}
+impl<S: Source> Drop for Pool<S> {
+    /// No handle on a block is left: whoever has one holds the pool.
+    fn drop(&mut self) {
+        let segments: Vec<u64> = self.state.get_mut().segments.keys().copied().collect();
+        self.source.give_back(&segments);
     }
 }
 

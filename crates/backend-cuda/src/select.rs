@@ -74,6 +74,7 @@ pub(crate) fn plan(op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
 /// Launches the kernels of `op`.
 #[inline]
 pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+    gpu.hold(inputs.iter().chain(outputs).map(|view| view.buffer))?;
     let call = Call { gpu, name: op.name(), inputs, outputs };
     if let Some(run) = unconditional(op) {
         return run(op, &call);
@@ -107,6 +108,7 @@ fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
         Op::Normal(_) => Ok(Variant::row_major(ops::random::run_normal)),
         Op::Dropout(_) => Ok(Variant::row_major(ops::random::run_dropout)),
         Op::SgdStep(_) | Op::AdamStep(_) => ops::step::select(op, inputs),
+        Op::Attention(_) | Op::AttentionGrad(_) => ops::attention::select(op, inputs),
         _ => Err(Unsupported::because("no kernel of its own: composed")),
     }
 }

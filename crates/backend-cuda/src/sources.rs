@@ -1,5 +1,6 @@
 //! What is compiled: for each op and dtype the files, the macros and the names of the kernels that come out.
 
+use crate::ops::attention::{backward_tiles, forward_tiles};
 use ternion_core::ops::binary::BinaryOp;
 use ternion_core::{DType, UnaryOp};
 
@@ -23,6 +24,16 @@ const CUMULATIVE: File = file!("cumulative.cu");
 const INDEX: File = file!("index.cu");
 const SCATTER: File = file!("scatter.cu");
 const SORT: File = file!("sort.cu");
+const ATTENTION: File = file!("attention.cuh");
+const ATTENTION_HALVES: File = file!("attention_halves.cuh");
+const ATTENTION_MMA: File = file!("attention_mma.cuh");
+const ATTENTION_WGMMA: File = file!("attention_wgmma.cuh");
+const ATTENTION_SIMT: File = file!("attention_simt.cuh");
+const ATTENTION_FORWARD: File = file!("attention.cu");
+const ATTENTION_GRAD: File = file!("attention_grad.cu");
+const ATTENTION_F32: File = file!("attention_f32.cu");
+const ATTENTION_GRAD_F32: File = file!("attention_grad_f32.cu");
+const ATTENTION_GRAD_ROWS: File = file!("attention_grad_rows.cu");
 const STEP: File = file!("step.cu");
 const PRODUCT: File = file!("product.cu");
 
@@ -75,6 +86,10 @@ pub(crate) enum Family {
     SortKeys,
     /// name: the policy; types: of the parameter.
     Step,
+    /// name: see [`attention_name`]; types: of the operands.
+    Attention,
+    AttentionGrad,
+    AttentionGradRows,
     Product,
 }
 
@@ -207,6 +222,7 @@ impl Unit {
                 defines.push(("STEP", self.name.to_string()));
                 self.plain(&[STEP], &["step"], defines)
             }
+            Family::Attention | Family::AttentionGrad | Family::AttentionGradRows => self.attention(),
             Family::Product => self.plain(&[PRODUCT], &["product"], self.typed(first)),
             _ => self.elementwise(),
         }
@@ -290,6 +306,105 @@ impl Unit {
     }
 }
 
+/// Names of attention's units: how products are formed, the width of the tiles, and which keys a query sees.
+macro_rules! attention_names {
+    ($($engine:literal: $($width:literal)*;)*) => {
+        const ATTENTION_NAMES: &[&str] = &[$($(
+            concat!($engine, " ", $width, " full"),
+            concat!($engine, " ", $width, " band"),
+            concat!($engine, " ", $width, " bool"),
+            concat!($engine, " ", $width, " additive"),
+        )*)*];
+    };
+}
+attention_names! {
+    "mma": "32" "64" "128";
+    "wgmma": "64" "128";
+    "simt": "32" "64" "128";
+    "rows": "0";
+}
+
+/// The name of attention's unit for an engine (`mma`, `wgmma`, `simt`; `rows`: the preparation of the gradient), a width, and a reach (`full`, `band`,
+/// `bool`, `additive`).
+pub(crate) fn attention_name(engine: &str, width: usize, reach: &str) -> &'static str {
+    let is_it = |name: &&&str| {
+        let mut parts = name.split(' ');
+        parts.next() == Some(engine)
+            && parts.next().and_then(|part| part.parse().ok()) == Some(width)
+            && parts.next() == Some(reach)
+    };
+    ATTENTION_NAMES.iter().find(is_it).copied().unwrap_or_default()
+}
+
+impl Unit {
+    fn attention(&self) -> Source {
+        let mut parts = self.name.split(' ');
+        let (engine, width) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let reach = parts.next().unwrap_or_default();
+        let mask = ["bool", "additive"].iter().position(|&kind| kind == reach).map_or(0, |at| at + 1);
+        let band = engine != "rows" && reach != "full";
+        let number = |value: usize| value.to_string();
+        let mut defines = vec![
+            ("TYPE", element(self.types[0]).to_string()),
+            ("BAND", number(usize::from(band))),
+            ("MASK", number(mask)),
+            ("ALIGNED", "1".to_string()),
+        ];
+        if engine != "rows" {
+            defines.extend([("HEAD_DIM", width.to_string()), ("VALUE_DIM", width.to_string())]);
+        }
+        let width: usize = width.parse().unwrap_or(0);
+        let forward = self.family == Family::Attention;
+        if matches!(engine, "mma" | "wgmma") && forward {
+            let tiles = forward_tiles(engine, width, mask > 0);
+            defines.extend([
+                ("ROW_TILES", number(tiles.row_tiles)),
+                ("STEP", number(tiles.step)),
+                ("WARPS", number(tiles.warps)),
+                ("BLOCKS", number(tiles.blocks)),
+            ]);
+        } else if matches!(engine, "mma" | "wgmma") {
+            let [queries, keys] = backward_tiles(engine, width, mask > 0);
+            defines.extend([
+                ("Q_ROW_TILES", number(queries.row_tiles)),
+                ("Q_STEP", number(queries.step)),
+                ("Q_WARPS", number(queries.warps)),
+                ("Q_BLOCKS", number(queries.blocks)),
+                ("K_ROW_TILES", number(keys.row_tiles)),
+                ("K_STEP", number(keys.step)),
+                ("K_WARPS", number(keys.warps)),
+                ("K_BLOCKS", number(keys.blocks)),
+            ]);
+        }
+        let files: &'static [File] = match (engine, forward) {
+            ("mma", true) => &[ATTENTION, ATTENTION_HALVES, ATTENTION_MMA, ATTENTION_FORWARD],
+            ("mma", false) => &[ATTENTION, ATTENTION_HALVES, ATTENTION_MMA, ATTENTION_GRAD],
+            ("wgmma", true) => &[ATTENTION, ATTENTION_HALVES, ATTENTION_WGMMA, ATTENTION_FORWARD],
+            ("wgmma", false) => &[ATTENTION, ATTENTION_HALVES, ATTENTION_WGMMA, ATTENTION_GRAD],
+            ("simt", true) => &[ATTENTION, ATTENTION_SIMT, ATTENTION_F32],
+            ("simt", false) => &[ATTENTION, ATTENTION_SIMT, ATTENTION_GRAD_F32],
+            _ => &[ATTENTION, ATTENTION_GRAD_ROWS],
+        };
+        let kernels: &'static [&'static str] = match self.family {
+            Family::Attention => &["attention"],
+            Family::AttentionGrad => &["attention_grad_queries", "attention_grad_keys"],
+            _ => &["attention_grad_rows"],
+        };
+        let file = files.last().map_or("", |(name, _)| name);
+        Source {
+            name: format!("{file} ({}: {})", self.name, element(self.types[0])),
+            defines,
+            kernels,
+            files,
+        }
+    }
+
+    /// Whether a device of this architecture (`sm_90a`) can ask for the unit.
+    pub fn is_for(&self, architecture: &str) -> bool {
+        !self.name.starts_with("wgmma") || architecture == "sm_90a"
+    }
+}
+
 /// Every function of one element, with numbers in place of the constants that come at run time.
 const UNARY: [UnaryOp; 28] = [
     UnaryOp::Neg,
@@ -357,6 +472,32 @@ pub fn units() -> Vec<Unit> {
     let mut units = elementwise_units();
     units.extend(reduction_units());
     units.extend(moving_units());
+    units.extend(attention_units());
+    units
+}
+
+fn attention_units() -> Vec<Unit> {
+    let mut units = Vec::new();
+    for name in ATTENTION_NAMES {
+        let halves = [DType::F16, DType::BF16];
+        let of = |family: Family, dtypes: &[DType]| -> Vec<Unit> {
+            dtypes.iter().map(|&dtype| Unit::of(family, name, dtype)).collect()
+        };
+        match name.split(' ').next() {
+            Some("rows") if name.ends_with("band") => {}
+            Some("rows") => {
+                units.extend(of(Family::AttentionGradRows, &[DType::F32, DType::F16, DType::BF16]))
+            }
+            Some("simt") => {
+                units.extend(of(Family::Attention, &[DType::F32]));
+                units.extend(of(Family::AttentionGrad, &[DType::F32]));
+            }
+            _ => {
+                units.extend(of(Family::Attention, &halves));
+                units.extend(of(Family::AttentionGrad, &halves));
+            }
+        }
+    }
     units
 }
 

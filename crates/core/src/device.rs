@@ -27,6 +27,12 @@ struct RandomState {
     state: Option<(Buffer, Layout)>,
 }
 
+/// Where random numbers stood before a step was recorded.
+pub(crate) struct RandomPosition {
+    pub(crate) offset: u64,
+    state: Option<(Buffer, Layout)>,
+}
+
 impl Device {
     /// A device that runs on `backend`.
     pub fn new(backend: impl Backend) -> Device {
@@ -106,6 +112,31 @@ impl Device {
         random.offset = offset.wrapping_add(words.div_ceil(4) as u64);
         let (buffer, layout) = random.state.clone().expect("made above");
         Ok((Tensor::from_parts(buffer, layout, DType::I64, self.clone()), offset))
+    }
+
+    /// Has random numbers read from `state` (16 bytes), as long as a step is recorded. Gives what [`end_random`](Device::end_random) undoes it with.
+    pub(crate) fn begin_random(&self, state: &Buffer) -> RandomPosition {
+        let mut random = self.random();
+        let layout = Layout::row_major(Shape::unchecked(&[2]));
+        let before = random.state.replace((state.clone(), layout));
+        RandomPosition { offset: random.offset, state: before }
+    }
+
+    /// Goes back to where [`begin_random`](Device::begin_random) was called: nothing was drawn since, only noted. Tells how many blocks.
+    pub(crate) fn end_random(&self, position: &mut RandomPosition) -> u64 {
+        let mut random = self.random();
+        let blocks = random.offset.wrapping_sub(position.offset);
+        random.offset = position.offset;
+        random.state = position.state.take();
+        blocks
+    }
+
+    /// The seed, and the first of `blocks` blocks that are handed out now.
+    pub(crate) fn take_random(&self, blocks: u64) -> (u64, u64) {
+        let mut random = self.random();
+        let first = random.offset;
+        random.offset = first.wrapping_add(blocks);
+        (random.seed, first)
     }
 
     fn random(&self) -> MutexGuard<'_, RandomState> {

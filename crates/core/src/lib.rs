@@ -6,6 +6,7 @@
 
 pub mod autograd;
 pub mod backend;
+pub mod capture;
 pub mod decorators;
 mod device;
 pub mod dispatch;
@@ -25,6 +26,7 @@ mod tensor;
 
 pub use autograd::{GradOptions, GradientSink, Gradients, checkpoint, enable_grad, grad, no_grad};
 pub use backend::{Backend, Buffer, MemoryStats, Meta, Plan, Unsupported, View};
+pub use capture::CapturedStep;
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
 pub use error::{Error, Result};

@@ -1,25 +1,24 @@
 //! Tensors from nothing.
 
 use super::elementwise::{self, Operand, element_bits};
-use crate::gpu::Launch;
+use crate::gpu::{Gpu, Launch};
 use crate::select::Call;
 use crate::sources::{Family, Unit, bits_like};
-use ternion_core::{Error, Op, Result};
+use ternion_core::backend::View;
+use ternion_core::{Error, Op, Result, Scalar};
 
 const THREADS: usize = 256;
 
 pub(crate) fn run_fill(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Fill(payload) = op else { return Err(Error::invalid(call.name, "is not fill")) };
-    let unit = Unit::of(Family::Move, "", bits_like(payload.dtype));
-    let number = Operand::Number(element_bits(payload.value, payload.dtype));
-    elementwise::launch(
-        call.gpu,
-        call.name,
-        unit,
-        &call.outputs[0],
-        [number, Operand::Absent, Operand::Absent],
-        [0; 2],
-    )
+    fill(call.gpu, call.name, &call.outputs[0], payload.value)
+}
+
+/// Puts `value` everywhere.
+pub(crate) fn fill(gpu: &Gpu, op: &'static str, y: &View<'_>, value: Scalar) -> Result<()> {
+    let unit = Unit::of(Family::Move, "", bits_like(y.dtype));
+    let number = Operand::Number(element_bits(value, y.dtype));
+    elementwise::launch(gpu, op, unit, y, [number, Operand::Absent, Operand::Absent], [0; 2])
 }
 
 /// The parameters, as `Iota` of the kernels.
@@ -35,7 +34,7 @@ struct Parameters {
 pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Iota(payload) = op else { return Err(Error::invalid(call.name, "is not iota")) };
     let y = &call.outputs[0];
-    let number = |scalar: ternion_core::Scalar| match payload.dtype.is_float() {
+    let number = |scalar: Scalar| match payload.dtype.is_float() {
         true => scalar.as_f64().to_bits(),
         false => scalar.as_i64() as u64,
     };

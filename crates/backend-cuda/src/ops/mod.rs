@@ -1,5 +1,6 @@
 //! For each op family: which kernel, which grid, which parameters. No arithmetic on elements happens here.
 
+pub(crate) mod attention;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod cumulative;

@@ -76,14 +76,14 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 /// The place of each source, sorted.
-fn sorted_places<'a>(
-    gpu: &'a Gpu,
+fn sorted_places(
+    gpu: &Gpu,
     call: &Call<'_>,
     index: &View<'_>,
     (size, place_step): (usize, usize),
     places: usize,
     space: Space<2>,
-) -> Result<Pairs<'a>> {
+) -> Result<Pairs> {
     let count = index.layout.elements();
     super::fits(call.name, &[count, places])?;
     let mut pairs = Pairs::new(gpu, 1, count, 4)?;

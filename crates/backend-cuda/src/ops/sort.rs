@@ -182,17 +182,17 @@ fn long(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], descen
 }
 
 /// Keys and the numbers that belong to them, with room to move them to.
-pub(crate) struct Pairs<'a> {
-    pub(crate) keys: [Scratch<'a>; 2],
-    pub(crate) numbers: [Scratch<'a>; 2],
-    counts: Scratch<'a>,
+pub(crate) struct Pairs {
+    pub(crate) keys: [Scratch; 2],
+    pub(crate) numbers: [Scratch; 2],
+    counts: Scratch,
     lines: usize,
     length: usize,
 }
 
-impl<'a> Pairs<'a> {
+impl Pairs {
     /// Room for lines of pairs, with keys of 4 or 8 bytes.
-    pub(crate) fn new(gpu: &'a Gpu, lines: usize, length: usize, key_bytes: usize) -> Result<Pairs<'a>> {
+    pub(crate) fn new(gpu: &Gpu, lines: usize, length: usize, key_bytes: usize) -> Result<Pairs> {
         let total = lines * length;
         let room = |bytes: usize| gpu.scratch(total * bytes);
         Ok(Pairs {
@@ -241,6 +241,6 @@ impl<'a> Pairs<'a> {
 }
 
 /// Sorts pairs of one line with 32-bit keys by their lowest `bits` bits.
-pub(crate) fn sort_keys(gpu: &Gpu, op: &'static str, pairs: &mut Pairs<'_>, bits: u32) -> Result<()> {
+pub(crate) fn sort_keys(gpu: &Gpu, op: &'static str, pairs: &mut Pairs, bits: u32) -> Result<()> {
     pairs.sort(gpu, op, Unit::of(Family::SortKeys, "", DType::I32), 0, bits)
 }

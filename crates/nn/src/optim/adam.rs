@@ -6,6 +6,7 @@ use crate::{Param, StateDict};
 use ternion_core::ops::step::{AdamStep, DecayMode};
 use ternion_core::{Error, Gradients, Op, Result};
 
+#[derive(Clone)]
 struct AdamRule(AdamStep);
 
 impl StepRule for AdamRule {

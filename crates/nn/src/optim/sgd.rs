@@ -42,6 +42,7 @@ impl Default for SGDConfig {
     }
 }
 
+#[derive(Clone)]
 struct SgdRule(SgdStep);
 
 impl StepRule for SgdRule {

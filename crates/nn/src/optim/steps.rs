@@ -2,6 +2,8 @@
 
 use crate::{Param, StateDict};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ternion_core::capture::{before_replay, is_recording_step};
 use ternion_core::dispatch::apply;
 use ternion_core::{
     DType, Device, Element, Error, Gradients, Layout, Op, Result, Shape, Tensor, grad_norm, no_grad,
@@ -11,7 +13,7 @@ use ternion_core::{
 const TOGETHER: usize = 64;
 
 /// A way to step: the fused op and the numbers that it takes.
-pub(super) trait StepRule {
+pub(super) trait StepRule: Clone + 'static {
     /// The fused op: inputs are parameter, gradient, numbers, states.
     fn op(&self) -> Op;
 
@@ -52,11 +54,18 @@ fn check_number(op: &'static str, name: &str, value: f64) -> Result<()> {
 struct Slot {
     param: Param,
     label: String,
-    steps: u64,
     states: Vec<Tensor>,
 }
 
+/// What changes from step to step. Recorded steps share it: they go on counting, and take the learning rate that is set between replays.
+struct Progress {
+    lr: f64,
+    /// Steps that each parameter has made.
+    steps: Vec<u64>,
+}
+
 /// The numbers of a step on one device, in the accumulator dtype of its parameters: written anew before each step, so that their address stays.
+#[derive(Clone)]
 struct Numbers {
     /// `[rows, numbers]`.
     table: Tensor,
@@ -87,12 +96,31 @@ impl Numbers {
     }
 }
 
+impl Progress {
+    /// The step numbers that come next for these parameters, each with its row in the table: one, unless gradients were missing.
+    fn rows(&self, slots: &[usize]) -> BTreeMap<u64, usize> {
+        let steps: BTreeSet<u64> = slots.iter().map(|&slot| self.steps[slot] + 1).collect();
+        steps.into_iter().zip(0..).collect()
+    }
+
+    /// Notes that these parameters have made a step.
+    fn advance(&mut self, slots: &[usize]) {
+        slots.iter().for_each(|&slot| self.steps[slot] += 1);
+    }
+}
+
+/// Plain numbers: a panic elsewhere cannot leave them half changed.
+fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The parameters of an optimiser, with all that changes from step to step.
 pub(super) struct Steps<R> {
     op: &'static str,
     rule: R,
     common: Common,
     slots: Vec<Slot>,
+    progress: Arc<Mutex<Progress>>,
     numbers: Vec<Numbers>,
 }
 
@@ -116,18 +144,24 @@ impl<R: StepRule> Steps<R> {
                 return Err(Error::invalid(op, detail));
             }
             let label = unique_label(&mut labels, &param, position);
-            slots.push(Slot { param, label, steps: 0, states: Vec::new() });
+            slots.push(Slot { param, label, states: Vec::new() });
         }
-        Ok(Steps { op, rule, common, slots, numbers: Vec::new() })
+        let progress = Progress { lr: common.lr, steps: vec![0; slots.len()] };
+        let progress = Arc::new(Mutex::new(progress));
+        Ok(Steps { op, rule, common, slots, progress, numbers: Vec::new() })
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        lock(&self.progress)
     }
 
     pub fn lr(&self) -> f64 {
-        self.common.lr
+        self.progress().lr
     }
 
     pub fn set_lr(&mut self, lr: f64) -> Result<()> {
         check_number(self.op, "lr", lr)?;
-        self.common.lr = lr;
+        self.progress().lr = lr;
         Ok(())
     }
 
@@ -139,10 +173,18 @@ impl<R: StepRule> Steps<R> {
         no_grad(|| {
             let works = self.pair(gradients)?;
             self.prepare_states(&works)?;
-            let rows = self.rows(&works);
-            self.write_numbers(&works, &rows)?;
+            let slots: Vec<usize> = works.iter().map(|work| work.slot).collect();
+            let rows = self.progress().rows(&slots);
+            match is_recording_step() {
+                true => self.write_before_replays(&works, slots.clone(), rows.len())?,
+                false => self.write_numbers(&works, &rows)?,
+            }
             self.clip(gradients, &works)?;
-            self.change(&works, &rows)
+            self.change(&works, &rows)?;
+            if !is_recording_step() {
+                self.progress().advance(&slots);
+            }
+            Ok(())
         })
     }
 
@@ -171,6 +213,11 @@ impl<R: StepRule> Steps<R> {
         for work in works {
             let (slot, tensor) = (&mut self.slots[work.slot], &work.tensor);
             let dtype = tensor.dtype().accumulator();
+            if slot.states.is_empty() && !names.is_empty() && is_recording_step() {
+                let detail =
+                    format!("{} has made no step yet: make one before a step is recorded", slot.label);
+                return Err(Error::invalid(self.op, detail));
+            }
             if slot.states.is_empty() {
                 let fresh = names.iter().map(|_| Tensor::zeros(*tensor.shape(), dtype, tensor.device()));
                 slot.states = fresh.collect::<Result<_>>()?;
@@ -199,16 +246,10 @@ impl<R: StepRule> Steps<R> {
         Ok(())
     }
 
-    /// The step numbers that occur, each with its row in the table: one, unless gradients were missing.
-    fn rows(&self, works: &[Work<'_>]) -> BTreeMap<u64, usize> {
-        let steps: BTreeSet<u64> = works.iter().map(|work| self.slots[work.slot].steps + 1).collect();
-        steps.into_iter().zip(0..).collect()
-    }
-
     /// One upload for each device and accumulator dtype.
     fn write_numbers(&mut self, works: &[Work<'_>], rows: &BTreeMap<u64, usize>) -> Result<()> {
-        let values: Vec<f64> =
-            rows.keys().flat_map(|&step| self.rule.numbers(self.common.lr, step)).collect();
+        let lr = self.lr();
+        let values: Vec<f64> = rows.keys().flat_map(|&step| self.rule.numbers(lr, step)).collect();
         // Tables of devices or dtypes that no parameter has any more go.
         self.numbers.retain(|numbers| works.iter().any(|work| numbers.serve(&work.tensor)));
         for tensor in works.iter().map(|work| &work.tensor) {
@@ -219,6 +260,31 @@ impl<R: StepRule> Steps<R> {
             }
         }
         self.numbers.iter().try_for_each(|numbers| numbers.write(&values))
+    }
+
+    /// Has the numbers written before each replay of the step that is being recorded, into the tables that it reads.
+    fn write_before_replays(&self, works: &[Work<'_>], slots: Vec<usize>, rows: usize) -> Result<()> {
+        let serve = |numbers: &&Numbers| works.iter().any(|work| numbers.serve(&work.tensor));
+        let tables: Vec<Numbers> = self.numbers.iter().filter(serve).cloned().collect();
+        let ready = |work: &Work<'_>| {
+            tables.iter().any(|table| table.serve(&work.tensor) && table.rows.len() == rows)
+        };
+        if !works.iter().all(ready) {
+            return Err(Error::invalid(self.op, "make a step with these gradients before one is recorded"));
+        }
+        let (op, rule, progress) = (self.op, self.rule.clone(), self.progress.clone());
+        before_replay(move || {
+            let mut progress = lock(&progress);
+            let steps = progress.rows(&slots);
+            if steps.len() != rows {
+                let detail = "some parameters of the recorded step were stepped apart from the others since: record it again";
+                return Err(Error::invalid(op, detail));
+            }
+            let values: Vec<f64> = steps.keys().flat_map(|&step| rule.numbers(progress.lr, step)).collect();
+            tables.iter().try_for_each(|table| table.write(&values))?;
+            progress.advance(&slots);
+            Ok(())
+        })
     }
 
     fn numbers_of(&self, work: &Work<'_>) -> Result<&Numbers> {
@@ -238,7 +304,7 @@ impl<R: StepRule> Steps<R> {
     }
 
     /// One op for up to [`TOGETHER`] parameters of a device and dtype.
-    fn change(&mut self, works: &[Work<'_>], rows: &BTreeMap<u64, usize>) -> Result<()> {
+    fn change(&self, works: &[Work<'_>], rows: &BTreeMap<u64, usize>) -> Result<()> {
         let alike = |left: &Work<'_>, right: &Work<'_>| {
             left.tensor.device().is(right.tensor.device()) && left.tensor.dtype() == right.tensor.dtype()
         };
@@ -250,6 +316,7 @@ impl<R: StepRule> Steps<R> {
                 None => groups.push(vec![work]),
             }
         }
+        let steps = self.progress().steps.clone();
         for group in groups {
             let mut inputs: Vec<&Tensor> = Vec::with_capacity(group.len() * 5);
             for work in &group {
@@ -257,12 +324,11 @@ impl<R: StepRule> Steps<R> {
                 inputs.extend([
                     &work.tensor,
                     work.grad,
-                    &self.numbers_of(work)?.rows[rows[&(slot.steps + 1)]],
+                    &self.numbers_of(work)?.rows[rows[&(steps[work.slot] + 1)]],
                 ]);
                 inputs.extend(&slot.states);
             }
             apply(self.rule.op(), &inputs)?;
-            group.iter().for_each(|work| self.slots[work.slot].steps += 1);
         }
         Ok(())
     }
@@ -290,10 +356,11 @@ impl<R: StepRule> Steps<R> {
     /// Keys: `lr`, and for each parameter that has made a step `NAME.step` and its moments, `NAME.exp_avg` and so on.
     pub fn state_dict(&self) -> Result<StateDict> {
         let home = self.slots[0].param.device();
-        let mut dict = StateDict::from([(LR.to_owned(), Tensor::from_slice(&[self.common.lr], (), &home)?)]);
+        let mut dict = StateDict::from([(LR.to_owned(), Tensor::from_slice(&[self.lr()], (), &home)?)]);
+        let steps = self.progress().steps.clone();
         no_grad(|| {
-            for slot in self.slots.iter().filter(|slot| slot.steps > 0) {
-                let steps = [i64::try_from(slot.steps).unwrap_or(i64::MAX)];
+            for (slot, &steps) in self.slots.iter().zip(&steps).filter(|(_, steps)| **steps > 0) {
+                let steps = [i64::try_from(steps).unwrap_or(i64::MAX)];
                 let device = slot.param.device();
                 dict.insert(format!("{}.{STEP}", slot.label), Tensor::from_slice(&steps, (), &device)?);
                 for (name, state) in self.rule.state_names().iter().zip(&slot.states) {
@@ -306,7 +373,7 @@ impl<R: StepRule> Steps<R> {
 
     pub fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
         let mut loading = Loading { dict, known: BTreeSet::from([LR.to_owned()]), problems: Vec::new() };
-        let lr = loading.number::<f64>(LR).unwrap_or(self.common.lr);
+        let lr = loading.number::<f64>(LR).unwrap_or(self.lr());
         let loaded: Vec<(u64, Vec<Tensor>)> = self
             .slots
             .iter()
@@ -314,9 +381,12 @@ impl<R: StepRule> Steps<R> {
             .collect::<Result<_>>()?;
         loading.finish(self.op)?;
         self.set_lr(lr)?;
-        for (slot, (steps, states)) in self.slots.iter_mut().zip(loaded) {
-            (slot.steps, slot.states) = (steps, states);
+        let mut progress = lock(&self.progress);
+        for (at, (steps, states)) in loaded.into_iter().enumerate() {
+            progress.steps[at] = steps;
+            self.slots[at].states = states;
         }
+        drop(progress);
         Ok(())
     }
 }

@@ -1,0 +1,467 @@
+//! Scaled dot-product attention and its gradient, without a matrix of scores in memory.
+
+use super::copy::copy;
+use super::create::fill;
+use crate::gpu::{Gpu, Launch};
+use crate::select::{Call, Variant};
+use crate::sources::{Family, Unit, attention_name};
+use std::sync::Arc;
+use ternion_core::backend::{Buffer, Meta, Unsupported, View};
+use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
+use ternion_core::{DType, Error, Layout, Op, Result, Scalar, Shape};
+
+/// The widest head that the kernels take.
+const WIDEST: usize = 128;
+
+/// Strides of a mask, of rows and keys, that the kernels for halves take.
+const MASK_STRIDE: usize = 1 << 24;
+
+/// Queries whose `rows` one block of `attention_grad_rows` forms.
+const ROWS: usize = 16;
+
+/// A tensor of four axes, as `View` of the kernels: its address, and its strides in elements.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Operand {
+    first: u64,
+    strides: [i64; 4],
+}
+
+/// As `Sizes` of the kernels.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Sizes {
+    heads: u32,
+    group: u32,
+    queries: u32,
+    keys: u32,
+    head_dim: u32,
+    value_dim: u32,
+    reach_first: i32,
+    reach_end: i32,
+    scale: f32,
+}
+
+/// As `Attention` of the kernels.
+#[repr(C)]
+struct Forward {
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    mask: Operand,
+    y: Operand,
+    log_sums: u64,
+    blocks: u32,
+    sizes: Sizes,
+}
+
+/// As `AttentionGrad` of the kernels.
+#[repr(C)]
+struct Backward {
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    y: Operand,
+    dy: Operand,
+    mask: Operand,
+    log_sums: Operand,
+    dq: Operand,
+    dk: Operand,
+    dv: Operand,
+    rows: u64,
+    padded: u32,
+    query_blocks: u32,
+    key_blocks: u32,
+    sizes: Sizes,
+}
+
+/// All floats but f64, heads of up to 128, and sizes that fit the kernels' numbers.
+pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    let no = |why: &'static str| Err(Unsupported::because(why));
+    let dim = |input: usize, axis: usize| inputs[input].shape().dim(axis);
+    let widths = [dim(0, 3), dim(2, 3)];
+    if inputs[0].dtype == DType::F64 {
+        return no("no kernel for f64");
+    }
+    if widths.iter().any(|width| !(1..=WIDEST).contains(width)) {
+        return no("heads wider than 128");
+    }
+    let [batch, heads, queries] = [0, 1, 2].map(|axis| dim(0, axis));
+    let blocks = batch.saturating_mul(heads).saturating_mul(queries.max(dim(1, 2)) / ROWS + 1);
+    if queries + dim(1, 2) >= super::TOO_LONG || blocks >= super::TOO_LONG {
+        return no("more than 2^31 blocks of queries");
+    }
+    let mask = match op {
+        Op::Attention(payload) => payload.config.mask.then(|| inputs[3]),
+        Op::AttentionGrad(payload) => payload.config.mask.then(|| inputs[6]),
+        _ => None,
+    };
+    if mask.is_some_and(|mask| {
+        mask.layout.strides()[2..].iter().any(|stride| stride.unsigned_abs() >= MASK_STRIDE)
+    }) {
+        return no("a mask whose rows lie far apart");
+    }
+    match op {
+        Op::Attention(_) => Ok(Variant::row_major(run_attention)),
+        _ => Ok(Variant::row_major(run_attention_grad)),
+    }
+}
+
+/// How products are formed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Engine {
+    /// mma.sync of 16-bit operands: from compute capability 8.0 on.
+    Mma,
+    /// wgmma: on 9.0.
+    Wgmma,
+    /// Fused multiply-adds of f32.
+    Simt,
+}
+
+/// Query and key rows of a block: tiles of 16 or 64 rows a warp or group of warps, keys of a step.
+pub(crate) struct Tiles {
+    /// Tiles of 16 rows of a warp.
+    pub(crate) row_tiles: usize,
+    /// Rows of the other side that are walked at a time.
+    pub(crate) step: usize,
+    pub(crate) warps: usize,
+    /// Blocks that shall fit a multiprocessor.
+    pub(crate) blocks: usize,
+}
+
+impl Tiles {
+    const fn of(row_tiles: usize, step: usize, blocks: usize) -> Tiles {
+        Tiles { row_tiles, step, warps: 4, blocks }
+    }
+
+    fn rows(&self) -> usize {
+        self.warps * self.row_tiles * 16
+    }
+
+    fn threads(&self) -> u32 {
+        self.warps as u32 * 32
+    }
+}
+
+/// The tiles of a forward kernel: the fastest of those without spills that were tried on an H100.
+pub(crate) fn forward_tiles(engine: &str, width: usize, masked: bool) -> Tiles {
+    match (engine, width) {
+        _ if masked => Tiles::of(1, 64, 2),
+        ("wgmma", 64) => Tiles::of(1, 128, 3),
+        ("wgmma", _) => Tiles::of(1, 64, 2),
+        (_, 128) => Tiles::of(2, 32, 2),
+        _ => Tiles::of(2, 64, 2),
+    }
+}
+
+/// The tiles of the gradient: of the kernel for queries, and of that for keys and values.
+pub(crate) fn backward_tiles(engine: &str, width: usize, masked: bool) -> [Tiles; 2] {
+    match (engine, width) {
+        ("wgmma", 64) if !masked => [Tiles::of(1, 64, 3), Tiles::of(1, 64, 2)],
+        ("wgmma", _) => [Tiles::of(1, 64, 2), Tiles::of(1, 64, 2)],
+        _ if masked => [Tiles::of(1, 32, 2), Tiles::of(1, 32, 2)],
+        (_, 128) => [Tiles::of(2, 16, 2), Tiles::of(1, 32, 2)],
+        _ => [Tiles::of(2, 32, 2), Tiles::of(1, 64, 2)],
+    }
+}
+
+/// What an op's kernels are chosen by.
+struct Plan {
+    engine: Engine,
+    /// Width of the tiles: that of the wider of keys and values, rounded up to what there are kernels for.
+    width: usize,
+    masked: bool,
+    unit_name: &'static str,
+    sizes: Sizes,
+    batch: usize,
+    kv_heads: usize,
+}
+
+impl Plan {
+    fn new(
+        gpu: &Gpu,
+        op: &'static str,
+        config: &AttentionConfig,
+        q: &View<'_>,
+        k: &View<'_>,
+        v: &View<'_>,
+        mask: Option<&View<'_>>,
+    ) -> Result<Plan> {
+        let [batch, heads, queries, head_dim] = q.layout.shape().to_array(op)?;
+        let [_, kv_heads, keys, _] = k.layout.shape().to_array(op)?;
+        let [_, _, _, value_dim] = v.layout.shape().to_array(op)?;
+        let width =
+            [32, 64, 128].into_iter().find(|&width| width >= head_dim.max(value_dim)).unwrap_or(WIDEST);
+        let engine = match q.dtype {
+            DType::F32 => Engine::Simt,
+            _ if gpu.context.properties.capability == (9, 0) && width > 32 => Engine::Wgmma,
+            _ => Engine::Mma,
+        };
+        let reach = match mask {
+            Some(mask) if mask.dtype == DType::Bool => "bool",
+            Some(_) => "additive",
+            None if config.causal || config.window.is_some() => "band",
+            None => "full",
+        };
+        let pack = 16 / q.dtype.size();
+        let (reach_first, reach_end) = reaches(config, queries as i64, keys as i64);
+        Ok(Plan {
+            engine,
+            width,
+            masked: mask.is_some(),
+            unit_name: attention_name(engine.name(), width, reach),
+            sizes: Sizes {
+                heads: heads as u32,
+                group: (heads / kv_heads.max(1)) as u32,
+                queries: queries as u32,
+                keys: keys as u32,
+                // Columns that are filled up with zeros change no product.
+                head_dim: head_dim.next_multiple_of(pack) as u32,
+                value_dim: value_dim.next_multiple_of(pack) as u32,
+                reach_first,
+                reach_end,
+                scale: config.scale as f32,
+            },
+            batch,
+            kv_heads,
+        })
+    }
+
+    fn unit(&self, family: Family, dtype: DType) -> Unit {
+        Unit::of(family, self.unit_name, dtype)
+    }
+}
+
+impl Engine {
+    fn name(self) -> &'static str {
+        match self {
+            Engine::Mma => "mma",
+            Engine::Wgmma => "wgmma",
+            Engine::Simt => "simt",
+        }
+    }
+}
+
+/// Query i sees the keys from i + first up to but not i + end.
+fn reaches(config: &AttentionConfig, queries: i64, keys: i64) -> (i32, i32) {
+    let offset = keys - queries;
+    let window = config.window.map(|window| (window as i64).min(keys + queries));
+    let first = window.map_or(-queries, |window| (offset - window + 1).max(-queries));
+    let end = match (config.causal, window) {
+        (true, _) => (offset + 1).min(keys),
+        (false, Some(window)) => (offset + window).min(keys),
+        (false, None) => keys,
+    };
+    (first as i32, end as i32)
+}
+
+/// Tensors as the kernels want them, with the copies that had to be made. They live until the kernels have been queued.
+struct Operands<'a> {
+    gpu: &'a Arc<Gpu>,
+    op: &'static str,
+    copies: Vec<Buffer>,
+}
+
+/// A result that is written elsewhere first, as its rows are not whole packs.
+struct Detour {
+    buffer: Buffer,
+    layout: Layout,
+}
+
+impl<'a> Operands<'a> {
+    fn plain(&self, view: &View<'_>) -> Result<Operand> {
+        let mut strides = [0; 4];
+        for (to, from) in strides.iter_mut().zip(view.layout.strides()) {
+            *to = *from as i64;
+        }
+        Ok(Operand { first: self.gpu.address(self.op, view)?, strides })
+    }
+
+    /// Whether rows are runs of whole packs that begin at multiples of 16 bytes.
+    fn is_aligned(&self, view: &View<'_>) -> Result<bool> {
+        let pack = 16 / view.dtype.size();
+        let strides = view.layout.strides();
+        let whole = |count: usize| count.is_multiple_of(pack);
+        let shape = view.layout.shape();
+        let counts = (0..3).all(|axis| shape.dim(axis) <= 1 || whole(strides[axis].unsigned_abs()));
+        let near = strides[2].unsigned_abs() < super::TOO_LONG;
+        let address = self.gpu.address(self.op, view)?;
+        Ok(strides[3] == 1 && whole(shape.dim(3)) && counts && near && address.is_multiple_of(16))
+    }
+
+    /// Dense memory for `view` with rows filled up to whole packs.
+    fn room(&self, view: &View<'_>) -> Result<(Buffer, Layout, Layout)> {
+        let [a, b, c, width] = view.layout.shape().to_array(self.op)?;
+        let padded =
+            Layout::row_major(Shape::new(&[a, b, c, width.next_multiple_of(16 / view.dtype.size())])?);
+        let buffer = Buffer::new(self.gpu.alloc(padded.elements() * view.dtype.size())?);
+        let inside = Layout::new(*view.layout.shape(), padded.strides(), 0)?;
+        Ok((buffer, padded, inside))
+    }
+
+    fn input(&mut self, view: &View<'_>) -> Result<Operand> {
+        if self.is_aligned(view)? {
+            return self.plain(view);
+        }
+        let (buffer, padded, inside) = self.room(view)?;
+        let all = View { buffer: &buffer, dtype: view.dtype, layout: &padded };
+        if padded.elements() != inside.elements() {
+            fill(self.gpu, self.op, &all, Scalar::Float(0.0))?;
+        }
+        copy(self.gpu, self.op, view, &View { layout: &inside, ..all })?;
+        let operand = self.plain(&all)?;
+        self.copies.push(buffer);
+        Ok(operand)
+    }
+
+    fn output(&self, view: &View<'_>) -> Result<(Operand, Option<Detour>)> {
+        if self.is_aligned(view)? {
+            return Ok((self.plain(view)?, None));
+        }
+        let (buffer, padded, inside) = self.room(view)?;
+        let operand = self.plain(&View { buffer: &buffer, dtype: view.dtype, layout: &padded })?;
+        Ok((operand, Some(Detour { buffer, layout: inside })))
+    }
+
+    /// Brings a result to where it belongs.
+    fn deliver(&self, detour: Option<Detour>, view: &View<'_>) -> Result<()> {
+        let Some(Detour { buffer, layout }) = detour else { return Ok(()) };
+        copy(self.gpu, self.op, &View { buffer: &buffer, dtype: view.dtype, layout: &layout }, view)
+    }
+}
+
+/// Blocks of a launch for each of so many heads.
+fn grid(op: &'static str, heads: usize, blocks: usize) -> Result<u32> {
+    u32::try_from(heads * blocks)
+        .ok()
+        .filter(|&grid| (grid as usize) < super::TOO_LONG)
+        .ok_or_else(|| Error::invalid(op, "more blocks than a launch takes"))
+}
+
+fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Attention(Attention { config }) = op else {
+        return Err(Error::invalid(call.name, "is not attention"));
+    };
+    let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
+    let mask = config.mask.then(|| &call.inputs[3]);
+    let plan = Plan::new(call.gpu, call.name, config, q, k, v, mask)?;
+    let mut operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
+    let (y, detour) = operands.output(&call.outputs[0])?;
+    let element = q.dtype.size();
+    let (rows, threads, shared) = match plan.engine {
+        Engine::Simt => (64, 128, simt_shared(plan.width)),
+        engine => {
+            let tiles = forward_tiles(engine.name(), plan.width, plan.masked);
+            let shared = (tiles.rows() + 4 * tiles.step) * plan.width * element;
+            (tiles.rows(), tiles.threads(), shared)
+        }
+    };
+    let blocks = (plan.sizes.queries as usize).div_ceil(rows);
+    let parameters = Forward {
+        q: operands.input(q)?,
+        k: operands.input(k)?,
+        v: operands.input(v)?,
+        mask: mask.map_or(Ok(Operand::default()), |mask| operands.plain(mask))?,
+        y,
+        log_sums: call.gpu.address(call.name, &call.outputs[1])?,
+        blocks: blocks as u32,
+        sizes: plan.sizes,
+    };
+    let grid = grid(call.name, plan.batch * plan.sizes.heads as usize, blocks)?;
+    let launch = Launch {
+        shared: shared as u32,
+        ..Launch::new(plan.unit(Family::Attention, q.dtype), 0, grid, threads)
+    };
+    call.gpu.launch(call.name, launch, &parameters)?;
+    operands.deliver(detour, &call.outputs[0])
+}
+
+/// Dynamic shared memory of the f32 forward kernel: a tile each of queries, of keys or weights, and of values; rows apart by an odd number of packs.
+fn simt_shared(width: usize) -> usize {
+    (64 * (width + 4) + 64 * (width + 4).max(72) + 64 * (width + 4)) * 4
+}
+
+/// The kernels of the gradient, in the order of their source.
+const QUERIES_KERNEL: usize = 0;
+const KEYS_KERNEL: usize = 1;
+
+fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::AttentionGrad(AttentionGrad { config }) = op else {
+        return Err(Error::invalid(call.name, "is not attention_grad"));
+    };
+    let [q, k, v, y, log_sums, dy] = [0, 1, 2, 3, 4, 5].map(|at| &call.inputs[at]);
+    let mask = config.mask.then(|| &call.inputs[6]);
+    let plan = Plan::new(call.gpu, call.name, config, q, k, v, mask)?;
+    let mut operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
+    let [(dq, dq_detour), (dk, dk_detour), (dv, dv_detour)] = [
+        operands.output(&call.outputs[0])?,
+        operands.output(&call.outputs[1])?,
+        operands.output(&call.outputs[2])?,
+    ];
+    let (queries, keys) = (plan.sizes.queries as usize, plan.sizes.keys as usize);
+    let [for_queries, for_keys] = grad_launches(&plan, q.dtype.size());
+    let heads = plan.batch * plan.sizes.heads as usize;
+    let padded = queries.next_multiple_of(ROWS);
+    let rows = call.gpu.scratch(heads * 2 * padded * 4)?;
+    let mut sums = Operand { first: call.gpu.address(call.name, log_sums)?, strides: [0; 4] };
+    for (to, from) in sums.strides.iter_mut().zip(log_sums.layout.strides()) {
+        *to = *from as i64;
+    }
+    let parameters = Backward {
+        q: operands.input(q)?,
+        k: operands.input(k)?,
+        v: operands.input(v)?,
+        y: operands.input(y)?,
+        dy: operands.input(dy)?,
+        mask: mask.map_or(Ok(Operand::default()), |mask| operands.plain(mask))?,
+        log_sums: sums,
+        dq,
+        dk,
+        dv,
+        rows: rows.address(),
+        padded: padded as u32,
+        query_blocks: queries.div_ceil(for_queries.rows) as u32,
+        key_blocks: keys.div_ceil(for_keys.rows) as u32,
+        sizes: plan.sizes,
+    };
+    let reach = plan.unit_name.rsplit(' ').next().unwrap_or_default();
+    let masks = if plan.masked { reach } else { "full" };
+    let unit = Unit::of(Family::AttentionGradRows, attention_name("rows", 0, masks), q.dtype);
+    let row_grid = grid(call.name, heads, padded / ROWS)?;
+    call.gpu.launch(call.name, Launch::new(unit, 0, row_grid, 256), &parameters)?;
+    let unit = plan.unit(Family::AttentionGrad, q.dtype);
+    let query_grid = grid(call.name, heads, queries.div_ceil(for_queries.rows))?;
+    let launch = |kernel: usize, grid: u32, pass: &Pass| Launch {
+        shared: pass.shared as u32,
+        ..Launch::new(unit, kernel, grid, pass.threads)
+    };
+    call.gpu.launch(call.name, launch(QUERIES_KERNEL, query_grid, &for_queries), &parameters)?;
+    let key_grid = grid(call.name, plan.batch * plan.kv_heads, keys.div_ceil(for_keys.rows))?;
+    call.gpu.launch(call.name, launch(KEYS_KERNEL, key_grid, &for_keys), &parameters)?;
+    operands.deliver(dq_detour, &call.outputs[0])?;
+    operands.deliver(dk_detour, &call.outputs[1])?;
+    operands.deliver(dv_detour, &call.outputs[2])
+}
+
+/// One of the gradient's two walks.
+struct Pass {
+    rows: usize,
+    threads: u32,
+    shared: usize,
+}
+
+/// The walk of the queries' gradient, then that of keys and values.
+fn grad_launches(plan: &Plan, element: usize) -> [Pass; 2] {
+    if plan.engine == Engine::Simt {
+        let shared = (2 * 96 * (plan.width + 4) + 64 * 40 + 128) * 4;
+        return [(); 2].map(|()| Pass { rows: 64, threads: 128, shared });
+    }
+    let [queries, keys] = backward_tiles(plan.engine.name(), plan.width, plan.masked);
+    let pass = |tiles: &Tiles, beside: usize| Pass {
+        rows: tiles.rows(),
+        threads: tiles.threads(),
+        shared: (tiles.rows() + 2 * tiles.step) * 2 * plan.width * element + 2 * tiles.step * beside,
+    };
+    // Beside keys and values, each step of the second walk brings two numbers of each query.
+    [pass(&queries, 0), pass(&keys, 8)]
+}

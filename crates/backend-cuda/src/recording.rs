@@ -1,0 +1,108 @@
+//! Steps recorded as CUDA graphs.
+//!
+//! While a thread records, its launches and copies go into a graph, and memory comes from an arena of the recording: what the graph's kernels use is
+//! reused by nobody else, as long as the graph lives. Buffers from outside that the step touches are held for as long.
+
+use crate::driver::check;
+use crate::gpu::Gpu;
+use crate::memory::DeviceMemory;
+use crate::pool::Pool;
+use cudarc::driver::sys;
+use std::sync::Arc;
+use std::thread::ThreadId;
+use ternion_core::backend::{Buffer, Capture, Replay};
+use ternion_core::{Error, Result};
+
+/// A recording under way.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    pub(crate) thread: ThreadId,
+    pub(crate) arena: Arc<Pool<DeviceMemory>>,
+    /// Buffers from outside the arena that the step uses.
+    pub(crate) held: Vec<Buffer>,
+}
+
+impl Recording {
+    /// Holds `buffer` for as long as the graph lives, if it is not the arena's.
+    pub(crate) fn hold(&mut self, buffer: &Buffer) {
+        let inside = buffer
+            .downcast()
+            .is_some_and(|memory: &crate::memory::CudaMemory| Arc::ptr_eq(&memory.pool, &self.arena));
+        if !inside && !self.held.iter().any(|held| held.is(buffer)) {
+            self.held.push(buffer.clone());
+        }
+    }
+}
+
+/// Recording on a device.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    pub(crate) gpu: Arc<Gpu>,
+}
+
+impl Capture for Recorder {
+    fn begin(&self) -> Result<()> {
+        self.gpu.begin_recording()?;
+        // Relaxed: other threads may ask the driver for anything meanwhile; that they do not use this stream is seen to by `launch`.
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the stream lives as long as the device.
+        let code = unsafe { sys::cuStreamBeginCapture_v2(self.gpu.stream(), mode) };
+        check("capture", code).inspect_err(|_| {
+            self.gpu.end_recording();
+        })
+    }
+
+    fn end(&self) -> Result<Arc<dyn Replay>> {
+        let recording =
+            self.gpu.end_recording().ok_or_else(|| Error::invalid("capture", "nothing is being recorded"))?;
+        self.gpu.context.bind()?;
+        let mut graph = std::ptr::null_mut();
+        // SAFETY: writes a handle, or null where what was recorded cannot be replayed.
+        check("capture", unsafe { sys::cuStreamEndCapture(self.gpu.stream(), &mut graph) })?;
+        let mut executable = std::ptr::null_mut();
+        // SAFETY: the graph was given by the driver.
+        let code = unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0) };
+        // SAFETY: as above; the executable does not need it any more.
+        let destroyed = unsafe { sys::cuGraphDestroy(graph) };
+        check("capture", code)?;
+        let step = RecordedStep { gpu: self.gpu.clone(), executable, _recording: recording };
+        check("capture", destroyed)?;
+        // SAFETY: both handles live.
+        check("capture", unsafe { sys::cuGraphUpload(executable, self.gpu.stream()) })?;
+        Ok(Arc::new(step))
+    }
+}
+
+/// A graph that is ready to run, with the memory that it runs on.
+struct RecordedStep {
+    gpu: Arc<Gpu>,
+    executable: sys::CUgraphExec,
+    _recording: Recording,
+}
+
+// SAFETY: graphs are handles that the driver lets every thread use, one at a time: launches go to one stream.
+unsafe impl Send for RecordedStep {}
+// SAFETY: as above.
+unsafe impl Sync for RecordedStep {}
+
+impl Replay for RecordedStep {
+    fn replay(&self) -> Result<()> {
+        self.gpu.refuse_while_recording("replay")?;
+        self.gpu.context.bind()?;
+        self.gpu.remember("replay");
+        // SAFETY: the graph lives as long as this, and so do the buffers that its kernels use.
+        check("replay", unsafe { sys::cuGraphLaunch(self.executable, self.gpu.stream()) })
+    }
+}
+
+impl Drop for RecordedStep {
+    fn drop(&mut self) {
+        // The arena is given back next: nothing may run on it any more.
+        let _ = self.gpu.context.bind();
+        // SAFETY: the stream lives as long as the device; the graph is destroyed once.
+        unsafe {
+            let _ = sys::cuStreamSynchronize(self.gpu.stream());
+            let _ = sys::cuGraphExecDestroy(self.executable);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Whole steps recorded once and replayed without host work per op: [`Device::capture`].
+
+use crate::backend::{Buffer, Capture, Replay};
+use crate::error::{Error, Result};
+use crate::observe::observe_ops;
+use crate::{DType, Device, Shape};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What the host does before each replay, such as writing an optimiser's next numbers to the device.
+type Hook = Box<dyn FnMut() -> Result<()>>;
+
+thread_local! {
+    /// The hooks of the step that this thread records.
+    static RECORDING: RefCell<Option<Vec<Hook>>> = const { RefCell::new(None) };
+}
+
+/// Whether this thread records a step: ops are noted, not run.
+pub fn is_recording_step() -> bool {
+    RECORDING.with_borrow(Option::is_some)
+}
+
+/// While a step is recorded: has `hook` called before each of its replays. What changes from step to step and comes from the host, such as a learning
+/// rate, is written to the device there.
+///
+/// # Errors
+/// If no step is being recorded.
+pub fn before_replay(hook: impl FnMut() -> Result<()> + 'static) -> Result<()> {
+    RECORDING.with_borrow_mut(|hooks| match hooks {
+        Some(hooks) => {
+            hooks.push(Box::new(hook));
+            Ok(())
+        }
+        None => Err(Error::invalid("before_replay", "no step is being recorded on this thread")),
+    })
+}
+
+/// A step that can be replayed. See [`Device::capture`].
+pub struct CapturedStep<'f, T> {
+    output: T,
+    form: Form<'f, T>,
+}
+
+enum Form<'f, T> {
+    /// The device records nothing: the closure runs each time.
+    Closure(Box<dyn FnMut() -> Result<T> + 'f>),
+    Recorded(Recorded),
+}
+
+struct Recorded {
+    replay: Arc<dyn Replay>,
+    hooks: Vec<Hook>,
+    device: Device,
+    random: Random,
+}
+
+/// The random numbers of a recorded step: it reads them from a place of its own.
+struct Random {
+    /// `[seed, base]`.
+    state: Buffer,
+    /// The position at which the step was recorded.
+    from: u64,
+    /// Blocks of numbers that a step uses.
+    blocks: u64,
+}
+
+impl<T> CapturedStep<'_, T> {
+    /// Runs the step again, on the same tensors, and gives what the closure returned: tensors whose memory each replay fills anew.
+    ///
+    /// # Errors
+    /// As the ops of the step.
+    pub fn replay(&mut self) -> Result<&T> {
+        match &mut self.form {
+            Form::Closure(step) => self.output = step()?,
+            Form::Recorded(recorded) => recorded.replay()?,
+        }
+        Ok(&self.output)
+    }
+
+    /// Whether the device recorded the step; else each replay runs the closure.
+    pub fn is_recorded(&self) -> bool {
+        matches!(self.form, Form::Recorded(_))
+    }
+}
+
+impl Recorded {
+    fn replay(&mut self) -> Result<()> {
+        self.hooks.iter_mut().try_for_each(|hook| hook())?;
+        if self.random.blocks > 0 {
+            let (seed, at) = self.device.take_random(self.random.blocks);
+            let state = [seed, at.wrapping_sub(self.random.from)];
+            self.device.backend().upload(bytemuck::cast_slice(&state), &self.random.state, 0)?;
+        }
+        self.replay.replay()
+    }
+}
+
+/// One op of a step, as far as a recording depends on it.
+type Called = (&'static str, SmallVec<[(Shape, DType); 4]>);
+
+impl Device {
+    /// Runs `step` once as it is, so that kernels are compiled and optimisers have their states, then records it: what comes back repeats it without
+    /// host work per op. On a device that records nothing, each replay runs the closure.
+    ///
+    /// The step works on the same memory each time: feed it by writing into its input tensors ([`Tensor::copy_`](crate::Tensor::copy_)). Learning rates, step counts and
+    /// random numbers go on from replay to replay. Memory that the step makes for itself is kept apart for it; the tensors that the closure returns are part of
+    /// that.
+    ///
+    /// # Errors
+    /// What the step says. A step that reads from the device, writes to it from the host, or does not call the same ops on the same shapes each time,
+    /// cannot be recorded.
+    pub fn capture<'f, T>(&self, mut step: impl FnMut() -> Result<T> + 'f) -> Result<CapturedStep<'f, T>> {
+        let (first, output) = traced(&mut step);
+        let output = output?;
+        let Some(capture) = self.backend().capture() else {
+            return Ok(CapturedStep { output, form: Form::Closure(Box::new(step)) });
+        };
+        if is_recording_step() {
+            return Err(Error::invalid("capture", "this thread records a step already"));
+        }
+        drop(output);
+        let state = self.backend().alloc(16)?;
+        let mut position = self.begin_random(&state);
+        let recording = match Recording::begin(self, capture) {
+            Ok(recording) => recording,
+            Err(error) => {
+                self.end_random(&mut position);
+                return Err(error);
+            }
+        };
+        let (second, output) = traced(&mut step);
+        let (replay, hooks) = recording.end(output.is_ok());
+        let blocks = self.end_random(&mut position);
+        let output = output?;
+        same_ops(&first, &second)?;
+        let random = Random { state, from: position.offset, blocks };
+        let recorded = Recorded { replay: replay?, hooks, device: self.clone(), random };
+        Ok(CapturedStep { output, form: Form::Recorded(recorded) })
+    }
+}
+
+/// A recording under way: ended also when the step panics.
+struct Recording<'a> {
+    capture: &'a dyn Capture,
+    ended: bool,
+}
+
+impl<'a> Recording<'a> {
+    fn begin(device: &Device, capture: &'a dyn Capture) -> Result<Recording<'a>> {
+        device.synchronize()?;
+        capture.begin()?;
+        RECORDING.set(Some(Vec::new()));
+        Ok(Recording { capture, ended: false })
+    }
+
+    /// The recorded step, if what was recorded is whole, and its hooks.
+    fn end(mut self, whole: bool) -> (Result<Arc<dyn Replay>>, Vec<Hook>) {
+        self.ended = true;
+        let hooks = RECORDING.take().unwrap_or_default();
+        let replay = self.capture.end();
+        let broken = || Err(Error::invalid("capture", "the step was not recorded to its end"));
+        (if whole { replay } else { replay.and_then(|_| broken()) }, hooks)
+    }
+}
+
+impl Drop for Recording<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            RECORDING.set(None);
+            let _ = self.capture.end();
+        }
+    }
+}
+
+/// The ops that `step` calls, and what it returns.
+fn traced<T>(step: &mut impl FnMut() -> Result<T>) -> (Vec<Called>, Result<T>) {
+    let calls: Rc<RefCell<Vec<Called>>> = Rc::default();
+    let noted = calls.clone();
+    let note = move |call: &crate::OpCall<'_>| {
+        let inputs = call.inputs.iter().map(|tensor| (*tensor.shape(), tensor.dtype())).collect();
+        noted.borrow_mut().push((call.op.name(), inputs));
+        Ok(())
+    };
+    let output = observe_ops(note, step);
+    (calls.take(), output)
+}
+
+/// A step that does something else the second time would do the first thing for ever.
+fn same_ops(first: &[Called], second: &[Called]) -> Result<()> {
+    let differs = |detail: String| {
+        Err(Error::invalid(
+            "capture",
+            format!("{detail}; a recorded step must call the same ops on the same shapes each time"),
+        ))
+    };
+    let told = |(name, inputs): &Called| {
+        let inputs: Vec<String> = inputs.iter().map(|(shape, dtype)| format!("{shape:?} {dtype}")).collect();
+        format!("{name} of {}", inputs.join(", "))
+    };
+    if let Some(at) = first.iter().zip(second).position(|(first, second)| first != second) {
+        return differs(format!(
+            "op {at} was {} when the step ran and {} when it was recorded",
+            told(&first[at]),
+            told(&second[at])
+        ));
+    }
+    match first.len() == second.len() {
+        true => Ok(()),
+        false => differs(format!(
+            "{} ops when the step ran and {} when it was recorded",
+            first.len(),
+            second.len()
+        )),
+    }
+}

@@ -1,0 +1,152 @@
+// What the attention kernels share: their parameters, which keys a query sees, and copies to shared memory. Sources, in this order after the
+// prelude:
+//
+//   attention.cuh, attention_halves.cuh, attention_mma.cuh,   attention.cu or attention_grad.cu      f16 and bf16 by mma.sync (sm_80 and newer)
+//   attention.cuh, attention_halves.cuh, attention_wgmma.cuh, attention.cu or attention_grad.cu      f16 and bf16 by wgmma (sm_90a)
+//   attention.cuh, attention_simt.cuh, attention_f32.cu or attention_grad_f32.cu                     f32 by fused multiply-adds
+//   attention.cuh, attention_grad_rows.cu                                                            what gradients need of each query
+//
+// The host compiles them with
+//   TYPE        the element type of all operands but the log-sum-exp
+//   HEAD_DIM    the width of q and k, rounded up to 32, 64, 96 or 128; VALUE_DIM likewise that of v
+//   BAND        1: a query sees keys from its number + reach_first up to but not its number + reach_end (causal, window); 0: all keys
+//   MASK        0: none; 1: Truth, true where seen; 2: TYPE, added to the scaled scores
+//   ALIGNED     1: of all operands but the mask and the log-sum-exp the last axis is a run, width, strides and address divide by 16 bytes,
+//               and strides of rows are below 2^31 elements; 0: any layout
+
+constexpr float LOG2_E = 1.4426950408889634f;
+constexpr float LN_2 = 0.6931471805599453f;
+
+typedef TYPE Element;
+
+// [batch, head, row, column], strides in elements.
+template <class T> struct View {
+    T* first;
+    i64 batch, head, row, column;
+};
+template <class T> INLINE View<T> head_of(View<T> view, u32 batch, u32 head) {
+    view.first += i64(batch) * view.batch + i64(head) * view.head;
+    return view;
+}
+
+struct Sizes {
+    u32 heads;   // query heads
+    u32 group;   // query heads that share a key head
+    u32 queries, keys;
+    u32 head_dim, value_dim;
+    // Query i sees the keys from i + reach_first up to but not i + reach_end. The host bounds both by -queries and keys: no sum overflows.
+    i32 reach_first, reach_end;
+    float scale;
+};
+
+template <int KIND> struct MaskOf {
+    typedef Element type;
+};
+template <> struct MaskOf<1> {
+    typedef Truth type;
+};
+typedef MaskOf<MASK>::type MaskElement;
+
+struct Attention {
+    View<const Element> q, k, v;
+    View<const MaskElement> mask;
+    View<Element> y;
+    float* log_sums;  // [batch, heads, queries], without gaps
+    u32 blocks;       // of queries, for each head
+    Sizes sizes;
+};
+
+struct AttentionGrad {
+    View<const Element> q, k, v, y, dy;
+    View<const MaskElement> mask;
+    View<const float> log_sums;
+    View<Element> dq, dk, dv;
+    // [batch * heads, 2, padded]: what is subtracted from scores, then rowsum(dy y). Beyond the queries: infinity and 0, for weights of 0.
+    float* rows;
+    u32 padded;
+    u32 query_blocks, key_blocks;  // for each head, for each key head
+    Sizes sizes;
+};
+
+// Which keys a query sees: the band's and those that exist.
+INLINE bool seen(const Sizes& sizes, u32 query, u32 key) {
+    if (key >= sizes.keys) return false;
+    if (BAND == 0) return true;
+    i32 ahead = i32(key) - i32(query);
+    return ahead >= sizes.reach_first && ahead < sizes.reach_end;
+}
+// Whether all of `queries` see all of `keys`; whether any sees any. (Both are ranges: first, and one past the last.)
+INLINE bool all_seen(const Sizes& sizes, i32 first_query, i32 end_query, i32 first_key, i32 end_key) {
+    if (end_key > i32(sizes.keys)) return false;
+    return BAND == 0 || (first_key - (end_query - 1) >= sizes.reach_first && end_key - 1 - first_query < sizes.reach_end);
+}
+INLINE bool any_seen(const Sizes& sizes, i32 first_query, i32 end_query, i32 first_key, i32 end_key) {
+    return BAND == 0 || (end_key - 1 - first_query >= sizes.reach_first && first_key - (end_query - 1) < sizes.reach_end);
+}
+
+// The keys that any of the queries sees, and the queries that see any of the keys.
+struct Range {
+    i32 first, end;
+};
+INLINE Range keys_of(const Sizes& sizes, i32 first_query, i32 end_query) {
+    if (BAND == 0) return Range{0, i32(sizes.keys)};
+    return Range{max(0, first_query + sizes.reach_first), min(i32(sizes.keys), end_query - 1 + sizes.reach_end)};
+}
+INLINE Range queries_of(const Sizes& sizes, i32 first_key, i32 end_key) {
+    if (BAND == 0) return Range{0, i32(sizes.queries)};
+    return Range{max(0, first_key - sizes.reach_end + 1), min(i32(sizes.queries), end_key - sizes.reach_first)};
+}
+
+// A scaled score after the mask. The key and the query exist.
+INLINE float masked(float score, const View<const MaskElement>& mask, u32 query, u32 key) {
+    if (MASK == 0) return score;
+    MaskElement element = mask.first[i64(query) * mask.row + i64(key) * mask.column];
+    if (MASK == 1) return widen(element) != 0 ? score : -INFINITE;
+    return score + float(widen(element));
+}
+
+// What a block works on. `head` is a head within its batch.
+struct Place {
+    u32 batch, head;
+    i32 first_row;
+};
+INLINE Place place_of(u32 number, u32 heads, u32 blocks, bool last_first, i32 rows) {
+    Place place;
+    u32 outer = number / blocks, block = number - outer * blocks;
+    place.batch = outer / heads;
+    place.head = outer - place.batch * heads;
+    place.first_row = i32(last_first ? blocks - 1 - block : block) * rows;
+    return place;
+}
+// The same numbers, but read anew: what is computed from them at the end of a kernel takes no registers before.
+INLINE u32 block_anew() {
+    u32 number;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(number));
+    return number;
+}
+INLINE u32 thread_anew() {
+    u32 number;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(number));
+    return number;
+}
+
+INLINE float exp2_of(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// ---------------------------------------------------------------- copies from memory to shared memory
+
+INLINE u32 shared_address(const void* pointer) { return u32(__cvta_generic_to_shared(pointer)); }
+
+// Zeros where `inside` is false; nothing is read then.
+INLINE void copy_async_16(u32 to, const void* from, bool inside) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(inside ? 16 : 0) : "memory");
+}
+INLINE void copy_async_4(u32 to, const void* from, bool inside) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(inside ? 4 : 0) : "memory");
+}
+INLINE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int PENDING> INLINE void await_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory"); }
+

@@ -1,0 +1,113 @@
+// Scaled dot-product attention of f32 by fused multiply-adds: see attention.cu for what it computes. A block has ROWS queries of one head and
+// walks over the keys, STEP at a time:
+//
+//                 keys ->     STEP      STEP
+//             +---------+---------+---------+     s = scale q k^T + mask     4 rows x STEP / 8 columns a lane
+//   warp 0    |         |         |         |     top = largest s of a row   within 8 lanes
+//   warp 1    |         |  s, p   |         |     p = exp(s - top)           by way of shared memory, in the place of k
+//   warp 2    |         |         |         |     y += p v                   4 rows x VALUE_DIM / 8 columns a lane
+//             +---------+---------+---------+
+//
+// Launch: attention<<<batch * heads * blocks, 128, SHARED_BYTES>>> with blocks = queries / 64, rounded up. Any layout of a mask.
+// Limits else as for attention.cu.
+
+constexpr int STEP = 64;
+constexpr int K_FLOATS = STEP * largest(pitch_of(HEAD_DIM), weight_pitch(STEP));
+constexpr int SHARED_BYTES = (ROWS * pitch_of(HEAD_DIM) + K_FLOATS + STEP * pitch_of(VALUE_DIM)) * 4;
+// Blocks that share a multiprocessor (227 KiB), and its registers.
+constexpr int BLOCKS = SHARED_BYTES < 72 * 1024 && VALUE_DIM < 128 && MASK == 0 && ALIGNED ? 3 : 2;
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention p) {
+    extern __shared__ __align__(128) u8 shared[];
+    const Sizes& sizes = p.sizes;
+    // The last queries see most keys: they begin first.
+    Place place = place_of(blockIdx.x, sizes.heads, p.blocks, true, ROWS);
+    i32 end_query = min(place.first_row + ROWS, i32(sizes.queries));
+    Range keys = keys_of(sizes, place.first_row, end_query);
+    View<const Element> k = head_of(p.k, place.batch, place.head / sizes.group);
+    View<const Element> v = head_of(p.v, place.batch, place.head / sizes.group);
+    View<const MaskElement> mask = head_of(p.mask, place.batch, place.head);
+
+    u32 warp = threadIdx.x / WARP, lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
+    float* q_tile = reinterpret_cast<float*>(shared);
+    float* k_tile = q_tile + ROWS * pitch_of(HEAD_DIM);
+    float* v_tile = k_tile + K_FLOATS;
+    float* q_rows = q_tile + warp * WARP_ROWS * pitch_of(HEAD_DIM);
+    float* weights = k_tile + warp * WARP_ROWS * weight_pitch(STEP);
+    i32 warp_query = place.first_row + i32(warp) * WARP_ROWS;
+    fetch<ROWS, HEAD_DIM>(q_tile, head_of(p.q, place.batch, place.head), place.first_row, end_query, sizes.head_dim);
+    commit_copies();
+
+    float y[LANE_ROWS][VALUE_DIM / LANES], top[LANE_ROWS], sum[LANE_ROWS];
+    clear(y);
+#pragma unroll
+    for (int i = 0; i < LANE_ROWS; ++i) {
+        top[i] = -INFINITE;
+        sum[i] = 0;
+    }
+#pragma unroll 1
+    for (i32 first_key = keys.first / STEP * STEP; first_key < keys.end; first_key += STEP) {
+        __syncthreads();
+        fetch<STEP, HEAD_DIM>(k_tile, k, first_key, sizes.keys, sizes.head_dim);
+        commit_copies();
+        fetch<STEP, VALUE_DIM>(v_tile, v, first_key, sizes.keys, sizes.value_dim);
+        commit_copies();
+        await_copies<1>();
+        __syncthreads();
+
+        bool any = any_seen(sizes, warp_query, warp_query + WARP_ROWS, first_key, first_key + STEP);
+        float s[LANE_ROWS][STEP / LANES];
+        if (any) {
+            product_of_rows<HEAD_DIM>(s, q_rows, k_tile);
+            bool whole = MASK == 0 && all_seen(sizes, warp_query, warp_query + WARP_ROWS, first_key, first_key + STEP);
+#pragma unroll
+            for (int i = 0; i < LANE_ROWS; ++i) {
+                u32 query = warp_query + GROUPS * i + group;
+                float found = -INFINITE;
+#pragma unroll
+                for (int j = 0; j < STEP / LANES; ++j) {
+                    u32 key = first_key + lane + j * LANES;
+                    float score = s[i][j] * sizes.scale;
+                    if (!whole) score = query < sizes.queries && seen(sizes, query, key) ? masked(score, mask, query, key) : -INFINITE;
+                    s[i][j] = score;
+                    found = fmaxf(found, score);
+                }
+#pragma unroll
+                for (int apart = LANES / 2; apart > 0; apart /= 2) found = fmaxf(found, __shfl_xor_sync(ALL_LANES, found, apart));
+                float higher = fmaxf(top[i], found);
+                // A row of which nothing has been seen yet: weights of 0, not of exp(-infinity + infinity).
+                float base = higher == -INFINITE ? 0 : higher;
+                float shrink = exp2_of((top[i] - base) * LOG2_E);
+                top[i] = higher;
+                sum[i] *= shrink;
+#pragma unroll
+                for (int j = 0; j < STEP / LANES; ++j) {
+                    s[i][j] = exp2_of((s[i][j] - base) * LOG2_E);
+                    sum[i] += s[i][j];
+                }
+#pragma unroll
+                for (int j = 0; j < VALUE_DIM / LANES; ++j) y[i][j] *= shrink;
+            }
+        }
+        __syncthreads();
+        if (any) store_weights(weights, s);
+        await_copies<0>();
+        __syncthreads();
+        if (any) add_product<VALUE_DIM, STEP>(y, weights, v_tile);
+    }
+    await_copies<0>();
+
+#pragma unroll
+    for (int i = 0; i < LANE_ROWS; ++i) {
+        float total = sum[i];
+#pragma unroll
+        for (int apart = LANES / 2; apart > 0; apart /= 2) total += __shfl_xor_sync(ALL_LANES, total, apart);
+        bool blind = top[i] == -INFINITE && total == 0;
+        float inverse = 1 / total;
+#pragma unroll
+        for (int j = 0; j < VALUE_DIM / LANES; ++j) y[i][j] = blind ? 0 : y[i][j] * inverse;
+        i32 query = warp_query + GROUPS * i + i32(group);
+        if (query < end_query && lane == 0) p.log_sums[i64(place.batch * sizes.heads + place.head) * sizes.queries + query] = top[i] + logf(total);
+    }
+    write_rows<VALUE_DIM>(y, head_of(p.y, place.batch, place.head), warp_query, end_query, sizes.value_dim);
+}

@@ -1,0 +1,255 @@
+// The gradient of attention.cu, of f16 and bf16 on the tensor cores. The weights are formed anew from the saved log-sum-exp (Dao et al. 2022,
+// algorithm 4), and every output has one owner, so that no order of blocks shows in a sum:
+//
+//   p = exp(scale q k^T + mask - lse)     dv = p^T dy                 dq = scale ds k
+//   along = rowsum(dy y)                  ds = p (dy v^T - along)     dk = scale ds^T q
+//
+//   attention_grad_rows      (a source of its own) along, and the log-sum-exp as the next two want it, for each query
+//   attention_grad_queries   dq: a block has rows of q and dy, and walks over the keys       s  = q k^T      dp  = dy v^T
+//   attention_grad_keys      dk, dv: a block has rows of k and v, and walks over the         s^T = k q^T     dp^T = v dy^T
+//                            queries of all query heads that share the key head
+//
+// The last two are one walk with the parts exchanged:
+//
+//                    walked ->   STEP      STEP
+//                 +---------+---------+---------+     weights and their gradient in accumulators, which are the left operands
+//   own rows      |         |  p, ds  |         |     of the products that follow as they stand: own += ds walked
+//   (ROWS)        +---------+---------+---------+     the next step's rows are under way meanwhile
+//
+// Launch, one after the other, with padded = queries rounded up to 16 and a workspace `rows` of batch * heads * 2 * padded floats:
+//   attention_grad_rows<<<batch * heads * padded / 16, 256>>>
+//   attention_grad_queries<<<batch * heads * query_blocks, Q_WARPS * 32, QueryWalk::SHARED_BYTES>>>
+//   attention_grad_keys<<<batch * heads / group * key_blocks, K_WARPS * 32, KeyWalk::SHARED_BYTES>>>
+// where a block has WARPS * ROW_TILES * 16 rows. The host says the tiles by Q_ROW_TILES, Q_STEP, Q_WARPS, Q_BLOCKS, and K_ likewise:
+//
+//                                            Q: ROW_TILES STEP WARPS BLOCKS   K: ROW_TILES STEP WARPS BLOCKS
+//   mma    a width above 96                         2      16    4     2            1      32    4     2
+//          narrower                                 2      32    4     2            1      64    4     2
+//          under a mask, or not aligned             1      32    4     2            1      32    4     2
+//   wgmma  a width above 64, a mask, not aligned    1      64    4     2            1      64    4     2
+//          narrower                                 1      64    4     3            1      64    4     2
+//
+// Limits as for attention.cu; the last axes of dq, dk and dv are runs.
+
+constexpr int STAGES = 2;
+
+// Tile sizes of one of the walks, and where its tiles lie in shared memory.
+template <bool BY_KEYS, int ROW_TILES_, int STEP_, int WARPS_, int BLOCKS_> struct Walk {
+    static constexpr int ROW_TILES = ROW_TILES_, STEP = STEP_, WARPS = WARPS_, BLOCKS = BLOCKS_;
+    static constexpr int THREADS = WARPS * WARP;
+    static constexpr int WARP_ROWS = ROW_TILES * 16;
+    static constexpr int ROWS = WARPS * WARP_ROWS;
+    static constexpr int OWN_SECOND = ROWS * HEAD_DIM * 2;                    // after q or k: dy or v
+    static constexpr int WALKED = OWN_SECOND + ROWS * VALUE_DIM * 2;          // stages of k or q
+    static constexpr int SECOND = STEP * HEAD_DIM * 2;                        // and, within them, v or dy
+    static constexpr int STAGE_BYTES = SECOND + STEP * VALUE_DIM * 2;
+    static constexpr int NUMBERS = WALKED + STAGES * STAGE_BYTES;             // stages of two numbers for each walked query
+    static constexpr int NUMBER_BYTES = BY_KEYS ? STEP * 8 : 0;
+    static constexpr int SHARED_BYTES = NUMBERS + STAGES * NUMBER_BYTES;
+};
+
+INLINE float2 load_two(u32 from) {
+    float2 two;
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(two.x), "=f"(two.y) : "r"(from) : "memory");
+    return two;
+}
+template <bool BY_KEYS> INLINE Place place_in(const AttentionGrad& p, u32 number, i32 rows) {
+    // The first keys and the last queries have most to do: they begin first.
+    return BY_KEYS ? place_of(number, p.sizes.heads / p.sizes.group, p.key_blocks, false, rows)
+                   : place_of(number, p.sizes.heads, p.query_blocks, true, rows);
+}
+
+// Rows of the walk from `at` on into a stage. `member` is the query head among those of the key head.
+template <bool BY_KEYS, class W> INLINE void fetch_walked(const AttentionGrad& p, const Place& place, u32 tiles, u32 stage, u32 member, i32 at) {
+    u32 head = BY_KEYS ? place.head * p.sizes.group + member : place.head / p.sizes.group;
+    i32 rows = BY_KEYS ? p.sizes.queries : p.sizes.keys;
+    u32 tile = tiles + W::WALKED + stage * W::STAGE_BYTES;
+    fetch<W::STEP, HEAD_DIM, W::THREADS>(tile, head_of(BY_KEYS ? p.q : p.k, place.batch, head), at, rows, p.sizes.head_dim);
+    fetch<W::STEP, VALUE_DIM, W::THREADS>(tile + W::SECOND, head_of(BY_KEYS ? p.dy : p.v, place.batch, head), at, rows, p.sizes.value_dim);
+    // Packs of 4 rows. Rows beyond the workspace are zeros: their weights of 1 meet zeros of q and dy.
+    if (BY_KEYS && threadIdx.x < W::STEP / 2) {
+        u32 which = threadIdx.x / (W::STEP / 4), pack = threadIdx.x % (W::STEP / 4);
+        const float* numbers = p.rows + (i64(place.batch * p.sizes.heads + head) * 2 + which) * p.padded + at + pack * 4;
+        copy_async_16(tiles + W::NUMBERS + stage * W::NUMBER_BYTES + threadIdx.x * 16, numbers, at + pack * 4 < p.padded);
+    }
+    commit_copies();
+}
+
+template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
+    extern __shared__ __align__(1024) u8 shared[];
+    const Sizes& sizes = p.sizes;
+    Place place = place_in<BY_KEYS>(p, blockIdx.x, W::ROWS);
+    i32 own_rows = BY_KEYS ? sizes.keys : sizes.queries;
+    i32 end_row = min(place.first_row + W::ROWS, own_rows);
+    Range walked = BY_KEYS ? queries_of(sizes, place.first_row, end_row) : keys_of(sizes, place.first_row, end_row);
+    i32 at = walked.first / W::STEP * W::STEP;
+    i32 steps = walked.end > walked.first ? (walked.end - at + W::STEP - 1) / W::STEP : 0;
+    if (BY_KEYS) steps *= sizes.group;
+
+    u32 tiles = shared_address(shared);
+    u32 tile_row = threadIdx.x / WARP * W::WARP_ROWS;
+    i32 warp_row = place.first_row + i32(tile_row);
+    fetch<W::ROWS, HEAD_DIM, W::THREADS>(tiles, head_of(BY_KEYS ? p.k : p.q, place.batch, place.head), place.first_row, own_rows, sizes.head_dim);
+    fetch<W::ROWS, VALUE_DIM, W::THREADS>(tiles + W::OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, place.batch, place.head), place.first_row, own_rows,
+                                          sizes.value_dim);
+    u32 member = 0;
+    if (steps > 0) fetch_walked<BY_KEYS, W>(p, place, tiles, 0, member, at);
+    commit_copies();
+
+    float own_first[W::ROW_TILES][HEAD_DIM / 8][4];
+    float own_second[W::ROW_TILES][BY_KEYS ? VALUE_DIM / 8 : 1][4];
+    clear(own_first);
+    clear(own_second);
+    float subtracted[W::ROW_TILES][2], along[W::ROW_TILES][2];
+    if (!BY_KEYS) {
+        const float* rows = p.rows + i64(place.batch * sizes.heads + place.head) * 2 * p.padded;
+#pragma unroll
+        for (int i = 0; i < W::ROW_TILES; ++i)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                i32 row = warp_row + i * 16 + half * 8 + i32(threadIdx.x % WARP / 4);
+                subtracted[i][half] = row < own_rows ? rows[row] : INFINITE;
+                along[i][half] = row < own_rows ? rows[p.padded + row] : 0;
+            }
+    }
+    float scale = MASK == 0 ? sizes.scale * LOG2_E : sizes.scale;
+
+#pragma unroll 1
+    for (i32 step = 0; step < steps; ++step) {
+        // The stage that is filled next was read by these.
+        await_products<0>();
+        publish_copies();
+        __syncthreads();
+        i32 here = at;
+        u32 head = BY_KEYS ? place.head * sizes.group + member : place.head;
+        u32 walked_first = tiles + W::WALKED + step % STAGES * W::STAGE_BYTES, walked_second = walked_first + W::SECOND;
+        u32 numbers = tiles + W::NUMBERS + step % STAGES * W::NUMBER_BYTES;
+        at += W::STEP;
+        if (BY_KEYS && at >= walked.end) {
+            at = walked.first / W::STEP * W::STEP;
+            ++member;
+        }
+        if (step + 1 < steps) fetch_walked<BY_KEYS, W>(p, place, tiles, (step + 1) % STAGES, member, at);
+        constexpr int TEAM_ROWS = team_rows(W::ROW_TILES);
+        i32 team_row = warp_row / TEAM_ROWS * TEAM_ROWS;
+        if (BY_KEYS ? !any_seen(sizes, here, here + W::STEP, team_row, team_row + TEAM_ROWS)
+                    : !any_seen(sizes, team_row, team_row + TEAM_ROWS, here, here + W::STEP))
+            continue;
+
+        float weight[W::ROW_TILES][W::STEP / 8][4], slope[W::ROW_TILES][W::STEP / 8][4];
+        begin_products();
+        product_of_rows<W::ROWS, HEAD_DIM>(weight, tiles, tile_row, walked_first);
+        commit_products();
+        // Early, to run on while scores become weights; but not where a mask wants the registers.
+        constexpr bool SLOPE_EARLY = PRODUCTS_RUN_ON && !(BY_KEYS && MASK != 0);
+        if (SLOPE_EARLY) {
+            product_of_rows<W::ROWS, VALUE_DIM>(slope, tiles + W::OWN_SECOND, tile_row, walked_second);
+            commit_products();
+        }
+        await_products<SLOPE_EARLY ? 1 : 0>();
+        hold(weight);
+
+        u32 thread = thread_anew();
+        bool partly = BY_KEYS ? !all_seen(sizes, here, here + W::STEP, warp_row, warp_row + W::WARP_ROWS)
+                              : !all_seen(sizes, warp_row, warp_row + W::WARP_ROWS, here, here + W::STEP);
+        if (MASK != 0) apply_mask<BY_KEYS>(weight, head_of(p.mask, place.batch, head), warp_row, here, sizes, scale);
+#pragma unroll
+        for (int j = 0; j < W::STEP / 8; ++j) {
+            float2 two;
+            if (BY_KEYS) two = load_two(numbers + j * 32 + thread % 4 * 8);
+#pragma unroll
+            for (int i = 0; i < W::ROW_TILES; ++i)
+#pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    float less = BY_KEYS ? (e % 2 ? two.y : two.x) : subtracted[i][e / 2];
+                    weight[i][j][e] = exp2_of(MASK == 0 ? fmaf(weight[i][j][e], scale, -less) : (weight[i][j][e] - less) * LOG2_E);
+                }
+        }
+        if (partly) {
+#pragma unroll
+            for (int i = 0; i < W::ROW_TILES; ++i)
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    i32 row = warp_row + i * 16 + half * 8 + i32(thread % WARP / 4), column = here + i32(thread % 4) * 2;
+                    // Columns that the row sees, counted from this lane's first.
+                    i32 begin, end;
+                    if (BY_KEYS) {
+                        begin = BAND ? row - sizes.reach_end + 1 : 0;
+                        end = BAND ? row - sizes.reach_first + 1 : i32(sizes.queries);
+                    } else {
+                        begin = BAND ? row + sizes.reach_first : 0;
+                        end = BAND ? min(i32(sizes.keys), row + sizes.reach_end) : i32(sizes.keys);
+                    }
+                    begin -= column;
+                    end -= column;
+#pragma unroll
+                    for (int j = 0; j < W::STEP / 8; ++j)
+#pragma unroll
+                        for (int e = 0; e < 2; ++e) {
+                            bool within = (!BAND || j * 8 + e >= begin) && j * 8 + e < end;
+                            weight[i][j][half * 2 + e] = within ? weight[i][j][half * 2 + e] : 0;
+                        }
+                }
+        }
+        u32 weights[W::ROW_TILES][W::STEP / 16][4], slopes[W::ROW_TILES][W::STEP / 16][4];
+        if constexpr (BY_KEYS) {
+            round_to_operand(weights, weight);
+            begin_products();
+            add_product<VALUE_DIM>(own_second, weights, walked_second);
+            commit_products();
+        }
+        if (!SLOPE_EARLY) {
+            begin_products();
+            product_of_rows<W::ROWS, VALUE_DIM>(slope, tiles + W::OWN_SECOND, tile_row, walked_second);
+            commit_products();
+        }
+        await_products<SLOPE_EARLY && BY_KEYS ? 1 : 0>();
+        hold(slope);
+#pragma unroll
+        for (int j = 0; j < W::STEP / 8; ++j) {
+            float2 two;
+            if (BY_KEYS) two = load_two(numbers + W::STEP * 4 + j * 32 + thread % 4 * 8);
+#pragma unroll
+            for (int i = 0; i < W::ROW_TILES; ++i)
+#pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    float less = BY_KEYS ? (e % 2 ? two.y : two.x) : along[i][e / 2];
+                    slope[i][j][e] = weight[i][j][e] * (slope[i][j][e] - less);
+                }
+        }
+        round_to_operand(slopes, slope);
+        begin_products();
+        add_product<HEAD_DIM>(own_first, slopes, walked_first);
+        commit_products();
+    }
+    await_products<0>();
+    hold(own_first);
+    hold(own_second);
+
+    // The places of the block's own rows are their gradients' now.
+    await_copies<0>();
+    __syncthreads();
+    place = place_in<BY_KEYS>(p, block_anew(), W::ROWS);
+    tile_row = thread_anew() / WARP * W::WARP_ROWS;
+#pragma unroll
+    for (int i = 0; i < W::ROW_TILES; ++i)
+#pragma unroll
+        for (int j = 0; j < HEAD_DIM / 8; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) own_first[i][j][e] *= sizes.scale;
+    write_rows<W::ROWS, HEAD_DIM>(own_first, tiles, tile_row, head_of(BY_KEYS ? p.dk : p.dq, place.batch, place.head), place.first_row, own_rows,
+                                  sizes.head_dim);
+    if constexpr (BY_KEYS)
+        write_rows<W::ROWS, VALUE_DIM>(own_second, tiles + W::OWN_SECOND, tile_row, head_of(p.dv, place.batch, place.head), place.first_row, own_rows,
+                                       sizes.value_dim);
+}
+
+typedef Walk<false, Q_ROW_TILES, Q_STEP, Q_WARPS, Q_BLOCKS> QueryWalk;
+typedef Walk<true, K_ROW_TILES, K_STEP, K_WARPS, K_BLOCKS> KeyWalk;
+
+extern "C" __global__ void __launch_bounds__(QueryWalk::THREADS, QueryWalk::BLOCKS) attention_grad_queries(const __grid_constant__ AttentionGrad p) {
+    gradient<false, QueryWalk>(p);
+}
+extern "C" __global__ void __launch_bounds__(KeyWalk::THREADS, KeyWalk::BLOCKS) attention_grad_keys(const __grid_constant__ AttentionGrad p) {
+    gradient<true, KeyWalk>(p);
+}

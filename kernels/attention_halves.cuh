@@ -1,0 +1,166 @@
+// What the attention kernels of f16 and bf16 share, by whichever instruction they multiply. After this comes attention_mma.cuh (sm_80 and newer)
+// or attention_wgmma.cuh (sm_90a), which says how a tile lies in shared memory, and how tiles are multiplied.
+//
+// Either way a warp holds ROW_TILES x OVER blocks of 16 rows and 8 columns of a product: lane l has, of each block, the columns 2 (l % 4) and
+// the one after in the row l / 4 ([0], [1]) and eight rows below ([2], [3]).
+
+template <int ROWS, int WIDTH> struct Tile;
+
+// Strides of aligned rows are below 2^31: one wide multiplication.
+INLINE i64 row_start(i32 row, i64 stride) { return ALIGNED ? i64(row) * i64(i32(stride)) : i64(row) * stride; }
+
+// ROWS rows from `first_row` on into a tile, zeros beyond `rows` and `columns`. As many threads as a row has chunks, rounded up to a power of
+// two, stand side by side, so that a thread keeps its column.
+template <int ROWS, int WIDTH, int THREADS_> INLINE void fetch(u32 to, const View<const Element>& from, i32 first_row, i32 rows, u32 columns) {
+    constexpr int CHUNKS = Tile<ROWS, WIDTH>::CHUNKS;
+    constexpr int ABREAST = CHUNKS == 12 ? 16 : CHUNKS;
+    constexpr int ROWS_AT_ONCE = THREADS_ / ABREAST;
+    u32 row = threadIdx.x / ABREAST, chunk = threadIdx.x % ABREAST;
+    if (CHUNKS < ABREAST && chunk >= CHUNKS) return;
+    rows -= first_row;
+    if (ALIGNED && chunk * 8 >= columns) rows = 0;
+#pragma unroll ALIGNED ? 64 : 1
+    for (int i = 0; i < (ROWS + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE; ++i, row += ROWS_AT_ONCE) {
+        if (ROWS % ROWS_AT_ONCE != 0 && row >= ROWS) break;
+        bool inside = i32(row) < rows;
+        const Element* source = from.first + row_start(first_row + i32(row), from.row);
+        u32 place = to + Tile<ROWS, WIDTH>::at(row, chunk);
+        if (ALIGNED) {
+            copy_async_16(place, source + chunk * 8, inside);
+        } else {
+            u32 words[4];
+#pragma unroll
+            for (int word = 0; word < 4; ++word) {
+                u32 column = chunk * 8 + word * 2;
+                u32 low = inside && column < columns ? source[i64(column) * from.column].bits : 0;
+                u32 high = inside && column + 1 < columns ? source[i64(column + 1) * from.column].bits : 0;
+                words[word] = low | high << 16;
+            }
+            asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(place), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+                         : "memory");
+        }
+    }
+}
+
+INLINE u32 pair_of(float low, float high, f16) {
+    u32 pair;
+    asm volatile("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+INLINE u32 pair_of(float low, float high, bf16) {
+    u32 pair;
+    asm volatile("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
+template <int DOWN, int OVER> INLINE void clear(float (&c)[DOWN][OVER][4]) {
+#pragma unroll
+    for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+        for (int j = 0; j < OVER; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) c[i][j][e] = 0;
+}
+
+// Accumulators, rounded to halves, as a left operand: the columns of two of its blocks are those of one step.
+template <int DOWN, int OVER> INLINE void round_to_operand(u32 (&a)[DOWN][OVER / 2][4], const float (&c)[DOWN][OVER][4]) {
+#pragma unroll
+    for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+        for (int j = 0; j < OVER; ++j)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) a[i][j / 2][j % 2 * 2 + half] = pair_of(c[i][j][half * 2], c[i][j][half * 2 + 1], Element());
+}
+
+INLINE float under_mask(float score, float scale, MaskElement element) {
+    if (MASK == 1) return widen(element) != 0 ? score * scale : -INFINITE;
+    return fmaf(score, scale, float(widen(element)));
+}
+
+// Which elements of a mask there are, and how they may be read: as pairs along the keys; singly along them; at any stride; if they exist.
+enum Reading { PAIRS, RUNS, STRIDED, CHECKED };
+
+// Accumulators of products become scores under the mask. `query` and `key` are the lane's first.
+template <bool BY_KEYS, Reading READING, int DOWN, int OVER>
+INLINE void read_mask(float (&s)[DOWN][OVER][4], const View<const MaskElement>& mask, i32 query, i32 key, const Sizes& sizes, float scale) {
+    const MaskElement* first = mask.first + i64(query) * mask.row + i64(key) * mask.column;
+    // Strides of a mask are below 2^24: places within a tile fit 32 bits.
+    i32 down = i32(mask.row), over = READING <= RUNS ? 1 : i32(mask.column);
+#pragma unroll
+    for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+#pragma unroll
+            for (int j = 0; j < OVER; ++j) {
+                Pack<MaskElement, 2> pair;
+                if (READING == PAIRS) pair = load<MaskElement, 2>(first + (i * 16 + half * 8) * down + j * 8);
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    int along_rows = i * 16 + half * 8, along_columns = j * 8 + e;
+                    int queries = BY_KEYS ? along_columns : along_rows, keys = BY_KEYS ? along_rows : along_columns;
+                    float& score = s[i][j][half * 2 + e];
+                    bool exists = READING != CHECKED || (query + queries < i32(sizes.queries) && key + keys < i32(sizes.keys));
+                    if (READING != PAIRS && exists) pair.of[e] = first[queries * down + keys * over];
+                    score = exists ? under_mask(score, scale, pair.of[e]) : -INFINITE;
+                }
+            }
+}
+// Rows of s from `row` on, columns from `column` on: queries and keys, or keys and queries.
+template <bool BY_KEYS, int DOWN, int OVER>
+INLINE void apply_mask(float (&s)[DOWN][OVER][4], View<const MaskElement> mask, i32 row, i32 column, const Sizes& sizes, float scale) {
+    bool inside = row + DOWN * 16 <= i32(BY_KEYS ? sizes.keys : sizes.queries) && column + OVER * 8 <= i32(BY_KEYS ? sizes.queries : sizes.keys);
+    // Not known to be the same in every step: what follows from strides is not kept meanwhile.
+    asm volatile("" : "+l"(mask.row), "+l"(mask.column));
+    u32 thread = thread_anew();
+    row += thread % WARP / 4;
+    column += thread % 4 * 2;
+    i32 query = BY_KEYS ? column : row, key = BY_KEYS ? row : column;
+    bool pairs = !BY_KEYS && mask.row % 2 == 0 && u64(mask.first) % (2 * sizeof(MaskElement)) == 0;
+    if (!inside)
+        read_mask<BY_KEYS, CHECKED>(s, mask, query, key, sizes, scale);
+    else if (mask.column != 1)
+        read_mask<BY_KEYS, STRIDED>(s, mask, query, key, sizes, scale);
+    else if (pairs)
+        read_mask<BY_KEYS, BY_KEYS ? RUNS : PAIRS>(s, mask, query, key, sizes, scale);
+    else
+        read_mask<BY_KEYS, RUNS>(s, mask, query, key, sizes, scale);
+}
+
+// A warp's accumulators as rows of `to`, by way of shared memory if packs fit: a tile of ROWS rows, of which the warp's begin at `row` and are
+// its own. The tile's first row is `first_row` of `to`.
+template <int ROWS, int WIDTH, int DOWN>
+INLINE void write_rows(const float (&c)[DOWN][WIDTH / 8][4], u32 tile, u32 row, const View<Element>& to, i32 first_row, i32 rows, u32 columns) {
+    typedef Tile<ROWS, WIDTH> Staging;
+    u32 lane = threadIdx.x % WARP;
+    rows -= first_row;
+#pragma unroll
+    for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+        for (int j = 0; j < WIDTH / 8; ++j)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                u32 at = row + i * 16 + half * 8 + lane / 4;
+                if (ALIGNED) {
+                    u32 pair = pair_of(c[i][j][half * 2], c[i][j][half * 2 + 1], Element());
+                    asm volatile("st.shared.b32 [%0], %1;" ::"r"(tile + Staging::at(at, j) + lane % 4 * 4), "r"(pair) : "memory");
+                } else if (i32(at) < rows) {
+                    Element* target = to.first + i64(first_row + i32(at)) * to.row;
+                    u32 column = j * 8 + lane % 4 * 2;
+                    if (column < columns) target[column] = narrow<Element>(c[i][j][half * 2]);
+                    if (column + 1 < columns) target[column + 1] = narrow<Element>(c[i][j][half * 2 + 1]);
+                }
+            }
+    if (!ALIGNED) return;
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < DOWN * 16 * Staging::CHUNKS / WARP; ++i) {
+        u32 number = lane + i * WARP, at = row + number / Staging::CHUNKS, chunk = number % Staging::CHUNKS;
+        if (i32(at) >= rows || chunk * 8 >= columns) continue;
+        uint4 pack;
+        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(pack.x), "=r"(pack.y), "=r"(pack.z), "=r"(pack.w)
+                     : "r"(tile + Staging::at(at, chunk))
+                     : "memory");
+        *reinterpret_cast<uint4*>(to.first + i64(first_row + i32(at)) * to.row + chunk * 8) = pack;
+    }
+}

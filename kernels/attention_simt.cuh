@@ -1,0 +1,129 @@
+// Tiles of floats in shared memory and products of them by fused multiply-adds, for the attention kernels of f32.
+//
+// A warp has WARP_ROWS rows of a product. Its four groups of 8 lanes take every fourth row, and the lanes of a group share a row's columns:
+//
+//            columns ->   0     1    ...   7   |  8     9   ...           of a b^T: one column a lane, 8 apart
+//   row 0               lane 0   1   ...   7   | lane 0   1 ...           of w b:  four columns a lane, 32 apart
+//   row 1               lane 8   9   ...   15  | lane 8   9
+//   row 2               lane 16  17  ...
+//
+// Every access of a warp is then one pass over the banks: a row of a tile begins 4 floats further on than a multiple of 32 banks, so that the
+// rows that lanes read at the same column in packs of 4 lie in different banks; a row of weights begins 8 banks on, so that the groups write
+// to different ones.
+
+constexpr int WARPS = 4;
+constexpr int THREADS = WARPS * WARP;
+constexpr int LANES = 8;
+constexpr int LANE_COLUMNS = 4;
+constexpr int GROUPS = WARP / LANES;
+constexpr int LANE_ROWS = 4;
+constexpr int WARP_ROWS = GROUPS * LANE_ROWS;
+constexpr int ROWS = WARPS * WARP_ROWS;
+
+INLINE constexpr int pitch_of(int width) { return width + 4; }
+INLINE constexpr int weight_pitch(int columns) { return columns + 8; }
+
+// TILE_ROWS rows from `first_row` on into a tile, zeros beyond `rows` and `columns`.
+template <int TILE_ROWS, int WIDTH> INLINE void fetch(float* to, const View<const Element>& from, i32 first_row, i32 rows, u32 columns) {
+    constexpr int PACK = ALIGNED ? 4 : 1;
+    constexpr int PACKS = WIDTH / PACK;
+#pragma unroll 4
+    for (u32 number = threadIdx.x; number < TILE_ROWS * PACKS; number += THREADS) {
+        u32 row = number / PACKS, column = number % PACKS * PACK;
+        bool inside = first_row + i32(row) < rows && column < columns;
+        const Element* source = from.first + i64(first_row + i32(row)) * from.row;
+        u32 place = shared_address(to + row * pitch_of(WIDTH) + column);
+        if (ALIGNED)
+            copy_async_16(place, source + column, inside);
+        else
+            copy_async_4(place, source + i64(column) * from.column, inside);
+    }
+}
+
+template <int N> INLINE void clear(float (&c)[LANE_ROWS][N]) {
+#pragma unroll
+    for (int i = 0; i < LANE_ROWS; ++i)
+#pragma unroll
+        for (int j = 0; j < N; ++j) c[i][j] = 0;
+}
+
+// c = a b^T over WIDTH columns: a is the warp's rows of its tile, b a tile of COLUMNS * 8 rows.
+template <int WIDTH, int COLUMNS> INLINE void product_of_rows(float (&c)[LANE_ROWS][COLUMNS], const float* a, const float* b) {
+    constexpr int PITCH = pitch_of(WIDTH);
+    u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
+    a += group * PITCH;
+    b += lane * PITCH;
+    clear(c);
+#pragma unroll 2
+    for (int at = 0; at < WIDTH; at += 4) {
+        Pack<float, 4> left[LANE_ROWS], right[COLUMNS];
+#pragma unroll
+        for (int i = 0; i < LANE_ROWS; ++i) left[i] = load<float, 4>(a + GROUPS * i * PITCH + at);
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j) right[j] = load<float, 4>(b + LANES * j * PITCH + at);
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+#pragma unroll
+            for (int i = 0; i < LANE_ROWS; ++i)
+#pragma unroll
+                for (int j = 0; j < COLUMNS; ++j) c[i][j] = fmaf(left[i].of[e], right[j].of[e], c[i][j]);
+    }
+}
+
+// c += w b: w is the warp's rows of a tile of weights with DEPTH columns, b a tile of DEPTH rows and WIDTH columns.
+template <int WIDTH, int DEPTH> INLINE void add_product(float (&c)[LANE_ROWS][WIDTH / LANES], const float* w, const float* b) {
+    constexpr int PITCH = pitch_of(WIDTH);
+    u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
+    w += group * weight_pitch(DEPTH);
+    b += lane * LANE_COLUMNS;
+#pragma unroll 2
+    for (int at = 0; at < DEPTH; at += 4) {
+        Pack<float, 4> left[LANE_ROWS];
+#pragma unroll
+        for (int i = 0; i < LANE_ROWS; ++i) left[i] = load<float, 4>(w + GROUPS * i * weight_pitch(DEPTH) + at);
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+#pragma unroll
+            for (int j = 0; j < WIDTH / LANES; j += LANE_COLUMNS) {
+                Pack<float, LANE_COLUMNS> right = load<float, LANE_COLUMNS>(b + (at + e) * PITCH + j * LANES);
+#pragma unroll
+                for (int i = 0; i < LANE_ROWS; ++i)
+#pragma unroll
+                    for (int column = 0; column < LANE_COLUMNS; ++column) c[i][j + column] = fmaf(left[i].of[e], right.of[column], c[i][j + column]);
+            }
+    }
+}
+
+// A lane's columns of a row of products into the warp's rows of a tile of weights. The warp has to wait before it reads them.
+template <int COLUMNS> INLINE void store_weights(float* w, const float (&c)[LANE_ROWS][COLUMNS]) {
+    u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
+#pragma unroll
+    for (int i = 0; i < LANE_ROWS; ++i)
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j) w[(GROUPS * i + group) * weight_pitch(COLUMNS * LANES) + lane + j * LANES] = c[i][j];
+}
+
+template <int WIDTH>
+INLINE void write_rows(const float (&c)[LANE_ROWS][WIDTH / LANES], const View<Element>& to, i32 first_row, i32 rows, u32 columns) {
+    u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
+#pragma unroll
+    for (int i = 0; i < LANE_ROWS; ++i) {
+        i32 row = first_row + GROUPS * i + i32(group);
+        if (row >= rows) continue;
+        Element* at = to.first + i64(row) * to.row;
+#pragma unroll
+        for (int j = 0; j < WIDTH / LANES; j += LANE_COLUMNS) {
+            u32 column = lane * LANE_COLUMNS + j * LANES;
+            if (ALIGNED) {
+                Pack<float, LANE_COLUMNS> pack;
+#pragma unroll
+                for (int e = 0; e < LANE_COLUMNS; ++e) pack.of[e] = c[i][j + e];
+                if (column < columns) store<float, LANE_COLUMNS>(at + column, pack);
+            } else {
+#pragma unroll
+                for (int e = 0; e < LANE_COLUMNS; ++e)
+                    if (column + e < columns) at[column + e] = c[i][j + e];
+            }
+        }
+    }
+}
