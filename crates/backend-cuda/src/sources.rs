@@ -1,6 +1,7 @@
 //! What is compiled: for each op and dtype the files, the macros and the names of the kernels that come out.
 
 use crate::ops::attention::{backward_tiles, forward_tiles};
+use crate::ops::matmul::{self, Form};
 use ternion_core::ops::binary::BinaryOp;
 use ternion_core::{DType, UnaryOp};
 
@@ -35,7 +36,9 @@ const ATTENTION_F32: File = file!("attention_f32.cu");
 const ATTENTION_GRAD_F32: File = file!("attention_grad_f32.cu");
 const ATTENTION_GRAD_ROWS: File = file!("attention_grad_rows.cu");
 const STEP: File = file!("step.cu");
-const PRODUCT: File = file!("product.cu");
+const MATMUL: File = file!("matmul.cuh");
+const MATMUL_SIMT: File = file!("matmul.cu");
+const MATMUL_TENSOR: File = file!("matmul_tensor.cu");
 
 /// One thing to compile: kernels of a family for an op and its dtypes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -90,7 +93,8 @@ pub(crate) enum Family {
     Attention,
     AttentionGrad,
     AttentionGradRows,
-    Product,
+    /// name: see [`matmul_name`]; types: of the operands, of y.
+    Matmul,
 }
 
 /// The text of a unit.
@@ -223,7 +227,7 @@ impl Unit {
                 self.plain(&[STEP], &["step"], defines)
             }
             Family::Attention | Family::AttentionGrad | Family::AttentionGradRows => self.attention(),
-            Family::Product => self.plain(&[PRODUCT], &["product"], self.typed(first)),
+            Family::Matmul => self.matmul(),
             _ => self.elementwise(),
         }
     }
@@ -405,6 +409,97 @@ impl Unit {
     }
 }
 
+/// Names of matmul's units: the tile, and the forms in which a and b are copied into it.
+macro_rules! matmul_names {
+    ($($tile:literal)*; $($tensor:literal)*) => {
+        const MATMUL_NAMES: &[&str] = &[
+            $(
+                concat!($tile, " packs packs"), concat!($tile, " packs run_packs"), concat!($tile, " packs runs"),
+                concat!($tile, " packs elements"), concat!($tile, " run_packs packs"),
+                concat!($tile, " run_packs run_packs"), concat!($tile, " run_packs runs"),
+                concat!($tile, " run_packs elements"), concat!($tile, " runs packs"),
+                concat!($tile, " runs run_packs"), concat!($tile, " runs runs"), concat!($tile, " runs elements"),
+                concat!($tile, " elements packs"), concat!($tile, " elements run_packs"),
+                concat!($tile, " elements runs"), concat!($tile, " elements elements"),
+            )*
+            $(
+                concat!($tensor, " inner inner"), concat!($tensor, " inner outer"),
+                concat!($tensor, " outer inner"), concat!($tensor, " outer outer"),
+            )*
+        ];
+    };
+}
+matmul_names!("C8" "M8" "S32" "V8" "W8" "W16"; "T2" "T10" "T8" "T12" "T11");
+
+/// The name of matmul's unit for a tile and the forms of its operands.
+pub(crate) fn matmul_name(tile: &str, [a, b]: [Form; 2]) -> &'static str {
+    let is_it = |name: &&&str| {
+        let mut parts = name.split(' ');
+        parts.next() == Some(tile) && parts.next() == Some(a.name()) && parts.next() == Some(b.name())
+    };
+    MATMUL_NAMES.iter().find(is_it).copied().unwrap_or_default()
+}
+
+impl Unit {
+    fn matmul(&self) -> Source {
+        let mut parts = self.name.split(' ');
+        let tile_name = parts.next().unwrap_or_default();
+        let forms = [parts.next().unwrap_or_default(), parts.next().unwrap_or_default()];
+        let [operands, output, _] = self.types;
+        let tile = matmul::tiles(operands).iter().find(|tile| tile.name == tile_name);
+        let mut defines = vec![
+            ("TYPE", element(operands).to_string()),
+            ("TYPE_Y", element(output).to_string()),
+            ("BIAS", "BIAS_OF_COLUMNS".to_string()),
+            ("ACTIVATION", "(k.first ? unary_relu(x, k) : x)".to_string()),
+        ];
+        let tensor = operands.is_half();
+        if let Some(tile) = tile {
+            let number = |value: usize| value.to_string();
+            let parts = if tensor { ["WARP_M", "WARP_N"] } else { ["THREAD_M", "THREAD_N"] };
+            defines.extend(["TILE_M", "TILE_N", "TILE_K"].into_iter().zip(tile.block.map(number)));
+            defines.extend(parts.into_iter().zip(tile.part.map(number)));
+            defines.extend([("STAGES", number(tile.stages)), ("RESIDENT", number(tile.resident))]);
+            if !tensor {
+                defines.push(("LANES_M", number(tile.lanes)));
+            }
+        }
+        for (at, form) in forms.into_iter().enumerate() {
+            if tensor {
+                let names = [("A_INNER", "A_COPY"), ("B_INNER", "B_COPY")][at];
+                defines
+                    .extend([(names.0, u8::from(form == "inner").to_string()), (names.1, "8".to_string())]);
+            } else {
+                defines.push((["COPY_A", "COPY_B"][at], form.to_uppercase()));
+            }
+        }
+        let files: &'static [File] = if tensor { &[MATMUL, MATMUL_TENSOR] } else { &[MATMUL, MATMUL_SIMT] };
+        let file = if tensor { MATMUL_TENSOR.0 } else { MATMUL_SIMT.0 };
+        let name = format!("{file} ({}: {} -> {})", self.name, element(operands), element(output));
+        Source { name, defines, kernels: &["product", "sum_splits"], files }
+    }
+}
+
+fn matmul_units() -> Vec<Unit> {
+    let mut units = Vec::new();
+    for dtype in [&DType::FLOATS[..], &INTEGERS].concat() {
+        let forms: &[Form] = if dtype.is_half() { &Form::TENSOR } else { &Form::SIMT };
+        for tile in matmul::tiles(dtype) {
+            let pairs = forms.iter().flat_map(|&a| forms.iter().map(move |&b| [a, b]));
+            for pair in pairs.filter(|&pair| matmul::has_unit(tile, dtype, pair)) {
+                let unit = |output: DType| Unit {
+                    family: Family::Matmul,
+                    name: matmul_name(tile.name, pair),
+                    types: [dtype, output, dtype],
+                };
+                units.push(unit(dtype));
+                units.extend(dtype.is_half().then(|| unit(DType::F32)));
+            }
+        }
+    }
+    units
+}
+
 /// Every function of one element, with numbers in place of the constants that come at run time.
 const UNARY: [UnaryOp; 28] = [
     UnaryOp::Neg,
@@ -473,6 +568,7 @@ pub fn units() -> Vec<Unit> {
     units.extend(reduction_units());
     units.extend(moving_units());
     units.extend(attention_units());
+    units.extend(matmul_units());
     units
 }
 
@@ -567,8 +663,7 @@ fn reduction_units() -> Vec<Unit> {
             .flat_map(|&dtype| REAL_REDUCERS.map(|name| Unit::of(Family::Reduce, name, dtype))),
     );
     units.extend(numbers.iter().flat_map(|&dtype| {
-        [Family::Cumulative, Family::ScatterAdd, Family::Iota, Family::Product]
-            .map(|family| Unit::of(family, "", dtype))
+        [Family::Cumulative, Family::ScatterAdd, Family::Iota].map(|family| Unit::of(family, "", dtype))
     }));
     units
 }

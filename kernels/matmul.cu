@@ -1,0 +1,297 @@
+// Matrix products on the ordinary arithmetic units, in full precision: f32, f64, i32, i64 and u8, and halves by way of f32. What
+// is computed, and the macros of what follows the sum, stand in matmul.cuh, which goes before this file.
+//
+//                      b: a tile of TILE_K x TILE_N       A block has one tile of y. Tiles of a and b pass through STAGES
+//                         +-------------------+           buffers in shared memory. A warp has LANES_M x LANES_N lanes, a lane
+//                         |    |    |    |    |           THREAD_M x THREAD_N sums. It reads its numbers of two k at a time, while
+//    a: TILE_M x TILE_K   +----+----+----+----+           those of the two k before are multiplied.
+//        +-------+        |warp|warp|warp|warp|
+//        |       |        +----+----+----+----+
+//        |       |        |    |    | y  |    |
+//        +-------+        +----+----+----+----+
+//
+// COPY_A and COPY_B say how an operand lies in memory, and with it how its tile lies in shared memory. "Lines" are rows of a or columns of b:
+//
+//   PACKS      lines are next to each other (stride 1), 16 bytes of them are copied at once           [TILE_K][lines]
+//   RUN_PACKS  every line is a run along k (stride 1), 16 bytes of it are copied at once              [lines][TILE_K]
+//   RUNS       every line is a run along k (stride 1), copied by elements                             [TILE_K][lines]
+//   ELEMENTS   any strides, copied by elements                                                        [TILE_K][lines]
+//
+// With packs the first element lies at a multiple of 16 bytes, and all strides but that of 1, those of the batch too, and the number of
+// lines (PACKS) or k (RUN_PACKS) are multiples of PACK; types of 1 and 2 bytes are copied by elements. From [TILE_K][lines] a lane
+// reads squares of PACK lines, one of each LANES x PACK; from [lines][TILE_K] it reads two k of every LANES-th line. The rows of the
+// tiles are PACK elements longer than they need, so that the lanes of a warp meet different banks.
+//
+// Numbers read as pairs along k lie in pairs of registers, those of one k in even ones, those of the next in odd ones. Where a has such pairs,
+// operands and sums often meet in one bank of the registers (4096^3 on an H100: 3.4 ms with RUN_PACKS for a and PACKS for b, 2.8 ms the
+// other way round). So with 64 sums and more a lane, take RUNS for an a that runs along k; RUN_PACKS is right for b, and below 64 sums.
+//
+// Tiles that the host chooses from, by the time that it expects (TILE_M, TILE_N, TILE_K, THREAD_M, THREAD_N, LANES_M, STAGES, RESIDENT):
+//
+//   128 256  8   8 16  8  4 1    a block fills a multiprocessor: 128 of its lanes' registers are sums, 6 loads for 128 multiplications
+//   128 128  8   8 16  8  4 2    the same in two blocks, which cover each other's barriers
+//    64  64  8   8  8  8  4 6    for a few hundred tiles
+//    64  64 16   8  4  4  3 4
+//    32  64 32   4  4  4  3 5    for few tiles: deep ones, since the way to memory is the time
+//    32  32 32   4  4  4  3 7
+//     8 256 32   4  4  2  3 2    m of 8 and less: bound by reading b, of which shared memory is kept full
+//
+// Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
+// matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
+
+#ifndef COPY_A
+#define COPY_A ELEMENTS
+#endif
+#ifndef COPY_B
+#define COPY_B ELEMENTS
+#endif
+#ifndef TILE_M
+#define TILE_M 64
+#define TILE_N 64
+#define TILE_K 16
+#define THREAD_M 8
+#define THREAD_N 8
+#define LANES_M 8
+#define STAGES 3
+#define RESIDENT 4
+#endif
+#ifndef BAND
+#define BAND 8
+#endif
+
+constexpr int PACKS = 0, RUN_PACKS = 1, RUNS = 2, ELEMENTS = 3;
+constexpr bool A_INNER = COPY_A == RUN_PACKS, B_INNER = COPY_B == RUN_PACKS;
+constexpr int LANES_N = WARP / LANES_M;
+constexpr int WARP_M = LANES_M * THREAD_M;
+constexpr int WARP_N = LANES_N * THREAD_N;
+constexpr int WARPS_M = TILE_M / WARP_M;
+constexpr int THREADS = (TILE_M / THREAD_M) * (TILE_N / THREAD_N);
+// Sums of one access of 16 bytes.
+constexpr int PACK = 16 / sizeof(Sum);
+constexpr int LEAD_A = (A_INNER ? TILE_K : TILE_M) + PACK;
+constexpr int LEAD_B = (B_INNER ? TILE_K : TILE_N) + PACK;
+constexpr int STAGE_A = (A_INNER ? TILE_M : TILE_K) * LEAD_A;
+constexpr int STAGE = STAGE_A + (B_INNER ? TILE_N : TILE_K) * LEAD_B;
+// k whose numbers a lane holds at once, and the columns that it multiplies at a time: all 16 with their successors would not fit in
+// the registers beside 8 x 16 sums.
+constexpr int DEPTH = 2;
+constexpr int PART = smallest(THREAD_N, 32 / sizeof(Sum));
+constexpr int PARTS = THREAD_N / PART;
+// Copies by elements need many addresses: then blocks may take all registers.
+constexpr int BLOCKS = COPY_A <= RUN_PACKS && COPY_B <= RUN_PACKS ? RESIDENT : smallest(RESIDENT, 65536 / (256 * THREADS));
+// What one warp lays out for finish_block.
+constexpr int BLOCK_M = LANES_M * PACK;
+constexpr int LEAD_Y = WARP_N + PACK;
+// SHARED = max(STAGES * STAGE, THREADS / 32 * BLOCK_M * LEAD_Y) * sizeof(Sum)
+
+// Moves one operand's tiles of LINES x TILE_K to shared memory. Beyond k there are zeros. Sums of lines beyond the matrix are never
+// stored: these lines repeat the last one or (RUN_PACKS) are zeros, since all blocks reading one run again and again would wait in line.
+template <int LINES, int FORM, int LEAD> struct Feed {
+    static constexpr bool INNER = FORM == RUN_PACKS;
+    static constexpr bool K_FIRST = FORM == RUN_PACKS || FORM == RUNS;
+    // Elements of one access, along the lines or along k.
+    static constexpr int WIDE_LINES = FORM == PACKS ? PACK : 1;
+    static constexpr int WIDE_K = FORM == RUN_PACKS ? PACK : 1;
+    // Neighbouring threads read neighbouring memory: along the lines, or along k. RUNS: 8 along k (a sector of f32) and 4 lines, which
+    // meet different banks when they are written.
+    static constexpr int K_THREADS = FORM == RUNS ? 8 : TILE_K / WIDE_K;
+    static constexpr int ALONG = smallest(LINES / WIDE_LINES, K_FIRST ? THREADS / K_THREADS : THREADS);
+    static constexpr int DEEP = THREADS / ALONG;
+    static constexpr int POINTERS = LINES / WIDE_LINES / ALONG;
+    static constexpr int STEPS = largest(1, TILE_K / (DEEP * WIDE_K));
+    static constexpr bool IDLE = DEEP * WIDE_K > TILE_K; // some threads have nothing to do
+    // Narrow types are widened on their way, so they go through registers.
+    static constexpr bool HELD = sizeof(Element) != sizeof(Sum);
+    static_assert(THREADS % ALONG == 0 && LINES % (WIDE_LINES * ALONG) == 0, "whole rounds of lines");
+    static_assert(IDLE || TILE_K % (DEEP * WIDE_K) == 0, "whole rounds along k");
+    static_assert(!HELD || FORM == RUNS || FORM == ELEMENTS, "packs are copied as they are");
+
+    const Element* from[POINTERS];
+    i64 stride;
+    u32 deep, to;
+    i32 lines_left;
+    Element held[HELD ? POINTERS * STEPS : 1];
+
+    INLINE Feed(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
+        u32 along = (K_FIRST ? threadIdx.x / DEEP : threadIdx.x % ALONG) * WIDE_LINES;
+        deep = (K_FIRST ? threadIdx.x % DEEP : threadIdx.x / ALONG) * WIDE_K;
+        stride = K_FIRST ? 1 : k_stride;
+        to = INNER ? along * LEAD + deep : deep * LEAD + along;
+        lines_left = i32(lines - line) - i32(along);
+#pragma unroll
+        for (int i = 0; i < POINTERS; ++i) {
+            u32 mine = min(line + along + i * ALONG * WIDE_LINES, lines - WIDE_LINES);
+            from[i] = first + mine * (FORM == PACKS ? i64(1) : line_stride) + deep * stride;
+        }
+    }
+    // Where in the tile access number (i, step) goes.
+    INLINE Sum* target(Sum* tile, int i, int step) const {
+        int lines = i * ALONG * WIDE_LINES, k = step * DEEP * WIDE_K;
+        return tile + to + (INNER ? lines * LEAD + k : k * LEAD + lines);
+    }
+
+    // Starts the next tile on its way; `left` of k are left from its beginning.
+    INLINE void fetch(Sum* tile, i32 left) {
+        if (IDLE && deep >= TILE_K) return;
+#pragma unroll
+        for (int step = 0; step < STEPS; ++step) {
+            bool in_k = i32(deep) + step * DEEP * WIDE_K < left;
+#pragma unroll
+            for (int i = 0; i < POINTERS; ++i) {
+                bool valid = in_k && (!INNER || i * ALONG < lines_left);
+                const Element* source = from[i] + step * DEEP * WIDE_K * stride;
+                if constexpr (HELD)
+                    held[i * STEPS + step] = valid ? *source : Element();
+                else
+                    copy_async<WIDE_LINES * WIDE_K * sizeof(Element)>(shared_address(target(tile, i, step)), source, valid);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < POINTERS; ++i) from[i] += TILE_K * stride;
+    }
+    // Ends it.
+    INLINE void put(Sum* tile) {
+        if constexpr (HELD) {
+            if (IDLE && deep >= TILE_K) return;
+#pragma unroll
+            for (int i = 0; i < POINTERS; ++i)
+#pragma unroll
+                for (int step = 0; step < STEPS; ++step) *target(tile, i, step) = Sum(widen(held[i * STEPS + step]));
+        }
+    }
+};
+
+// A lane's lines of one operand: COUNT of those that its warp has from `line` on, one of LANES.
+template <int LANES, bool INNER, int LEAD> struct Reader {
+    int first, lane;
+
+    INLINE Reader(int line, int lane) : first(INNER ? (line + lane) * LEAD : line + lane * PACK), lane(lane) {}
+    // Line number i in the warp's lines.
+    INLINE int line(int i) const { return INNER ? i * LANES + lane : i / PACK * LANES * PACK + lane * PACK + i % PACK; }
+    // Numbers number `begin` and on, of DEPTH k.
+    template <int COUNT> INLINE void read(Sum (&to)[DEPTH][COUNT], const Sum* tile, int begin, int k) const {
+        if constexpr (INNER) {
+#pragma unroll
+            for (int i = 0; i < COUNT; ++i) {
+                Pack<Sum, DEPTH> pack = load<Sum, DEPTH>(tile + first + (begin + i) * LANES * LEAD + k);
+#pragma unroll
+                for (int e = 0; e < DEPTH; ++e) to[e][i] = pack.of[e];
+            }
+        } else {
+#pragma unroll
+            for (int e = 0; e < DEPTH; ++e)
+#pragma unroll
+                for (int i = 0; i < COUNT; i += PACK) {
+                    Pack<Sum, PACK> pack = load<Sum, PACK>(tile + first + (k + e) * LEAD + (begin + i) * LANES);
+#pragma unroll
+                    for (int in = 0; in < PACK; ++in) to[e][i + in] = pack.of[in];
+                }
+        }
+    }
+};
+
+INLINE float multiply_add(float a, float b, float sum) { return fmaf(a, b, sum); }
+INLINE double multiply_add(double a, double b, double sum) { return fma(a, b, sum); }
+INLINE u32 multiply_add(u32 a, u32 b, u32 sum) { return a * b + sum; }
+INLINE u64 multiply_add(u64 a, u64 b, u64 sum) { return a * b + sum; }
+
+// One store of one number, also where neighbours follow: a store of four would force the sums into registers in fours, and those meet b's in
+// one bank in every multiply_add.
+INLINE void store_alone(Sum* to, Sum value) { *reinterpret_cast<volatile Sum*>(to) = value; }
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __grid_constant__ Product p) {
+    extern __shared__ __align__(16) u8 shared[];
+    Sum* stages = reinterpret_cast<Sum*>(shared);
+
+    Tile tile = tile_of<TILE_M, TILE_N, BAND>(p, blockIdx.x);
+    i64 at[4];
+    locate_matrix(p, tile.matrix, at);
+    u32 first_k = tile.split * p.split_length;
+    i32 length = min(p.k - first_k, p.split_length);
+    Feed<TILE_M, COPY_A, LEAD_A> feed_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m);
+    Feed<TILE_N, COPY_B, LEAD_B> feed_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n);
+
+    // Lanes next to each other read two lines of the operand that has fewer lanes: a quarter of a warp then reads half as much.
+    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    constexpr int MANY = largest(LANES_M, LANES_N);
+    int of_few = lane / (2 * MANY) * 2 + lane % 2;
+    int of_many = lane / 2 % MANY;
+    int row = warp % WARPS_M * WARP_M, column = warp / WARPS_M * WARP_N;
+    Reader<LANES_M, A_INNER, LEAD_A> reader_a(row, LANES_M < LANES_N ? of_few : of_many);
+    Reader<LANES_N, B_INNER, LEAD_B> reader_b(column, LANES_M < LANES_N ? of_many : of_few);
+
+    Sum sums[THREAD_M][THREAD_N] = {};
+    i32 left = length;
+#pragma unroll
+    for (int stage = 0; stage < STAGES - 1; ++stage) {
+        Sum* to = stages + stage * STAGE;
+        feed_a.fetch(to, left);
+        feed_b.fetch(to + STAGE_A, left);
+        copies_commit();
+        feed_a.put(to);
+        feed_b.put(to + STAGE_A);
+        left -= TILE_K;
+    }
+    copies_wait<STAGES - 2>();
+    __syncthreads();
+
+    Sum a[2][DEPTH][THREAD_M], b[2][DEPTH][PART];
+    const Sum* reading = stages;
+    Sum* writing = stages + (STAGES - 1) * STAGE;
+    reader_a.read(a[0], reading, 0, 0);
+    reader_b.read(b[0], reading + STAGE_A, 0, 0);
+    constexpr int STEPS = TILE_K / DEPTH * PARTS;
+    static_assert(TILE_K % (2 * DEPTH) == 0, "numbers alternate between two sets of registers");
+#pragma unroll 1
+    for (i32 done = 0; done < length; done += TILE_K) {
+#pragma unroll
+        for (int step = 0; step < STEPS; ++step) {
+            // The next numbers are read while these are multiplied, also across the end of the tile.
+            if (step == STEPS - 1) {
+                feed_a.put(writing);
+                feed_b.put(writing + STAGE_A);
+                writing = writing == stages + (STAGES - 1) * STAGE ? stages : writing + STAGE;
+                reading = reading == stages + (STAGES - 1) * STAGE ? stages : reading + STAGE;
+                copies_wait<STAGES - 2>();
+                __syncthreads();
+            }
+            int next = (step + 1) % STEPS;
+            int next_k = next / PARTS * DEPTH;
+            if (next % PARTS == 0) reader_a.read(a[(step + 1) / PARTS % 2], reading, 0, next_k);
+            reader_b.read(b[(step + 1) % 2], reading + STAGE_A, next % PARTS * PART, next_k);
+            if (step == 0) {
+                feed_a.fetch(writing, left);
+                feed_b.fetch(writing + STAGE_A, left);
+                copies_commit();
+                left -= TILE_K;
+            }
+#pragma unroll
+            for (int e = 0; e < DEPTH; ++e)
+#pragma unroll
+                for (int j = 0; j < PART; ++j)
+#pragma unroll
+                    for (int i = 0; i < THREAD_M; ++i) {
+                        Sum& sum = sums[i][step % PARTS * PART + j];
+                        sum = multiply_add(a[step / PARTS % 2][e][i], b[step % 2][e][j], sum);
+                    }
+        }
+    }
+    copies_wait<0>();
+    __syncthreads();
+
+    tile = tile_of<TILE_M, TILE_N, BAND>(p, block_again());
+    locate_matrix(p, tile.matrix, at);
+    Sum* block = stages + warp * (BLOCK_M * LEAD_Y);
+#pragma unroll
+    for (int group = 0; group < THREAD_M; group += PACK) {
+#pragma unroll
+        for (int i = group; i < group + PACK; ++i) {
+            Sum* to = block + (reader_a.line(i) - group * LANES_M) * LEAD_Y;
+#pragma unroll
+            for (int j = 0; j < THREAD_N; ++j) store_alone(to + reader_b.line(j), sums[i][j]);
+        }
+        __syncwarp();
+        finish_block<BLOCK_M, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + row + group * LANES_M, tile.column + column);
+        __syncwarp();
+    }
+}

@@ -1,0 +1,304 @@
+// Matrix products of f16 and bf16 on the tensor cores (mma.sync, sm_80 and newer), added up in f32. What is computed, and the macros of
+// what follows the sum, stand in matmul.cuh, which goes before this file.
+//
+//                      b: TILE_K x TILE_N                 A block has one tile of y. Tiles of a and b pass through STAGES
+//                         +---------+---------+           buffers in shared memory. A warp has WARP_M x WARP_N sums, made of
+//    a: TILE_M x TILE_K   |         |         |           16 x 8 squares; it reads its operands by ldmatrix one step of 16
+//        +-------+        +---------+---------+           along k ahead of the arithmetic.
+//        |       |        | WARP_M  |         |
+//        |       |        | x WARP_N|   y     |
+//        +-------+        +---------+---------+
+//
+// In shared memory a tile keeps the order that it has in global memory, either way round; ldmatrix.trans turns it:
+//
+//   A_INNER 1   a row of a is a run along k:          [TILE_M][TILE_K]
+//   A_INNER 0   a column of a is a run of rows:       [TILE_K][TILE_M]
+//   B_INNER 1   a column of b is a run along k:       [TILE_N][TILE_K]
+//   B_INNER 0   a row of b is a run of columns:       [TILE_K][TILE_N]
+//
+// as chunks of 8 elements (16 bytes), the chunk's number XORed with its row's, so that the eight rows that ldmatrix reads at once
+// lie in different banks:
+//
+//   row 0  | 0 1 2 3 4 5 6 7        row 1  | 1 0 3 2 5 4 7 6        row 2  | 2 3 0 1 6 7 4 5  ...
+//
+// A_COPY and B_COPY are the elements that are copied at once, along the run: 8, 4 or 2 if every run begins at a multiple of
+// that many elements, strides (of the batch too) and first element, and its length (k if INNER, else m or n) is a multiple; with 8 the
+// length may be any. 1: any strides at all.
+//
+// Tiles that the host chooses from, by the time that it expects (TILE_M, TILE_N, TILE_K, WARP_M, WARP_N, STAGES, RESIDENT):
+//
+//   128 256 64  64 64  3 1    128 of a lane's registers are sums; 48 KiB of operands for 4 million operations spare the L2 cache
+//   128 128 64  64 64  3 2    the same in two blocks, which cover each other's barriers
+//    64 128 64  32 64  4 2    for a few hundred tiles
+//    64  64 64  32 32  4 3
+//    32  64 64  16 32  5 3    for few tiles: many stages, since the way to memory is the time
+//    32  32 64  16 16  6 4
+//    16 128 64  16 32  6 2    m of 16 and less
+//   128 128 32  64 32  4 1    copies of less than 8 elements: registers left for what is on its way
+//    64  64 32  32 32  4 2    the same
+//
+// Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
+// matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
+
+#ifndef A_INNER
+#define A_INNER 1
+#endif
+#ifndef B_INNER
+#define B_INNER 0
+#endif
+#ifndef A_COPY
+#define A_COPY 1
+#endif
+#ifndef B_COPY
+#define B_COPY 1
+#endif
+#ifndef TILE_M
+#define TILE_M 128
+#define TILE_N 128
+#define TILE_K 32
+#define WARP_M 64
+#define WARP_N 32
+#define STAGES 4
+#define RESIDENT 1
+#endif
+#ifndef BAND
+#define BAND 8
+#endif
+
+constexpr int CHUNK = 8;
+constexpr int WARPS_M = TILE_M / WARP_M;
+constexpr int THREADS = WARPS_M * (TILE_N / WARP_N) * WARP;
+// Elements of one buffer.
+constexpr int STAGE_A = TILE_M * TILE_K;
+constexpr int STAGE = STAGE_A + TILE_N * TILE_K;
+// Squares of 16 x 16 in a warp's part, and steps of 16 along k in a tile.
+constexpr int SQUARES_M = WARP_M / 16, SQUARES_N = WARP_N / 16;
+constexpr int STEPS = TILE_K / 16;
+// 8 floats more than a warp's part is wide: the quads that write pairs of sums then meet different banks.
+constexpr int LEAD_Y = WARP_N + 8;
+// SHARED = max(STAGES * STAGE * 2, THREADS / 32 * 16 * LEAD_Y * 4)
+static_assert(STEPS % 2 == 0, "operands alternate between two sets of registers");
+
+// What the number of a chunk in row `row` of a tile with ROW chunks a row is XORed with: 8 chunks are 128 bytes, all banks once, so
+// shorter rows share a pattern.
+template <int ROW> INLINE int turn(int row) { return ROW >= 8 ? row % 8 : row / (8 / ROW) % ROW; }
+
+// Moves one operand's tiles to shared memory: LINES are rows of a or columns of b. Beyond the matrix there are zeros.
+template <int LINES, bool INNER, int COPY> struct Feed {
+    static constexpr int ROW = (INNER ? TILE_K : LINES) / CHUNK; // chunks of a row in shared memory
+    static constexpr int ROWS = INNER ? LINES : TILE_K;
+    static constexpr int APART = THREADS / ROW; // rows between a thread's chunks
+    static constexpr int COUNT = (ROWS + APART - 1) / APART;
+    static_assert(THREADS % ROW == 0, "whole rows at once");
+
+    const Element* from;
+    i64 apart, ahead, along;
+    u32 to;
+    i32 row, chunk, rows_left;
+    Pack<Element, CHUNK> held[COPY == 1 ? COUNT : 1];
+
+    INLINE Feed(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
+        row = threadIdx.x / ROW;
+        chunk = threadIdx.x % ROW * CHUNK;
+        // Along a run the stride is known to be 1, unless elements are copied one by one.
+        along = COPY > 1 ? 1 : INNER ? k_stride : line_stride;
+        i64 across = INNER ? line_stride : k_stride;
+        from = first + (INNER ? line * line_stride : line * along) + row * across + chunk * along;
+        apart = APART * across;
+        ahead = TILE_K * (INNER ? along : across);
+        // Lines that the matrix has from the tile's first on.
+        rows_left = lines - line;
+        to = row * (ROW * CHUNK) + (threadIdx.x % ROW ^ turn<ROW>(row)) * CHUNK;
+    }
+
+    // Starts the next tile on its way; `left` of k are left from its beginning.
+    INLINE void fetch(Element* tile, i32 left) {
+        i32 rows_valid = INNER ? rows_left : left;
+        i32 chunk_valid = (INNER ? left : rows_left) - chunk;
+        const Element* source = from;
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i, source += apart) {
+            if (ROWS % APART != 0 && row + i * APART >= ROWS) break;
+            bool valid = row + i * APART < rows_valid;
+            if constexpr (COPY == 1) {
+#pragma unroll
+                for (int e = 0; e < CHUNK; ++e)
+                    held[i].of[e] = valid && e < chunk_valid ? source[e * along] : Element();
+            } else {
+                u32 target = shared_address(tile + to_of(i));
+                if constexpr (COPY == 8) {
+                    int bytes = valid ? min(max(chunk_valid, 0), CHUNK) * int(sizeof(Element)) : 0;
+                    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(bytes)
+                                 : "memory");
+                } else {
+#pragma unroll
+                    for (int e = 0; e < CHUNK; e += COPY)
+                        copy_async<COPY * sizeof(Element)>(target + e * sizeof(Element), source + e, valid && e < chunk_valid);
+                }
+            }
+        }
+        from += ahead;
+    }
+    // Ends it.
+    INLINE void put(Element* tile) {
+        if constexpr (COPY == 1) {
+#pragma unroll
+            for (int i = 0; i < COUNT; ++i) {
+                if (ROWS % APART != 0 && row + i * APART >= ROWS) break;
+                store<Element, CHUNK>(tile + to_of(i), held[i]);
+            }
+        }
+    }
+    // The pattern of the banks repeats after 8 rows at most.
+    INLINE u32 to_of(int i) {
+        if constexpr (APART % 8 == 0 || COUNT == 1) return to + i * APART * ROW * CHUNK;
+        int mine = row + i * APART;
+        return mine * (ROW * CHUNK) + (threadIdx.x % ROW ^ turn<ROW>(mine)) * CHUNK;
+    }
+};
+
+INLINE void load_matrices(u32 (&to)[4], u32 from) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(from));
+}
+INLINE void load_turned_matrices(u32 (&to)[4], u32 from) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(from));
+}
+
+// sums += a b, for squares of 16 x 16 of a, 16 x 8 of b.
+INLINE void multiply_add(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1, f16) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+INLINE void multiply_add(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1, bf16) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// Where a lane's rows of the 8 x 8 matrices lie that its warp reads of one operand: four matrices at a time, two by two along the
+// lines and along k. MATRIX_K: the second of the four lies along k (b), not along the lines (a).
+template <int LINES, bool INNER, bool MATRIX_K> struct Reader {
+    static constexpr int ROW = (INNER ? TILE_K : LINES) / CHUNK;
+    u32 first; // bytes from the start of the tile to this lane's row
+    int chunk, pattern;
+
+    INLINE Reader(int line, int lane) {
+        int second = lane / 8 % 2, third = lane / 16;
+        int along_k = MATRIX_K ? second : third;
+        int along_lines = MATRIX_K ? third : second;
+        int row = lane % 8 + 8 * (INNER ? along_lines : along_k) + (INNER ? line : 0);
+        chunk = (INNER ? along_k : along_lines) + (INNER ? 0 : line / CHUNK);
+        pattern = turn<ROW>(row);
+        first = row * ROW * 16;
+    }
+    // Square `square` of 16 lines in step `step`; `tile` is the address of the tile.
+    INLINE void read(u32 (&to)[4], u32 tile, int square, int step) const {
+        if constexpr (INNER)
+            load_matrices(to, tile + first + square * (16 * ROW * 16) + ((chunk + 2 * step) ^ pattern) * 16);
+        else
+            load_turned_matrices(to, tile + first + step * (16 * ROW * 16) + ((chunk + 2 * square) ^ pattern) * 16);
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __grid_constant__ Product p) {
+    extern __shared__ __align__(128) u8 shared[];
+    Element* stages = reinterpret_cast<Element*>(shared);
+
+    Tile tile = tile_of<TILE_M, TILE_N, BAND>(p, blockIdx.x);
+    i64 at[4];
+    locate_matrix(p, tile.matrix, at);
+    u32 first_k = tile.split * p.split_length;
+    i32 length = min(p.k - first_k, p.split_length);
+    Feed<TILE_M, A_INNER, A_COPY> feed_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m);
+    Feed<TILE_N, B_INNER, B_COPY> feed_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n);
+
+    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    int row = warp % WARPS_M * WARP_M, column = warp / WARPS_M * WARP_N;
+    Reader<TILE_M, A_INNER, false> reader_a(row, lane);
+    Reader<TILE_N, B_INNER, true> reader_b(column, lane);
+
+    float sums[SQUARES_M][2 * SQUARES_N][4] = {};
+    i32 left = length;
+#pragma unroll
+    for (int stage = 0; stage < STAGES - 1; ++stage) {
+        Element* to = stages + stage * STAGE;
+        feed_a.fetch(to, left);
+        feed_b.fetch(to + STAGE_A, left);
+        copies_commit();
+        feed_a.put(to);
+        feed_b.put(to + STAGE_A);
+        left -= TILE_K;
+    }
+    copies_wait<STAGES - 2>();
+    __syncthreads();
+
+    u32 a[2][SQUARES_M][4], b[2][SQUARES_N][4];
+    u32 first_stage = shared_address(stages);
+    int reading = 0, writing = STAGES - 1;
+#pragma unroll
+    for (int i = 0; i < SQUARES_M; ++i) reader_a.read(a[0][i], first_stage, i, 0);
+#pragma unroll
+    for (int j = 0; j < SQUARES_N; ++j) reader_b.read(b[0][j], first_stage + STAGE_A * 2, j, 0);
+#pragma unroll 1
+    for (i32 done = 0; done < length; done += TILE_K) {
+#pragma unroll
+        for (int step = 0; step < STEPS; ++step) {
+            // The next operands are read while these are multiplied, also across the end of the tile.
+            if (step == STEPS - 1) {
+                feed_a.put(stages + writing * STAGE);
+                feed_b.put(stages + writing * STAGE + STAGE_A);
+                writing = writing == STAGES - 1 ? 0 : writing + 1;
+                reading = reading == STAGES - 1 ? 0 : reading + 1;
+                copies_wait<STAGES - 2>();
+                __syncthreads();
+            }
+            u32 from = first_stage + reading * (STAGE * 2);
+#pragma unroll
+            for (int i = 0; i < SQUARES_M; ++i) reader_a.read(a[(step + 1) % 2][i], from, i, (step + 1) % STEPS);
+#pragma unroll
+            for (int j = 0; j < SQUARES_N; ++j)
+                reader_b.read(b[(step + 1) % 2][j], from + STAGE_A * 2, j, (step + 1) % STEPS);
+            if (step == 0) {
+                feed_a.fetch(stages + writing * STAGE, left);
+                feed_b.fetch(stages + writing * STAGE + STAGE_A, left);
+            }
+            if (step == STEPS - 2) {
+                copies_commit();
+                left -= TILE_K;
+            }
+#pragma unroll
+            for (int j = 0; j < 2 * SQUARES_N; ++j)
+#pragma unroll
+                for (int i = 0; i < SQUARES_M; ++i) {
+                    const u32(&both)[4] = b[step % 2][j / 2];
+                    // Back and forth: neighbours in time share an operand.
+                    int to = j % 2 ? SQUARES_M - 1 - i : i;
+                    multiply_add(sums[to][j], a[step % 2][to], both[j % 2 * 2], both[j % 2 * 2 + 1], Element());
+                }
+        }
+    }
+    copies_wait<0>();
+    __syncthreads();
+
+    tile = tile_of<TILE_M, TILE_N, BAND>(p, block_again());
+    locate_matrix(p, tile.matrix, at);
+    // Lane l holds columns 2 (l % 4) and the next of rows l / 4 and l / 4 + 8 of a 16 x 8 square.
+    float* block = reinterpret_cast<float*>(shared) + warp * (16 * LEAD_Y);
+    float* mine = block + lane / 4 * LEAD_Y + lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < SQUARES_M; ++i) {
+#pragma unroll
+        for (int j = 0; j < 2 * SQUARES_N; ++j) {
+            store<float, 2>(mine + j * 8, Pack<float, 2>{{sums[i][j][0], sums[i][j][1]}});
+            store<float, 2>(mine + 8 * LEAD_Y + j * 8, Pack<float, 2>{{sums[i][j][2], sums[i][j][3]}});
+        }
+        __syncwarp();
+        finish_block<16, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + row + i * 16, tile.column + column);
+        __syncwarp();
+    }
+}

@@ -1,0 +1,193 @@
+//! What only a CUDA device does: errors that come later, recorded steps, memory that stays where it is. Where there is no such device each test says so.
+
+use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
+use ternion::nn::{Dropout, Forward, Linear, Mlp, Module};
+use ternion::{DType, Device, Error, Result, Tensor};
+
+/// The first CUDA device, unless there is none; then why.
+fn device() -> Option<Device> {
+    match ternion_cuda::device(0) {
+        Ok(device) => Some(device),
+        Err(error) if std::env::var("TERNION_EXPECT").is_ok_and(|wanted| wanted.contains("cuda")) => {
+            panic!("TERNION_EXPECT asks for cuda: {error}")
+        }
+        Err(error) => {
+            println!("not tested: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn an_index_out_of_range_is_told_when_the_device_is_waited_for() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let x = Tensor::ones([4, 3], DType::F32, &device)?;
+    let index = Tensor::from_slice(&[1i32, 7, 2], 3, &device)?;
+    let picked = x.index_select(0, &index)?;
+    let error = device.synchronize().expect_err("index 7 of 4");
+    assert_eq!(error.to_string(), "index_select: index 7 is out of range for size 4");
+    assert_eq!(
+        picked.to_vec::<f32>()?,
+        [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0],
+        "told once, and read nowhere"
+    );
+    device.synchronize()
+}
+
+#[test]
+fn tensors_move_between_threads() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let sums = std::thread::scope(|scope| {
+        let work = |seed: usize| {
+            let device = device.clone();
+            scope.spawn(move || -> Result<f32> {
+                let x = Tensor::full([1000], seed as i64, DType::F32, &device)?;
+                let mut sum = Tensor::zeros((), DType::F32, &device)?;
+                for _ in 0..100 {
+                    sum = sum.add(&x.sum(0)?)?;
+                }
+                sum.item::<f32>()
+            })
+        };
+        let threads: Vec<_> = (0..8).map(work).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Result<Vec<f32>>>()
+    })?;
+    assert_eq!(sums, [0.0, 1e5, 2e5, 3e5, 4e5, 5e5, 6e5, 7e5]);
+    Ok(())
+}
+
+/// A step of a small network with dropout, on fixed tensors.
+struct Training {
+    model: Mlp,
+    dropout: Dropout,
+    head: Linear,
+    optimizer: Box<dyn Optimizer>,
+    images: Tensor,
+    labels: Tensor,
+}
+
+impl Training {
+    fn new(device: &Device, adam: bool) -> Result<Training> {
+        device.seed(3);
+        let model = Mlp::new([20, 33, 16], device)?;
+        let head = Linear::new(16, 5, device)?;
+        let parameters = [model.parameters(), head.parameters()].concat();
+        let optimizer: Box<dyn Optimizer> = match adam {
+            true => Box::new(AdamW::new(
+                parameters,
+                AdamWConfig { lr: 1e-2, max_grad_norm: Some(0.5), ..Default::default() },
+            )?),
+            false => {
+                Box::new(SGD::new(parameters, SGDConfig { lr: 0.1, momentum: 0.9, ..Default::default() })?)
+            }
+        };
+        let images = Tensor::randn([12, 20], DType::F32, device)?;
+        let labels = Tensor::randint(0, 5, [12], DType::I64, device)?;
+        Ok(Training { model, dropout: Dropout::new(0.25)?, head, optimizer, images, labels })
+    }
+
+    fn step(&mut self) -> Result<Tensor> {
+        let hidden = self.dropout.forward(&self.model.forward(&self.images)?.relu()?)?;
+        let loss = self.head.forward(&hidden)?.cross_entropy(&self.labels)?;
+        self.optimizer.step(&loss.backward()?)?;
+        Ok(loss.detach())
+    }
+
+    fn parameters(&self) -> Result<Vec<f32>> {
+        let all = [self.model.parameters(), self.head.parameters()].concat();
+        let values =
+            all.iter().map(|parameter| parameter.tensor().to_vec::<f32>()).collect::<Result<Vec<_>>>()?;
+        Ok(values.concat())
+    }
+}
+
+/// Twelve steps with another batch and another learning rate on the way, each run; the losses and the parameters at the end.
+fn eager(device: &Device, adam: bool, batches: &[Tensor]) -> Result<(Vec<f32>, Vec<f32>)> {
+    let mut training = Training::new(device, adam)?;
+    let mut losses = Vec::new();
+    for (number, batch) in batches.iter().enumerate() {
+        training.images.copy_(batch)?;
+        if number == 6 {
+            training.optimizer.set_lr(3e-3)?;
+        }
+        losses.push(training.step()?.item::<f32>()?);
+    }
+    Ok((losses, training.parameters()?))
+}
+
+#[test]
+fn replays_train_exactly_as_steps_do() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    for adam in [true, false] {
+        device.seed(11);
+        let batches: Vec<Tensor> =
+            (0..12).map(|_| Tensor::randn([12, 20], DType::F32, &device)).collect::<Result<_>>()?;
+        let (losses, parameters) = eager(&device, adam, &batches)?;
+        let training = std::cell::RefCell::new(Training::new(&device, adam)?);
+        let images = training.borrow().images.clone();
+        images.copy_(&batches[0])?;
+        let mut first = Vec::new();
+        let mut step = device.capture(|| {
+            let loss = training.borrow_mut().step()?;
+            first.push(loss.clone());
+            Ok(loss)
+        })?;
+        assert!(step.is_recorded());
+        let mut replayed = vec![];
+        for (number, batch) in batches.iter().enumerate().skip(1) {
+            images.copy_(batch)?;
+            if number == 6 {
+                training.borrow_mut().optimizer.set_lr(3e-3)?;
+            }
+            replayed.push(step.replay()?.item::<f32>()?);
+        }
+        drop(step);
+        assert_eq!(first[0].item::<f32>()?, losses[0]);
+        assert_eq!(replayed, losses[1..], "adam: {adam}");
+        assert_eq!(training.borrow().parameters()?, parameters, "adam: {adam}");
+        assert!(losses[11] < losses[0], "{losses:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_step_that_cannot_be_recorded_says_why() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let x = Tensor::ones([4], DType::F32, &device)?;
+    let refused = |error: Option<Error>| error.expect("refused").to_string();
+    let read = device.capture(|| x.add(&x)?.to_vec::<f32>()).err();
+    assert!(refused(read).contains("download: the step that is being recorded waits for the device"));
+    let written = device.capture(|| Tensor::from_slice(&[1.0f32], 1, &device)).err();
+    assert!(refused(written).contains("upload: the step that is being recorded waits"));
+    let mut size = 4;
+    let changing = device.capture(|| {
+        size -= 1;
+        x.narrow(0, 0, size)?.add_scalar(1.0)
+    });
+    let message = refused(changing.err());
+    assert!(message.contains("op 0 was add of [3] f32 when the step ran and add of [2] f32"), "{message}");
+    // The device is as it was.
+    assert_eq!(x.add(&x)?.to_vec::<f32>()?, [2.0; 4]);
+    let mut doubled = device.capture(|| x.add(&x))?;
+    assert_eq!(doubled.replay()?.to_vec::<f32>()?, [2.0; 4]);
+    Ok(())
+}
+
+#[test]
+fn steps_do_not_use_more_and_more_memory() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let steps: usize =
+        std::env::var("TERNION_MEMORY_STEPS").ok().and_then(|steps| steps.parse().ok()).unwrap_or(2000);
+    let mut training = Training::new(&device, true)?;
+    let mut held = Vec::new();
+    for step in 0..steps {
+        training.step()?;
+        if step % (steps / 4) == steps / 8 {
+            device.synchronize()?;
+            let memory = device.memory();
+            held.push((memory.in_use, memory.in_use + memory.cached));
+        }
+    }
+    assert!(held.windows(2).all(|pair| pair[0] == pair[1]), "{held:?}");
+    Ok(())
+}
