@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use ternion_core::{Error, Result};
 
 /// The ops whose kernels follow positions. A site says which by its place in this list.
-const OPS: [&str; 7] = [
+const OPS: [&str; 8] = [
     "gather",
     "scatter_set",
     "scatter_add",
@@ -17,6 +17,7 @@ const OPS: [&str; 7] = [
     "index_add",
     "cross_entropy",
     "cross_entropy_grad",
+    "max_pool2d_grad",
 ];
 
 /// The op's number stands above the size of the axis.

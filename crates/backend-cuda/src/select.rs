@@ -109,6 +109,15 @@ fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
         Op::Dropout(_) => Ok(Variant::row_major(ops::random::run_dropout)),
         Op::SgdStep(_) | Op::AdamStep(_) => ops::step::select(op, inputs),
         Op::Attention(_) | Op::AttentionGrad(_) => ops::attention::select(op, inputs),
+        Op::MaxPool2d(_) => Ok(Variant::row_major(ops::pool::run_max_pool2d)),
+        Op::MaxPool2dGrad(_) => Ok(Variant::row_major(ops::pool::run_max_pool2d_grad)),
+        Op::AvgPool2d(_) => Ok(Variant::row_major(ops::pool::run_avg_pool2d)),
+        Op::AvgPool2dGrad(_) => Ok(Variant::row_major(ops::pool::run_avg_pool2d_grad)),
+        Op::Im2col(_) => Ok(Variant::row_major(ops::conv::run_im2col)),
+        Op::Col2im(_) => Ok(Variant::row_major(ops::conv::run_col2im)),
+        Op::Pad(_) => Ok(Variant::row_major(ops::assemble::run_pad)),
+        Op::Concat(_) => Ok(Variant::row_major(ops::assemble::run_concat)),
+        Op::SliceAssign(_) => Ok(Variant::row_major(ops::assemble::run_slice_assign)),
         _ => Err(Unsupported::because("no kernel of its own: composed")),
     }
 }

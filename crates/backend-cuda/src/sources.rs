@@ -39,6 +39,10 @@ const STEP: File = file!("step.cu");
 const MATMUL: File = file!("matmul.cuh");
 const MATMUL_SIMT: File = file!("matmul.cu");
 const MATMUL_TENSOR: File = file!("matmul_tensor.cu");
+const WINDOW: File = file!("window.cuh");
+const POOL: File = file!("pool.cu");
+const CONV: File = file!("conv.cu");
+const ASSEMBLE: File = file!("assemble.cu");
 
 /// One thing to compile: kernels of a family for an op and its dtypes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -95,6 +99,11 @@ pub(crate) enum Family {
     AttentionGradRows,
     /// name: see [`matmul_name`]; types: of the operands, of y.
     Matmul,
+    Pool,
+    /// im2col and col2im.
+    Patches,
+    /// types: bits.
+    Assemble,
 }
 
 /// The text of a unit.
@@ -228,6 +237,31 @@ impl Unit {
             }
             Family::Attention | Family::AttentionGrad | Family::AttentionGradRows => self.attention(),
             Family::Matmul => self.matmul(),
+            Family::Pool => self.plain(
+                &[WINDOW, POOL],
+                &[
+                    "max_pool",
+                    "max_pool_2x2",
+                    "max_pool_3x3",
+                    "avg_pool",
+                    "avg_pool_2x2",
+                    "avg_pool_3x3",
+                    "max_pool_grad",
+                    "max_pool_grad_line",
+                    "avg_pool_grad",
+                    "avg_pool_grad_line",
+                    "max_pool_grad_strays",
+                ],
+                self.typed(first),
+            ),
+            Family::Patches => {
+                let kernels = &["im2col", "im2col_line", "col2im", "col2im_line"];
+                self.plain(&[WINDOW, CONV], kernels, self.typed(first))
+            }
+            Family::Assemble => {
+                let kernels = &["pad", "pad_line", "concat", "concat_packed"];
+                self.plain(&[ASSEMBLE], kernels, vec![("TYPE", bits(first).into())])
+            }
             _ => self.elementwise(),
         }
     }
@@ -671,7 +705,10 @@ fn reduction_units() -> Vec<Unit> {
 fn moving_units() -> Vec<Unit> {
     let mut units = Vec::new();
     for size in SIZES {
-        units.extend([Family::Transpose, Family::ScatterSet].map(|family| Unit::of(family, "", size)));
+        units.extend(
+            [Family::Transpose, Family::ScatterSet, Family::Assemble]
+                .map(|family| Unit::of(family, "", size)),
+        );
         units.extend([DType::I32, DType::I64].map(|index| Unit {
             family: Family::Gather,
             name: "",
@@ -679,7 +716,11 @@ fn moving_units() -> Vec<Unit> {
         }));
     }
     units.extend(DType::ALL.map(|dtype| Unit::of(Family::Sort, "", dtype)));
-    units.extend(DType::FLOATS.map(|dtype| Unit::of(Family::Random, "", dtype)));
+    units.extend(
+        [Family::Random, Family::Pool, Family::Patches]
+            .iter()
+            .flat_map(|&family| DType::FLOATS.map(|dtype| Unit::of(family, "", dtype))),
+    );
     units.extend(
         DType::FLOATS.iter().flat_map(|&dtype| STEPS.map(|name| Unit::of(Family::Step, name, dtype))),
     );

@@ -1,17 +1,21 @@
 //! For each op family: which kernel, which grid, which parameters. No arithmetic on elements happens here.
 
+pub(crate) mod assemble;
 pub(crate) mod attention;
+pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod cumulative;
 pub(crate) mod elementwise;
 pub(crate) mod index;
 pub(crate) mod matmul;
+pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod scatter;
 pub(crate) mod sort;
 pub(crate) mod step;
+pub(crate) mod window;
 
 /// Elements from which on positions in a tensor no longer fit the kernels' 32-bit numbers.
 pub(crate) const TOO_LONG: usize = 1 << 31;

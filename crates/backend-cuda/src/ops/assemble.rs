@@ -1,0 +1,313 @@
+//! Tensors put together from parts: borders, concatenation, slices that are overwritten.
+
+use super::TOO_LONG;
+use super::copy::copy;
+use super::elementwise::{self, Operand, element_bits};
+use super::window::takes_runs;
+use crate::gpu::Launch;
+use crate::select::Call;
+use crate::sources::{Family, Unit, bits_like};
+use crate::space::{Divisor, Space};
+use smallvec::SmallVec;
+use ternion_core::backend::View;
+use ternion_core::ops::assemble::Pad;
+use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result};
+
+const THREADS: usize = 256;
+/// Bytes of the widest access.
+const ACCESS: usize = 16;
+/// Words of a thread of `concat`.
+const PER_THREAD: usize = 4;
+/// Tensors of one launch of `concat`.
+const PARTS: usize = 64;
+
+/// The kernels, in the order of the source; after each, the one that moves 16 bytes at a time.
+const PAD: usize = 0;
+const CONCAT: usize = 2;
+
+/// The parameters, as `Padding` of the kernels.
+#[repr(C)]
+struct Padding {
+    y: u64,
+    x: u64,
+    value: u64,
+    count: u32,
+    rank: u32,
+    dims: [Divisor; MAX_RANK],
+    before: [i32; MAX_RANK],
+    sizes: [i32; MAX_RANK],
+    x_strides: [i64; MAX_RANK],
+    y_strides: [i64; MAX_RANK],
+}
+
+/// An axis of a padded tensor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Bordered {
+    /// Elements of y, of which those of x start behind `before`.
+    dim: usize,
+    before: usize,
+    size: usize,
+    x_stride: i64,
+    y_stride: i64,
+}
+
+impl Bordered {
+    /// As one axis with `inner`, the next faster one, if that has no border and both sides lie evenly.
+    fn merged(&self, inner: &Bordered) -> Option<Bordered> {
+        let dim = inner.dim as i64;
+        let even = self.x_stride == inner.x_stride * dim && self.y_stride == inner.y_stride * dim;
+        (inner.size == inner.dim && even).then(|| Bordered {
+            dim: self.dim * inner.dim,
+            before: self.before * inner.dim,
+            size: self.size * inner.dim,
+            ..*inner
+        })
+    }
+}
+
+/// The axes, slowest first, as few as possible but one.
+fn bordered(amounts: &[[usize; 2]], x: &Layout, y: &Layout) -> SmallVec<[Bordered; MAX_RANK]> {
+    let mut axes: SmallVec<[Bordered; MAX_RANK]> = SmallVec::new();
+    for (axis, &[before, _]) in amounts.iter().enumerate() {
+        let own = Bordered {
+            dim: y.shape().dim(axis),
+            before,
+            size: x.shape().dim(axis),
+            x_stride: x.strides()[axis] as i64,
+            y_stride: y.strides()[axis] as i64,
+        };
+        match axes.last_mut() {
+            _ if own.dim == 1 && own.size == 1 => {}
+            Some(outer) => match outer.merged(&own) {
+                Some(both) => *outer = both,
+                None => axes.push(own),
+            },
+            None => axes.push(own),
+        }
+    }
+    if axes.is_empty() {
+        axes.push(Bordered { dim: 1, before: 0, size: 1, x_stride: 1, y_stride: 1 });
+    }
+    axes
+}
+
+pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Pad(pad) = op else { return Err(Error::invalid(call.name, "is not pad")) };
+    let (gpu, x, y) = (call.gpu, &call.inputs[0], &call.outputs[0]);
+    let count = y.layout.elements();
+    if count == 0 {
+        return Ok(());
+    }
+    if count >= TOO_LONG {
+        return fill_and_copy(pad, call);
+    }
+    let axes = bordered(&pad.amounts, x.layout, y.layout);
+    let mut parameters = Padding {
+        y: gpu.address(call.name, y)?,
+        x: gpu.address(call.name, x)?,
+        value: element_bits(pad.value, x.dtype),
+        count: count as u32,
+        rank: axes.len() as u32,
+        dims: [Divisor::new(1); MAX_RANK],
+        before: [0; MAX_RANK],
+        sizes: [1; MAX_RANK],
+        x_strides: [0; MAX_RANK],
+        y_strides: [0; MAX_RANK],
+    };
+    for (at, axis) in axes.iter().enumerate() {
+        parameters.dims[at] = Divisor::new(axis.dim);
+        parameters.before[at] = axis.before as i32;
+        parameters.sizes[at] = axis.size as i32;
+        parameters.x_strides[at] = axis.x_stride;
+        parameters.y_strides[at] = axis.y_stride;
+    }
+    let (kernel, elements) = match takes_runs(gpu, call.name, y, ACCESS as u64)? {
+        true => (PAD + 1, ACCESS / y.dtype.size()),
+        false => (PAD, 1),
+    };
+    let blocks = count.div_ceil(THREADS * elements) as u32;
+    let unit = Unit::of(Family::Assemble, "", bits_like(x.dtype));
+    gpu.launch(call.name, Launch::new(unit, kernel, blocks, THREADS as u32), &parameters)
+}
+
+/// For any number of elements.
+fn fill_and_copy(pad: &Pad, call: &Call<'_>) -> Result<()> {
+    let (gpu, x, y) = (call.gpu, &call.inputs[0], &call.outputs[0]);
+    let value = Operand::Number(element_bits(pad.value, y.dtype));
+    let unit = Unit::of(Family::Move, "", bits_like(y.dtype));
+    elementwise::launch(gpu, call.name, unit, y, [value, Operand::Absent, Operand::Absent], [0; 2])?;
+    let mut inside = *y.layout;
+    for (axis, &[before, _]) in pad.amounts.iter().enumerate() {
+        inside = inside.slice(axis, before, (before + x.layout.shape().dim(axis)) as isize, 1)?;
+    }
+    copy(gpu, call.name, x, &View { layout: &inside, ..*y })
+}
+
+/// A tensor as the kernels of concatenation take it, as `Part`, in words.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Part {
+    x: u64,
+    x_pitch: i64,
+    start: u64,
+    count: u32,
+    first_block: u32,
+    length: Divisor,
+}
+
+/// The parameters, as `Concatenation` of the kernels.
+#[repr(C)]
+struct Concatenation {
+    y: u64,
+    y_pitch: i64,
+    parts: u32,
+    part: [Part; PARTS],
+}
+
+/// Rows of memory, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Rows {
+    address: u64,
+    count: usize,
+    /// Between their starts.
+    pitch: i64,
+    length: usize,
+}
+
+impl Rows {
+    /// `view` as rows of everything from `axis` on, if these are runs that lie evenly.
+    fn of(call: &Call<'_>, view: &View<'_>, axis: usize) -> Result<Option<Rows>> {
+        let space = |range: std::ops::Range<usize>| {
+            let axes: SmallVec<[(usize, [i64; 1]); MAX_RANK]> = range
+                .map(|axis| (view.layout.shape().dim(axis), [view.layout.strides()[axis] as i64]))
+                .collect();
+            Space::in_order(&axes)
+        };
+        let (outer, inner) = (space(0..axis), space(axis..view.layout.shape().rank()));
+        if outer.rank != 1 || !inner.is_line() || view.layout.elements() >= TOO_LONG {
+            return Ok(None);
+        }
+        let size = view.dtype.size();
+        let count: usize = view.layout.shape().dims()[..axis].iter().product();
+        let pitch = if count == 1 { 0 } else { outer.strides[0][0] * size as i64 };
+        let length = view.layout.elements() / count.max(1) * size;
+        Ok(Some(Rows { address: call.gpu.address(call.name, view)?, count, pitch, length }))
+    }
+}
+
+pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Concat(concat) = op else { return Err(Error::invalid(call.name, "is not concat")) };
+    let y = &call.outputs[0];
+    if y.layout.elements() == 0 {
+        return Ok(());
+    }
+    let target = Rows::of(call, y, concat.axis)?;
+    // A row of y holds these bytes for each step along the axis.
+    let step = y.layout.shape().dims()[concat.axis + 1..].iter().product::<usize>() * y.dtype.size();
+    let mut parts: SmallVec<[(Rows, usize); 8]> = SmallVec::new();
+    let mut start = 0;
+    for x in call.inputs {
+        let end = start + x.layout.shape().dim(concat.axis);
+        match (target, Rows::of(call, x, concat.axis)?) {
+            _ if x.layout.elements() == 0 => {}
+            (Some(_), Some(rows)) => parts.push((rows, start * step)),
+            _ => {
+                let place = y.layout.slice(concat.axis, start, end as isize, 1)?;
+                copy(call.gpu, call.name, x, &View { layout: &place, ..*y })?;
+            }
+        }
+        start = end;
+    }
+    let Some(target) = target else { return Ok(()) };
+    parts.chunks(PARTS).try_for_each(|parts| concatenate(call, &target, parts))
+}
+
+/// Writes parts, each from its byte on in every row of `target`, in one launch.
+fn concatenate(call: &Call<'_>, target: &Rows, parts: &[(Rows, usize)]) -> Result<()> {
+    let word = word(target, parts);
+    let empty = Part { x: 0, x_pitch: 0, start: 0, count: 0, first_block: 0, length: Divisor::new(1) };
+    let mut parameters = Concatenation {
+        y: target.address,
+        y_pitch: target.pitch / word as i64,
+        parts: parts.len() as u32,
+        part: [empty; PARTS],
+    };
+    let mut blocks = 0;
+    for (part, (rows, start)) in parameters.part.iter_mut().zip(parts) {
+        let count = rows.count * (rows.length / word);
+        *part = Part {
+            x: rows.address,
+            x_pitch: rows.pitch / word as i64,
+            start: (start / word) as u64,
+            count: count as u32,
+            first_block: blocks as u32,
+            length: Divisor::new(rows.length / word),
+        };
+        blocks += count.div_ceil(THREADS * PER_THREAD);
+    }
+    let (kernel, dtype) = match word {
+        ACCESS => (CONCAT + 1, DType::I32),
+        8 => (CONCAT, DType::I64),
+        4 => (CONCAT, DType::I32),
+        2 => (CONCAT, DType::F16),
+        _ => (CONCAT, DType::U8),
+    };
+    let unit = Unit::of(Family::Assemble, "", dtype);
+    call.gpu.launch(call.name, Launch::new(unit, kernel, blocks as u32, THREADS as u32), &parameters)
+}
+
+/// The largest word that everything is made of, in bytes.
+fn word(target: &Rows, parts: &[(Rows, usize)]) -> usize {
+    let of_rows = |rows: &Rows| rows.address | rows.pitch.unsigned_abs();
+    let all = parts.iter().fold(of_rows(target) | ACCESS as u64, |all, (rows, start)| {
+        all | of_rows(rows) | (rows.length | start) as u64
+    });
+    1 << all.trailing_zeros()
+}
+
+pub(crate) fn run_slice_assign(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::SliceAssign(assign) = op else { return Err(Error::invalid(call.name, "is not slice_assign")) };
+    let (base, source, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
+    if !y.is(base) {
+        copy(call.gpu, call.name, base, y)?;
+    }
+    let mut place = *y.layout;
+    for (axis, &(start, end, step)) in assign.slices.iter().enumerate() {
+        place = place.slice(axis, start, end, step)?;
+    }
+    copy(call.gpu, call.name, source, &View { layout: &place, ..*y })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ternion_core::Shape;
+
+    fn row_major(dims: &[usize]) -> Layout {
+        Layout::row_major(Shape::new(dims).expect("a shape"))
+    }
+
+    #[test]
+    fn axes_without_a_border_are_merged() {
+        let (x, y) = (row_major(&[2, 3, 4, 5]), row_major(&[2, 4, 4, 5]));
+        let axes = bordered(&[[0, 0], [1, 0], [0, 0], [0, 0]], &x, &y);
+        let inner = Bordered { dim: 80, before: 20, size: 60, x_stride: 1, y_stride: 1 };
+        assert_eq!(
+            axes.as_slice(),
+            [Bordered { dim: 2, before: 0, size: 2, x_stride: 60, y_stride: 80 }, inner]
+        );
+        let axes = bordered(&[[0, 0]; 4], &x, &x);
+        assert_eq!(axes.as_slice(), [Bordered { dim: 120, before: 0, size: 120, x_stride: 1, y_stride: 1 }]);
+        assert_eq!(bordered(&[], &row_major(&[]), &row_major(&[])).len(), 1, "a number");
+    }
+
+    #[test]
+    fn words_divide_everything() {
+        let rows = |address: u64, pitch: i64, length: usize| Rows { address, count: 2, pitch, length };
+        let target = rows(512, 64, 64);
+        assert_eq!(word(&target, &[(rows(1024, 32, 32), 0), (rows(2048, -32, 32), 32)]), 16);
+        assert_eq!(word(&target, &[(rows(1024, 32, 32), 0), (rows(2056, 32, 32), 32)]), 8);
+        assert_eq!(word(&target, &[(rows(1024, 28, 28), 0), (rows(2048, 36, 36), 28)]), 4);
+        assert_eq!(word(&target, &[(rows(1024, 0, 63), 0), (rows(2048, 0, 1), 63)]), 1);
+    }
+}

@@ -1,0 +1,83 @@
+//! Image patches as columns of a matrix, and back.
+
+use super::window::{Extent, Slide, slides, strides, takes_runs};
+use crate::gpu::Launch;
+use crate::select::Call;
+use crate::sources::{Family, Unit};
+use ternion_core::backend::View;
+use ternion_core::ops::conv::Window;
+use ternion_core::{Error, Op, Result};
+
+const THREADS: usize = 256;
+/// Bytes that a thread writes where the output is dense: of the matrix, of the image.
+const PATCH_RUN: usize = 16;
+const IMAGE_RUN: usize = 8;
+
+/// The kernels, in the order of the source; after each, the one for dense outputs.
+const IM2COL: usize = 0;
+const COL2IM: usize = 2;
+
+/// The parameters, as `Patches` of the kernels.
+#[repr(C)]
+struct Parameters {
+    to: u64,
+    from: u64,
+    count: u32,
+    down: Slide,
+    across: Slide,
+    image: Extent,
+    places: Extent,
+    windows: Extent,
+    image_strides: [i64; 4],
+    matrix_strides: [i64; 3],
+}
+
+pub(crate) fn run_im2col(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Im2col(patches) = op else { return Err(Error::invalid(call.name, "is not im2col")) };
+    let views = [&call.inputs[0], &call.outputs[0]];
+    launch(call, &patches.window, views, IM2COL, PATCH_RUN)
+}
+
+pub(crate) fn run_col2im(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Col2im(patches) = op else { return Err(Error::invalid(call.name, "is not col2im")) };
+    let views = [&call.outputs[0], &call.inputs[0]];
+    launch(call, &patches.window, views, COL2IM, IMAGE_RUN)
+}
+
+/// From the call's input to its output, which are `image` and `matrix`, in this order or the other.
+fn launch(
+    call: &Call<'_>,
+    window: &Window,
+    [image, matrix]: [&View<'_>; 2],
+    first: usize,
+    run: usize,
+) -> Result<()> {
+    let (gpu, op, from, to) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0]);
+    let count = to.layout.elements();
+    if count == 0 {
+        return Ok(());
+    }
+    super::fits(op, &[count])?;
+    let [_, channels, height, width] = image.layout.shape().to_array(op)?;
+    let windows = window.output_size(op, [height, width])?;
+    let [down, across] = slides(op, window, [height, width], windows)?;
+    let parameters = Parameters {
+        to: gpu.address(op, to)?,
+        from: gpu.address(op, from)?,
+        count: count as u32,
+        down,
+        across,
+        image: Extent::new(channels, [height, width]),
+        places: Extent::new(channels, window.kernel),
+        windows: Extent::new(1, windows),
+        image_strides: strides(image),
+        matrix_strides: strides(matrix),
+    };
+    let (kernel, elements) = match takes_runs(gpu, op, to, run as u64)? {
+        true => (first + 1, run / to.dtype.size()),
+        false => (first, 1),
+    };
+    let blocks = count.div_ceil(THREADS * elements) as u32;
+    let unit = Unit::of(Family::Patches, "", to.dtype);
+    gpu.launch(op, Launch::new(unit, kernel, blocks, THREADS as u32), &parameters)
+}

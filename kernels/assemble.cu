@@ -1,0 +1,136 @@
+// Tensors put together from parts: bits are moved, nothing is computed.
+//
+//   pad            y = x within a border of one value; anything strided
+//   pad_line       the same for a dense y: a thread writes PACK elements
+//
+//        y  b b b b b b       axes slowest first; axes without a border have been merged into the one before them where both sides
+//           b b x x x b       lie evenly, so that a thread seldom comes to the end of a row
+//           b b x x x b
+//
+//   concat         y[o, start + i] = part[o, i] for up to PARTS tensors in one launch: each is [outer, length], its rows runs of memory
+//   concat_packed  the same, 16 bytes at a time
+//
+//        y  | part 0 | part 1  | part 2 |     blocks: [ part 0 ... | part 1 ... | part 2 ... ], each of them of one part
+//           | part 0 | part 1  | part 2 |
+//
+// TYPE = u8, u16, u32, u64. Limits: pad: fewer than 2^31 elements of y; concat: fewer than 2^31 words of a part. pad_line needs y aligned to 16 bytes,
+// concat_packed everything a multiple of 16 bytes.
+
+typedef TYPE E;
+constexpr int THREADS = 256;
+constexpr int PACK = 16 / sizeof(E);
+constexpr int PER_THREAD = 4;  // words of a thread of concat, all read before the first is written
+constexpr int PARTS = 64;      // 3 KiB of the 4 KiB that parameters may have
+
+struct Padding {
+    E* y;
+    const E* x;
+    u64 value;  // bits of an element
+    u32 count, rank;
+    Divisor dims[MAX_RANK];  // of y
+    i32 before[MAX_RANK];
+    i32 sizes[MAX_RANK];     // of x
+    i64 x_strides[MAX_RANK], y_strides[MAX_RANK];
+};
+
+// An element of y: where it is, and where it comes from.
+struct Origin {
+    i64 y;
+    const E* line;   // of x, at index 0 of the last axis
+    i32 column;      // along the last axis of x
+    bool on_line;    // whether all other axes are within the border
+};
+INLINE Origin origin_of(const Padding& p, u32 number) {
+    Origin origin = {0, p.x, 0, true};
+#pragma unroll
+    for (int axis = MAX_RANK - 1; axis >= 0; --axis) {
+        if (axis >= p.rank) continue;
+        u32 outer = divide(number, p.dims[axis]);
+        i32 index = i32(number - outer * p.dims[axis].divisor);
+        number = outer;
+        origin.y += i64(index) * p.y_strides[axis];
+        i32 own = index - p.before[axis];
+        if (axis == p.rank - 1) {
+            origin.column = own;
+        } else {
+            origin.on_line = origin.on_line && u32(own) < u32(p.sizes[axis]);
+            origin.line += i64(own) * p.x_strides[axis];
+        }
+    }
+    return origin;
+}
+
+template <int N> INLINE void write_padded(const Padding& p) {
+    u32 first = (blockIdx.x * THREADS + threadIdx.x) * N;
+    if (first >= p.count) return;
+    int last = int(p.rank) - 1;
+    i32 size = p.sizes[last], end = i32(p.dims[last].divisor) - p.before[last];
+    i64 step = p.x_strides[last];
+    Origin origin = origin_of(p, first);
+    i64 at = origin.y;
+    Pack<E, N> pack;
+#pragma unroll
+    for (int e = 0; e < N; ++e) {
+        if (e > 0 && ++origin.column == end) origin = origin_of(p, min(first + e, p.count - 1));
+        bool inside = origin.on_line && u32(origin.column) < u32(size);
+        pack.of[e] = inside ? origin.line[i64(origin.column) * step] : E(p.value);
+    }
+    if (N == 1) {
+        p.y[at] = pack.of[0];
+    } else if (first + N <= p.count) {
+        store<E, N>(p.y + first, pack);
+    } else {
+#pragma unroll
+        for (int e = 0; e < N; ++e)
+            if (first + e < p.count) p.y[first + e] = pack.of[e];
+    }
+}
+extern "C" __global__ void __launch_bounds__(THREADS) pad(const __grid_constant__ Padding p) { write_padded<1>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) pad_line(const __grid_constant__ Padding p) { write_padded<PACK>(p); }
+
+// All in words.
+struct Part {
+    u64 x;        // address
+    i64 x_pitch;  // between rows
+    u64 start;    // in a row of y
+    u32 count;
+    u32 first_block;
+    Divisor length;  // of a row
+};
+struct Concatenation {
+    u64 y;
+    i64 y_pitch;
+    u32 parts;
+    Part part[PARTS];
+};
+
+template <class Word> INLINE void write_part(const Concatenation& p) {
+    // The last part that starts at or before this block.
+    u32 low = 0, high = p.parts;
+    while (high - low > 1) {
+        u32 middle = (low + high) / 2;
+        if (p.part[middle].first_block <= blockIdx.x) low = middle;
+        else high = middle;
+    }
+    const Part& part = p.part[low];
+    const Word* x = reinterpret_cast<const Word*>(part.x);
+    Word* y = reinterpret_cast<Word*>(p.y) + part.start;
+    u32 first = (blockIdx.x - part.first_block) * (THREADS * PER_THREAD) + threadIdx.x;
+    Word words[PER_THREAD];
+    i64 to[PER_THREAD];
+#pragma unroll
+    for (int i = 0; i < PER_THREAD; ++i) {
+        u32 number = first + i * THREADS;
+        u32 row = divide(number, part.length);
+        u32 column = number - row * part.length.divisor;
+        to[i] = i64(row) * p.y_pitch + column;
+        if (number < part.count) words[i] = x[i64(row) * part.x_pitch + column];
+    }
+#pragma unroll
+    for (int i = 0; i < PER_THREAD; ++i)
+        if (first + i * THREADS < part.count) y[to[i]] = words[i];
+}
+extern "C" __global__ void __launch_bounds__(THREADS) concat(const __grid_constant__ Concatenation p) { write_part<E>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) concat_packed(const __grid_constant__ Concatenation p) {
+    write_part<Pack<u32, 4>>(p);
+}

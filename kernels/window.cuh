@@ -1,0 +1,84 @@
+// Windows that slide over an image, one axis at a time: which of their places lie on it, and which windows show a pixel.
+//
+//   padding   image                 padding         window o starts at pixel o * stride - padding;
+//   . . | x x x x x x x x x x x | . .               its place `tap` lies on pixel start + tap * dilation
+//   [o=0    ]
+//         [o=1    ]                                 the picture: kernel 4, stride 3, padding 2
+//
+// Limits (window.rs): image and both borders together below 2^31 pixels; an axis with one window has stride 1, a window of one place dilation 1.
+
+struct Slide {
+    i32 size;   // pixels
+    i32 count;  // windows
+    i32 kernel, stride, padding, dilation;
+    i32 window_step;  // from a window that shows a pixel to the next one that does: dilation / gcd(stride, dilation)
+    i32 tap_step;     // the pixel's place in that one is earlier by this: stride / gcd(stride, dilation)
+    Divisor by_stride, by_dilation;
+};
+
+INLINE i32 start_of(const Slide& s, i32 window) { return window * s.stride - s.padding; }
+INLINE bool on_image(const Slide& s, i32 pixel) { return u32(pixel) < u32(s.size); }
+
+// The places low, .., high - 1 of a window that starts at `start` lie on the image.
+struct Taps {
+    i32 low, high;
+};
+INLINE Taps taps_of(const Slide& s, i32 start) {
+    Taps taps;
+    taps.low = start < 0 ? i32(divide(u32(-start - 1), s.by_dilation)) + 1 : 0;
+    taps.high = start < s.size ? min(s.kernel, i32(divide(u32(s.size - start - 1), s.by_dilation)) + 1) : 0;
+    return taps;
+}
+
+// The windows first, first + window_step, .. up to last show a pixel: the first one at its place `tap`, each next one tap_step places earlier.
+struct Reach {
+    i32 first, last, tap;
+};
+INLINE Reach windows_over(const Slide& s, i32 pixel) {
+    i32 from_border = pixel + s.padding;
+    i32 span = (s.kernel - 1) * s.dilation;
+    Reach reach;
+    reach.last = min(i32(divide(u32(from_border), s.by_stride)), s.count - 1);
+    reach.first = from_border > span ? i32(divide(u32(from_border - span - 1), s.by_stride)) + 1 : 0;
+    reach.tap = 0;
+    // Dilated windows show every so many pixels only.
+    for (; reach.first <= reach.last; ++reach.first) {
+        i32 back = from_border - reach.first * s.stride;
+        reach.tap = i32(divide(u32(back), s.by_dilation));
+        if (reach.tap * s.dilation == back) break;
+    }
+    return reach;
+}
+
+// Whether the window shows the pixel.
+INLINE bool shows(const Slide& s, i32 window, i32 pixel) {
+    i32 back = pixel - start_of(s, window);
+    return back >= 0 && back <= (s.kernel - 1) * s.dilation && i32(divide(u32(back), s.by_dilation)) * s.dilation == back;
+}
+
+// Element `number` of a tensor [batch, channels, rows, columns], counted in that order.
+struct Extent {
+    Divisor channels, rows, columns;
+};
+struct Spot {
+    u32 image, channel;
+    i32 row, column;
+};
+INLINE Spot spot_of(const Extent& extent, u32 number) {
+    Spot spot;
+    u32 lines = divide(number, extent.columns);
+    spot.column = i32(number - lines * extent.columns.divisor);
+    u32 planes = divide(lines, extent.rows);
+    spot.row = i32(lines - planes * extent.rows.divisor);
+    spot.image = divide(planes, extent.channels);
+    spot.channel = planes - spot.image * extent.channels.divisor;
+    return spot;
+}
+// Strides of [batch, channels, rows, columns].
+struct Strides {
+    i64 image, channel, row, column;
+};
+INLINE i64 plane_at(const Strides& strides, const Spot& spot) {
+    return i64(spot.image) * strides.image + i64(spot.channel) * strides.channel;
+}
+INLINE i64 pixel_at(const Strides& strides, i32 row, i32 column) { return i64(row) * strides.row + i64(column) * strides.column; }
