@@ -8,22 +8,24 @@
 //
 //        x [h, w]         y [o, q]              dx [h, w]          dy [o, q]
 //        . . . . .                              . . . . .
-//        . a b . .   ->   . max .               . p . . .   <-     . + + .     a thread of max_pool and avg_pool: one window
-//        . c d . .                              . . . . .          . + + .     a thread of *_grad: one pixel, of *_grad_line: LINE pixels in a row
+//        . a b . .   ->   . max .               . p p p p   <-     . + + .     a thread of max_pool and avg_pool: one window
+//        . c d . .                              . . . . .          . + + .     a thread of *_grad: RUN pixels of a row, and all windows over them
 //
 // Windows of 2 x 2 and 3 x 3 have kernels of their own, whose loads are under way together. Positions that do not come from these windows are rare, but
-// allowed: max_pool_grad leaves `call` in `stray` when it sees one, and max_pool_grad_strays, which follows it, forms dx from all windows of the plane;
-// what else lies there does no harm, for both forms add the same numbers in the same order. A position outside the plane goes nowhere, and the first one
+// allowed: max_pool_grad leaves `call` in `stray` when it sees one, and max_pool_grad_strays, which follows it, forms dx from all windows of the plane
+// (windows times pixels: slow); what else lies there does no harm, for both forms add the same numbers in the same order. A position outside the plane goes nowhere, and the first one
 // that is seen is left in `fault` for the host.
 //
-// TYPE is double, float, f16 or bf16 (summed in float). Any strides; *_line: `to` dense, in order, and aligned to LINE elements.
+// TYPE is double, float, f16 or bf16 (summed in float). Any strides; `packed`: dx dense, rows and address multiples of RUN elements.
 // Limits: fewer than 2^31 elements of `to` and of an image plane; those of window.cuh.
 
 typedef TYPE E;
 typedef Compute<E> C;
 constexpr int THREADS = 256;
-constexpr int LINE = 8 / sizeof(E);  // 8 bytes a thread: wider ones spread the loads of a warp over too many lines
-constexpr int LINE_BLOCKS = 4;       // blocks of *_line on a multiprocessor: aiming at more of them the compiler spilled
+// Blocks on a multiprocessor: aiming at more of them, in double the compiler spilled.
+constexpr int LEAST_BLOCKS = sizeof(E) == 8 ? 4 : 0;
+constexpr int RUN = sizeof(E) == 8 ? 2 : 4;  // 16 bytes of dx, or 8: neighbouring pixels are shown by almost the same windows
+constexpr int GROUP = 4;                     // windows whose loads are under way together
 
 // In host memory that the device sees. The site (op and call, never 0) is written with the position in one access.
 struct alignas(16) Fault {
@@ -40,57 +42,92 @@ struct Pooling {
     u64* stray;
     u64 call;
     double whole;     // avg_pool*
-    u32 count;        // elements of `to`
+    double part;      // avg_pool_grad: 1 / whole
+    u32 count;        // elements of y, or runs of dx
+    u32 packed;       // whether dx is written a run at a time
+    u32 channels_last;  // whether neighbouring threads take neighbouring channels, as x lies
     Slide down, across;
-    Extent extent;    // of `to`
+    Extent extent;    // of y, or of dx with runs for columns
+    Divisor width;    // of the image
     Strides to_strides, from_strides, position_strides;
 };
 
 // ---------------------------------------------------------------- forward
 
+INLINE Spot window_of(const Pooling& p, u32 number) {
+    if (!p.channels_last) return spot_of(p.extent, number);
+    Spot spot;
+    u32 windows = divide(number, p.extent.channels);
+    spot.channel = number - windows * p.extent.channels.divisor;
+    u32 lines = divide(windows, p.extent.columns);
+    spot.column = i32(windows - lines * p.extent.columns.divisor);
+    spot.image = divide(lines, p.extent.rows);
+    spot.row = i32(lines - spot.image * p.extent.rows.divisor);
+    return spot;
+}
+
+// All places of the window at (top, left), `outside` where there is no image.
+template <int SIDE> INLINE void load_window(const Pooling& p, const E* x, i32 top, i32 left, C outside, C (&values)[SIDE * SIDE]) {
+    i32 bottom = top + (SIDE - 1) * p.down.dilation, right = left + (SIDE - 1) * p.across.dilation;
+    bool whole = on_image(p.down, top) && on_image(p.down, bottom) && on_image(p.across, left) && on_image(p.across, right);
+    if (whole && p.across.dilation * p.from_strides.column == 1) {
+        const E* line = x + pixel_at(p.from_strides, top, left);
+#pragma unroll
+        for (int i = 0; i < SIDE; ++i, line += p.down.dilation * p.from_strides.row)
+#pragma unroll
+            for (int j = 0; j < SIDE; ++j) values[i * SIDE + j] = widen(line[j]);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < SIDE * SIDE; ++i) {
+        i32 row = top + i / SIDE * p.down.dilation, column = left + i % SIDE * p.across.dilation;
+        bool inside = on_image(p.down, row) && on_image(p.across, column);
+        values[i] = inside ? widen(x[pixel_at(p.from_strides, row, column)]) : outside;
+    }
+}
+
 // SIDE > 0: windows of SIDE x SIDE places.
 template <int SIDE> INLINE void largest_of_window(const Pooling& p) {
     u32 number = blockIdx.x * THREADS + threadIdx.x;
     if (number >= p.count) return;
-    Spot spot = spot_of(p.extent, number);
+    Spot spot = window_of(p, number);
     const E* x = p.from + plane_at(p.from_strides, spot);
     i32 top = start_of(p.down, spot.row), left = start_of(p.across, spot.column);
     Taps rows = taps_of(p.down, top), columns = taps_of(p.across, left);
     // The first place on the image has won as long as nothing beats -infinity.
     C best = C(-INFINITE);
     i32 winner = (top + rows.low * p.down.dilation) * p.across.size + left + columns.low * p.across.dilation;
-    auto compare = [&](C value, i32 row, i32 column) {
-        bool wins = !(value <= best) && !is_nan(best);
-        best = wins ? value : best;
-        winner = wins ? row * p.across.size + column : winner;
-    };
     if constexpr (SIDE > 0) {
-        constexpr int PLACES = SIDE * SIDE;
-        C values[PLACES];
+        C values[SIDE * SIDE];
+        load_window<SIDE>(p, x, top, left, C(-INFINITE), values);
+        int place = -1;
 #pragma unroll
-        for (int i = 0; i < PLACES; ++i) {
-            i32 row = top + i / SIDE * p.down.dilation, column = left + i % SIDE * p.across.dilation;
-            bool inside = on_image(p.down, row) && on_image(p.across, column);
-            values[i] = inside ? widen(x[pixel_at(p.from_strides, row, column)]) : C(-INFINITE);
+        for (int i = 0; i < SIDE * SIDE; ++i) {
+            bool wins = !(values[i] <= best) && !is_nan(best);
+            best = wins ? values[i] : best;
+            place = wins ? i : place;
         }
-#pragma unroll
-        for (int i = 0; i < PLACES; ++i)
-            compare(values[i], top + i / SIDE * p.down.dilation, left + i % SIDE * p.across.dilation);
+        if (place >= 0)
+            winner = (top + place / SIDE * p.down.dilation) * p.across.size + left + place % SIDE * p.across.dilation;
     } else {
         for (i32 i = rows.low; i < rows.high; ++i) {
             i32 row = top + i * p.down.dilation;
             for (i32 j = columns.low; j < columns.high; ++j) {
                 i32 column = left + j * p.across.dilation;
-                compare(widen(x[pixel_at(p.from_strides, row, column)]), row, column);
+                C value = widen(x[pixel_at(p.from_strides, row, column)]);
+                bool wins = !(value <= best) && !is_nan(best);
+                best = wins ? value : best;
+                winner = wins ? row * p.across.size + column : winner;
             }
         }
     }
     p.to[plane_at(p.to_strides, spot) + pixel_at(p.to_strides, spot.row, spot.column)] = narrow<E>(best);
     p.positions[plane_at(p.position_strides, spot) + pixel_at(p.position_strides, spot.row, spot.column)] = winner;
 }
-extern "C" __global__ void __launch_bounds__(THREADS) max_pool(const __grid_constant__ Pooling p) { largest_of_window<0>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS) max_pool_2x2(const __grid_constant__ Pooling p) { largest_of_window<2>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS) max_pool_3x3(const __grid_constant__ Pooling p) { largest_of_window<3>(p); }
+#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)
+KERNEL max_pool(const __grid_constant__ Pooling p) { largest_of_window<0>(p); }
+KERNEL max_pool_2x2(const __grid_constant__ Pooling p) { largest_of_window<2>(p); }
+KERNEL max_pool_3x3(const __grid_constant__ Pooling p) { largest_of_window<3>(p); }
 
 // By what the sum of a window is divided.
 INLINE C divisor_of(const Pooling& p, const Taps& rows, const Taps& columns) {
@@ -100,22 +137,16 @@ INLINE C divisor_of(const Pooling& p, const Taps& rows, const Taps& columns) {
 template <int SIDE> INLINE void mean_of_window(const Pooling& p) {
     u32 number = blockIdx.x * THREADS + threadIdx.x;
     if (number >= p.count) return;
-    Spot spot = spot_of(p.extent, number);
+    Spot spot = window_of(p, number);
     const E* x = p.from + plane_at(p.from_strides, spot);
     i32 top = start_of(p.down, spot.row), left = start_of(p.across, spot.column);
     Taps rows = taps_of(p.down, top), columns = taps_of(p.across, left);
     C sum = C(0);
     if constexpr (SIDE > 0) {
-        constexpr int PLACES = SIDE * SIDE;
-        C values[PLACES];
+        C values[SIDE * SIDE];
+        load_window<SIDE>(p, x, top, left, C(0), values);
 #pragma unroll
-        for (int i = 0; i < PLACES; ++i) {
-            i32 row = top + i / SIDE, column = left + i % SIDE;
-            bool inside = on_image(p.down, row) && on_image(p.across, column);
-            values[i] = inside ? widen(x[pixel_at(p.from_strides, row, column)]) : C(0);
-        }
-#pragma unroll
-        for (int i = 0; i < PLACES; ++i) sum += values[i];
+        for (int i = 0; i < SIDE * SIDE; ++i) sum += values[i];
     } else {
         for (i32 i = rows.low; i < rows.high; ++i)
             for (i32 j = columns.low; j < columns.high; ++j) sum += widen(x[pixel_at(p.from_strides, top + i, left + j)]);
@@ -123,112 +154,136 @@ template <int SIDE> INLINE void mean_of_window(const Pooling& p) {
     E mean = narrow<E>(sum / divisor_of(p, rows, columns));
     p.to[plane_at(p.to_strides, spot) + pixel_at(p.to_strides, spot.row, spot.column)] = mean;
 }
-extern "C" __global__ void __launch_bounds__(THREADS) avg_pool(const __grid_constant__ Pooling p) { mean_of_window<0>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS) avg_pool_2x2(const __grid_constant__ Pooling p) { mean_of_window<2>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS) avg_pool_3x3(const __grid_constant__ Pooling p) { mean_of_window<3>(p); }
+KERNEL avg_pool(const __grid_constant__ Pooling p) { mean_of_window<0>(p); }
+KERNEL avg_pool_2x2(const __grid_constant__ Pooling p) { mean_of_window<2>(p); }
+KERNEL avg_pool_3x3(const __grid_constant__ Pooling p) { mean_of_window<3>(p); }
 
 // ---------------------------------------------------------------- gradients
 
-// dx of N pixels one after the other: N = 1 for any strides. `gradient(spot, rows, columns)` is that of the pixel `spot`, which the windows
-// `rows` x `columns` show.
-template <int N, class Gradient> INLINE void each_pixel(const Pooling& p, Gradient gradient) {
-    u32 first = (blockIdx.x * THREADS + threadIdx.x) * N;
-    if (first >= p.count) return;
-    Spot spot = spot_of(p.extent, first);
-    Reach rows = windows_over(p.down, spot.row);
-    Pack<E, N> dx;
-#pragma unroll
-    for (int e = 0; e < N; ++e) {
-        if (e > 0 && ++spot.column == p.across.size) {
-            spot = spot_of(p.extent, min(first + e, p.count - 1));
-            rows = windows_over(p.down, spot.row);
-        }
-        dx.of[e] = narrow<E>(gradient(spot, rows, windows_over(p.across, spot.column)));
-    }
-    if (N == 1) {
-        p.to[plane_at(p.to_strides, spot) + pixel_at(p.to_strides, spot.row, spot.column)] = dx.of[0];
-    } else if (first + N <= p.count) {
-        store<E, N>(p.to + first, dx);
-    } else {
-#pragma unroll
-        for (int e = 0; e < N; ++e)
-            if (first + e < p.count) p.to[first + e] = dx.of[e];
-    }
+INLINE Spot run_of(const Pooling& p, u32 number) {
+    Spot spot = spot_of(p.extent, number);
+    spot.column *= RUN;
+    return spot;
 }
 
-INLINE void report(const Pooling& p, i32 position) {
-    if (*reinterpret_cast<volatile u64*>(&p.fault->site) == 0) {
-        asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(p.fault), "l"(i64(position)), "l"(p.site) : "memory");
-    }
-}
-
-// Whether the winner of a window can be where it says.
-INLINE void check(const Pooling& p, i32 winner, i32 window_row, i32 window_column) {
-    if (winner < 0 || i64(winner) >= i64(p.down.size) * p.across.size) {
-        report(p, winner);
+INLINE void write_run(const Pooling& p, const Spot& spot, const C (&sums)[RUN]) {
+    E* dx = p.to + plane_at(p.to_strides, spot) + pixel_at(p.to_strides, spot.row, spot.column);
+    Pack<E, RUN> pack;
+#pragma unroll
+    for (int e = 0; e < RUN; ++e) pack.of[e] = narrow<E>(sums[e]);
+    if (p.packed) {
+        store<E, RUN>(dx, pack);
         return;
     }
-    i32 row = i32(divide(u32(winner), p.extent.columns));
-    i32 column = winner - row * p.across.size;
-    if (!(shows(p.down, window_row, row) && shows(p.across, window_column, column))) *p.stray = p.call;
+#pragma unroll
+    for (int e = 0; e < RUN; ++e)
+        if (spot.column + e < p.across.size) dx[e * p.to_strides.column] = pack.of[e];
 }
 
-template <int N> INLINE void gradient_of_winners(const Pooling& p) {
-    each_pixel<N>(p, [&](const Spot& spot, const Reach& rows, const Reach& columns) {
-        const E* dy = p.from + plane_at(p.from_strides, spot);
-        const i32* positions = p.positions + plane_at(p.position_strides, spot);
-        i32 own = spot.row * p.across.size + spot.column;
-        C sum = C(0);
-        i32 row_tap = rows.tap;
-        for (i32 o = rows.first; o <= rows.last; o += p.down.window_step, row_tap -= p.down.tap_step) {
-            i32 column_tap = columns.tap;
-            for (i32 q = columns.first; q <= columns.last; q += p.across.window_step, column_tap -= p.across.tap_step) {
-                i32 winner = positions[pixel_at(p.position_strides, o, q)];
-                if (winner == own) sum += widen(dy[pixel_at(p.from_strides, o, q)]);
-                // Each window is looked into by the first pixel that it shows.
-                bool is_first = (row_tap == 0 || spot.row < p.down.dilation) && (column_tap == 0 || spot.column < p.across.dilation);
-                if (is_first && winner != own) check(p, winner, o, q);
+// What is wrong with a winner that its window does not show.
+__device__ __noinline__ void note(const Pooling& p, i32 winner) {
+    if (winner >= 0 && i64(winner) < i64(p.down.size) * p.across.size) {
+        *p.stray = p.call;
+    } else if (*reinterpret_cast<volatile u64*>(&p.fault->site) == 0) {
+        asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(p.fault), "l"(i64(winner)), "l"(p.site) : "memory");
+    }
+}
+INLINE bool can_win(const Pooling& p, i32 winner, i32 o, i32 q) {
+    i32 row = i32(divide(u32(winner), p.width));
+    i32 column = winner - row * p.across.size;
+    bool undilated = (p.down.dilation | p.across.dilation) == 1;
+    if (winner < 0 || row >= p.down.size) return false;
+    if (undilated)
+        return u32(row - start_of(p.down, o)) < u32(p.down.kernel) && u32(column - start_of(p.across, q)) < u32(p.across.kernel);
+    return shows(p.down, o, row) && shows(p.across, q, column);
+}
+
+KERNEL max_pool_grad(const __grid_constant__ Pooling p) {
+    u32 number = blockIdx.x * THREADS + threadIdx.x;
+    if (number >= p.count) return;
+    Spot spot = run_of(p, number);
+    i32 end = min(spot.column + RUN, p.across.size);
+    i32 own = spot.row * p.across.size + spot.column;
+    Reach rows = windows_over(p.down, spot.row);
+    i32 first = first_over(p.across, spot.column), last = last_over(p.across, end - 1);
+    const E* dy = p.from + plane_at(p.from_strides, spot);
+    const i32* positions = p.positions + plane_at(p.position_strides, spot);
+    C sums[RUN] = {};
+    i32 row_tap = rows.tap;
+    for (i32 o = rows.first; o <= rows.last; o += p.down.window_step, row_tap -= p.down.tap_step) {
+        // Each window is looked into where its first pixel on the image is.
+        bool is_first_row = row_tap == 0 || spot.row < p.down.dilation;
+        for (i32 q = first; q <= last; q += GROUP) {
+            i32 winners[GROUP];
+            C shares[GROUP];
+#pragma unroll
+            for (int i = 0; i < GROUP; ++i) {
+                bool there = q + i <= last;
+                winners[i] = there ? positions[pixel_at(p.position_strides, o, q + i)] : own - 1;
+                shares[i] = there ? widen(dy[pixel_at(p.from_strides, o, q + i)]) : C(0);
+            }
+#pragma unroll
+            for (int i = 0; i < GROUP; ++i) {
+#pragma unroll
+                for (int e = 0; e < RUN; ++e)
+                    if (winners[i] == own + e) sums[e] += shares[i];
+                if (!is_first_row || q + i > last) continue;
+                i32 start = start_of(p.across, q + i);
+                i32 seen = start < 0 ? start + taps_of(p.across, start).low * p.across.dilation : start;
+                if (seen >= spot.column && seen < end && !can_win(p, winners[i], o, q + i)) note(p, winners[i]);
             }
         }
-        return sum;
-    });
-}
-extern "C" __global__ void __launch_bounds__(THREADS) max_pool_grad(const __grid_constant__ Pooling p) { gradient_of_winners<1>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, LINE_BLOCKS) max_pool_grad_line(const __grid_constant__ Pooling p) {
-    gradient_of_winners<LINE>(p);
+    }
+    write_run(p, spot, sums);
 }
 
 // dx from every window of the plane, where a winner lies outside its own window. Any number of blocks.
-extern "C" __global__ void __launch_bounds__(THREADS) max_pool_grad_strays(const __grid_constant__ Pooling p) {
+KERNEL max_pool_grad_strays(const __grid_constant__ Pooling p) {
     if (*p.stray != p.call) return;
     for (u64 number = u64(blockIdx.x) * THREADS + threadIdx.x; number < p.count; number += u64(gridDim.x) * THREADS) {
-        Spot spot = spot_of(p.extent, u32(number));
+        Spot spot = run_of(p, u32(number));
         const E* dy = p.from + plane_at(p.from_strides, spot);
         const i32* positions = p.positions + plane_at(p.position_strides, spot);
         i32 own = spot.row * p.across.size + spot.column;
-        C sum = C(0);
+        C sums[RUN] = {};
         for (i32 o = 0; o < p.down.count; ++o)
-            for (i32 q = 0; q < p.across.count; ++q)
-                if (positions[pixel_at(p.position_strides, o, q)] == own) sum += widen(dy[pixel_at(p.from_strides, o, q)]);
-        p.to[plane_at(p.to_strides, spot) + pixel_at(p.to_strides, spot.row, spot.column)] = narrow<E>(sum);
+            for (i32 q = 0; q < p.across.count; ++q) {
+                i32 winner = positions[pixel_at(p.position_strides, o, q)];
+                if (winner < own || winner >= own + RUN) continue;
+                C share = widen(dy[pixel_at(p.from_strides, o, q)]);
+#pragma unroll
+                for (int e = 0; e < RUN; ++e)
+                    if (winner == own + e) sums[e] += share;
+            }
+        write_run(p, spot, sums);
     }
 }
 
-template <int N> INLINE void gradient_of_means(const Pooling& p) {
-    each_pixel<N>(p, [&](const Spot& spot, const Reach& rows, const Reach& columns) {
-        const E* dy = p.from + plane_at(p.from_strides, spot);
-        C sum = C(0);
-        for (i32 o = rows.first; o <= rows.last; ++o) {
-            Taps row_taps = taps_of(p.down, start_of(p.down, o));
-            for (i32 q = columns.first; q <= columns.last; ++q) {
-                Taps column_taps = taps_of(p.across, start_of(p.across, q));
-                sum += widen(dy[pixel_at(p.from_strides, o, q)]) / divisor_of(p, row_taps, column_taps);
+KERNEL avg_pool_grad(const __grid_constant__ Pooling p) {
+    u32 number = blockIdx.x * THREADS + threadIdx.x;
+    if (number >= p.count) return;
+    Spot spot = run_of(p, number);
+    i32 end = min(spot.column + RUN, p.across.size);
+    i32 last_row = last_over(p.down, spot.row);
+    i32 first = first_over(p.across, spot.column), last = last_over(p.across, end - 1);
+    const E* dy = p.from + plane_at(p.from_strides, spot);
+    C sums[RUN] = {};
+    for (i32 o = first_over(p.down, spot.row); o <= last_row; ++o) {
+        Taps row_taps = taps_of(p.down, start_of(p.down, o));
+        for (i32 q = first; q <= last; q += GROUP) {
+            C shares[GROUP];
+#pragma unroll
+            for (int i = 0; i < GROUP; ++i) shares[i] = q + i <= last ? widen(dy[pixel_at(p.from_strides, o, q + i)]) : C(0);
+#pragma unroll
+            for (int i = 0; i < GROUP; ++i) {
+                i32 start = start_of(p.across, q + i);
+                if (p.whole > 0) shares[i] *= C(p.part);
+                else if (q + i <= last) shares[i] /= divisor_of(p, row_taps, taps_of(p.across, start));
+#pragma unroll
+                for (int e = 0; e < RUN; ++e)
+                    if (u32(spot.column + e - start) < u32(p.across.kernel)) sums[e] += shares[i];
             }
         }
-        return sum;
-    });
-}
-extern "C" __global__ void __launch_bounds__(THREADS) avg_pool_grad(const __grid_constant__ Pooling p) { gradient_of_means<1>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, LINE_BLOCKS) avg_pool_grad_line(const __grid_constant__ Pooling p) {
-    gradient_of_means<LINE>(p);
+    }
+    write_run(p, spot, sums);
 }

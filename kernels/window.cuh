@@ -34,16 +34,16 @@ INLINE Taps taps_of(const Slide& s, i32 start) {
 struct Reach {
     i32 first, last, tap;
 };
+INLINE i32 first_over(const Slide& s, i32 pixel) {
+    i32 missed = pixel + s.padding - (s.kernel - 1) * s.dilation;
+    return missed > 0 ? i32(divide(u32(missed - 1), s.by_stride)) + 1 : 0;
+}
+INLINE i32 last_over(const Slide& s, i32 pixel) { return min(i32(divide(u32(pixel + s.padding), s.by_stride)), s.count - 1); }
 INLINE Reach windows_over(const Slide& s, i32 pixel) {
-    i32 from_border = pixel + s.padding;
-    i32 span = (s.kernel - 1) * s.dilation;
-    Reach reach;
-    reach.last = min(i32(divide(u32(from_border), s.by_stride)), s.count - 1);
-    reach.first = from_border > span ? i32(divide(u32(from_border - span - 1), s.by_stride)) + 1 : 0;
-    reach.tap = 0;
+    Reach reach = {first_over(s, pixel), last_over(s, pixel), 0};
     // Dilated windows show every so many pixels only.
     for (; reach.first <= reach.last; ++reach.first) {
-        i32 back = from_border - reach.first * s.stride;
+        i32 back = pixel + s.padding - reach.first * s.stride;
         reach.tap = i32(divide(u32(back), s.by_dilation));
         if (reach.tap * s.dilation == back) break;
     }

@@ -5,14 +5,17 @@ use crate::faults::Faults;
 use crate::gpu::Launch;
 use crate::select::Call;
 use crate::sources::{Family, Unit};
+use crate::space::Divisor;
 use std::sync::atomic::{AtomicU64, Ordering};
 use ternion_core::backend::View;
 use ternion_core::ops::conv::Window;
-use ternion_core::{Error, Op, Result};
+use ternion_core::{DType, Error, Op, Result};
 
 const THREADS: usize = 256;
-/// Bytes that a thread of a gradient writes where dx is dense.
-const RUN: usize = 8;
+/// Pixels of a thread of a gradient.
+fn run(dtype: DType) -> usize {
+    if dtype.size() == 8 { 2 } else { 4 }
+}
 /// Blocks of `max_pool_grad_strays` for each multiprocessor: as many as are there at once.
 const STRAY_BLOCKS: usize = 8;
 
@@ -20,8 +23,8 @@ const STRAY_BLOCKS: usize = 8;
 const MAX_POOL: usize = 0;
 const AVG_POOL: usize = 3;
 const MAX_POOL_GRAD: usize = 6;
+const MAX_POOL_GRAD_STRAYS: usize = 7;
 const AVG_POOL_GRAD: usize = 8;
-const MAX_POOL_GRAD_STRAYS: usize = 10;
 
 /// The parameters, as `Pooling` of the kernels.
 #[repr(C)]
@@ -34,10 +37,14 @@ struct Parameters {
     stray: u64,
     call: u64,
     whole: f64,
+    part: f64,
     count: u32,
+    packed: u32,
+    channels_last: u32,
     down: Slide,
     across: Slide,
     extent: Extent,
+    width: Divisor,
     to_strides: [i64; 4],
     from_strides: [i64; 4],
     position_strides: [i64; 4],
@@ -59,7 +66,8 @@ fn parameters(
     let [_, channels, _, _] = to.layout.shape().to_array(op)?;
     let count = to.layout.elements();
     super::fits(op, &[count])?;
-    let [down, across] = slides(op, window, image(op, large)?, image(op, small)?)?;
+    let size = image(op, large)?;
+    let [down, across] = slides(op, window, size, image(op, small)?)?;
     Ok(Parameters {
         to: gpu.address(op, to)?,
         from: gpu.address(op, from)?,
@@ -69,10 +77,14 @@ fn parameters(
         stray: 0,
         call: 0,
         whole: 0.0,
+        part: 0.0,
         count: count as u32,
+        packed: 0,
+        channels_last: 0,
         down,
         across,
         extent: Extent::new(channels, image(op, to)?),
+        width: Divisor::new(size[1]),
         to_strides: strides(to),
         from_strides: strides(from),
         position_strides: [0; 4],
@@ -88,27 +100,34 @@ fn whole(window: &Window, count_include_pad: bool) -> f64 {
 }
 
 /// One thread for each window.
-fn forward(call: &Call<'_>, window: &Window, first: usize, parameters: &Parameters) -> Result<()> {
+fn forward(call: &Call<'_>, window: &Window, first: usize, parameters: Parameters) -> Result<()> {
     let kernel = match window.kernel {
         [2, 2] => first + 1,
         [3, 3] => first + 2,
         _ => first,
     };
+    let [_, channel, _, column] = parameters.from_strides;
+    let parameters =
+        Parameters { channels_last: u32::from(channel.abs() == 1 && column.abs() > 1), ..parameters };
     let blocks = (parameters.count as usize).div_ceil(THREADS) as u32;
     let unit = Unit::of(Family::Pool, "", call.inputs[0].dtype);
-    call.gpu.launch(call.name, Launch::new(unit, kernel, blocks, THREADS as u32), parameters)
+    call.gpu.launch(call.name, Launch::new(unit, kernel, blocks, THREADS as u32), &parameters)
 }
 
-/// One thread for each pixel, or for a run of them.
-fn backward(call: &Call<'_>, first: usize, parameters: &Parameters) -> Result<()> {
+/// One thread for each run of pixels.
+fn by_runs(call: &Call<'_>, parameters: Parameters) -> Result<Parameters> {
     let dx = &call.outputs[0];
-    let (kernel, pixels) = match takes_runs(call.gpu, call.name, dx, RUN as u64)? {
-        true => (first + 1, RUN / dx.dtype.size()),
-        false => (first, 1),
-    };
-    let blocks = (parameters.count as usize).div_ceil(THREADS * pixels) as u32;
-    let unit = Unit::of(Family::Pool, "", dx.dtype);
-    call.gpu.launch(call.name, Launch::new(unit, kernel, blocks, THREADS as u32), parameters)
+    let [batch, channels, height, width] = dx.layout.shape().to_array(call.name)?;
+    let run = run(dx.dtype);
+    let runs = width.div_ceil(run);
+    let packed =
+        width.is_multiple_of(run) && takes_runs(call.gpu, call.name, dx, (run * dx.dtype.size()) as u64)?;
+    Ok(Parameters {
+        count: (batch * channels * height * runs) as u32,
+        packed: u32::from(packed),
+        extent: Extent::new(channels, [height, runs]),
+        ..parameters
+    })
 }
 
 pub(crate) fn run_max_pool2d(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -123,7 +142,7 @@ pub(crate) fn run_max_pool2d(op: &Op, call: &Call<'_>) -> Result<()> {
         position_strides: strides(positions),
         ..parameters(call, &pool.window, [x, y], [x, y])?
     };
-    forward(call, &pool.window, MAX_POOL, &parameters)
+    forward(call, &pool.window, MAX_POOL, parameters)
 }
 
 /// Elements of an image plane.
@@ -142,7 +161,7 @@ pub(crate) fn run_avg_pool2d(op: &Op, call: &Call<'_>) -> Result<()> {
         whole: whole(&pool.window, pool.count_include_pad),
         ..parameters(call, &pool.window, [x, y], [x, y])?
     };
-    forward(call, &pool.window, AVG_POOL, &parameters)
+    forward(call, &pool.window, AVG_POOL, parameters)
 }
 
 /// Numbers of calls: a stray's mark names the call, so that no memory has to be cleared first.
@@ -165,11 +184,13 @@ pub(crate) fn run_max_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         call: CALLS.fetch_add(1, Ordering::Relaxed),
         ..parameters(call, &pool.window, [dx, dy], [dy, dx])?
     };
-    backward(call, MAX_POOL_GRAD, &parameters)?;
-    let blocks = (parameters.count as usize).div_ceil(THREADS).min(gpu.multiprocessors() * STRAY_BLOCKS);
+    let parameters = by_runs(call, parameters)?;
+    let blocks = (parameters.count as usize).div_ceil(THREADS);
     let unit = Unit::of(Family::Pool, "", dx.dtype);
-    let launch = Launch::new(unit, MAX_POOL_GRAD_STRAYS, blocks as u32, THREADS as u32);
-    gpu.launch(call.name, launch, &parameters)
+    let launch = |kernel: usize, blocks: usize| Launch::new(unit, kernel, blocks as u32, THREADS as u32);
+    gpu.launch(call.name, launch(MAX_POOL_GRAD, blocks), &parameters)?;
+    let some = blocks.min(gpu.multiprocessors() * STRAY_BLOCKS);
+    gpu.launch(call.name, launch(MAX_POOL_GRAD_STRAYS, some), &parameters)
 }
 
 pub(crate) fn run_avg_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -178,9 +199,12 @@ pub(crate) fn run_avg_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     if dx.layout.elements() == 0 {
         return Ok(());
     }
-    let parameters = Parameters {
-        whole: whole(&pool.window, pool.count_include_pad),
-        ..parameters(call, &pool.window, [dx, dy], [dy, dx])?
-    };
-    backward(call, AVG_POOL_GRAD, &parameters)
+    let whole = whole(&pool.window, pool.count_include_pad);
+    let parameters =
+        Parameters { whole, part: whole.recip(), ..parameters(call, &pool.window, [dx, dy], [dy, dx])? };
+    let parameters = by_runs(call, parameters)?;
+    let blocks = (parameters.count as usize).div_ceil(THREADS);
+    let unit = Unit::of(Family::Pool, "", dx.dtype);
+    let launch = Launch::new(unit, AVG_POOL_GRAD, blocks as u32, THREADS as u32);
+    call.gpu.launch(call.name, launch, &parameters)
 }
