@@ -29,7 +29,7 @@ struct Steps {
     u32 nesterov;
     u32 decoupled;
     u32 first_block[MOST + 1];
-    u32 hyper_stride;
+    i64 hyper_stride;
     double weight_decay, momentum, entering;          // sgd: 1 - dampening enters
     double beta1, beta2, entering1, entering2, eps;   // adam
     Target of[MOST];

@@ -165,7 +165,10 @@ fn a_step_that_cannot_be_recorded_says_why() -> Result<()> {
         x.narrow(0, 0, size)?.add_scalar(1.0)
     });
     let message = refused(changing.err());
-    assert!(message.contains("op 0 was add of [3] f32 when the step ran and add of [2] f32"), "{message}");
+    assert!(
+        message.contains("op 0 was add_scalar of [3] f32 when the step ran and add_scalar of [2] f32"),
+        "{message}"
+    );
     // The device is as it was.
     assert_eq!(x.add(&x)?.to_vec::<f32>()?, [2.0; 4]);
     let mut doubled = device.capture(|| x.add(&x))?;

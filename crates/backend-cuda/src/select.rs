@@ -44,7 +44,6 @@ fn unconditional(op: &Op) -> Option<Launcher> {
         Op::MultiplyAdd(_) => Some(ops::elementwise::run_multiply_add),
         Op::ScaleAdd(_) => Some(ops::elementwise::run_scale_add),
         Op::AddRelu(_) => Some(ops::elementwise::run_add_relu),
-        Op::BiasActivation(_) => Some(ops::elementwise::run_bias_activation),
         Op::Compare(_) => Some(ops::elementwise::run_compare),
         Op::CompareScalar(_) => Some(ops::elementwise::run_compare_scalar),
         Op::Select(_) => Some(ops::elementwise::run_select),
@@ -93,6 +92,7 @@ pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<
 /// The variant for any other op on such inputs.
 fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     match op {
+        Op::BiasActivation(payload) => ops::elementwise::select_bias_activation(payload, inputs),
         Op::Fill(_) => Ok(Variant::row_major(ops::create::run_fill)),
         Op::Iota(_) => Ok(Variant::row_major(ops::create::run_iota)),
         Op::Reduce(_) => ops::reduce::select(inputs),

@@ -579,6 +579,9 @@ const BINARY: [BinaryOp; 12] = [
     BinaryOp::Xor,
 ];
 
+/// Functions that are fused with a bias: those that layers have.
+pub(crate) const ACTIVATIONS: [&str; 6] = ["relu", "gelu_erf", "gelu_tanh", "silu", "sigmoid", "tanh"];
+
 const COMPARE: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];
 
 /// Reducers for every dtype that has an order.
@@ -640,8 +643,7 @@ fn elementwise_units() -> Vec<Unit> {
         units.extend(dtypes.iter().map(|&dtype| Unit::of(Family::Unary, op.name(), dtype)));
         if op != UnaryOp::Not {
             let floats = DType::FLOATS.into_iter();
-            units.extend(floats.clone().map(|dtype| Unit::of(Family::UnaryGrad, op.name(), dtype)));
-            units.extend(floats.map(|dtype| Unit::of(Family::BiasActivation, op.name(), dtype)));
+            units.extend(floats.map(|dtype| Unit::of(Family::UnaryGrad, op.name(), dtype)));
         }
     }
     for op in BINARY {
@@ -672,6 +674,11 @@ fn elementwise_units() -> Vec<Unit> {
             units.push(Unit::of(Family::MultiplyAdd, "", dtype));
         }
     }
+    units.extend(
+        ACTIVATIONS
+            .iter()
+            .flat_map(|name| DType::FLOATS.map(|dtype| Unit::of(Family::BiasActivation, name, dtype))),
+    );
     let fused = [Family::ScaleAdd, Family::AddRelu];
     units.extend(fused.iter().flat_map(|&family| DType::FLOATS.map(|dtype| Unit::of(family, "", dtype))));
     units.extend(

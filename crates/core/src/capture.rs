@@ -2,7 +2,7 @@
 
 use crate::backend::{Buffer, Capture, Replay};
 use crate::error::{Error, Result};
-use crate::observe::observe_ops;
+use crate::observe::{observe_ops, unobserved};
 use crate::{DType, Device, Shape};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -35,6 +35,11 @@ pub fn before_replay(hook: impl FnMut() -> Result<()> + 'static) -> Result<()> {
         }
         None => Err(Error::invalid("before_replay", "no step is being recorded on this thread")),
     })
+}
+
+/// What a step does the first time only, such as an optimiser's making of its states: no part of the step that is recorded.
+pub fn only_once<T>(f: impl FnOnce() -> T) -> T {
+    unobserved(f)
 }
 
 /// A step that can be replayed. See [`Device::capture`].

@@ -49,6 +49,12 @@ pub fn observe_ops<T>(observer: impl Fn(&OpCall<'_>) -> Result<()> + 'static, f:
     f()
 }
 
+/// Runs `f`; nobody is told of its ops.
+pub(crate) fn unobserved<T>(f: impl FnOnce() -> T) -> T {
+    let _restore = Restore(WATCHED.replace(false));
+    f()
+}
+
 /// Whether anybody watches. All that an op costs while nobody does.
 #[inline(always)]
 pub(crate) fn is_watched() -> bool {

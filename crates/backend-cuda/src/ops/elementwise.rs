@@ -1,11 +1,11 @@
 //! Ops of which each element depends on the elements at its place alone.
 
 use crate::gpu::{Gpu, Launch};
-use crate::select::Call;
-use crate::sources::{Family, Unit, bits_like};
+use crate::select::{Call, Variant};
+use crate::sources::{ACTIVATIONS, Family, Unit, bits_like};
 use crate::space::Space;
-use ternion_core::backend::{Meta, Plan, View};
-use ternion_core::ops::binary::{BinaryScalar, Side};
+use ternion_core::backend::{Meta, Plan, Unsupported, View};
+use ternion_core::ops::binary::{BiasActivation, BinaryScalar, Side};
 use ternion_core::ops::compare::{CompareOp, CompareScalar};
 use ternion_core::{DType, Error, Op, Result, Scalar, UnaryOp};
 
@@ -198,7 +198,18 @@ pub(crate) fn run_add_relu(_: &Op, call: &Call<'_>) -> Result<()> {
     two(call, Unit::of(Family::AddRelu, "", call.inputs[0].dtype), [0; 2])
 }
 
-pub(crate) fn run_bias_activation(op: &Op, call: &Call<'_>) -> Result<()> {
+/// The functions that layers have.
+pub(crate) fn select_bias_activation(
+    payload: &BiasActivation,
+    inputs: &[Meta<'_>],
+) -> Result<Variant, Unsupported> {
+    match ACTIVATIONS.contains(&payload.activation.name()) {
+        true => Ok(Variant { plan: plan_for(inputs), run: run_bias_activation }),
+        false => Err(Unsupported::because("no kernel with this activation")),
+    }
+}
+
+fn run_bias_activation(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::BiasActivation(payload) = op else { return Err(wrong(call)) };
     let dtype = call.inputs[0].dtype;
     let unit = Unit::of(Family::BiasActivation, payload.activation.name(), dtype);

@@ -6,7 +6,9 @@ use crate::gpu::{Gpu, Launch};
 use crate::select::{Call, Variant};
 use crate::sources::{Family, Unit};
 use crate::space::Space;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::sync::Arc;
 use ternion_core::backend::{Buffer, Meta, Unsupported, View};
 use ternion_core::ops::matmul::{Epilogue, Matmul};
@@ -14,6 +16,9 @@ use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result, Scalar, UnaryOp};
 
 /// The most bytes of partial sums.
 const MOST_PARTIAL: usize = 256 << 20;
+
+/// Sizes of products whose tiles are remembered.
+const MOST_CHOSEN: usize = 4096;
 
 /// The most parts that a sum is cut into.
 const MOST_SPLITS: usize = 128;
@@ -199,7 +204,7 @@ pub(crate) fn has_unit(tile: &Tile, dtype: DType, [a, b]: [Form; 2]) -> bool {
         && !(dtype == DType::U8 && (packs(a) || packs(b)))
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Sizes {
     m: usize,
     n: usize,
@@ -211,6 +216,22 @@ impl Sizes {
     fn outputs(&self) -> usize {
         self.m * self.n * self.matrices
     }
+}
+
+/// The tile and the number of parts for a product, worked out once for each of its sizes.
+fn chosen(dtype: DType, sizes: &Sizes, multiprocessors: usize) -> (&'static Tile, usize) {
+    thread_local! {
+        static CHOSEN: RefCell<FxHashMap<(DType, Sizes, usize), (&'static Tile, usize)>> = RefCell::default();
+    }
+    CHOSEN.with_borrow_mut(|chosen| {
+        // A program that never multiplies the same sizes twice must not fill the memory with them.
+        if chosen.len() >= MOST_CHOSEN {
+            chosen.clear();
+        }
+        *chosen
+            .entry((dtype, *sizes, multiprocessors))
+            .or_insert_with(|| choose(dtype, sizes, multiprocessors))
+    })
 }
 
 /// The tile and the number of parts with the least predicted time.
@@ -361,7 +382,7 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     if sizes.outputs() == 0 {
         return Ok(());
     }
-    let (tile, splits) = choose(a.dtype, &sizes, call.gpu.multiprocessors());
+    let (tile, splits) = chosen(a.dtype, &sizes, call.gpu.multiprocessors());
     let a = Operand { view: *a, line_axis: rank - 2, inner_axis: rank - 1 };
     let b = Operand { view: *b, line_axis: rank - 1, inner_axis: rank - 2 };
     laid_out(&a, tile, true, call, |a, a_form| {

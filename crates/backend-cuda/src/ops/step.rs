@@ -32,7 +32,7 @@ struct Parameters {
     nesterov: u32,
     decoupled: u32,
     first_block: [u32; MOST + 1],
-    hyper_stride: u32,
+    hyper_stride: i64,
     weight_decay: f64,
     momentum: f64,
     entering: f64,
@@ -133,7 +133,7 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         }
         parameters.tensors = together.len() as u32;
         parameters.first_block[together.len()] = blocks;
-        parameters.hyper_stride = stride(&together[0]) as u32;
+        parameters.hyper_stride = stride(&together[0]) as i64;
         call.gpu.launch(call.name, Launch::new(unit, 0, blocks, THREADS as u32), &parameters)?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use crate::{Param, StateDict};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use ternion_core::capture::{before_replay, is_recording_step};
+use ternion_core::capture::{before_replay, is_recording_step, only_once};
 use ternion_core::dispatch::apply;
 use ternion_core::{
     DType, Device, Element, Error, Gradients, Layout, Op, Result, Shape, Tensor, grad_norm, no_grad,
@@ -220,7 +220,7 @@ impl<R: StepRule> Steps<R> {
             }
             if slot.states.is_empty() {
                 let fresh = names.iter().map(|_| Tensor::zeros(*tensor.shape(), dtype, tensor.device()));
-                slot.states = fresh.collect::<Result<_>>()?;
+                slot.states = only_once(|| fresh.collect::<Result<_>>())?;
             }
             let stale = slot.states.iter().find(|state| {
                 state.shape() != tensor.shape()

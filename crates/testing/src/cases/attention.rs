@@ -26,6 +26,7 @@ fn attention(parameters: &str, config: AttentionConfig) -> OpCase {
             x[0].scaled_dot_product_attention(&x[1], &x[2], options)
         })
         .oracle(move |x| definition(&config, x).0)
+        .rounded_oracle(move |round, x| rounded(round, &config, x).0)
 }
 
 /// Queries and keys of different number, odd sizes, values of another width than keys, shared key heads, one of each.
@@ -97,6 +98,10 @@ fn unmasked() -> Vec<OpCase> {
             .oracle(|x| {
                 let config = AttentionConfig { scale: 1.0 / 7f64.sqrt(), ..PLAIN };
                 definition(&config, &[x[0].clone(), x[0].clone(), x[0].clone()]).0
+            })
+            .rounded_oracle(|round, x| {
+                let config = AttentionConfig { scale: 1.0 / 7f64.sqrt(), ..PLAIN };
+                rounded(round, &config, &[x[0].clone(), x[0].clone(), x[0].clone()]).0
             }),
         beyond_a_block("beyond a block", PLAIN).on([&[1, 1, 2, 3], &[1, 1, 150, 3], &[1, 1, 150, 2]]),
         beyond_a_block("causal, beyond a block", causal).on([&[1, 1, 70, 2], &[1, 1, 140, 2], &[1, 1, 140, 2]]),
@@ -194,7 +199,8 @@ fn ops() -> Vec<OpCase> {
             .f32_limit(3e-6, 2e-6)
             .twice()
             .run(move |x| Ok(apply(Attention { config: causal }, &[&x[0], &x[1], &x[2]])?.into_vec()))
-            .oracle(move |x| definition(&causal, x)),
+            .oracle(move |x| definition(&causal, x))
+            .rounded_oracle(move |round, x| rounded(round, &causal, x)),
         OpCase::new("attention_grad", "causal")
             .input(any())
             .input(any())
@@ -209,7 +215,8 @@ fn ops() -> Vec<OpCase> {
                 let inputs: Vec<&Tensor> = x.iter().collect();
                 Ok(apply(AttentionGrad { config: causal }, &inputs)?.into_vec())
             })
-            .oracle(move |x| gradient(&causal, x))
+            .oracle(move |x| gradient(&|weight| weight, &causal, x))
+            .rounded_oracle(move |round, x| gradient(round, &causal, x))
             .rejects("attention_grad: log_sum_exp is f16, expected f32", |device| {
                 let (q, rows) =
                     (Tensor::zeros([1, 1, 2, 2], F16, device)?, Tensor::zeros([1, 1, 2], F16, device)?);
@@ -238,7 +245,8 @@ fn ops() -> Vec<OpCase> {
                 let config = AttentionConfig { mask: true, ..PLAIN };
                 Ok(apply(AttentionGrad { config }, &inputs)?.into_vec())
             })
-            .oracle(|x| gradient(&PLAIN, x)),
+            .oracle(|x| gradient(&|weight| weight, &PLAIN, x))
+            .rounded_oracle(|round, x| gradient(round, &PLAIN, x)),
     ]
 }
 
@@ -280,6 +288,11 @@ fn scores(config: &AttentionConfig, q: &Array, k: &Array, mask: Option<&Array>) 
 
 /// Vaswani et al. 2017, eq. 1, and the logarithm of the sum below the fraction.
 fn definition(config: &AttentionConfig, x: &[Array]) -> (Array, Array) {
+    rounded(&|weight| weight, config, x)
+}
+
+/// The same with weights as a matrix unit takes them, which multiplies only halves by halves: each is rounded before it meets its value.
+fn rounded(round: &dyn Fn(f64) -> f64, config: &AttentionConfig, x: &[Array]) -> (Array, Array) {
     let (q, k, v) = (&x[0], &x[1], &x[2]);
     let [batch, heads, queries, _] = q.sizes();
     let [_, kv_heads, keys, width] = v.sizes();
@@ -299,13 +312,14 @@ fn definition(config: &AttentionConfig, x: &[Array]) -> (Array, Array) {
         let row: Vec<f64> = (0..keys).map(|j| scores.at(&[b, h, i, j])).collect();
         let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = row.iter().map(|score| (score - max).exp()).sum();
-        row.iter().enumerate().map(|(j, score)| (score - max).exp() / sum * v.at(&[b, kv, j, d])).sum()
+        row.iter().enumerate().map(|(j, score)| round((score - max).exp()) / sum * v.at(&[b, kv, j, d])).sum()
     });
     (y, log_sum)
 }
 
-/// Dao et al. 2022, algorithm 4, of q, k, v, y, lse and dy (and mask) as they are given.
-fn gradient(config: &AttentionConfig, x: &[Array]) -> Vec<Array> {
+/// Dao et al. 2022, algorithm 4, of q, k, v, y, lse and dy (and mask) as they are given; weights and their gradients rounded by `round` before they meet
+/// an operand.
+fn gradient(round: &dyn Fn(f64) -> f64, config: &AttentionConfig, x: &[Array]) -> Vec<Array> {
     let (q, k, v, y, log_sum, dy) = (&x[0], &x[1], &x[2], &x[3], &x[4], &x[5]);
     let [batch, heads, queries, head_dim] = q.sizes();
     let [_, kv_heads, keys, value_dim] = v.sizes();
@@ -322,11 +336,11 @@ fn gradient(config: &AttentionConfig, x: &[Array]) -> Vec<Array> {
         };
         let ds = p * (along(v, kv, j) - along(y, h, i));
         for d in 0..value_dim {
-            *dv.at_mut(&[b, kv, j, d]) += p * dy.at(&[b, h, i, d]);
+            *dv.at_mut(&[b, kv, j, d]) += round(p) * dy.at(&[b, h, i, d]);
         }
         for d in 0..head_dim {
-            *dq.at_mut(&[b, h, i, d]) += config.scale * ds * k.at(&[b, kv, j, d]);
-            *dk.at_mut(&[b, kv, j, d]) += config.scale * ds * q.at(&[b, h, i, d]);
+            *dq.at_mut(&[b, h, i, d]) += config.scale * round(ds) * k.at(&[b, kv, j, d]);
+            *dk.at_mut(&[b, kv, j, d]) += config.scale * round(ds) * q.at(&[b, h, i, d]);
         }
         crate::array::advance(&mut at, &all.shape);
     }
