@@ -65,8 +65,9 @@ pub fn gradient_along(
 
 fn gradient_limits(row: &OpCase, dtype: DType, want: &Array, share: f64) -> Limits {
     let tolerance = row.grad_tolerances[usize::from(dtype != DType::F64)];
-    // The gradient is rounded at least once: by half a unit at most.
-    let share = if dtype.is_half() { share.max(dtype.epsilon() / 2.0) } else { 0.0 };
+    // Each rounding is by half a unit at most.
+    let share =
+        if dtype.is_half() { share.max(row.grad_roundings as f64 * dtype.epsilon() / 2.0) } else { 0.0 };
     let scale = scale(want);
     want.data
         .iter()

@@ -247,6 +247,8 @@ pub struct OpCase {
     pub exact: bool,
     /// Whether halves are rounded after every step, not once at the end.
     pub steps: bool,
+    /// How often a gradient in half precision is rounded on its way at least.
+    pub grad_roundings: usize,
     /// Whether gradients of gradients are checked.
     pub twice: bool,
     /// Why no gradient is checked, if none is.
@@ -286,6 +288,7 @@ impl OpCase {
             grad_tolerances: [Tolerance { abs: 1e-7, rel: 1e-7 }, Tolerance { abs: 5e-6, rel: 2e-5 }],
             exact: false,
             steps: false,
+            grad_roundings: 1,
             twice: false,
             forward_only: None,
             differentiable_outputs: usize::MAX,
@@ -370,6 +373,12 @@ impl OpCase {
     /// For calls that are several ops in a row: halves are rounded after every primitive. The limit is that of the same ops, each rounded.
     pub fn steps(mut self) -> OpCase {
         self.steps = true;
+        self
+    }
+
+    /// For gradients that go through matrix units, which take halves only: in half precision they are rounded so often on their way.
+    pub fn grad_roundings(mut self, count: usize) -> OpCase {
+        self.grad_roundings = count;
         self
     }
 

@@ -245,7 +245,7 @@ impl Engine {
 /// Query i sees the keys from i + first up to but not i + end.
 fn reaches(config: &AttentionConfig, queries: i64, keys: i64) -> (i32, i32) {
     let offset = keys - queries;
-    let window = config.window.map(|window| (window as i64).min(keys + queries));
+    let window = config.window.map(|window| window.min((keys + queries) as usize) as i64);
     let first = window.map_or(-queries, |window| (offset - window + 1).max(-queries));
     let end = match (config.causal, window) {
         (true, _) => (offset + 1).min(keys),

@@ -27,6 +27,8 @@ fn attention(parameters: &str, config: AttentionConfig) -> OpCase {
         })
         .oracle(move |x| definition(&config, x).0)
         .rounded_oracle(move |round, x| rounded(round, &config, x).0)
+        // The gradients of the scores are rounded before they meet queries and keys.
+        .grad_roundings(2)
 }
 
 /// Queries and keys of different number, odd sizes, values of another width than keys, shared key heads, one of each.
