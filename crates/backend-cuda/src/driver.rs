@@ -38,6 +38,8 @@ pub(crate) struct Properties {
     /// Compute capability: major and minor.
     pub(crate) capability: (i32, i32),
     pub(crate) multiprocessors: usize,
+    /// Bytes of shared memory that a block may have.
+    pub(crate) shared_memory: usize,
     /// The CUDA version of the driver, as 1000 * major + 10 * minor.
     pub(crate) driver: i32,
 }
@@ -127,6 +129,8 @@ impl Properties {
                 attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
             ),
             multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as usize,
+            shared_memory: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
+                as usize,
             driver,
         })
     }

@@ -133,6 +133,11 @@ impl Gpu {
         self.context.properties.multiprocessors
     }
 
+    /// Bytes of shared memory that a block may have.
+    pub(crate) fn shared_memory(&self) -> usize {
+        self.context.properties.shared_memory
+    }
+
     /// Where memory comes from now: on the thread that records a step, from the step's arena.
     #[inline]
     fn pool_now(&self) -> Result<Arc<Pool<DeviceMemory>>> {

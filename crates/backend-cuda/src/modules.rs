@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use ternion_core::{Error, Result};
 
-/// Shared memory that a launch may ask for without further ado.
-const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
+/// Dynamic shared memory that a launch may ask for without further ado: 48 KiB, less what a kernel has beside it.
+const SHARED_WITHOUT_ASKING: u32 = 32 << 10;
 
 /// A kernel that can be launched.
 #[derive(Debug)]

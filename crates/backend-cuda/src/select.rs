@@ -107,6 +107,9 @@ fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
         Op::Uniform(_) => Ok(Variant::row_major(ops::random::run_uniform)),
         Op::Normal(_) => Ok(Variant::row_major(ops::random::run_normal)),
         Op::Dropout(_) => Ok(Variant::row_major(ops::random::run_dropout)),
+        Op::Softmax(_) | Op::SoftmaxGrad(_) | Op::LogSoftmax(_) | Op::LogSoftmaxGrad(_) => {
+            Ok(Variant::row_major(ops::softmax::run))
+        }
         Op::SgdStep(_) | Op::AdamStep(_) => ops::step::select(op, inputs),
         Op::Attention(_) | Op::AttentionGrad(_) => ops::attention::select(op, inputs),
         Op::MaxPool2d(_) => Ok(Variant::row_major(ops::pool::run_max_pool2d)),

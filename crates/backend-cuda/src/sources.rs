@@ -1,7 +1,10 @@
 //! What is compiled: for each op and dtype the files, the macros and the names of the kernels that come out.
 
+use crate::ops;
 use crate::ops::attention::{backward_tiles, forward_tiles};
 use crate::ops::matmul::{self, Form};
+use crate::ops::softmax::Tile;
+use crate::rows::Rows;
 use ternion_core::ops::binary::BinaryOp;
 use ternion_core::{DType, UnaryOp};
 
@@ -22,6 +25,8 @@ const CREATE: File = file!("create.cu");
 const RANDOM: File = file!("random.cu");
 const REDUCE: File = file!("reduce.cu");
 const CUMULATIVE: File = file!("cumulative.cu");
+const ROWS: File = file!("rows.cuh");
+const SOFTMAX: File = file!("softmax.cu");
 const INDEX: File = file!("index.cu");
 const SCATTER: File = file!("scatter.cu");
 const SORT: File = file!("sort.cu");
@@ -83,6 +88,12 @@ pub(crate) enum Family {
     /// types: x.
     Reduce,
     Cumulative,
+    /// name: softmax or log_softmax; types: x.
+    Softmax(Rows),
+    /// As [`Family::Softmax`], a row in several blocks.
+    SoftmaxStretches(Rows),
+    /// As [`Family::Softmax`], along an axis that is not the last.
+    SoftmaxColumns(Tile),
     /// types: bits, index.
     Gather,
     /// types: bits.
@@ -118,6 +129,15 @@ pub struct Source {
 }
 
 impl Source {
+    /// With a name that tells it from others of the same file: `softmax.cu (float, PACK 4)`.
+    fn named_by_defines(self) -> Source {
+        let told: Vec<String> = (self.defines.iter())
+            .map(|(name, value)| if *name == "TYPE" { value.clone() } else { format!("{name} {value}") })
+            .collect();
+        let file = self.files.last().map_or("", |(name, _)| name);
+        Source { name: format!("{file} ({})", told.join(", ")), ..self }
+    }
+
     /// Everything that the compiler sees.
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -212,6 +232,31 @@ impl Unit {
                 self.plain(&[REDUCE], &["rows", "warps", "columns", "columns_packed", "finish"], defines)
             }
             Family::Cumulative => self.plain(&[CUMULATIVE], &["scan", "walk"], self.typed(first)),
+            Family::Softmax(rows) => self.of_rows(
+                rows,
+                &[ROWS, SOFTMAX],
+                &["softmax", "softmax_grad"],
+                &[("LOG", self.is_log()), ("FORM", 0)],
+            ),
+            Family::SoftmaxStretches(rows) => self.of_rows(
+                rows,
+                &[ROWS, SOFTMAX],
+                &["softmax_parts", "softmax_from_parts", "softmax_grad_parts", "softmax_grad_from_parts"],
+                &[("LOG", self.is_log()), ("FORM", 1)],
+            ),
+            Family::SoftmaxColumns(Tile { pack, across }) => self.numbered(
+                &[ROWS, SOFTMAX],
+                &["softmax_columns", "softmax_grad_columns"],
+                &[
+                    ("LOG", self.is_log()),
+                    ("FORM", 2),
+                    ("PACK", pack),
+                    ("MASKED", 0),
+                    ("TEAM", 32),
+                    ("HOLD", 0),
+                    ("ACROSS", across),
+                ],
+            ),
             Family::Gather => {
                 let defines = vec![("TYPE", bits(first).to_string()), ("INDEX", element(second).to_string())];
                 self.plain(&[INDEX], &["gather", "gather_rows", "scatter_keys"], defines)
@@ -262,6 +307,35 @@ impl Unit {
             }
             _ => self.elementwise(),
         }
+    }
+
+    fn is_log(&self) -> usize {
+        usize::from(self.name == "log_softmax")
+    }
+
+    /// Kernels of rows, with macros of their own beside those of all.
+    fn of_rows(
+        &self,
+        rows: Rows,
+        files: &'static [File],
+        kernels: &'static [&'static str],
+        own: &[(&'static str, usize)],
+    ) -> Source {
+        let mut source = self.numbered(files, kernels, own);
+        source.defines.extend(rows.defines(self.types[0]));
+        source.named_by_defines()
+    }
+
+    /// Kernels of one type, whose other macros are numbers.
+    fn numbered(
+        &self,
+        files: &'static [File],
+        kernels: &'static [&'static str],
+        own: &[(&'static str, usize)],
+    ) -> Source {
+        let mut defines = vec![("TYPE", element(self.types[0]).to_string())];
+        defines.extend(own.iter().map(|&(name, value)| (name, value.to_string())));
+        Source { name: String::new(), defines, kernels, files }.named_by_defines()
     }
 
     /// The element type, and whether it has fractions.
@@ -629,6 +703,7 @@ fn attention_units() -> Vec<Unit> {
             }
         }
     }
+    units.extend(ops::softmax::units());
     units
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod scatter;
+pub(crate) mod softmax;
 pub(crate) mod sort;
 pub(crate) mod step;
 pub(crate) mod window;

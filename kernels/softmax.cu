@@ -1,0 +1,410 @@
+// Softmax, its logarithm, and their gradients.
+//
+//   softmax       y = exp(x - max x) / sum exp(x - max x)        LOG: y = (x - max x) - log sum exp(x - max x)
+//   softmax_grad  dx = y * (dy - sum(y * dy))                    LOG: dx = dy - exp(y) * sum(dy)
+//
+// Three forms of each, all of which read x (y, dy) before they write in its place:
+//
+//   softmax, softmax_grad                   along rows [rows, columns] of any row stride: a team of threads per row, see rows.cuh
+//   softmax_parts, then softmax_from_parts  few and long rows: every block takes a stretch of a row; the first kernel leaves the
+//   (softmax_grad_...)                      stretch's statistics in `parts` [rows, stretches], the second one meets them again
+//   softmax_columns, softmax_grad_columns   along the middle of [outer, axis, inner]: a thread has packs of neighbouring columns
+//
+//      columns:            inner ->        ACROSS packs in a tile of columns, a block each
+//                 axis  | s0 s0 s0 s0 |    SEGMENTS threads share a pack of columns: segment s has axis s, s + SEGMENTS, ...
+//                   |   | s1 s1 s1 s1 |
+//                   v   | s0 s0 s0 s0 |
+//
+// Limits: axis, inner, columns below 2^30. A row of only -infinity gives NaN, and so does one with +infinity or NaN.
+// Macros: those of rows.cuh; LOG (0 or 1); FORM (ROWS, PARTS, or COLUMNS: which kernels are compiled). PARTS asks for TEAM = 512, HOLD = MEMORY.
+// COLUMNS asks for ACROSS, a power of two with ACROSS * PACK <= 256; PACK divides inner, all strides and, as elements, all addresses.
+
+#define ROWS 0
+#define PARTS 1
+#define COLUMNS 2
+#ifndef FORM
+#define FORM ROWS
+#endif
+
+// Packs under way in a thread in the last two forms; what 64 bits are computed with leaves registers for one.
+constexpr int AHEAD = sizeof(C) == 8 ? 1 : UNROLL;
+
+struct Softmax {
+    T* y;
+    const T* x;
+    Pair* parts;
+    u64 rows;
+    i64 y_stride, x_stride;   // from row to row
+    u32 columns;
+    u32 stretch;              // packs of one block, in the form of parts
+};
+struct SoftmaxGrad {
+    T* dx;
+    const T* y;
+    const T* dy;
+    Pair* parts;
+    u64 rows;
+    i64 dx_stride, y_stride, dy_stride;
+    u32 columns;
+    u32 stretch;
+};
+
+// One element, given the row's statistics.
+INLINE C softmax_element(C x, const Pair& statistics) {
+    C shifted = x - statistics.first;
+    return LOG ? shifted - statistics.second : exponential(shifted) * statistics.second;
+}
+// What softmax_element takes: the maximum, and the logarithm or the reciprocal of the sum.
+INLINE Pair statistics_of(const Exponentials<false>& row) {
+    return Pair{row.max, LOG ? log_of(row.sum) : C(1) / row.sum};
+}
+INLINE Raw softmax_pack(const Raw& x, const Pair& statistics) {
+    C y[PACK];
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) y[e] = softmax_element(x.get(e), statistics);
+    return Raw::of(y);
+}
+
+// One term of the row's sum, and one element, given it.
+INLINE C gradient_term(C y, C dy) { return LOG ? dy : y * dy; }
+INLINE C gradient_element(C y, C dy, C sum) { return LOG ? dy - exponential(y) * sum : y * (dy - sum); }
+INLINE C gradient_terms(const Raw& y, const Raw& dy) {
+    C sum = 0;
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) sum += gradient_term(y.get(e), dy.get(e));
+    return sum;
+}
+INLINE Raw gradient_pack(const Raw& y, const Raw& dy, C sum) {
+    C dx[PACK];
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) dx[e] = gradient_element(y.get(e), dy.get(e), sum);
+    return Raw::of(dx);
+}
+
+// ---------------------------------------------------------------- a team for a row
+
+#if FORM == ROWS
+INLINE void softmax_in_registers(const Cut& cut, T* y, const T* x, int member) {
+    Raw raw[PACKS];
+    load_row(raw, cut, x, member, -infinite());
+    C values[PACKS][PACK];
+    Exponentials<false> row;
+#pragma unroll
+    for (int k = 0; k < PACKS; ++k)
+#pragma unroll
+        for (int e = 0; e < PACK; ++e) {
+            values[k][e] = raw[k].get(e);
+            row.max = max_of(row.max, values[k][e]);
+        }
+    // By the warp's maximum at first: each exponential is formed once, and one barrier is enough.
+    row.max = lanes_max<TEAM_LANES>(row.max);
+    C warp_max = row.max, base = row.shift(row.max);
+#pragma unroll
+    for (int k = 0; k < PACKS; ++k)
+#pragma unroll
+        for (int e = 0; e < PACK; ++e) {
+            C power = exponential(values[k][e] - base);
+            row.sum += power;
+            if (!LOG) values[k][e] = power;
+        }
+    row.sum = lanes_sum<TEAM_LANES>(row.sum);
+    row.of_warps<0>();
+    C log_sum = LOG ? log_of(row.sum) : C(0);
+    C factor = LOG ? C(0) : exponential(warp_max - row.max) / row.sum;
+#pragma unroll
+    for (int k = 0; k < PACKS; ++k) {
+        C out[PACK];
+#pragma unroll
+        for (int e = 0; e < PACK; ++e)
+            out[e] = LOG ? (values[k][e] - row.max) - log_sum : values[k][e] * factor;
+        cut.store(y, member + k * TEAM, Raw::of(out));
+    }
+}
+
+INLINE void softmax_in_two_readings(const Cut& cut, T* y, const T* x, int member) {
+    Exponentials<false> row;
+    for_packs<1>(cut, member, {{x}, {-infinite()}}, [&](int first, const Raw (&raw)[UNROLL][1]) {
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) keep(first + u * TEAM, cut.packs, 0, raw[u][0]);
+        row.add(raw);
+    });
+    row.of_team<0>();
+    Pair statistics = statistics_of(row);
+    for_packs_again<1>(cut, member, {{x}, {C(0)}}, [&](int pack, const Raw (&raw)[1]) {
+        cut.store(y, pack, softmax_pack(raw[0], statistics));
+    });
+}
+
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) softmax(const __grid_constant__ Softmax p) {
+    u64 row = row_of_thread();
+    const T* x = p.x + i64(row) * p.x_stride;
+    T* y = p.y + i64(row) * p.y_stride;
+    // Teams without a row take part in the exchange of their warp.
+    Cut cut(x, row < p.rows ? p.columns : 0);
+    if (HOLD == REGISTERS) softmax_in_registers(cut, y, x, member_of_team());
+    else softmax_in_two_readings(cut, y, x, member_of_team());
+}
+
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) softmax_grad(const __grid_constant__ SoftmaxGrad p) {
+    u64 row = row_of_thread();
+    int member = member_of_team();
+    const T* y = p.y + i64(row) * p.y_stride;
+    const T* dy = p.dy + i64(row) * p.dy_stride;
+    T* dx = p.dx + i64(row) * p.dx_stride;
+    Cut cut(y, row < p.rows ? p.columns : 0);
+    C sum = 0;
+    if (HOLD == REGISTERS) {
+        Raw ys[PACKS], dys[PACKS];
+        load_row(ys, cut, y, member, C(0));
+        load_row(dys, cut, dy, member, C(0));
+#pragma unroll
+        for (int k = 0; k < PACKS; ++k) sum += gradient_terms(ys[k], dys[k]);
+        sum = team_sum<0>(sum);
+#pragma unroll
+        for (int k = 0; k < PACKS; ++k) cut.store(dx, member + k * TEAM, gradient_pack(ys[k], dys[k], sum));
+    } else {
+        for_packs<2>(cut, member, {{y, dy}, {C(0), C(0)}}, [&](int first, const Raw (&raw)[UNROLL][2]) {
+            C part = 0;
+#pragma unroll
+            for (int u = 0; u < UNROLL; ++u) {
+                part += gradient_terms(raw[u][0], raw[u][1]);
+                keep(first + u * TEAM, cut.packs, 0, raw[u][0]);
+                keep(first + u * TEAM, cut.packs, 1, raw[u][1]);
+            }
+            sum += part;
+        });
+        sum = team_sum<0>(sum);
+        for_packs_again<2>(cut, member, {{y, dy}, {C(0), C(0)}}, [&](int pack, const Raw (&raw)[2]) {
+            cut.store(dx, pack, gradient_pack(raw[0], raw[1], sum));
+        });
+    }
+}
+#endif
+
+// ---------------------------------------------------------------- few and long rows: blocks (stretch, row)
+
+#if FORM == PARTS
+// The packs of this block's stretch of the row.
+struct Stretch {
+    int first, end;
+    INLINE Stretch(const Cut& cut, u32 packs) {
+        first = int(blockIdx.x * packs);
+        end = min(cut.packs, first + int(packs));
+    }
+    // Calls work(pack, raw of every tensor) for this thread's packs, AHEAD at a time: loads first, since none may pass a store.
+    template <int COUNT, class Work> INLINE void each(const Cut& cut, const Tensors<COUNT>& from, Work work) const {
+#pragma unroll 1
+        for (int pack = first + int(threadIdx.x); pack < end; pack += TEAM * AHEAD) {
+            Raw raw[AHEAD][COUNT];
+#pragma unroll
+            for (int u = 0; u < AHEAD; ++u)
+#pragma unroll
+                for (int t = 0; t < COUNT; ++t)
+                    raw[u][t] = cut.load(from.rows[t], pack + u * TEAM < end ? pack + u * TEAM : cut.packs, from.missing[t]);
+            work(pack, raw);
+        }
+    }
+};
+
+// The statistics of all stretches of a row, met in their order by every block alike.
+INLINE Exponentials<false> meet(const Pair* parts) {
+    Exponentials<false> row;
+    for (u32 part = threadIdx.x; part < gridDim.x; part += TEAM) {
+        Pair pair = parts[part];
+        C largest = max_of(row.max, pair.first);
+        row.rescale(largest);
+        row.sum += pair.first == largest ? pair.second : pair.second * exponential(pair.first - largest);
+    }
+    row.of_team<1>();
+    return row;
+}
+
+extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_parts(const __grid_constant__ Softmax p) {
+    const T* x = p.x + i64(blockIdx.y) * p.x_stride;
+    Cut cut(x, p.columns);
+    Exponentials<false> part;
+    Stretch(cut, p.stretch).each<1>(cut, {{x}, {-infinite()}}, [&](int, const Raw (&raw)[AHEAD][1]) { part.add(raw); });
+    part.of_team<0>();
+    if (threadIdx.x == 0) p.parts[u64(blockIdx.y) * gridDim.x + blockIdx.x] = Pair{part.max, part.sum};
+}
+
+extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_from_parts(const __grid_constant__ Softmax p) {
+    const T* x = p.x + i64(blockIdx.y) * p.x_stride;
+    T* y = p.y + i64(blockIdx.y) * p.y_stride;
+    Cut cut(x, p.columns);
+    Stretch stretch(cut, p.stretch);
+    Pair statistics = statistics_of(meet(p.parts + u64(blockIdx.y) * gridDim.x));
+    stretch.each<1>(cut, {{x}, {C(0)}}, [&](int first, const Raw (&raw)[AHEAD][1]) {
+#pragma unroll
+        for (int u = 0; u < AHEAD; ++u)
+            if (first + u * TEAM < stretch.end) cut.store(y, first + u * TEAM, softmax_pack(raw[u][0], statistics));
+    });
+}
+
+extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_grad_parts(const __grid_constant__ SoftmaxGrad p) {
+    const T* y = p.y + i64(blockIdx.y) * p.y_stride;
+    const T* dy = p.dy + i64(blockIdx.y) * p.dy_stride;
+    Cut cut(y, p.columns);
+    C sum = 0;
+    Stretch(cut, p.stretch).each<2>(cut, {{y, dy}, {C(0), C(0)}}, [&](int, const Raw (&raw)[AHEAD][2]) {
+#pragma unroll
+        for (int u = 0; u < AHEAD; ++u) sum += gradient_terms(raw[u][0], raw[u][1]);
+    });
+    sum = team_sum<0>(sum);
+    if (threadIdx.x == 0) p.parts[u64(blockIdx.y) * gridDim.x + blockIdx.x] = Pair{sum, C(0)};
+}
+
+extern "C" __global__ void __launch_bounds__(ROW_THREADS) softmax_grad_from_parts(const __grid_constant__ SoftmaxGrad p) {
+    const T* y = p.y + i64(blockIdx.y) * p.y_stride;
+    const T* dy = p.dy + i64(blockIdx.y) * p.dy_stride;
+    T* dx = p.dx + i64(blockIdx.y) * p.dx_stride;
+    Cut cut(y, p.columns);
+    Stretch stretch(cut, p.stretch);
+    const Pair* parts = p.parts + u64(blockIdx.y) * gridDim.x;
+    C sum = 0;
+    for (u32 part = threadIdx.x; part < gridDim.x; part += TEAM) sum += parts[part].first;
+    sum = team_sum<0>(sum);
+    stretch.each<2>(cut, {{y, dy}, {C(0), C(0)}}, [&](int first, const Raw (&raw)[AHEAD][2]) {
+#pragma unroll
+        for (int u = 0; u < AHEAD; ++u)
+            if (first + u * TEAM < stretch.end) cut.store(dx, first + u * TEAM, gradient_pack(raw[u][0], raw[u][1], sum));
+    });
+}
+#endif
+
+// ---------------------------------------------------------------- along the middle of [outer, axis, inner]
+
+#if FORM == COLUMNS
+constexpr int COLUMN_THREADS = 256;
+constexpr int SEGMENTS = COLUMN_THREADS / ACROSS;
+constexpr int TILE = ACROSS * PACK;
+static_assert(TILE <= COLUMN_THREADS, "a thread for each column of a tile adds up its segments");
+
+struct SoftmaxColumns {
+    T* y;                      // gradient: dx
+    const T* x;                // gradient: y
+    const T* dy;               // gradient only
+    u64 outer;
+    i64 y_stride[2], x_stride[2], dy_stride[2];   // outer, axis; inner elements are neighbours
+    u32 axis, inner;
+};
+
+// Blocks: ceil(inner / TILE) for each outer index.
+struct Column {
+    u64 outer;
+    u32 inner, place, segment, axis;
+    INLINE Column(const SoftmaxColumns& p) {
+        u32 blocks = (p.inner + TILE - 1) / TILE;
+        outer = blockIdx.x / blocks;
+        place = threadIdx.x % ACROSS * PACK;
+        inner = blockIdx.x % blocks * TILE + place;
+        segment = threadIdx.x / ACROSS;
+        axis = inner < p.inner ? p.axis : 0;
+    }
+    INLINE i64 offset(const i64 (&stride)[2]) const { return i64(outer) * stride[0] + inner; }
+    // Calls work(index along the axis, raw of every tensor) for this segment: loads first, since none may pass a store.
+    template <int COUNT, class Work>
+    INLINE void each(const T* const (&from)[COUNT], const i64 (&strides)[COUNT], C missing, Work work) const {
+#pragma unroll 1
+        for (u32 first = segment; first < axis; first += SEGMENTS * AHEAD) {
+            Raw raw[AHEAD][COUNT];
+#pragma unroll
+            for (int u = 0; u < AHEAD; ++u)
+#pragma unroll
+                for (int t = 0; t < COUNT; ++t) {
+                    raw[u][t] = Raw::filled(missing);
+                    if (first + u * SEGMENTS < axis) raw[u][t] = load_raw(from[t] + i64(first + u * SEGMENTS) * strides[t]);
+                }
+            work(first, raw);
+        }
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(COLUMN_THREADS) softmax_columns(const __grid_constant__ SoftmaxColumns p) {
+    Column column(p);
+    const T* x = p.x + column.offset(p.x_stride);
+    T* y = p.y + column.offset(p.y_stride);
+    C max[PACK], sum[PACK];
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) max[e] = -infinite(), sum[e] = 0;
+    column.each<1>({x}, {p.x_stride[1]}, -infinite(), [&](u32, const Raw (&raw)[AHEAD][1]) {
+#pragma unroll
+        for (int e = 0; e < PACK; ++e) {
+            C largest = max[e];
+#pragma unroll
+            for (int u = 0; u < AHEAD; ++u) largest = max_of(largest, raw[u][0].get(e));
+            C base = Exponentials<false>::shift(largest);
+            if (largest != max[e]) sum[e] *= exponential(max[e] - largest);
+            max[e] = largest;
+#pragma unroll
+            for (int u = 0; u < AHEAD; ++u) sum[e] += exponential(raw[u][0].get(e) - base);
+        }
+    });
+    __shared__ Pair of_segments[SEGMENTS][TILE];
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) of_segments[column.segment][column.place + e] = Pair{max[e], sum[e]};
+    __syncthreads();
+    if (threadIdx.x < TILE) {
+        C row_max = -infinite(), row_sum = 0;
+#pragma unroll 8
+        for (int s = 0; s < SEGMENTS; ++s) row_max = max_of(row_max, of_segments[s][threadIdx.x].first);
+#pragma unroll 8
+        for (int s = 0; s < SEGMENTS; ++s) {
+            Pair part = of_segments[s][threadIdx.x];
+            row_sum += part.first == row_max ? part.second : part.second * exponential(part.first - row_max);
+        }
+        of_segments[0][threadIdx.x] = Pair{row_max, LOG ? log_of(row_sum) : C(1) / row_sum};
+    }
+    __syncthreads();
+    Pair statistics[PACK];
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) statistics[e] = of_segments[0][column.place + e];
+    column.each<1>({x}, {p.x_stride[1]}, C(0), [&](u32 first, const Raw (&raw)[AHEAD][1]) {
+#pragma unroll
+        for (int u = 0; u < AHEAD; ++u) {
+            C values[PACK];
+#pragma unroll
+            for (int e = 0; e < PACK; ++e) values[e] = softmax_element(raw[u][0].get(e), statistics[e]);
+            u32 at = first + u * SEGMENTS;
+            if (at < column.axis) store_raw(y + i64(at) * p.y_stride[1], Raw::of(values));
+        }
+    });
+}
+
+extern "C" __global__ void __launch_bounds__(COLUMN_THREADS) softmax_grad_columns(const __grid_constant__ SoftmaxColumns p) {
+    Column column(p);
+    const T* y = p.x + column.offset(p.x_stride);
+    const T* dy = p.dy + column.offset(p.dy_stride);
+    T* dx = p.y + column.offset(p.y_stride);
+    C sum[PACK] = {};
+    column.each<2>({y, dy}, {p.x_stride[1], p.dy_stride[1]}, C(0), [&](u32, const Raw (&raw)[AHEAD][2]) {
+#pragma unroll
+        for (int u = 0; u < AHEAD; ++u)
+#pragma unroll
+            for (int e = 0; e < PACK; ++e) sum[e] += gradient_term(raw[u][0].get(e), raw[u][1].get(e));
+    });
+    __shared__ C of_segments[SEGMENTS][TILE];
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) of_segments[column.segment][column.place + e] = sum[e];
+    __syncthreads();
+    if (threadIdx.x < TILE) {
+        C total = 0;
+#pragma unroll 8
+        for (int s = 0; s < SEGMENTS; ++s) total += of_segments[s][threadIdx.x];
+        of_segments[0][threadIdx.x] = total;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) sum[e] = of_segments[0][column.place + e];
+    column.each<2>({y, dy}, {p.x_stride[1], p.dy_stride[1]}, C(0), [&](u32 first, const Raw (&raw)[AHEAD][2]) {
+#pragma unroll
+        for (int u = 0; u < AHEAD; ++u) {
+            C values[PACK];
+#pragma unroll
+            for (int e = 0; e < PACK; ++e) values[e] = gradient_element(raw[u][0].get(e), raw[u][1].get(e), sum[e]);
+            u32 at = first + u * SEGMENTS;
+            if (at < column.axis) store_raw(dx + i64(at) * p.y_stride[1], Raw::of(values));
+        }
+    });
+}
+#endif

@@ -1,0 +1,173 @@
+//! Softmax over rows of many lengths and places, on the GPU against the CPU backend: of each op the CUDA backend
+//! has a kernel for every range of lengths, of which the op table meets the shortest. Without a GPU there is nothing to compare.
+
+use std::fmt::Write;
+use ternion::prelude::*;
+
+const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
+
+/// Rows and columns: lengths around those at which another kernel takes over, and rows enough that a block has several.
+const SHAPES: &[[usize; 2]] = &[
+    [0, 7],
+    [40, 1],
+    [40, 5],
+    [4500, 16],
+    [40, 31],
+    [41, 32],
+    [3000, 64],
+    [40, 100],
+    [2200, 129],
+    [1200, 256],
+    [40, 500],
+    [900, 768],
+    [37, 1000],
+    [300, 1024],
+    [9, 1025],
+    [300, 2048],
+    [9, 2049],
+    [70, 4096],
+    [9, 4100],
+    [9, 8192],
+    [9, 8200],
+    [9, 16384],
+    [9, 16392],
+];
+
+/// So long that they are kept in shared memory, read twice, or worked on by several blocks.
+const LONG: &[[usize; 2]] =
+    &[[68, 32768], [68, 33001], [67, 60000], [67, 121_000], [3, 33001], [1, 50257], [2, 131_072]];
+
+/// Numbers between -3 and 3 that look random.
+fn numbers(count: usize, seed: u64) -> Vec<f32> {
+    let mut state = seed;
+    (0..count)
+        .map(|_| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 40) as f32 / (1 << 24) as f32 * 6.0 - 3.0
+        })
+        .collect()
+}
+
+fn tensor(shape: &[usize], dtype: DType, device: &Device, seed: u64) -> Result<Tensor> {
+    let cpu = ternion::cpu()?;
+    Tensor::from_vec(numbers(shape.iter().product(), seed), shape, &cpu)?.to_dtype(dtype)?.to_device(device)
+}
+
+/// The outputs of `f` and the gradients of their sum, weighted by random numbers, for its inputs.
+fn both_ways(
+    inputs: &[Tensor],
+    device: &Device,
+    f: impl Fn(&[Tensor]) -> Result<Tensor>,
+) -> Result<Vec<Tensor>> {
+    let leaves = inputs.iter().map(Tensor::requires_grad).collect::<Result<Vec<_>>>()?;
+    let y = f(&leaves)?;
+    let dy = tensor(y.dims(), y.dtype(), device, 99)?;
+    let gradients = y.mul(&dy)?.sum(..)?.backward()?;
+    let mut all = vec![y.detach()];
+    all.extend(leaves.iter().filter_map(|leaf| gradients.get(leaf)).cloned());
+    Ok(all)
+}
+
+/// What differs by more than the dtype's rounding, relative to each number and to their root mean square.
+fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>> {
+    let tolerance = match expected.dtype() {
+        DType::F64 => 1e-11,
+        DType::F32 => 3e-5,
+        DType::F16 => 3e-3,
+        _ => 2e-2,
+    };
+    let (found, expected) = (found.to_vec_f64()?, expected.to_vec_f64()?);
+    let squares: f64 = expected.iter().map(|value| value * value).sum();
+    let scale = (squares / expected.len().max(1) as f64).sqrt();
+    let apart = found.iter().zip(&expected).position(|(found, expected)| {
+        let limit = tolerance * (expected.abs() + scale);
+        !((found - expected).abs() <= limit || (found.is_nan() && expected.is_nan()))
+    });
+    Ok(apart.map(|at| format!("at {at}: {} instead of {} (scale {scale})", found[at], expected[at])))
+}
+
+/// Runs `f` on both devices, on the GPU twice; adds what is wrong to `faults`.
+fn compare(faults: &mut String, what: &str, f: impl Fn(&Device) -> Result<Vec<Tensor>>) -> Result<()> {
+    let Ok(gpu) = ternion_cuda::device(0) else { return Ok(()) };
+    let (found, again, expected) = (f(&gpu)?, f(&gpu)?, f(&ternion::cpu()?)?);
+    for (at, (found, again)) in found.iter().zip(&again).enumerate() {
+        let bits = |tensor: &Tensor| {
+            tensor.to_vec_f64().map(|values| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>())
+        };
+        if bits(found)? != bits(again)? {
+            let _ = writeln!(faults, "{what}, result {at}: twice not the same");
+        }
+        if let Some(text) = difference(found, &expected[at])? {
+            let _ = writeln!(faults, "{what}, result {at}: {text}");
+        }
+    }
+    Ok(())
+}
+
+/// Calls `check` for rows as they lie dense, and for rows that begin askew and far apart.
+fn for_rows(
+    shapes: &[[usize; 2]],
+    mut check: impl FnMut(&str, DType, [usize; 2], &dyn Fn(&Device, u64) -> Result<Tensor>) -> Result<()>,
+) -> Result<()> {
+    for dtype in FLOATS {
+        for &[rows, columns] in shapes {
+            // The longest have no kernels that shorter ones, or other halves, do not have too.
+            if rows * columns > 1 << 20 && matches!(dtype, DType::F64 | DType::F16) {
+                continue;
+            }
+            let dense = |device: &Device, seed: u64| tensor(&[rows, columns], dtype, device, seed);
+            check(&format!("[{rows}, {columns}] {dtype:?}"), dtype, [rows, columns], &dense)?;
+            if columns > 40_000 {
+                continue;
+            }
+            let askew = |device: &Device, seed: u64| {
+                tensor(&[rows, columns + 3], dtype, device, seed)?.narrow(1, 1, columns)
+            };
+            check(&format!("[{rows}, {columns}] {dtype:?} askew"), dtype, [rows, columns], &askew)?;
+        }
+    }
+    Ok(())
+}
+
+fn none_wrong(faults: &str) {
+    assert!(faults.is_empty(), "{faults}");
+}
+
+#[test]
+fn softmax_of_rows() -> Result<()> {
+    let mut faults = String::new();
+    for_rows(&[SHAPES, LONG].concat(), |what, _, [_, columns], x| {
+        compare(&mut faults, &format!("softmax {what}"), |device| {
+            both_ways(&[x(device, 1)?], device, |inputs| inputs[0].softmax(1))
+        })?;
+        if columns > 60_000 {
+            return Ok(());
+        }
+        compare(&mut faults, &format!("log_softmax {what}"), |device| {
+            both_ways(&[x(device, 1)?], device, |inputs| inputs[0].log_softmax(1))
+        })
+    })?;
+    none_wrong(&faults);
+    Ok(())
+}
+
+#[test]
+fn softmax_of_columns() -> Result<()> {
+    let mut faults = String::new();
+    for dtype in FLOATS {
+        for shape in
+            [[3, 10, 64], [2, 200, 33], [2, 129, 256], [5, 7, 1000], [1, 3000, 40], [70, 2, 3], [2, 500, 1]]
+        {
+            compare(&mut faults, &format!("softmax axis 1 {shape:?} {dtype:?}"), |device| {
+                let x = tensor(&shape, dtype, device, 1)?;
+                both_ways(&[x], device, |inputs| inputs[0].softmax(1))
+            })?;
+            compare(&mut faults, &format!("log_softmax axis 0 {shape:?} {dtype:?}"), |device| {
+                let x = tensor(&shape, dtype, device, 1)?.transpose(0, 1)?;
+                both_ways(&[x], device, |inputs| inputs[0].log_softmax(0))
+            })?;
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
