@@ -1,4 +1,4 @@
-//! Softmax over rows of many lengths and places, on the GPU against the CPU backend: of each op the CUDA backend
+//! Softmax and normalisations over rows of many lengths and places, on the GPU against the CPU backend: of each op the CUDA backend
 //! has a kernel for every range of lengths, of which the op table meets the shortest. Without a GPU there is nothing to compare.
 
 use std::fmt::Write;
@@ -168,6 +168,37 @@ fn softmax_of_columns() -> Result<()> {
             })?;
         }
     }
+    none_wrong(&faults);
+    Ok(())
+}
+
+#[test]
+fn normalisations_of_rows() -> Result<()> {
+    let mut faults = String::new();
+    for_rows(&[SHAPES, &[[5, 33001], [200, 20000]]].concat(), |what, dtype, [_, columns], x| {
+        // Of one number the normal form is 0, and gradients are what rounding leaves of terms that cancel.
+        if columns == 1 {
+            return Ok(());
+        }
+        let vector = |device: &Device, seed| tensor(&[columns], dtype, device, seed);
+        compare(&mut faults, &format!("layer_norm {what}"), |device| {
+            let inputs = [x(device, 1)?, vector(device, 2)?, vector(device, 3)?];
+            both_ways(&inputs, device, |inputs| {
+                inputs[0].layer_norm(Some(&inputs[1]), Some(&inputs[2]), 1e-5)
+            })
+        })?;
+        compare(&mut faults, &format!("layer_norm {what}, bias alone"), |device| {
+            let inputs = [x(device, 1)?, vector(device, 3)?];
+            both_ways(&inputs, device, |inputs| inputs[0].layer_norm(None, Some(&inputs[1]), 1e-5))
+        })?;
+        compare(&mut faults, &format!("rms_norm {what}"), |device| {
+            let inputs = [x(device, 1)?, vector(device, 2)?];
+            both_ways(&inputs, device, |inputs| inputs[0].rms_norm(Some(&inputs[1]), 1e-5))
+        })?;
+        compare(&mut faults, &format!("layer_norm {what}, plain"), |device| {
+            both_ways(&[x(device, 1)?], device, |inputs| inputs[0].layer_norm(None, None, 1e-5))
+        })
+    })?;
     none_wrong(&faults);
     Ok(())
 }

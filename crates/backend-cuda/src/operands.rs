@@ -49,6 +49,16 @@ impl<'a> Operands<'a> {
         Ok(found)
     }
 
+    /// The address of an input whose elements lie one after the other.
+    pub(crate) fn dense_input(&mut self, at: usize) -> Result<u64> {
+        self.input(at, |layout| layout.is_row_major().then_some(())).map(|(address, ())| address)
+    }
+
+    /// The address of an output whose elements lie one after the other.
+    pub(crate) fn dense_output(&mut self, at: usize) -> Result<u64> {
+        self.output(at, |layout| layout.is_row_major().then_some(())).map(|(address, ())| address)
+    }
+
     /// The rows of an input along its last axis, or along `axis` if all behind it have one element.
     pub(crate) fn input_rows(&mut self, at: usize, axis: usize) -> Result<Place> {
         self.input(at, |layout| rows(layout, axis)).map(|(address, stride)| Place { address, stride })

@@ -4,7 +4,7 @@ use crate::ops;
 use crate::ops::attention::{backward_tiles, forward_tiles};
 use crate::ops::matmul::{self, Form};
 use crate::ops::softmax::Tile;
-use crate::rows::Rows;
+use crate::rows::{Hold, Packing, Rows, Team};
 use ternion_core::ops::binary::BinaryOp;
 use ternion_core::{DType, UnaryOp};
 
@@ -27,6 +27,7 @@ const REDUCE: File = file!("reduce.cu");
 const CUMULATIVE: File = file!("cumulative.cu");
 const ROWS: File = file!("rows.cuh");
 const SOFTMAX: File = file!("softmax.cu");
+const NORM: File = file!("norm.cu");
 const INDEX: File = file!("index.cu");
 const SCATTER: File = file!("scatter.cu");
 const SORT: File = file!("sort.cu");
@@ -94,6 +95,10 @@ pub(crate) enum Family {
     SoftmaxStretches(Rows),
     /// As [`Family::Softmax`], along an axis that is not the last.
     SoftmaxColumns(Tile),
+    /// name: layer or rms; types: x.
+    Norm(Rows),
+    NormGrad(Rows),
+    NormSums,
     /// types: bits, index.
     Gather,
     /// types: bits.
@@ -257,6 +262,21 @@ impl Unit {
                     ("ACROSS", across),
                 ],
             ),
+            Family::Norm(rows) => {
+                let own = [("FORM", 0), ("CENTRED", self.is_layer())];
+                self.of_rows(rows, &[ROWS, NORM], &["norm_rows"], &own)
+            }
+            Family::NormGrad(rows) => {
+                let walks = usize::from(rows.team.hold == Hold::Registers);
+                let centred = self.is_layer();
+                let own = [("FORM", 1), ("CENTRED", centred), ("DWEIGHT", walks), ("DBIAS", walks * centred)];
+                self.of_rows(rows, &[ROWS, NORM], &["norm_rows_grad"], &own)
+            }
+            Family::NormSums => {
+                let rows = Rows { packing: Packing::Single, team: Team::LONGEST };
+                let kernels = &["norm_rows_parameter_grad", "column_sums"];
+                self.of_rows(rows, &[ROWS, NORM], kernels, &[("FORM", 2)])
+            }
             Family::Gather => {
                 let defines = vec![("TYPE", bits(first).to_string()), ("INDEX", element(second).to_string())];
                 self.plain(&[INDEX], &["gather", "gather_rows", "scatter_keys"], defines)
@@ -311,6 +331,10 @@ impl Unit {
 
     fn is_log(&self) -> usize {
         usize::from(self.name == "log_softmax")
+    }
+
+    fn is_layer(&self) -> usize {
+        usize::from(self.name == "layer")
     }
 
     /// Kernels of rows, with macros of their own beside those of all.
@@ -704,6 +728,7 @@ fn attention_units() -> Vec<Unit> {
         }
     }
     units.extend(ops::softmax::units());
+    units.extend(ops::norm::units());
     units
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod cumulative;
 pub(crate) mod elementwise;
 pub(crate) mod index;
 pub(crate) mod matmul;
+pub(crate) mod norm;
 pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reduce;

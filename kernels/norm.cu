@@ -1,0 +1,450 @@
+// Layer and RMS normalisation of rows, and their gradients.
+//
+//   norm_rows       y = (x - mean) * r * weight + bias, r = 1 / sqrt(mean (x - mean)^2 + eps)     RMS: mean = 0
+//   norm_rows_grad  n = (x - mean) * r, g = dy * weight:  dx = r * (g - mean(g) - n * mean(g * n))  RMS: without mean(g)
+//                   dweight = sum over rows of dy * n, dbias = sum over rows of dy
+//
+// x, y, dy, dx [rows, columns] of any row stride; weight, bias, dweight, dbias [columns]; mean, r [rows] in the compute type. A team of
+// threads works on a row, see rows.cuh (MASKED = 0: PACK divides columns, all strides and, as elements, all addresses).
+//
+// norm_rows_grad (HOLD = REGISTERS): a block walks over rows, and each of its threads keeps the sums of its columns in registers, while the
+// next rows are under way to shared memory. What the blocks leave in `partials` [blocks, SUMS, columns] is added up by column_sums, in the
+// order of the blocks:
+//
+//      block 0:  row 0, row G, row 2G, ...   -> partials[0]  \
+//      block 1:  row 1, row G + 1, ...       -> partials[1]   > column_sums -> dweight, dbias
+//      ...                                                   /
+//
+// Rows whose columns do not fit: norm_rows_grad with HOLD = SHARED or MEMORY for dx alone (SUMS = 0), a team for a row;
+// norm_rows_parameter_grad for the partials.
+//
+// Variances are means of squared differences to the mean of numbers that are at hand, never differences of large sums.
+//
+// Macros: those of rows.cuh; CENTRED (1 layer, 0 RMS); DWEIGHT, DBIAS (0 or 1: which sums norm_rows_grad forms); STAGES (rows of a team
+// in shared memory, 2 at least: 2 * STAGES * PACKS packs for each thread); FORM (FORWARD, GRADIENT or PARAMETERS: which kernels are compiled; for
+// PARAMETERS HOLD = MEMORY, TEAM above 32, and both sums).
+
+#define FORWARD 0
+#define GRADIENT 1
+#define PARAMETERS 2
+
+#ifndef CENTRED
+#define CENTRED 1
+#endif
+#ifndef DWEIGHT
+#define DWEIGHT 1
+#endif
+#ifndef DBIAS
+#define DBIAS 1
+#endif
+
+// Two rows under way and one that is worked on: a fourth gained nothing.
+#ifndef STAGES
+#define STAGES 3
+#endif
+
+constexpr int SUMS = DWEIGHT + DBIAS;
+
+#if FORM == FORWARD
+struct Norm {
+    T* y;
+    C* mean;          // layer only
+    C* reciprocal;
+    const T* x;
+    const T* weight;  // null: none
+    const T* bias;    // null: none
+    u64 rows;
+    i64 y_stride, x_stride;
+    double eps;
+    u32 columns;
+};
+
+// (x - mean) * reciprocal * weight + bias
+INLINE Raw normalised(const Raw& x, C mean, C reciprocal, const T* weight, const T* bias, int column) {
+    C values[PACK];
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) values[e] = (x.get(e) - mean) * reciprocal;
+    if (weight) {
+        Raw scale = load_raw(weight + column);
+#pragma unroll
+        for (int e = 0; e < PACK; ++e) values[e] *= scale.get(e);
+    }
+    if (bias) {
+        Raw shift = load_raw(bias + column);
+#pragma unroll
+        for (int e = 0; e < PACK; ++e) values[e] += shift.get(e);
+    }
+    C y[PACK];
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) y[e] = values[e];
+    return Raw::of(y);
+}
+INLINE C sum_of_pack(const Raw& x) {
+    C sum = 0;
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) sum += x.get(e);
+    return sum;
+}
+INLINE C squares_of_pack(const Raw& x, C mean) {
+    C sum = 0;
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) {
+        C difference = x.get(e) - mean;
+        sum += difference * difference;
+    }
+    return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) norm_rows(const __grid_constant__ Norm p) {
+    u64 row = row_of_thread();
+    int member = member_of_team();
+    const T* x = p.x + i64(row) * p.x_stride;
+    T* y = p.y + i64(row) * p.y_stride;
+    Cut cut(x, row < p.rows ? p.columns : 0);
+    C sum = 0, squares = 0, mean = 0, reciprocal;
+    if (HOLD == REGISTERS) {
+        Raw raw[PACKS];
+        load_row(raw, cut, x, member, C(0));
+        if (CENTRED) {
+#pragma unroll
+            for (int k = 0; k < PACKS; ++k) sum += sum_of_pack(raw[k]);
+            mean = team_sum<0>(sum) / C(p.columns);
+        }
+#pragma unroll
+        for (int k = 0; k < PACKS; ++k)
+            if (member + k * TEAM < cut.packs) squares += squares_of_pack(raw[k], mean);
+        reciprocal = reciprocal_deviation(team_sum<1>(squares) / C(p.columns), p.eps);
+#pragma unroll
+        for (int k = 0; k < PACKS; ++k) {
+            int pack = member + k * TEAM;
+            if (pack < cut.packs)
+                cut.store(y, pack, normalised(raw[k], mean, reciprocal, p.weight, p.bias, pack * PACK));
+        }
+    } else {
+        for_packs<1>(cut, member, {{x}, {C(0)}}, [&](int first, const Raw (&raw)[UNROLL][1]) {
+            C part = 0;
+#pragma unroll
+            for (int u = 0; u < UNROLL; ++u) {
+                part += CENTRED ? sum_of_pack(raw[u][0]) : squares_of_pack(raw[u][0], C(0));
+                keep(first + u * TEAM, cut.packs, 0, raw[u][0]);
+            }
+            sum += part;
+        });
+        sum = team_sum<0>(sum);
+        if (CENTRED) {
+            mean = sum / C(p.columns);
+            for_packs_again<1>(cut, member, {{x}, {C(0)}}, [&](int, const Raw (&raw)[1]) {
+                squares += squares_of_pack(raw[0], mean);
+            });
+            sum = team_sum<1>(squares);
+        }
+        reciprocal = reciprocal_deviation(sum / C(p.columns), p.eps);
+        for_packs_again<1>(cut, member, {{x}, {C(0)}}, [&](int pack, const Raw (&raw)[1]) {
+            cut.store(y, pack, normalised(raw[0], mean, reciprocal, p.weight, p.bias, pack * PACK));
+        });
+    }
+    if (member == 0 && row < p.rows) {
+        if (CENTRED) p.mean[row] = mean;
+        p.reciprocal[row] = reciprocal;
+    }
+}
+#endif
+
+// ---------------------------------------------------------------- gradient of rows
+
+#if FORM != FORWARD
+struct NormGrad {
+    T* dx;
+    C* partials;       // [blocks, SUMS, columns]: the sums of dweight, then those of dbias
+    const T* x;
+    const T* dy;
+    const C* mean;     // null: RMS
+    const C* reciprocal;
+    const T* weight;   // null: none
+    u64 rows;
+    i64 dx_stride, x_stride, dy_stride;
+    u32 columns;
+    u32 rows_per_block;   // norm_rows_parameter_grad only
+};
+
+#if FORM == GRADIENT
+// g and g * n of a pack, summed.
+INLINE void add_gradient_terms(const Raw& x, const Raw& dy, const Raw& weight, C mean, C reciprocal, C& sum, C& along) {
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) {
+        C g = dy.get(e) * weight.get(e);
+        if (CENTRED) sum += g;
+        along += g * ((x.get(e) - mean) * reciprocal);
+    }
+}
+// dx of a pack, given the means of g and of g * n.
+INLINE Raw norm_gradient(const Raw& x, const Raw& dy, const Raw& weight, C mean, C reciprocal, C sum, C along) {
+    C dx[PACK];
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) {
+        C g = dy.get(e) * weight.get(e), n = (x.get(e) - mean) * reciprocal;
+        dx[e] = reciprocal * ((CENTRED ? g - sum : g) - n * along);
+    }
+    return Raw::of(dx);
+}
+
+// Rows under way to a thread: each thread copies what it will read itself, so that no barrier is needed.
+//
+//      held: [STAGES][x, dy][PACKS][threads]        row r in stage r % STAGES
+struct Ring {
+    const Cut& cut;
+    int member;
+
+    INLINE Raw* place(int stage, int tensor, int k) const {
+        return held + ((stage * 2 + tensor) * PACKS + k) * ROW_THREADS + threadIdx.x;
+    }
+    INLINE void copy(Raw* to, const T* from) const {
+        if constexpr (sizeof(Raw) >= 4) {
+            u32 address = u32(__cvta_generic_to_shared(to));
+            if constexpr (sizeof(Raw) == 16)
+                asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+            else
+                asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(int(sizeof(Raw))) : "memory");
+        } else {
+            *to = load_raw(from);
+        }
+    }
+    // Starts a row, if there is one, whose first pack of this thread lies there; a group for each call.
+    INLINE void start(bool exists, const T* x, const T* dy, int stage) const {
+        if (exists)
+#pragma unroll
+            for (int k = 0; k < PACKS; ++k) {
+                if (member + k * TEAM >= cut.packs) continue;
+                copy(place(stage, 0, k), x + k * TEAM * PACK);
+                copy(place(stage, 1, k), dy + k * TEAM * PACK);
+            }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    }
+    // Waits until all but the last STAGES - 2 of the started rows are there.
+    INLINE void wait() const { asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory"); }
+};
+
+// Whether n and g of a row stay in registers beside the sums of its columns; if not they are formed again. For two large blocks on a
+// multiprocessor the assembler of 8.x does not find the room.
+#ifndef KEPT
+#define KEPT (PACKS * PACK <= 16 && (MIN_BLOCKS == 1 || __CUDA_ARCH__ >= 900))
+#endif
+
+INLINE void rows_grad_in_registers(const NormGrad& p) {
+    int member = member_of_team();
+    u64 step = u64(gridDim.x) * TEAMS;
+    Cut whole(p.x, p.columns);
+    Ring ring{whole, member};
+    u64 row = row_of_thread();
+    // Where this thread's first pack lies: in the rows that are started next, and in the row that is written next.
+    const T* x_place = p.x + i64(row) * p.x_stride + member * PACK;
+    const T* dy_place = p.dy + i64(row) * p.dy_stride + member * PACK;
+    T* dx_place = p.dx + i64(row) * p.dx_stride + member * PACK;
+    i64 x_step = i64(step) * p.x_stride, dy_step = i64(step) * p.dy_stride, dx_step = i64(step) * p.dx_stride;
+    u64 started = row;
+    auto start = [&](int stage) {
+        ring.start(started < p.rows, x_place, dy_place, stage);
+        started += step;
+        x_place += x_step;
+        dy_place += dy_step;
+    };
+#pragma unroll
+    for (int stage = 0; stage < STAGES - 1; ++stage) start(stage);
+    auto weight_at = [&](int k) {
+        return p.weight && member + k * TEAM < whole.packs ? load_raw(p.weight + (member + k * TEAM) * PACK) : Raw::filled(C(1));
+    };
+    Raw weights[PACKS];
+    if (KEPT)
+#pragma unroll
+        for (int k = 0; k < PACKS; ++k) weights[k] = weight_at(k);
+    C sums[largest(SUMS, 1)][PACKS][PACK] = {};
+    C next_mean = CENTRED && row < p.rows ? p.mean[row] : C(0), next_reciprocal = row < p.rows ? p.reciprocal[row] : C(0);
+    C share = C(1) / C(p.columns);
+    int turn = 0, stage = 0;
+    // All teams of a block go as often as its first one: they take part in exchanges.
+#pragma unroll 1
+    for (u64 first = u64(blockIdx.x) * TEAMS; first < p.rows; first += step, row += step, turn ^= 1) {
+        C mean = next_mean, reciprocal = next_reciprocal;
+        if (row + step < p.rows) {
+            if (CENTRED) next_mean = p.mean[row + step];
+            next_reciprocal = p.reciprocal[row + step];
+        }
+        // One instruction less for halves, whose own rounding is far coarser.
+        C offset = -mean * reciprocal;
+        auto normal_of = [&](C x) { return sizeof(T) == 2 ? x * reciprocal + offset : (x - mean) * reciprocal; };
+        ring.wait();
+        C normal[PACKS][PACK], slope[PACKS][PACK], sum = 0, along = 0;
+#pragma unroll
+        for (int k = 0; k < PACKS; ++k) {
+            if ((TEAMS > 1 && row >= p.rows) || member + k * TEAM >= whole.packs) continue;
+            Raw x = *ring.place(stage, 0, k), dy = *ring.place(stage, 1, k), weight = KEPT ? weights[k] : weight_at(k);
+#pragma unroll
+            for (int e = 0; e < PACK; ++e) {
+                C n = normal_of(x.get(e)), g = dy.get(e);
+                if (DWEIGHT) sums[0][k][e] += g * n;
+                if (DBIAS) sums[SUMS - 1][k][e] += g;
+                g *= weight.get(e);
+                if (CENTRED) sum += g;
+                along += g * n;
+                if (KEPT) normal[k][e] = n, slope[k][e] = g;
+            }
+        }
+        // Into the stage that was read in the last turn.
+        start(stage == 0 ? STAGES - 1 : stage - 1);
+        Pair total = team_sums<0>(sum, along, turn);
+        // dx = r * g - r * mean(g) - n * (r * mean(g * n)): two instructions for an element.
+        C mean_part = CENTRED ? reciprocal * (total.first * share) : C(0), along_part = reciprocal * (total.second * share);
+#pragma unroll
+        for (int k = 0; k < PACKS; ++k) {
+            if ((TEAMS > 1 && row >= p.rows) || member + k * TEAM >= whole.packs) continue;
+            Raw x, dy, weight;
+            if (!KEPT) x = *ring.place(stage, 0, k), dy = *ring.place(stage, 1, k), weight = weight_at(k);
+            C values[PACK];
+#pragma unroll
+            for (int e = 0; e < PACK; ++e) {
+                C n = KEPT ? normal[k][e] : normal_of(x.get(e)), g = KEPT ? slope[k][e] : dy.get(e) * weight.get(e);
+                values[e] = (g * reciprocal - mean_part) - n * along_part;
+            }
+            store_raw(dx_place + k * TEAM * PACK, Raw::of(values));
+        }
+        dx_place += dx_step;
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
+    }
+    if (SUMS == 0) return;
+    C* partials = p.partials + u64(blockIdx.x) * SUMS * p.columns;
+    constexpr int WIDEST = TEAMS > 1 ? PACKS * TEAM * PACK : 1;
+    __shared__ C of_block[largest(SUMS, 1)][WIDEST];
+    // The teams of a block add theirs one after the other; the last one writes.
+#pragma unroll 1
+    for (int team = 0; team < TEAMS; ++team) {
+        if (TEAMS > 1) __syncthreads();
+        if (TEAMS > 1 && threadIdx.x / TEAM != team) continue;
+#pragma unroll
+        for (int s = 0; s < SUMS; ++s)
+#pragma unroll
+            for (int k = 0; k < PACKS; ++k) {
+                int pack = member + k * TEAM;
+                if (pack >= whole.packs) continue;
+#pragma unroll
+                for (int e = 0; e < PACK; ++e) {
+                    C* place = &of_block[s][TEAMS > 1 ? pack * PACK + e : 0];
+                    C value = team > 0 ? *place + sums[s][k][e] : sums[s][k][e];
+                    if (team == TEAMS - 1) partials[u64(s) * p.columns + pack * PACK + e] = value;
+                    else *place = value;
+                }
+            }
+    }
+}
+
+INLINE void rows_grad_in_two_readings(const NormGrad& p) {
+    u64 row = row_of_thread();
+    int member = member_of_team();
+    const T* x = p.x + i64(row) * p.x_stride;
+    const T* dy = p.dy + i64(row) * p.dy_stride;
+    T* dx = p.dx + i64(row) * p.dx_stride;
+    Cut cut(x, row < p.rows ? p.columns : 0);
+    C mean = CENTRED && row < p.rows ? p.mean[row] : C(0);
+    C reciprocal = row < p.rows ? p.reciprocal[row] : C(0);
+    auto weight = [&](int pack) { return p.weight && pack < cut.packs ? load_raw(p.weight + pack * PACK) : Raw::filled(C(1)); };
+    C sum = 0, along = 0;
+    for_packs<2>(cut, member, {{x, dy}, {C(0), C(0)}}, [&](int first, const Raw (&raw)[UNROLL][2]) {
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) {
+            keep(first + u * TEAM, cut.packs, 0, raw[u][0]);
+            keep(first + u * TEAM, cut.packs, 1, raw[u][1]);
+            if (first + u * TEAM < cut.packs)
+                add_gradient_terms(raw[u][0], raw[u][1], weight(first + u * TEAM), mean, reciprocal, sum, along);
+        }
+    });
+    Pair total = team_sums<0>(sum, along);
+    total.first /= C(p.columns);
+    total.second /= C(p.columns);
+    for_packs_again<2>(cut, member, {{x, dy}, {C(0), C(0)}}, [&](int pack, const Raw (&raw)[2]) {
+        cut.store(dx, pack, norm_gradient(raw[0], raw[1], weight(pack), mean, reciprocal, total.first, total.second));
+    });
+}
+
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) norm_rows_grad(const __grid_constant__ NormGrad p) {
+    if (HOLD == REGISTERS) rows_grad_in_registers(p);
+    else rows_grad_in_two_readings(p);
+}
+#endif
+
+#if FORM == PARAMETERS
+// The partials of rows blockIdx.y * rows_per_block and following: a lane has a pack of columns, the warps take turns with the rows.
+// Blocks: (ceil(columns / (32 * PACK)), ceil(rows / rows_per_block)).
+constexpr int PARAMETER_WARPS = 8;
+extern "C" __global__ void __launch_bounds__(PARAMETER_WARPS * WARP) norm_rows_parameter_grad(const __grid_constant__ NormGrad p) {
+    u64 column = (u64(blockIdx.x) * WARP + lane()) * PACK;
+    u64 first = u64(blockIdx.y) * p.rows_per_block, end = first + p.rows_per_block;
+    if (end > p.rows) end = p.rows;
+    if (column >= p.columns) end = 0;
+    C sums[2][PACK] = {};
+#pragma unroll 1
+    for (u64 start = first + warp_of_block(); start < end; start += PARAMETER_WARPS * UNROLL) {
+        Raw x[UNROLL], dy[UNROLL];
+        C mean[UNROLL], reciprocal[UNROLL];
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) {
+            u64 row = start + u * PARAMETER_WARPS;
+            x[u] = dy[u] = Raw::filled(C(0));
+            mean[u] = reciprocal[u] = 0;
+            if (row >= end) continue;
+            x[u] = load_raw(p.x + i64(row) * p.x_stride + column);
+            dy[u] = load_raw(p.dy + i64(row) * p.dy_stride + column);
+            if (p.mean) mean[u] = p.mean[row];
+            reciprocal[u] = p.reciprocal[row];
+        }
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u)
+#pragma unroll
+            for (int e = 0; e < PACK; ++e) {
+                sums[0][e] += dy[u].get(e) * ((x[u].get(e) - mean[u]) * reciprocal[u]);
+                sums[1][e] += dy[u].get(e);
+            }
+    }
+    __shared__ C of_warps[2][PARAMETER_WARPS][WARP * PACK];
+#pragma unroll
+    for (int s = 0; s < 2; ++s)
+#pragma unroll
+        for (int e = 0; e < PACK; ++e) of_warps[s][warp_of_block()][lane() * PACK + e] = sums[s][e];
+    __syncthreads();
+    u64 place = u64(blockIdx.x) * WARP * PACK + threadIdx.x;
+    if (threadIdx.x >= WARP * PACK || place >= p.columns) return;
+    C* partials = p.partials + u64(blockIdx.y) * SUMS * p.columns + place;
+    for (int s = DWEIGHT ? 0 : 1; s < (DBIAS ? 2 : 1); ++s) {
+        C sum = of_warps[s][0][threadIdx.x];
+        for (int w = 1; w < PARAMETER_WARPS; ++w) sum += of_warps[s][w][threadIdx.x];
+        *partials = sum;
+        partials += p.columns;
+    }
+}
+
+struct ColumnSums {
+    T* sums[2];        // each [columns]; null: not wanted
+    const C* partials; // [count, one or two sums, columns]
+    u32 columns, count;
+};
+// 32 neighbouring columns in a block: its warps take turns with the parts, and are added up in their order. As many warps as a block can
+// have: what is added up lies far apart, and each load waits for all of memory's latency. Blocks: (ceil(columns / 32), sums in the partials).
+constexpr int SUM_WARPS = 32;
+extern "C" __global__ void __launch_bounds__(SUM_WARPS * WARP) column_sums(const __grid_constant__ ColumnSums p) {
+    if (!p.sums[blockIdx.y]) return;
+    u64 column = u64(blockIdx.x) * WARP + lane();
+    const C* partials = p.partials + u64(blockIdx.y) * p.columns + column;
+    u64 stride = u64(gridDim.y) * p.columns;
+    C sum = 0;
+    if (column < p.columns)
+#pragma unroll 8
+        for (u32 part = warp_of_block(); part < p.count; part += SUM_WARPS) sum += partials[part * stride];
+    __shared__ C of_warps[SUM_WARPS][WARP];
+    of_warps[warp_of_block()][lane()] = sum;
+    __syncthreads();
+    if (warp_of_block() > 0 || column >= p.columns) return;
+    sum = 0;
+#pragma unroll
+    for (int w = 0; w < SUM_WARPS; ++w) sum += of_warps[w][lane()];
+    p.sums[blockIdx.y][column] = narrow<T>(sum);
+}
+#endif
+#endif
