@@ -1,8 +1,9 @@
-//! Softmax and normalisations over rows of many lengths and places, on the GPU against the CPU backend: of each op the CUDA backend
+//! Softmax, normalisations and cross-entropy over rows of many lengths and places, on the GPU against the CPU backend: of each op the CUDA backend
 //! has a kernel for every range of lengths, of which the op table meets the shortest. Without a GPU there is nothing to compare.
 
 use std::fmt::Write;
 use ternion::prelude::*;
+use ternion_core::{CrossEntropyOptions, Reduction};
 
 const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
 
@@ -198,6 +199,26 @@ fn normalisations_of_rows() -> Result<()> {
         compare(&mut faults, &format!("layer_norm {what}, plain"), |device| {
             both_ways(&[x(device, 1)?], device, |inputs| inputs[0].layer_norm(None, None, 1e-5))
         })
+    })?;
+    none_wrong(&faults);
+    Ok(())
+}
+
+#[test]
+fn cross_entropy_of_rows() -> Result<()> {
+    let mut faults = String::new();
+    for_rows(&[SHAPES, LONG].concat(), |what, _, [rows, columns], x| {
+        for label_smoothing in [0.0, 0.1] {
+            let options =
+                CrossEntropyOptions { label_smoothing, ignore_index: 0, reduction: Reduction::None };
+            compare(&mut faults, &format!("cross_entropy {what}, smoothing {label_smoothing}"), |device| {
+                let classes: Vec<i64> = (0..rows).map(|row| (row * 7919 % columns) as i64).collect();
+                let target = Tensor::from_vec(classes, [rows], device)?;
+                let target = if rows % 2 == 0 { target } else { target.to_dtype(DType::I32)? };
+                both_ways(&[x(device, 1)?], device, |inputs| inputs[0].cross_entropy_with(&target, options))
+            })?;
+        }
+        Ok(())
     })?;
     none_wrong(&faults);
     Ok(())

@@ -112,6 +112,8 @@ fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
         }
         Op::LayerNorm(_) | Op::RmsNorm(_) => Ok(Variant::row_major(ops::norm::run)),
         Op::LayerNormGrad(_) | Op::RmsNormGrad(_) => Ok(Variant::row_major(ops::norm::run_grad)),
+        Op::CrossEntropy(_) => Ok(Variant::row_major(ops::loss::run)),
+        Op::CrossEntropyGrad(_) => Ok(Variant::row_major(ops::loss::run_grad)),
         Op::SgdStep(_) | Op::AdamStep(_) => ops::step::select(op, inputs),
         Op::Attention(_) | Op::AttentionGrad(_) => ops::attention::select(op, inputs),
         Op::MaxPool2d(_) => Ok(Variant::row_major(ops::pool::run_max_pool2d)),

@@ -28,6 +28,7 @@ const CUMULATIVE: File = file!("cumulative.cu");
 const ROWS: File = file!("rows.cuh");
 const SOFTMAX: File = file!("softmax.cu");
 const NORM: File = file!("norm.cu");
+const LOSS: File = file!("loss.cu");
 const INDEX: File = file!("index.cu");
 const SCATTER: File = file!("scatter.cu");
 const SORT: File = file!("sort.cu");
@@ -99,6 +100,9 @@ pub(crate) enum Family {
     Norm(Rows),
     NormGrad(Rows),
     NormSums,
+    /// name: plain or smoothed; types: logits.
+    CrossEntropy(Rows),
+    CrossEntropyGrad(Rows),
     /// types: bits, index.
     Gather,
     /// types: bits.
@@ -276,6 +280,13 @@ impl Unit {
                 let rows = Rows { packing: Packing::Single, team: Team::LONGEST };
                 let kernels = &["norm_rows_parameter_grad", "column_sums"];
                 self.of_rows(rows, &[ROWS, NORM], kernels, &[("FORM", 2)])
+            }
+            Family::CrossEntropy(rows) => {
+                let own = [("FORM", 0), ("SMOOTHED", usize::from(self.name == "smoothed"))];
+                self.of_rows(rows, &[ROWS, LOSS], &["cross_entropy"], &own)
+            }
+            Family::CrossEntropyGrad(rows) => {
+                self.of_rows(rows, &[ROWS, LOSS], &["cross_entropy_grad"], &[("FORM", 1)])
             }
             Family::Gather => {
                 let defines = vec![("TYPE", bits(first).to_string()), ("INDEX", element(second).to_string())];
@@ -729,6 +740,7 @@ fn attention_units() -> Vec<Unit> {
     }
     units.extend(ops::softmax::units());
     units.extend(ops::norm::units());
+    units.extend(ops::loss::units());
     units
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod create;
 pub(crate) mod cumulative;
 pub(crate) mod elementwise;
 pub(crate) mod index;
+pub(crate) mod loss;
 pub(crate) mod matmul;
 pub(crate) mod norm;
 pub(crate) mod pool;

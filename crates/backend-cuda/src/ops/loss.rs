@@ -1,0 +1,175 @@
+//! Cross-entropy and its gradient.
+
+use crate::faults::Faults;
+use crate::operands::Operands;
+use crate::rows::{Packing, Place, Rows, Team, Wanted};
+use crate::select::Call;
+use crate::sources::{Family, Unit};
+use ternion_core::{DType, Error, Op, Result};
+
+/// Teams of the loss, which reads rows once, whatever their length.
+fn teams(name: &str, dtype: DType, packing: Packing) -> &'static [Team] {
+    match packing {
+        Packing::Single if dtype == DType::F64 || name == PLAIN => {
+            &[const { Team::memory(32, 1024) }, Team::LONGEST]
+        }
+        Packing::Single => &[Team::LONGEST],
+        Packing::Whole => &[],
+        Packing::Masked if name == PLAIN => &[
+            const { Team::memory(8, 8) },
+            const { Team::memory(32, 256) },
+            const { Team::memory(128, 1024) },
+            Team::LONGEST,
+        ],
+        Packing::Masked => &[const { Team::memory(32, 256) }, Team::LONGEST],
+    }
+}
+
+/// Names of the loss's units: without label smoothing, and with it.
+const PLAIN: &str = "plain";
+const SMOOTHED: &str = "smoothed";
+
+/// Teams of the gradient, which reads rows twice.
+fn grad_teams(dtype: DType, packing: Packing) -> &'static [Team] {
+    match (packing, dtype) {
+        (Packing::Single, _) => &[const { Team::memory(32, 1024) }, Team::LONGEST],
+        (Packing::Whole, _) => &[],
+        (Packing::Masked, DType::F32) => &[
+            const { Team::registers(8, 1) },
+            const { Team::registers(32, 4) },
+            const { Team::registers(32, 8) },
+            const { Team::registers(128, 8) },
+            Team::SHARED,
+            Team::LONGEST,
+        ],
+        (Packing::Masked, _) => &[
+            const { Team::registers(8, 1) },
+            const { Team::registers(32, 2) },
+            const { Team::registers(32, 4) },
+            const { Team::registers(128, 4) },
+            Team::SHARED,
+            Team::LONGEST,
+        ],
+    }
+}
+
+/// Everything that the functions here ask for.
+pub(crate) fn units() -> Vec<Unit> {
+    let mut units = Vec::new();
+    for dtype in DType::FLOATS {
+        for packing in [Packing::Masked, Packing::Single] {
+            if dtype == DType::F64 && packing == Packing::Masked {
+                continue;
+            }
+            let rows = |&team: &Team| Rows { packing, team };
+            for name in [PLAIN, SMOOTHED] {
+                let forward = teams(name, dtype, packing).iter().map(rows);
+                units.extend(forward.map(|rows| Unit::of(Family::CrossEntropy(rows), name, dtype)));
+            }
+            let gradient = grad_teams(dtype, packing).iter().map(rows);
+            units.extend(gradient.map(|rows| Unit::of(Family::CrossEntropyGrad(rows), PLAIN, dtype)));
+        }
+    }
+    units
+}
+
+/// The parameters, as `CrossEntropy` of the kernels.
+#[repr(C)]
+struct Parameters {
+    dx: u64,
+    loss: u64,
+    log_sum: u64,
+    x: u64,
+    target: u64,
+    dloss: u64,
+    fault: u64,
+    site: u64,
+    rows: u64,
+    dx_stride: i64,
+    x_stride: i64,
+    dloss_stride: i64,
+    ignore_index: i64,
+    target_share: f64,
+    each_share: f64,
+    columns: u32,
+    target_is_long: u32,
+}
+
+/// What the op and its gradient have in common; `x` are the logits.
+fn parameters(
+    call: &Call<'_>,
+    x: Place,
+    target: u64,
+    ignore_index: i64,
+    smoothing: f64,
+) -> Result<Parameters> {
+    let [rows, columns] = call.inputs[0].layout.shape().to_array(call.name)?;
+    super::fits(call.name, &[2 * columns])?;
+    Ok(Parameters {
+        dx: 0,
+        loss: 0,
+        log_sum: 0,
+        x: x.address,
+        target,
+        dloss: 0,
+        fault: call.gpu.faults.address,
+        site: Faults::site(call.name, columns)?,
+        rows: rows as u64,
+        dx_stride: 0,
+        x_stride: x.stride,
+        dloss_stride: 0,
+        ignore_index,
+        target_share: 1.0 - smoothing,
+        each_share: smoothing / columns.max(1) as f64,
+        columns: columns as u32,
+        target_is_long: u32::from(call.inputs[1].dtype == DType::I64),
+    })
+}
+
+pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::CrossEntropy(payload) = op else { return Err(Error::invalid(call.name, "is not cross_entropy")) };
+    let (gpu, dtype) = (call.gpu, call.inputs[0].dtype);
+    let name = if payload.label_smoothing == 0.0 { PLAIN } else { SMOOTHED };
+    let mut operands = Operands::new(call);
+    let (x, target) = (operands.input_rows(0, 1)?, operands.dense_input(1)?);
+    let parameters = Parameters {
+        loss: operands.dense_output(0)?,
+        log_sum: operands.dense_output(1)?,
+        ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
+    };
+    let columns = parameters.columns as usize;
+    let wanted = Wanted { dtype, columns, places: &[x], room: gpu.shared_memory() };
+    let chosen = Rows::choose(&wanted, |packing| teams(name, dtype, packing), |_, _| 0)?;
+    let unit = Unit::of(Family::CrossEntropy(chosen.rows), name, dtype);
+    gpu.launch(call.name, chosen.launch(call.name, unit, 0, parameters.rows as usize)?, &parameters)?;
+    operands.finish()
+}
+
+pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::CrossEntropyGrad(payload) = op else {
+        return Err(Error::invalid(call.name, "is not cross_entropy_grad"));
+    };
+    let (gpu, dtype) = (call.gpu, call.inputs[0].dtype);
+    let mut operands = Operands::new(call);
+    let (x, target) = (operands.input_rows(0, 1)?, operands.dense_input(1)?);
+    let dx = operands.output_rows(0, 1)?;
+    let (dloss, dloss_stride) = operands.input(3, |layout| Some(layout.strides()[0] as i64))?;
+    let parameters = Parameters {
+        dx: dx.address,
+        log_sum: operands.dense_input(2)?,
+        dloss,
+        dx_stride: dx.stride,
+        dloss_stride,
+        ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
+    };
+    let columns = parameters.columns as usize;
+    let wanted = Wanted { dtype, columns, places: &[x, dx], room: gpu.shared_memory() };
+    let chosen = Rows::choose(
+        &wanted,
+        |packing| grad_teams(dtype, packing),
+        |rows, packs| rows.held(dtype, packs, 1),
+    )?;
+    let unit = Unit::of(Family::CrossEntropyGrad(chosen.rows), PLAIN, dtype);
+    gpu.launch(call.name, chosen.launch(call.name, unit, 0, parameters.rows as usize)?, &parameters)?;
+    operands.finish()
+}
