@@ -223,3 +223,28 @@ fn cross_entropy_of_rows() -> Result<()> {
     none_wrong(&faults);
     Ok(())
 }
+
+#[test]
+fn batch_normalisation() -> Result<()> {
+    let mut faults = String::new();
+    for dtype in FLOATS {
+        for shape in [
+            [5, 3, 7, 7],
+            [64, 20, 14, 14],
+            [3, 2, 64, 65],
+            [300, 33, 1, 1],
+            [2, 70, 3, 3],
+            [33, 1, 100, 100],
+        ] {
+            compare(&mut faults, &format!("batch_norm {shape:?} {dtype:?}"), |device| {
+                let vector = |seed| tensor(&[shape[1]], dtype, device, seed);
+                let inputs = [tensor(&shape, dtype, device, 1)?, vector(2)?, vector(3)?];
+                both_ways(&inputs, device, |inputs| {
+                    Ok(inputs[0].batch_norm_train(Some(&inputs[1]), Some(&inputs[2]), 1e-5)?.0)
+                })
+            })?;
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}

@@ -112,6 +112,8 @@ fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
         }
         Op::LayerNorm(_) | Op::RmsNorm(_) => Ok(Variant::row_major(ops::norm::run)),
         Op::LayerNormGrad(_) | Op::RmsNormGrad(_) => Ok(Variant::row_major(ops::norm::run_grad)),
+        Op::BatchNorm(_) => Ok(Variant::row_major(ops::batch_norm::run)),
+        Op::BatchNormGrad(_) => Ok(Variant::row_major(ops::batch_norm::run_grad)),
         Op::CrossEntropy(_) => Ok(Variant::row_major(ops::loss::run)),
         Op::CrossEntropyGrad(_) => Ok(Variant::row_major(ops::loss::run_grad)),
         Op::SgdStep(_) | Op::AdamStep(_) => ops::step::select(op, inputs),

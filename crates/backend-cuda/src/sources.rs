@@ -29,6 +29,7 @@ const ROWS: File = file!("rows.cuh");
 const SOFTMAX: File = file!("softmax.cu");
 const NORM: File = file!("norm.cu");
 const LOSS: File = file!("loss.cu");
+const BATCH_NORM: File = file!("batch_norm.cu");
 const INDEX: File = file!("index.cu");
 const SCATTER: File = file!("scatter.cu");
 const SORT: File = file!("sort.cu");
@@ -103,6 +104,8 @@ pub(crate) enum Family {
     /// name: plain or smoothed; types: logits.
     CrossEntropy(Rows),
     CrossEntropyGrad(Rows),
+    /// Elements of a pack.
+    BatchNorm(usize),
     /// types: bits, index.
     Gather,
     /// types: bits.
@@ -288,6 +291,20 @@ impl Unit {
             Family::CrossEntropyGrad(rows) => {
                 self.of_rows(rows, &[ROWS, LOSS], &["cross_entropy_grad"], &[("FORM", 1)])
             }
+            Family::BatchNorm(pack) => self.numbered(
+                &[ROWS, BATCH_NORM],
+                &[
+                    "channel_parts_of_planes",
+                    "channel_parts_of_columns",
+                    "channel_statistics",
+                    "channel_gradients",
+                    "batch_norm",
+                    "batch_norm_grad",
+                    "batch_norm_columns",
+                    "batch_norm_grad_columns",
+                ],
+                &[("PACK", pack), ("MASKED", 0), ("TEAM", 32), ("HOLD", 0)],
+            ),
             Family::Gather => {
                 let defines = vec![("TYPE", bits(first).to_string()), ("INDEX", element(second).to_string())];
                 self.plain(&[INDEX], &["gather", "gather_rows", "scatter_keys"], defines)
@@ -741,6 +758,7 @@ fn attention_units() -> Vec<Unit> {
     units.extend(ops::softmax::units());
     units.extend(ops::norm::units());
     units.extend(ops::loss::units());
+    units.extend(ops::batch_norm::units());
     units
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod assemble;
 pub(crate) mod attention;
+pub(crate) mod batch_norm;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod create;

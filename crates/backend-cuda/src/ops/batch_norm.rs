@@ -1,0 +1,322 @@
+//! Batch normalisation of channels, and its gradient: parts of each channel's sums, all of them, then the elements.
+
+use crate::gpu::{Gpu, Launch};
+use crate::operands::Operands;
+use crate::rows::grid;
+use crate::select::Call;
+use crate::sources::{Family, Unit};
+use crate::space::Divisor;
+use ternion_core::{DType, Error, Op, Result};
+
+/// The kernels, in the order of the source.
+const PARTS_OF_PLANES: usize = 0;
+const PARTS_OF_COLUMNS: usize = 1;
+const STATISTICS: usize = 2;
+const GRADIENTS: usize = 3;
+const ELEMENTS: usize = 4;
+const GRADIENT_ELEMENTS: usize = 5;
+const COLUMNS: usize = 6;
+const GRADIENT_COLUMNS: usize = 7;
+
+const THREADS: usize = 256;
+/// Channels of a block of `channel_statistics` and `channel_gradients`.
+const CHANNELS: usize = 8;
+/// Packs of a block's row of threads in the columns' kernels.
+const ACROSS: usize = 32;
+/// Images of a split of the columns' kernels, at least: four for each of a block's warps.
+const IMAGES: usize = 32;
+/// Bytes of a plane from which on its elements are read one plane at a time.
+const PLANE: usize = 64;
+/// Blocks that the parts are cut into: eight on each multiprocessor of an H100, on every device, so that the order of the sums is the same.
+const BLOCKS: usize = 132 * 8;
+/// The most blocks along the second axis of a grid.
+const MOST: usize = 65535;
+
+/// Elements of a pack that there are kernels for, the widest first. Numbers of 64 bits are taken one by one.
+fn packs(dtype: DType) -> &'static [usize] {
+    match dtype.size() {
+        8 => &[1],
+        4 => &[4, 1],
+        _ => &[8, 4, 1],
+    }
+}
+
+/// Everything that the functions here ask for.
+pub(crate) fn units() -> Vec<Unit> {
+    let of =
+        |dtype: DType| packs(dtype).iter().map(move |&pack| Unit::of(Family::BatchNorm(pack), "", dtype));
+    DType::FLOATS.into_iter().flat_map(of).collect()
+}
+
+/// The parameters, as `ChannelParts` of the kernels.
+#[repr(C)]
+struct PartParameters {
+    parts: u64,
+    x: u64,
+    dy: u64,
+    mean: u64,
+    variance: u64,
+    eps: f64,
+    batch: u64,
+    space: u64,
+    batch_per_split: u64,
+    channels: u32,
+    backward: u32,
+    plane: Divisor,
+}
+
+/// The parameters, as `Channels` of the kernels.
+#[repr(C)]
+struct ChannelParameters {
+    parts: u64,
+    x: u64,
+    first: u64,
+    second: u64,
+    dweight: u64,
+    dbias: u64,
+    outer: u64,
+    outer_stride: u64,
+    inner: u64,
+    batch: u64,
+    space: u64,
+    channels: u32,
+}
+
+/// The parameters, as `BatchNorm` of the kernels.
+#[repr(C)]
+struct ElementParameters {
+    y: u64,
+    x: u64,
+    dy: u64,
+    mean: u64,
+    variance: u64,
+    plain: u64,
+    along: u64,
+    weight: u64,
+    bias: u64,
+    eps: f64,
+    inverse_count: f64,
+    packs: u64,
+    packs_of_plane: u64,
+    channels: u32,
+    narrow: u32,
+    plane: Divisor,
+    channel: Divisor,
+    batch: u64,
+    space: u64,
+    batch_per_split: u64,
+}
+
+/// How the work is cut.
+#[derive(Clone, Copy)]
+struct Plan {
+    op: &'static str,
+    dtype: DType,
+    batch: usize,
+    channels: usize,
+    space: usize,
+    pack: usize,
+    /// Whether a block has planes of a channel; if not, columns of the images.
+    planes: bool,
+    splits: usize,
+    batch_per_split: usize,
+}
+
+impl Plan {
+    fn of(call: &Call<'_>, addresses: &[u64]) -> Result<Plan> {
+        let (op, dtype, dims) = (call.name, call.inputs[0].dtype, call.inputs[0].layout.shape().dims());
+        let (batch, channels, space) = (dims[0], dims[1], dims[2..].iter().product::<usize>());
+        super::fits(op, &[channels])?;
+        let planes = space * dtype.size() >= PLANE && channels <= MOST;
+        let run = if planes { space } else { channels * space };
+        let suits = |&&pack: &&usize| {
+            let bytes = (pack * dtype.size()) as u64;
+            run.is_multiple_of(pack) && addresses.iter().all(|address| address.is_multiple_of(bytes))
+        };
+        let pack = packs(dtype).iter().find(suits).copied().unwrap_or(1);
+        let most = |blocks: usize| BLOCKS.div_ceil(blocks.max(1));
+        let splits = match planes {
+            true => most(channels).min(batch.saturating_mul(space) / (pack * THREADS * 4)),
+            false => most(run.div_ceil(ACROSS * pack)).min(batch.div_ceil(IMAGES)),
+        };
+        let batch_per_split = batch.div_ceil(splits.max(1)).max(1);
+        let splits = batch.div_ceil(batch_per_split).max(1);
+        if planes {
+            super::fits(op, &[batch_per_split.saturating_mul(space / pack)])?;
+        }
+        Ok(Plan { op, dtype, batch, channels, space, pack, planes, splits, batch_per_split })
+    }
+
+    fn launch(&self, kernel: usize, blocks: [usize; 2]) -> Result<Launch> {
+        let unit = Unit::of(Family::BatchNorm(self.pack), "", self.dtype);
+        let launch = Launch::new(unit, kernel, 0, THREADS as u32);
+        Ok(Launch { grid: [grid(self.op, blocks[0])?, blocks[1] as u32, 1], ..launch })
+    }
+
+    /// Blocks of the columns' kernels.
+    fn columns(&self) -> [usize; 2] {
+        [(self.channels * self.space).div_ceil(ACROSS * self.pack), self.splits]
+    }
+
+    /// Forms the sums of all channels. What is in common to both ways is filled in here.
+    fn sum(&self, gpu: &Gpu, parts: PartParameters, channels: ChannelParameters) -> Result<()> {
+        let backward = parts.backward == 1;
+        let width = if self.planes { self.channels } else { self.channels * self.space };
+        let numbers = if backward { 2 } else { 3 };
+        let scratch = gpu.scratch(self.splits * width * numbers * self.dtype.accumulator().size())?;
+        let parameters = PartParameters {
+            parts: scratch.address(),
+            batch: self.batch as u64,
+            space: self.space as u64,
+            batch_per_split: self.batch_per_split as u64,
+            channels: self.channels as u32,
+            plane: Divisor::new(self.space / self.pack),
+            ..parts
+        };
+        let launch = match self.planes {
+            true => self.launch(PARTS_OF_PLANES, [self.splits, self.channels])?,
+            false => self.launch(PARTS_OF_COLUMNS, self.columns())?,
+        };
+        gpu.launch(self.op, launch, &parameters)?;
+        let [outer, outer_stride, inner] = match self.planes {
+            true => [1, 0, self.splits],
+            false => [self.splits, width, self.space],
+        };
+        let parameters = ChannelParameters {
+            parts: scratch.address(),
+            outer: outer as u64,
+            outer_stride: outer_stride as u64,
+            inner: inner as u64,
+            batch: self.batch as u64,
+            space: self.space as u64,
+            channels: self.channels as u32,
+            ..channels
+        };
+        let kernel = if backward { GRADIENTS } else { STATISTICS };
+        gpu.launch(self.op, self.launch(kernel, [self.channels.div_ceil(CHANNELS), 1])?, &parameters)
+    }
+
+    /// Forms the elements. What is in common to both ways is filled in here.
+    fn elements(&self, gpu: &Gpu, kernels: [usize; 2], elements: ElementParameters) -> Result<()> {
+        let packs = self.batch * self.channels * self.space / self.pack;
+        let plane = (self.space / self.pack).max(1);
+        let count = self.batch * self.space;
+        let parameters = ElementParameters {
+            inverse_count: if count == 0 { 0.0 } else { 1.0 / count as f64 },
+            packs: packs as u64,
+            packs_of_plane: plane as u64,
+            channels: self.channels as u32,
+            narrow: u32::from(packs < super::TOO_LONG),
+            plane: Divisor::new(plane),
+            channel: Divisor::new(self.channels),
+            batch: self.batch as u64,
+            space: self.space as u64,
+            batch_per_split: self.batch_per_split as u64,
+            ..elements
+        };
+        let per_thread = if self.dtype == DType::F64 { 2 } else { 4 };
+        let launch = match self.planes {
+            true => self.launch(kernels[0], [packs.div_ceil(THREADS * per_thread), 1])?,
+            false => self.launch(kernels[1], self.columns())?,
+        };
+        gpu.launch(self.op, launch, &parameters)
+    }
+}
+
+/// What both ways start from.
+fn start(x: u64, dy: u64, statistics: [u64; 2], eps: f64) -> PartParameters {
+    PartParameters {
+        parts: 0,
+        x,
+        dy,
+        mean: statistics[0],
+        variance: statistics[1],
+        eps,
+        batch: 0,
+        space: 0,
+        batch_per_split: 0,
+        channels: 0,
+        backward: u32::from(dy != 0),
+        plane: Divisor::new(1),
+    }
+}
+
+fn channel_parameters(x: u64, sums: [u64; 2], gradients: [u64; 2]) -> ChannelParameters {
+    ChannelParameters {
+        parts: 0,
+        x,
+        first: sums[0],
+        second: sums[1],
+        dweight: gradients[0],
+        dbias: gradients[1],
+        outer: 0,
+        outer_stride: 0,
+        inner: 0,
+        batch: 0,
+        space: 0,
+        channels: 0,
+    }
+}
+
+fn element_parameters(parts: &PartParameters, y: u64, sums: [u64; 2], affine: [u64; 2]) -> ElementParameters {
+    ElementParameters {
+        y,
+        x: parts.x,
+        dy: parts.dy,
+        mean: parts.mean,
+        variance: parts.variance,
+        plain: sums[0],
+        along: sums[1],
+        weight: affine[0],
+        bias: affine[1],
+        eps: parts.eps,
+        inverse_count: 0.0,
+        packs: 0,
+        packs_of_plane: 1,
+        channels: 0,
+        narrow: 0,
+        plane: Divisor::new(1),
+        channel: Divisor::new(1),
+        batch: 0,
+        space: 0,
+        batch_per_split: 0,
+    }
+}
+
+pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::BatchNorm(payload) = op else { return Err(Error::invalid(call.name, "is not batch_norm")) };
+    let mut operands = Operands::new(call);
+    let (x, y) = (operands.dense_input(0)?, operands.dense_output(0)?);
+    let statistics = [operands.dense_output(1)?, operands.dense_output(2)?];
+    let mut vector = |at: usize| if payload.affine { operands.dense_input(at) } else { Ok(0) };
+    let affine = [vector(1)?, vector(2)?];
+    let plan = Plan::of(call, &[x, y])?;
+    let parts = start(x, 0, statistics, payload.eps);
+    let elements = element_parameters(&parts, y, [0; 2], affine);
+    plan.sum(call.gpu, parts, channel_parameters(x, statistics, [0; 2]))?;
+    plan.elements(call.gpu, [ELEMENTS, COLUMNS], elements)?;
+    operands.finish()
+}
+
+pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::BatchNormGrad(payload) = op else {
+        return Err(Error::invalid(call.name, "is not batch_norm_grad"));
+    };
+    let mut operands = Operands::new(call);
+    let (x, dx) = (operands.dense_input(0)?, operands.dense_output(0)?);
+    let statistics = [operands.dense_input(1)?, operands.dense_input(2)?];
+    let dy = operands.dense_input(3)?;
+    let weight = if payload.affine { operands.dense_input(4)? } else { 0 };
+    let mut gradient = |at: usize| if payload.affine { operands.dense_output(at) } else { Ok(0) };
+    let gradients = [gradient(1)?, gradient(2)?];
+    let plan = Plan::of(call, &[x, dx, dy])?;
+    // Sums of dy and of dy * n of each channel.
+    let bytes = plan.channels * plan.dtype.accumulator().size();
+    let scratch = call.gpu.scratch(2 * bytes)?;
+    let sums = [scratch.address(), scratch.address() + bytes as u64];
+    let parts = PartParameters { backward: 1, ..start(x, dy, statistics, payload.eps) };
+    let elements = element_parameters(&parts, dx, sums, [weight, 0]);
+    plan.sum(call.gpu, parts, channel_parameters(x, sums, gradients))?;
+    plan.elements(call.gpu, [GRADIENT_ELEMENTS, GRADIENT_COLUMNS], elements)?;
+    operands.finish()
+}

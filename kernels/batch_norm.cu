@@ -1,0 +1,402 @@
+// Batch normalisation of channels, and its gradient.
+//
+//   forward   y = (x - mean) * r * weight + bias, r = 1 / sqrt(variance + eps), mean and variance of each channel over batch and space
+//   backward  n = (x - mean) * r:  dx = r * (dy - mean(dy) - n * mean(dy * n)) * weight, dweight = sum dy * n, dbias = sum dy
+//
+// x, y, dy, dx [batch, channels, space], dense. Three kernels each way: parts of a channel, by one of two; all parts of it; the elements.
+//
+//      x: image 0 | channel 0 ... | channel 1 ... |         parts: channel 0 | split 0 | split 1 | -> mean, variance -> y
+//         image 1 | channel 0 ... | channel 1 ... |                channel 1 | split 0 | split 1 |
+//
+//   channel_parts_of_planes    space of some length: blocks (split, channel); PACK divides space, and as elements all addresses
+//   channel_parts_of_columns   short space: a thread per pack of the images' columns, [channels * space], which PACK divides here; blocks
+//                              (ceil(channels * space / (32 * PACK)), split), whose warps take turns with the images
+//   channel_statistics         forward: mean and variance;  channel_gradients  backward: the two sums, dweight, dbias
+//   batch_norm, batch_norm_grad   element by element, after channel_parts_of_planes; ..._columns: after channel_parts_of_columns, with
+//                              its blocks; as elements PACK divides all addresses
+//
+// The parts of a channel: part (o, i) at parts[o * outer_stride + channel * inner + i], o < outer, i < inner:
+//   planes: outer = 1, inner = splits; columns: outer = splits, outer_stride = channels * space, inner = space.
+// A part is three numbers forward: count, mean, and the sum of squared differences to it; two backward: sum dy, sum dy * n.
+//
+// Macros: TYPE, PACK (and MASKED = 0, TEAM = 32, HOLD = 0 for rows.cuh). Limits: channels below 2^16 for channel_parts_of_planes,
+// splits below 2^16 for channel_parts_of_columns (blockIdx.y). Nothing is changed in place but y may be exactly x, dx exactly dy.
+
+INLINE float ratio(float a, float b) { return __fdividef(a, b); }   // of counts: 2 ulp, far from its limits
+INLINE double ratio(double a, double b) { return a / b; }
+// 1 / sqrt(variance + eps): of many channels in a thread, each in a few instructions (2 ulp).
+INLINE float reciprocal_of(float variance, double eps) { return rsqrtf(variance + float(eps)); }
+INLINE double reciprocal_of(double variance, double eps) { return 1 / sqrt(variance + eps); }
+
+// Values are less a number of their channel, its pivot: what is left of them is as small as they differ, and no digit is lost to where
+// they lie. Its first element does.
+INLINE C pivot_of(const T* x, u32 channel, u64 batch, u64 space) {
+    C first = batch * space > 0 ? widen(x[channel * space]) : C(0);
+    return abs_of(first) < infinite() ? first : C(0);
+}
+
+struct Moments {
+    C count, mean, squares;
+
+    // The moments of both together (Chan, Golub and LeVeque 1983).
+    INLINE void add(const Moments& other) {
+        C total = count + other.count;
+        if (other.count == C(0)) return;
+        C share = ratio(other.count, total), difference = other.mean - mean;
+        // An infinite mean stays what it is.
+        bool bounded = abs_of(difference) < infinite();
+        mean = count == C(0) ? other.mean : (bounded ? mean + difference * share : mean + other.mean);
+        squares += other.squares;
+        if (count != C(0)) squares += difference * difference * (count * share);
+        count = total;
+    }
+};
+struct Sums {
+    C plain, along;
+    INLINE void add(const Sums& other) {
+        plain += other.plain;
+        along += other.along;
+    }
+};
+INLINE Moments shuffled(const Moments& part, int step) {
+    return Moments{__shfl_xor_sync(ALL_LANES, part.count, step), __shfl_xor_sync(ALL_LANES, part.mean, step),
+                   __shfl_xor_sync(ALL_LANES, part.squares, step)};
+}
+INLINE Sums shuffled(const Sums& part, int step) {
+    return Sums{__shfl_xor_sync(ALL_LANES, part.plain, step), __shfl_xor_sync(ALL_LANES, part.along, step)};
+}
+// All lanes' parts, in lane 0.
+template <class Part> INLINE void meet_lanes(Part& part) {
+#pragma unroll
+    for (int step = 1; step < WARP; step *= 2) part.add(shuffled(part, step));
+}
+
+struct ChannelParts {
+    void* parts;          // Moments; backward: Sums
+    const T* x;
+    const T* dy;          // backward only, as mean and variance
+    const C* mean;
+    const C* variance;
+    double eps;
+    u64 batch;
+    u64 space;
+    u64 batch_per_split;  // times space / PACK below 2^31 for channel_parts_of_planes
+    u32 channels;
+    u32 backward;
+    Divisor plane;        // of space / PACK, for channel_parts_of_planes
+};
+
+constexpr int CHANNEL_WARPS = 8;
+constexpr int CHANNEL_THREADS = CHANNEL_WARPS * WARP;
+// Packs that a thread has under way of each tensor.
+constexpr int CHANNEL_UNROLL = sizeof(C) == 8 ? 2 : 4;
+
+// The moments of the first `valid` values: their own mean first.
+template <int COUNT> INLINE Moments moments_of(const C (&values)[COUNT], int valid) {
+    C sum = 0, squares = 0;
+#pragma unroll
+    for (int e = 0; e < COUNT; ++e) sum += e < valid ? values[e] : C(0);
+    C mean = valid == COUNT ? sum * C(1.0 / COUNT) : ratio(sum, C(valid > 0 ? valid : 1));
+#pragma unroll
+    for (int e = 0; e < COUNT; ++e) squares += e < valid ? (values[e] - mean) * (values[e] - mean) : C(0);
+    return Moments{C(valid), mean, squares};
+}
+
+// What a channel's elements are taken relative to: forward its pivot, backward its statistics.
+struct Origin {
+    C mean, reciprocal;
+    INLINE Origin(C mean, C reciprocal) : mean(mean), reciprocal(reciprocal) {}
+    INLINE Origin(const ChannelParts& p, u32 channel) : mean(0), reciprocal(0) {
+        if (p.backward) {
+            mean = p.mean[channel];
+            reciprocal = reciprocal_of(p.variance[channel], p.eps);
+        } else {
+            mean = pivot_of(p.x, channel, p.batch, p.space);
+        }
+    }
+};
+template <int COUNT> INLINE void add_values(Moments& part, const C (&x)[COUNT], const C (&)[COUNT], int valid, const Origin& origin) {
+    C values[COUNT];
+#pragma unroll
+    for (int e = 0; e < COUNT; ++e) values[e] = x[e] - origin.mean;
+    part.add(moments_of(values, valid));
+}
+template <int COUNT> INLINE void add_values(Sums& part, const C (&x)[COUNT], const C (&dy)[COUNT], int valid, const Origin& origin) {
+    Sums sums = {};
+#pragma unroll
+    for (int e = 0; e < COUNT; ++e)
+        if (e < valid) sums.add(Sums{dy[e], dy[e] * ((x[e] - origin.mean) * origin.reciprocal)});
+    part.add(sums);
+}
+
+template <class Part> INLINE void parts_of_planes(const ChannelParts& p) {
+    u32 channel = blockIdx.y;
+    u64 first = u64(blockIdx.x) * p.batch_per_split, end = first + p.batch_per_split;
+    if (end > p.batch) end = p.batch;
+    Origin origin(p, channel);
+    // The packs of this channel in the images of this split are numbered through.
+    u32 packs = end > first ? u32((end - first) * p.plane.divisor) : 0;
+    Part part = {};
+#pragma unroll 1
+    for (u32 start = threadIdx.x; start < packs; start += CHANNEL_THREADS * CHANNEL_UNROLL) {
+        C x[CHANNEL_UNROLL * PACK], dy[CHANNEL_UNROLL * PACK];
+        Raw raw_x[CHANNEL_UNROLL], raw_dy[CHANNEL_UNROLL];
+        int valid = 0;
+#pragma unroll
+        for (int u = 0; u < CHANNEL_UNROLL; ++u) {
+            u32 pack = start + u * CHANNEL_THREADS;
+            raw_x[u] = raw_dy[u] = Raw::filled(C(0));
+            if (pack >= packs) continue;
+            u32 image = divide(pack, p.plane);
+            u64 at = ((first + image) * p.channels + channel) * p.space + (pack - image * p.plane.divisor) * PACK;
+            raw_x[u] = load_raw(p.x + at);
+            if (sizeof(Part) == sizeof(Sums)) raw_dy[u] = load_raw(p.dy + at);
+            valid += PACK;
+        }
+#pragma unroll
+        for (int u = 0; u < CHANNEL_UNROLL; ++u)
+#pragma unroll
+            for (int e = 0; e < PACK; ++e) {
+                x[u * PACK + e] = raw_x[u].get(e);
+                dy[u * PACK + e] = raw_dy[u].get(e);
+            }
+        add_values(part, x, dy, valid, origin);
+    }
+    meet_lanes(part);
+    __shared__ Part of_warps[CHANNEL_WARPS];
+    if (lane() == 0) of_warps[warp_of_block()] = part;
+    __syncthreads();
+    if (threadIdx.x > 0) return;
+    for (int w = 1; w < CHANNEL_WARPS; ++w) part.add(of_warps[w]);
+    reinterpret_cast<Part*>(p.parts)[u64(channel) * gridDim.x + blockIdx.x] = part;
+}
+extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) channel_parts_of_planes(const __grid_constant__ ChannelParts p) {
+    if (p.backward) parts_of_planes<Sums>(p);
+    else parts_of_planes<Moments>(p);
+}
+
+// The packs of columns, of the images' [channels * space], that a thread of the columns' kernels has; its warp's turn among the images.
+struct Columns {
+    u64 width, column, first, end;
+    INLINE Columns(u64 channels, u64 space, u64 batch, u64 batch_per_split) {
+        width = channels * space;
+        column = (u64(blockIdx.x) * WARP + lane()) * PACK;
+        first = u64(blockIdx.y) * batch_per_split;
+        end = first + batch_per_split < batch ? first + batch_per_split : batch;
+        if (column >= width) end = 0;
+        first += warp_of_block();
+    }
+    INLINE u32 channel(int e, u64 space) const { return u32((column < width ? column + e : 0) / space); }
+};
+
+template <class Part> INLINE void parts_of_columns(const ChannelParts& p) {
+    Columns at(p.channels, p.space, p.batch, p.batch_per_split);
+    Part parts[PACK] = {};
+    C means[PACK], reciprocals[PACK];
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) {
+        Origin origin(p, at.channel(e, p.space));
+        means[e] = origin.mean;
+        reciprocals[e] = origin.reciprocal;
+    }
+    // Several images at a time: an update of moments costs a division.
+    constexpr int TOGETHER = PACK < 4 ? 8 : 4;
+#pragma unroll 1
+    for (u64 image = at.first; image < at.end; image += CHANNEL_WARPS * TOGETHER) {
+        Raw x[TOGETHER], dy[TOGETHER];
+        int valid = 0;
+#pragma unroll
+        for (int u = 0; u < TOGETHER; ++u) {
+            x[u] = dy[u] = Raw::filled(C(0));
+            if (image + u * CHANNEL_WARPS >= at.end) continue;
+            u64 place = (image + u * CHANNEL_WARPS) * at.width + at.column;
+            x[u] = load_raw(p.x + place);
+            if (sizeof(Part) == sizeof(Sums)) dy[u] = load_raw(p.dy + place);
+            ++valid;
+        }
+#pragma unroll
+        for (int e = 0; e < PACK; ++e) {
+            C values[TOGETHER], slopes[TOGETHER];
+#pragma unroll
+            for (int u = 0; u < TOGETHER; ++u) values[u] = x[u].get(e), slopes[u] = dy[u].get(e);
+            add_values(parts[e], values, slopes, valid, Origin(means[e], reciprocals[e]));
+        }
+    }
+    __shared__ Part of_warps[CHANNEL_WARPS][WARP * PACK];
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) of_warps[warp_of_block()][lane() * PACK + e] = parts[e];
+    __syncthreads();
+    if (threadIdx.x >= WARP * PACK) return;
+    u64 column = u64(blockIdx.x) * WARP * PACK + threadIdx.x;
+    if (column >= at.width) return;
+    Part part = of_warps[0][threadIdx.x];
+    for (int w = 1; w < CHANNEL_WARPS; ++w) part.add(of_warps[w][threadIdx.x]);
+    reinterpret_cast<Part*>(p.parts)[u64(blockIdx.y) * at.width + column] = part;
+}
+// Blocks of a multiprocessor: as many as have room. The assembler left to itself spills for a fourth, on 10.0.
+constexpr int COLUMN_BLOCKS = PACK == 8 || sizeof(C) == 8 ? 2 : 3;
+extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS, COLUMN_BLOCKS) channel_parts_of_columns(const __grid_constant__ ChannelParts p) {
+    if (p.backward) parts_of_columns<Sums>(p);
+    else parts_of_columns<Moments>(p);
+}
+
+struct Channels {
+    const void* parts;
+    const T* x;           // forward only
+    C* first;             // mean; backward: sum dy
+    C* second;            // variance; backward: sum dy * n
+    T* dweight;           // null: none
+    T* dbias;             // null: none
+    u64 outer, outer_stride, inner;
+    u64 batch, space;
+    u32 channels;
+};
+// A warp per channel.
+template <class Part> INLINE bool meet_parts(const Channels& p, u32 channel, Part& part) {
+    if (channel >= p.channels) return false;
+    const Part* parts = reinterpret_cast<const Part*>(p.parts) + u64(channel) * p.inner;
+    part = {};
+    for (u64 at = lane(); at < p.outer * p.inner; at += WARP) part.add(parts[at / p.inner * p.outer_stride + at % p.inner]);
+    meet_lanes(part);
+    return lane() == 0;
+}
+INLINE u32 channel_of_warp() { return blockIdx.x * CHANNEL_WARPS + warp_of_block(); }
+
+extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) channel_statistics(const __grid_constant__ Channels p) {
+    Moments part;
+    u32 channel = channel_of_warp();
+    if (!meet_parts(p, channel, part)) return;
+    // 0 / 0 where there is nothing.
+    p.first[channel] = part.count == C(0) ? not_a_number() : pivot_of(p.x, channel, p.batch, p.space) + part.mean;
+    p.second[channel] = part.squares / part.count;
+}
+extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) channel_gradients(const __grid_constant__ Channels p) {
+    Sums part;
+    u32 channel = channel_of_warp();
+    if (!meet_parts(p, channel, part)) return;
+    p.first[channel] = part.plain;
+    p.second[channel] = part.along;
+    if (p.dweight) p.dweight[channel] = narrow<T>(part.along);
+    if (p.dbias) p.dbias[channel] = narrow<T>(part.plain);
+}
+
+struct BatchNorm {
+    T* y;                 // gradient: dx
+    const T* x;
+    const T* dy;          // gradient only
+    const C* mean;
+    const C* variance;
+    const C* plain;       // gradient only: the sums of channel_gradients
+    const C* along;
+    const T* weight;      // null: none
+    const T* bias;        // null: none
+    double eps;
+    double inverse_count; // 1 / (batch * space)
+    u64 packs;            // batch * channels * space / PACK
+    u64 packs_of_plane;   // space / PACK
+    u32 channels;
+    u32 narrow;           // 1: packs is below 2^31, and the divisors are those of packs_of_plane and channels
+    Divisor plane, channel;
+    u64 batch, space, batch_per_split;   // the columns' kernels only
+};
+
+INLINE u32 channel_of_pack(const BatchNorm& p, u64 pack) {
+    if (!p.narrow) return u32(pack / p.packs_of_plane % p.channels);
+    u32 plane = divide(u32(pack), p.plane);
+    return plane - divide(plane, p.channel) * p.channels;
+}
+constexpr int BATCH_NORM_THREADS = 256;
+// Packs that a thread has under way of each tensor; numbers of 64 bits leave no registers for more.
+constexpr int BATCH_NORM_UNROLL = sizeof(C) == 8 ? 2 : 4;
+// Pack `u` of this thread.
+INLINE u64 pack_of_thread(int u) {
+    return (u64(blockIdx.x) * BATCH_NORM_UNROLL + u) * BATCH_NORM_THREADS + threadIdx.x;
+}
+
+// What the elements of a channel are computed with.
+struct Forward {
+    C mean, reciprocal, weight, bias;
+    INLINE Forward() {}
+    INLINE Forward(const BatchNorm& p, u32 channel) {
+        mean = p.mean[channel];
+        reciprocal = reciprocal_of(p.variance[channel], p.eps);
+        weight = p.weight ? widen(p.weight[channel]) : C(1);
+        bias = p.bias ? widen(p.bias[channel]) : C(0);
+    }
+    INLINE C element(C x, C) const { return (x - mean) * reciprocal * weight + bias; }
+};
+struct Backward {
+    C mean, reciprocal, weight, sum, along;
+    INLINE Backward() {}
+    INLINE Backward(const BatchNorm& p, u32 channel) {
+        mean = p.mean[channel];
+        reciprocal = reciprocal_of(p.variance[channel], p.eps);
+        weight = p.weight ? widen(p.weight[channel]) : C(1);
+        sum = p.plain[channel] * C(p.inverse_count);
+        along = p.along[channel] * C(p.inverse_count);
+    }
+    INLINE C element(C x, C dy) const { return reciprocal * ((dy - sum) - (x - mean) * reciprocal * along) * weight; }
+};
+// Raw dy, if this is the backward.
+template <class Way> INLINE Raw slope_of(const BatchNorm& p, u64 at) {
+    return sizeof(Way) == sizeof(Backward) ? load_raw(p.dy + at) : Raw::filled(C(0));
+}
+
+template <class Way> INLINE void elements_of_planes(const BatchNorm& p) {
+    Raw x[BATCH_NORM_UNROLL], dy[BATCH_NORM_UNROLL];
+#pragma unroll
+    for (int u = 0; u < BATCH_NORM_UNROLL; ++u)
+        if (pack_of_thread(u) < p.packs) {
+            x[u] = load_raw(p.x + pack_of_thread(u) * PACK);
+            dy[u] = slope_of<Way>(p, pack_of_thread(u) * PACK);
+        }
+#pragma unroll
+    for (int u = 0; u < BATCH_NORM_UNROLL; ++u) {
+        u64 pack = pack_of_thread(u);
+        if (pack >= p.packs) return;
+        Way channel(p, channel_of_pack(p, pack));
+        C values[PACK];
+#pragma unroll
+        for (int e = 0; e < PACK; ++e) values[e] = channel.element(x[u].get(e), dy[u].get(e));
+        store_raw(p.y + pack * PACK, Raw::of(values));
+    }
+}
+template <class Way> INLINE void elements_of_columns(const BatchNorm& p) {
+    Columns at(p.channels, p.space, p.batch, p.batch_per_split);
+    Way channels[PACK];
+    if (at.first >= at.end) return;
+#pragma unroll
+    for (int e = 0; e < PACK; ++e) channels[e] = Way(p, at.channel(e, p.space));
+#pragma unroll 1
+    for (u64 image = at.first; image < at.end; image += CHANNEL_WARPS * BATCH_NORM_UNROLL) {
+        Raw x[BATCH_NORM_UNROLL], dy[BATCH_NORM_UNROLL];
+#pragma unroll
+        for (int u = 0; u < BATCH_NORM_UNROLL; ++u)
+            if (image + u * CHANNEL_WARPS < at.end) {
+                u64 place = (image + u * CHANNEL_WARPS) * at.width + at.column;
+                x[u] = load_raw(p.x + place);
+                dy[u] = slope_of<Way>(p, place);
+            }
+#pragma unroll
+        for (int u = 0; u < BATCH_NORM_UNROLL; ++u)
+            if (image + u * CHANNEL_WARPS < at.end) {
+                C values[PACK];
+#pragma unroll
+                for (int e = 0; e < PACK; ++e) values[e] = channels[e].element(x[u].get(e), dy[u].get(e));
+                store_raw(p.y + (image + u * CHANNEL_WARPS) * at.width + at.column, Raw::of(values));
+            }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS) batch_norm(const __grid_constant__ BatchNorm p) {
+    elements_of_planes<Forward>(p);
+}
+extern "C" __global__ void __launch_bounds__(BATCH_NORM_THREADS, 2) batch_norm_grad(const __grid_constant__ BatchNorm p) {
+    elements_of_planes<Backward>(p);
+}
+extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) batch_norm_columns(const __grid_constant__ BatchNorm p) {
+    elements_of_columns<Forward>(p);
+}
+extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) batch_norm_grad_columns(const __grid_constant__ BatchNorm p) {
+    elements_of_columns<Backward>(p);
+}
