@@ -21,7 +21,11 @@ fn mnist_mlp(batch: usize) -> Case {
             let loss = model.forward(&images)?.cross_entropy(&labels)?;
             adam.step(&loss.backward()?)
         };
-        report(clock, name, "ternion/eager", batch, &mut step)
+        report(clock, name, "ternion/eager", batch, &mut step)?;
+        let mut recorded = clock.device.capture(step)?;
+        let seconds = clock.seconds_of_step(|| recorded.replay().map(drop))?;
+        emit(name, "ternion/graph", seconds * 1e3, batch as f64 / seconds, "images/s");
+        Ok(())
     })
 }
 
