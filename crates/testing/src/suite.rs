@@ -17,7 +17,7 @@ use crate::table::{OpCase, table};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use ternion_core::Device;
 
 /// The environment variable that lists the devices that must be there: `TERNION_EXPECT=cpu,cuda`.
@@ -147,6 +147,20 @@ pub fn rows_by_op() -> Vec<(&'static str, Vec<OpCase>)> {
     groups
 }
 
+/// Checks a row; for [`Check::Rejects`] while nothing else is checked. A device that runs behind the program tells what is wrong with the data to whoever
+/// waits for it next.
+fn checked_in_turn(row: &OpCase, test: &Test) -> Outcome {
+    static TURN: RwLock<()> = RwLock::new(());
+    let check = || check_row(row, test.check, &test.target, &test.filter);
+    if test.check == Check::Rejects {
+        let _alone = TURN.write().unwrap_or_else(PoisonError::into_inner);
+        check()
+    } else {
+        let _together = TURN.read().unwrap_or_else(PoisonError::into_inner);
+        check()
+    }
+}
+
 impl Run {
     /// One trial for each op and check. Those that are `wanted` by name are rehearsed: where the device lacks the dtypes of all cases the trial is
     /// shown as ignored; where it fuses nothing, there is nothing to be held against a composition, and no trial.
@@ -178,7 +192,7 @@ impl Run {
         let trial = Trial::test(name, move || {
             let mut outcome = Outcome::default();
             for row in &test.rows {
-                outcome.merge(check_row(row, test.check, &test.target, &test.filter));
+                outcome.merge(checked_in_turn(row, &test));
             }
             run.conclude(outcome)
         });
