@@ -172,7 +172,7 @@ INLINE Acc over_run(const X* x, u32 first, u32 end, u32 step) {
     for (; at + u64(UNROLL - 1) * step * PACK + PACK <= end; at += UNROLL * step * PACK) {
         Pack<X, PACK> packs[UNROLL];
 #pragma unroll
-        for (int i = 0; i < UNROLL; ++i) packs[i] = load<X, PACK>(x + at + i * step * PACK);
+        for (int i = 0; i < UNROLL; ++i) packs[i] = load_once<X, PACK>(x + at + i * step * PACK);
 #pragma unroll
         for (int i = 0; i < UNROLL; ++i) {
 #pragma unroll
@@ -225,6 +225,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) warps(const __grid_constan
     if (lane == 0) put(p, 0, result, at, acc);
 }
 
+template <int V> INLINE Pack<X, V> load_columns(const X* from) {
+    if constexpr (sizeof(X) * V == 16) return load_once<X, V>(from);
+    else return load<X, V>(from);
+}
 template <int V> INLINE void reduce_columns(const Reduction& p) {
     __shared__ alignas(16) unsigned char room[THREADS * V * sizeof(Acc)];
     Acc(*tile)[COLUMNS * V] = reinterpret_cast<Acc(*)[COLUMNS * V]>(room);
@@ -241,9 +245,9 @@ template <int V> INLINE void reduce_columns(const Reduction& p) {
         const X* x = p.x + at[1];
         if (p.over.rank == 1) {
             i64 stride = p.over.strides[0][0];
-#pragma unroll 4
+#pragma unroll 8
             for (u32 r = begin + row; r < end; r += COLUMN_ROWS) {
-                Pack<X, V> pack = load<X, V>(x + r * stride);
+                Pack<X, V> pack = load_columns<V>(x + r * stride);
 #pragma unroll
                 for (int v = 0; v < V; ++v) acc[v] = R::merge(acc[v], R::enter(widen(pack.of[v]), r));
             }

@@ -35,6 +35,24 @@ fn an_index_out_of_range_is_told_when_the_device_is_waited_for() -> Result<()> {
 }
 
 #[test]
+fn an_index_out_of_range_is_told_in_the_name_of_what_was_called() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let x = Tensor::ones([4, 3], DType::F32, &device)?;
+    let wrong = |at: i64| Tensor::from_slice(&[1, at], 2, &device);
+    let told = |result: Result<Tensor>| -> Result<String> {
+        result?;
+        Ok(device.synchronize().expect_err("an index out of range").to_string())
+    };
+    assert_eq!(told(x.embedding(&wrong(4)?))?, "embedding: index 4 is out of range for size 4");
+    assert_eq!(told(wrong(5)?.one_hot(5, DType::F32))?, "one_hot: index 5 is out of range for size 5");
+    let rows = x.narrow(0, 0, 2)?;
+    assert_eq!(told(rows.cross_entropy(&wrong(3)?))?, "cross_entropy: index 3 is out of range for size 3");
+    assert_eq!(told(rows.accuracy(&wrong(-1)?))?, "accuracy: index -1 is out of range for size 3");
+    assert_eq!(told(x.i(wrong(-5)?))?, "index: index -5 is out of range for size 4");
+    Ok(())
+}
+
+#[test]
 fn tensors_move_between_threads() -> Result<()> {
     let Some(device) = device() else { return Ok(()) };
     let sums = std::thread::scope(|scope| {

@@ -5,20 +5,13 @@
 
 use crate::driver::check;
 use cudarc::driver::sys;
+use parking_lot::Mutex;
 use std::ffi::c_void;
+use ternion_core::backend::index_teller;
 use ternion_core::{Error, Result};
 
-/// The ops whose kernels follow positions. A site says which by its place in this list.
-const OPS: [&str; 8] = [
-    "gather",
-    "scatter_set",
-    "scatter_add",
-    "index_select",
-    "index_add",
-    "cross_entropy",
-    "cross_entropy_grad",
-    "max_pool2d_grad",
-];
+/// Names of the ops that told of positions so far. A site says which by its place in this list.
+static OPS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
 /// The op's number stands above the size of the axis.
 const SIZE_BITS: u32 = 48;
@@ -59,11 +52,14 @@ impl Faults {
     }
 
     /// What kernels of `op` write beside a position outside an axis of `size`.
-    pub(crate) fn site(op: &'static str, size: usize) -> Result<u64> {
-        let number = OPS.iter().position(|&name| name == op);
-        let number =
-            number.ok_or_else(|| Error::invalid(op, "is not among the ops that follow positions"))?;
-        Ok((number as u64 + 1) << SIZE_BITS | size as u64)
+    pub(crate) fn site(op: &'static str, size: usize) -> u64 {
+        let op = index_teller(op);
+        let mut ops = OPS.lock();
+        let number = ops.iter().position(|&name| name == op).unwrap_or_else(|| {
+            ops.push(op);
+            ops.len() - 1
+        });
+        (number as u64 + 1) << SIZE_BITS | size as u64
     }
 
     /// Takes the fault that was left, if any. Everything that was queued must have ended.
@@ -77,7 +73,10 @@ impl Faults {
         let index = unsafe { (&raw const (*self.host).position).read_volatile() };
         // SAFETY: as above; a word is written.
         unsafe { (&raw mut (*self.host).site).write_volatile(0) };
-        let op = OPS[((site >> SIZE_BITS) - 1) as usize % OPS.len()];
-        Err(Error::IndexOutOfRange { op, index, size: (site & ((1 << SIZE_BITS) - 1)) as usize })
+        let op = OPS.lock().get((site >> SIZE_BITS) as usize - 1).copied().unwrap_or("index");
+        let size = (site & ((1 << SIZE_BITS) - 1)) as usize;
+        // `x.i(index)` counts indices below 0 from the end: one that is still below 0 was written so much lower.
+        let index = if op == "index" && index < 0 { index.saturating_sub(size as i64) } else { index };
+        Err(Error::IndexOutOfRange { op, index, size })
     }
 }

@@ -1,5 +1,7 @@
 //! The only door to hardware: [`Backend`], and the plain data that passes through it.
 
+pub use crate::error::index_teller;
+
 use crate::error::Result;
 use crate::op::Op;
 use crate::{DType, Layout};

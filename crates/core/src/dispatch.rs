@@ -2,7 +2,7 @@
 
 use crate::autograd::{self, Parts};
 use crate::backend::{Buffer, Meta, OutputOrder, Plan, View};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, index_told_as};
 use crate::observe;
 use crate::op::{Differentiability, Op, Output, Outputs, Role, Rule};
 use crate::tensor::Tensor;
@@ -446,8 +446,7 @@ fn allocate(device: &Device, spec: &Output, layout: Layout) -> Result<Tensor> {
 /// Runs the composition of `op`, unrecorded: the caller records the op as a whole.
 fn compose(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     let detached: SmallVec<[Tensor; 4]> = inputs.iter().map(|tensor| tensor.detach()).collect();
-    let outputs =
-        autograd::no_grad(|| op.rule().compose(&detached)).map_err(|error| error.index_of(op.name()))?;
+    let outputs = index_told_as(op.name(), || autograd::no_grad(|| op.rule().compose(&detached)))?;
     Ok(outputs.into_iter().map(|tensor| tensor.detach()).collect())
 }
 

@@ -1,6 +1,7 @@
 //! One error type; every message names the op, what was expected and what came.
 
 use crate::{DType, Shape};
+use std::cell::Cell;
 
 /// A result whose error is [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -217,4 +218,28 @@ impl Error {
     pub fn invalid(op: &'static str, detail: impl Into<String>) -> Error {
         Error::Invalid { op, detail: detail.into() }
     }
+}
+
+thread_local! {
+    /// In whose name this thread's ops tell of an index out of range.
+    static INDEX_TELLER: Cell<Option<&'static str>> = const { Cell::new(None) };
+}
+
+/// Runs `f`, in which an index out of range is told in the name of `op`, also where a device finds it only later.
+pub(crate) fn index_told_as<T>(op: &'static str, f: impl FnOnce() -> Result<T>) -> Result<T> {
+    struct Restore(Option<&'static str>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            INDEX_TELLER.set(self.0);
+        }
+    }
+    let outer = INDEX_TELLER.get();
+    INDEX_TELLER.set(outer.or(Some(op)));
+    let _restore = Restore(outer);
+    f().map_err(|error| error.index_of(op))
+}
+
+/// The name under which a backend that finds an index out of range only later tells of it: that of the op that was called, if `op` runs inside another.
+pub fn index_teller(op: &'static str) -> &'static str {
+    INDEX_TELLER.get().unwrap_or(op)
 }

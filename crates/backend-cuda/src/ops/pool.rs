@@ -179,7 +179,7 @@ pub(crate) fn run_max_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         positions: gpu.address(call.name, positions)?,
         position_strides: strides(positions),
         fault: gpu.faults.address,
-        site: Faults::site(call.name, pixels(call.name, dx)?)?,
+        site: Faults::site(call.name, pixels(call.name, dx)?),
         stray: stray.address(),
         call: CALLS.fetch_add(1, Ordering::Relaxed),
         ..parameters(call, &pool.window, [dx, dy], [dy, dx])?

@@ -22,16 +22,17 @@ const COLUMNS_KERNEL: usize = 2;
 const COLUMNS_PACKED_KERNEL: usize = 3;
 const FINISH_KERNEL: usize = 4;
 
-/// Blocks on a multiprocessor that fill it.
-const BLOCKS_EACH: usize = 8;
+/// Blocks on a multiprocessor that what is reduced is cut into: by columns, and by rows, whose parts one warp adds at the end.
+const COLUMN_BLOCKS_EACH: usize = 8;
+const ROW_BLOCKS_EACH: usize = 4;
 /// What is reduced is cut into parts of a multiple of this many elements, which is one round of a block of `rows` in the narrowest type.
 const ROUND: usize = THREADS * 16 * 4;
 /// A part of `columns` is at least as many rows: eight for each of its rows of threads.
 const ROWS_LEAST: usize = 64;
 /// Up to this length a warp reduces a result alone: a block's barrier would cost more than it saves.
 const WARP_MOST: usize = 1024;
-/// The same, where there are results for so many warps that they fill the device.
-const WARP_MOST_OF_MANY: usize = 16384;
+/// The same in bytes, where there are results for so many warps that they fill the device.
+const WARP_BYTES_OF_MANY: usize = 8192;
 /// Warps on a multiprocessor that fill it.
 const WARPS_EACH: usize = 32;
 
@@ -152,22 +153,22 @@ struct Cut {
 }
 
 impl Cut {
-    fn of(gpu: &Gpu, spaces: &Spaces, column_pack: usize) -> Cut {
+    fn of(gpu: &Gpu, spaces: &Spaces, element: usize, column_pack: usize) -> Cut {
         let (results, reduced) = (spaces.results, spaces.reduced);
         let across = spaces.kept.strides[1][spaces.kept.last()];
         let along = spaces.over.strides[0][spaces.over.last()];
-        let wanted = gpu.multiprocessors() * BLOCKS_EACH;
-        let cut = |kernel: usize, blocks: usize, round: usize| {
+        let cut = |kernel: usize, blocks: usize, round: usize, each: usize| {
+            let wanted = gpu.multiprocessors() * each;
             let parts = (wanted / blocks.max(1)).clamp(1, reduced.div_ceil(round).max(1)).min(1024);
             let per_part = reduced.div_ceil(parts).next_multiple_of(round);
             Cut { kernel, blocks, parts: reduced.div_ceil(per_part).max(1), per_part }
         };
         if across == 1 && along != 1 && spaces.kept.sizes[spaces.kept.last()] >= 8 && reduced > 1 {
             let kernel = if column_pack > 1 { COLUMNS_PACKED_KERNEL } else { COLUMNS_KERNEL };
-            return cut(kernel, results.div_ceil(COLUMNS * column_pack), ROWS_LEAST);
+            return cut(kernel, results.div_ceil(COLUMNS * column_pack), ROWS_LEAST, COLUMN_BLOCKS_EACH);
         }
         let many = results >= gpu.multiprocessors() * WARPS_EACH;
-        if reduced <= if many { WARP_MOST_OF_MANY } else { WARP_MOST } {
+        if reduced <= WARP_MOST || (many && reduced * element <= WARP_BYTES_OF_MANY) {
             return Cut {
                 kernel: WARPS_KERNEL,
                 blocks: results.div_ceil(WARPS),
@@ -175,7 +176,7 @@ impl Cut {
                 per_part: reduced,
             };
         }
-        cut(ROWS_KERNEL, results, ROUND)
+        cut(ROWS_KERNEL, results, ROUND, ROW_BLOCKS_EACH)
     }
 }
 
@@ -190,7 +191,7 @@ fn reduce(
 ) -> Result<()> {
     let address = gpu.address(op, x)?;
     let pack = pack_of(&[x.dtype]) as i64;
-    let cut = Cut::of(gpu, &spaces, spaces.column_pack(x.dtype, address));
+    let cut = Cut::of(gpu, &spaces, x.dtype.size(), spaces.column_pack(x.dtype, address));
     let run_is_one = spaces.over.rank == 1 && spaces.over.strides[0][0] == 1;
     let line = run_is_one && address.is_multiple_of(16) && spaces.results_begin_at_multiples_of(pack);
     let scratch = gpu.scratch(if cut.parts > 1 { cut.parts * spaces.results * accumulator } else { 0 })?;

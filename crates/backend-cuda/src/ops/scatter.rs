@@ -92,7 +92,7 @@ fn sorted_places(
         numbers: pairs.numbers[0].address(),
         index: gpu.address(call.name, index)?,
         fault: gpu.faults.address,
-        site: Faults::site(call.name, size)?,
+        site: Faults::site(call.name, size),
         count: count as u32,
         nowhere: places as u32,
         size: size as u64,

@@ -3,7 +3,7 @@
 use crate::backend::Meta;
 use crate::dispatch::{apply_on, apply_one};
 use crate::dtype::Scalar;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, index_told_as};
 use crate::op::{Differentiability, Output, Outputs, Rule, check};
 use crate::ops::index::{Scatter, ScatterMode};
 use crate::tensor::Tensor;
@@ -322,6 +322,6 @@ impl Tensor {
         let zeros = Tensor::zeros(self.shape().with_axis(self.rank(), classes)?, dtype, self.device())?;
         let one = Tensor::ones((), dtype, self.device())?.expand(*index.shape())?;
         let scatter = Scatter { axis: self.rank(), mode: ScatterMode::Set };
-        apply_one(scatter, &[&zeros, &index, &one]).map_err(|error| error.index_of("one_hot"))
+        index_told_as("one_hot", || apply_one(scatter, &[&zeros, &index, &one]))
     }
 }

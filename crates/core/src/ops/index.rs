@@ -3,7 +3,7 @@
 use crate::autograd::{Context, Grads, is_recording};
 use crate::backend::Meta;
 use crate::dispatch::{apply_into, apply_one};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, index_told_as};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::shape::{Axis, MAX_RANK};
 use crate::tensor::Tensor;
@@ -389,7 +389,7 @@ impl Tensor {
         let [_, width] = self.shape().to_array("embedding")?;
         check::index("embedding", "indices", &indices.meta())?;
         let flat = indices.reshape([indices.elements()])?;
-        let rows = self.index_select(0, &flat).map_err(|error| error.index_of("embedding"))?;
+        let rows = index_told_as("embedding", || self.index_select(0, &flat))?;
         let mut dims: SmallVec<[usize; MAX_RANK]> = indices.dims().into();
         dims.push(width);
         rows.reshape(dims.as_slice())

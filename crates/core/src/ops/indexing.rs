@@ -6,7 +6,7 @@ use crate::Shape;
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
 use crate::dispatch::apply_one;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, index_told_as};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::shape::MAX_RANK;
 use crate::tensor::Tensor;
@@ -351,7 +351,8 @@ fn pick(x: &Tensor, items: Vec<IndexItem>) -> Result<Tensor> {
         }
     }
     let together = is_picked.split(|&picked| !picked).filter(|run| !run.is_empty()).count() == 1;
-    select_at(&basic(x, &kept)?, &pickers, together).map_err(|error| match error {
+    let basic = basic(x, &kept)?;
+    index_told_as("index", || select_at(&basic, &pickers, together)).map_err(|error| match error {
         Error::IndexOutOfRange { .. } => as_written(&pickers, error),
         other => other,
     })

@@ -3,7 +3,7 @@
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
 use crate::dispatch::{apply, apply_one};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, index_told_as};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::shape::AxisSet;
 use crate::{DType, Shape, Tensor};
@@ -61,7 +61,7 @@ impl Rule for CrossEntropy {
         let shifted = x.sub(&shift(&x)?)?;
         let log_sum = shifted.exp()?.sum(1)?.log()?;
         let (counts, class) = split_ignored(target, self.ignore_index)?;
-        let picked = shifted.gather(1, &class.unsqueeze(1)?).map_err(|error| error.index_of(self.name()))?;
+        let picked = index_told_as(self.name(), || shifted.gather(1, &class.unsqueeze(1)?))?;
         let mut loss = log_sum.sub(&picked.squeeze(1)?.mul_scalar(1.0 - self.label_smoothing)?)?;
         if self.label_smoothing != 0.0 {
             loss = loss.sub(&shifted.sum(1)?.mul_scalar(self.label_smoothing / x.dims()[1] as f64)?)?;
@@ -266,7 +266,7 @@ impl Tensor {
         check::float(name, "input", &self.meta())?;
         let (rows, shape) = class_rows(name, self, target)?;
         let (counts, class) = split_ignored(&target.reshape([rows.dims()[0], 1])?, ignore_index)?;
-        let picked = rows.gather(1, &class).map_err(|error| error.index_of(name))?;
+        let picked = index_told_as(name, || rows.gather(1, &class))?;
         let losses = picked.to_dtype(rows.dtype().accumulator())?.neg()?;
         let losses = losses.masked_fill(&counts.logical_not()?, 0.0)?.reshape(shape)?;
         reduce_counted(name, &losses, target, ignore_index, reduction)
@@ -369,7 +369,7 @@ impl Tensor {
         let (rows, _) = class_rows("accuracy", self, target)?;
         let target = target.reshape([rows.dims()[0]])?;
         // Picks nothing that is used: the indices are checked by it.
-        rows.detach().gather(1, &target.unsqueeze(1)?).map_err(|error| error.index_of("accuracy"))?;
+        index_told_as("accuracy", || rows.detach().gather(1, &target.unsqueeze(1)?))?;
         let found = rows.argmax(1)?.to_dtype(target.dtype())?;
         found.eq(&target)?.to_dtype(DType::F32)?.mean(..)
     }
