@@ -22,8 +22,8 @@ constexpr int PACK = PACK_OF;
 // Two accesses of each tensor under way in a thread: one alone leaves a tenth of the bandwidth unused. (In double, where functions take many
 // registers and are slower than the memory, one.)
 constexpr int UNROLL = sizeof(TYPE_Y) == 8 ? 1 : 2;
-// In double the compiler is told that one block on a multiprocessor will do: aiming at more of them it spilled.
-constexpr int LEAST_BLOCKS = sizeof(TYPE_Y) == 8 ? 1 : 0;
+// The compiler is told that one block on a multiprocessor will do: aiming at more of them it spilled where functions are long.
+constexpr int LEAST_BLOCKS = 1;
 constexpr int PER_THREAD = 4;
 
 typedef TYPE_A A;

@@ -83,7 +83,8 @@ fn run_share(wanted: &Wanted, share: &str) -> Result<(), String> {
     let units = units();
     let wanted_units = units.iter().filter(|unit| only.is_none_or(|only| unit.source().name.contains(only)));
     let tasks = wanted_units
-        .flat_map(|unit| wanted.architectures.iter().map(move |architecture| (unit, architecture)));
+        .flat_map(|unit| wanted.architectures.iter().map(move |architecture| (unit, architecture)))
+        .filter(|(unit, architecture)| unit.is_for(architecture));
     let mut faults = Vec::new();
     for (unit, architecture) in tasks.skip(number - 1).step_by(of) {
         let row = row(unit, architecture, wanted.keep);
