@@ -111,6 +111,6 @@ fn a_variable_that_means_nothing_is_an_error() {
     // Said first, not after the devices that are not there.
     assert!(in_environment(&[("TERNION_NAN", "maybe")]).contains("error TERNION_NAN: \"maybe\""));
     assert!(in_environment(&[("TERNION_CHECK", "tpu")]).contains("error device tpu: no such device"));
-    assert!(in_environment(&[("TERNION_CHECK", "cuda")]).contains("error device cuda:0: this version"));
+    assert!(in_environment(&[("TERNION_CHECK", "wgpu")]).contains("error device wgpu:0: this version"));
     assert!(in_environment(&[("TERNION_FALLBACK", "cpu:no_such_op")]).contains("no_such_op"));
 }
