@@ -1,6 +1,6 @@
 //! Picking, putting and adding along an axis by integer tensors. Sorting and counting methods are in `sort`, `x.i(..)` in `indexing`.
 
-use crate::autograd::{Context, Grads, is_recording};
+use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
 use crate::dispatch::{apply_into, apply_one};
 use crate::error::{Error, Result, index_told_as};
@@ -42,14 +42,7 @@ impl Rule for Gather {
         let mut grads = Grads::from_elem(None, 2);
         if let (Some(dy), true) = (&grad_outputs[0], context.needs(0)) {
             let zeros = Tensor::zeros(*context.shape(0), dy.dtype(), dy.device())?;
-            let index = context.input(1)?;
-            grads[0] = Some(match is_recording() {
-                true => zeros.scatter_add(self.axis, index, dy)?,
-                false => {
-                    zeros.scatter_add_(self.axis, index, dy)?;
-                    zeros
-                }
-            });
+            grads[0] = Some(zeros.scatter_add(self.axis, context.input(1)?, dy)?);
         }
         Ok(grads)
     }
@@ -174,15 +167,7 @@ impl Rule for IndexSelect {
         let mut grads = Grads::from_elem(None, 2);
         if let (Some(dy), true) = (&grad_outputs[0], context.needs(0)) {
             let zeros = Tensor::zeros(*context.shape(0), dy.dtype(), dy.device())?;
-            let index = context.input(1)?;
-            grads[0] = Some(match is_recording() {
-                true => zeros.index_add(self.axis, index, dy)?,
-                // Nobody else has seen them: a table of embeddings is not copied for a handful of rows.
-                false => {
-                    zeros.index_add_(self.axis, index, dy)?;
-                    zeros
-                }
-            });
+            grads[0] = Some(zeros.index_add(self.axis, context.input(1)?, dy)?);
         }
         Ok(grads)
     }
