@@ -7,7 +7,7 @@
 // A position outside the axis is never followed: what it would have read is 0, what it would have written stays, and the first one that is
 // seen is left in `fault` for the host.
 //
-// SIZE-typed kernels move bits (TYPE = u8, u16, u32, u64); those that add take the element type. INDEX is i32 or i64.
+// Only bits are moved: TYPE is u8, u16, u32 or u64. INDEX is i32 or i64.
 // Limits: fewer than 2^31 elements in index and source (the host cuts); y below 2^31 elements for scatter.
 
 typedef TYPE E;

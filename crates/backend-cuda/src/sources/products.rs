@@ -1,0 +1,224 @@
+//! Units of matrix products and of attention: their names carry how tiles are filled.
+
+use super::*;
+use crate::ops::attention::{backward_tiles, forward_tiles};
+use crate::ops::matmul::{self, Form};
+
+/// Names of attention's units: how products are formed, the width of the tiles, and which keys a query sees.
+macro_rules! attention_names {
+    ($($engine:literal: $($width:literal)*;)*) => {
+        const ATTENTION_NAMES: &[&str] = &[$($(
+            concat!($engine, " ", $width, " full"),
+            concat!($engine, " ", $width, " band"),
+            concat!($engine, " ", $width, " bool"),
+            concat!($engine, " ", $width, " additive"),
+        )*)*];
+    };
+}
+attention_names! {
+    "mma": "32" "64" "128";
+    "wgmma": "64" "128";
+    "simt": "32" "64" "128";
+    "rows": "0";
+}
+
+/// The name of attention's unit for an engine (`mma`, `wgmma`, `simt`; `rows`: the preparation of the gradient), a width, and a reach (`full`, `band`,
+/// `bool`, `additive`).
+pub(crate) fn attention_name(engine: &str, width: usize, reach: &str) -> &'static str {
+    let is_it = |name: &&&str| {
+        let mut parts = name.split(' ');
+        parts.next() == Some(engine)
+            && parts.next().and_then(|part| part.parse().ok()) == Some(width)
+            && parts.next() == Some(reach)
+    };
+    ATTENTION_NAMES.iter().find(is_it).copied().unwrap_or_default()
+}
+
+impl Unit {
+    pub(super) fn attention(&self) -> Source {
+        let mut parts = self.name.split(' ');
+        let (engine, width) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let reach = parts.next().unwrap_or_default();
+        let mask = ["bool", "additive"].iter().position(|&kind| kind == reach).map_or(0, |at| at + 1);
+        let band = engine != "rows" && reach != "full";
+        let number = |value: usize| value.to_string();
+        let mut defines = vec![
+            ("TYPE", element(self.types[0]).to_string()),
+            ("BAND", number(usize::from(band))),
+            ("MASK", number(mask)),
+            ("ALIGNED", "1".to_string()),
+        ];
+        if engine != "rows" {
+            defines.extend([("HEAD_DIM", width.to_string()), ("VALUE_DIM", width.to_string())]);
+        }
+        let width: usize = width.parse().unwrap_or(0);
+        let forward = self.family == Family::Attention;
+        if matches!(engine, "mma" | "wgmma") && forward {
+            let tiles = forward_tiles(engine, width, mask > 0);
+            defines.extend([
+                ("ROW_TILES", number(tiles.row_tiles)),
+                ("STEP", number(tiles.step)),
+                ("WARPS", number(tiles.warps)),
+                ("BLOCKS", number(tiles.blocks)),
+            ]);
+        } else if matches!(engine, "mma" | "wgmma") {
+            let [queries, keys] = backward_tiles(engine, width, mask > 0);
+            defines.extend([
+                ("Q_ROW_TILES", number(queries.row_tiles)),
+                ("Q_STEP", number(queries.step)),
+                ("Q_WARPS", number(queries.warps)),
+                ("Q_BLOCKS", number(queries.blocks)),
+                ("K_ROW_TILES", number(keys.row_tiles)),
+                ("K_STEP", number(keys.step)),
+                ("K_WARPS", number(keys.warps)),
+                ("K_BLOCKS", number(keys.blocks)),
+            ]);
+        }
+        let files: &'static [File] = match (engine, forward) {
+            ("mma", true) => &[ATTENTION, ATTENTION_HALVES, ATTENTION_MMA, ATTENTION_FORWARD],
+            ("mma", false) => &[ATTENTION, ATTENTION_HALVES, ATTENTION_MMA, ATTENTION_GRAD],
+            ("wgmma", true) => &[ATTENTION, ATTENTION_HALVES, ATTENTION_WGMMA, ATTENTION_FORWARD],
+            ("wgmma", false) => &[ATTENTION, ATTENTION_HALVES, ATTENTION_WGMMA, ATTENTION_GRAD],
+            ("simt", true) => &[ATTENTION, ATTENTION_SIMT, ATTENTION_F32],
+            ("simt", false) => &[ATTENTION, ATTENTION_SIMT, ATTENTION_GRAD_F32],
+            _ => &[ATTENTION, ATTENTION_GRAD_ROWS],
+        };
+        let kernels: &'static [&'static str] = match self.family {
+            Family::Attention => &["attention"],
+            Family::AttentionGrad => &["attention_grad_queries", "attention_grad_keys"],
+            _ => &["attention_grad_rows"],
+        };
+        let file = files.last().map_or("", |(name, _)| name);
+        Source {
+            name: format!("{file} ({}: {})", self.name, element(self.types[0])),
+            defines,
+            kernels,
+            files,
+        }
+    }
+
+    /// Whether a device of this architecture (`sm_90a`) can ask for the unit.
+    pub fn is_for(&self, architecture: &str) -> bool {
+        !self.name.starts_with("wgmma") || architecture == "sm_90a"
+    }
+}
+
+/// Names of matmul's units: the tile, and the forms in which a and b are copied into it.
+macro_rules! matmul_names {
+    ($($tile:literal)*; $($tensor:literal)*) => {
+        const MATMUL_NAMES: &[&str] = &[
+            $(
+                concat!($tile, " packs packs"), concat!($tile, " packs run_packs"), concat!($tile, " packs runs"),
+                concat!($tile, " packs elements"), concat!($tile, " run_packs packs"),
+                concat!($tile, " run_packs run_packs"), concat!($tile, " run_packs runs"),
+                concat!($tile, " run_packs elements"), concat!($tile, " runs packs"),
+                concat!($tile, " runs run_packs"), concat!($tile, " runs runs"), concat!($tile, " runs elements"),
+                concat!($tile, " elements packs"), concat!($tile, " elements run_packs"),
+                concat!($tile, " elements runs"), concat!($tile, " elements elements"),
+            )*
+            $(
+                concat!($tensor, " inner inner"), concat!($tensor, " inner outer"),
+                concat!($tensor, " outer inner"), concat!($tensor, " outer outer"),
+            )*
+        ];
+    };
+}
+matmul_names!("C8" "M8" "S32" "V8" "W8" "W16"; "T2" "T10" "T8" "T12" "T11");
+
+/// The name of matmul's unit for a tile and the forms of its operands.
+pub(crate) fn matmul_name(tile: &str, [a, b]: [Form; 2]) -> &'static str {
+    let is_it = |name: &&&str| {
+        let mut parts = name.split(' ');
+        parts.next() == Some(tile) && parts.next() == Some(a.name()) && parts.next() == Some(b.name())
+    };
+    MATMUL_NAMES.iter().find(is_it).copied().unwrap_or_default()
+}
+
+impl Unit {
+    pub(super) fn matmul(&self) -> Source {
+        let mut parts = self.name.split(' ');
+        let tile_name = parts.next().unwrap_or_default();
+        let forms = [parts.next().unwrap_or_default(), parts.next().unwrap_or_default()];
+        let [operands, output, _] = self.types;
+        let tile = matmul::tiles(operands).iter().find(|tile| tile.name == tile_name);
+        let mut defines = vec![
+            ("TYPE", element(operands).to_string()),
+            ("TYPE_Y", element(output).to_string()),
+            ("BIAS", "BIAS_OF_COLUMNS".to_string()),
+            ("ACTIVATION", "(k.first ? unary_relu(x, k) : x)".to_string()),
+        ];
+        let tensor = operands.is_half();
+        if let Some(tile) = tile {
+            let number = |value: usize| value.to_string();
+            let parts = if tensor { ["WARP_M", "WARP_N"] } else { ["THREAD_M", "THREAD_N"] };
+            defines.extend(["TILE_M", "TILE_N", "TILE_K"].into_iter().zip(tile.block.map(number)));
+            defines.extend(parts.into_iter().zip(tile.part.map(number)));
+            defines.extend([("STAGES", number(tile.stages)), ("RESIDENT", number(tile.resident))]);
+            if !tensor {
+                defines.push(("LANES_M", number(tile.lanes)));
+            }
+        }
+        for (at, form) in forms.into_iter().enumerate() {
+            if tensor {
+                let names = [("A_INNER", "A_COPY"), ("B_INNER", "B_COPY")][at];
+                defines
+                    .extend([(names.0, u8::from(form == "inner").to_string()), (names.1, "8".to_string())]);
+            } else {
+                defines.push((["COPY_A", "COPY_B"][at], form.to_uppercase()));
+            }
+        }
+        let files: &'static [File] = if tensor { &[MATMUL, MATMUL_TENSOR] } else { &[MATMUL, MATMUL_SIMT] };
+        let file = if tensor { MATMUL_TENSOR.0 } else { MATMUL_SIMT.0 };
+        let name = format!("{file} ({}: {} -> {})", self.name, element(operands), element(output));
+        Source { name, defines, kernels: &["product", "sum_splits"], files }
+    }
+}
+
+pub(super) fn matmul_units() -> Vec<Unit> {
+    let mut units = Vec::new();
+    for dtype in [&DType::FLOATS[..], &INTEGERS].concat() {
+        let forms: &[Form] = if dtype.is_half() { &Form::TENSOR } else { &Form::SIMT };
+        for tile in matmul::tiles(dtype) {
+            let pairs = forms.iter().flat_map(|&a| forms.iter().map(move |&b| [a, b]));
+            for pair in pairs.filter(|&pair| matmul::has_unit(tile, dtype, pair)) {
+                let unit = |output: DType| Unit {
+                    family: Family::Matmul,
+                    name: matmul_name(tile.name, pair),
+                    types: [dtype, output, dtype],
+                };
+                units.push(unit(dtype));
+                units.extend(dtype.is_half().then(|| unit(DType::F32)));
+            }
+        }
+    }
+    units
+}
+
+pub(super) fn attention_units() -> Vec<Unit> {
+    let mut units = Vec::new();
+    for name in ATTENTION_NAMES {
+        let halves = [DType::F16, DType::BF16];
+        let of = |family: Family, dtypes: &[DType]| -> Vec<Unit> {
+            dtypes.iter().map(|&dtype| Unit::of(family, name, dtype)).collect()
+        };
+        match name.split(' ').next() {
+            Some("rows") if name.ends_with("band") => {}
+            Some("rows") => {
+                units.extend(of(Family::AttentionGradRows, &[DType::F32, DType::F16, DType::BF16]))
+            }
+            Some("simt") => {
+                units.extend(of(Family::Attention, &[DType::F32]));
+                units.extend(of(Family::AttentionGrad, &[DType::F32]));
+            }
+            _ => {
+                units.extend(of(Family::Attention, &halves));
+                units.extend(of(Family::AttentionGrad, &halves));
+            }
+        }
+    }
+    units.extend(ops::softmax::units());
+    units.extend(ops::norm::units());
+    units.extend(ops::loss::units());
+    units.extend(ops::batch_norm::units());
+    units
+}
