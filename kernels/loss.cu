@@ -1,8 +1,9 @@
 // Cross-entropy of rows of logits with a class each, its gradient, and both at once.
 //
-//   cross_entropy        loss = log_sum - (1 - s) * (x[target] - m) - s / columns * sum(x - m),  log_sum = log sum exp(x - m)
-//   cross_entropy_grad   dx = dloss * (exp(x - m - log_sum) - (1 - s) * [column == target] - s / columns)
-//   cross_entropy_fused  all three outputs, given dloss beforehand: logits are read once
+//   cross_entropy              loss = log_sum - (1 - s) * (x[target] - m) - s / columns * sum(x - m),  log_sum = log sum exp(x - m)
+//   cross_entropy_grad         dx = dloss * (exp(x - m - log_sum) - (1 - s) * [column == target] - s / columns)
+//   cross_entropy_with_grad    all three outputs, given dloss beforehand: logits are read once
+//   cross_entropy_grad_update  cross_entropy_grad, but for blocks of rows with dloss == formed_for, where dx is there already
 //
 // logits, dx [rows, columns] of any row stride (dx may be exactly the logits); target [rows], i32 or i64; loss, log_sum, dloss [rows] in the
 // compute type. m is the row's maximum, or 0 where that is infinite. An ignored row has loss 0 and gradient 0.
@@ -11,15 +12,17 @@
 //
 //      row | pack pack pack pack | pack pack ...     a step: UNROLL packs of each thread: their maximum first, then their exponentials
 //
-// The other two hold the row between their two readings (see rows.cuh).
+// The others hold the row between their two readings (see rows.cuh). cross_entropy_grad_update has few blocks, each for rows a grid apart, so that
+// nothing is nearly all there is to launch where nothing is left to do.
 //
 // A target outside of 0..columns that is not the ignored one reads nothing: it is recorded in `fault`, the loss is NaN, the gradient 0.
-// Macros: those of rows.cuh (HOLD matters to the last two kernels); FORM (LOSS, GRADIENT or FUSED: which kernel is compiled); SMOOTHED (0: s = 0;
-// the gradient takes any s).
+// Macros: those of rows.cuh (HOLD matters to all but the first kernel); FORM (LOSS, GRADIENT, WITH_GRADIENT or UPDATE: which kernel is compiled);
+// SMOOTHED (0: s = 0; the gradient alone takes any s).
 
 #define LOSS 0
 #define GRADIENT 1
-#define FUSED 2
+#define WITH_GRADIENT 2
+#define UPDATE 3
 
 struct alignas(16) Fault {
     u64 index, site;
@@ -32,10 +35,11 @@ struct CrossEntropy {
     const T* x;
     const void* target; // i64 if target_is_long, else i32
     const C* dloss;    // not cross_entropy
+    const C* formed_for; // cross_entropy_grad_update: the dloss that dx was formed for
     Fault* fault;      // in mapped host memory; the first one stays
     u64 site;          // who reports, not 0
     u64 rows;
-    i64 dx_stride, x_stride, dloss_stride;   // dloss_stride: 1, or 0 for one number of all rows
+    i64 dx_stride, x_stride, dloss_stride, formed_stride;   // of dloss, formed_for: 1, or 0 for one number of all rows
     i64 ignore_index;
     double target_share;   // 1 - s
     double each_share;     // s / columns
@@ -61,7 +65,7 @@ struct Target {
     }
 };
 
-#if FORM != GRADIENT
+#if FORM == LOSS || FORM == WITH_GRADIENT
 // The sum of x - shift(max) beside that of the exponentials, if SMOOTHED alone.
 struct Logits {
     Exponentials<true> powers;
@@ -146,9 +150,8 @@ INLINE Raw loss_gradient(const Raw& x, C base, C log_sum, C dloss, C each_share,
 }
 #endif
 
-#if FORM == GRADIENT
-extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entropy_grad(const __grid_constant__ CrossEntropy p) {
-    u64 row = row_of_thread();
+#if FORM == GRADIENT || FORM == UPDATE
+INLINE void gradient_of_row(const CrossEntropy& p, u64 row) {
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;
     T* dx = p.dx + i64(row) * p.dx_stride;
@@ -193,8 +196,39 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entr
 }
 #endif
 
-#if FORM == FUSED
-extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entropy_fused(const __grid_constant__ CrossEntropy p) {
+#if FORM == GRADIENT
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entropy_grad(const __grid_constant__ CrossEntropy p) {
+    gradient_of_row(p, row_of_thread());
+}
+#endif
+
+#if FORM == UPDATE
+// Whether dx is there already in all rows of this block, whose threads look at a row each.
+INLINE bool all_formed(const CrossEntropy& p) {
+    u64 step = u64(gridDim.x) * TEAMS;
+    bool formed = true;
+#pragma unroll 1
+    for (u64 number = threadIdx.x;; number += ROW_THREADS) {
+        u64 row = number / TEAMS * step + u64(blockIdx.x) * TEAMS + number % TEAMS;
+        if (row >= p.rows) break;
+        formed = formed && p.dloss[i64(row) * p.dloss_stride] == p.formed_for[i64(row) * p.formed_stride];
+    }
+    return __syncthreads_and(formed);
+}
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entropy_grad_update(const __grid_constant__ CrossEntropy p) {
+    if (all_formed(p)) return;
+    u64 step = u64(gridDim.x) * TEAMS;
+#pragma unroll 1
+    for (u64 first = u64(blockIdx.x) * TEAMS; first < p.rows; first += step) {
+        gradient_of_row(p, first + row_of_thread() - u64(blockIdx.x) * TEAMS);
+        // What the block has in shared memory is written again.
+        __syncthreads();
+    }
+}
+#endif
+
+#if FORM == WITH_GRADIENT
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entropy_with_grad(const __grid_constant__ CrossEntropy p) {
     u64 row = row_of_thread();
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;

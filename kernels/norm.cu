@@ -21,7 +21,7 @@
 // Variances are means of squared differences to the mean of numbers that are at hand, never differences of large sums.
 //
 // Macros: those of rows.cuh; CENTRED (1 layer, 0 RMS); DWEIGHT, DBIAS (0 or 1: which sums norm_rows_grad forms); STAGES (rows of a team
-// in shared memory, 2 at least: 2 * STAGES * PACKS packs for each thread); FORM (FORWARD, GRADIENT or PARAMETERS: which kernels are compiled; for
+// in shared memory, 2 at least: 2 * STAGES * TOGETHER * PACKS packs for each thread); TOGETHER (see there); FORM (FORWARD, GRADIENT or PARAMETERS: which kernels are compiled; for
 // PARAMETERS HOLD = MEMORY, TEAM above 32, and both sums).
 
 #define FORWARD 0
@@ -41,6 +41,11 @@
 // Two rows under way and one that is worked on: a fourth gained nothing.
 #ifndef STAGES
 #define STAGES 3
+#endif
+
+// Rows of a team in one turn of its block: 1 or 2. Two share the exchange of their sums, and hide each other's latencies.
+#ifndef TOGETHER
+#define TOGETHER 1
 #endif
 
 constexpr int SUMS = DWEIGHT + DBIAS;
@@ -190,13 +195,13 @@ INLINE Raw norm_gradient(const Raw& x, const Raw& dy, const Raw& weight, C mean,
 
 // Rows under way to a thread: each thread copies what it will read itself, so that no barrier is needed.
 //
-//      held: [STAGES][x, dy][PACKS][threads]        row r in stage r % STAGES
+//      held: [STAGES][TOGETHER][x, dy][PACKS][threads]        turn t in stage t % STAGES
 struct Ring {
     const Cut& cut;
     int member;
 
-    INLINE Raw* place(int stage, int tensor, int k) const {
-        return held + ((stage * 2 + tensor) * PACKS + k) * ROW_THREADS + threadIdx.x;
+    INLINE Raw* place(int stage, int r, int tensor, int k) const {
+        return held + (((stage * TOGETHER + r) * 2 + tensor) * PACKS + k) * ROW_THREADS + threadIdx.x;
     }
     INLINE void copy(Raw* to, const T* from) const {
         if constexpr (sizeof(Raw) >= 4) {
@@ -209,26 +214,23 @@ struct Ring {
             *to = load_raw(from);
         }
     }
-    // Starts a row, if there is one, whose first pack of this thread lies there; a group for each call.
-    INLINE void start(bool exists, const T* x, const T* dy, int stage) const {
-        if (exists)
+    // Starts a row whose first pack of this thread lies there.
+    INLINE void start(const T* x, const T* dy, int stage, int r) const {
 #pragma unroll
-            for (int k = 0; k < PACKS; ++k) {
-                if (member + k * TEAM >= cut.packs) continue;
-                copy(place(stage, 0, k), x + k * TEAM * PACK);
-                copy(place(stage, 1, k), dy + k * TEAM * PACK);
-            }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        for (int k = 0; k < PACKS; ++k) {
+            if (member + k * TEAM >= cut.packs) continue;
+            copy(place(stage, r, 0, k), x + k * TEAM * PACK);
+            copy(place(stage, r, 1, k), dy + k * TEAM * PACK);
+        }
     }
-    // Waits until all but the last STAGES - 2 of the started rows are there.
+    INLINE void commit() const { asm volatile("cp.async.commit_group;" ::: "memory"); }
+    // Waits until all but the last STAGES - 2 of the committed turns are there.
     INLINE void wait() const { asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory"); }
 };
 
-// Whether n and g of a row stay in registers beside the sums of its columns; if not they are formed again. For two large blocks on a
-// multiprocessor the assembler of 8.x does not find the room.
-#ifndef KEPT
-#define KEPT (PACKS * PACK <= 16 && (MIN_BLOCKS == 1 || __CUDA_ARCH__ >= 900))
-#endif
+// Whether n and g of a row stay in registers beside the sums of its columns; if not they are formed again.
+#define KEPT (TOGETHER * PACKS * PACK <= 16)
+#define WEIGHTS_KEPT (KEPT || TOGETHER > 1)
 
 INLINE void rows_grad_in_registers(const NormGrad& p) {
     int member = member_of_team();
@@ -243,10 +245,14 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
     i64 x_step = i64(step) * p.x_stride, dy_step = i64(step) * p.dy_stride, dx_step = i64(step) * p.dx_stride;
     u64 started = row;
     auto start = [&](int stage) {
-        ring.start(started < p.rows, x_place, dy_place, stage);
-        started += step;
-        x_place += x_step;
-        dy_place += dy_step;
+#pragma unroll
+        for (int r = 0; r < TOGETHER; ++r) {
+            if (started < p.rows) ring.start(x_place, dy_place, stage, r);
+            started += step;
+            x_place += x_step;
+            dy_place += dy_step;
+        }
+        ring.commit();
     };
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) start(stage);
@@ -254,65 +260,95 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
         return p.weight && member + k * TEAM < whole.packs ? load_raw(p.weight + (member + k * TEAM) * PACK) : Raw::filled(C(1));
     };
     Raw weights[PACKS];
-    if (KEPT)
+    if (WEIGHTS_KEPT)
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) weights[k] = weight_at(k);
     C sums[largest(SUMS, 1)][PACKS][PACK] = {};
-    C next_mean = CENTRED && row < p.rows ? p.mean[row] : C(0), next_reciprocal = row < p.rows ? p.reciprocal[row] : C(0);
+    C next_mean[TOGETHER], next_reciprocal[TOGETHER];
+    auto read_statistics = [&](u64 from) {
+#pragma unroll
+        for (int r = 0; r < TOGETHER; ++r) {
+            next_mean[r] = next_reciprocal[r] = 0;
+            if (from + r * step >= p.rows) continue;
+            if (CENTRED) next_mean[r] = p.mean[from + r * step];
+            next_reciprocal[r] = p.reciprocal[from + r * step];
+        }
+    };
+    read_statistics(row);
     C share = C(1) / C(p.columns);
     int turn = 0, stage = 0;
     // All teams of a block go as often as its first one: they take part in exchanges.
 #pragma unroll 1
-    for (u64 first = u64(blockIdx.x) * TEAMS; first < p.rows; first += step, row += step, turn ^= 1) {
-        C mean = next_mean, reciprocal = next_reciprocal;
-        if (row + step < p.rows) {
-            if (CENTRED) next_mean = p.mean[row + step];
-            next_reciprocal = p.reciprocal[row + step];
+    for (u64 first = u64(blockIdx.x) * TEAMS; first < p.rows; first += TOGETHER * step, row += TOGETHER * step, turn ^= 1) {
+        C reciprocal[TOGETHER], mean[TOGETHER], offset[TOGETHER];
+#pragma unroll
+        for (int r = 0; r < TOGETHER; ++r) {
+            reciprocal[r] = next_reciprocal[r], mean[r] = next_mean[r];
+            offset[r] = -mean[r] * reciprocal[r];
         }
+        read_statistics(row + TOGETHER * step);
         // One instruction less for halves, whose own rounding is far coarser.
-        C offset = -mean * reciprocal;
-        auto normal_of = [&](C x) { return sizeof(T) == 2 ? x * reciprocal + offset : (x - mean) * reciprocal; };
+        auto normal_of = [&](C x, int r) {
+            return sizeof(T) == 2 ? x * reciprocal[r] + offset[r] : (x - mean[r]) * reciprocal[r];
+        };
+        auto is_missing = [&](int r, int k) {
+            return ((TEAMS > 1 || r > 0) && row + r * step >= p.rows) || member + k * TEAM >= whole.packs;
+        };
         ring.wait();
-        C normal[PACKS][PACK], slope[PACKS][PACK], sum = 0, along = 0;
+        C normal[TOGETHER][PACKS][PACK], slope[TOGETHER][PACKS][PACK];
+        // Of each row: the sum of g, that of g * n.
+        C totals[2 * TOGETHER] = {};
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) {
-            if ((TEAMS > 1 && row >= p.rows) || member + k * TEAM >= whole.packs) continue;
-            Raw x = *ring.place(stage, 0, k), dy = *ring.place(stage, 1, k), weight = KEPT ? weights[k] : weight_at(k);
+            Raw weight = WEIGHTS_KEPT ? weights[k] : weight_at(k);
 #pragma unroll
-            for (int e = 0; e < PACK; ++e) {
-                C n = normal_of(x.get(e)), g = dy.get(e);
-                if (DWEIGHT) sums[0][k][e] += g * n;
-                if (DBIAS) sums[SUMS - 1][k][e] += g;
-                g *= weight.get(e);
-                if (CENTRED) sum += g;
-                along += g * n;
-                if (KEPT) normal[k][e] = n, slope[k][e] = g;
+            for (int r = 0; r < TOGETHER; ++r) {
+                if (is_missing(r, k)) continue;
+                Raw x = *ring.place(stage, r, 0, k), dy = *ring.place(stage, r, 1, k);
+#pragma unroll
+                for (int e = 0; e < PACK; ++e) {
+                    C n = normal_of(x.get(e), r), g = dy.get(e);
+                    if (DWEIGHT) sums[0][k][e] += g * n;
+                    if (DBIAS) sums[SUMS - 1][k][e] += g;
+                    g *= weight.get(e);
+                    if (CENTRED) totals[2 * r] += g;
+                    totals[2 * r + 1] += g * n;
+                    if (KEPT) normal[r][k][e] = n, slope[r][k][e] = g;
+                }
             }
         }
         // Into the stage that was read in the last turn.
         start(stage == 0 ? STAGES - 1 : stage - 1);
-        Pair total = team_sums<0>(sum, along, turn);
-        // dx = r * g - r * mean(g) - n * (r * mean(g * n)): two instructions for an element.
-        C mean_part = CENTRED ? reciprocal * (total.first * share) : C(0), along_part = reciprocal * (total.second * share);
+        team_sums<0>(totals, turn);
 #pragma unroll
-        for (int k = 0; k < PACKS; ++k) {
-            if ((TEAMS > 1 && row >= p.rows) || member + k * TEAM >= whole.packs) continue;
-            Raw x, dy, weight;
-            if (!KEPT) x = *ring.place(stage, 0, k), dy = *ring.place(stage, 1, k), weight = weight_at(k);
-            C values[PACK];
+        for (int r = 0; r < TOGETHER; ++r) {
+            // dx = r * g - r * mean(g) - n * (r * mean(g * n)): two instructions for an element.
+            C mean_part = CENTRED ? reciprocal[r] * (totals[2 * r] * share) : C(0);
+            C along_part = reciprocal[r] * (totals[2 * r + 1] * share);
 #pragma unroll
-            for (int e = 0; e < PACK; ++e) {
-                C n = KEPT ? normal[k][e] : normal_of(x.get(e)), g = KEPT ? slope[k][e] : dy.get(e) * weight.get(e);
-                values[e] = (g * reciprocal - mean_part) - n * along_part;
+            for (int k = 0; k < PACKS; ++k) {
+                if (is_missing(r, k)) continue;
+                Raw x, dy, weight;
+                if (!KEPT) x = *ring.place(stage, r, 0, k), dy = *ring.place(stage, r, 1, k);
+                if (!KEPT) weight = WEIGHTS_KEPT ? weights[k] : weight_at(k);
+                C values[PACK];
+#pragma unroll
+                for (int e = 0; e < PACK; ++e) {
+                    C n = KEPT ? normal[r][k][e] : normal_of(x.get(e), r);
+                    C g = KEPT ? slope[r][k][e] : dy.get(e) * weight.get(e);
+                    values[e] = (g * reciprocal[r] - mean_part) - n * along_part;
+                }
+                store_raw(dx_place + k * TEAM * PACK, Raw::of(values));
             }
-            store_raw(dx_place + k * TEAM * PACK, Raw::of(values));
+            dx_place += dx_step;
         }
-        dx_place += dx_step;
         stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
     if (SUMS == 0) return;
     C* partials = p.partials + u64(blockIdx.x) * SUMS * p.columns;
     constexpr int WIDEST = TEAMS > 1 ? PACKS * TEAM * PACK : 1;
+    // Stores of 16 bytes: one by one they would touch as many sectors as there are numbers.
+    constexpr int VECTOR = PACK * sizeof(C) <= 16 ? PACK : 16 / sizeof(C);
     __shared__ C of_block[largest(SUMS, 1)][WIDEST];
     // The teams of a block add theirs one after the other; the last one writes.
 #pragma unroll 1
@@ -326,11 +362,15 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
                 int pack = member + k * TEAM;
                 if (pack >= whole.packs) continue;
 #pragma unroll
-                for (int e = 0; e < PACK; ++e) {
-                    C* place = &of_block[s][TEAMS > 1 ? pack * PACK + e : 0];
-                    C value = team > 0 ? *place + sums[s][k][e] : sums[s][k][e];
-                    if (team == TEAMS - 1) partials[u64(s) * p.columns + pack * PACK + e] = value;
-                    else *place = value;
+                for (int first = 0; first < PACK; first += VECTOR) {
+                    Pack<C, VECTOR> value;
+#pragma unroll
+                    for (int e = 0; e < VECTOR; ++e) {
+                        C* place = &of_block[s][TEAMS > 1 ? pack * PACK + first + e : 0];
+                        value.of[e] = team > 0 ? *place + sums[s][k][first + e] : sums[s][k][first + e];
+                        if (team < TEAMS - 1) *place = value.of[e];
+                    }
+                    if (team == TEAMS - 1) store<C, VECTOR>(partials + u64(s) * p.columns + pack * PACK + first, value);
                 }
             }
     }

@@ -8,10 +8,14 @@
 //   warps      a warp per result, for short reductions
 //   columns    results lie together in x: a thread per column, a block of 32 columns x 8 rows; rows are added over the block at its end
 //   columns_packed  the same with a pack of neighbouring columns for each thread, where packs are aligned
-//   finish     a warp per result adds the parts of split reductions
 //
-// Split reductions write accumulators to partial[part][result]. Every order of merging follows from the shape alone, so that results are
-// bit-equal from run to run. Limits: reduced and results below 2^31 each (the host cuts larger ones into parts: see reduce.rs).
+// Where there are too few results to fill the device, what is reduced is cut into parts of a block each. Blocks leave accumulators in `partial`
+// and count themselves in `arrived`; the one that comes last adds up the parts, in their order, and sets the count back to 0:
+//
+//      blocks of a result   0 | 1 | 2 | ... -> partial -> the last to arrive -> y
+//
+// Every order of merging follows from the shape alone, whichever block is last, so that results are bit-equal from run to run.
+// Limits: reduced and results below 2^31 each.
 
 typedef TYPE X;
 typedef TYPE_Y Y;
@@ -20,8 +24,10 @@ typedef Compute<X> C;
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / WARP;
 constexpr int PACK = 16 / sizeof(X);
-// Packs under way in a thread: enough bytes in flight to fill the memory's latency with 8 blocks on a multiprocessor.
-constexpr int UNROLL = 4;
+// Packs under way in a thread: bytes enough to fill the memory's latency, in registers that leave room for several blocks. A pack of halves
+// takes twice as many for its numbers.
+constexpr int UNROLL = sizeof(X) == 4 ? 8 : sizeof(X) == 8 ? 2 : 4;
+constexpr int COLUMN_UNROLL = sizeof(C) == 8 ? 2 : 8;
 constexpr int COLUMNS = 32, COLUMN_ROWS = THREADS / COLUMNS;
 // Neighbouring columns of a thread: 16 bytes, or 4 elements of a byte, whose accumulators would not fit the registers otherwise.
 constexpr int COLUMN_PACK = sizeof(X) == 1 ? 4 : PACK;
@@ -128,7 +134,8 @@ typedef R::Acc Acc;
 struct Reduction {
     const X* x;
     Y* y;
-    Acc* partial;   // null: results go to y
+    Acc* partial;   // null: results go to y; rows: [results][parts], columns: [parts][results]
+    u32* arrived;   // a count for each block along the results; 0 before and after
     u32 results, reduced;
     u32 parts, per_part;  // how `reduced` is cut; per_part is a multiple of PACK
     u32 line;       // 1: `over` is one run of elements that begins at a multiple of 16 bytes for every result
@@ -165,26 +172,49 @@ INLINE Acc over_block(Acc acc) {
     return over_warp(acc);
 }
 
-// The elements first, first + step * PACK, ... below end of the run that begins at `x`, in packs.
-INLINE Acc over_run(const X* x, u32 first, u32 end, u32 step) {
-    Acc acc = R::start();
-    u32 at = first * PACK;
-    for (; at + u64(UNROLL - 1) * step * PACK + PACK <= end; at += UNROLL * step * PACK) {
-        Pack<X, PACK> packs[UNROLL];
+template <int V> INLINE Pack<X, V> load_pack(const X* from) {
+    if constexpr (sizeof(X) * V == 16) return load_once<X, V>(from);
+    else return load<X, V>(from);
+}
+// Calls merge(pack, i) for the packs i at x + i * step, i < count, while the next DEPTH are under way.
+template <int V, int DEPTH, class Merge> INLINE void for_packs(const X* x, i64 step, u32 count, Merge merge) {
+    Pack<X, V> packs[DEPTH];
+    u32 i = 0;
+    if (count >= DEPTH) {
 #pragma unroll
-        for (int i = 0; i < UNROLL; ++i) packs[i] = load_once<X, PACK>(x + at + i * step * PACK);
+        for (int d = 0; d < DEPTH; ++d) packs[d] = load_pack<V>(x + d * step);
+        for (; i + 2 * DEPTH <= count; i += DEPTH) {
 #pragma unroll
-        for (int i = 0; i < UNROLL; ++i) {
-#pragma unroll
-            for (int e = 0; e < PACK; ++e)
-                acc = R::merge(acc, R::enter(widen(packs[i].of[e]), at + i * step * PACK + e));
+            for (int d = 0; d < DEPTH; ++d) {
+                Pack<X, V> pack = packs[d];
+                packs[d] = load_pack<V>(x + (i + DEPTH + d) * step);
+                merge(pack, i + d);
+            }
         }
+#pragma unroll
+        for (int d = 0; d < DEPTH; ++d) merge(packs[d], i + d);
+        i += DEPTH;
     }
-#pragma unroll 1
-    for (; at < end; at += step * PACK) {
-#pragma unroll 1
-        for (u32 e = at; e < end && e < at + PACK; ++e) acc = R::merge(acc, R::enter(widen(x[e]), e));
-    }
+    // Fewer than DEPTH, and all of them under way together.
+#pragma unroll
+    for (int d = 0; d < DEPTH - 1; ++d)
+        if (i + d < count) packs[d] = load_pack<V>(x + (i + d) * step);
+#pragma unroll
+    for (int d = 0; d < DEPTH - 1; ++d)
+        if (i + d < count) merge(packs[d], i + d);
+}
+// The packs first, first + STEP, ... of the run that begins at `x`, and what is left of it below end.
+template <u32 STEP> INLINE Acc over_run(const X* x, u32 first, u32 end) {
+    Acc acc = R::start();
+    u32 packs = end / PACK, rest = end % PACK, member = threadIdx.x % STEP;
+    for_packs<PACK, UNROLL>(x + first * PACK, STEP * PACK, first < packs ? (packs - first - 1) / STEP + 1 : 0,
+                            [&](const Pack<X, PACK>& pack, u32 i) {
+#pragma unroll
+                                for (int e = 0; e < PACK; ++e)
+                                    acc = R::merge(acc, R::enter(widen(pack.of[e]), (first + i * STEP) * PACK + e));
+                            });
+    // Less than a pack: an element for each of the first threads.
+    if (member < rest) acc = R::merge(acc, R::enter(widen(x[end - rest + member]), end - rest + member));
     return acc;
 }
 INLINE Acc over_anything(const X* x, const Space<1>& over, u32 first, u32 end, u32 step) {
@@ -197,9 +227,20 @@ INLINE Acc over_anything(const X* x, const Space<1>& over, u32 first, u32 end, u
     }
     return acc;
 }
-INLINE void put(const Reduction& p, u32 part, u32 result, const i64 (&at)[2], const Acc& acc) {
-    if (p.partial) p.partial[u64(part) * p.results + result] = acc;
-    else p.y[at[0]] = narrow<Y>(R::leave(acc, p.count));
+INLINE void put(const Reduction& p, i64 at, const Acc& acc) { p.y[at] = narrow<Y>(R::leave(acc, p.count)); }
+
+// Whether all the other blocks of these results have left their parts: then this one, which has left its own, sees them.
+INLINE bool is_last_to_arrive(const Reduction& p) {
+    __shared__ bool is_last;
+    __syncthreads();
+    // Releases what the block wrote, acquires what the others did. The last one sets the count back, for the next launch.
+    if (threadIdx.x == 0) {
+        u32 before;
+        asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(p.arrived + blockIdx.x), "r"(p.parts - 1) : "memory");
+        is_last = before == p.parts - 1;
+    }
+    __syncthreads();
+    return is_last;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) rows(const __grid_constant__ Reduction p) {
@@ -208,10 +249,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) rows(const __grid_constant
     locate(p.kept, result, at);
     u32 begin = part * p.per_part;
     u32 end = u32(smaller(u64(begin) + p.per_part, u64(p.reduced)));
-    Acc acc = p.line ? over_run(p.x + at[1], begin / PACK + threadIdx.x, end, THREADS)
+    Acc acc = p.line ? over_run<THREADS>(p.x + at[1], begin / PACK + threadIdx.x, end)
                      : over_anything(p.x + at[1], p.over, begin + threadIdx.x, end, THREADS);
     acc = over_block(acc);
-    if (threadIdx.x == 0) put(p, part, result, at, acc);
+    if (p.partial) {
+        Acc* parts = p.partial + u64(result) * p.parts;
+        if (threadIdx.x == 0) parts[part] = acc;
+        if (!is_last_to_arrive(p)) return;
+        acc = R::start();
+#pragma unroll 4
+        for (u32 other = threadIdx.x; other < p.parts; other += THREADS) acc = R::merge(acc, parts[other]);
+        acc = over_block(acc);
+    }
+    if (threadIdx.x == 0) put(p, at[0], acc);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) warps(const __grid_constant__ Reduction p) {
@@ -219,79 +269,85 @@ extern "C" __global__ void __launch_bounds__(THREADS) warps(const __grid_constan
     if (result >= p.results) return;
     i64 at[2];
     locate(p.kept, result, at);
-    Acc acc = p.line ? over_run(p.x + at[1], lane, p.reduced, WARP)
+    Acc acc = p.line ? over_run<WARP>(p.x + at[1], lane, p.reduced)
                      : over_anything(p.x + at[1], p.over, lane, p.reduced, WARP);
     acc = over_warp(acc);
-    if (lane == 0) put(p, 0, result, at, acc);
+    if (lane == 0) put(p, at[0], acc);
 }
 
-template <int V> INLINE Pack<X, V> load_columns(const X* from) {
-    if constexpr (sizeof(X) * V == 16) return load_once<X, V>(from);
-    else return load<X, V>(from);
+// What a thread has of its columns: rows begin + row, begin + row + COLUMN_ROWS, ... below end.
+template <int V> INLINE void over_rows(const Reduction& p, const X* x, u32 begin, u32 end, Acc (&acc)[V]) {
+    u32 row = threadIdx.x / COLUMNS;
+    if (p.over.rank == 1) {
+        i64 stride = p.over.strides[0][0];
+        u32 first = begin + row;
+        for_packs<V, COLUMN_UNROLL>(x + first * stride, COLUMN_ROWS * stride, first < end ? (end - first - 1) / COLUMN_ROWS + 1 : 0,
+                                    [&](const Pack<X, V>& pack, u32 i) {
+#pragma unroll
+                                        for (int v = 0; v < V; ++v)
+                                            acc[v] = R::merge(acc[v], R::enter(widen(pack.of[v]), first + i * COLUMN_ROWS));
+                                    });
+    } else {
+#pragma unroll 1
+        for (u32 r = begin + row; r < end; r += COLUMN_ROWS) {
+            i64 over[1];
+            locate(p.over, r, over);
+            Pack<X, V> pack = load<X, V>(x + over[0]);
+#pragma unroll
+            for (int v = 0; v < V; ++v) acc[v] = R::merge(acc[v], R::enter(widen(pack.of[v]), r));
+        }
+    }
+}
+// Merges the rows of a block's threads and calls leave(result, accumulator) for each of its columns, a thread for each.
+template <int V, class Leave>
+INLINE void over_rows_of_block(const Reduction& p, Acc (*tile)[COLUMNS * V], const Acc (&acc)[V], Leave leave) {
+#pragma unroll
+    for (int v = 0; v < V; ++v) tile[threadIdx.x / COLUMNS][threadIdx.x % COLUMNS * V + v] = acc[v];
+    __syncthreads();
+#pragma unroll 1
+    for (u32 c = threadIdx.x; c < COLUMNS * V; c += THREADS) {
+        u32 result = blockIdx.x * COLUMNS * V + c;
+        if (result >= p.results) break;
+        Acc sum = tile[0][c];
+#pragma unroll 1
+        for (int other = 1; other < COLUMN_ROWS; ++other) sum = R::merge(sum, tile[other][c]);
+        leave(result, sum);
+    }
 }
 template <int V> INLINE void reduce_columns(const Reduction& p) {
     __shared__ alignas(16) unsigned char room[THREADS * V * sizeof(Acc)];
     Acc(*tile)[COLUMNS * V] = reinterpret_cast<Acc(*)[COLUMNS * V]>(room);
-    u32 column = threadIdx.x % COLUMNS, row = threadIdx.x / COLUMNS, part = blockIdx.y;
-    u32 result = (blockIdx.x * COLUMNS + column) * V;
-    i64 at[2] = {0, 0};
+    u32 result = (blockIdx.x * COLUMNS + threadIdx.x % COLUMNS) * V, part = blockIdx.y;
     Acc acc[V];
 #pragma unroll
     for (int v = 0; v < V; ++v) acc[v] = R::start();
     if (result < p.results) {
+        i64 at[2];
         locate(p.kept, result, at);
         u32 begin = part * p.per_part;
         u32 end = u32(smaller(u64(begin) + p.per_part, u64(p.reduced)));
-        const X* x = p.x + at[1];
-        if (p.over.rank == 1) {
-            i64 stride = p.over.strides[0][0];
-#pragma unroll 8
-            for (u32 r = begin + row; r < end; r += COLUMN_ROWS) {
-                Pack<X, V> pack = load_columns<V>(x + r * stride);
-#pragma unroll
-                for (int v = 0; v < V; ++v) acc[v] = R::merge(acc[v], R::enter(widen(pack.of[v]), r));
-            }
-        } else {
-#pragma unroll 1
-            for (u32 r = begin + row; r < end; r += COLUMN_ROWS) {
-                i64 over[1];
-                locate(p.over, r, over);
-                Pack<X, V> pack = load<X, V>(x + over[0]);
-#pragma unroll
-                for (int v = 0; v < V; ++v) acc[v] = R::merge(acc[v], R::enter(widen(pack.of[v]), r));
-            }
-        }
+        over_rows<V>(p, p.x + at[1], begin, end, acc);
     }
-#pragma unroll
-    for (int v = 0; v < V; ++v) tile[row][column * V + v] = acc[v];
-    __syncthreads();
-    // A thread per column adds the rows of the block.
-#pragma unroll 1
-    for (u32 c = threadIdx.x; c < COLUMNS * V; c += THREADS) {
-        u32 own = blockIdx.x * COLUMNS * V + c;
-        if (own >= p.results) return;
-        Acc sum = tile[0][c];
-#pragma unroll 1
-        for (int other = 1; other < COLUMN_ROWS; ++other) sum = R::merge(sum, tile[other][c]);
+    auto finish = [&](u32 own, const Acc& sum) {
+        i64 at[2];
         locate(p.kept, own, at);
-        put(p, part, own, at, sum);
-    }
+        put(p, at[0], sum);
+    };
+    if (!p.partial) return over_rows_of_block<V>(p, tile, acc, finish);
+    over_rows_of_block<V>(p, tile, acc, [&](u32 own, const Acc& sum) { p.partial[u64(part) * p.results + own] = sum; });
+    if (!is_last_to_arrive(p)) return;
+#pragma unroll
+    for (int v = 0; v < V; ++v) acc[v] = R::start();
+    if (result < p.results)
+#pragma unroll 2
+        for (u32 other = threadIdx.x / COLUMNS; other < p.parts; other += COLUMN_ROWS)
+#pragma unroll
+            for (int v = 0; v < V; ++v)
+                if (V == 1 || result + v < p.results) acc[v] = R::merge(acc[v], p.partial[u64(other) * p.results + result + v]);
+    over_rows_of_block<V>(p, tile, acc, finish);
 }
 extern "C" __global__ void __launch_bounds__(THREADS) columns(const __grid_constant__ Reduction p) { reduce_columns<1>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS) columns_packed(const __grid_constant__ Reduction p) {
+// One block at least: told nothing, the assembler of 10.0 spills registers for the sake of more.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) columns_packed(const __grid_constant__ Reduction p) {
     reduce_columns<COLUMN_PACK>(p);
-}
-
-// `partial` is read here: [parts][results].
-extern "C" __global__ void __launch_bounds__(THREADS) finish(const __grid_constant__ Reduction p) {
-    u32 result = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    if (result >= p.results) return;
-    Acc acc = R::start();
-#pragma unroll 4
-    for (u32 part = lane; part < p.parts; part += WARP) acc = R::merge(acc, p.partial[u64(part) * p.results + result]);
-    acc = over_warp(acc);
-    if (lane > 0) return;
-    i64 at[2];
-    locate(p.kept, result, at);
-    p.y[at[0]] = narrow<Y>(R::leave(acc, p.count));
 }

@@ -287,6 +287,33 @@ template <int SLOT> INLINE Pair team_sums(C first, C second, int turn = 0) {
     C other = __shfl_xor_sync(ALL_LANES, mine, HALF);
     return upper ? Pair{other, mine} : Pair{mine, other};
 }
+template <int SLOT> INLINE void team_sums(C (&values)[2], int turn) {
+    Pair pair = team_sums<SLOT>(values[0], values[1], turn);
+    values[0] = pair.first, values[1] = pair.second;
+}
+// Four sums at once: after two exchanges each quarter of the lanes goes on with one of them.
+template <int SLOT> INLINE void team_sums(C (&values)[4], int turn) {
+    static_assert(TEAM_LANES == WARP || SLOT < 0, "a quarter of the lanes for each sum");
+    constexpr int QUARTER = WARP / 4;
+    bool upper = threadIdx.x & 2 * QUARTER, odd = threadIdx.x & QUARTER;
+    C even_one = (upper ? values[2] : values[0]) + __shfl_xor_sync(ALL_LANES, upper ? values[0] : values[2], 2 * QUARTER);
+    C odd_one = (upper ? values[3] : values[1]) + __shfl_xor_sync(ALL_LANES, upper ? values[1] : values[3], 2 * QUARTER);
+    C mine = (odd ? odd_one : even_one) + __shfl_xor_sync(ALL_LANES, odd ? even_one : odd_one, QUARTER);
+    mine = lanes_sum<QUARTER>(mine);
+    int which = lane() / QUARTER;
+    if (TEAM_WARPS > 1) {
+        __shared__ C of_warps[2][4][TEAM_WARPS];
+        if (threadIdx.x % QUARTER == 0) of_warps[turn][which][warp_of_block()] = mine;
+        __syncthreads();
+        constexpr int PLACES = TEAM_WARPS > QUARTER ? QUARTER : TEAM_WARPS;
+        mine = 0;
+#pragma unroll
+        for (int from = 0; from < TEAM_WARPS; from += PLACES) mine += of_warps[turn][which][from + threadIdx.x % PLACES];
+        mine = lanes_sum<PLACES>(mine);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) values[i] = __shfl_sync(ALL_LANES, mine, i * QUARTER);
+}
 
 // ---------------------------------------------------------------- sums of exponentials
 

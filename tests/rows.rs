@@ -3,7 +3,9 @@
 
 use std::fmt::Write;
 use ternion::prelude::*;
-use ternion_core::{CrossEntropyOptions, Reduction};
+use ternion_core::dispatch::apply;
+use ternion_core::ops::loss::{CrossEntropyGradUpdate, CrossEntropyWithGrad};
+use ternion_core::{CrossEntropyOptions, GradOptions, Reduction, grad};
 
 const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
 
@@ -220,6 +222,74 @@ fn cross_entropy_of_rows() -> Result<()> {
         }
         Ok(())
     })?;
+    none_wrong(&faults);
+    Ok(())
+}
+
+#[test]
+fn cross_entropy_with_its_gradient() -> Result<()> {
+    let mut faults = String::new();
+    for_rows(&[SHAPES, LONG].concat(), |what, _, [rows, columns], x| {
+        for label_smoothing in [0.0, 0.1] {
+            compare(
+                &mut faults,
+                &format!("cross_entropy_with_grad {what}, smoothing {label_smoothing}"),
+                |device| {
+                    let classes: Vec<i64> = (0..rows).map(|row| (row * 7919 % columns) as i64).collect();
+                    let (logits, target) = (x(device, 1)?, Tensor::from_vec(classes, [rows], device)?);
+                    let accumulator = logits.dtype().accumulator();
+                    let dloss = tensor(&[rows], accumulator, device, 5)?;
+                    let both = CrossEntropyWithGrad { ignore_index: 0, label_smoothing };
+                    let mut outputs = apply(both, &[&logits, &target, &dloss])?.into_vec();
+                    // Rows whose gradient came as foreseen, and rows whose did not.
+                    let as_foreseen = (0..rows).map(|row| row % 3 != 1 || row > 600).collect::<Vec<_>>();
+                    let as_foreseen = Tensor::from_vec(as_foreseen, [rows], device)?;
+                    let came = as_foreseen.where_(&dloss, &dloss.mul_scalar(3.0)?)?;
+                    let update = CrossEntropyGradUpdate { ignore_index: 0, label_smoothing };
+                    let updated = outputs[2].copy()?;
+                    let inputs = [&logits, &target, &outputs[1], &came, &dloss, &updated];
+                    apply(update, &inputs)?;
+                    outputs.push(updated);
+                    Ok(outputs)
+                },
+            )?;
+        }
+        Ok(())
+    })?;
+    none_wrong(&faults);
+    Ok(())
+}
+
+/// Whatever becomes of the loss, and however often: the gradient is the CPU's, which forms none beforehand.
+#[test]
+fn cross_entropy_whose_gradient_is_not_as_foreseen() -> Result<()> {
+    let mut faults = String::new();
+    for dtype in FLOATS {
+        for reduction in [Reduction::Mean, Reduction::Sum] {
+            compare(&mut faults, &format!("cross_entropy {reduction:?} {dtype:?}"), |device| {
+                let x = tensor(&[300, 1024], dtype, device, 1)?.requires_grad()?;
+                let target = Tensor::from_vec((0..300).collect::<Vec<i64>>(), [300], device)?;
+                let options = CrossEntropyOptions { reduction, ignore_index: 7, ..Default::default() };
+                let loss = x.cross_entropy_with(&target, options)?;
+                let gradient = |scale: f64, create_graph: bool| {
+                    let options = GradOptions { retain_graph: true, create_graph, ..Default::default() };
+                    let seed = loss.ones_like()?.mul_scalar(scale)?;
+                    let found = grad(&[loss.clone()], &[x.clone()], &[seed], options)?.swap_remove(0);
+                    found.ok_or_else(|| ternion::Error::Autograd("no gradient".into()))
+                };
+                let (first, second, third) =
+                    (gradient(1.0, false)?, gradient(1.0, false)?, gradient(0.5, false)?);
+                let slope = gradient(2.0, true)?;
+                let curved = slope.square()?.sum(..)?.backward()?.get(&x).cloned();
+                let other =
+                    x.cross_entropy_with(&target, options)?.mul_scalar(3.0)?.backward()?.get(&x).cloned();
+                let mut all = vec![loss.detach(), first, second, third, slope.detach()];
+                all.extend(curved.into_iter().chain(other));
+                assert_eq!(all.len(), 7, "a gradient is missing");
+                Ok(all)
+            })?;
+        }
+    }
     none_wrong(&faults);
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::driver::{Context, check};
 use crate::faults::Faults;
 use crate::memory::{CudaMemory, DeviceMemory};
 use crate::modules::Modules;
-use crate::pool::{Piece, Pool};
+use crate::pool::{Piece, Pool, Source};
 use crate::recording::Recording;
 use crate::sources::Unit;
 use crate::staging::{Downloads, Uploads};
@@ -26,13 +26,19 @@ struct Switches {
     synchronous: bool,
     /// `TERNION_CUDA_POISON=1`: fresh memory is filled with NaN.
     poison: bool,
+    /// `TERNION_CUDA_POOL=0`: every buffer is the driver's own, so that tools see accesses beyond it.
+    pool: bool,
 }
 
 impl Switches {
     fn from_environment() -> Switches {
         let is_on =
             |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
-        Switches { synchronous: is_on("TERNION_CUDA_SYNC"), poison: is_on("TERNION_CUDA_POISON") }
+        Switches {
+            synchronous: is_on("TERNION_CUDA_SYNC"),
+            poison: is_on("TERNION_CUDA_POISON"),
+            pool: std::env::var_os("TERNION_CUDA_POOL").is_none_or(|value| value != "0"),
+        }
     }
 }
 
@@ -45,6 +51,7 @@ pub(crate) struct Gpu {
     pool: Arc<Pool<DeviceMemory>>,
     modules: Modules,
     pub(crate) faults: Faults,
+    counts: Counts,
     uploads: Mutex<Uploads>,
     downloads: Mutex<Downloads>,
     recent: Mutex<([&'static str; RECENT], usize)>,
@@ -58,6 +65,32 @@ pub(crate) struct Gpu {
 unsafe impl Send for Gpu {}
 // SAFETY: as above.
 unsafe impl Sync for Gpu {}
+
+/// Counts of blocks that have arrived, all 0 between kernels: those that use them set them back, and run one after the other.
+#[derive(Debug)]
+struct Counts {
+    memory: DeviceMemory,
+    address: u64,
+}
+
+impl Counts {
+    fn new(context: &Arc<Context>, stream: sys::CUstream) -> Result<Counts> {
+        let (memory, bytes) = (DeviceMemory { context: context.clone() }, Gpu::COUNTS * size_of::<u32>());
+        let Some(address) = memory.take(bytes) else {
+            let device = context.properties.name.clone();
+            return Err(Error::OutOfMemory { device, requested: bytes, in_use: 0, cached: 0, peak: 0 });
+        };
+        // SAFETY: the memory was just reserved, and is that long.
+        check("cuda", unsafe { sys::cuMemsetD8Async(address, 0, bytes, stream) })?;
+        Ok(Counts { memory, address })
+    }
+}
+
+impl Drop for Counts {
+    fn drop(&mut self) {
+        self.memory.give_back(&[self.address]);
+    }
+}
 
 /// How a kernel is launched.
 #[derive(Clone, Copy, Debug)]
@@ -112,16 +145,21 @@ impl Gpu {
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: writes a handle; the context is current.
         check("cuda", unsafe { sys::cuStreamCreate(&mut stream, flags) })?;
+        let switches = Switches::from_environment();
         Ok(Gpu {
             name: format!("cuda:{index}"),
             stream,
-            pool: Arc::new(Pool::new(DeviceMemory { context: context.clone() })),
+            pool: Arc::new(match switches.pool {
+                true => Pool::new(DeviceMemory { context: context.clone() }),
+                false => Pool::without_cache(DeviceMemory { context: context.clone() }),
+            }),
             modules: Modules::new(&context.properties),
             faults: Faults::new()?,
+            counts: Counts::new(&context, stream)?,
             uploads: Mutex::default(),
             downloads: Mutex::default(),
             recent: Mutex::new((["nothing"; RECENT], 0)),
-            switches: Switches::from_environment(),
+            switches,
             is_recording: AtomicBool::new(false),
             recording: Mutex::default(),
             context,
@@ -131,6 +169,14 @@ impl Gpu {
     /// Multiprocessors: kernels are cut into about as many blocks.
     pub(crate) fn multiprocessors(&self) -> usize {
         self.context.properties.multiprocessors
+    }
+
+    /// How many counts there are.
+    pub(crate) const COUNTS: usize = 4096;
+
+    /// Where the counts of blocks that have arrived lie.
+    pub(crate) fn counts(&self) -> u64 {
+        self.counts.address
     }
 
     /// Bytes of shared memory that a block may have.

@@ -92,6 +92,8 @@ struct State {
 pub(crate) struct Pool<S: Source> {
     source: S,
     state: Mutex<State>,
+    /// Without it each request is a segment of exactly its size, given back at once: tools that watch memory see every access beyond it.
+    caches: bool,
 }
 
 /// A block that was given out: its address and size.
@@ -103,11 +105,21 @@ pub(crate) struct Piece {
 
 impl<S: Source> Pool<S> {
     pub(crate) fn new(source: S) -> Pool<S> {
-        Pool { source, state: Mutex::default() }
+        Pool { source, state: Mutex::default(), caches: true }
+    }
+
+    /// A pool that keeps nothing.
+    pub(crate) fn without_cache(source: S) -> Pool<S> {
+        Pool { source, state: Mutex::default(), caches: false }
     }
 
     /// At least `bytes` bytes (more than 0), or `None` where the device has no more, even after all free segments were given back.
     pub(crate) fn alloc(&self, bytes: usize) -> Option<Piece> {
+        if !self.caches {
+            let address = self.source.take(bytes)?;
+            self.state.lock().count(address, bytes);
+            return Some(Piece { address, bytes });
+        }
         let bytes = bytes.checked_next_multiple_of(ALIGNMENT)?;
         let mut state = self.state.lock();
         let kind = Kind::of(bytes);
@@ -133,7 +145,11 @@ impl<S: Source> Pool<S> {
 
     /// Takes a block back. Work that was submitted before may still use it.
     pub(crate) fn free(&self, piece: Piece) {
-        self.state.lock().give(piece);
+        if self.caches {
+            return self.state.lock().give(piece);
+        }
+        self.state.lock().forget(piece);
+        self.source.give_back(&[piece.address]);
     }
 
     /// Gives segments without a block in use back to the device.
@@ -177,6 +193,20 @@ impl<S: Source> Drop for Pool<S> {
 }
 
 impl State {
+    /// A segment that is one piece.
+    fn count(&mut self, address: u64, bytes: usize) {
+        self.segments.insert(address, bytes);
+        self.held += bytes;
+        self.in_use += bytes;
+        self.peak = self.peak.max(self.in_use);
+    }
+
+    fn forget(&mut self, piece: Piece) {
+        self.segments.remove(&piece.address);
+        self.held -= piece.bytes;
+        self.in_use -= piece.bytes;
+    }
+
     /// The smallest free block of this kind that holds `bytes`.
     fn best_fit(&self, kind: Kind, bytes: usize) -> Option<u64> {
         let &(found, _, address) = self.free.range((kind, bytes, 0)..).next()?;
@@ -260,6 +290,19 @@ mod tests {
                 self.left.fetch_add(bytes, Ordering::Relaxed);
             }
         }
+    }
+
+    #[test]
+    fn without_a_cache_pieces_are_exact_and_given_back_at_once() {
+        let device = Device::of(1000);
+        let pool = Pool::without_cache(&device);
+        let piece = pool.alloc(999).expect("there is room");
+        assert_eq!(piece.bytes, 999);
+        assert_eq!(pool.stats(), MemoryStats { in_use: 999, cached: 0, peak: 999 });
+        assert_eq!(pool.alloc(2), None);
+        pool.free(piece);
+        assert_eq!(device.left.load(Ordering::Relaxed), 1000);
+        assert_eq!(pool.stats(), MemoryStats { in_use: 0, cached: 0, peak: 999 });
     }
 
     #[test]

@@ -48,11 +48,6 @@ impl Team {
         Team { threads, packs: 1, hold: Hold::Memory, most }
     }
 
-    /// Whether threads hold so little that two blocks of this size have room on a multiprocessor, and take turns with its memory.
-    fn is_light(&self) -> bool {
-        self.hold == Hold::Registers && self.threads == 512 && self.packs == 1
-    }
-
     /// For rows of any length.
     pub(crate) const LONGEST: Team = Team::memory(512, usize::MAX);
 }
@@ -189,7 +184,7 @@ impl Rows {
             ("TEAM", self.team.threads),
             ("PACKS", self.team.packs),
             ("HOLD", self.team.hold as usize),
-            ("MIN_BLOCKS", if self.team.hold == Hold::Shared || self.team.is_light() { 2 } else { 1 }),
+            ("MIN_BLOCKS", if self.team.hold == Hold::Shared { 2 } else { 1 }),
         ]
         .map(|(name, value)| (name, value.to_string()))
         .into()

@@ -116,6 +116,8 @@ fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
         Op::BatchNormGrad(_) => Ok(Variant::row_major(ops::batch_norm::run_grad)),
         Op::CrossEntropy(_) => Ok(Variant::row_major(ops::loss::run)),
         Op::CrossEntropyGrad(_) => Ok(Variant::row_major(ops::loss::run_grad)),
+        Op::CrossEntropyWithGrad(_) => Ok(Variant::row_major(ops::loss::run_with_grad)),
+        Op::CrossEntropyGradUpdate(_) => ops::loss::select_update(inputs),
         Op::SgdStep(_) | Op::AdamStep(_) => ops::step::select(op, inputs),
         Op::Attention(_) | Op::AttentionGrad(_) => ops::attention::select(op, inputs),
         Op::MaxPool2d(_) => Ok(Variant::row_major(ops::pool::run_max_pool2d)),

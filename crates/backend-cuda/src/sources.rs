@@ -107,6 +107,8 @@ pub(crate) enum Family {
     /// name: plain or smoothed; types: logits.
     CrossEntropy(Rows),
     CrossEntropyGrad(Rows),
+    CrossEntropyWithGrad(Rows),
+    CrossEntropyGradUpdate(Rows),
     /// Elements of a pack.
     BatchNorm(usize),
     /// types: bits, index.
@@ -244,7 +246,7 @@ impl Unit {
                 let mut defines = self.typed(first);
                 let output = if self.name.starts_with("Arg") { DType::I32 } else { first };
                 defines.extend([("TYPE_Y", element(output).to_string()), ("REDUCER", self.name.to_string())]);
-                self.plain(&[REDUCE], &["rows", "warps", "columns", "columns_packed", "finish"], defines)
+                self.plain(&[REDUCE], &["rows", "warps", "columns", "columns_packed"], defines)
             }
             Family::Cumulative => self.plain(&[CUMULATIVE], &["scan", "walk"], self.typed(first)),
             Family::Softmax(rows) => self.of_rows(
@@ -279,7 +281,13 @@ impl Unit {
             Family::NormGrad(rows) => {
                 let walks = usize::from(rows.team.hold == Hold::Registers);
                 let centred = self.is_layer();
-                let own = [("FORM", 1), ("CENTRED", centred), ("DWEIGHT", walks), ("DBIAS", walks * centred)];
+                let own = [
+                    ("FORM", 1),
+                    ("CENTRED", centred),
+                    ("DWEIGHT", walks),
+                    ("DBIAS", walks * centred),
+                    ("TOGETHER", ops::norm::rows_together(&rows, first)),
+                ];
                 self.of_rows(rows, &[ROWS, NORM], &["norm_rows_grad"], &own)
             }
             Family::NormSums => {
@@ -293,6 +301,13 @@ impl Unit {
             }
             Family::CrossEntropyGrad(rows) => {
                 self.of_rows(rows, &[ROWS, LOSS], &["cross_entropy_grad"], &[("FORM", 1)])
+            }
+            Family::CrossEntropyWithGrad(rows) => {
+                let own = [("FORM", 2), ("SMOOTHED", usize::from(self.name == "smoothed"))];
+                self.of_rows(rows, &[ROWS, LOSS], &["cross_entropy_with_grad"], &own)
+            }
+            Family::CrossEntropyGradUpdate(rows) => {
+                self.of_rows(rows, &[ROWS, LOSS], &["cross_entropy_grad_update"], &[("FORM", 3)])
             }
             Family::BatchNorm(pack) => self.numbered(
                 &[ROWS, BATCH_NORM],

@@ -229,6 +229,10 @@ ops! {
     CrossEntropy(loss::CrossEntropy),
     /// Gradient of cross-entropy.
     CrossEntropyGrad(loss::CrossEntropyGrad),
+    /// Cross-entropy that forms its gradient on the way.
+    CrossEntropyWithGrad(loss::CrossEntropyWithGrad),
+    /// The gradient of cross-entropy, where it is not there yet.
+    CrossEntropyGradUpdate(loss::CrossEntropyGradUpdate),
     /// Normalisation of each row.
     LayerNorm(norm::LayerNorm),
     /// Gradient of layer normalisation.

@@ -2,10 +2,11 @@
 
 use crate::faults::Faults;
 use crate::operands::Operands;
-use crate::rows::{Packing, Place, Rows, Team, Wanted};
-use crate::select::Call;
+use crate::rows::{Chosen, Packing, Place, Rows, Team, Wanted};
+use crate::select::{Call, Variant};
 use crate::sources::{Family, Unit};
-use ternion_core::{DType, Error, Op, Result};
+use ternion_core::backend::{Meta, Unsupported};
+use ternion_core::{DType, Error, Layout, Op, Result};
 
 /// Teams of the loss, which reads rows once, whatever their length.
 fn teams(name: &str, dtype: DType, packing: Packing) -> &'static [Team] {
@@ -24,6 +25,9 @@ fn teams(name: &str, dtype: DType, packing: Packing) -> &'static [Team] {
         Packing::Masked => &[const { Team::memory(32, 256) }, Team::LONGEST],
     }
 }
+
+/// Blocks on a multiprocessor that bring a gradient up to date: enough to form it, few to see that it is there.
+const UPDATE_BLOCKS_EACH: usize = 4;
 
 /// Names of the loss's units: without label smoothing, and with it.
 const PLAIN: &str = "plain";
@@ -66,8 +70,14 @@ pub(crate) fn units() -> Vec<Unit> {
                 let forward = teams(name, dtype, packing).iter().map(rows);
                 units.extend(forward.map(|rows| Unit::of(Family::CrossEntropy(rows), name, dtype)));
             }
-            let gradient = grad_teams(dtype, packing).iter().map(rows);
-            units.extend(gradient.map(|rows| Unit::of(Family::CrossEntropyGrad(rows), PLAIN, dtype)));
+            for rows in grad_teams(dtype, packing).iter().map(rows) {
+                units.extend([
+                    Unit::of(Family::CrossEntropyGrad(rows), PLAIN, dtype),
+                    Unit::of(Family::CrossEntropyGradUpdate(rows), PLAIN, dtype),
+                    Unit::of(Family::CrossEntropyWithGrad(rows), PLAIN, dtype),
+                    Unit::of(Family::CrossEntropyWithGrad(rows), SMOOTHED, dtype),
+                ]);
+            }
         }
     }
     units
@@ -82,12 +92,14 @@ struct Parameters {
     x: u64,
     target: u64,
     dloss: u64,
+    formed_for: u64,
     fault: u64,
     site: u64,
     rows: u64,
     dx_stride: i64,
     x_stride: i64,
     dloss_stride: i64,
+    formed_stride: i64,
     ignore_index: i64,
     target_share: f64,
     each_share: f64,
@@ -112,12 +124,14 @@ fn parameters(
         x: x.address,
         target,
         dloss: 0,
+        formed_for: 0,
         fault: call.gpu.faults.address,
         site: Faults::site(call.name, columns),
         rows: rows as u64,
         dx_stride: 0,
         x_stride: x.stride,
         dloss_stride: 0,
+        formed_stride: 0,
         ignore_index,
         target_share: 1.0 - smoothing,
         each_share: smoothing / columns.max(1) as f64,
@@ -145,11 +159,18 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     operands.finish()
 }
 
+/// How rows of logits and of their gradient are worked on where both are at hand.
+fn chosen_for_grad(call: &Call<'_>, x: Place, dx: Place) -> Result<Chosen> {
+    let (dtype, layout) = (call.inputs[0].dtype, call.inputs[0].layout);
+    let columns = layout.shape().dim(1);
+    let wanted = Wanted { dtype, columns, places: &[x, dx], room: call.gpu.shared_memory() };
+    Rows::choose(&wanted, |packing| grad_teams(dtype, packing), |rows, packs| rows.held(dtype, packs, 1))
+}
+
 pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::CrossEntropyGrad(payload) = op else {
         return Err(Error::invalid(call.name, "is not cross_entropy_grad"));
     };
-    let (gpu, dtype) = (call.gpu, call.inputs[0].dtype);
     let mut operands = Operands::new(call);
     let (x, target) = (operands.input_rows(0, 1)?, operands.dense_input(1)?);
     let dx = operands.output_rows(0, 1)?;
@@ -162,14 +183,68 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         dloss_stride,
         ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
     };
-    let columns = parameters.columns as usize;
-    let wanted = Wanted { dtype, columns, places: &[x, dx], room: gpu.shared_memory() };
-    let chosen = Rows::choose(
-        &wanted,
-        |packing| grad_teams(dtype, packing),
-        |rows, packs| rows.held(dtype, packs, 1),
-    )?;
-    let unit = Unit::of(Family::CrossEntropyGrad(chosen.rows), PLAIN, dtype);
-    gpu.launch(call.name, chosen.launch(call.name, unit, 0, parameters.rows as usize)?, &parameters)?;
+    let chosen = chosen_for_grad(call, x, dx)?;
+    let unit = Unit::of(Family::CrossEntropyGrad(chosen.rows), PLAIN, call.inputs[0].dtype);
+    call.gpu.launch(call.name, chosen.launch(call.name, unit, 0, parameters.rows as usize)?, &parameters)?;
+    operands.finish()
+}
+
+pub(crate) fn run_with_grad(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::CrossEntropyWithGrad(payload) = op else {
+        return Err(Error::invalid(call.name, "is not cross_entropy_with_grad"));
+    };
+    let mut operands = Operands::new(call);
+    let (x, target) = (operands.input_rows(0, 1)?, operands.dense_input(1)?);
+    let (dloss, dloss_stride) = operands.input(2, |layout| Some(layout.strides()[0] as i64))?;
+    let dx = operands.output_rows(2, 1)?;
+    let parameters = Parameters {
+        dx: dx.address,
+        loss: operands.dense_output(0)?,
+        log_sum: operands.dense_output(1)?,
+        dloss,
+        dx_stride: dx.stride,
+        dloss_stride,
+        ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
+    };
+    let name = if payload.label_smoothing == 0.0 { PLAIN } else { SMOOTHED };
+    let chosen = chosen_for_grad(call, x, dx)?;
+    let unit = Unit::of(Family::CrossEntropyWithGrad(chosen.rows), name, call.inputs[0].dtype);
+    call.gpu.launch(call.name, chosen.launch(call.name, unit, 0, parameters.rows as usize)?, &parameters)?;
+    operands.finish()
+}
+
+/// What is changed in place lies row by row.
+pub(crate) fn select_update(inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+    match inputs[5].layout.is_row_major() {
+        true => Ok(Variant::row_major(run_update)),
+        false => Err(Unsupported::because("the gradient to be changed does not lie row by row")),
+    }
+}
+
+fn run_update(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::CrossEntropyGradUpdate(payload) = op else {
+        return Err(Error::invalid(call.name, "is not cross_entropy_grad_update"));
+    };
+    let mut operands = Operands::new(call);
+    let (x, target) = (operands.input_rows(0, 1)?, operands.dense_input(1)?);
+    let dx = operands.output_rows(0, 1)?;
+    let stride = |layout: &Layout| Some(layout.strides()[0] as i64);
+    let (dloss, dloss_stride) = operands.input(3, stride)?;
+    let (formed_for, formed_stride) = operands.input(4, stride)?;
+    let parameters = Parameters {
+        dx: dx.address,
+        log_sum: operands.dense_input(2)?,
+        dloss,
+        formed_for,
+        dx_stride: dx.stride,
+        dloss_stride,
+        formed_stride,
+        ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
+    };
+    let chosen = chosen_for_grad(call, x, dx)?;
+    let unit = Unit::of(Family::CrossEntropyGradUpdate(chosen.rows), PLAIN, call.inputs[0].dtype);
+    let mut launch = chosen.launch(call.name, unit, 0, parameters.rows as usize)?;
+    launch.grid[0] = launch.grid[0].min((call.gpu.multiprocessors() * UPDATE_BLOCKS_EACH) as u32);
+    call.gpu.launch(call.name, launch, &parameters)?;
     operands.finish()
 }

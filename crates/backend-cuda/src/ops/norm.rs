@@ -84,6 +84,13 @@ fn grad_teams(dtype: DType, packing: Packing) -> &'static [Team] {
     }
 }
 
+/// Rows of a team in one turn of the gradient's kernel, `TOGETHER` there. Halves have twice the work for their bytes: two rows of theirs share
+/// the exchange of their sums; with one the kernel waits for itself, not for memory.
+pub(crate) fn rows_together(rows: &Rows, dtype: DType) -> usize {
+    let halves = dtype.size() == 2 && rows.packing == Packing::Whole;
+    if halves && rows.team.hold == Hold::Registers && rows.team.threads >= 32 { 2 } else { 1 }
+}
+
 /// Everything that the functions here ask for.
 pub(crate) fn units() -> Vec<Unit> {
     let mut units: Vec<Unit> = DType::FLOATS.map(|dtype| Unit::of(Family::NormSums, "", dtype)).into();
@@ -227,7 +234,8 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let wanted = Wanted { dtype, columns, places: &places, room: gpu.shared_memory() };
     let ring = |rows: &Rows, _: usize| match rows.team.hold {
         Hold::Registers => {
-            2 * STAGES * rows.team.packs * rows.threads() * rows.packing.pack(dtype) * dtype.size()
+            let packs = 2 * STAGES * rows_together(rows, dtype) * rows.team.packs * rows.threads();
+            packs * rows.packing.pack(dtype) * dtype.size()
         }
         _ => 0,
     };

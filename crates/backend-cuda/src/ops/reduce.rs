@@ -10,7 +10,7 @@ use ternion_core::ops::reduce::{Reduce, ReduceOp};
 use ternion_core::{DType, Error, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
-/// Results of a block of `warps` and `finish`.
+/// Results of a block of `warps`.
 const WARPS: usize = 8;
 /// Results of a block of `columns`, and its rows of threads.
 const COLUMNS: usize = 32;
@@ -20,11 +20,11 @@ const ROWS_KERNEL: usize = 0;
 const WARPS_KERNEL: usize = 1;
 const COLUMNS_KERNEL: usize = 2;
 const COLUMNS_PACKED_KERNEL: usize = 3;
-const FINISH_KERNEL: usize = 4;
 
-/// Blocks on a multiprocessor that what is reduced is cut into: by columns, and by rows, whose parts one warp adds at the end.
-const COLUMN_BLOCKS_EACH: usize = 8;
-const ROW_BLOCKS_EACH: usize = 4;
+/// Blocks on a multiprocessor that what is reduced is cut into: by rows, and by columns for each two bytes of an element. Few by columns, whose
+/// parts the last block adds up for many results at once.
+const ROW_BLOCKS_EACH: usize = 8;
+const COLUMN_BLOCKS_EACH: usize = 1;
 /// What is reduced is cut into parts of a multiple of this many elements, which is one round of a block of `rows` in the narrowest type.
 const ROUND: usize = THREADS * 16 * 4;
 /// A part of `columns` is at least as many rows: eight for each of its rows of threads.
@@ -32,7 +32,7 @@ const ROWS_LEAST: usize = 64;
 /// Up to this length a warp reduces a result alone: a block's barrier would cost more than it saves.
 const WARP_MOST: usize = 1024;
 /// The same in bytes, where there are results for so many warps that they fill the device.
-const WARP_BYTES_OF_MANY: usize = 8192;
+const WARP_BYTES_OF_MANY: usize = 4096;
 /// Warps on a multiprocessor that fill it.
 const WARPS_EACH: usize = 32;
 
@@ -42,6 +42,7 @@ struct Parameters {
     x: u64,
     y: u64,
     partial: u64,
+    arrived: u64,
     results: u32,
     reduced: u32,
     parts: u32,
@@ -158,14 +159,15 @@ impl Cut {
         let across = spaces.kept.strides[1][spaces.kept.last()];
         let along = spaces.over.strides[0][spaces.over.last()];
         let cut = |kernel: usize, blocks: usize, round: usize, each: usize| {
-            let wanted = gpu.multiprocessors() * each;
+            let wanted = (gpu.multiprocessors() * each).min(Gpu::COUNTS);
             let parts = (wanted / blocks.max(1)).clamp(1, reduced.div_ceil(round).max(1)).min(1024);
             let per_part = reduced.div_ceil(parts).next_multiple_of(round);
             Cut { kernel, blocks, parts: reduced.div_ceil(per_part).max(1), per_part }
         };
         if across == 1 && along != 1 && spaces.kept.sizes[spaces.kept.last()] >= 8 && reduced > 1 {
             let kernel = if column_pack > 1 { COLUMNS_PACKED_KERNEL } else { COLUMNS_KERNEL };
-            return cut(kernel, results.div_ceil(COLUMNS * column_pack), ROWS_LEAST, COLUMN_BLOCKS_EACH);
+            let each = COLUMN_BLOCKS_EACH * element.div_ceil(2);
+            return cut(kernel, results.div_ceil(COLUMNS * column_pack), ROWS_LEAST, each);
         }
         let many = results >= gpu.multiprocessors() * WARPS_EACH;
         if reduced <= WARP_MOST || (many && reduced * element <= WARP_BYTES_OF_MANY) {
@@ -199,6 +201,7 @@ fn reduce(
         x: address,
         y: gpu.address(op, y)?,
         partial: scratch.address(),
+        arrived: gpu.counts(),
         results: spaces.results as u32,
         reduced: spaces.reduced as u32,
         parts: cut.parts as u32,
@@ -209,10 +212,5 @@ fn reduce(
         over: spaces.over,
     };
     let launch = Launch::new(unit, cut.kernel, cut.blocks as u32, THREADS as u32);
-    gpu.launch(op, Launch { grid: [cut.blocks as u32, cut.parts as u32, 1], ..launch }, &parameters)?;
-    if cut.parts == 1 {
-        return Ok(());
-    }
-    let blocks = spaces.results.div_ceil(WARPS);
-    gpu.launch(op, Launch::new(unit, FINISH_KERNEL, blocks as u32, THREADS as u32), &parameters)
+    gpu.launch(op, Launch { grid: [cut.blocks as u32, cut.parts as u32, 1], ..launch }, &parameters)
 }

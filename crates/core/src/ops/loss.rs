@@ -2,11 +2,15 @@
 
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
-use crate::dispatch::{apply, apply_one};
+use crate::dispatch::apply_one;
 use crate::error::{Error, Result, index_told_as};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::shape::AxisSet;
 use crate::{DType, Shape, Tensor};
+
+mod with_grad;
+
+pub use with_grad::{CrossEntropyGradUpdate, CrossEntropyWithGrad};
 
 /// Cross-entropy of each row with a class index, with label smoothing s (Szegedy et al. 2016, section 7):
 /// `loss = lse(x) - (1 - s) * x[target] - s/classes * sum(x)`, 0 where `target == ignore_index`.
@@ -73,22 +77,38 @@ impl Rule for CrossEntropy {
     }
     /// The logarithm of the sum has a gradient too: the gradient of [`CrossEntropyGrad`] leads there.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
-        let (logits, target, log_sum) = (context.input(0)?, context.input(1)?, context.output(1)?);
+        let of = [context.input(0)?, context.input(1)?, context.output(1)?];
+        Ok([self.gradient(of, [&grad_outputs[0], &grad_outputs[1]])?, None].into_iter().collect())
+    }
+}
+
+impl CrossEntropy {
+    /// The gradient of the logits, given those of the loss and of the logarithm of the sum.
+    fn gradient(
+        &self,
+        [logits, target, log_sum]: [&Tensor; 3],
+        [dloss, dlog_sum]: [&Option<Tensor>; 2],
+    ) -> Result<Option<Tensor>> {
         let CrossEntropy { ignore_index, label_smoothing } = *self;
         let mut sum = None;
-        if let Some(dloss) = &grad_outputs[0] {
+        if let Some(dloss) = dloss {
             let op = CrossEntropyGrad { ignore_index, label_smoothing };
             sum = Some(apply_one(op, &[logits, target, log_sum, dloss])?);
         }
-        if let Some(grad) = &grad_outputs[1] {
+        if let Some(grad) = dlog_sum {
             let slope = probabilities(logits, log_sum)?.sub(&shift_slope(logits)?)?;
             let share = slope.mul(&grad.unsqueeze(1)?)?.to_dtype(logits.dtype())?;
-            sum = Some(match sum {
-                Some(sum) => sum.add(&share)?,
-                None => share,
-            });
+            sum = plus(sum, share)?;
         }
-        Ok([sum, None].into_iter().collect())
+        Ok(sum)
+    }
+}
+
+/// `sum + share`, of which the first may not be there yet.
+fn plus(sum: Option<Tensor>, share: Tensor) -> Result<Option<Tensor>> {
+    match sum {
+        Some(sum) => sum.add(&share).map(Some),
+        None => Ok(Some(share)),
     }
 }
 
@@ -137,15 +157,18 @@ impl Rule for CrossEntropyGrad {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let [logits, target, log_sum, dloss] = [&inputs[0], &inputs[1], &inputs[2], &inputs[3]];
-        let classes = Tensor::iota(logits.dims()[1], target.dtype(), 0, 1, target.device())?;
-        let is_target = target.unsqueeze(1)?.eq(&classes)?.to_dtype(log_sum.dtype())?;
-        let wanted = is_target
-            .mul_scalar(1.0 - self.label_smoothing)?
-            .add_scalar(self.label_smoothing / logits.dims()[1].max(1) as f64)?;
+        let wanted = wanted(target, logits.dims()[1], self.label_smoothing, log_sum.dtype())?;
         let grad = probabilities(logits, log_sum)?.sub(&wanted)?.mul(&dloss.unsqueeze(1)?)?;
         let ignored = target.eq_scalar(self.ignore_index)?.unsqueeze(1)?;
         Ok(vec![grad.masked_fill(&ignored, 0.0)?.to_dtype(logits.dtype())?])
     }
+}
+
+/// What each class should have been given: `[rows, classes]`.
+fn wanted(target: &Tensor, classes: usize, label_smoothing: f64, dtype: DType) -> Result<Tensor> {
+    let class = Tensor::iota(classes, target.dtype(), 0, 1, target.device())?;
+    let is_target = target.unsqueeze(1)?.eq(&class)?.to_dtype(dtype)?;
+    is_target.mul_scalar(1.0 - label_smoothing)?.add_scalar(label_smoothing / classes.max(1) as f64)
 }
 
 /// How the losses of single elements become one.
@@ -240,10 +263,13 @@ impl Tensor {
             return soft_cross_entropy(self, target, options);
         }
         let (rows, shape) = class_rows(name, self, target)?;
-        let op =
-            CrossEntropy { ignore_index: options.ignore_index, label_smoothing: options.label_smoothing };
-        let losses = apply(op, &[&rows, &target.reshape([rows.dims()[0]])?])?.swap_remove(0);
-        reduce_counted(name, &losses.reshape(shape)?, target, options.ignore_index, options.reduction)
+        let target = target.reshape([rows.dims()[0]])?;
+        let count = match options.reduction {
+            Reduction::Mean => Some(counted(&target, options.ignore_index, rows.dtype().accumulator())?),
+            _ => None,
+        };
+        let losses = with_grad::losses(&rows, &target, &options, count.as_ref())?.reshape(shape)?;
+        reduce_counted(name, &losses, count, options.reduction)
     }
 
     /// The mean of minus the log-probability of each target, as PyTorch's `nll_loss`: [`cross_entropy`](Tensor::cross_entropy) without the log-softmax.
@@ -269,7 +295,11 @@ impl Tensor {
         let picked = index_told_as(name, || rows.gather(1, &class))?;
         let losses = picked.to_dtype(rows.dtype().accumulator())?.neg()?;
         let losses = losses.masked_fill(&counts.logical_not()?, 0.0)?.reshape(shape)?;
-        reduce_counted(name, &losses, target, ignore_index, reduction)
+        let count = match reduction {
+            Reduction::Mean => Some(counted(target, ignore_index, losses.dtype())?),
+            _ => None,
+        };
+        reduce_counted(name, &losses, count, reduction)
     }
 
     /// `(x - target)^2`.
@@ -399,21 +429,24 @@ fn class_last(tensor: &Tensor, axis: usize) -> Result<Tensor> {
     tensor.permute_axes(&order)
 }
 
-/// The mean is over the targets that are not `ignore_index`.
+/// How many targets are not `ignore_index`.
+fn counted(target: &Tensor, ignore_index: i64, dtype: DType) -> Result<Tensor> {
+    // Counted in integers: a sum of f32 ones would stop growing at 2^24.
+    let counted = target.ne_scalar(ignore_index)?.to_dtype(DType::I32)?;
+    counted.sum_as_is(AxisSet::first(counted.rank()))?.to_dtype(dtype)
+}
+
+/// The mean is over the targets that were counted.
 fn reduce_counted(
     op: &'static str,
     losses: &Tensor,
-    target: &Tensor,
-    ignore_index: i64,
+    count: Option<Tensor>,
     reduction: Reduction,
 ) -> Result<Tensor> {
-    if reduction != Reduction::Mean {
-        return reduction.apply(op, losses);
+    match count {
+        Some(count) => losses.sum(..)?.div(&count),
+        None => reduction.apply(op, losses),
     }
-    // Counted in integers: a sum of f32 ones would stop growing at 2^24.
-    let counted = target.ne_scalar(ignore_index)?.to_dtype(DType::I32)?;
-    let count = counted.sum_as_is(AxisSet::first(counted.rank()))?;
-    losses.sum(..)?.div(&count.to_dtype(losses.dtype())?)
 }
 
 /// `-sum(target * log_softmax(x))` over the classes, the target smoothed; the mean is over all rows.

@@ -4,12 +4,14 @@ use super::softmax::log_softmax;
 use crate::oracle::{self, log_sum_exp};
 use crate::prelude::*;
 use ternion_core::dispatch::{apply, apply_one};
-use ternion_core::ops::loss::{CrossEntropy, CrossEntropyGrad};
+use ternion_core::ops::loss::{
+    CrossEntropy, CrossEntropyGrad, CrossEntropyGradUpdate, CrossEntropyWithGrad,
+};
 use ternion_core::{BceOptions, CrossEntropyOptions, Reduction};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [cross_entropies(), cross_entropy_ops(), classified(), elementwise()].into_iter().flatten().collect()
+    [cross_entropies(), cross_entropy_ops(), cross_entropy_with_grad(), classified(), elementwise()].into_iter().flatten().collect()
 }
 
 const CLASS: Values = Values::Index { input: 0, axis: 1 };
@@ -214,22 +216,96 @@ fn cross_entropy_ops() -> Vec<OpCase> {
                 let op = CrossEntropyGrad { ignore_index: -100, label_smoothing: 0.1 };
                 apply_one(op, &[&x[0], &x[1], &x[2], &x[3]])
             })
-            .oracle(|x| {
-                let classes = x[0].shape[1] as f64;
-                let shift = x[0].reduce(&[1], Keep::No, largest);
-                Array::from_fn(&x[0].shape, |at| {
-                    let (row, target) = (at[0], x[1].data[at[0]]);
-                    let is_target = f64::from(u8::from(target == at[1] as f64));
-                    let p = (x[0].at(at) - shift.data[row] - x[2].data[row]).exp();
-                    let value = x[3].data[row] * (p - 0.9 * is_target - 0.1 / classes);
-                    if target == -100.0 { 0.0 } else { value }
-                })
-            })
+            .oracle(|x| loss_slopes(&x[0], &x[1], &x[2], &x[3], 0.1))
             .rejects("cross_entropy_grad: log_sum is f16, expected f32", |device| {
                 let (x, target) = (Tensor::zeros([2, 3], F16, device)?, Tensor::zeros([2], I64, device)?);
                 let rows = Tensor::zeros([2], F16, device)?;
                 let op = CrossEntropyGrad { ignore_index: -100, label_smoothing: 0.0 };
                 apply_one(op, &[&x, &target, &rows, &rows])
+            }),
+    ]
+}
+
+/// `dloss * (p - w)`: the gradient of smoothed losses, given the logarithms of the sums.
+fn loss_slopes(x: &Array, target: &Array, log_sum: &Array, dloss: &Array, smoothing: f64) -> Array {
+    let classes = x.shape[1] as f64;
+    let shift = x.reduce(&[1], Keep::No, largest);
+    Array::from_fn(&x.shape, |at| {
+        let (row, target) = (at[0], target.data[at[0]]);
+        let is_target = f64::from(u8::from(target == at[1] as f64));
+        let p = (x.at(at) - shift.data[row] - log_sum.data[row]).exp();
+        let value = dloss.data[row] * (p - (1.0 - smoothing) * is_target - smoothing / classes);
+        if target == -100.0 { 0.0 } else { value }
+    })
+}
+
+/// The ops that form the gradient beforehand, and bring it up to date.
+fn cross_entropy_with_grad() -> Vec<OpCase> {
+    let both = |smoothing: f64| {
+        OpCase::new("cross_entropy_with_grad", format!("label_smoothing={smoothing}"))
+            // The largest logit of a row is one: where several are, the logarithm of the sum has a kink.
+            .input(Distinct)
+            .input(some_ignored())
+            .input(Input::accumulator(Uniform(-2.0, 2.0)))
+            .on([&[7, 33], &[7], &[7]])
+            .on([&[3, 1], &[3], &[3]])
+            .on([&[1, 510], &[1], &[1]])
+            .on([&[5, 64], &[5], &[5]])
+            .on([&[0, 3], &[0], &[0]])
+            .f32_limit(2e-6, 2e-6)
+            .twice()
+            .run(move |x| {
+                let op = CrossEntropyWithGrad { ignore_index: -100, label_smoothing: smoothing };
+                Ok(apply(op, &[&x[0], &x[1], &x[2]])?.into_vec())
+            })
+            .oracle(move |x| {
+                let log_sum = x[0].reduce(&[1], Keep::No, |row| log_sum_exp(row) - largest(row));
+                let slopes = loss_slopes(&x[0], &x[1], &log_sum, &x[2], smoothing);
+                vec![losses(&x[0], &x[1], -100.0, smoothing), log_sum, slopes]
+            })
+    };
+    let update = |x: &[Tensor]| {
+        let op = CrossEntropyGradUpdate { ignore_index: -100, label_smoothing: 0.1 };
+        let dlogits = x[5].copy()?;
+        apply_one(op, &[&x[0], &x[1], &x[2], &x[3], &x[4], &dlogits])?;
+        Ok(dlogits)
+    };
+    vec![
+        both(0.0).perf([&[8192, 1000], &[8192], &[8192]]).rejects(
+            "cross_entropy_with_grad: grad_output is f16, expected f32",
+            |device| {
+                let (x, target) = (Tensor::zeros([2, 3], F16, device)?, Tensor::zeros([2], I64, device)?);
+                let op = CrossEntropyWithGrad { ignore_index: -100, label_smoothing: 0.0 };
+                apply_one(op, &[&x, &target, &Tensor::zeros([2], F16, device)?])
+            },
+        ),
+        both(0.1),
+        OpCase::new("cross_entropy_grad_update", "label_smoothing=0.1")
+            .input(Uniform(-4.0, 4.0))
+            .input(some_ignored())
+            .input(Input::accumulator(Uniform(-2.0, 2.0)))
+            // Half of the rows are as foreseen.
+            .input(Input::accumulator(Values::Integers(1, 2)))
+            .input(Input::accumulator(Values::Integers(1, 2)))
+            .input(Uniform(-2.0, 2.0))
+            .on([&[7, 33], &[7], &[7], &[7], &[7], &[7, 33]])
+            .on([&[70, 5], &[70], &[70], &[70], &[70], &[70, 5]])
+            .on([&[3, 1030], &[3], &[3], &[3], &[3], &[3, 1030]])
+            .on([&[0, 3], &[0], &[0], &[0], &[0], &[0, 3]])
+            .f32_limit(1e-5, 2e-6)
+            .forward_only("changes dlogits in place")
+            .run(update)
+            .oracle(|x| {
+                let fresh = loss_slopes(&x[0], &x[1], &x[2], &x[3], 0.1);
+                Array::from_fn(&x[0].shape, |at| {
+                    let row = at[0];
+                    if x[3].data[row] == x[4].data[row] { x[5].at(at) } else { fresh.at(at) }
+                })
+            })
+            .rejects("cross_entropy_grad_update: dlogits has shape [3, 2], expected [2, 3]", move |device| {
+                let (x, target) = (Tensor::zeros([2, 3], F32, device)?, Tensor::zeros([2], I64, device)?);
+                let rows = Tensor::zeros([2], F32, device)?;
+                update(&[x, target, rows.clone(), rows.clone(), rows, Tensor::zeros([3, 2], F32, device)?])
             }),
     ]
 }

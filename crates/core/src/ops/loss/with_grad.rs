@@ -1,0 +1,176 @@
+//! Cross-entropy that forms its gradient on the way: the logits, the largest tensor of a language model, are read once.
+//!
+//! The forward pass does not know which gradient its loss will get, but nearly always it is that of a mean or a sum itself: 1 / count or 1. For that
+//! one the gradient is formed beforehand. Backward compares, on the device: rows whose gradient came as foreseen are left as they are, the others
+//! are formed anew, exactly as if nothing had been formed before.
+
+use super::{CrossEntropy, CrossEntropyGrad, CrossEntropyOptions, Reduction, plus, rows_and_targets, wanted};
+use crate::autograd::{self, Context, Grads};
+use crate::backend::Meta;
+use crate::dispatch::{apply, apply_one};
+use crate::error::{Result, index_told_as};
+use crate::op::{Differentiability, Op, Output, Outputs, Role, Rule, Saves, check};
+use crate::{Layout, Shape, Tensor};
+
+/// Fewer logits are cheaper to read again than what is foreseen is to form and to compare.
+const LEAST_ELEMENTS: usize = 1 << 18;
+
+/// [`CrossEntropy`] and [`CrossEntropyGrad`] at once.
+///
+/// Inputs: logits, target as there, dloss `[rows]` (accumulator dtype): for which the gradient is formed. Outputs: loss and (auxiliary) log_sum as
+/// there, and (auxiliary) dlogits, as logits. The gradient of the loss does not depend on dloss.
+#[derive(Clone, Debug)]
+pub struct CrossEntropyWithGrad {
+    /// A target that counts nothing.
+    pub ignore_index: i64,
+    /// Weight spread evenly over all classes, in `0..=1`.
+    pub label_smoothing: f64,
+}
+
+/// What [`CrossEntropyGrad`] forms, where it is not there yet: in rows with `dloss == formed_for` dlogits stays as it is.
+///
+/// Inputs: logits, target, log_sum, dloss as there, formed_for `[rows]` (accumulator dtype), dlogits (as logits), which is changed in place.
+#[derive(Clone, Debug)]
+pub struct CrossEntropyGradUpdate {
+    /// A target that counts nothing.
+    pub ignore_index: i64,
+    /// Weight spread evenly over all classes, in `0..=1`.
+    pub label_smoothing: f64,
+}
+
+impl Rule for CrossEntropyWithGrad {
+    fn name(&self) -> &'static str {
+        "cross_entropy_with_grad"
+    }
+    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        let name = self.name();
+        let (rows, dtype) = rows_and_targets(name, inputs, 3)?;
+        check::dtype(name, "grad_output", &inputs[2], dtype)?;
+        check::shape(name, "grad_output", &inputs[2], rows)?;
+        let dlogits = Output::fresh(*inputs[0].shape(), inputs[0].dtype);
+        Ok([Output::fresh(rows, dtype), Output::fresh(rows, dtype), dlogits].into_iter().collect())
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let [logits, target, dloss] = [&inputs[0], &inputs[1], &inputs[2]];
+        let CrossEntropyWithGrad { ignore_index, label_smoothing } = *self;
+        let mut outputs =
+            apply(CrossEntropy { ignore_index, label_smoothing }, &[logits, target])?.into_vec();
+        let op = CrossEntropyGrad { ignore_index, label_smoothing };
+        outputs.push(apply_one(op, &[logits, target, &outputs[1], dloss])?);
+        Ok(outputs)
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves { inputs: 0b111, outputs: 0b110 })
+    }
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let alone = grad_outputs[1].is_none() && grad_outputs[2].is_none();
+        if let (Some(dloss), Ok(dlogits), true) = (&grad_outputs[0], context.output(2), alone) {
+            // What was formed is given away: a second walk through the graph finds it changed, and forms its own.
+            if !autograd::is_recording() {
+                return self.updated(context, dloss, dlogits);
+            }
+        }
+        let [logits, target, log_sum] = [context.input(0)?, context.input(1)?, context.output(1)?];
+        let mut sum =
+            self.forward().gradient([logits, target, log_sum], [&grad_outputs[0], &grad_outputs[1]])?;
+        let mut of_dloss = None;
+        if let Some(grad) = &grad_outputs[2] {
+            let (share, grad) = self.second([logits, target, context.input(2)?], grad)?;
+            (sum, of_dloss) = (plus(sum, share)?, Some(grad));
+        }
+        Ok([sum, None, of_dloss].into_iter().collect())
+    }
+}
+
+impl CrossEntropyWithGrad {
+    /// The op without the gradient.
+    fn forward(&self) -> CrossEntropy {
+        CrossEntropy { ignore_index: self.ignore_index, label_smoothing: self.label_smoothing }
+    }
+
+    /// What was formed, brought up to date.
+    fn updated(&self, context: &Context<'_>, dloss: &Tensor, dlogits: &Tensor) -> Result<Grads> {
+        let CrossEntropyWithGrad { ignore_index, label_smoothing } = *self;
+        let op = CrossEntropyGradUpdate { ignore_index, label_smoothing };
+        let (logits, target, formed_for) = (context.input(0)?, context.input(1)?, context.input(2)?);
+        let inputs = [logits, target, context.output(1)?, dloss, formed_for, dlogits];
+        Ok([Some(apply_one(op, &inputs)?), None, None].into_iter().collect())
+    }
+
+    /// The gradients of logits and dloss, given that of `dlogits = dloss * (p - w)`: `dloss * p * (grad - sum(p * grad))` and
+    /// `sum(grad * (p - w))`, with the softmax p and the wanted distribution w; 0 in ignored rows.
+    fn second(&self, [logits, target, dloss]: [&Tensor; 3], grad: &Tensor) -> Result<(Tensor, Tensor)> {
+        let (grad, x) = (grad.to_dtype(dloss.dtype())?, logits.to_dtype(dloss.dtype())?);
+        let ignored = target.eq_scalar(self.ignore_index)?;
+        let p = x.softmax(1)?;
+        let along = p.mul(&grad)?.sum_keep(1)?;
+        let of_logits = p.mul(&grad.sub(&along)?)?.mul(&dloss.unsqueeze(1)?)?;
+        let of_logits = of_logits.masked_fill(&ignored.unsqueeze(1)?, 0.0)?.to_dtype(logits.dtype())?;
+        let wanted = wanted(target, logits.dims()[1], self.label_smoothing, dloss.dtype())?;
+        let of_dloss = p.sub(&wanted)?.mul(&grad)?.sum(1)?.masked_fill(&ignored, 0.0)?;
+        Ok((of_logits, of_dloss))
+    }
+}
+
+impl Rule for CrossEntropyGradUpdate {
+    fn name(&self) -> &'static str {
+        "cross_entropy_grad_update"
+    }
+    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        let name = self.name();
+        let (rows, dtype) = rows_and_targets(name, inputs, 6)?;
+        for (what, meta) in [("log_sum", &inputs[2]), ("grad_output", &inputs[3]), ("formed_for", &inputs[4])]
+        {
+            check::dtype(name, what, meta, dtype)?;
+            check::shape(name, what, meta, rows)?;
+        }
+        check::same_dtype(name, &inputs[0], &inputs[5])?;
+        check::shape(name, "dlogits", &inputs[5], *inputs[0].shape())?;
+        let (shape, dtype) = (*inputs[0].shape(), inputs[0].dtype);
+        Ok(Outputs::from_buf([Output { shape, dtype, role: Role::Aliases(5) }]))
+    }
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let [logits, target, log_sum] = [&inputs[0], &inputs[1], &inputs[2]];
+        let [dloss, formed_for, dlogits] = [&inputs[3], &inputs[4], &inputs[5]];
+        let CrossEntropyGradUpdate { ignore_index, label_smoothing } = *self;
+        let op = CrossEntropyGrad { ignore_index, label_smoothing };
+        let fresh = apply_one(op, &[logits, target, log_sum, dloss])?;
+        dlogits.copy_(&dloss.eq(formed_for)?.unsqueeze(1)?.where_(dlogits, &fresh)?)?;
+        Ok(vec![dlogits.clone()])
+    }
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::NonDifferentiable
+    }
+}
+
+/// The loss of each row. Where the device has the op of both, a gradient is wanted, and it is to be that of a mean over `count` rows or of a sum,
+/// it is formed on the way.
+pub(super) fn losses(
+    rows: &Tensor,
+    target: &Tensor,
+    options: &CrossEntropyOptions,
+    count: Option<&Tensor>,
+) -> Result<Tensor> {
+    let CrossEntropyOptions { ignore_index, label_smoothing, reduction } = *options;
+    let plain = CrossEntropy { ignore_index, label_smoothing };
+    let alone = || Ok(apply(plain.clone(), &[rows, target])?.swap_remove(0));
+    let foreseen = matches!(reduction, Reduction::Mean | Reduction::Sum);
+    if !foreseen || rows.elements() < LEAST_ELEMENTS || !autograd::wants_record(&[rows]) {
+        return alone();
+    }
+    let dtype = rows.dtype().accumulator();
+    let op = Op::CrossEntropyWithGrad(CrossEntropyWithGrad { ignore_index, label_smoothing });
+    let (per_row, backend) =
+        (Layout::row_major(Shape::unchecked(&[rows.dims()[0]])), rows.device().backend());
+    let metas = [rows.meta(), target.meta(), Meta { dtype, layout: &per_row }];
+    if op.rule().infer(&metas).is_err() || backend.plan(&op, &metas).is_err() {
+        return alone();
+    }
+    // As backward will form it: 1 / count.
+    let formed_for = match count {
+        Some(count) => count.recip()?,
+        None => Tensor::ones((), dtype, rows.device())?,
+    };
+    let formed_for = formed_for.expand([rows.dims()[0]])?;
+    Ok(index_told_as(plain.name(), || apply(op, &[rows, target, &formed_for]))?.swap_remove(0))
+}
