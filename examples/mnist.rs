@@ -2,38 +2,44 @@
 //!
 //!     cargo run --release --example mnist
 //!     cargo run --release --example mnist -- --model cnn --epochs 2 --plot curve.svg --mistakes wrong.svg
+//!     cargo run --release --features cuda --example mnist -- --device cuda --capture
+//!
+//! The data set is put on the device once; each step picks its batch there. With `--capture` the whole step is recorded, and replayed as one.
 //!
 //! Without the data set on this machine it is downloaded; without a network the program draws digits of its own, and says so.
 
+#[path = "support/digits.rs"]
+mod digits;
 #[path = "support/outputs.rs"]
 mod outputs;
 #[path = "support/say.rs"]
 mod say;
+#[path = "support/step.rs"]
+mod step;
 #[path = "support/svg.rs"]
 mod svg;
 
 use clap::{Parser, ValueEnum};
+use digits::DigitSet;
 use indicatif::{ProgressBar, ProgressStyle};
 use outputs::Output;
 use say::{say, warn};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use ternion::data::{Batches, Origin};
+use step::Step;
+use ternion::data::{Origin, Shuffled};
 use ternion::nn;
 use ternion::prelude::*;
 
-/// Mean and standard deviation of MNIST's pixels, as a share of white.
-const PIXEL_MEAN: f32 = 0.1307;
-const PIXEL_DEVIATION: f32 = 0.3081;
+/// Steps whose mean loss makes a point of the curve.
+const STEPS_PER_POINT: usize = 50;
 
-/// How many batches pass between two readings of loss and accuracy, each of which waits for the device.
-const BATCHES_PER_READING: usize = 50;
-
-/// How many batches a thread makes ahead.
-const PREFETCHED: usize = 4;
+/// Time between two readings of the loss within an epoch, each of which waits for the device: only epochs that last longer have any.
+const BETWEEN_READINGS: Duration = Duration::from_secs(1);
 
 /// Batch size of tests, where nothing is kept for backward.
 const TEST_BATCH: usize = 1000;
@@ -63,6 +69,9 @@ struct Arguments {
     /// Learning rate at the start; it falls to 0 along a cosine
     #[arg(long, default_value_t = 1e-3)]
     lr: f64,
+    /// Records the training step once and replays it; on devices that record nothing, such as the CPU, it runs op by op
+    #[arg(long)]
+    capture: bool,
     /// Width of the hidden layer
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     hidden: u32,
@@ -138,6 +147,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
+    let start = Instant::now();
     // What can be wrong with the arguments is told before data is downloaded and models are trained.
     check_files(arguments)?;
     let interrupted = watch_for_interrupts()?;
@@ -149,17 +159,20 @@ fn run(arguments: &Arguments) -> Outcome<()> {
         nn::load(&model, file)?;
         say!("weights loaded from {}", file.display());
     }
-    let adam = AdamW::new(model.parameters(), AdamWConfig { lr: arguments.lr, ..Default::default() })?;
+    let config = AdamWConfig { lr: arguments.lr, ..Default::default() };
+    let adam = RefCell::new(AdamW::new(model.parameters(), config)?);
     let (mnist, origin) = Mnist::load_or_synthetic(arguments.data.clone())?;
     announce(&origin, &mnist);
-    let mut training = Training::new(arguments, &*model, adam, &mnist, &device)?;
-    training.run(&interrupted)?;
-    let test = match training.history.test.take() {
-        Some(test) => test,
-        None => Test::of(&*model, &mnist, &device)?,
-    };
+    let (train, test) = (DigitSet::new(mnist.train(), &device)?, DigitSet::new(mnist.test(), &device)?);
+    let digits = Digits { mnist, train, test };
+    device.synchronize()?;
+    let mut training = Training::new(arguments, &*model, &adam, &digits)?;
+    training.history.times.start = start.elapsed();
+    let test = training.run(&interrupted)?;
+    let history = training.history;
+    say!("{}", history.times);
     say!("test accuracy {:.2} %", test.accuracy() * 100.0);
-    write_results(arguments, &device, &training.history, &test, &mnist)
+    write_results(arguments, &device, &history, &test, &digits.mnist)
 }
 
 /// Saving over the weights that were loaded is fine; drawing over them is not.
@@ -197,9 +210,44 @@ fn announce(origin: &Origin, mnist: &Mnist) {
 
 // ---- Training
 
-/// Batches of normalised digits.
-fn normalised(batches: Batches) -> Outcome<Batches> {
-    Ok(batches.normalise(PIXEL_MEAN, PIXEL_DEVIATION)?.prefetch(PREFETCHED))
+/// The data set, here and on the device.
+struct Digits {
+    mnist: Mnist,
+    train: DigitSet,
+    test: DigitSet,
+}
+
+/// Where the time went.
+#[derive(Default)]
+struct Times {
+    /// From the start of the program to data and model on the device.
+    start: Duration,
+    /// The first step: it compiles kernels that the cache lacks, and is recorded if that is wanted.
+    first_step: Duration,
+    /// All other steps, until the device was done with them.
+    train: Duration,
+    /// Images of those.
+    images: usize,
+    test: Duration,
+}
+
+impl Times {
+    fn images_per_second(&self) -> f64 {
+        self.images as f64 / self.train.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+}
+
+impl std::fmt::Display for Times {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [start, first_step, train, test] =
+            [self.start, self.first_step, self.train, self.test].map(|time| time.as_secs_f64());
+        let speed = self.images_per_second();
+        write!(
+            f,
+            "training {train:.3} s ({speed:.0} images/s), testing {test:.3} s; before: {start:.3} s to load, "
+        )?;
+        write!(f, "{first_step:.3} s for the first step with its kernels")
+    }
 }
 
 /// What happened, for results and plot.
@@ -212,27 +260,23 @@ struct History {
     /// Mean loss of the last epoch, or of the part of it that was run.
     final_loss: Option<f64>,
     images: usize,
-    train_time: Duration,
+    times: Times,
     /// Whole epochs.
     epochs: u64,
-    /// Test accuracy after the last batch, with what was found on each digit.
-    test: Option<Test>,
-}
-
-impl History {
-    fn images_per_second(&self) -> f64 {
-        self.images as f64 / self.train_time.as_secs_f64().max(f64::MIN_POSITIVE)
-    }
+    /// Whether the device recorded the step.
+    is_recorded: bool,
 }
 
 /// A model being trained.
 struct Training<'a> {
     arguments: &'a Arguments,
     model: &'a dyn Forward,
-    mnist: &'a Mnist,
-    device: &'a Device,
-    batches: Batches,
-    adam: AdamW,
+    digits: &'a Digits,
+    shuffled: Shuffled,
+    /// Digits in a step: no more than there are.
+    batch: usize,
+    adam: &'a RefCell<AdamW>,
+    step: Step<'a>,
     history: History,
     saved: bool,
 }
@@ -241,19 +285,22 @@ impl<'a> Training<'a> {
     fn new(
         arguments: &'a Arguments,
         model: &'a dyn Forward,
-        adam: AdamW,
-        mnist: &'a Mnist,
-        device: &'a Device,
+        adam: &'a RefCell<AdamW>,
+        digits: &'a Digits,
     ) -> Outcome<Self> {
-        let shuffled = mnist.train().shuffled(arguments.seed);
-        let batches = normalised(shuffled.batches(arguments.batch as usize, device))?;
+        let batch = (arguments.batch as usize).min(digits.train.len());
+        let step = Step::new(model, adam, &digits.train, batch)?;
+        let step = if arguments.capture { step.captured() } else { step };
+        let shuffled = digits.mnist.train().shuffled(arguments.seed);
         let history = History::default();
-        Ok(Training { arguments, model, mnist, device, batches, adam, history, saved: false })
+        Ok(Training { arguments, model, digits, shuffled, batch, adam, step, history, saved: false })
     }
 
-    fn run(&mut self, interrupted: &AtomicBool) -> Outcome<()> {
+    /// Trains, and gives the test after the last batch.
+    fn run(&mut self, interrupted: &AtomicBool) -> Outcome<Test> {
         let epochs = self.arguments.epochs;
         let stopped = || interrupted.load(Ordering::Relaxed);
+        let mut last = None;
         for epoch in 0..epochs {
             if stopped() {
                 break;
@@ -263,10 +310,11 @@ impl<'a> Training<'a> {
             if stopped() || epoch + 1 == epochs {
                 self.save(stopped())?;
             }
-            self.test(epoch, &summary)?;
+            last = Some(self.test_epoch(epoch, &summary)?);
         }
         // Without an epoch, or after Ctrl-C during a test.
-        self.save(stopped())
+        self.save(stopped())?;
+        last.map_or_else(|| self.test(), Ok)
     }
 
     /// Saves the weights once: to `--save`, or after Ctrl-C to a file of its own, unless nothing was learned yet.
@@ -283,13 +331,19 @@ impl<'a> Training<'a> {
         Ok(())
     }
 
+    fn test(&mut self) -> Outcome<Test> {
+        let start = Instant::now();
+        let test = Test::of(self.model, &self.digits.test, self.digits.mnist.test())?;
+        self.history.times.test += start.elapsed();
+        Ok(test)
+    }
+
     /// Tests after an epoch and tells about both.
-    fn test(&mut self, epoch: u64, summary: &str) -> Outcome<()> {
-        let test = Test::of(self.model, self.mnist, self.device)?;
+    fn test_epoch(&mut self, epoch: u64, summary: &str) -> Outcome<Test> {
+        let test = self.test()?;
         let done = self.history.losses.last().map_or(0.0, |&(position, _)| position);
         let accuracy = test.accuracy();
         self.history.accuracies.push((done, accuracy));
-        self.history.test = Some(test);
         self.history.epochs += u64::from(done >= (epoch + 1) as f64);
         let epochs = self.arguments.epochs;
         say!("epoch {}/{epochs}  {summary}  test accuracy {:.2} %", epoch + 1, accuracy * 100.0);
@@ -298,53 +352,71 @@ impl<'a> Training<'a> {
                 "the loss is no number any more: try a smaller --lr, or TERNION_NAN=error to see which op made the first NaN"
             );
         }
-        Ok(())
+        Ok(test)
     }
 
     /// One pass over the digits; tells about it in words.
     fn epoch(&mut self, epoch: u64, interrupted: &AtomicBool) -> Outcome<String> {
-        let count = self.batches.len();
-        let bar = progress_bar(count, epoch, self.arguments.epochs);
-        let (mut window, mut total) = (Tally::new(self.device)?, Readings::default());
-        let start = Instant::now();
-        for (position, batch) in self.batches.epoch(epoch).into_iter().enumerate() {
+        let mut start = Instant::now();
+        let rows = self.digits.train.batches(&self.shuffled.order(epoch), self.batch)?;
+        let count = rows.dims()[0];
+        let mut log = Log::new(count, self.batch, self.digits.train.len(), rows.device())?;
+        let (bar, mut told) = (progress_bar(count, epoch, self.arguments.epochs), start);
+        for position in 0..count {
             self.set_learning_rate(epoch, position, count)?;
-            self.step(&batch?, &mut window)?;
+            log.note(self.step.run(&rows.select(0, position)?)?)?;
             bar.inc(1);
-            let stop = interrupted.load(Ordering::Relaxed);
-            if (position + 1) % BATCHES_PER_READING == 0 || position + 1 == count || stop {
-                let readings = window.read()?;
-                total.add(&readings);
-                self.history
-                    .losses
-                    .push((epoch as f64 + (position + 1) as f64 / count as f64, readings.mean_loss()));
-                let speed = total.images as f64 / start.elapsed().as_secs_f64();
-                bar.set_message(format!("{readings}  {speed:.0} images/s"));
+            if self.history.images == 0 && position == 0 {
+                start = self.first_step_ended(start)?;
             }
-            if stop {
+            if told.elapsed() >= BETWEEN_READINGS {
+                bar.set_message(log.read()?.of_last(STEPS_PER_POINT).to_string());
+                told = Instant::now();
+            }
+            if interrupted.load(Ordering::Relaxed) {
                 break;
             }
         }
+        let readings = log.read()?;
         let elapsed = start.elapsed();
         bar.finish_and_clear();
-        self.history.final_loss = Some(total.mean_loss());
-        self.history.images += total.images;
-        self.history.train_time += elapsed;
-        Ok(format!("{total}  {:.0} images/s", total.images as f64 / elapsed.as_secs_f64()))
+        Ok(self.epoch_ended(epoch, count, &readings, elapsed))
     }
 
-    fn step(&mut self, batch: &Batch, tally: &mut Tally) -> Outcome<()> {
-        let logits = self.model.forward(&batch.images)?;
-        let loss = logits.cross_entropy(&batch.labels)?;
-        self.adam.step(&loss.backward()?)?;
-        tally.add(&loss, &logits, batch)
+    /// Notes how long it took until now, and gives the time from which on the others count.
+    fn first_step_ended(&mut self, start: Instant) -> Outcome<Instant> {
+        self.digits.train.device().synchronize()?;
+        self.history.times.first_step = start.elapsed();
+        self.history.is_recorded = self.step.is_recorded();
+        if self.arguments.capture && !self.history.is_recorded {
+            say!("{} records no steps: each runs op by op", self.digits.train.device());
+        }
+        Ok(Instant::now())
+    }
+
+    /// Puts an epoch into the history.
+    fn epoch_ended(&mut self, epoch: u64, count: usize, readings: &Readings, elapsed: Duration) -> String {
+        for (point, readings) in readings.0.chunks(STEPS_PER_POINT).enumerate() {
+            let steps = point * STEPS_PER_POINT + readings.len();
+            let position = epoch as f64 + steps as f64 / count as f64;
+            self.history.losses.push((position, Reading::sum(readings).mean_loss()));
+        }
+        let total = Reading::sum(&readings.0);
+        let is_first = self.history.images == 0;
+        let timed =
+            total.images - if is_first { readings.0.first().map_or(0, |first| first.images) } else { 0 };
+        self.history.final_loss = Some(total.mean_loss());
+        self.history.images += total.images;
+        self.history.times.images += timed;
+        self.history.times.train += elapsed;
+        format!("{total}  {:.0} images/s", timed as f64 / elapsed.as_secs_f64())
     }
 
     /// From the given rate to 0 along half a cosine (Loshchilov and Hutter 2017, eq. 5, without restarts).
     fn set_learning_rate(&mut self, epoch: u64, position: usize, count: usize) -> Outcome<()> {
         let progress = (epoch as f64 + position as f64 / count as f64) / self.arguments.epochs as f64;
         let factor = 0.5 * (1.0 + (std::f64::consts::PI * progress).cos());
-        Ok(self.adam.set_lr(self.arguments.lr * factor)?)
+        Ok(self.adam.borrow_mut().set_lr(self.arguments.lr * factor)?)
     }
 }
 
@@ -354,50 +426,65 @@ fn progress_bar(batches: usize, epoch: u64, epochs: u64) -> ProgressBar {
     bar.with_style(style.expect("the template is right").progress_chars("=> "))
 }
 
-/// Sums of loss and hits that stay on the device, so that no batch waits for a reading.
-struct Tally {
-    /// `[loss * images, hits]`, f32.
-    sums: Tensor,
+/// What the steps of an epoch leave; it stays on the device, so that no step waits for a reading.
+struct Log {
+    /// `[steps, 2]`, f32: mean loss and hits.
+    entries: Tensor,
+    /// How many steps have been noted.
+    noted: usize,
+    batch: usize,
+    /// Images of the epoch.
     images: usize,
 }
 
-impl Tally {
-    fn new(device: &Device) -> Outcome<Tally> {
-        Ok(Tally { sums: Tensor::zeros([2], DType::F32, device)?, images: 0 })
+impl Log {
+    fn new(steps: usize, batch: usize, images: usize, device: &Device) -> Outcome<Log> {
+        Ok(Log { entries: Tensor::zeros([steps, 2], DType::F32, device)?, noted: 0, batch, images })
     }
 
-    fn add(&mut self, loss: &Tensor, logits: &Tensor, batch: &Batch) -> Outcome<()> {
-        no_grad(|| {
-            let accuracy = logits.accuracy(&batch.labels)?;
-            let means = Tensor::stack(&[&loss.detach(), &accuracy], 0)?;
-            self.sums.add_(&means.mul_scalar(batch.size as f64)?)
-        })?;
-        self.images += batch.size;
+    /// Takes over what a step has left.
+    fn note(&mut self, result: &Tensor) -> Outcome<()> {
+        self.entries.select(0, self.noted)?.copy_(result)?;
+        self.noted += 1;
         Ok(())
     }
 
-    /// Reads the sums and starts anew.
-    fn read(&mut self) -> Outcome<Readings> {
-        let sums = self.sums.to_vec::<f32>()?;
-        self.sums.fill_(0.0)?;
-        let images = std::mem::take(&mut self.images);
-        Ok(Readings { loss: f64::from(sums[0]), hits: f64::from(sums[1]), images })
+    /// What was noted so far. Waits for the device.
+    fn read(&self) -> Outcome<Readings> {
+        let values = self.entries.narrow(0, 0, self.noted)?.to_vec::<f32>()?;
+        let reading = |(step, values): (usize, &[f32])| {
+            let images = self.batch.min(self.images - step * self.batch);
+            Reading { loss: f64::from(values[0]) * images as f64, hits: f64::from(values[1]), images }
+        };
+        Ok(Readings(values.chunks_exact(2).enumerate().map(reading).collect()))
+    }
+}
+
+/// One for each step.
+struct Readings(Vec<Reading>);
+
+impl Readings {
+    /// The sum of the last `steps` steps.
+    fn of_last(&self, steps: usize) -> Reading {
+        Reading::sum(&self.0[self.0.len().saturating_sub(steps)..])
     }
 }
 
 /// Sums over images.
-#[derive(Default)]
-struct Readings {
+#[derive(Clone, Copy, Default)]
+struct Reading {
     loss: f64,
     hits: f64,
     images: usize,
 }
 
-impl Readings {
-    fn add(&mut self, other: &Readings) {
-        self.loss += other.loss;
-        self.hits += other.hits;
-        self.images += other.images;
+impl Reading {
+    fn sum(readings: &[Reading]) -> Reading {
+        readings.iter().fold(Reading::default(), |sum, one| Reading {
+            loss: sum.loss + one.loss,
+            hits: sum.hits + one.hits,
+            images: sum.images + one.images,
+        })
     }
 
     fn mean_loss(&self) -> f64 {
@@ -405,7 +492,7 @@ impl Readings {
     }
 }
 
-impl std::fmt::Display for Readings {
+impl std::fmt::Display for Reading {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let accuracy = 100.0 * self.hits / self.images as f64;
         write!(f, "loss {:.4}  accuracy {accuracy:.2} %", self.mean_loss())
@@ -422,16 +509,16 @@ struct Test {
 }
 
 impl Test {
-    fn of(model: &dyn Forward, mnist: &Mnist, device: &Device) -> Outcome<Test> {
+    fn of(model: &dyn Forward, digits: &DigitSet, split: &Split) -> Outcome<Test> {
         model.eval();
-        let mut found = Vec::with_capacity(mnist.test().len());
-        for batch in normalised(mnist.test().batches(TEST_BATCH, device))? {
-            let logits =
-                no_grad(|| model.forward(&batch?.images).map_err(Box::<dyn std::error::Error>::from))?;
+        let mut found = Vec::with_capacity(digits.len());
+        for start in (0..digits.len()).step_by(TEST_BATCH) {
+            let images = digits.images(start, TEST_BATCH)?;
+            let logits = no_grad(|| model.forward(&images))?;
             found.extend(logits.argmax(1)?.to_vec::<i32>()?.into_iter().map(|class| class as u8));
         }
         model.train();
-        let hits = found.iter().zip(mnist.test().labels()).filter(|(found, label)| found == label).count();
+        let hits = found.iter().zip(split.labels()).filter(|(found, label)| found == label).count();
         Ok(Test { found, hits })
     }
 
@@ -454,9 +541,13 @@ fn write_results(
             "device": device.name(),
             "model": arguments.model.name(),
             "epochs": history.epochs,
-            "train_seconds": history.train_time.as_secs_f64(),
+            "captured": history.is_recorded,
+            "load_seconds": history.times.start.as_secs_f64(),
+            "first_step_seconds": history.times.first_step.as_secs_f64(),
+            "train_seconds": history.times.train.as_secs_f64(),
+            "test_seconds": history.times.test.as_secs_f64(),
             "test_accuracy": test.accuracy(),
-            "images_per_second": history.images_per_second(),
+            "images_per_second": history.times.images_per_second(),
             "final_loss": history.final_loss,
         });
         outputs::write(file, &format!("{results:#}\n"))?;

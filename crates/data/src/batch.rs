@@ -48,6 +48,12 @@ impl Shuffled {
     pub fn batches(&self, batch_size: usize, device: &Device) -> Batches {
         Batches::new(&self.split, Order::Shuffled { seed: self.seed }, batch_size, device)
     }
+
+    /// The positions of the examples, in the order in which [`batches`](Shuffled::batches) of this epoch have them: for programs that keep a split on the
+    /// device and pick its examples there.
+    pub fn order(&self, epoch: u64) -> Vec<usize> {
+        Order::Shuffled { seed: self.seed }.positions(self.split.len(), epoch)
+    }
 }
 
 impl Split {
@@ -227,5 +233,18 @@ mod tests {
         assert!(matches!((&batches).into_iter().making, Making::OnDemand(_)));
         assert!(matches!(batches.clone().prefetch(1).into_iter().making, Making::Ahead(_)));
         assert!(batches.prefetch(usize::MAX).into_iter().all(|batch| batch.is_ok()));
+    }
+
+    #[test]
+    fn the_order_that_is_told_is_that_of_the_batches() {
+        let shuffled = Split::new(vec![0; 9], (0..9).collect(), [1, 1], 9).unwrap().shuffled(4);
+        for epoch in [0, 3] {
+            let batches = shuffled.batches(4, &ternion_cpu::device()).epoch(epoch);
+            let labels: Vec<Vec<i64>> =
+                batches.into_iter().map(|batch| batch.unwrap().labels.to_vec().unwrap()).collect();
+            let order: Vec<i64> = shuffled.order(epoch).into_iter().map(|position| position as i64).collect();
+            assert_eq!(labels.concat(), order);
+        }
+        assert_ne!(shuffled.order(0), shuffled.order(3));
     }
 }
