@@ -1,28 +1,41 @@
-//! Writes docs/coverage.md.
+//! Writes docs/coverage.md, and the files that it is made of.
 
-use std::path::Path;
-use ternion_testing::{coverage, suite};
+use std::path::{Path, PathBuf};
+use ternion_testing::coverage::{self, Coverage};
+use ternion_testing::suite;
 
-/// Measures every device that is here; the sections of others stay as they are.
-pub fn write(root: &Path, allow_shrink: bool) -> Result<(), String> {
-    let path = root.join("docs/coverage.md");
-    let mut sections = coverage::sections(&std::fs::read_to_string(&path).unwrap_or_default());
-    for target in suite::targets() {
-        let found = coverage::measure(&target);
-        if !found.failures.is_empty() {
-            return Err(format!("{} cases are wrong:\n{}", found.failures.len(), found.failures.join("\n")));
-        }
-        let section = found.section();
-        let before = sections.insert(found.device.clone(), section.clone()).unwrap_or_default();
-        let lost = coverage::shrunk(&before, &section);
-        if !lost.is_empty() && !allow_shrink {
-            return Err(format!(
-                "{} lost support (--allow-shrink writes it):\n{}",
-                found.device,
-                lost.join("\n")
-            ));
-        }
-        println!("{}: {} elements compared", found.device, found.compared);
+/// Measures the processor and takes over `results` of other devices; what was found earlier on all others stays as it is.
+pub fn write(root: &Path, results: &[PathBuf], allow_shrink: bool) -> Result<(), String> {
+    let folder = root.join("docs");
+    let mut fresh = results.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    fresh.push(coverage::measure(&suite::targets()[0]));
+    let before = coverage::read_folder(&folder)?;
+    for found in &fresh {
+        let lost =
+            before.iter().find(|before| before.device == found.device).map(|before| found.lost(before));
+        refuse_lost(found, &lost.unwrap_or_default(), allow_shrink)?;
     }
-    std::fs::write(&path, coverage::page(&sections)).map_err(|error| format!("{}: {error}", path.display()))
+    for found in &fresh {
+        coverage::write_file(&folder, found)?;
+        println!("{}: {} cases, {} elements compared", found.device, found.cases(), found.compared);
+    }
+    coverage::write_text(&folder.join("coverage.md"), &coverage::page(&coverage::read_folder(&folder)?))
+}
+
+/// What a run on another machine left. (The processor is measured here.)
+fn read(file: &Path) -> Result<Coverage, String> {
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let text = std::fs::read_to_string(file).map_err(|error| told(&error))?;
+    let found = Coverage::from_json(&text).map_err(|error| told(&error))?;
+    match found.device.as_str() {
+        "cpu" => Err(told(&"tells of the processor, which is measured here; expected another device")),
+        _ => Ok(found),
+    }
+}
+
+fn refuse_lost(found: &Coverage, lost: &[String], allow_shrink: bool) -> Result<(), String> {
+    if lost.is_empty() || allow_shrink {
+        return Ok(());
+    }
+    Err(format!("{} lost support (--allow-shrink writes it):\n{}", found.device, lost.join("\n")))
 }

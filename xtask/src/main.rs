@@ -18,8 +18,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs every op on every device that is here and writes docs/coverage.md.
+    /// Runs every op on the processor and writes docs/coverage.md, with what was found on other devices.
     Coverage {
+        /// What the op table's program left on another device's machine: see TERNION_COVERAGE_OUT. Without it, what is known of other devices stays.
+        #[arg(long, value_name = "FILE")]
+        results: Vec<PathBuf>,
         /// Write the page even where an op lost support.
         #[arg(long)]
         allow_shrink: bool,
@@ -52,7 +55,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Coverage { allow_shrink } => coverage::write(&root(), allow_shrink),
+        Command::Coverage { results, allow_shrink } => coverage::write(&root(), &results, allow_shrink),
         Command::Kernels { only, arch, keep, share } => {
             kernels::run(&kernels::Wanted { only, architectures: arch, keep, share })
         }

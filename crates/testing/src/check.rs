@@ -13,7 +13,7 @@ use crate::array::Array;
 use crate::case::{Drawn, case_key};
 use crate::compare::compare;
 use crate::differences::{Gradient, Weighted, directional};
-use crate::guarded::{Guarded, Repeat, TraceHandle};
+use crate::guarded::{Guarded, Repeat, Trace, TraceHandle};
 use crate::limits;
 use crate::place::Arrangement;
 use crate::read::values_of;
@@ -166,8 +166,13 @@ impl<'a> Session<'a> {
     fn note(&mut self, key: String, dtype: DType, result: Checked) {
         let trace = self.trace.take();
         match result {
-            Ok(elements) => self.outcome.count(dtype, elements),
-            Err(Trouble::Unsupported(why)) => self.outcome.skip(format!("{dtype}: {why}")),
+            Ok(elements) => {
+                self.outcome.count(dtype, elements);
+                if !trace.composed.is_empty() {
+                    self.outcome.count_composed(dtype);
+                }
+            }
+            Err(Trouble::Unsupported(why)) => self.skip(dtype, &why, &trace),
             Err(Trouble::Wrong(detail)) => {
                 self.outcome.cases += 1;
                 let device = self.device.name().to_string();
@@ -175,6 +180,15 @@ impl<'a> Session<'a> {
             }
         }
         self.outcome.trace.merge(trace);
+    }
+
+    /// A case that did not run: as the device refused it, or as the check has nothing to do with it.
+    fn skip(&mut self, dtype: DType, why: &str, trace: &Trace) {
+        let why = format!("{dtype}: {why}");
+        match trace.refused.is_empty() {
+            true => self.outcome.skip(why),
+            false => self.outcome.refuse(dtype, why),
+        }
     }
 
     /// An error of the call under test: the device's "no" to a dtype that it has nothing for is a reason to skip, everything else is wrong.

@@ -1,23 +1,29 @@
-//! The coverage page: which op runs in which dtype on which device, forward and backward, and why not where it does not.
+//! What the op table found on a device: which op runs in which dtype, forward and backward, in how many cases.
 //!
-//! Each cell is what a run found, not what a backend claims: the op's rows on their smallest shapes, in every memory layout. A page holds one section for each
-//! device, so that those of devices that are not at hand stay as they were.
+//! Each cell is what a run found, not what a backend claims. The processor is measured anew wherever the page is written ([`measure`]). Other devices are not at
+//! hand there: the table's own program leaves what it found on them in a file ([`suite::COVERAGE_OUT`](crate::suite::COVERAGE_OUT)), which is kept beside the page.
 
-use crate::case::arrangements;
+mod file;
+mod page;
+
+pub use file::{read_folder, write_file, write_text};
+pub use page::page;
+
 use crate::check::{Filter, Target, check_row};
-use crate::report::{Check, Outcome};
+use crate::report::{Check, Outcome, Tally};
 use crate::suite::rows_by_op;
-use crate::table::{OpCase, table};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
-use ternion_core::DType;
+use crate::table::OpCase;
+use std::collections::BTreeMap;
+use ternion_core::{DType, Device};
+use ternion_cuda::CudaBackend;
 
 /// What was found in one direction of an op in one dtype.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Support {
     /// Nothing to run: no row in this dtype, or no gradient by nature.
+    #[default]
     Absent,
-    /// The device runs none of it.
+    /// The device refuses some of it.
     No,
     /// It runs, composed from primitives at least in part.
     Composed,
@@ -26,245 +32,232 @@ pub enum Support {
 }
 
 impl Support {
-    fn mark(self, forward: bool) -> &'static str {
-        match (self, forward) {
-            (Support::Absent, _) => "",
-            (Support::No, _) => "-",
-            (Support::Composed, true) => "f",
-            (Support::Composed, false) => "b",
-            (Support::Kernels, true) => "F",
-            (Support::Kernels, false) => "B",
+    fn of(tally: &Tally) -> Support {
+        match tally {
+            Tally { refused: 1.., .. } => Support::No,
+            // Empty tensors alone say nothing of support.
+            Tally { compared: 0, .. } => Support::Absent,
+            Tally { composed: 0, .. } => Support::Kernels,
+            _ => Support::Composed,
         }
+    }
+
+    /// The least of both, of which one that is absent has no say.
+    fn with(self, other: Support) -> Support {
+        if self == Support::Absent || other == Support::Absent { self.max(other) } else { self.min(other) }
+    }
+
+    /// Whether it runs.
+    pub fn runs(self) -> bool {
+        self >= Support::Composed
     }
 }
 
-/// A cell of the page: forward and backward.
-pub type Cell = (Support, Support);
+/// An op in one dtype.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    /// The op itself.
+    pub forward: Support,
+    /// Its gradient.
+    pub backward: Support,
+}
+
+/// What was found of one op.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpCoverage {
+    /// Cases that ran and were right.
+    pub cases: usize,
+    /// Dtype to what was found.
+    pub cells: BTreeMap<String, Cell>,
+}
 
 /// What was found on one device.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// The device's name.
+    /// The device's name, such as `cuda:0`.
     pub device: String,
-    /// Op and dtype to what was found.
-    pub cells: BTreeMap<(String, &'static str), Cell>,
-    /// Ops in the table's order.
-    pub ops: Vec<&'static str>,
+    /// What it is.
+    pub description: String,
+    /// What was run, in words.
+    pub scope: String,
     /// Elements compared.
     pub compared: usize,
-    /// Why something did not run: reason and cases.
-    pub skipped: BTreeMap<String, usize>,
+    /// Op to what was found.
+    pub ops: BTreeMap<String, OpCoverage>,
+    /// What the device refused: reason and cases.
+    pub refused: BTreeMap<String, usize>,
     /// Cases that ran and were wrong.
     pub failures: Vec<String>,
 }
 
+impl Coverage {
+    /// Nothing, so far. `scope` says what is going to be run.
+    pub fn new(device: &Device, scope: &str) -> Coverage {
+        Coverage {
+            device: device.name().to_string(),
+            description: describe(device),
+            scope: scope.to_string(),
+            ..Coverage::default()
+        }
+    }
+
+    /// Adds what `check` found of `op`.
+    pub fn note(&mut self, op: &str, check: Check, outcome: &Outcome) {
+        let found = self.ops.entry(op.to_string()).or_default();
+        found.cases += outcome.cases - outcome.failures.len();
+        for (dtype, tally) in &outcome.dtypes {
+            let cell = found.cells.entry((*dtype).to_string()).or_default();
+            match check {
+                Check::Forward => cell.forward = cell.forward.with(Support::of(tally)),
+                Check::Backward => cell.backward = cell.backward.with(Support::of(tally)),
+                _ => {}
+            }
+        }
+        self.compared += outcome.compared;
+        for (why, count) in &outcome.refused {
+            *self.refused.entry(why.clone()).or_default() += count;
+        }
+        self.failures.extend(outcome.failures.iter().map(ToString::to_string));
+    }
+
+    /// Cases that ran and were right.
+    pub fn cases(&self) -> usize {
+        self.ops.values().map(|op| op.cases).sum()
+    }
+
+    fn cell(&self, op: &str, dtype: &str) -> Cell {
+        self.ops.get(op).and_then(|op| op.cells.get(dtype)).copied().unwrap_or_default()
+    }
+
+    /// What runs according to `before`, but does not according to this: op, dtype and direction.
+    pub fn lost(&self, before: &Coverage) -> Vec<String> {
+        let mut lost = Vec::new();
+        for (op, dtype, was) in before.cells() {
+            let now = self.cell(op, dtype);
+            for (what, was, now) in
+                [("forward", was.forward, now.forward), ("backward", was.backward, now.backward)]
+            {
+                if was.runs() && !now.runs() {
+                    lost.push(format!("{op} {dtype}: {what} does not run any more"));
+                }
+            }
+        }
+        lost
+    }
+
+    /// Every op and dtype, with what was found.
+    pub fn cells(&self) -> impl Iterator<Item = (&str, &str, Cell)> {
+        self.ops.iter().flat_map(|(op, found)| {
+            found.cells.iter().map(move |(dtype, &cell)| (op.as_str(), dtype.as_str(), cell))
+        })
+    }
+}
+
+/// What the device is, with its driver.
+fn describe(device: &Device) -> String {
+    match device.downcast::<CudaBackend>() {
+        Some(cuda) => {
+            let version = std::fs::read_to_string("/sys/module/nvidia/version").unwrap_or_default();
+            let version = Some(version.trim()).filter(|version| !version.is_empty());
+            cuda.description() + &version.map_or(String::new(), |version| format!(" ({version})"))
+        }
+        None if device.name() == "cpu" => "the processor".to_string(),
+        None => String::new(),
+    }
+}
+
 /// Runs every row on its smallest shapes in every dtype, forward and backward.
 pub fn measure(target: &Target) -> Coverage {
-    let mut coverage = Coverage { device: target.device.name().to_string(), ..Coverage::default() };
+    let mut coverage = Coverage::new(&target.device, "each row on its smallest shapes");
     for (op, rows) in rows_by_op() {
-        coverage.ops.push(op);
         for dtype in DType::ALL {
-            let rows: Vec<OpCase> = rows
-                .iter()
-                .filter(|row| row.dtypes.contains(&dtype))
-                .filter_map(|row| smallest_in(row, dtype))
-                .collect();
-            let forward = coverage.run(&rows, Check::Forward, target);
-            let with_gradient: Vec<OpCase> =
-                rows.into_iter().filter(|row| row.forward_only.is_none() && row.has_gradient()).collect();
-            let backward = coverage.run(&with_gradient, Check::Backward, target);
-            coverage.cells.insert((op.to_string(), dtype.name()), (forward, backward));
+            let smallest = rows.iter().filter_map(|row| smallest_in(row, dtype));
+            for row in smallest {
+                let mut run = |check| {
+                    coverage.note(op, check, &check_row(&row, check, target, &Filter::default()));
+                };
+                run(Check::Forward);
+                if row.forward_only.is_none() && row.has_gradient() {
+                    run(Check::Backward);
+                }
+            }
         }
     }
     coverage
 }
 
 fn smallest_in(row: &OpCase, dtype: DType) -> Option<OpCase> {
-    let mut row = row.smallest();
-    row.dtypes = vec![dtype];
-    (!row.instances.is_empty()).then_some(row)
-}
-
-impl Coverage {
-    /// What the rows find together: the least of them.
-    fn run(&mut self, rows: &[OpCase], check: Check, target: &Target) -> Support {
-        let found = rows.iter().filter_map(|row| {
-            let outcome = check_row(row, check, target, &Filter::default());
-            // A row of empty tensors alone compares nothing, and says nothing of support.
-            let empty = outcome.compared == 0 && outcome.skipped.is_empty();
-            let support = (!empty).then(|| support(&outcome));
-            self.compared += outcome.compared;
-            for (why, count) in outcome.skipped {
-                *self.skipped.entry(why).or_default() += count;
-            }
-            self.failures.extend(outcome.failures.iter().map(ToString::to_string));
-            support
-        });
-        found.min().unwrap_or(Support::Absent)
-    }
-
-    /// The section of the page for this device.
-    pub fn section(&self) -> String {
-        let dtypes: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
-        let mut text = format!("## {}\n\n", self.device);
-        writeln!(text, "{} elements compared.\n", self.compared).expect("text grows");
-        writeln!(text, "| op | {} |", dtypes.join(" | ")).expect("text grows");
-        writeln!(text, "|---|{}", "---|".repeat(dtypes.len())).expect("text grows");
-        for op in &self.ops {
-            let cells: Vec<String> = dtypes.iter().map(|dtype| self.cell(op, dtype)).collect();
-            writeln!(text, "| {op} | {} |", cells.join(" | ")).expect("text grows");
-        }
-        if !self.skipped.is_empty() {
-            text += "\nDid not run:\n\n";
-            for (why, count) in &self.skipped {
-                writeln!(text, "- {why} ({count} cases)").expect("text grows");
-            }
-        }
-        text
-    }
-
-    fn cell(&self, op: &str, dtype: &'static str) -> String {
-        let (forward, backward) =
-            self.cells.get(&(op.to_string(), dtype)).copied().unwrap_or((Support::Absent, Support::Absent));
-        format!("{}{}", forward.mark(true), backward.mark(false))
-    }
-}
-
-fn support(outcome: &Outcome) -> Support {
-    match outcome.compared {
-        0 => Support::No,
-        _ if outcome.trace.composed.is_empty() => Support::Kernels,
-        _ => Support::Composed,
-    }
-}
-
-/// The page: what does not depend on a device, then the sections.
-pub fn page(sections: &BTreeMap<String, String>) -> String {
-    let mut text = String::from(INTRODUCTION);
-    text += &facts();
-    for section in sections.values() {
-        text += "\n";
-        text += section;
-    }
-    text
-}
-
-const INTRODUCTION: &str = "# What runs where
-
-Written by `cargo xtask coverage`; `tests/coverage.rs` fails if it differs from a fresh run.
-
-`F` forward and `B` backward, checked against the float64 oracle in every memory layout; `f` and `b` the same, composed from primitives at least in part because the device
-has no kernel for it; `-` not supported. An empty cell has no row: the op has no meaning in that dtype. No `B`: the op has no gradient, for the reason below.
-The cells show each row of the op table on its smallest shapes; `cargo test --test ops` runs all of them.
-
-";
-
-/// What can be told of the table without running it.
-fn facts() -> String {
-    let rows = table();
-    let instances: usize = rows.iter().map(|row| row.instances.len()).sum();
-    let layouts =
-        |row: &OpCase| row.instances.iter().map(|instance| arrangements(row, instance).len()).sum::<usize>();
-    let cases: usize = rows.iter().map(|row| layouts(row) * row.dtypes.len()).sum();
-    let hostile: usize = rows.iter().map(|row| row.hostile.len()).sum();
-    let rejects: usize = rows.iter().map(|row| row.rejects.len()).sum();
-    let twice = rows.iter().filter(|row| row.twice).count();
-    let ops = rows_by_op().len();
-    let mut text = format!(
-        "{ops} ops and methods, {} rows, {instances} sets of shapes, {cases} cases (shapes x dtype x memory layout); {twice} rows check gradients of gradients; \
-         {hostile} sets of hostile inputs; {rejects} calls that must be rejected.\n",
-        rows.len()
-    );
-    let mut reasons: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for row in &rows {
-        if let Some(why) = row.forward_only {
-            reasons.entry(why).or_default().insert(row.op);
-        }
-    }
-    text += "\nForward only:\n\n";
-    for (why, ops) in reasons {
-        writeln!(text, "- {why}: {}", ops.into_iter().collect::<Vec<_>>().join(", ")).expect("text grows");
-    }
-    text
-}
-
-/// The sections of a page by device.
-pub fn sections(page: &str) -> BTreeMap<String, String> {
-    let mut found: BTreeMap<String, String> = BTreeMap::new();
-    let mut device: Option<String> = None;
-    for line in page.lines() {
-        if let Some(name) = line.strip_prefix("## ") {
-            device = Some(name.to_string());
-        }
-        if let Some(device) = &device {
-            let section = found.entry(device.clone()).or_default();
-            section.push_str(line);
-            section.push('\n');
-        }
-    }
-    for section in found.values_mut() {
-        section.truncate(section.trim_end().len());
-        section.push('\n');
-    }
-    found
-}
-
-/// Cells in which `after` shows less support than `before`: op, dtype number, and both.
-pub fn shrunk(before: &str, after: &str) -> Vec<String> {
-    let (before, after) = (cells(before), cells(after));
-    let rank = |cell: &str| (cell.contains(['F', 'f']), cell.contains(['B', 'b']));
-    let mut lost = Vec::new();
-    for ((op, dtype), was) in before {
-        let now = after.get(&(op.clone(), dtype.clone())).map_or("nothing", String::as_str);
-        let ((was_forward, was_backward), (forward, backward)) = (rank(&was), rank(now));
-        if (was_forward && !forward) || (was_backward && !backward) {
-            lost.push(format!("{op} {dtype}: was {was}, now {now}"));
-        }
-    }
-    lost
-}
-
-fn cells(section: &str) -> BTreeMap<(String, String), String> {
-    let row = |line: &str| -> Vec<String> {
-        line.trim_matches('|').split('|').map(|cell| cell.trim().to_string()).collect()
-    };
-    let mut lines = section.lines().filter(|line| line.starts_with("| "));
-    let header = lines.next().map(row).unwrap_or_default();
-    let mut found = BTreeMap::new();
-    for line in lines {
-        let cells = row(line);
-        for (dtype, cell) in header.iter().zip(&cells).skip(1).filter(|(_, cell)| !cell.is_empty()) {
-            found.insert((cells[0].clone(), dtype.clone()), cell.clone());
-        }
-    }
-    found
+    let mut smallest = row.smallest();
+    smallest.dtypes = vec![dtype];
+    (row.dtypes.contains(&dtype) && !smallest.instances.is_empty()).then_some(smallest)
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    const PAGE: &str = "# What\n\ntext\n\n## cpu\n\n| op | f64 | f32 |\n|---|---|---|\n| exp | FB | FB |\n| floor | F |  |\n\n## cuda:0\n\n| op | f64 |\n|---|---|\n| exp | - |\n";
-
-    #[test]
-    fn a_page_falls_into_sections() {
-        let found = sections(PAGE);
-        assert_eq!(found.keys().collect::<Vec<_>>(), ["cpu", "cuda:0"]);
-        assert!(found["cpu"].starts_with("## cpu\n\n| op |") && found["cpu"].ends_with("| floor | F |  |\n"));
+    /// Of two ops on a device that composes the gradient of one and lacks halves.
+    pub fn example() -> Coverage {
+        let cell = |forward, backward| Cell { forward, backward };
+        let exp = [
+            ("f64", cell(Support::Kernels, Support::Kernels)),
+            ("f32", cell(Support::Kernels, Support::Composed)),
+            ("f16", cell(Support::No, Support::No)),
+        ];
+        let floor = [("f32", cell(Support::Kernels, Support::Absent))];
+        let op = |cases, cells: &[(&str, Cell)]| OpCoverage {
+            cases,
+            cells: cells.iter().map(|(dtype, cell)| ((*dtype).to_string(), *cell)).collect(),
+        };
+        Coverage {
+            device: "cuda:0".into(),
+            description: "NVIDIA of \"one\", driver CUDA 13.0".into(),
+            scope: "every case of the op table".into(),
+            compared: 1234,
+            ops: [("exp".into(), op(12, &exp)), ("floor".into(), op(3, &floor))].into(),
+            refused: [("f16: the device has no f16".into(), 4)].into(),
+            failures: Vec::new(),
+        }
     }
 
     #[test]
     fn lost_support_is_named() {
-        let before = &sections(PAGE)["cpu"];
-        assert!(shrunk(before, before).is_empty());
-        assert!(shrunk(before, &before.replace("FB", "fb")).is_empty(), "a composition is support too");
+        let before = example();
+        assert!(before.lost(&before).is_empty());
+        let mut after = before.clone();
+        let cells = &mut after.ops.get_mut("exp").expect("it is there").cells;
+        cells.get_mut("f64").expect("it is there").backward = Support::Composed;
+        assert!(after.lost(&before).is_empty(), "a composition is support too");
+        after.ops.get_mut("exp").expect("it is there").cells.get_mut("f32").expect("it is there").backward =
+            Support::No;
+        after.ops.remove("floor");
+        let expected =
+            ["exp f32: backward does not run any more", "floor f32: forward does not run any more"];
+        assert_eq!(after.lost(&before), expected);
+    }
+
+    #[test]
+    fn one_refusal_in_a_dtype_is_no_support_and_one_composition_is_told() {
+        let mut coverage = Coverage::default();
+        let tally = |composed, refused| Tally { cases: 5, compared: 7, composed, refused };
+        let mut outcome = Outcome { cases: 15, compared: 21, ..Outcome::default() };
+        outcome.dtypes = [("f64", tally(0, 0)), ("f32", tally(1, 0)), ("f16", tally(0, 1))].into();
+        coverage.note("exp", Check::Forward, &outcome);
+        coverage.note("exp", Check::Twice, &outcome);
+        let forward = |dtype| coverage.cell("exp", dtype).forward;
         assert_eq!(
-            shrunk(before, &before.replace("| exp | FB | FB |", "| exp | FB | F |")),
-            ["exp f32: was FB, now F"]
+            [forward("f64"), forward("f32"), forward("f16")],
+            [Support::Kernels, Support::Composed, Support::No]
         );
+        assert!(coverage.cells().all(|(.., cell)| cell.backward == Support::Absent));
+        assert_eq!((coverage.cases(), coverage.compared), (30, 42));
+        // Another row of the op takes nothing back.
+        outcome.dtypes = [("f64", tally(2, 0)), ("f32", tally(0, 0)), ("f16", tally(0, 0))].into();
+        coverage.note("exp", Check::Forward, &outcome);
+        let forward = |dtype| coverage.cell("exp", dtype).forward;
         assert_eq!(
-            shrunk(before, &before.replace("| floor | F |", "| floor | - |")),
-            ["floor f64: was F, now -"]
+            [forward("f64"), forward("f32"), forward("f16")],
+            [Support::Composed, Support::Composed, Support::No]
         );
     }
 }

@@ -1,7 +1,7 @@
 //! What a check found: how much was compared, what was skipped and why, what failed and how to run it again.
 
 use crate::guarded::Trace;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use ternion_core::DType;
 
@@ -65,6 +65,19 @@ impl fmt::Display for Failure {
     }
 }
 
+/// What was found in one dtype.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Cases that ran and were right.
+    pub cases: usize,
+    /// Elements compared in them.
+    pub compared: usize,
+    /// Those of them in which core composed an op.
+    pub composed: usize,
+    /// Cases that the device refused.
+    pub refused: usize,
+}
+
 /// What a check of a row, or of several, found.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
@@ -72,10 +85,12 @@ pub struct Outcome {
     pub cases: usize,
     /// Elements compared.
     pub compared: usize,
-    /// Dtypes in which something was compared.
-    pub dtypes: BTreeSet<&'static str>,
+    /// Dtype to what was found in it.
+    pub dtypes: BTreeMap<&'static str, Tally>,
     /// Cases that did not run: the reason, and how many.
     pub skipped: BTreeMap<String, usize>,
+    /// Those of them that the device refused.
+    pub refused: BTreeMap<String, usize>,
     /// Cases that failed.
     pub failures: Vec<Failure>,
     /// What the device was asked.
@@ -87,9 +102,17 @@ impl Outcome {
     pub fn merge(&mut self, other: Outcome) {
         self.cases += other.cases;
         self.compared += other.compared;
-        self.dtypes.extend(other.dtypes);
-        for (why, count) in other.skipped {
-            *self.skipped.entry(why).or_default() += count;
+        for (dtype, tally) in other.dtypes {
+            let sum = self.dtypes.entry(dtype).or_default();
+            sum.cases += tally.cases;
+            sum.compared += tally.compared;
+            sum.composed += tally.composed;
+            sum.refused += tally.refused;
+        }
+        for (reasons, others) in [(&mut self.skipped, other.skipped), (&mut self.refused, other.refused)] {
+            for (why, count) in others {
+                *reasons.entry(why).or_default() += count;
+            }
         }
         self.failures.extend(other.failures);
         self.trace.merge(other.trace);
@@ -100,11 +123,26 @@ impl Outcome {
         *self.skipped.entry(why.into()).or_default() += 1;
     }
 
+    /// Notes a case in `dtype` that did not run because the device refused it.
+    pub fn refuse(&mut self, dtype: DType, why: impl Into<String>) {
+        let why = why.into();
+        self.dtypes.entry(dtype.name()).or_default().refused += 1;
+        *self.refused.entry(why.clone()).or_default() += 1;
+        self.skip(why);
+    }
+
     /// Notes a comparison of `elements` elements in `dtype`.
     pub fn count(&mut self, dtype: DType, elements: usize) {
         self.cases += 1;
         self.compared += elements;
-        self.dtypes.insert(dtype.name());
+        let tally = self.dtypes.entry(dtype.name()).or_default();
+        tally.cases += 1;
+        tally.compared += elements;
+    }
+
+    /// Notes that core composed an op in the case in `dtype` that was counted last.
+    pub fn count_composed(&mut self, dtype: DType) {
+        self.dtypes.entry(dtype.name()).or_default().composed += 1;
     }
 
     /// Whether everything that ran was right, and something was compared.

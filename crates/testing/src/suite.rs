@@ -11,17 +11,23 @@
 //! ```
 
 use crate::check::{Filter, NOTHING_FUSED, Target, check_row, keys, skipped_wholly};
+use crate::coverage::{self, Coverage};
 use crate::kinds;
 use crate::report::{Check, Outcome};
 use crate::table::{OpCase, table};
-use libtest_mimic::{Arguments, Failed, Trial};
-use std::collections::BTreeSet;
+use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use ternion_core::Device;
 
 /// The environment variable that lists the devices that must be there: `TERNION_EXPECT=cpu,cuda`.
 pub const EXPECT: &str = "TERNION_EXPECT";
+
+/// The environment variable that names a folder for what a run of the whole table finds, one file for each device: `coverage-cuda.json` and so on, for
+/// `cargo xtask coverage --results`.
+pub const COVERAGE_OUT: &str = "TERNION_COVERAGE_OUT";
 
 /// Every device of this project that is present on this machine, the processor first.
 pub fn targets() -> Vec<Target> {
@@ -47,7 +53,12 @@ pub fn absent() -> Vec<String> {
 /// in every check that has it; or text in keys, from the start of a word on. A filter that matches nothing is an error, and so is a run that compares nothing.
 pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
     let mut arguments = Arguments::from_args();
-    let run = Run { command, totals: Arc::default() };
+    let folder = std::env::var_os(COVERAGE_OUT);
+    if folder.is_some() && (arguments.filter.is_some() || !arguments.skip.is_empty() || arguments.ignored) {
+        eprintln!("error: {COVERAGE_OUT} is for the whole table: run it without a filter");
+        return ExitCode::FAILURE;
+    }
+    let run = Run::new(command);
     let mut trials = guards(targets);
     let exact = arguments.exact;
     let matches = |name: &str, filter: &str| if exact { name == filter } else { name.contains(filter) };
@@ -72,22 +83,22 @@ pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
     if arguments.list {
         return conclusion.exit_code();
     }
-    let totals = run.totals.lock().unwrap_or_else(PoisonError::into_inner);
-    print_totals(&totals);
-    if conclusion.num_passed + conclusion.num_failed == 0 {
-        eprintln!("error: no test was left to run");
-        return ExitCode::FAILURE;
+    let written = match folder {
+        Some(folder) => run.write(Path::new(&folder), &conclusion),
+        None => Ok(()),
+    };
+    match run.summary(&conclusion).and(written) {
+        Ok(()) => conclusion.exit_code(),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
     }
-    if totals.compared == 0 && !totals.skipped.is_empty() {
-        eprintln!("error: everything was skipped, nothing was compared");
-        return ExitCode::FAILURE;
-    }
-    conclusion.exit_code()
 }
 
 /// The names of the tests among those `wanted` that are shown as ignored on `targets`, as they would skip every case.
 pub fn ignored(targets: &[Target], wanted: &dyn Fn(&str) -> bool) -> Vec<String> {
-    let trials = Run { command: "", totals: Arc::default() }.row_trials(targets, wanted);
+    let trials = Run::new("").row_trials(targets, wanted);
     trials.iter().filter(|trial| trial.has_ignored_flag()).map(|trial| trial.name().to_string()).collect()
 }
 
@@ -101,7 +112,14 @@ fn key_filter(text: String) -> Filter {
 #[derive(Clone)]
 struct Run {
     command: &'static str,
-    totals: Arc<Mutex<Outcome>>,
+    /// By device.
+    found: Arc<Mutex<BTreeMap<String, Found>>>,
+}
+
+/// What a run found on a device.
+struct Found {
+    totals: Outcome,
+    coverage: Coverage,
 }
 
 /// One check of some rows on a device.
@@ -112,9 +130,9 @@ struct Test {
     filter: Filter,
 }
 
-fn print_totals(totals: &Outcome) {
+fn print_totals(device: &str, totals: &Outcome) {
     println!(
-        "{} cases, {} elements compared, {} ops watched",
+        "{device}: {} cases, {} elements compared, {} ops watched",
         totals.cases, totals.compared, totals.trace.runs
     );
     for (why, count) in &totals.skipped {
@@ -162,6 +180,56 @@ fn checked_in_turn(row: &OpCase, test: &Test) -> Outcome {
 }
 
 impl Run {
+    fn new(command: &'static str) -> Run {
+        Run { command, found: Arc::default() }
+    }
+
+    fn found(&self) -> MutexGuard<'_, BTreeMap<String, Found>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds what `test` found on its device.
+    fn note(&self, test: &Test, outcome: Outcome) {
+        let device = &test.target.device;
+        let mut all = self.found();
+        let found = all.entry(device.name().to_string()).or_insert_with(|| Found {
+            totals: Outcome::default(),
+            coverage: Coverage::new(device, "every case of the op table"),
+        });
+        if let Some(row) = test.rows.first() {
+            found.coverage.note(row.op, test.check, &outcome);
+        }
+        found.totals.merge(outcome);
+    }
+
+    /// Prints how much was compared on each device.
+    ///
+    /// # Errors
+    /// That it was nothing.
+    fn summary(&self, conclusion: &Conclusion) -> Result<(), String> {
+        let all = self.found();
+        all.iter().for_each(|(device, found)| print_totals(device, &found.totals));
+        if conclusion.num_passed + conclusion.num_failed == 0 {
+            return Err("no test was left to run".into());
+        }
+        let compared: usize = all.values().map(|found| found.totals.compared).sum();
+        match compared == 0 && all.values().any(|found| !found.totals.skipped.is_empty()) {
+            true => Err("everything was skipped, nothing was compared".into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Leaves what was found on each device in a file, if all of it was right.
+    fn write(&self, folder: &Path, conclusion: &Conclusion) -> Result<(), String> {
+        if conclusion.num_failed > 0 {
+            return Err(format!("{} tests failed: {COVERAGE_OUT} is left alone", conclusion.num_failed));
+        }
+        for found in self.found().values() {
+            println!("{} written", coverage::write_file(folder, &found.coverage)?.display());
+        }
+        Ok(())
+    }
+
     /// One trial for each op and check. Those that are `wanted` by name are rehearsed: where the device lacks the dtypes of all cases the trial is
     /// shown as ignored; where it fuses nothing, there is nothing to be held against a composition, and no trial.
     fn row_trials(&self, targets: &[Target], wanted: &dyn Fn(&str) -> bool) -> Vec<Trial> {
@@ -194,7 +262,7 @@ impl Run {
             for row in &test.rows {
                 outcome.merge(checked_in_turn(row, &test));
             }
-            run.conclude(outcome)
+            run.conclude(&test, outcome)
         });
         Some(trial.with_ignored_flag(skipped.is_some()))
     }
@@ -205,7 +273,7 @@ impl Run {
         for row in &test.rows {
             all.merge(skipped_wholly(row, test.check, &test.target, &test.filter)?);
         }
-        self.totals.lock().unwrap_or_else(PoisonError::into_inner).merge(all.clone());
+        self.note(test, all.clone());
         Some(all)
     }
 
@@ -229,9 +297,9 @@ impl Run {
         trials
     }
 
-    fn conclude(&self, outcome: Outcome) -> Result<(), Failed> {
+    fn conclude(&self, test: &Test, outcome: Outcome) -> Result<(), Failed> {
         let verdict = outcome.verdict(self.command);
-        self.totals.lock().unwrap_or_else(PoisonError::into_inner).merge(outcome);
+        self.note(test, outcome);
         verdict.map_err(Failed::from)
     }
 }
@@ -346,7 +414,7 @@ mod tests {
 
     #[test]
     fn a_whole_key_means_one_case_of_one_row_in_every_check_that_has_it() {
-        let run = Run { command: "cargo test --test ops", totals: Arc::default() };
+        let run = Run::new("cargo test --test ops");
         let names = |text: &str| -> Vec<String> {
             let targets = [Target::new(ternion_cpu::device())];
             let trials = run.key_trials(&targets, &key_filter(text.into()));
@@ -372,6 +440,48 @@ mod tests {
             assert_eq!((outcome.cases, outcome.verdict("")), (1, Ok(())), "{check}");
             assert!(outcome.compared >= 7 * 33, "{check}");
         }
+    }
+
+    /// The processor as the device, through the same path as any other.
+    #[test]
+    fn what_a_run_finds_is_left_in_a_file_unless_something_is_wrong() {
+        let rows: Vec<OpCase> = table().into_iter().filter(|row| row.op == "softmax").take(1).collect();
+        let (run, target) = (Run::new(""), Target::new(ternion_cpu::device()));
+        for check in [Check::Forward, Check::Backward] {
+            let test = Test { rows: rows.clone(), check, target: target.clone(), filter: Filter::All };
+            let trial = run.rehearsed(check.to_string(), test, None).expect("it applies");
+            let quiet = Arguments { quiet: true, test_threads: Some(1), ..Arguments::default() };
+            assert!(!libtest_mimic::run(&quiet, vec![trial]).has_failed());
+        }
+        let folder = std::env::temp_dir().join(format!("ternion-suite-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("the temporary folder can be written");
+        let conclusion = |num_failed| Conclusion {
+            num_filtered_out: 0,
+            num_passed: 2,
+            num_failed,
+            num_ignored: 0,
+            num_measured: 0,
+        };
+        let refused = run.write(&folder, &conclusion(1));
+        let before = coverage::read_folder(&folder);
+        let written = run.write(&folder, &conclusion(0));
+        let after = coverage::read_folder(&folder);
+        std::fs::remove_dir_all(&folder).expect("it is there");
+        assert_eq!(refused, Err("1 tests failed: TERNION_COVERAGE_OUT is left alone".into()));
+        assert_eq!((before, written), (Ok(Vec::new()), Ok(())));
+        let after = after.expect("one file");
+        let [cpu] = after.as_slice() else { panic!("{after:?}") };
+        let cells: Vec<(&str, &str, String)> =
+            cpu.cells().map(|(op, dtype, cell)| (op, dtype, cell.mark())).collect();
+        let expected = ["bf16", "f16", "f32", "f64"].map(|dtype| ("softmax", dtype, "FB".to_string()));
+        assert_eq!(cells, expected);
+        let found = &run.found()["cpu"];
+        assert_eq!((cpu.cases(), cpu.compared), (found.totals.cases, found.totals.compared));
+        assert!(cpu.cases() > 20 && cpu.compared > 1000 && found.coverage == *cpu);
+        assert_eq!(
+            (cpu.description.as_str(), cpu.scope.as_str()),
+            ("the processor", "every case of the op table")
+        );
     }
 
     #[test]

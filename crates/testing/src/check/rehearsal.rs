@@ -40,7 +40,8 @@ pub(crate) fn skipped_wholly(
             rehearsed = session.rehearse_on(target, Repeat::Once, case, &drawn);
         }
         let Rehearsed::Skipped(why) = rehearsed else { return None };
-        session.outcome.skip(format!("{dtype}: {why}"));
+        let trace = session.trace.take();
+        session.skip(dtype, &why, &trace);
     }
     Some(session.outcome).filter(|outcome| !outcome.skipped.is_empty())
 }

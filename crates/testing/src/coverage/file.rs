@@ -1,0 +1,212 @@
+//! What was found on a device as a file: JSON, a line for each op.
+
+use super::{Cell, Coverage, OpCoverage, Support};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use ternion_core::DType;
+
+impl Cell {
+    /// As shown: `FB` by kernels, `fb` composed, `-` refused; one letter where there is only one direction.
+    pub fn mark(self) -> String {
+        let mark = |support, by_kernels, composed| match support {
+            Support::Absent => "",
+            Support::No => "-",
+            Support::Composed => composed,
+            Support::Kernels => by_kernels,
+        };
+        format!("{}{}", mark(self.forward, "F", "f"), mark(self.backward, "B", "b"))
+    }
+
+    fn from_mark(mark: &str) -> Option<Cell> {
+        let mut cell = Cell::default();
+        for letter in mark.chars() {
+            match letter {
+                'F' => cell.forward = Support::Kernels,
+                'f' => cell.forward = Support::Composed,
+                'B' => cell.backward = Support::Kernels,
+                'b' => cell.backward = Support::Composed,
+                '-' if cell.forward == Support::Absent => cell.forward = Support::No,
+                '-' => cell.backward = Support::No,
+                _ => return None,
+            }
+        }
+        (!mark.is_empty()).then_some(cell)
+    }
+}
+
+impl Coverage {
+    /// The file's contents.
+    pub fn to_json(&self) -> String {
+        let head = [
+            ("device", json!(self.device)),
+            ("description", json!(self.description)),
+            ("scope", json!(self.scope)),
+            ("compared", json!(self.compared)),
+            ("refused", json!(self.refused)),
+        ];
+        let head: String = head.iter().map(|(key, value)| format!("  \"{key}\": {value},\n")).collect();
+        let ops: Vec<String> =
+            self.ops.iter().map(|(name, op)| format!("    {}", op_line(name, op))).collect();
+        format!("{{\n{head}  \"ops\": {{\n{}\n  }}\n}}\n", ops.join(",\n"))
+    }
+
+    /// What [`to_json`](Coverage::to_json) wrote.
+    ///
+    /// # Errors
+    /// What is not as it is written there.
+    pub fn from_json(text: &str) -> Result<Coverage, String> {
+        let all: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let missing = |what: &str| format!("{what} is missing or of another kind");
+        let word = |key: &str| all[key].as_str().map(str::to_string).ok_or_else(|| missing(key));
+        let object = |key: &str| all[key].as_object().ok_or_else(|| missing(key));
+        let count = |what: &str, value: &Value| {
+            value.as_u64().and_then(|count| usize::try_from(count).ok()).ok_or_else(|| missing(what))
+        };
+        let refused = object("refused")?.iter().map(|(why, cases)| Ok((why.clone(), count(why, cases)?)));
+        let op = |(name, op): (&String, &Value)| {
+            let cells = op["dtypes"].as_object().ok_or_else(|| missing(&format!("dtypes of {name}")))?;
+            let cases = count(&format!("cases of {name}"), &op["cases"])?;
+            Ok((name.clone(), OpCoverage { cases, cells: cells_of(name, cells)? }))
+        };
+        Ok(Coverage {
+            device: word("device")?,
+            description: word("description")?,
+            scope: word("scope")?,
+            compared: count("compared", &all["compared"])?,
+            refused: refused.collect::<Result<_, String>>()?,
+            ops: object("ops")?.iter().map(op).collect::<Result<_, String>>()?,
+            failures: Vec::new(),
+        })
+    }
+
+    /// The name of this device's file: `coverage-cuda.json` for `cuda:0`.
+    pub fn file_name(&self) -> String {
+        format!("coverage-{}.json", self.device.split(':').next().unwrap_or_default())
+    }
+}
+
+/// `"exp": {"cases": 12, "dtypes": {"f64": "FB", ..}}`, the dtypes in their usual order.
+fn op_line(name: &str, op: &OpCoverage) -> String {
+    let cells = DType::ALL.iter().filter_map(|dtype| Some((dtype.name(), op.cells.get(dtype.name())?)));
+    let cells: Vec<String> = cells
+        .filter(|(_, cell)| **cell != Cell::default())
+        .map(|(dtype, cell)| format!("\"{dtype}\": \"{}\"", cell.mark()))
+        .collect();
+    format!("{}: {{\"cases\": {}, \"dtypes\": {{{}}}}}", json!(name), op.cases, cells.join(", "))
+}
+
+fn cells_of(op: &str, dtypes: &Map<String, Value>) -> Result<BTreeMap<String, Cell>, String> {
+    let cell = |(dtype, mark): (&String, &Value)| match mark.as_str().and_then(Cell::from_mark) {
+        Some(cell) => Ok((dtype.clone(), cell)),
+        None => Err(format!("{op} {dtype}: expected letters such as FB, got {mark}")),
+    };
+    dtypes.iter().map(cell).collect()
+}
+
+/// The devices of all files `coverage-*.json` in `folder`, by name.
+///
+/// # Errors
+/// A folder or file that cannot be read, or a file that holds something else.
+pub fn read_folder(folder: &Path) -> Result<Vec<Coverage>, String> {
+    let told = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|error| told(folder, &error))? {
+        let path = entry.map_err(|error| told(folder, &error))?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with("coverage-") && name.ends_with(".json") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let read = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).map_err(|error| told(path, &error))?;
+        Coverage::from_json(&text).map_err(|error| told(path, &error))
+    };
+    files.iter().map(read).collect()
+}
+
+/// Writes the device's file into `folder` and tells where.
+///
+/// # Errors
+/// Cases that were wrong: such a file would tell of support that is not there. A folder that cannot be written.
+pub fn write_file(folder: &Path, coverage: &Coverage) -> Result<PathBuf, String> {
+    if !coverage.failures.is_empty() {
+        let (count, device) = (coverage.failures.len(), &coverage.device);
+        return Err(format!("{count} cases are wrong on {device}:\n{}", coverage.failures.join("\n")));
+    }
+    let path = folder.join(coverage.file_name());
+    write_text(&path, &coverage.to_json())?;
+    Ok(path)
+}
+
+/// Writes a file that is there as a whole or as it was.
+///
+/// # Errors
+/// A folder that cannot be written.
+pub fn write_text(path: &Path, text: &str) -> Result<(), String> {
+    let beside = path.with_extension(format!("{}.part", std::process::id()));
+    let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
+    written.map_err(|error| {
+        // What is left of it, if anything: the error is told in any case.
+        let _ = std::fs::remove_file(&beside);
+        format!("{}: {error}", path.display())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::example;
+    use super::*;
+
+    #[test]
+    fn a_file_says_what_was_found() {
+        let coverage = example();
+        let text = coverage.to_json();
+        assert_eq!(Coverage::from_json(&text), Ok(coverage));
+        let line = r#"    "exp": {"cases": 12, "dtypes": {"f64": "FB", "f32": "Fb", "f16": "--"}},"#;
+        assert!(text.lines().any(|found| found == line), "{text}");
+    }
+
+    #[test]
+    fn what_a_file_lacks_is_named() {
+        let text = example().to_json();
+        let told = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}");
+            Coverage::from_json(&text.replace(from, to)).expect_err("it is broken")
+        };
+        assert_eq!(told("\"scope\"", "\"range\""), "scope is missing or of another kind");
+        assert_eq!(
+            told("\"cases\": 12", "\"cases\": \"many\""),
+            "cases of exp is missing or of another kind"
+        );
+        assert_eq!(told("\"Fb\"", "\"X\""), "exp f32: expected letters such as FB, got \"X\"");
+        assert!(told("{\n", "[").contains("line 1"), "no JSON");
+    }
+
+    #[test]
+    fn files_are_read_back_by_device_and_failures_are_not_written() {
+        let folder = std::env::temp_dir().join(format!("ternion-coverage-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("the temporary folder can be written");
+        let mut cpu = Coverage { device: "cpu".into(), ..example() };
+        for coverage in [example(), cpu.clone()] {
+            let path = write_file(&folder, &coverage).expect("the folder can be written");
+            assert!(path.ends_with(if coverage.device == "cpu" {
+                "coverage-cpu.json"
+            } else {
+                "coverage-cuda.json"
+            }));
+        }
+        cpu.failures.push("exp [2] f32 dense".into());
+        let refused = write_file(&folder, &cpu);
+        let found = read_folder(&folder);
+        std::fs::remove_dir_all(&folder).expect("it is there");
+        assert_eq!(refused, Err("1 cases are wrong on cpu:\nexp [2] f32 dense".into()));
+        let names: Vec<String> = found.expect("two files").into_iter().map(|one| one.device).collect();
+        assert_eq!(names, ["cpu", "cuda:0"]);
+        assert!(
+            read_folder(&folder).is_err_and(|error| error.contains("ternion-coverage-")),
+            "no such folder"
+        );
+    }
+}

@@ -1,0 +1,173 @@
+//! The page: what can be told of the table without running it, then a column for each device.
+
+use super::{Coverage, OpCoverage};
+use crate::case::arrangements;
+use crate::suite::rows_by_op;
+use crate::table::{OpCase, table};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use ternion_core::DType;
+
+const INTRODUCTION: &str = "# What runs where
+
+Written by `cargo xtask coverage` from `coverage-*.json` beside it; `tests/coverage.rs` fails if it differs from them, or if a fresh run on the processor does.
+
+";
+
+const LEGEND: &str = "
+`F` forward and `B` backward, checked against the float64 oracle in every memory layout; `f` and `b` the same, composed from primitives at least in part because the device
+has no kernel for it; `-` refused. Floats are f64, f32, f16 and bf16, integers i64, i32 and u8. The number is that of the cases. A dtype that is not named has no row: the op has no
+meaning in it. No `B`: the op has no gradient, for the reason above. `?`: the op is newer than what was found on the device.
+
+";
+
+/// The page for what was found on these devices.
+pub fn page(devices: &[Coverage]) -> String {
+    let mut text = String::from(INTRODUCTION);
+    text += &heads(devices);
+    text += &facts();
+    text += &refusals(devices);
+    text += "\n## Ops\n";
+    text += LEGEND;
+    let names: Vec<&str> = devices.iter().map(|device| device.device.as_str()).collect();
+    line(&mut text, "op", names.into_iter());
+    writeln!(text, "|---|{}", "---|".repeat(devices.len())).expect("text grows");
+    for (op, _) in rows_by_op() {
+        let found = devices.iter().map(|device| device.ops.get(op).map_or("?".to_string(), found_of));
+        line(&mut text, op, found);
+    }
+    text
+}
+
+fn line(text: &mut String, first: &str, others: impl Iterator<Item = impl AsRef<str>>) {
+    write!(text, "| {first} |").expect("text grows");
+    others.for_each(|other| write!(text, " {} |", other.as_ref()).expect("text grows"));
+    text.push('\n');
+}
+
+/// What each device is, and how much was run on it.
+fn heads(devices: &[Coverage]) -> String {
+    let mut text = String::from(
+        "| device | what it is | what was run | cases | elements compared |\n|---|---|---|---:|---:|\n",
+    );
+    for device in devices {
+        let counts = [device.cases().to_string(), device.compared.to_string()];
+        let words = [device.description.as_str(), device.scope.as_str()].map(str::to_string);
+        line(&mut text, &device.device, words.iter().chain(&counts));
+    }
+    text + "\n"
+}
+
+/// `FB floats, F integers bool; 48`.
+fn found_of(op: &OpCoverage) -> String {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for dtype in DType::ALL {
+        let mark = op.cells.get(dtype.name()).map(|cell| cell.mark()).unwrap_or_default();
+        match groups.iter_mut().find(|(other, _)| *other == mark) {
+            _ if mark.is_empty() => {}
+            Some((_, dtypes)) => dtypes.push(dtype.name()),
+            None => groups.push((mark, vec![dtype.name()])),
+        }
+    }
+    let groups: Vec<String> =
+        groups.into_iter().map(|(mark, dtypes)| format!("{mark} {}", families(&dtypes))).collect();
+    format!("{}; {}", groups.join(", "), op.cases)
+}
+
+/// Dtypes by name, whole families by theirs.
+fn families(dtypes: &[&str]) -> String {
+    let [floats, integers] = [DType::is_float as fn(DType) -> bool, |dtype| {
+        !dtype.is_float() && dtype != DType::Bool
+    }]
+    .map(|of| DType::ALL.iter().filter(|&&dtype| of(dtype)).map(|dtype| dtype.name()).collect::<Vec<_>>());
+    let mut left = dtypes.to_vec();
+    let mut names = Vec::new();
+    for (family, members) in [("floats", floats), ("integers", integers)] {
+        if members.iter().all(|member| left.contains(member)) {
+            left.retain(|dtype| !members.contains(dtype));
+            names.push(family);
+        }
+    }
+    names.extend(left);
+    names.join(" ")
+}
+
+/// What can be told of the table without running it.
+fn facts() -> String {
+    let rows = table();
+    let instances: usize = rows.iter().map(|row| row.instances.len()).sum();
+    let layouts =
+        |row: &OpCase| row.instances.iter().map(|instance| arrangements(row, instance).len()).sum::<usize>();
+    let cases: usize = rows.iter().map(|row| layouts(row) * row.dtypes.len()).sum();
+    let hostile: usize = rows.iter().map(|row| row.hostile.len()).sum();
+    let rejects: usize = rows.iter().map(|row| row.rejects.len()).sum();
+    let twice = rows.iter().filter(|row| row.twice).count();
+    let ops = rows_by_op().len();
+    let mut text = format!(
+        "The table: {ops} ops and methods, {} rows, {instances} sets of shapes, {cases} cases (shapes x dtype x memory layout) forward; {twice} rows check gradients of \
+         gradients; {hostile} sets of hostile inputs; {rejects} calls that must be rejected. `cargo test --test ops` runs all of it.\n",
+        rows.len()
+    );
+    let mut reasons: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for row in &rows {
+        if let Some(why) = row.forward_only {
+            reasons.entry(why).or_default().insert(row.op);
+        }
+    }
+    text += "\nForward only:\n\n";
+    for (why, ops) in reasons {
+        writeln!(text, "- {why}: {}", ops.into_iter().collect::<Vec<_>>().join(", ")).expect("text grows");
+    }
+    text
+}
+
+fn refusals(devices: &[Coverage]) -> String {
+    let mut text = String::new();
+    for device in devices.iter().filter(|device| !device.refused.is_empty()) {
+        write!(text, "\nRefused by {}:\n\n", device.device).expect("text grows");
+        for (why, count) in &device.refused {
+            writeln!(text, "- {why} ({count} cases)").expect("text grows");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::example;
+    use super::*;
+
+    #[test]
+    fn each_device_has_a_column_under_what_it_is() {
+        let cuda = example();
+        let mut cpu = Coverage { device: "cpu".into(), ..example() };
+        let exp = cpu.ops.get_mut("exp").expect("it is there");
+        let cell = exp.cells["f64"];
+        exp.cells = DType::ALL
+            .iter()
+            .filter(|&&dtype| dtype != DType::U8)
+            .map(|dtype| (dtype.name().into(), cell))
+            .collect();
+        let page = page(&[cpu, cuda]);
+        for expected in [
+            "| cuda:0 | NVIDIA of \"one\", driver CUDA 13.0 | every case of the op table | 15 | 1234 |",
+            "| op | cpu | cuda:0 |",
+            "| exp | FB floats i64 i32 bool; 12 | FB f64, Fb f32, -- f16; 12 |",
+            "| floor | F f32; 3 | F f32; 3 |",
+            "| softmax | ? | ? |",
+            "Refused by cuda:0:",
+            "- f16: the device has no f16 (4 cases)",
+        ] {
+            assert!(page.lines().any(|line| line == expected), "no line {expected:?} in\n{page}");
+        }
+    }
+
+    #[test]
+    fn whole_families_have_names() {
+        assert_eq!(
+            families(&["f64", "f32", "f16", "bf16", "i64", "i32", "u8", "bool"]),
+            "floats integers bool"
+        );
+        assert_eq!(families(&["f64", "f32", "i64", "i32", "u8"]), "integers f64 f32");
+    }
+}
