@@ -1,8 +1,10 @@
-//! Developer commands: `cargo xtask coverage`, `cargo xtask mutations`.
+//! Developer commands: `cargo xtask bundle`, `coverage`, `kernels`, `mutations`, `profile`.
 
+mod bundle;
 mod coverage;
 mod kernels;
 mod mutations;
+mod profile;
 
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -18,6 +20,18 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Builds what a GPU machine without Rust needs, into one folder: tests, examples, the benchmark and its peers.
+    Bundle {
+        /// The folder; a bundle that is there is replaced [default: bundle in cargo's target folder]
+        #[arg(long)]
+        out: Option<PathBuf>,
+        /// Also compiles every kernel, packed as kernel-cache.tar.xz.
+        #[arg(long)]
+        cache: bool,
+        /// The architecture for which --cache compiles.
+        #[arg(long, default_value = "sm_90a")]
+        arch: String,
+    },
     /// Runs every op on the processor and writes docs/coverage.md, with what was found on other devices.
     Coverage {
         /// What the op table's program left on another device's machine: see TERNION_COVERAGE_OUT. Without it, what is known of other devices stays.
@@ -42,6 +56,14 @@ enum Command {
         #[arg(long)]
         share: Option<String>,
     },
+    /// Runs one case of ternion-bench under Nsight Compute and keeps the key figures as text.
+    Profile {
+        /// The case's whole name, such as elementwise/add/f32.
+        case: String,
+        /// The folder for the text [default: docs/profiles]
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
     /// Plants faults in a copy of the CPU backend's source and expects the op table to notice each.
     Mutations {
         /// Only those whose file or text contains this.
@@ -55,10 +77,15 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Bundle { out, cache, arch } => {
+            let out = out.unwrap_or_else(|| target().join("bundle"));
+            bundle::run(&root(), &bundle::Wanted { out, cache, architecture: arch })
+        }
         Command::Coverage { results, allow_shrink } => coverage::write(&root(), &results, allow_shrink),
         Command::Kernels { only, arch, keep, share } => {
             kernels::run(&kernels::Wanted { only, architectures: arch, keep, share })
         }
+        Command::Profile { case, out } => profile::run(&root(), &case, out.as_deref()),
         Command::Mutations { only, check } => mutations::run(&root(), only.as_deref(), check),
     };
     match result {
@@ -74,4 +101,9 @@ fn main() -> ExitCode {
 fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_path_buf()
+}
+
+/// The folder that cargo builds into.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }

@@ -10,9 +10,19 @@ const FLUSHED_BYTES: usize = 256 << 20;
 /// Calls before the first that is timed.
 const WARM_UPS: usize = 10;
 
+/// How much of a case is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Many calls, of which the median is told.
+    Median,
+    /// One, which alone a profiler that starts switched off gets to see.
+    Once,
+}
+
 /// A device and its clock.
 pub struct Clock {
     pub device: Device,
+    measure: Measure,
     timer: Timer,
     flushed: [Buffer; 2],
     milliseconds: f64,
@@ -21,12 +31,13 @@ pub struct Clock {
 
 impl Clock {
     /// Of the first CUDA device; cases run for so many milliseconds, or rounds of so many steps.
-    pub fn new(milliseconds: f64, steps: usize) -> Result<Clock> {
+    pub fn new(measure: Measure, milliseconds: f64, steps: usize) -> Result<Clock> {
         let device = ternion::cuda(0)?;
         let backend = cuda(&device)?;
         let buffer = || device.backend().alloc(FLUSHED_BYTES / 2);
         let flushed = [buffer()?, buffer()?];
-        Ok(Clock { timer: backend.timer()?, flushed, milliseconds, steps, device: device.clone() })
+        let timer = backend.timer()?;
+        Ok(Clock { measure, timer, flushed, milliseconds, steps, device: device.clone() })
     }
 
     /// The backend itself.
@@ -39,8 +50,28 @@ impl Clock {
         Tensor::randn(shape, dtype, &self.device)
     }
 
+    /// Seconds of one `call`, the second: the first compiles what it needs. A profiler sees nothing else.
+    fn once(&self, call: &mut impl FnMut() -> Result<()>) -> Result<f64> {
+        call()?;
+        self.device.synchronize()?;
+        let told = |error: cudarc::driver::DriverError| Error::Device {
+            device: self.device.name().to_string(),
+            detail: format!("the profiler: {error}"),
+        };
+        cudarc::driver::profiler_start().map_err(told)?;
+        let start = Instant::now();
+        call()?;
+        self.device.synchronize()?;
+        let seconds = start.elapsed().as_secs_f64();
+        cudarc::driver::profiler_stop().map_err(told)?;
+        Ok(seconds)
+    }
+
     /// Median milliseconds of `call` with a cold cache.
     pub fn median(&self, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
+        if self.measure == Measure::Once {
+            return Ok(self.once(&mut call)? * 1e3);
+        }
         for _ in 0..WARM_UPS {
             call()?;
         }
@@ -62,6 +93,9 @@ impl Clock {
 
     /// Median seconds of one `step`.
     pub fn seconds_of_step(&self, mut step: impl FnMut() -> Result<()>) -> Result<f64> {
+        if self.measure == Measure::Once {
+            return self.once(&mut step);
+        }
         for _ in 0..5 {
             step()?;
         }
@@ -78,9 +112,28 @@ impl Clock {
         rounds.sort_by(f64::total_cmp);
         Ok(rounds[2])
     }
+
+    /// Median host microseconds of one of `ops` queued calls.
+    pub fn microseconds_of_op(&self, ops: usize, mut op: impl FnMut() -> Result<()>) -> Result<f64> {
+        if self.measure == Measure::Once {
+            return Ok(self.once(&mut op)? * 1e6);
+        }
+        let mut rounds = Vec::new();
+        for _ in 0..21 {
+            self.device.synchronize()?;
+            let start = Instant::now();
+            for _ in 0..ops {
+                op()?;
+            }
+            rounds.push(start.elapsed().as_secs_f64() * 1e6 / ops as f64);
+        }
+        rounds.sort_by(f64::total_cmp);
+        Ok(rounds[10])
+    }
 }
 
-fn cuda(device: &Device) -> Result<&CudaBackend> {
+/// The backend of `device`, unless something is wrapped around it.
+pub fn cuda(device: &Device) -> Result<&CudaBackend> {
     device.downcast().ok_or_else(|| Error::Device {
         device: device.name().to_string(),
         detail: "is wrapped: benchmarks run on the device itself".into(),

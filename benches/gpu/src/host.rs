@@ -2,7 +2,6 @@
 
 use crate::Case;
 use crate::clock::{Clock, emit};
-use std::time::Instant;
 use ternion::{DType, Result, Tensor, no_grad};
 
 /// Ops in a round: few enough that the device's queue does not fill.
@@ -38,17 +37,8 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-fn time(clock: &Clock, name: &str, mut op: impl FnMut() -> Result<()>) -> Result<()> {
-    let mut rounds = Vec::new();
-    for _ in 0..21 {
-        clock.device.synchronize()?;
-        let start = Instant::now();
-        for _ in 0..OPS {
-            op()?;
-        }
-        rounds.push(start.elapsed().as_secs_f64() * 1e6 / OPS as f64);
-    }
-    rounds.sort_by(f64::total_cmp);
-    emit(name, "ternion", rounds[10] / 1e3, rounds[10], "us/op");
+fn time(clock: &Clock, name: &str, op: impl FnMut() -> Result<()>) -> Result<()> {
+    let microseconds = clock.microseconds_of_op(OPS, op)?;
+    emit(name, "ternion", microseconds / 1e3, microseconds, "us/op");
     Ok(())
 }

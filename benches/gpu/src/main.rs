@@ -7,31 +7,55 @@
 mod attention;
 mod bandwidth;
 mod clock;
+mod conv;
 mod gemm;
 mod host;
+mod ncu;
+mod profile;
+mod start;
 mod train;
 
-use clap::Parser;
-use clock::Clock;
+use clap::{Parser, Subcommand};
+use clock::{Clock, Measure};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use ternion::Result;
 
 /// Times Ternion's CUDA backend.
 #[derive(Parser)]
-#[command(version)]
+#[command(version, args_conflicts_with_subcommands = true)]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Only cases whose names begin with one of these
     #[arg(long, num_args = 1..)]
     only: Vec<String>,
+    /// Only the case with this name
+    #[arg(long, conflicts_with = "only")]
+    case: Option<String>,
     /// Milliseconds to measure a case for
     #[arg(long, default_value_t = 60.0)]
     rep: f64,
     /// Optimiser steps of a round of a train case
     #[arg(long, default_value_t = 20)]
     steps: usize,
+    /// Measures one call of each case, which alone a profiler that starts switched off gets to see
+    #[arg(long)]
+    once: bool,
     /// Prints the names of all cases
     #[arg(long)]
     list: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Prints a line as soon as something is there: for the time from process start on
+    Start {
+        /// What is waited for
+        what: start::What,
+    },
+    /// Runs a case under Nsight Compute and keeps the key figures as text
+    Profile(profile::Wanted),
 }
 
 /// A case: its name, and what measures and prints it.
@@ -49,40 +73,117 @@ impl Case {
     }
 }
 
+/// Every case, in the order in which they run.
+fn cases() -> Vec<Case> {
+    [host::cases(), gemm::cases(), attention::cases(), conv::cases(), bandwidth::cases(), train::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The cases that the command line asks for; fails if there is none.
+fn wanted(arguments: &Arguments) -> std::result::Result<Vec<Case>, String> {
+    let is_wanted = |case: &Case| match (&arguments.case, &arguments.only) {
+        (Some(name), _) => case.name == *name,
+        (None, only) => only.is_empty() || only.iter().any(|only| case.name.starts_with(only)),
+    };
+    let cases: Vec<Case> = cases().into_iter().filter(is_wanted).collect();
+    match (&arguments.case, cases.is_empty()) {
+        (_, false) => Ok(cases),
+        (Some(name), true) => Err(format!("no case is called {name}; --list names all")),
+        (None, true) => Err(format!("no case begins with {}", arguments.only.join(" or "))),
+    }
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let cases: Vec<Case> =
-        [host::cases(), gemm::cases(), attention::cases(), bandwidth::cases(), train::cases()]
-            .into_iter()
-            .flatten()
-            .filter(|case| {
-                arguments.only.is_empty() || arguments.only.iter().any(|only| case.name.starts_with(only))
-            })
-            .collect();
-    if arguments.list {
-        cases.iter().for_each(|case| println!("{}", case.name));
-        return ExitCode::SUCCESS;
-    }
-    if cases.is_empty() {
-        eprintln!("error: no case begins with {}", arguments.only.join(" or "));
-        return ExitCode::FAILURE;
-    }
-    let clock = match Clock::new(arguments.rep, arguments.steps) {
-        Ok(clock) => clock,
+    let result = match &arguments.command {
+        Some(Command::Start { what }) => start::run(*what),
+        Some(Command::Profile(wanted)) => profile::run(wanted),
+        None => measure(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
-            return ExitCode::FAILURE;
+            ExitCode::FAILURE
         }
-    };
-    let mut failed = false;
+    }
+}
+
+/// Runs the cases. One that fails is a line with its error, and the others go on.
+fn measure(arguments: &Arguments) -> std::result::Result<(), String> {
+    let cases = wanted(arguments)?;
+    if arguments.list {
+        cases.iter().for_each(|case| println!("{}", case.name));
+        return Ok(());
+    }
+    let measure = if arguments.once { Measure::Once } else { Measure::Median };
+    let clock = Clock::new(measure, arguments.rep, arguments.steps).map_err(|error| error.to_string())?;
+    let mut failed = 0;
     for case in &cases {
         if let Err(error) = (case.run)(&clock) {
             println!(
                 "{}",
                 serde_json::json!({"case": case.name, "impl": "ternion", "error": error.to_string()})
             );
-            failed = true;
+            failed += 1;
         }
     }
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} of {} cases failed", cases.len())) }
+}
+
+/// A folder's or file's error with its name.
+fn told(path: &std::path::Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+/// A place for files that nobody needs later.
+fn temporary(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("ternion-{}-{name}", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &[&str]) -> Arguments {
+        Arguments::try_parse_from(std::iter::once("ternion-bench").chain(line.iter().copied()))
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn names(line: &[&str]) -> std::result::Result<Vec<String>, String> {
+        Ok(wanted(&parsed(line))?.into_iter().map(|case| case.name).collect())
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let all = names(&[]).expect("cases");
+        let unique: std::collections::BTreeSet<&String> = all.iter().collect();
+        assert_eq!(unique.len(), all.len());
+        assert!(all.len() > 100, "{} cases: the list is not whole", all.len());
+    }
+
+    #[test]
+    fn cases_are_picked_by_prefix_or_by_name() {
+        let exact = names(&["--case", "elementwise/add/f32", "--once"]).expect("a case");
+        assert_eq!(exact, ["elementwise/add/f32"]);
+        let prefixed = names(&["--only", "elementwise/add", "copy/"]).expect("cases");
+        let expected = ["add/f32", "add_relu/f32", "add/bf16", "add_relu/bf16"];
+        let expected: Vec<String> = expected.iter().map(|name| format!("elementwise/{name}")).collect();
+        assert_eq!(prefixed[0], "copy/d2d");
+        assert_eq!(prefixed[1..], expected);
+        let unknown = names(&["--case", "elementwise/add"]);
+        assert_eq!(unknown, Err("no case is called elementwise/add; --list names all".into()));
+        assert!(names(&["--only", "nothing/"]).is_err());
+    }
+
+    #[test]
+    fn subcommands_are_read() {
+        assert!(matches!(
+            parsed(&["start", "context"]).command,
+            Some(Command::Start { what: start::What::Context })
+        ));
+        assert!(matches!(parsed(&["profile", "copy/d2d"]).command, Some(Command::Profile(_))));
+    }
 }

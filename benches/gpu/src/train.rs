@@ -3,17 +3,42 @@
 use crate::Case;
 use crate::clock::{Clock, emit};
 use ternion::nn::optim::{Adam, AdamConfig, Optimizer};
-use ternion::nn::{Forward, Mlp, Module};
-use ternion::{DType, Result, Tensor};
+use ternion::nn::{Conv2d, Conv2dConfig, Flatten, Forward, Linear, MaxPool2d, Mlp, Module, ReLU, Sequential};
+use ternion::{DType, Device, Result, Tensor};
 
-/// The MNIST perceptron of the PyTorch script, for two batch sizes.
+/// The MNIST perceptron of the PyTorch script for two batch sizes, and its convolutional network.
 pub fn cases() -> Vec<Case> {
-    [64, 512].map(mnist_mlp).into_iter().collect()
+    let mut cases: Vec<Case> = [64, 512].map(|batch| mnist("mlp", batch, mlp)).into_iter().collect();
+    cases.push(mnist("cnn", 128, cnn));
+    cases
 }
 
-fn mnist_mlp(batch: usize) -> Case {
-    Case::new(format!("train/mnist_mlp/f32/b{batch}"), move |clock, name| {
-        let model = Mlp::new([784, 128, 10], &clock.device)?;
+fn mlp(device: &Device) -> Result<Box<dyn Forward>> {
+    Ok(Box::new(Mlp::new([784, 128, 10], device)?))
+}
+
+fn cnn(device: &Device) -> Result<Box<dyn Forward>> {
+    let convolution =
+        |inputs, outputs| Conv2d::with_config([inputs, outputs], [3, 3], Conv2dConfig::padded(1), device);
+    Ok(Box::new(
+        Sequential::new()
+            .with(convolution(1, 32)?)
+            .with(ReLU)
+            .with(MaxPool2d::new(2)) // [32, 14, 14]
+            .with(convolution(32, 64)?)
+            .with(ReLU)
+            .with(MaxPool2d::new(2)) // [64, 7, 7]
+            .with(Flatten::default())
+            .with(Linear::new(64 * 7 * 7, 128, device)?)
+            .with(ReLU)
+            .with(Linear::new(128, 10, device)?),
+    ))
+}
+
+/// A step op by op and recorded, of a network for images of digits.
+fn mnist(kind: &str, batch: usize, network: fn(&Device) -> Result<Box<dyn Forward>>) -> Case {
+    Case::new(format!("train/mnist_{kind}/f32/b{batch}"), move |clock, name| {
+        let model = network(&clock.device)?;
         let mut adam = Adam::new(model.parameters(), AdamConfig { lr: 1e-3, ..Default::default() })?;
         let images = clock.randn(&[batch, 1, 28, 28], DType::F32)?;
         let labels = Tensor::randint(0, 10, [batch], DType::I64, &clock.device)?;

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Runs what a bundle holds, on a machine with an NVIDIA GPU and NVRTC; `run.sh` alone lists its commands. Nothing is written outside this folder and the files that are named.
+set -euo pipefail
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+
+usage() {
+    cat <<'END'
+run.sh tests [FILTER]         the op table on cuda:0, rows of every length, and what only a CUDA device does; a missing GPU fails.
+                              With FILTER the op table alone, those tests whose names contain it
+run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREFIX.. picks some
+run.sh compare [ARGUMENT..]   Ternion, PyTorch and the CUDA C++ peers in one go into results.jsonl; --help tells its arguments
+run.sh profile CASE [DIR]     one benchmark case under Nsight Compute; key figures as text in DIR (here: profiles)
+run.sh example NAME [..]      an example: mnist, gradients, ..
+END
+}
+
+# Compiled kernels: those of the bundle where it brings them, and what is compiled here.
+export TERNION_CACHE="${TERNION_CACHE:-$here/cache}"
+packed="$here/kernel-cache.tar.xz"
+if [ -f "$packed" ] && [ ! -e "$TERNION_CACHE/unpacked" ]; then
+    mkdir -p "$TERNION_CACHE"
+    tar -xJf "$packed" -C "$TERNION_CACHE" 2>/dev/null || python3 -m tarfile -e "$packed" "$TERNION_CACHE"
+    touch "$TERNION_CACHE/unpacked"
+fi
+
+tests() {
+    export TERNION_EXPECT=cuda
+    local failed=()
+    if [ $# -gt 0 ]; then
+        "$here/tests/ops" "$@"
+        return
+    fi
+    for runner in "ops cuda" rows cuda; do
+        printf '\n== %s\n' "$runner"
+        # shellcheck disable=SC2086  # a runner's filter is a word of its own
+        set -- $runner
+        local name="$1"
+        shift
+        "$here/tests/$name" "$@" || failed+=("$name")
+    done
+    if [ ${#failed[@]} -gt 0 ]; then
+        echo "failed: ${failed[*]}"
+        return 1
+    fi
+}
+
+command="${1:-}"
+[ $# -gt 0 ] && shift
+case "$command" in
+    tests) tests "$@" ;;
+    bench) exec "$here/ternion-bench" "$@" ;;
+    compare) exec python3 "$here/peers/compare.py" run --bundle "$here" "$@" ;;
+    profile)
+        [ $# -ge 1 ] || { usage; exit 2; }
+        exec "$here/ternion-bench" profile "$1" --out "${2:-$here/profiles}" --manifest "$here/bundle.json"
+        ;;
+    example)
+        [ $# -ge 1 ] || { usage; exit 2; }
+        name="$1"
+        shift
+        exec "$here/examples/$name" "$@"
+        ;;
+    *) usage; exit 2 ;;
+esac

@@ -1,0 +1,131 @@
+//! Runs one case of this program under Nsight Compute and keeps its key figures as text.
+
+use crate::clock::cuda;
+use crate::{ncu, temporary, told};
+use clap::Args;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where Nsight Compute lies beside the search path: toolkits put it there.
+const PLACES: [&str; 2] = ["/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/ncu"];
+
+/// What is wanted.
+#[derive(Args)]
+pub struct Wanted {
+    /// The case's whole name, such as elementwise/add/f32
+    case: String,
+    /// The folder into which the figures go, in a file named after the case
+    #[arg(long, default_value = "docs/profiles")]
+    out: PathBuf,
+    /// The bundle's file that tells from which commit it was made
+    #[arg(long)]
+    manifest: Option<PathBuf>,
+    /// The commit, where there is no such file
+    #[arg(long)]
+    commit: Option<String>,
+    /// Nsight Compute's program
+    #[arg(long)]
+    ncu: Option<PathBuf>,
+}
+
+/// Profiles the case, prints the figures and keeps them.
+pub fn run(wanted: &Wanted) -> Result<(), String> {
+    if !crate::cases().iter().any(|case| case.name == wanted.case) {
+        return Err(format!("no case is called {}; --list names all", wanted.case));
+    }
+    let device = device()?;
+    let program = wanted.ncu.clone().unwrap_or_else(found);
+    let version = version(&program)?;
+    let kernels = ncu::kernels(&profiled(&program, &wanted.case)?)?;
+    if kernels.is_empty() {
+        return Err(format!("{}: the profiler saw no kernel", wanted.case));
+    }
+    let commit = commit(wanted)?;
+    let date = output(Command::new("date").args(["-u", "+%Y-%m-%d"]), "date")?;
+    let head = format!("{}\n{device}, {version}, commit {commit}, {}", wanted.case, date.trim());
+    let text = format!("{head}\n\n{}", ncu::report(&kernels));
+    print!("{text}");
+    keep(&wanted.out.join(wanted.case.replace('/', "-") + ".txt"), text.trim_end())
+}
+
+/// The device's name, which also tells in words where there is none.
+fn device() -> Result<String, String> {
+    let device = ternion::cuda(0).map_err(|error| error.to_string())?;
+    cuda(&device).map(|backend| backend.description()).map_err(|error| error.to_string())
+}
+
+/// Nsight Compute in the search path, else where toolkits put it.
+fn found() -> PathBuf {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&paths).map(|folder| folder.join("ncu")).collect::<Vec<_>>();
+    places.extend(PLACES.map(PathBuf::from));
+    places.into_iter().find(|path| path.is_file()).unwrap_or_else(|| "ncu".into())
+}
+
+/// `Nsight Compute 2025.3.0.0`.
+fn version(program: &Path) -> Result<String, String> {
+    let printed = output(Command::new(program).arg("--version"), "Nsight Compute")?;
+    let told = printed.lines().find_map(|line| line.strip_prefix("Version "));
+    Ok(format!(
+        "Nsight Compute {}",
+        told.unwrap_or("of unknown version").split(' ').next().unwrap_or_default()
+    ))
+}
+
+/// What the profiler prints of one call of the case.
+fn profiled(program: &Path, case: &str) -> Result<String, String> {
+    let bench = std::env::current_exe().map_err(|error| error.to_string())?;
+    let report = temporary("profile.ncu-rep");
+    let mut measure = Command::new(program);
+    // The device's clocks stay as they are: figures agree with those of the benchmark, and a shared machine is left alone.
+    measure.args(["--profile-from-start", "off", "--clock-control", "none", "--force-overwrite"]);
+    measure.args(ncu::SECTIONS.iter().flat_map(|section| ["--section", section]));
+    measure.arg("--export").arg(&report).arg(bench).args(["--case", case, "--once"]);
+    let measured = output(&mut measure, "Nsight Compute");
+    let mut import = Command::new(program);
+    import.arg("--import").arg(&report).args(["--page", "raw", "--csv"]);
+    let printed = measured.and_then(|_| output(&mut import, "Nsight Compute"));
+    // Gone already where the profiler wrote none.
+    let _ = fs::remove_file(&report);
+    printed
+}
+
+/// From which commit this program was made, as far as anything tells.
+fn commit(wanted: &Wanted) -> Result<String, String> {
+    let Some(path) = &wanted.manifest else {
+        return Ok(wanted.commit.clone().unwrap_or_else(|| "unknown".into()));
+    };
+    let text = fs::read_to_string(path).map_err(|error| told(path, &error))?;
+    let manifest: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let commit = manifest["commit"].as_str();
+    commit.map(str::to_string).ok_or_else(|| format!("{}: has no \"commit\"", path.display()))
+}
+
+/// Writes beside `path` and renames: whoever reads finds all of it or what was there before.
+fn keep(path: &Path, text: &str) -> Result<(), String> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(|error| told(folder, &error))?;
+    }
+    let beside = path.with_extension("tmp");
+    fs::write(&beside, format!("{text}\n")).map_err(|error| told(&beside, &error))?;
+    fs::rename(&beside, path).map_err(|error| told(path, &error))?;
+    eprintln!("{}", path.display());
+    Ok(())
+}
+
+/// What a program prints; fails with it if the program does.
+fn output(command: &mut Command, name: &str) -> Result<String, String> {
+    let output = command
+        .output()
+        .map_err(|error| format!("{name} ({}): {error}", command.get_program().to_string_lossy()))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    match output.status.success() {
+        true => Ok(text),
+        false => {
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            Err(format!("{name}: {}\n{text}{errors}", output.status))
+        }
+    }
+}

@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""Ternion beside its peers on one GPU, in one go; only Python's standard library is needed.
+
+    compare.py run --bundle DIR [--out results.jsonl]     on the GPU machine: measures, family by family, Ternion and its peers in turn
+    compare.py write results.jsonl docs/benchmarks.md     anywhere: writes the tables between the page's markers
+
+`run` adds a line to the results file as each is measured; --resume goes on where a run was cut off. Peers that cannot be built or run are a line
+with an "error" in it, and the others go on.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+from tables import page
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# Families in the order in which they run -> what the names of their cases begin with. The copy is measured beside each family that is told in
+# shares of it, so that both meet the same clocks.
+FAMILIES = {
+    "start": [],
+    "host": ["host/"],
+    "train": ["train/"],
+    "gemm": ["gemm/"],
+    "attention": ["attention/"],
+    "conv": ["conv/"],
+    **{
+        name: ["copy/", f"{name}/"]
+        for name in ("elementwise", "reduce", "softmax", "layernorm", "layout", "cross_entropy", "embedding", "adamw")
+    },
+}
+
+# Family -> the peer in CUDA C++ that has cases of it.
+PEERS = {"reduce": "cub_reduce", "softmax": "cudnn_softmax"}
+
+
+class Results:
+    """The results file: one JSON object a line, whole lines only."""
+
+    def __init__(self, path, resume):
+        kept = read_results(path) if resume else []
+        self.finished = {line["finished"] for line in kept if "finished" in line}
+        # What a family measured before it was cut off would count twice.
+        families = {label.split()[0] for label in self.finished}
+        kept = [line for line in kept if line.get("family") is None or line["family"] in families]
+        replace(path, "".join(json.dumps(line) + "\n" for line in kept))
+        self.file = open(path, "a", encoding="utf-8")
+
+    def add(self, **line):
+        self.file.write(json.dumps(line) + "\n")
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+
+def replace(path, text):
+    """Writes beside the place and renames: whoever reads finds all of it or what was there before."""
+    beside = path.with_name(path.name + ".tmp")
+    beside.write_text(text, encoding="utf-8")
+    os.replace(beside, path)
+
+
+def read_results(path):
+    """The lines of a results file; the last may be cut off, others must be whole."""
+    if not path.exists():
+        return []
+    texts = path.read_text(encoding="utf-8").splitlines()
+    lines = []
+    for number, text in enumerate(texts, 1):
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError as error:
+            if number < len(texts):
+                raise SystemExit(f"error: {path}:{number}: expected a JSON object, got {text[:60]!r}: {error}") from error
+    return lines
+
+
+def output_of(*command):
+    """What a program prints, or why it does not."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return None, str(error)
+    return (done.stdout.strip(), None) if done.returncode == 0 else (None, (done.stderr or done.stdout).strip()[-300:])
+
+
+def found_nvcc():
+    """The path of nvcc, if there is one."""
+    for folder in [*os.environ.get("PATH", "").split(":"), "/usr/local/cuda/bin"]:
+        if folder and os.access(path := pathlib.Path(folder) / "nvcc", os.X_OK):
+            return str(path)
+    return None
+
+
+def header(bundle):
+    """What the figures were measured on."""
+    smi, why = output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
+    device, _, driver = (smi or f"unknown ({why}), unknown").splitlines()[0].rpartition(", ")
+    nvcc = found_nvcc()
+    version, _ = output_of(nvcc, "--version") if nvcc else (None, None)
+    release = next((line.split("release ")[1].split(",")[0] for line in (version or "").splitlines() if "release " in line), None)
+    manifest = bundle / "bundle.json"
+    commit = json.loads(manifest.read_text(encoding="utf-8"))["commit"] if manifest.exists() else "unknown"
+    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    return dict(device=device, driver=driver, nvcc=release, commit=commit, date=date)
+
+
+class Run:
+    """One run of all programs on this machine."""
+
+    def __init__(self, given):
+        self.given = given
+        self.bundle = given.bundle.resolve()
+        self.results = Results(given.out, given.resume)
+        self.built = {}
+
+    def go(self):
+        begun = time.monotonic()
+        self.results.add(run=header(self.bundle))
+        for family in self.given.families:
+            label = f"{family} {self.given.rounds}"
+            if label in self.results.finished:
+                continue
+            if self.given.time_limit and time.monotonic() - begun > self.given.time_limit:
+                print(f"stopped before {family}: --time-limit {self.given.time_limit:.0f} is over; --resume goes on there")
+                return
+            for number in range(self.given.rounds):
+                self.family(family, number)
+            self.results.add(finished=label)
+
+    def family(self, family, number):
+        begun = time.monotonic()
+        if family == "start":
+            self.starts()
+        else:
+            only = ["--only", *FAMILIES[family]]
+            sizes = ["--rep", str(self.given.rep), "--steps", str(self.given.steps)]
+            self.program(family, number, "ternion", [str(self.bundle / "ternion-bench"), *only, *sizes])
+            flags = ["--skip-compile"] if self.given.skip_compile else []
+            self.program(family, number, "torch", [self.given.python, str(HERE / "torch_cases.py"), *only, *sizes, *flags])
+            if family in PEERS:
+                self.peer(family, number, only)
+        print(f"{family}: {time.monotonic() - begun:.0f} s", flush=True)
+
+    def program(self, family, number, impl, command, environment=None):
+        """Runs a program and keeps its lines as they come."""
+        told = dict(family=family, round=number)
+        tail = []
+        try:
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **(environment or {})}
+            )
+        except OSError as error:
+            return self.results.add(case=f"{family}/", impl=impl, error=str(error), **told)
+        with process:
+            for text in process.stdout:
+                line = parsed(text)
+                if line is None:
+                    tail = [*tail[-4:], text.strip()]
+                elif "versions" in line:
+                    self.results.add(versions=line["versions"])
+                else:
+                    if "error" in line:
+                        print(f"  {line.get('case')} {line.get('impl')}: {line['error']}")
+                    self.results.add(**{**line, **told})
+        if process.returncode and tail:
+            error = f"exit status {process.returncode}: {' | '.join(tail)}"[:500]
+            print(f"  {impl}: {error}")
+            self.results.add(case=f"{family}/", impl=impl, error=error, **told)
+
+    def peer(self, family, number, only):
+        name = PEERS[family]
+        if name not in self.built:
+            self.built[name] = build(name, self.given.python)
+        path, environment, error = self.built[name]
+        if error:
+            print(f"  {name}: {error}")
+            return self.results.add(case=f"{family}/", impl=name, error=error, family=family, round=number)
+        return self.program(family, number, name, [path, *only], environment)
+
+    def starts(self):
+        """From the start of a process to its first result: beside a bare context, with compiled kernels on disk and without."""
+        bench = [str(self.bundle / "ternion-bench"), "start"]
+        with tempfile.TemporaryDirectory() as folder:
+            warm = {"TERNION_CACHE": f"{folder}/warm"}
+            plans = {
+                ("start/cold", "ternion"): (3, [*bench, "result"], lambda at: {"TERNION_CACHE": f"{folder}/cold{at}"}),
+                ("start/context", "driver"): (self.given.starts, [*bench, "context"], lambda _: {}),
+                ("start/warm", "ternion"): (self.given.starts, [*bench, "result"], lambda _: warm),
+                ("start/warm", "torch"): (3, [self.given.python, str(HERE / "torch_cases.py"), "--start"], lambda _: {}),
+            }
+            # The first of each is not counted: it fills the kernel cache, and the machine's cache of files.
+            for (case, impl), (_, command, environment) in plans.items():
+                if case != "start/cold":
+                    seconds_to_first_line(command, environment(0))
+            measured = {key: [] for key in plans}
+            for at in range(max(count for count, _, _ in plans.values())):
+                for key, (count, command, environment) in plans.items():
+                    if at < count:
+                        measured[key].append(seconds_to_first_line(command, environment(at)))
+        for (case, impl), found in measured.items():
+            self.start_line(case, impl, found)
+
+    def start_line(self, case, impl, found):
+        told = dict(case=case, impl=impl, family="start", round=0)
+        errors = [error for _, error in found if error]
+        if errors:
+            print(f"  {case} {impl}: {errors[0]}")
+            return self.results.add(error=errors[0], **told)
+        milliseconds = sorted(seconds for seconds, _ in found)[len(found) // 2] * 1e3
+        return self.results.add(ms=round(milliseconds, 2), value=round(milliseconds, 2), unit="ms", times=len(found), **told)
+
+
+def parsed(text):
+    """The JSON object that a line is, if it is one."""
+    if not text.startswith("{"):
+        return None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return None
+
+
+def seconds_to_first_line(command, environment):
+    """Seconds from the start of a process to its first line of output, and what went wrong."""
+    begun = time.perf_counter()
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
+    except OSError as error:
+        return None, str(error)
+    line = process.stdout.readline()
+    seconds = time.perf_counter() - begun
+    _, errors = process.communicate()
+    if process.returncode or parsed(line) is None:
+        return None, f"{' '.join(command)}: exit status {process.returncode}: {(line + errors).strip()[-300:]}"
+    return seconds, None
+
+
+def cudnn_flags(python):
+    """What nvcc and the loader need to find cuDNN, which may lie only where PyTorch brought it; or why it was not found."""
+    wheel = "import importlib.util as u; print(*u.find_spec('nvidia.cudnn').submodule_search_locations)"
+    root, _ = output_of(python, "-c", wheel)
+    if root and (pathlib.Path(root) / "include/cudnn.h").exists():
+        libraries = sorted(pathlib.Path(root, "lib").glob("libcudnn.so.*"))
+        if libraries:
+            folder = str(libraries[0].parent)
+            flags = [f"-I{root}/include", f"-L{folder}", f"-l:{libraries[0].name}", "-Xlinker", f"-rpath={folder}"]
+            return flags, {"LD_LIBRARY_PATH": f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"}, None
+    for include in ("/usr/include", "/usr/include/x86_64-linux-gnu", "/usr/local/cuda/include"):
+        if pathlib.Path(include, "cudnn.h").exists():
+            return [f"-I{include}", "-lcudnn"], {}, None
+    return [], {}, "cudnn.h was found neither in PyTorch's wheels nor in the system's folders"
+
+
+def build(name, python):
+    """Builds a peer with nvcc. Its path, the environment it needs, and what went wrong."""
+    nvcc = found_nvcc()
+    if nvcc is None:
+        return None, {}, "nvcc was found neither in PATH nor in /usr/local/cuda/bin"
+    flags, environment, error = cudnn_flags(python) if "cudnn" in name else ([], {}, None)
+    if error:
+        return None, {}, error
+    path = pathlib.Path(tempfile.mkdtemp(prefix="ternion-peers-")) / name
+    command = [nvcc, "-O3", "-std=c++17", "-arch=native", str(HERE / f"{name}.cu"), "-o", str(path), *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return None, {}, f"{' '.join(command)}: {(done.stderr or done.stdout).strip()[-400:]}"
+    return str(path), environment, None
+
+
+def write(given):
+    """The tables of a results file into the page, in place of those between its markers."""
+    lines = read_results(given.results)
+    if not any("ms" in line for line in lines):
+        raise SystemExit(f"error: {given.results}: no measured case")
+    text = given.page.read_text(encoding="utf-8")
+    replace(given.page, page(text, lines))
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="measures on this machine")
+    run.add_argument("--bundle", type=pathlib.Path, required=True, help="the folder that holds ternion-bench")
+    run.add_argument("--out", type=pathlib.Path, default=pathlib.Path("results.jsonl"))
+    run.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES), metavar="FAMILY", help=f"of {', '.join(FAMILIES)}")
+    run.add_argument("--rounds", type=int, default=1, help="times that each family is run; medians are told")
+    run.add_argument("--rep", type=float, default=60.0, help="milliseconds to measure a case for")
+    run.add_argument("--steps", type=int, default=20, help="steps of a round of a train case")
+    run.add_argument("--starts", type=int, default=9, help="processes started for the time to the first result")
+    run.add_argument("--skip-compile", action="store_true", help="leaves out torch.compile")
+    run.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
+    run.add_argument("--resume", action="store_true", help="goes on where a run into the same file was cut off")
+    run.add_argument("--time-limit", type=float, default=0, help="seconds after which no other family is begun")
+    written = commands.add_parser("write", help="writes the tables into a page")
+    written.add_argument("results", type=pathlib.Path)
+    written.add_argument("page", type=pathlib.Path)
+    return parser.parse_args()
+
+
+def main():
+    given = arguments()
+    if given.command == "run":
+        Run(given).go()
+    else:
+        write(given)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""The tables of compare.py: lines of results in, Markdown out."""
+
+import statistics
+
+START, END = "<!-- gpu:start -->", "<!-- gpu:end -->"
+
+# What Ternion promises of its bandwidth: the least share of a device-to-device copy measured in the same run.
+LEAST_SHARE = 0.85
+# Group -> what the names of its cases begin with.
+SHARES = {
+    "elementwise": ("elementwise/",),
+    "sum": ("reduce/sum_all/", "reduce/sum_last/", "reduce/sum_first/"),
+    "softmax, forward and backward": ("softmax/",),
+    "layer_norm, forward and backward": ("layernorm/",),
+    "transpose": ("layout/transpose/",),
+    "cross_entropy, forward and backward": ("cross_entropy/",),
+    "AdamW": ("adamw/",),
+}
+
+TITLES = {
+    "start": "From process start to first result",
+    "host": "Host time of an eager op",
+    "train": "Training steps",
+    "gemm": "Matrix products",
+    "attention": "Attention",
+    "conv": "Convolutions",
+    "elementwise": "Elementwise",
+    "reduce": "Reductions",
+    "softmax": "Softmax",
+    "layernorm": "Layer normalisation",
+    "layout": "Transposes",
+    "cross_entropy": "Cross-entropy",
+    "embedding": "Gradient of an embedding",
+    "adamw": "AdamW",
+}
+
+
+class Figures:
+    """Medians of a results file by family, case and impl."""
+
+    def __init__(self, lines):
+        found = {}
+        for line in lines:
+            if "ms" in line:
+                found.setdefault((line["family"], line["case"], line["impl"]), []).append(line)
+        self.found = {
+            key: dict(ms=statistics.median(one["ms"] for one in ones), value=statistics.median(one["value"] for one in ones), unit=ones[-1]["unit"])
+            for key, ones in found.items()
+        }
+        # An error stays an error only where nothing was measured later.
+        self.errors = {
+            (line["family"], line["case"], line["impl"]): line["error"]
+            for line in lines
+            if "error" in line and (line["family"], line["case"], line["impl"]) not in self.found
+        }
+        self.header = next((line["run"] for line in reversed(lines) if "run" in line), {})
+        self.versions = next((line["versions"] for line in reversed(lines) if "versions" in line), {})
+
+    def families(self):
+        told = {family for family, _, _ in [*self.found, *self.errors]}
+        return [family for family in TITLES if family in told] + sorted(told - set(TITLES))
+
+    def get(self, case, impl, family=None):
+        """The figures of a case, wherever it was measured or in one family; None where it was not."""
+        return next((figure for (where, what, how), figure in self.found.items() if (what, how) == (case, impl) and family in (None, where)), None)
+
+    def copy(self, family):
+        return self.get("copy/d2d", "ternion", family)
+
+    def share(self, family, figure):
+        """Of the bandwidth of a copy, measured beside that family."""
+        copy = self.copy(family)
+        return figure["value"] / copy["value"] if copy and figure["unit"] == "GB/s" else None
+
+
+def is_ours(impl):
+    return impl.split("/")[0] == "ternion"
+
+
+def duration(milliseconds):
+    if milliseconds < 0.1:
+        return f"{milliseconds * 1e3:.2f} us"
+    return f"{milliseconds:.3f} ms" if milliseconds < 100 else f"{milliseconds:.0f} ms"
+
+
+def rate(figure):
+    if figure["unit"] in ("us/op", "ms"):
+        return ""
+    digits = 1 if figure["unit"] == "TFLOP/s" else 0
+    return f"{figure['value']:,.{digits}f} {figure['unit']}"
+
+
+def row(cells):
+    return "| " + " | ".join(cells) + " |"
+
+
+def beside(ours, other):
+    """The other's time, and ours over it; bold where ours is longer."""
+    if other is None:
+        return ""
+    if ours is None:
+        return duration(other["ms"])
+    ratio = ours["ms"] / other["ms"]
+    text = f"{ratio:.2f}"
+    return f"{duration(other['ms'])} ({f'**{text}**' if float(text) > 1 else text})"
+
+
+def family_table(figures, family):
+    """A row for each case and each way in which Ternion ran it, a column for each peer."""
+    here = [(case, impl) for where, case, impl in figures.found if where == family]
+    peers = list(dict.fromkeys(impl for _, impl in here if not is_ours(impl)))
+    with_share = figures.copy(family) is not None
+    head = ["case", "Ternion", "rate", *(["of copy"] if with_share else []), *peers]
+    lines = [f"### {TITLES.get(family, family)}", "", row(head), row(["---", *["---:"] * (len(head) - 1)])]
+    for case in dict.fromkeys(case for case, _ in here):
+        ours = [impl for what, impl in here if what == case and is_ours(impl)] or [None]
+        for impl in ours:
+            lines.append(case_row(figures, family, case, impl, peers, with_share, len(ours) > 1))
+    errors = [f"- {case} {impl}: {error}".replace("\n", " ") for (where, case, impl), error in figures.errors.items() if where == family]
+    return [*lines, *([""] + errors if errors else []), ""]
+
+
+def case_row(figures, family, case, impl, peers, with_share, tell_impl):
+    figure = figures.get(case, impl, family) if impl else None
+    name = f"{case} ({impl.split('/')[1]})" if tell_impl else case
+    time = "" if figure is None or not figure["ms"] else duration(figure["ms"])
+    share = figures.share(family, figure) if figure else None
+    shares = [f"{share:.2f}" if share is not None else ""] if with_share else []
+    others = [beside(figure, figures.get(case, peer, family)) for peer in peers]
+    return row([name, time, rate(figure) if figure else "", *shares, *others])
+
+
+def verdict(what, measured, expected, holds):
+    return row([what, measured, expected, {True: "yes", False: "**no**", None: "not measured"}[holds]])
+
+
+def share_verdicts(figures):
+    for group, prefixes in SHARES.items():
+        for dtype in ("f32", "bf16"):
+            shares = {
+                case: figures.share(family, figure)
+                for (family, case, impl), figure in figures.found.items()
+                if impl == "ternion" and case.startswith(prefixes) and dtype in case.split("/")
+            }
+            shares = {case: share for case, share in shares.items() if share is not None}
+            if shares:
+                least = min(shares, key=shares.get)
+                below = sum(share < LEAST_SHARE for share in shares.values())
+                of = f"{shares[least]:.2f} ({least}; {len(shares) - below} of {len(shares)} reach it)"
+                yield verdict(f"{group}, {dtype}: least share of a copy's bandwidth", of, f"at least {LEAST_SHARE}", below == 0)
+
+
+def rate_verdict(figures, case, least):
+    ours, theirs = figures.get(case, "ternion"), figures.get(case, "torch/cublas")
+    ratio = ours["value"] / theirs["value"] if ours and theirs else None
+    measured = f"{ratio:.2f}" if ratio is not None else ""
+    return verdict(f"{case}: rate over cuBLAS", measured, f"at least {least}", ratio >= least if ratio is not None else None)
+
+
+def attention_verdict(figures):
+    figure = figures.get("attention/fwd/bf16/d128/t4096/full", "ternion")
+    holds = figure["value"] >= 250 if figure else None
+    return verdict("attention/fwd/bf16/d128/t4096/full", rate(figure) if figure else "", "at least 250 TFLOP/s", holds)
+
+
+def host_verdict(figures):
+    ops = {case: figure["value"] for (family, case, impl), figure in figures.found.items() if family == "host" and impl == "ternion"}
+    if not ops:
+        return verdict("host time of an eager op", "", "at most 4.5 us", None)
+    most = max(ops, key=ops.get)
+    return verdict("host time of an eager op, the longest", f"{ops[most]:.2f} us ({most})", "at most 4.5 us", ops[most] <= 4.5)
+
+
+def train_verdict(figures):
+    case = "train/mnist_mlp/f32/b64"
+    ours, theirs = figures.get(case, "ternion/graph"), figures.get(case, "torch/graph")
+    ratio = ours["ms"] / theirs["ms"] if ours and theirs else None
+    measured = f"{ratio:.2f}" if ratio is not None else ""
+    return verdict(f"{case} recorded: time over PyTorch's recorded", measured, "below 1", ratio < 1 if ratio is not None else None)
+
+
+def start_verdict(figures):
+    result, context = figures.get("start/warm", "ternion"), figures.get("start/context", "driver")
+    more = result["ms"] - context["ms"] if result and context else None
+    measured = f"{more:.0f} ms" if more is not None else ""
+    return verdict("process start to first result, above a bare context, kernels on disk", measured, "at most 250 ms", more <= 250 if more is not None else None)
+
+
+def summary(figures):
+    lines = ["### What must hold", "", row(["what", "measured", "expected", "holds"]), "|---|---:|---:|---|"]
+    return [
+        *lines,
+        *share_verdicts(figures),
+        rate_verdict(figures, "gemm/f32/nn/4096", 0.85),
+        rate_verdict(figures, "gemm/bf16/nn/4096", 0.45),
+        attention_verdict(figures),
+        host_verdict(figures),
+        train_verdict(figures),
+        start_verdict(figures),
+        "",
+    ]
+
+
+def torch_versions(versions):
+    # cuDNN tells 9.19.0 as 91900.
+    number = versions["cudnn"]
+    cudnn = f"{number // 10000}.{number // 100 % 100}.{number % 100}" if number else "none"
+    return f"PyTorch {versions['torch']} with CUDA {versions['cuda']} and cuDNN {cudnn}"
+
+
+def provenance(figures):
+    """What the figures were measured on, as a sentence."""
+    header, versions = figures.header, figures.versions
+    parts = [
+        header.get("device", "unknown device"),
+        f"driver {header.get('driver', 'unknown')}",
+        f"nvcc {header['nvcc']}" if header.get("nvcc") else "no nvcc",
+        torch_versions(versions) if versions else "no PyTorch",
+        f"commit {header.get('commit', 'unknown')}",
+        header.get("date", "unknown date"),
+    ]
+    return ", ".join(parts) + "."
+
+
+def body(lines):
+    """All tables of a results file."""
+    figures = Figures(lines)
+    tables = [line for family in figures.families() for line in family_table(figures, family)]
+    return "\n".join([provenance(figures), "", *summary(figures), *tables])
+
+
+def page(text, lines):
+    """The page with the tables in place of what is between its markers."""
+    if text.count(START) != 1 or text.count(END) != 1 or text.index(START) > text.index(END):
+        raise SystemExit(f"error: expected {START} and, after it, {END} once each in the page")
+    before, rest = text.split(START)
+    after = rest.split(END)[1]
+    return f"{before}{START}\n{body(lines)}{END}{after}"

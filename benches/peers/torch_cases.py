@@ -1,0 +1,484 @@
+#!/usr/bin/env python3
+"""The cases of ternion-bench in PyTorch: the same names, inputs, counted bytes, method and output lines.
+
+Prints one JSON object a line: {"case", "impl", "ms", "value", "unit"}; a case that cannot run prints {"case", "impl", "error"}.
+
+Kernel cases: events around one call, two buffers of 128 MB copied onto one another before each so that the L2 cache holds none of its inputs,
+10 warm-ups, median of the calls that fit in --rep milliseconds (20 at least, 400 at most), random inputs.
+Train cases: wall clock over --steps steps between two synchronisations, after 5 warm-ups; median of 5 rounds.
+
+An "impl" tells how PyTorch ran: "torch" op by op, "torch/compile" through torch.compile, "torch/graph" as a recorded CUDA graph, others name the
+library or layout that was asked for. Float32 products use no TF32, as Ternion's do not.
+"""
+
+import argparse
+import json
+import math
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+DEVICE = "cuda"
+FLUSHED_BYTES = 256 << 20
+ROWS, COLUMNS = 8192, 4096
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+
+
+class Clock:
+    """How a case is timed."""
+
+    def __init__(self, milliseconds, steps):
+        self.milliseconds, self.steps = milliseconds, steps
+        self.flushed = None
+
+    def flush(self):
+        if self.flushed is None:
+            self.flushed = [torch.empty(FLUSHED_BYTES // 2, dtype=torch.int8, device=DEVICE) for _ in range(2)]
+        self.flushed[1].copy_(self.flushed[0])
+
+    def median(self, call):
+        """Median milliseconds of a call with a cold cache."""
+        for _ in range(10):
+            call()
+        torch.cuda.synchronize()
+        times = []
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        while (sum(times) < self.milliseconds or len(times) < 20) and len(times) < 400:
+            self.flush()
+            begin.record()
+            call()
+            end.record()
+            end.synchronize()
+            times.append(begin.elapsed_time(end))
+        return sorted(times)[len(times) // 2]
+
+    def seconds_of_step(self, step):
+        """Median seconds of a training step."""
+        for _ in range(5):
+            step()
+        torch.cuda.synchronize()
+        rounds = []
+        for _ in range(5):
+            start = time.perf_counter()
+            for _ in range(self.steps):
+                step()
+            torch.cuda.synchronize()
+            rounds.append((time.perf_counter() - start) / self.steps)
+        return sorted(rounds)[2]
+
+    def microseconds_of_op(self, op, ops=500):
+        """Median host microseconds of one of many queued calls."""
+        rounds = []
+        for _ in range(21):
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(ops):
+                op()
+            rounds.append((time.perf_counter() - start) * 1e6 / ops)
+        return sorted(rounds)[10]
+
+
+def emit(case, impl, milliseconds, value, unit, **more):
+    line = dict(case=case, impl=impl, ms=round(milliseconds, 5), value=round(value, 3), unit=unit, **more)
+    print(json.dumps(line), flush=True)
+
+
+def emit_error(case, impl, error):
+    print(json.dumps(dict(case=case, impl=impl, error=f"{type(error).__name__}: {error}"[:300])), flush=True)
+
+
+# Name of a case -> what measures and prints it.
+CASES = {}
+
+
+def guarded(case, impl, measure):
+    """Runs `measure`; what it raises is printed as the line of `case`, and the run goes on."""
+    try:
+        measure()
+    except Exception as error:
+        emit_error(case, impl, error)
+
+
+def kernel(name, amount, unit, make):
+    """A case that moves `amount` bytes or does `amount` operations. `make()` gives a dict of impl -> call."""
+    scale = {"GB/s": 1e6, "TFLOP/s": 1e9}[unit]
+
+    def run(clock, compiling):
+        for impl, call in make().items():
+            if impl.endswith("compile"):
+                if not compiling:
+                    continue
+                torch.compiler.reset()
+            guarded(name, impl, lambda: emit(name, impl, ms := clock.median(call), amount / ms / scale, unit))
+
+    CASES[name] = run
+
+
+def randn(*shape, dtype=torch.float32, leaf=False):
+    return torch.randn(*shape, device=DEVICE, dtype=dtype, requires_grad=leaf)
+
+
+def both(function, *inputs):
+    """The function op by op, and compiled; neither recorded for gradients."""
+    compiled = torch.compile(function, dynamic=False)
+    return {"torch": unrecorded(function, *inputs), "torch/compile": unrecorded(compiled, *inputs)}
+
+
+def unrecorded(function, *inputs):
+    def call():
+        with torch.no_grad():
+            return function(*inputs)
+
+    return call
+
+
+def gradient(function, *inputs):
+    """The gradients of a function that has run."""
+    output = function(*inputs)
+    grad_output = torch.randn_like(output)
+    return lambda: torch.autograd.grad(output, inputs, grad_output, retain_graph=True)
+
+
+# ---------------------------------------------------------------- Host
+
+
+def host(name, make):
+    def run(clock, _):
+        op = make()
+        guarded(name, "torch", lambda: emit(name, "torch", (us := clock.microseconds_of_op(op)) / 1e3, us, "us/op"))
+
+    CASES[name] = run
+
+
+def host_cases():
+    def ones(*shape, leaf=False):
+        return torch.ones(*shape, device=DEVICE, requires_grad=leaf)
+
+    def squared(x):
+        return lambda: torch.mm(x, x)
+
+    def doubled(x):
+        return lambda: torch.add(x, x)
+
+    host("host/add", lambda: doubled(ones(1)))
+    host("host/add_recorded", lambda: doubled(ones(1, leaf=True)))
+    host("host/relu_expanded", lambda: (lambda x: lambda: torch.relu(x))(ones(1).expand(4, 4)))
+    host("host/sum", lambda: (lambda x: lambda: x.sum(0))(ones(16)))
+    host("host/matmul", lambda: squared(ones(16, 16)))
+    host("host/softmax", lambda: (lambda x: lambda: torch.softmax(x, 1))(ones(4, 16)))
+
+
+# ---------------------------------------------------------------- Matrix products
+
+
+def product(label, dtype, layouts, m, n, k):
+    def make():
+        torch.backends.cuda.matmul.allow_tf32 = False
+        a = randn(k, m, dtype=DTYPES[dtype]).t() if layouts[0] == "t" else randn(m, k, dtype=DTYPES[dtype])
+        b = randn(n, k, dtype=DTYPES[dtype]).t() if layouts[1] == "t" else randn(k, n, dtype=DTYPES[dtype])
+        out = torch.empty(m, n, device=DEVICE, dtype=DTYPES[dtype])
+        return {"torch/cublas": lambda: torch.mm(a, b, out=out)}
+
+    kernel(f"gemm/{dtype}/{layouts}/{label}", 2 * m * n * k, "TFLOP/s", make)
+
+
+def product_cases():
+    for size in (512, 1024, 2048, 4096, 8192):
+        for dtype in ("f32", "bf16", "f16"):
+            product(str(size), dtype, "nn", size, size, size)
+    for layouts in ("nt", "tn"):
+        for dtype in ("bf16", "f32"):
+            product("4096", dtype, layouts, 4096, 4096, 4096)
+    for m, n, k in ((16, 4096, 4096), (16384, 768, 3072), (16384, 3072, 768), (16384, 50304, 768)):
+        product(f"{m}x{n}x{k}", "bf16", "nt", m, n, k)
+    for dtype in ("f32", "bf16"):
+        product("1000x1000x1000", dtype, "nn", 1000, 1000, 1000)
+
+
+# ---------------------------------------------------------------- Attention
+
+
+def attention(head_dim, tokens, causal, backward):
+    """16,384 tokens of width 2,048."""
+    batch, heads = 16384 // tokens, 2048 // head_dim
+    operations = 4 * batch * heads * tokens * tokens * head_dim * (0.5 if causal else 1.0) * (2.5 if backward else 1.0)
+    passing, mask = "bwd" if backward else "fwd", "causal" if causal else "full"
+    name = f"attention/{passing}/bf16/d{head_dim}/t{tokens}/{mask}"
+
+    def attend(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    def measure(clock, impl, backend):
+        q, k, v = (randn(batch, heads, tokens, head_dim, dtype=torch.bfloat16, leaf=True) for _ in range(3))
+        with sdpa_kernel(backend):
+            call = gradient(attend, q, k, v) if backward else unrecorded(attend, q, k, v)
+            milliseconds = clock.median(call)
+        emit(name, impl, milliseconds, operations / milliseconds / 1e9, "TFLOP/s")
+
+    def run(clock, _):
+        for impl, backend in (("torch/flash", SDPBackend.FLASH_ATTENTION), ("torch/cudnn", SDPBackend.CUDNN_ATTENTION)):
+            guarded(name, impl, lambda: measure(clock, impl, backend))
+
+    CASES[name] = run
+
+
+def attention_cases():
+    for head_dim in (64, 128):
+        for tokens in (512, 1024, 4096, 16384):
+            for causal in (False, True):
+                for backward in (False, True):
+                    attention(head_dim, tokens, causal, backward)
+
+
+# ---------------------------------------------------------------- Convolutions
+
+
+def convolution(dtype, batch, channels, size, filters, window, stride, padding):
+    label = f"{dtype}/n{batch}c{channels}hw{size}k{filters}r{window}s{stride}"
+    side = (size + 2 * padding - window) // stride + 1
+    operations = 2 * batch * filters * side * side * channels * window * window
+
+    def convolve(x, weight):
+        return F.conv2d(x, weight, stride=stride, padding=padding)
+
+    def calls(make_call):
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = True
+        made = {}
+        for impl, form in (("torch/nchw", torch.contiguous_format), ("torch/nhwc", torch.channels_last)):
+            x = randn(batch, channels, size, size, dtype=DTYPES[dtype]).to(memory_format=form).requires_grad_()
+            weight = randn(filters, channels, window, window, dtype=DTYPES[dtype]).to(memory_format=form).requires_grad_()
+            made[impl] = make_call(convolve, x, weight)
+        return made
+
+    kernel(f"conv/fwd/{label}", operations, "TFLOP/s", lambda: calls(unrecorded))
+    kernel(f"conv/bwd/{label}", 2 * operations, "TFLOP/s", lambda: calls(gradient))
+
+
+def convolution_cases():
+    for dtype in ("f32", "bf16"):
+        convolution(dtype, 64, 64, 56, 64, 3, 1, 1)
+        convolution(dtype, 64, 128, 28, 128, 3, 1, 1)
+        convolution(dtype, 64, 256, 14, 256, 3, 1, 1)
+        convolution(dtype, 64, 3, 224, 64, 7, 2, 3)
+        convolution(dtype, 256, 3, 32, 64, 5, 1, 2)
+
+
+# ---------------------------------------------------------------- Bound by memory
+
+
+def moving(name, count, make):
+    kernel(name, count, "GB/s", make)
+
+
+def copy_case():
+    def make():
+        source, target = (torch.empty(ROWS, COLUMNS, device=DEVICE) for _ in range(2))
+        return {"torch": lambda: target.copy_(source)}
+
+    moving("copy/d2d", 2 * ROWS * COLUMNS * 4, make)
+
+
+def over_matrices(name, dtype, passes, function, matrices):
+    """`function` of some matrices, which moves `passes` times the bytes of one."""
+
+    def make():
+        return both(function, *(randn(ROWS, COLUMNS, dtype=DTYPES[dtype]) for _ in range(matrices)))
+
+    moving(f"{name}/{dtype}", passes * ROWS * COLUMNS * DTYPES[dtype].itemsize, make)
+
+
+def elementwise_cases(dtype):
+    over_matrices("elementwise/add", dtype, 3, torch.add, 2)
+    over_matrices("elementwise/gelu", dtype, 2, lambda x: F.gelu(x, approximate="tanh"), 1)
+    over_matrices("elementwise/add_relu", dtype, 3, lambda a, b: torch.relu(a + b), 2)
+    over_matrices("elementwise/multiply_add", dtype, 4, lambda a, b, c: torch.addcmul(c, a, b), 3)
+    over_matrices("elementwise/scale_add", dtype, 3, lambda a, b: torch.add(b, a, alpha=2.5), 2)
+
+    def bias_relu():
+        x, bias = randn(ROWS, COLUMNS, dtype=DTYPES[dtype]), randn(COLUMNS, dtype=DTYPES[dtype])
+        return both(lambda x, bias: torch.relu(x + bias), x, bias)
+
+    moving(f"elementwise/bias_relu/{dtype}", 2 * ROWS * COLUMNS * DTYPES[dtype].itemsize, bias_relu)
+    over_matrices("layout/transpose", dtype, 2, lambda x: x.t().contiguous(), 1)
+
+
+def reduction_cases(dtype):
+    over_matrices("reduce/sum_all", dtype, 1, lambda x: x.sum(), 1)
+    over_matrices("reduce/sum_last", dtype, 1, lambda x: x.sum(-1), 1)
+    over_matrices("reduce/sum_first", dtype, 1, lambda x: x.sum(0), 1)
+    over_matrices("reduce/max_last", dtype, 1, lambda x: x.amax(-1), 1)
+    # Of PyTorch's ways the one that reads its input once.
+    over_matrices("reduce/sum_squares_all", dtype, 1, lambda x: torch.linalg.vector_norm(x).square(), 1)
+    over_matrices("reduce/max_abs_all", dtype, 1, lambda x: torch.linalg.vector_norm(x, ord=math.inf), 1)
+
+
+def row_cases(dtype):
+    size = ROWS * COLUMNS * DTYPES[dtype].itemsize
+
+    def softmax(x):
+        return torch.softmax(x, -1)
+
+    def layer_norm(x, weight, bias):
+        return F.layer_norm(x, (COLUMNS,), weight, bias)
+
+    def inputs(leaf):
+        shapes = ((ROWS, COLUMNS), (COLUMNS,), (COLUMNS,))
+        return [randn(*shape, dtype=DTYPES[dtype], leaf=leaf) for shape in shapes]
+
+    over_matrices("softmax/fwd", dtype, 2, softmax, 1)
+    moving(f"softmax/bwd/{dtype}", 3 * size, lambda: {"torch": gradient(softmax, inputs(True)[0])})
+    moving(f"layernorm/fwd/{dtype}", 2 * size, lambda: both(layer_norm, *inputs(False)))
+    moving(f"layernorm/bwd/{dtype}", 3 * size, lambda: {"torch": gradient(layer_norm, *inputs(True))})
+
+
+def cross_entropy_case():
+    rows, classes = 8192, 50257
+
+    def make():
+        x = randn(rows, classes, dtype=torch.bfloat16, leaf=True)
+        targets = torch.randint(0, classes, (rows,), device=DEVICE)
+        compiled = torch.compile(lambda: F.cross_entropy(x, targets), dynamic=False)
+        return {
+            "torch": lambda: torch.autograd.grad(F.cross_entropy(x, targets), x),
+            "torch/compile": lambda: torch.autograd.grad(compiled(), x),
+        }
+
+    moving(f"cross_entropy/fwd_bwd/bf16/{rows}x{classes}", 2 * rows * classes * 2, make)
+
+
+def embedding_case():
+    rows, width, tokens = 50257, 768, 16384
+
+    def make():
+        table = randn(rows, width, leaf=True)
+        indices = torch.randint(0, rows, (16, 1024), device=DEVICE)
+        return {"torch": gradient(lambda table: F.embedding(indices, table), table)}
+
+    moving(f"embedding/bwd/f32/{tokens}x{width}", (2 * tokens * width + rows * width) * 4, make)
+
+
+def adamw_case():
+    def make():
+        parameters = [nn.Parameter(randn(1024, 1024)) for _ in range(124)]
+        for parameter in parameters:
+            parameter.grad = torch.randn_like(parameter)
+        return {"torch": torch.optim.AdamW(parameters, lr=1e-4, fused=True).step}
+
+    moving("adamw/f32/124x1M", 124 * (1 << 20) * 4 * 7, make)
+
+
+# ---------------------------------------------------------------- Training
+
+
+def mlp():
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+def cnn():
+    return nn.Sequential(
+        *(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Linear(64 * 7 * 7, 128), nn.ReLU(), nn.Linear(128, 10)),
+    )
+
+
+def recorded(step):
+    """A step as a CUDA graph: run a few times on a stream of its own, then recorded."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
+def training(name, make_model, batch):
+    def measure(clock, mode):
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = True
+        model = make_model().to(DEVICE)
+        adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=True)
+        images = randn(batch, 1, 28, 28)
+        labels = torch.randint(0, 10, (batch,), device=DEVICE)
+        forward = torch.compile(model, dynamic=False) if mode == "compile" else model
+
+        def step():
+            adam.zero_grad(set_to_none=True)
+            F.cross_entropy(forward(images), labels).backward()
+            adam.step()
+
+        seconds = clock.seconds_of_step(recorded(step) if mode == "graph" else step)
+        emit(name, f"torch/{mode}", seconds * 1e3, batch / seconds, "images/s")
+
+    def run(clock, compiling):
+        for mode in ("eager", "graph") + (("compile",) if compiling else ()):
+            guarded(name, f"torch/{mode}", lambda: measure(clock, mode))
+
+    CASES[name] = run
+
+
+def all_cases():
+    host_cases()
+    product_cases()
+    attention_cases()
+    convolution_cases()
+    copy_case()
+    for dtype in ("f32", "bf16"):
+        elementwise_cases(dtype)
+        reduction_cases(dtype)
+        row_cases(dtype)
+    cross_entropy_case()
+    embedding_case()
+    adamw_case()
+    for batch in (64, 512):
+        training(f"train/mnist_mlp/f32/b{batch}", mlp, batch)
+    training("train/mnist_cnn/f32/b128", cnn, 128)
+
+
+def small_result():
+    """What `ternion-bench start result` computes, for the time from process start to first result."""
+    x = torch.ones(64, 64, device=DEVICE)
+    print(json.dumps(dict(first=torch.softmax(x @ x, 1)[0, 0].item())), flush=True)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=[], help="only cases whose names begin with one of these")
+    parser.add_argument("--rep", type=float, default=60.0, help="milliseconds to measure a case for")
+    parser.add_argument("--steps", type=int, default=20, help="steps of a round of a train case")
+    parser.add_argument("--skip-compile", action="store_true", help="leaves out torch.compile, which takes seconds for each case")
+    parser.add_argument("--list", action="store_true", help="prints the names of all cases")
+    parser.add_argument("--start", action="store_true", help="computes one small result and ends")
+    return parser.parse_args()
+
+
+def main():
+    given = arguments()
+    if given.start:
+        return small_result()
+    all_cases()
+    wanted = [name for name in CASES if not given.only or name.startswith(tuple(given.only))]
+    if given.list:
+        return print("\n".join(wanted))
+    if not wanted:
+        raise SystemExit(f"error: no case begins with {' or '.join(given.only)}")
+    torch.manual_seed(0)
+    versions = dict(torch=torch.__version__, cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version())
+    print(json.dumps(dict(versions=versions)), flush=True)
+    clock = Clock(given.rep, given.steps)
+    for name in wanted:
+        guarded(name, "torch", lambda: CASES[name](clock, not given.skip_compile))
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,337 @@
+//! What a GPU machine without Rust needs, in one folder: test runners, examples, `ternion-bench`, the peers it is compared with, and a script that runs them.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The most that the folder may weigh, without packed kernels: it travels often.
+const LIMIT_BYTES: u64 = 20 << 20;
+
+/// The C library of Ubuntu 24.04, where the programs must start.
+const GLIBC: (u32, u32) = (2, 39);
+
+/// The tests that do something on a GPU.
+const TESTS: [&str; 3] = ["ops", "rows", "cuda"];
+
+/// The examples that use a GPU most.
+const EXAMPLES: [&str; 2] = ["mnist", "gradients"];
+
+/// What runs between two launches is built for time where that is measured, and like all else for size in the tests.
+const SMALL_IN_TESTS: [&str; 3] = [
+    r#"profile.bundled.package.ternion-core.opt-level="z""#,
+    r#"profile.bundled.package.ternion-cuda.opt-level="z""#,
+    r#"profile.bundled.package.ternion-nn.opt-level="z""#,
+];
+
+/// A tenth of each program: equal functions are kept once, and no table tells how to move the program.
+const SMALLER: &str = "-C link-arg=-Wl,--icf=all -C relocation-model=static";
+
+/// The file that tells a bundle from any other folder, and what it was made from.
+const MANIFEST: &str = "bundle.json";
+
+/// What is to be made.
+pub struct Wanted {
+    /// The folder.
+    pub out: PathBuf,
+    /// Whether compiled kernels go along, packed.
+    pub cache: bool,
+    /// For which architecture those are compiled.
+    pub architecture: String,
+}
+
+/// A program that cargo built.
+#[derive(Debug, PartialEq)]
+struct Program {
+    /// Its place in the bundle: `tests/ops`.
+    place: String,
+    path: PathBuf,
+}
+
+pub fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
+    replaceable(&wanted.out)?;
+    let programs = build(root)?;
+    let parent = wanted.out.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    let unfinished = parent.join(format!(".bundle-{}", std::process::id()));
+    let made = fill(root, &unfinished, &programs, wanted).and_then(|()| replace(&unfinished, &wanted.out));
+    if made.is_err() {
+        // The error is what was wrong before; a folder that stays behind is named in it.
+        let _ = fs::remove_dir_all(&unfinished);
+    }
+    made?;
+    println!("{}", wanted.out.display());
+    Ok(())
+}
+
+/// Everything into `folder`; fails where it would not run, or would weigh too much.
+fn fill(root: &Path, folder: &Path, programs: &[Program], wanted: &Wanted) -> Result<(), String> {
+    for program in programs {
+        needs_no_newer_glibc(&program.path)?;
+        copy(&program.path, &folder.join(&program.place))?;
+    }
+    for entry in entries(&root.join("benches/peers"))?.into_iter().filter(|path| path.is_file()) {
+        copy(&entry, &folder.join("peers").join(file_name(&entry)))?;
+    }
+    copy(&root.join("benches/gpu/run.sh"), &folder.join("run.sh"))?;
+    let manifest = serde_json::to_string_pretty(&manifest(root)?).map_err(|error| error.to_string())?;
+    fs::write(folder.join(MANIFEST), manifest + "\n").map_err(|error| told(folder, &error))?;
+    weigh(folder)?;
+    if wanted.cache {
+        pack_kernels(folder, &wanted.architecture)?;
+    }
+    Ok(())
+}
+
+/// Builds the programs and tells where they are.
+fn build(root: &Path) -> Result<Vec<Program>, String> {
+    let measured = ["-p", "ternion-bench", "--bin", "ternion-bench", "--no-default-features"];
+    let examples = EXAMPLES.iter().flat_map(|example| ["--example", example]);
+    let mut programs = compile(root, &measured.into_iter().chain(examples).collect::<Vec<_>>())?;
+    let tests = TESTS.iter().flat_map(|test| ["--test", test]);
+    let small = SMALL_IN_TESTS.iter().flat_map(|setting| ["--config", setting]);
+    programs.extend(compile(root, &tests.chain(small).collect::<Vec<_>>())?);
+    let expected = TESTS.map(|test| format!("tests/{test}")).into_iter();
+    let expected = expected.chain(EXAMPLES.map(|example| format!("examples/{example}")));
+    for place in expected.chain(["ternion-bench".into()]) {
+        if !programs.iter().any(|program| program.place == place) {
+            return Err(format!("cargo built no {place}"));
+        }
+    }
+    Ok(programs)
+}
+
+/// Builds what `arguments` name.
+fn compile(root: &Path, arguments: &[&str]) -> Result<Vec<Program>, String> {
+    let versions = output(Command::new("rustc").arg("-vV"), "rustc")?;
+    let host = versions.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc tells no host")?;
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--profile", "bundled", "--locked", "--message-format=json-render-diagnostics"]);
+    // A target that is named keeps the flags from programs that run while building.
+    cargo.args(["--target", host, "-p", "ternion", "--features", "ternion/cuda"]).args(arguments);
+    cargo.env("RUSTFLAGS", SMALLER).current_dir(root).stderr(Stdio::inherit());
+    programs(&output(&mut cargo, "cargo build")?)
+}
+
+/// The programs in cargo's messages, one JSON object a line.
+fn programs(messages: &str) -> Result<Vec<Program>, String> {
+    let mut found = Vec::new();
+    for line in messages.lines().filter(|line| line.starts_with('{')) {
+        let message: Value = serde_json::from_str(line).map_err(|error| format!("cargo: {error}: {line}"))?;
+        let (Some(path), Some(name)) = (message["executable"].as_str(), message["target"]["name"].as_str())
+        else {
+            continue;
+        };
+        let place = match message["target"]["kind"][0].as_str() {
+            Some("test") => format!("tests/{name}"),
+            Some("example") => format!("examples/{name}"),
+            Some("bin") => name.to_string(),
+            _ => continue,
+        };
+        found.push(Program { place, path: path.into() });
+    }
+    Ok(found)
+}
+
+/// Fails if the program asks for a symbol of a C library that is newer than that of the GPU machine.
+fn needs_no_newer_glibc(program: &Path) -> Result<(), String> {
+    let symbols =
+        output(Command::new("objdump").arg("-T").arg(program), "objdump (of the package binutils)")?;
+    match newest_glibc(&symbols) {
+        Some(newest) if newest <= GLIBC => Ok(()),
+        Some((major, minor)) => {
+            let (expected_major, expected_minor) = GLIBC;
+            let asking = symbols.lines().find(|line| line.contains(&format!("GLIBC_{major}.{minor}")));
+            Err(format!(
+                "{}: needs GLIBC_{major}.{minor}, expected at most {expected_major}.{expected_minor}: {}",
+                program.display(),
+                asking.unwrap_or_default().trim()
+            ))
+        }
+        None => Err(format!("{}: objdump names no symbol of glibc", program.display())),
+    }
+}
+
+/// The newest version of glibc that a symbol in objdump's table asks for.
+fn newest_glibc(symbols: &str) -> Option<(u32, u32)> {
+    let versions = symbols.split("GLIBC_").skip(1).filter_map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let mut numbers = rest[..end].split('.').map(|number| number.parse::<u32>().ok());
+        Some((numbers.next()??, numbers.next()??))
+    });
+    versions.max()
+}
+
+/// Prints what each file weighs; fails if all together weigh too much.
+fn weigh(folder: &Path) -> Result<(), String> {
+    let mut sizes = BTreeMap::new();
+    collect_sizes(folder, folder, &mut sizes)?;
+    for (name, bytes) in &sizes {
+        println!("{:>9.2} MiB  {name}", mebibytes(*bytes));
+    }
+    let total: u64 = sizes.values().sum();
+    println!("{:>9.2} MiB  in all", mebibytes(total));
+    if total <= LIMIT_BYTES {
+        return Ok(());
+    }
+    Err(format!("the bundle weighs {:.2} MiB, expected at most {}", mebibytes(total), LIMIT_BYTES >> 20))
+}
+
+fn collect_sizes(root: &Path, folder: &Path, sizes: &mut BTreeMap<String, u64>) -> Result<(), String> {
+    for path in entries(folder)? {
+        if path.is_dir() {
+            collect_sizes(root, &path, sizes)?;
+        } else {
+            let bytes = fs::metadata(&path).map_err(|error| told(&path, &error))?.len();
+            let name = path.strip_prefix(root).unwrap_or(&path);
+            sizes.insert(name.display().to_string(), bytes);
+        }
+    }
+    Ok(())
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// Compiles every kernel into a cache of its own, packed as `kernel-cache.tar.xz`.
+fn pack_kernels(folder: &Path, architecture: &str) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let cache = folder.join("kernel-cache");
+    let compile = ["kernels", "--keep", "--arch", architecture];
+    output(Command::new(program).args(compile).env("TERNION_CACHE", &cache), "cargo xtask kernels")?;
+    let packed = folder.join("kernel-cache.tar.xz");
+    let mut tar = Command::new("tar");
+    tar.env("XZ_OPT", "-6 -T0").arg("-cJf").arg(&packed).arg("-C").arg(&cache).arg("kernels");
+    output(&mut tar, "tar")?;
+    fs::remove_dir_all(&cache).map_err(|error| told(&cache, &error))?;
+    let bytes = fs::metadata(&packed).map_err(|error| told(&packed, &error))?.len();
+    println!("{:>9.2} MiB  kernel-cache.tar.xz for {architecture}, not counted above", mebibytes(bytes));
+    Ok(())
+}
+
+/// What the bundle was made from.
+fn manifest(root: &Path) -> Result<Value, String> {
+    let told = |program: &str, arguments: &[&str]| {
+        output(Command::new(program).args(arguments).current_dir(root), program)
+            .map(|text| text.trim().to_string())
+    };
+    let commit = told("git", &["rev-parse", "--short=10", "HEAD"])?;
+    let changed = !told("git", &["status", "--porcelain", "--untracked-files=no"])?.is_empty();
+    Ok(json!({
+        "commit": if changed { commit + " with changes" } else { commit },
+        "built": told("date", &["-u", "+%Y-%m-%d %H:%M UTC"])?,
+        "rustc": told("rustc", &["--version"])?,
+    }))
+}
+
+/// Fails if `folder` holds anything but an earlier bundle: it will be replaced.
+fn replaceable(folder: &Path) -> Result<(), String> {
+    match folder.exists() && !folder.join(MANIFEST).exists() && !entries(folder)?.is_empty() {
+        true => Err(format!(
+            "{}: holds something other than a bundle (it has no {MANIFEST}) and is not replaced",
+            folder.display()
+        )),
+        false => Ok(()),
+    }
+}
+
+/// `made` in the place of `old`: whoever looks finds one of them whole, or for a moment none.
+fn replace(made: &Path, old: &Path) -> Result<(), String> {
+    if old.exists() {
+        fs::remove_dir_all(old).map_err(|error| told(old, &error))?;
+    }
+    fs::rename(made, old).map_err(|error| told(old, &error))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder).map_err(|error| told(folder, &error))?;
+    }
+    fs::copy(from, to).map(drop).map_err(|error| told(from, &error))
+}
+
+/// What is in a folder, in the order of names.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let read = fs::read_dir(folder).map_err(|error| told(folder, &error))?;
+    let mut paths = read
+        .map(|entry| entry.map(|entry| entry.path()).map_err(|error| told(folder, &error)))
+        .collect::<Result<Vec<_>, _>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn file_name(path: &Path) -> &std::ffi::OsStr {
+    path.file_name().unwrap_or(path.as_os_str())
+}
+
+fn told(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+/// What a program prints; fails with it if the program does.
+pub fn output(command: &mut Command, name: &str) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("{name}: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    match output.status.success() {
+        true => Ok(text),
+        false => {
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            Err(format!("{name}: {}\n{}", output.status, if errors.is_empty() { text } else { errors }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_s_messages_are_read() {
+        let messages = r#"{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"ternion"},"executable":null}
+{"reason":"compiler-artifact","target":{"kind":["test"],"name":"ops"},"executable":"/t/bundled/deps/ops-1"}
+{"reason":"compiler-artifact","target":{"kind":["example"],"name":"mnist"},"executable":"/t/bundled/examples/mnist"}
+{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"ternion-bench"},"executable":"/t/bundled/ternion-bench"}
+{"reason":"build-finished","success":true}
+"#;
+        let found = programs(messages).expect("JSON");
+        let places: Vec<&str> = found.iter().map(|program| program.place.as_str()).collect();
+        assert_eq!(places, ["tests/ops", "examples/mnist", "ternion-bench"]);
+        assert_eq!(found[0].path, Path::new("/t/bundled/deps/ops-1"));
+        assert!(programs("{\"reason\":").is_err());
+    }
+
+    #[test]
+    fn the_newest_glibc_is_found() {
+        let symbols = "0000 DF *UND* 0000 (GLIBC_2.2.5) memcpy\n0000 DF *UND* 0000 (GLIBC_2.34) dlsym\n\
+                       0000 w D *UND* 0000 (GLIBC_2.9) gnu_get\n0000 DF *UND* (GLIBC_PRIVATE) x";
+        assert_eq!(newest_glibc(symbols), Some((2, 34)), "34 is newer than 9");
+        assert_eq!(newest_glibc("no dynamic symbols"), None);
+    }
+
+    #[test]
+    fn only_bundles_are_replaced() {
+        let folder = std::env::temp_dir().join(format!("ternion-bundle-{}", std::process::id()));
+        assert_eq!(replaceable(&folder), Ok(()), "nothing is there");
+        fs::create_dir_all(&folder).expect("the temporary folder can be written");
+        assert_eq!(replaceable(&folder), Ok(()), "empty");
+        fs::write(folder.join("notes"), "mine").expect("writes");
+        assert!(replaceable(&folder).is_err_and(|text| text.contains("has no bundle.json")));
+        fs::write(folder.join(MANIFEST), "{}").expect("writes");
+        assert_eq!(replaceable(&folder), Ok(()));
+        fs::remove_dir_all(&folder).expect("removes");
+    }
+
+    #[test]
+    fn what_weighs_too_much_is_refused() {
+        let folder = std::env::temp_dir().join(format!("ternion-weight-{}", std::process::id()));
+        fs::create_dir_all(folder.join("tests")).expect("the temporary folder can be written");
+        fs::write(folder.join("tests/ops"), "small").expect("writes");
+        assert_eq!(weigh(&folder), Ok(()));
+        let large = fs::File::create(folder.join("tests/large")).expect("writes");
+        large.set_len(LIMIT_BYTES).expect("sparse");
+        assert_eq!(weigh(&folder), Err("the bundle weighs 20.00 MiB, expected at most 20".into()));
+        fs::remove_dir_all(&folder).expect("removes");
+    }
+}

@@ -1,0 +1,19 @@
+//! One benchmark case under Nsight Compute, on a machine that has it: `ternion-bench profile` does the work, and does it in a bundle too.
+
+use crate::bundle::output;
+use std::path::Path;
+use std::process::Command;
+
+/// Profiles `case` into `out`, or into docs/profiles.
+pub fn run(root: &Path, case: &str, out: Option<&Path>) -> Result<(), String> {
+    let commit = output(
+        Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=10"]).current_dir(root),
+        "git",
+    )?;
+    let out = out.map_or_else(|| root.join("docs/profiles"), Path::to_path_buf);
+    let mut bench = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    bench.current_dir(root).args(["run", "--release", "--quiet", "--package", "ternion-bench", "--"]);
+    bench.args(["profile", case, "--commit", commit.trim(), "--out"]).arg(out);
+    let status = bench.status().map_err(|error| format!("cargo run: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{case} was not profiled: {status}")) }
+}
