@@ -25,6 +25,8 @@ fi
 
 tests() {
     export TERNION_EXPECT=cuda
+    # Said at once and in words, also where a filter leaves out the test that would say it.
+    "$here/ternion-bench" start context > /dev/null
     local failed=()
     if [ $# -gt 0 ]; then
         "$here/tests/ops" "$@"
