@@ -18,13 +18,6 @@ const TESTS: [&str; 3] = ["ops", "rows", "cuda"];
 /// The examples that use a GPU most.
 const EXAMPLES: [&str; 2] = ["mnist", "gradients"];
 
-/// What runs between two launches is built for time where that is measured, and like all else for size in the tests.
-const SMALL_IN_TESTS: [&str; 3] = [
-    r#"profile.bundled.package.ternion-core.opt-level="z""#,
-    r#"profile.bundled.package.ternion-cuda.opt-level="z""#,
-    r#"profile.bundled.package.ternion-nn.opt-level="z""#,
-];
-
 /// A tenth of each program: equal functions are kept once, and no table tells how to move the program.
 const SMALLER: &str = "-C link-arg=-Wl,--icf=all -C relocation-model=static";
 
@@ -88,10 +81,9 @@ fn fill(root: &Path, folder: &Path, programs: &[Program], wanted: &Wanted) -> Re
 fn build(root: &Path) -> Result<Vec<Program>, String> {
     let measured = ["-p", "ternion-bench", "--bin", "ternion-bench", "--no-default-features"];
     let examples = EXAMPLES.iter().flat_map(|example| ["--example", example]);
-    let mut programs = compile(root, &measured.into_iter().chain(examples).collect::<Vec<_>>())?;
-    let tests = TESTS.iter().flat_map(|test| ["--test", test]);
-    let small = SMALL_IN_TESTS.iter().flat_map(|setting| ["--config", setting]);
-    programs.extend(compile(root, &tests.chain(small).collect::<Vec<_>>())?);
+    let mut programs = compile(root, "bundled", &measured.into_iter().chain(examples).collect::<Vec<_>>())?;
+    let tests: Vec<&str> = TESTS.iter().flat_map(|test| ["--test", test]).collect();
+    programs.extend(compile(root, "bundled-tests", &tests)?);
     let expected = TESTS.map(|test| format!("tests/{test}")).into_iter();
     let expected = expected.chain(EXAMPLES.map(|example| format!("examples/{example}")));
     for place in expected.chain(["ternion-bench".into()]) {
@@ -103,11 +95,11 @@ fn build(root: &Path) -> Result<Vec<Program>, String> {
 }
 
 /// Builds what `arguments` name.
-fn compile(root: &Path, arguments: &[&str]) -> Result<Vec<Program>, String> {
+fn compile(root: &Path, profile: &str, arguments: &[&str]) -> Result<Vec<Program>, String> {
     let versions = output(Command::new("rustc").arg("-vV"), "rustc")?;
     let host = versions.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc tells no host")?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--profile", "bundled", "--locked", "--message-format=json-render-diagnostics"]);
+    cargo.args(["build", "--profile", profile, "--locked", "--message-format=json-render-diagnostics"]);
     // A target that is named keeps the flags from programs that run while building.
     cargo.args(["--target", host, "-p", "ternion", "--features", "ternion/cuda"]).args(arguments);
     cargo.env("RUSTFLAGS", SMALLER).current_dir(root).stderr(Stdio::inherit());
