@@ -198,21 +198,44 @@ fn a_step_that_cannot_be_recorded_says_why() -> Result<()> {
     Ok(())
 }
 
+/// Eager steps of the next tests, and a tenth of the replays; `TERNION_MEMORY_STEPS` asks for another number (100,000 take a minute or two).
+fn steps() -> usize {
+    std::env::var("TERNION_MEMORY_STEPS")
+        .ok()
+        .map_or(2000, |text| text.parse().expect("TERNION_MEMORY_STEPS is a number"))
+}
+
+/// Takes `count` steps, and looks at all memory after an eighth of them and at the end: the pool's, the device's and the host's.
+fn memory_stays(device: &Device, count: usize, mut step: impl FnMut() -> Result<()>) -> Result<()> {
+    let host = || {
+        let statistics = std::fs::read_to_string("/proc/self/statm").ok()?;
+        Some(statistics.split_whitespace().nth(1)?.parse::<usize>().ok()? * 4096)
+    };
+    let cuda: &ternion_cuda::CudaBackend = device.downcast().expect("a CUDA device");
+    let mut before = None;
+    for number in 0..count {
+        step()?;
+        if number == count / 8 {
+            device.synchronize()?;
+            before = Some((device.memory(), cuda.free_bytes()?, host()));
+        }
+    }
+    device.synchronize()?;
+    let (memory, free, resident) = before.expect("there are steps");
+    let now = device.memory();
+    assert_eq!((now.in_use, now.cached), (memory.in_use, memory.cached), "the pool after {count} steps");
+    assert_eq!(cuda.free_bytes()?, free, "free bytes of the device after {count} steps");
+    if let (Some(before), Some(after)) = (resident, host()) {
+        assert!(after <= before + (2 << 20), "resident: {after} after {before}");
+    }
+    Ok(())
+}
+
 #[test]
 fn steps_do_not_use_more_and_more_memory() -> Result<()> {
     let Some(device) = device() else { return Ok(()) };
-    let steps: usize =
-        std::env::var("TERNION_MEMORY_STEPS").ok().and_then(|steps| steps.parse().ok()).unwrap_or(2000);
     let mut training = Training::new(&device, true)?;
-    let mut held = Vec::new();
-    for step in 0..steps {
-        training.step()?;
-        if step % (steps / 4) == steps / 8 {
-            device.synchronize()?;
-            let memory = device.memory();
-            held.push((memory.in_use, memory.in_use + memory.cached));
-        }
-    }
-    assert!(held.windows(2).all(|pair| pair[0] == pair[1]), "{held:?}");
-    Ok(())
+    memory_stays(&device, steps(), || training.step().map(drop))?;
+    let mut captured = device.capture(|| training.step())?;
+    memory_stays(&device, 10 * steps(), || captured.replay().map(drop))
 }

@@ -7,6 +7,7 @@ usage() {
     cat <<'END'
 run.sh tests [FILTER]         the op table on cuda:0, rows of every length, and what only a CUDA device does; a missing GPU fails.
                               With FILTER the op table alone, those tests whose names contain it
+run.sh sanitize [TOOL..]      compute-sanitizer's tools (all four) over the op table's smallest shapes, every buffer an allocation of its own
 run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREFIX.. picks some
 run.sh compare [ARGUMENT..]   Ternion, PyTorch and the CUDA C++ peers in one go into results.jsonl; --help tells its arguments
 run.sh profile CASE [DIR]     one benchmark case under Nsight Compute; key figures as text in DIR (here: profiles)
@@ -46,10 +47,25 @@ tests() {
     fi
 }
 
+sanitize() {
+    export TERNION_EXPECT=cuda TERNION_TABLE=smallest TERNION_CUDA_POOL=0
+    local failed=() tool
+    [ $# -gt 0 ] || set -- memcheck initcheck synccheck racecheck
+    for tool in "$@"; do
+        printf '\n== %s\n' "$tool"
+        compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "$here/tests/ops" cuda || failed+=("$tool")
+    done
+    if [ ${#failed[@]} -gt 0 ]; then
+        echo "failed: ${failed[*]}"
+        return 1
+    fi
+}
+
 command="${1:-}"
 [ $# -gt 0 ] && shift
 case "$command" in
     tests) tests "$@" ;;
+    sanitize) sanitize "$@" ;;
     bench) exec "$here/ternion-bench" "$@" ;;
     compare) exec python3 "$here/peers/compare.py" run --bundle "$here" "$@" ;;
     profile)

@@ -395,6 +395,15 @@ impl Gpu {
         self.stream
     }
 
+    /// Bytes of the device that nobody has taken.
+    pub(crate) fn free_bytes(&self) -> Result<usize> {
+        self.context.bind()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: writes two numbers; the context is current.
+        check("memory", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        Ok(free)
+    }
+
     /// Kernels that were launched so far.
     pub(crate) fn launches(&self) -> u64 {
         self.recent.lock().1 as u64

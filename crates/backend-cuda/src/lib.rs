@@ -78,6 +78,14 @@ impl CudaBackend {
         self.gpu.copy_bytes(place("copy", from, 0, bytes)?, place("copy", to, 0, bytes)?, bytes)
     }
 
+    /// Bytes of the device that nobody has taken, of this process or another.
+    ///
+    /// # Errors
+    /// Faults of the device.
+    pub fn free_bytes(&self) -> Result<usize> {
+        self.gpu.free_bytes()
+    }
+
     /// Kernels that were launched so far.
     pub fn launches(&self) -> u64 {
         self.gpu.launches()

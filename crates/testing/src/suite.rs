@@ -29,6 +29,10 @@ pub const EXPECT: &str = "TERNION_EXPECT";
 /// `cargo xtask coverage --results`.
 pub const COVERAGE_OUT: &str = "TERNION_COVERAGE_OUT";
 
+/// The environment variable that asks for each row's smallest shapes alone (`TERNION_TABLE=smallest`): for tools that slow programs down a hundred
+/// times, such as compute-sanitizer.
+pub const TABLE: &str = "TERNION_TABLE";
+
 /// Every device of this project that is present on this machine, the processor first.
 pub fn targets() -> Vec<Target> {
     let mut targets = vec![Target::new(ternion_cpu::device())];
@@ -234,7 +238,12 @@ impl Run {
     /// shown as ignored; where it fuses nothing, there is nothing to be held against a composition, and no trial.
     fn row_trials(&self, targets: &[Target], wanted: &dyn Fn(&str) -> bool) -> Vec<Trial> {
         let mut trials = Vec::new();
-        for (op, rows) in rows_by_op() {
+        let smallest = std::env::var(TABLE).is_ok_and(|value| value == "smallest");
+        for (op, mut rows) in rows_by_op() {
+            if smallest {
+                let smallest = |row: &OpCase| OpCase { dtypes: row.dtypes.clone(), ..row.smallest() };
+                rows = rows.iter().map(smallest).collect();
+            }
             for check in Check::ALL.into_iter().filter(|&check| applies(check, &rows)) {
                 let rows: Vec<OpCase> =
                     rows.iter().filter(|row| applies(check, std::slice::from_ref(row))).cloned().collect();
