@@ -25,21 +25,32 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// A case that moves so many bytes.
+/// A case that moves so many bytes, and beside it a plain copy that moves as many: what a launch and cold memory cost is the same for both.
 fn moving(name: String, bytes: usize, make: impl Fn(&Clock) -> Result<Call> + 'static) -> Case {
     Case::new(name, move |clock, name| {
+        let rate = |milliseconds: f64| bytes as f64 / milliseconds / 1e6;
         let milliseconds = clock.median(make(clock)?)?;
-        emit(name, "ternion", milliseconds, bytes as f64 / milliseconds / 1e6, "GB/s");
+        emit(name, "ternion", milliseconds, rate(milliseconds), "GB/s");
+        if clock.is_once() {
+            return Ok(());
+        }
+        let milliseconds = copying(clock, bytes / 2)?;
+        emit(name, "copy", milliseconds, rate(milliseconds), "GB/s");
         Ok(())
     })
+}
+
+/// Median milliseconds of a device-to-device copy of so many bytes, each of which is read and written.
+fn copying(clock: &Clock, bytes: usize) -> Result<f64> {
+    let [from, to] = [clock.device.backend().alloc(bytes)?, clock.device.backend().alloc(bytes)?];
+    clock.median(|| clock.cuda()?.copy_bytes(&from, &to, bytes))
 }
 
 /// A device-to-device copy: what the others are measured by.
 fn copy() -> Case {
     Case::new("copy/d2d", |clock, name| {
         let bytes = ELEMENTS * 4;
-        let [from, to] = [clock.device.backend().alloc(bytes)?, clock.device.backend().alloc(bytes)?];
-        let milliseconds = clock.median(|| clock.cuda()?.copy_bytes(&from, &to, bytes))?;
+        let milliseconds = copying(clock, bytes)?;
         emit(name, "ternion", milliseconds, 2.0 * bytes as f64 / milliseconds / 1e6, "GB/s");
         Ok(())
     })

@@ -67,6 +67,11 @@ impl Clock {
         Ok(seconds)
     }
 
+    /// Whether a profiler is to see one call and nothing else.
+    pub fn is_once(&self) -> bool {
+        self.measure == Measure::Once
+    }
+
     /// Median milliseconds of `call` with a cold cache.
     pub fn median(&self, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
         if self.measure == Measure::Once {
