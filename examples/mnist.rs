@@ -232,20 +232,22 @@ struct Times {
 }
 
 impl Times {
-    fn images_per_second(&self) -> f64 {
-        self.images as f64 / self.train.as_secs_f64().max(f64::MIN_POSITIVE)
+    fn images_per_second(&self) -> Option<f64> {
+        speed(self.images, self.train)
     }
+}
+
+/// Images in a second; of none there is nothing to say.
+fn speed(images: usize, time: Duration) -> Option<f64> {
+    (images > 0).then(|| images as f64 / time.as_secs_f64().max(f64::MIN_POSITIVE))
 }
 
 impl std::fmt::Display for Times {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [start, first_step, train, test] =
             [self.start, self.first_step, self.train, self.test].map(|time| time.as_secs_f64());
-        let speed = self.images_per_second();
-        write!(
-            f,
-            "training {train:.3} s ({speed:.0} images/s), testing {test:.3} s; before: {start:.3} s to load, "
-        )?;
+        let speed = self.images_per_second().map_or(String::new(), |speed| format!(" ({speed:.0} images/s)"));
+        write!(f, "training {train:.3} s{speed}, testing {test:.3} s; before: {start:.3} s to load, ")?;
         write!(f, "{first_step:.3} s for the first step with its kernels")
     }
 }
@@ -409,7 +411,10 @@ impl<'a> Training<'a> {
         self.history.images += total.images;
         self.history.times.images += timed;
         self.history.times.train += elapsed;
-        format!("{total}  {:.0} images/s", timed as f64 / elapsed.as_secs_f64())
+        match speed(timed, elapsed) {
+            Some(speed) => format!("{total}  {speed:.0} images/s"),
+            None => total.to_string(),
+        }
     }
 
     /// From the given rate to 0 along half a cosine (Loshchilov and Hutter 2017, eq. 5, without restarts).
