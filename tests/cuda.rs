@@ -205,7 +205,7 @@ fn steps() -> usize {
         .map_or(2000, |text| text.parse().expect("TERNION_MEMORY_STEPS is a number"))
 }
 
-/// Takes `count` steps, and looks at all memory after an eighth of them and at the end: the pool's, the device's and the host's.
+/// Takes `count` steps, and looks at all memory after half of them and at the end: the pool's, the device's and the host's.
 fn memory_stays(device: &Device, count: usize, mut step: impl FnMut() -> Result<()>) -> Result<()> {
     let host = || {
         let statistics = std::fs::read_to_string("/proc/self/statm").ok()?;
@@ -215,7 +215,7 @@ fn memory_stays(device: &Device, count: usize, mut step: impl FnMut() -> Result<
     let mut before = None;
     for number in 0..count {
         step()?;
-        if number == count / 8 {
+        if number == count / 2 {
             device.synchronize()?;
             before = Some((device.memory(), cuda.free_bytes()?, host()));
         }

@@ -74,6 +74,9 @@ pub fn check_row(row: &OpCase, check: Check, target: &Target, filter: &Filter) -
         Check::Composed => session.each_case(Session::composed),
         Check::Rejects => session.rejects(),
     }
+    if row.unordered.is_none() {
+        session.outcome.fingerprint = session.fingerprint.get();
+    }
     session.outcome
 }
 

@@ -95,6 +95,8 @@ pub struct Outcome {
     pub failures: Vec<Failure>,
     /// What the device was asked.
     pub trace: Trace,
+    /// Of the bits of all values that were compared with the oracle's, in whatever order; without those of ops whose results may come in any order.
+    pub fingerprint: u64,
 }
 
 impl Outcome {
@@ -116,6 +118,7 @@ impl Outcome {
         }
         self.failures.extend(other.failures);
         self.trace.merge(other.trace);
+        self.fingerprint = self.fingerprint.wrapping_add(other.fingerprint);
     }
 
     /// Notes a case that did not run.

@@ -136,8 +136,8 @@ struct Test {
 
 fn print_totals(device: &str, totals: &Outcome) {
     println!(
-        "{device}: {} cases, {} elements compared, {} ops watched",
-        totals.cases, totals.compared, totals.trace.runs
+        "{device}: {} cases, {} elements compared, {} ops watched; fingerprint of the results {:016x}",
+        totals.cases, totals.compared, totals.trace.runs, totals.fingerprint
     );
     for (why, count) in &totals.skipped {
         println!("  skipped {count:>6} cases: {why}");

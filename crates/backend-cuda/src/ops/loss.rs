@@ -215,7 +215,7 @@ pub(crate) fn run_with_grad(op: &Op, call: &Call<'_>) -> Result<()> {
 
 /// What is changed in place lies row by row.
 pub(crate) fn select_update(inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    match inputs[5].layout.is_row_major() {
+    match inputs[5].layout.is_contiguous() {
         true => Ok(Variant::row_major(run_update)),
         false => Err(Unsupported::because("the gradient to be changed does not lie row by row")),
     }

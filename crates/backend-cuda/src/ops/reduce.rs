@@ -21,9 +21,9 @@ const WARPS_KERNEL: usize = 1;
 const COLUMNS_KERNEL: usize = 2;
 const COLUMNS_PACKED_KERNEL: usize = 3;
 
-/// Blocks on a multiprocessor that what is reduced is cut into: by rows, and by columns for each two bytes of an element. Few by columns, whose
-/// parts the last block adds up for many results at once.
-const ROW_BLOCKS_EACH: usize = 8;
+/// Blocks on a multiprocessor that what is reduced is cut into, for each two bytes of an element: by rows, and by columns. Few by columns, whose
+/// parts the last block adds up for many results at once; fewer of halves, of which a block's share is half as many bytes.
+const ROW_BLOCKS_EACH: usize = 4;
 const COLUMN_BLOCKS_EACH: usize = 1;
 /// What is reduced is cut into parts of a multiple of this many elements, which is one round of a block of `rows` in the narrowest type.
 const ROUND: usize = THREADS * 16 * 4;
@@ -159,15 +159,14 @@ impl Cut {
         let across = spaces.kept.strides[1][spaces.kept.last()];
         let along = spaces.over.strides[0][spaces.over.last()];
         let cut = |kernel: usize, blocks: usize, round: usize, each: usize| {
-            let wanted = (gpu.multiprocessors() * each).min(Gpu::COUNTS);
+            let wanted = (gpu.multiprocessors() * each * element.div_ceil(2).min(2)).min(Gpu::COUNTS);
             let parts = (wanted / blocks.max(1)).clamp(1, reduced.div_ceil(round).max(1)).min(1024);
             let per_part = reduced.div_ceil(parts).next_multiple_of(round);
             Cut { kernel, blocks, parts: reduced.div_ceil(per_part).max(1), per_part }
         };
         if across == 1 && along != 1 && spaces.kept.sizes[spaces.kept.last()] >= 8 && reduced > 1 {
             let kernel = if column_pack > 1 { COLUMNS_PACKED_KERNEL } else { COLUMNS_KERNEL };
-            let each = COLUMN_BLOCKS_EACH * element.div_ceil(2);
-            return cut(kernel, results.div_ceil(COLUMNS * column_pack), ROWS_LEAST, each);
+            return cut(kernel, results.div_ceil(COLUMNS * column_pack), ROWS_LEAST, COLUMN_BLOCKS_EACH);
         }
         let many = results >= gpu.multiprocessors() * WARPS_EACH;
         if reduced <= WARP_MOST || (many && reduced * element <= WARP_BYTES_OF_MANY) {

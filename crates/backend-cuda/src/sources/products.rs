@@ -3,6 +3,19 @@
 use super::*;
 use crate::ops::attention::{backward_tiles, forward_tiles};
 use crate::ops::matmul::{self, Form};
+use rustc_hash::FxHashMap;
+use std::sync::LazyLock;
+
+/// Names by their three parts: each launch asks for one, and looking through them all takes longer than all else that is done for it.
+type Names = LazyLock<FxHashMap<[&'static str; 3], &'static str>>;
+
+fn by_parts(names: &[&'static str]) -> FxHashMap<[&'static str; 3], &'static str> {
+    let parts = |name: &'static str| {
+        let mut parts = name.split(' ');
+        [(); 3].map(|()| parts.next().unwrap_or_default())
+    };
+    names.iter().map(|&name| (parts(name), name)).collect()
+}
 
 /// Names of attention's units: how products are formed, the width of the tiles, and which keys a query sees.
 macro_rules! attention_names {
@@ -25,13 +38,15 @@ attention_names! {
 /// The name of attention's unit for an engine (`mma`, `wgmma`, `simt`; `rows`: the preparation of the gradient), a width, and a reach (`full`, `band`,
 /// `bool`, `additive`).
 pub(crate) fn attention_name(engine: &str, width: usize, reach: &str) -> &'static str {
-    let is_it = |name: &&&str| {
-        let mut parts = name.split(' ');
-        parts.next() == Some(engine)
-            && parts.next().and_then(|part| part.parse().ok()) == Some(width)
-            && parts.next() == Some(reach)
+    static NAMES: Names = LazyLock::new(|| by_parts(ATTENTION_NAMES));
+    let width = match width {
+        0 => "0",
+        32 => "32",
+        64 => "64",
+        128 => "128",
+        _ => "",
     };
-    ATTENTION_NAMES.iter().find(is_it).copied().unwrap_or_default()
+    NAMES.get(&[engine, width, reach]).copied().unwrap_or_default()
 }
 
 impl Unit {
@@ -127,11 +142,8 @@ matmul_names!("C8" "M8" "S32" "V8" "W8" "W16"; "T2" "T10" "T8" "T12" "T11");
 
 /// The name of matmul's unit for a tile and the forms of its operands.
 pub(crate) fn matmul_name(tile: &str, [a, b]: [Form; 2]) -> &'static str {
-    let is_it = |name: &&&str| {
-        let mut parts = name.split(' ');
-        parts.next() == Some(tile) && parts.next() == Some(a.name()) && parts.next() == Some(b.name())
-    };
-    MATMUL_NAMES.iter().find(is_it).copied().unwrap_or_default()
+    static NAMES: Names = LazyLock::new(|| by_parts(MATMUL_NAMES));
+    NAMES.get(&[tile, a.name(), b.name()]).copied().unwrap_or_default()
 }
 
 impl Unit {
