@@ -3,7 +3,7 @@
 //   cross_entropy              loss = log_sum - (1 - s) * (x[target] - m) - s / columns * sum(x - m),  log_sum = log sum exp(x - m)
 //   cross_entropy_grad         dx = dloss * (exp(x - m - log_sum) - (1 - s) * [column == target] - s / columns)
 //   cross_entropy_with_grad    all three outputs, given dloss beforehand: logits are read once
-//   cross_entropy_grad_update  cross_entropy_grad, but for blocks of rows with dloss == formed_for, where dx is there already
+//   cross_entropy_grad_update  cross_entropy_grad, but for rows with dloss == formed_for, where dx is there already
 //
 // logits, dx [rows, columns] of any row stride (dx may be exactly the logits); target [rows], i32 or i64; loss, log_sum, dloss [rows] in the
 // compute type. m is the row's maximum, or 0 where that is infinite. An ignored row has loss 0 and gradient 0.
@@ -151,11 +151,12 @@ INLINE Raw loss_gradient(const Raw& x, C base, C log_sum, C dloss, C each_share,
 #endif
 
 #if FORM == GRADIENT || FORM == UPDATE
-INLINE void gradient_of_row(const CrossEntropy& p, u64 row) {
+// dx of a row; nothing of one that is `formed`.
+INLINE void gradient_of_row(const CrossEntropy& p, u64 row, bool formed) {
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;
     T* dx = p.dx + i64(row) * p.dx_stride;
-    Cut cut(x, row < p.rows ? p.columns : 0);
+    Cut cut(x, row < p.rows && !formed ? p.columns : 0);
     Target target(p, row);
     C dloss = row < p.rows ? p.dloss[i64(row) * p.dloss_stride] : C(0);
     C log_sum = row < p.rows ? p.log_sum[row] : C(0);
@@ -198,11 +199,14 @@ INLINE void gradient_of_row(const CrossEntropy& p, u64 row) {
 
 #if FORM == GRADIENT
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entropy_grad(const __grid_constant__ CrossEntropy p) {
-    gradient_of_row(p, row_of_thread());
+    gradient_of_row(p, row_of_thread(), false);
 }
 #endif
 
 #if FORM == UPDATE
+INLINE bool is_formed(const CrossEntropy& p, u64 row) {
+    return row < p.rows && p.dloss[i64(row) * p.dloss_stride] == p.formed_for[i64(row) * p.formed_stride];
+}
 // Whether dx is there already in all rows of this block, whose threads look at a row each.
 INLINE bool all_formed(const CrossEntropy& p) {
     u64 step = u64(gridDim.x) * TEAMS;
@@ -211,7 +215,7 @@ INLINE bool all_formed(const CrossEntropy& p) {
     for (u64 number = threadIdx.x;; number += ROW_THREADS) {
         u64 row = number / TEAMS * step + u64(blockIdx.x) * TEAMS + number % TEAMS;
         if (row >= p.rows) break;
-        formed = formed && p.dloss[i64(row) * p.dloss_stride] == p.formed_for[i64(row) * p.formed_stride];
+        formed = formed && is_formed(p, row);
     }
     return __syncthreads_and(formed);
 }
@@ -220,7 +224,8 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entr
     u64 step = u64(gridDim.x) * TEAMS;
 #pragma unroll 1
     for (u64 first = u64(blockIdx.x) * TEAMS; first < p.rows; first += step) {
-        gradient_of_row(p, first + row_of_thread() - u64(blockIdx.x) * TEAMS);
+        u64 row = first + row_of_thread() - u64(blockIdx.x) * TEAMS;
+        gradient_of_row(p, row, is_formed(p, row));
         // What the block has in shared memory is written again.
         __syncthreads();
     }

@@ -309,7 +309,7 @@ INLINE void over_rows_of_block(const Reduction& p, Acc (*tile)[COLUMNS * V], con
         u32 result = blockIdx.x * COLUMNS * V + c;
         if (result >= p.results) break;
         Acc sum = tile[0][c];
-#pragma unroll 1
+#pragma unroll
         for (int other = 1; other < COLUMN_ROWS; ++other) sum = R::merge(sum, tile[other][c]);
         leave(result, sum);
     }
@@ -336,6 +336,19 @@ template <int V> INLINE void reduce_columns(const Reduction& p) {
     if (!p.partial) return over_rows_of_block<V>(p, tile, acc, finish);
     over_rows_of_block<V>(p, tile, acc, [&](u32 own, const Acc& sum) { p.partial[u64(part) * p.results + own] = sum; });
     if (!is_last_to_arrive(p)) return;
+    // Few parts are added by a thread for each column, whose loads all wait together.
+    if (p.parts <= 2 * COLUMN_ROWS) {
+#pragma unroll 1
+        for (u32 c = threadIdx.x; c < COLUMNS * V; c += THREADS) {
+            u32 own = blockIdx.x * COLUMNS * V + c;
+            if (own >= p.results) break;
+            Acc sum = R::start();
+#pragma unroll 8
+            for (u32 other = 0; other < p.parts; ++other) sum = R::merge(sum, p.partial[u64(other) * p.results + own]);
+            finish(own, sum);
+        }
+        return;
+    }
 #pragma unroll
     for (int v = 0; v < V; ++v) acc[v] = R::start();
     if (result < p.results)
@@ -346,8 +359,8 @@ template <int V> INLINE void reduce_columns(const Reduction& p) {
                 if (V == 1 || result + v < p.results) acc[v] = R::merge(acc[v], p.partial[u64(other) * p.results + result + v]);
     over_rows_of_block<V>(p, tile, acc, finish);
 }
-extern "C" __global__ void __launch_bounds__(THREADS) columns(const __grid_constant__ Reduction p) { reduce_columns<1>(p); }
-// One block at least: told nothing, the assembler of 10.0 spills registers for the sake of more.
+// One block at least: told nothing, the assembler spills registers for the sake of more.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) columns(const __grid_constant__ Reduction p) { reduce_columns<1>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 1) columns_packed(const __grid_constant__ Reduction p) {
     reduce_columns<COLUMN_PACK>(p);
 }
