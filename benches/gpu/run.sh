@@ -7,7 +7,7 @@ usage() {
     cat <<'END'
 run.sh tests [FILTER]         the op table on cuda:0, rows of every length, and what only a CUDA device does; a missing GPU fails.
                               With FILTER the op table alone, those tests whose names contain it
-run.sh sanitize [TOOL..]      compute-sanitizer's tools (all four) over the op table's smallest shapes, every buffer an allocation of its own
+run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, without the pool
 run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREFIX.. picks some
 run.sh compare [ARGUMENT..]   Ternion, PyTorch and the CUDA C++ peers in one go into results.jsonl; --help tells its arguments
 run.sh profile CASE [DIR]     one benchmark case under Nsight Compute; key figures as text in DIR (here: profiles)
@@ -49,14 +49,17 @@ tests() {
 
 sanitize() {
     export TERNION_EXPECT=cuda TERNION_TABLE=smallest TERNION_CUDA_POOL=0
-    local failed=() tool
+    local failed=() tool check
     [ $# -gt 0 ] || set -- memcheck initcheck synccheck racecheck
     for tool in "$@"; do
         printf '\n== %s\n' "$tool"
-        compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "$here/tests/ops" cuda || failed+=("$tool")
+        # The other checks of the table run the same kernels. One process at a time: several on one GPU take turns, and far longer.
+        for check in forward backward; do
+            compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "$here/tests/ops" "::$check::cuda" || failed+=("$tool: $check")
+        done
     done
     if [ ${#failed[@]} -gt 0 ]; then
-        echo "failed: ${failed[*]}"
+        printf 'failed: %s\n' "${failed[@]}"
         return 1
     fi
 }
