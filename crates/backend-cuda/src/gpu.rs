@@ -75,7 +75,8 @@ struct Counts {
 
 impl Counts {
     fn new(context: &Arc<Context>, stream: sys::CUstream) -> Result<Counts> {
-        let (memory, bytes) = (DeviceMemory { context: context.clone() }, Gpu::COUNTS * size_of::<u32>());
+        let memory = DeviceMemory { context: context.clone() };
+        let bytes = Gpu::COUNTS * size_of::<u32>() + size_of::<u64>();
         let Some(address) = memory.take(bytes) else {
             let device = context.properties.name.clone();
             return Err(Error::OutOfMemory { device, requested: bytes, in_use: 0, cached: 0, peak: 0 });
@@ -179,6 +180,11 @@ impl Gpu {
         self.counts.address
     }
 
+    /// Where 8 bytes lie, 0 at first, in which kernels leave the number of a call for the next kernel of the same call.
+    pub(crate) fn mark(&self) -> u64 {
+        self.counts.address + (Gpu::COUNTS * size_of::<u32>()) as u64
+    }
+
     /// Bytes of shared memory that a block may have.
     pub(crate) fn shared_memory(&self) -> usize {
         self.context.properties.shared_memory
@@ -203,21 +209,35 @@ impl Gpu {
             return Ok(None);
         }
         self.context.bind()?;
-        let Some(piece) = pool.alloc(bytes) else {
-            let stats = self.memory();
-            return Err(Error::OutOfMemory {
-                device: self.name.clone(),
-                requested: bytes,
-                in_use: stats.in_use,
-                cached: stats.cached,
-                peak: stats.peak,
-            });
-        };
+        let Some(piece) = pool.alloc(bytes) else { return Err(self.out_of_memory(pool, bytes)) };
         if self.switches.poison {
             // SAFETY: the piece was just given out, and is that long.
             check("poison", unsafe { sys::cuMemsetD8Async(piece.address, 0xff, piece.bytes, self.stream) })?;
         }
         Ok(Some(piece))
+    }
+
+    /// Why there are no `bytes` bytes: also after a fault of the device there is no memory.
+    #[cold]
+    fn out_of_memory(&self, pool: &Pool<DeviceMemory>, bytes: usize) -> Error {
+        if !self.is_recording.load(Ordering::Acquire) {
+            // SAFETY: the stream lives as long as this.
+            let code = unsafe { sys::cuStreamQuery(self.stream) };
+            if code != sys::CUresult::CUDA_ERROR_NOT_READY
+                && let Err(error) = self.told("memory", code)
+            {
+                return error;
+            }
+        }
+        let (main, own) = (self.memory(), pool.stats());
+        let arena = if std::ptr::eq(pool, &raw const *self.pool) { MemoryStats::default() } else { own };
+        Error::OutOfMemory {
+            device: self.name.clone(),
+            requested: bytes,
+            in_use: main.in_use + arena.in_use,
+            cached: main.cached + arena.cached,
+            peak: main.peak + arena.peak,
+        }
     }
 
     /// Memory of the pool.
@@ -243,7 +263,11 @@ impl Gpu {
 
     /// From now on this thread's kernels are recorded.
     pub(crate) fn begin_recording(&self) -> Result<()> {
-        self.context.bind()?;
+        // The arena will take about what the step took when it ran. If that is not free, it lies in the pool, which nobody may ask to give it back
+        // while the stream records.
+        if self.free_bytes()? < self.pool.stats().peak {
+            self.pool.flush();
+        }
         let mut recording = self.recording.lock();
         if recording.is_some() {
             return Err(Error::invalid(
@@ -251,7 +275,7 @@ impl Gpu {
                 format!("a step is being recorded on {} already", self.name),
             ));
         }
-        let arena = Arc::new(Pool::new(DeviceMemory { context: self.context.clone() }));
+        let arena = Arc::new(Pool::arena(DeviceMemory { context: self.context.clone() }));
         *recording = Some(Recording { thread: std::thread::current().id(), arena, held: Vec::new() });
         self.is_recording.store(true, Ordering::Release);
         Ok(())
@@ -335,7 +359,7 @@ impl Gpu {
                 std::ptr::null_mut(),
             )
         };
-        check(op, code)?;
+        self.told(op, code)?;
         if self.switches.synchronous && !self.is_recording.load(Ordering::Acquire) {
             self.finished()
         } else {
@@ -356,7 +380,28 @@ impl Gpu {
         self.context.bind()?;
         // SAFETY: the stream lives as long as this.
         let code = unsafe { sys::cuStreamSynchronize(self.stream) };
-        check(self.last(), code).map_err(|error| self.explained(error))
+        self.told(if self.switches.synchronous { self.last() } else { "cuda" }, code)
+    }
+
+    /// The driver's code as an error of `op`; or, where it is a fault that some kernel made before, of the ops that may have.
+    pub(crate) fn told(&self, op: &'static str, code: sys::CUresult) -> Result<()> {
+        use sys::CUresult as Code;
+        match code {
+            Code::CUDA_ERROR_ILLEGAL_ADDRESS
+            | Code::CUDA_ERROR_LAUNCH_FAILED
+            | Code::CUDA_ERROR_LAUNCH_TIMEOUT
+            | Code::CUDA_ERROR_ASSERT
+            | Code::CUDA_ERROR_HARDWARE_STACK_ERROR
+            | Code::CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | Code::CUDA_ERROR_MISALIGNED_ADDRESS
+            | Code::CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | Code::CUDA_ERROR_INVALID_PC
+            | Code::CUDA_ERROR_ECC_UNCORRECTABLE => {
+                let op = if self.switches.synchronous { op } else { "cuda" };
+                check(op, code).map_err(|error| self.explained(error))
+            }
+            _ => check(op, code),
+        }
     }
 
     fn last(&self) -> &'static str {
@@ -413,7 +458,7 @@ impl Gpu {
     pub(crate) fn copy_bytes(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
         self.context.bind()?;
         // SAFETY: the caller has seen that both buffers hold that many bytes.
-        check("copy", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream) })
+        self.told("copy", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream) })
     }
 
     /// Queues a copy of `host` to `address`.

@@ -127,7 +127,7 @@ impl Backend for CudaBackend {
 
     #[inline]
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        select::plan(op, inputs)
+        select::plan(&self.gpu, op, inputs)
     }
 
     #[inline]

@@ -92,8 +92,18 @@ struct State {
 pub(crate) struct Pool<S: Source> {
     source: S,
     state: Mutex<State>,
-    /// Without it each request is a segment of exactly its size, given back at once: tools that watch memory see every access beyond it.
-    caches: bool,
+    keeping: Keeping,
+}
+
+/// What a pool does with memory that nobody has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Keeping {
+    /// Keeps it for the next request, or gives whole segments back when the device has no more.
+    Segments,
+    /// Keeps it whatever comes: recorded kernels use it though nobody holds it.
+    Everything,
+    /// Each request is a segment of exactly its size, given back at once: tools that watch memory see every access beyond it.
+    Nothing,
 }
 
 /// A block that was given out: its address and size.
@@ -105,17 +115,22 @@ pub(crate) struct Piece {
 
 impl<S: Source> Pool<S> {
     pub(crate) fn new(source: S) -> Pool<S> {
-        Pool { source, state: Mutex::default(), caches: true }
+        Pool { source, state: Mutex::default(), keeping: Keeping::Segments }
+    }
+
+    /// A pool that gives nothing back before it is dropped.
+    pub(crate) fn arena(source: S) -> Pool<S> {
+        Pool { source, state: Mutex::default(), keeping: Keeping::Everything }
     }
 
     /// A pool that keeps nothing.
     pub(crate) fn without_cache(source: S) -> Pool<S> {
-        Pool { source, state: Mutex::default(), caches: false }
+        Pool { source, state: Mutex::default(), keeping: Keeping::Nothing }
     }
 
     /// At least `bytes` bytes (more than 0), or `None` where the device has no more, even after all free segments were given back.
     pub(crate) fn alloc(&self, bytes: usize) -> Option<Piece> {
-        if !self.caches {
+        if self.keeping == Keeping::Nothing {
             let address = self.source.take(bytes)?;
             self.state.lock().count(address, bytes);
             return Some(Piece { address, bytes });
@@ -132,10 +147,14 @@ impl<S: Source> Pool<S> {
 
     fn new_segment(&self, state: &mut State, kind: Kind, bytes: usize) -> Option<u64> {
         let size = kind.segment(bytes);
-        let address = self.source.take(size).or_else(|| {
+        let mut again = || {
             self.release(state);
             self.source.take(size)
-        })?;
+        };
+        let address = match self.source.take(size) {
+            None if self.keeping == Keeping::Segments => again()?,
+            taken => taken?,
+        };
         state.segments.insert(address, size);
         state.held += size;
         state.blocks.insert(address, Block { bytes: size, free: true, kind, segment: address });
@@ -145,7 +164,7 @@ impl<S: Source> Pool<S> {
 
     /// Takes a block back. Work that was submitted before may still use it.
     pub(crate) fn free(&self, piece: Piece) {
-        if self.caches {
+        if self.keeping != Keeping::Nothing {
             return self.state.lock().give(piece);
         }
         self.state.lock().forget(piece);
@@ -153,7 +172,6 @@ impl<S: Source> Pool<S> {
     }
 
     /// Gives segments without a block in use back to the device.
-    #[cfg(test)]
     pub(crate) fn flush(&self) {
         self.release(&mut self.state.lock());
     }
@@ -290,6 +308,17 @@ mod tests {
                 self.left.fetch_add(bytes, Ordering::Relaxed);
             }
         }
+    }
+
+    #[test]
+    fn an_arena_gives_nothing_back_before_it_is_dropped() {
+        let device = Device::of(64 << 20);
+        let arena = Pool::arena(&device);
+        arena.free(arena.alloc(40 << 20).expect("there is room"));
+        assert_eq!(arena.alloc(50 << 20), None, "what recorded kernels use is not given back for more");
+        assert_eq!(device.left.load(Ordering::Relaxed), 24 << 20);
+        drop(arena);
+        assert_eq!(device.left.load(Ordering::Relaxed), 64 << 20);
     }
 
     #[test]

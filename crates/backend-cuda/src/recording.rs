@@ -91,7 +91,7 @@ impl Replay for RecordedStep {
         self.gpu.context.bind()?;
         self.gpu.remember("replay");
         // SAFETY: the graph lives as long as this, and so do the buffers that its kernels use.
-        check("replay", unsafe { sys::cuGraphLaunch(self.executable, self.gpu.stream()) })
+        self.gpu.told("replay", unsafe { sys::cuGraphLaunch(self.executable, self.gpu.stream()) })
     }
 }
 

@@ -63,10 +63,10 @@ fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
 
 /// How the output of `op` is laid out, or the reason why it does not run here.
 #[inline]
-pub(crate) fn plan(op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+pub(crate) fn plan(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
     match unconditional(op) {
         Some(_) => Ok(order(op, inputs)),
-        None => select(op, inputs).map(|variant| variant.plan),
+        None => select(gpu, op, inputs).map(|variant| variant.plan),
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<
         return run(op, &call);
     }
     let metas: SmallVec<[Meta<'_>; 4]> = inputs.iter().map(View::meta).collect();
-    match select(op, &metas) {
+    match select(gpu, op, &metas) {
         Ok(variant) => (variant.run)(op, &call),
         Err(unsupported) => Err(Error::Unsupported {
             op: op.name(),
@@ -90,7 +90,7 @@ pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<
 }
 
 /// The variant for any other op on such inputs.
-fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     match op {
         Op::BiasActivation(payload) => ops::elementwise::select_bias_activation(payload, inputs),
         Op::Fill(_) => Ok(Variant::row_major(ops::create::run_fill)),
@@ -119,7 +119,7 @@ fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
         Op::CrossEntropyWithGrad(_) => Ok(Variant::row_major(ops::loss::run_with_grad)),
         Op::CrossEntropyGradUpdate(_) => ops::loss::select_update(inputs),
         Op::SgdStep(_) | Op::AdamStep(_) => ops::step::select(op, inputs),
-        Op::Attention(_) | Op::AttentionGrad(_) => ops::attention::select(op, inputs),
+        Op::Attention(_) | Op::AttentionGrad(_) => ops::attention::select(op, inputs, gpu.shared_memory()),
         Op::MaxPool2d(_) => Ok(Variant::row_major(ops::pool::run_max_pool2d)),
         Op::MaxPool2dGrad(_) => Ok(Variant::row_major(ops::pool::run_max_pool2d_grad)),
         Op::AvgPool2d(_) => Ok(Variant::row_major(ops::pool::run_avg_pool2d)),

@@ -1,6 +1,7 @@
 //! Whole steps recorded once and replayed without host work per op: [`Device::capture`].
 
 use crate::backend::{Buffer, Capture, Replay};
+use crate::device::RandomPosition;
 use crate::error::{Error, Result};
 use crate::observe::{observe_ops, unobserved};
 use crate::{DType, Device, Shape};
@@ -127,22 +128,39 @@ impl Device {
         }
         drop(output);
         let state = self.backend().alloc(16)?;
-        let mut position = self.begin_random(&state);
-        let recording = match Recording::begin(self, capture) {
-            Ok(recording) => recording,
-            Err(error) => {
-                self.end_random(&mut position);
-                return Err(error);
-            }
-        };
+        let drawing = Drawing { device: self, position: self.begin_random(&state), ended: false };
+        let recording = Recording::begin(self, capture)?;
         let (second, output) = traced(&mut step);
         let (replay, hooks) = recording.end(output.is_ok());
-        let blocks = self.end_random(&mut position);
+        let (from, blocks) = drawing.end();
         let output = output?;
         same_ops(&first, &second)?;
-        let random = Random { state, from: position.offset, blocks };
+        let random = Random { state, from, blocks };
         let recorded = Recorded { replay: replay?, hooks, device: self.clone(), random };
         Ok(CapturedStep { output, form: Form::Recorded(recorded) })
+    }
+}
+
+/// Random numbers while a step is recorded are noted, not drawn: until this ends, also when the step panics.
+struct Drawing<'a> {
+    device: &'a Device,
+    position: RandomPosition,
+    ended: bool,
+}
+
+impl Drawing<'_> {
+    /// From where on the step draws, and how many blocks.
+    fn end(mut self) -> (u64, u64) {
+        self.ended = true;
+        (self.position.offset, self.device.end_random(&mut self.position))
+    }
+}
+
+impl Drop for Drawing<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.device.end_random(&mut self.position);
+        }
     }
 }
 

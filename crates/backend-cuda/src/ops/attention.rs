@@ -76,7 +76,7 @@ struct Backward {
 }
 
 /// All floats but f64, heads of up to 128, and sizes that fit the kernels' numbers.
-pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
+pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Variant, Unsupported> {
     let no = |why: &'static str| Err(Unsupported::because(why));
     let dim = |input: usize, axis: usize| inputs[input].shape().dim(axis);
     let widths = [dim(0, 3), dim(2, 3)];
@@ -85,6 +85,14 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
     }
     if widths.iter().any(|width| !(1..=WIDEST).contains(width)) {
         return no("heads wider than 128");
+    }
+    let is_wide = widths.iter().any(|&width| width > WIDEST / 2);
+    if matches!(op, Op::AttentionGrad(_))
+        && is_wide
+        && inputs[0].dtype == DType::F32
+        && simt_grad_shared(WIDEST) > room
+    {
+        return no("the gradient of wide heads in f32 needs more shared memory than the device has");
     }
     let [batch, heads, queries] = [0, 1, 2].map(|axis| dim(0, axis));
     let blocks = batch.saturating_mul(heads).saturating_mul(queries.max(dim(1, 2)) / ROWS + 1);
@@ -450,10 +458,15 @@ struct Pass {
     shared: usize,
 }
 
+/// Bytes of shared memory of the f32 gradient for heads of this width.
+fn simt_grad_shared(width: usize) -> usize {
+    (2 * 96 * (width + 4) + 64 * 40 + 128) * 4
+}
+
 /// The walk of the queries' gradient, then that of keys and values.
 fn grad_launches(plan: &Plan, element: usize) -> [Pass; 2] {
     if plan.engine == Engine::Simt {
-        let shared = (2 * 96 * (plan.width + 4) + 64 * 40 + 128) * 4;
+        let shared = simt_grad_shared(plan.width);
         return [(); 2].map(|()| Pass { rows: 64, threads: 128, shared });
     }
     let [queries, keys] = backward_tiles(plan.engine.name(), plan.width, plan.masked);

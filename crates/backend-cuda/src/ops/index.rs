@@ -114,9 +114,11 @@ pub(crate) fn three_axes(view: &View<'_>, axis: usize) -> Option<[i64; 3]> {
 fn rows(call: &Call<'_>, axis: usize) -> Result<bool> {
     let (gpu, op, x, y, index) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0], &call.inputs[1]);
     let inner: usize = y.layout.shape().dims()[axis + 1..].iter().product();
-    let (Some([outer, row, 1]), true) = (three_axes(x, axis), y.layout.is_row_major()) else {
+    let (Some([outer, row, 1]), true) = (three_axes(x, axis), y.layout.is_contiguous()) else {
         return Ok(false);
     };
+    // Where there is nothing before the axis, no stride is taken.
+    let outer = if x.layout.shape().dims()[..axis].iter().all(|&size| size == 1) { 0 } else { outer };
     let word = 8 / x.dtype.size();
     let (x_address, y_address) = (gpu.address(op, x)?, gpu.address(op, y)?);
     let whole = |count: i64| count.unsigned_abs().is_multiple_of(word as u64);

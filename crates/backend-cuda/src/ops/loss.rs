@@ -116,7 +116,7 @@ fn parameters(
     smoothing: f64,
 ) -> Result<Parameters> {
     let [rows, columns] = call.inputs[0].layout.shape().to_array(call.name)?;
-    super::fits(call.name, &[2 * columns])?;
+    super::fits_rows(call.name, columns)?;
     Ok(Parameters {
         dx: 0,
         loss: 0,

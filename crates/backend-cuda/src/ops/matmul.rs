@@ -135,6 +135,13 @@ impl Tile {
         stages.max(sums) * size
     }
 
+    /// The most bytes that it takes, whatever its operands' forms.
+    fn most_shared(&self, dtype: DType) -> usize {
+        let forms = if self.tensor() { [Form::Inner; 2] } else { [Form::RunPacks; 2] };
+        let other = if self.tensor() { [Form::Outer; 2] } else { [Form::Packs; 2] };
+        self.shared(dtype, forms).max(self.shared(dtype, other))
+    }
+
     /// Microseconds that a product takes with so many parts of its sums.
     fn predicted(&self, sizes: &Sizes, splits: usize, multiprocessors: usize) -> f64 {
         let tiles = self.count(sizes) * splits;
@@ -218,27 +225,34 @@ impl Sizes {
     }
 }
 
+/// What a device has for tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Device {
+    multiprocessors: usize,
+    /// Bytes of shared memory that a block may have.
+    room: usize,
+}
+
 /// The tile and the number of parts for a product, worked out once for each of its sizes.
-fn chosen(dtype: DType, sizes: &Sizes, multiprocessors: usize) -> (&'static Tile, usize) {
+fn chosen(dtype: DType, sizes: &Sizes, device: Device) -> (&'static Tile, usize) {
     thread_local! {
-        static CHOSEN: RefCell<FxHashMap<(DType, Sizes, usize), (&'static Tile, usize)>> = RefCell::default();
+        static CHOSEN: RefCell<FxHashMap<(DType, Sizes, Device), (&'static Tile, usize)>> = RefCell::default();
     }
     CHOSEN.with_borrow_mut(|chosen| {
         // A program that never multiplies the same sizes twice must not fill the memory with them.
         if chosen.len() >= MOST_CHOSEN {
             chosen.clear();
         }
-        *chosen
-            .entry((dtype, *sizes, multiprocessors))
-            .or_insert_with(|| choose(dtype, sizes, multiprocessors))
+        *chosen.entry((dtype, *sizes, device)).or_insert_with(|| choose(dtype, sizes, device))
     })
 }
 
 /// The tile and the number of parts with the least predicted time.
-fn choose(dtype: DType, sizes: &Sizes, multiprocessors: usize) -> (&'static Tile, usize) {
+fn choose(dtype: DType, sizes: &Sizes, device: Device) -> (&'static Tile, usize) {
+    let Device { multiprocessors, room } = device;
     let tiles = tiles(dtype);
     let mut best: Option<(f64, &'static Tile, usize)> = None;
-    for tile in tiles {
+    for tile in tiles.iter().filter(|tile| tile.most_shared(dtype) <= room) {
         if tile.name == "V8" && sizes.m > tile.block[0] {
             continue;
         }
@@ -255,7 +269,8 @@ fn choose(dtype: DType, sizes: &Sizes, multiprocessors: usize) -> (&'static Tile
             }
         }
     }
-    best.map_or((&tiles[0], 1), |(_, tile, splits)| (tile, splits))
+    let smallest = || tiles.iter().min_by_key(|tile| tile.most_shared(dtype)).unwrap_or(&tiles[0]);
+    best.map_or_else(|| (smallest(), 1), |(_, tile, splits)| (tile, splits))
 }
 
 /// The parameters, as `Product` of the kernels.
@@ -382,7 +397,8 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     if sizes.outputs() == 0 {
         return Ok(());
     }
-    let (tile, splits) = chosen(a.dtype, &sizes, call.gpu.multiprocessors());
+    let device = Device { multiprocessors: call.gpu.multiprocessors(), room: call.gpu.shared_memory() };
+    let (tile, splits) = chosen(a.dtype, &sizes, device);
     let a = Operand { view: *a, line_axis: rank - 2, inner_axis: rank - 1 };
     let b = Operand { view: *b, line_axis: rank - 1, inner_axis: rank - 2 };
     laid_out(&a, tile, true, call, |a, a_form| {
@@ -473,4 +489,31 @@ fn launch(
         return Ok(());
     }
     gpu.launch(op, Launch::new(unit, SUM_SPLITS, sizes.outputs().div_ceil(256) as u32, 256), &parameters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_fit_the_shared_memory_of_every_device() {
+        // Bytes that a block may have on 8.6, 8.9 and 12.x; on 8.0; on 9.0 and 10.0.
+        for room in [99 << 10, 163 << 10, 227 << 10] {
+            for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8]
+            {
+                for (m, n, k) in
+                    [(1, 1, 1), (16, 4096, 4096), (64, 64, 64), (2048, 2048, 2048), (4096, 4096, 4096)]
+                {
+                    let sizes = Sizes { m, n, k, matrices: 1 };
+                    let (tile, _) = choose(dtype, &sizes, Device { multiprocessors: 84, room });
+                    let needed = tile.most_shared(dtype);
+                    assert!(
+                        needed <= room,
+                        "{dtype} {sizes:?}: {} needs {needed} of {room} bytes",
+                        tile.name
+                    );
+                }
+            }
+        }
+    }
 }

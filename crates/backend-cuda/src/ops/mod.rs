@@ -24,6 +24,17 @@ pub(crate) mod window;
 /// Elements from which on positions in a tensor no longer fit the kernels' 32-bit numbers.
 pub(crate) const TOO_LONG: usize = 1 << 31;
 
+/// Whether so many columns fit the kernels of rows, which count packs beyond both ends.
+pub(crate) fn fits_rows(op: &'static str, columns: usize) -> ternion_core::Result<()> {
+    match columns < 1 << 30 {
+        true => Ok(()),
+        false => Err(ternion_core::Error::invalid(
+            op,
+            format!("{columns} columns: on a CUDA device this op takes fewer than 2^30; cut them"),
+        )),
+    }
+}
+
 /// Whether every one of these fits the kernels' 32-bit numbers.
 pub(crate) fn fits(op: &'static str, counts: &[usize]) -> ternion_core::Result<()> {
     match counts.iter().find(|&&count| count >= TOO_LONG) {

@@ -168,7 +168,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let (gpu, dtype) = (call.gpu, call.inputs[0].dtype);
     let (count, columns) = matrix(&call.inputs[0]);
-    super::fits(call.name, &[2 * columns])?;
+    super::fits_rows(call.name, columns)?;
     let mut operands = Operands::new(call);
     let last = call.inputs[0].layout.shape().rank() - 1;
     let (x, y) = (operands.input_rows(0, last)?, operands.output_rows(0, last)?);
@@ -219,7 +219,7 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let is_centred = name == NAMES[0];
     let (gpu, dtype) = (call.gpu, call.inputs[0].dtype);
     let (count, columns) = matrix(&call.inputs[0]);
-    super::fits(call.name, &[2 * columns])?;
+    super::fits_rows(call.name, columns)?;
     let mut operands = Operands::new(call);
     let last = call.inputs[0].layout.shape().rank() - 1;
     let (x, dx) = (operands.input_rows(0, last)?, operands.output_rows(0, last)?);

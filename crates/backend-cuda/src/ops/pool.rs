@@ -174,13 +174,12 @@ pub(crate) fn run_max_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let gpu = call.gpu;
-    let stray = gpu.scratch(size_of::<u64>())?;
     let parameters = Parameters {
         positions: gpu.address(call.name, positions)?,
         position_strides: strides(positions),
         fault: gpu.faults.address,
         site: Faults::site(call.name, pixels(call.name, dx)?),
-        stray: stray.address(),
+        stray: gpu.mark(),
         call: CALLS.fetch_add(1, Ordering::Relaxed),
         ..parameters(call, &pool.window, [dx, dy], [dy, dx])?
     };
