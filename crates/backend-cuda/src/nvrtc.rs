@@ -1,11 +1,13 @@
 //! CUDA C++ to machine code by NVRTC, which is found at run time: where the linker looks, in a toolkit, or in a Python wheel.
 
-use cudarc::nvrtc::sys;
 use libloading::Library;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use ternion_core::{Error, Result};
+
+/// The oldest version that knows `sm_90a` and all that [`crate::options`] says.
+const OLDEST: (i32, i32) = (12, 0);
 
 /// A compiled program and what the compiler said of it.
 pub struct Compiled {
@@ -20,12 +22,7 @@ pub struct Compiled {
 /// # Errors
 /// NVRTC was not found; the message says where it was looked for.
 pub fn version() -> Result<(i32, i32)> {
-    library()?;
-    let (mut major, mut minor) = (0, 0);
-    // SAFETY: the library is there; it writes two numbers.
-    let code = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
-    check(code).map_err(|text| Error::invalid("nvrtc", text))?;
-    Ok((major, minor))
+    Ok(nvrtc()?.version)
 }
 
 /// Compiles `source`, which messages call `name`.
@@ -33,13 +30,13 @@ pub fn version() -> Result<(i32, i32)> {
 /// # Errors
 /// NVRTC was not found, or the source does not compile: the compiler's log is the message.
 pub fn compile(name: &str, source: &str, options: &[String]) -> Result<Compiled> {
-    library()?;
+    let nvrtc = nvrtc()?;
     let text =
         |text: &str| CString::new(text).map_err(|_| Error::invalid("nvrtc", "a zero byte in the source"));
     let (source, c_name) = (text(source)?, text(name)?);
     let options = options.iter().map(|option| text(option)).collect::<Result<Vec<CString>>>()?;
-    let program =
-        Program::new(&source, &c_name).map_err(|why| Error::invalid("nvrtc", format!("{name}: {why}")))?;
+    let program = Program::new(nvrtc, &source, &c_name)
+        .map_err(|why| Error::invalid("nvrtc", format!("{name}: {why}")))?;
     let compiled = program.compile(&options);
     let log = program.log();
     match compiled {
@@ -48,64 +45,190 @@ pub fn compile(name: &str, source: &str, options: &[String]) -> Result<Compiled>
     }
 }
 
-/// Finds NVRTC, once.
-fn library() -> Result<()> {
-    static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| {
-        // SAFETY: loads a library that is NVRTC by its name.
-        if unsafe { sys::is_culib_present() } {
+/// A program of NVRTC.
+type Handle = *mut c_void;
+/// A code of NVRTC: 0 is success.
+type Code = c_int;
+type Texts = *const *const c_char;
+
+/// What is used of NVRTC, from one library that stays loaded. Not the bindings of the driver's crate: they panic over a library that lacks a symbol.
+struct Nvrtc {
+    version: (i32, i32),
+    error_string: unsafe extern "C" fn(Code) -> *const c_char,
+    create: unsafe extern "C" fn(*mut Handle, *const c_char, *const c_char, c_int, Texts, Texts) -> Code,
+    compile: unsafe extern "C" fn(Handle, c_int, Texts) -> Code,
+    cubin_size: unsafe extern "C" fn(Handle, *mut usize) -> Code,
+    cubin: unsafe extern "C" fn(Handle, *mut c_char) -> Code,
+    log_size: unsafe extern "C" fn(Handle, *mut usize) -> Code,
+    log: unsafe extern "C" fn(Handle, *mut c_char) -> Code,
+    destroy: unsafe extern "C" fn(*mut Handle) -> Code,
+}
+
+/// Finds NVRTC, once: in the folder that `TERNION_NVRTC` names and nowhere else, or without it where the linker looks, then in the usual places.
+fn nvrtc() -> Result<&'static Nvrtc> {
+    static FOUND: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| match variable("TERNION_NVRTC") {
+        Some(folder) => named(&folder),
+        None => first(Nvrtc::of_the_linker(), &folders()),
+    });
+    found.as_ref().map_err(|detail| Error::Device { device: "cuda".into(), detail: detail.clone() })
+}
+
+/// In the folder that the user named.
+fn named(folder: &Path) -> Result<Nvrtc, String> {
+    Nvrtc::in_folder(folder).map_err(|why| {
+        format!(
+            "TERNION_NVRTC names {}, which has no kernel compiler NVRTC that can be used: {why}",
+            folder.display()
+        )
+    })
+}
+
+/// The linker's, or that of the first folder that has one.
+fn first(of_the_linker: Result<Nvrtc, String>, folders: &[PathBuf]) -> Result<Nvrtc, String> {
+    let mut places = match of_the_linker {
+        Ok(nvrtc) => return Ok(nvrtc),
+        Err(why) => vec![format!("where the linker looks ({why})")],
+    };
+    for folder in folders {
+        match Nvrtc::in_folder(folder) {
+            Ok(nvrtc) => return Ok(nvrtc),
+            Err(why) => places.push(format!("{} ({why})", folder.display())),
+        }
+    }
+    let ((major, minor), places) = (OLDEST, places.join(", "));
+    Err(format!(
+        "the kernel compiler NVRTC, {major}.{minor} or newer, was not found: {places}. Install a CUDA toolkit or the Python wheel \
+         nvidia-cuda-nvrtc, and if it lies elsewhere name its folder in TERNION_NVRTC"
+    ))
+}
+
+impl Nvrtc {
+    /// Under one of its names, where the linker looks.
+    fn of_the_linker() -> Result<Nvrtc, String> {
+        let mut faults = Vec::new();
+        for name in cudarc::get_lib_name_candidates("nvrtc") {
+            // SAFETY: the initialisers of NVIDIA's library, under its own name.
+            let Ok(library) = (unsafe { Library::new(&name) }) else { continue };
+            match Nvrtc::of(library) {
+                Ok(nvrtc) => return Ok(nvrtc),
+                Err(why) => faults.push(format!("{name}: {why}")),
+            }
+        }
+        Err(none_of(&faults))
+    }
+
+    /// The newest that `folder` has, and its built-in functions: when it compiles, NVRTC asks for them by name.
+    fn in_folder(folder: &Path) -> Result<Nvrtc, String> {
+        let entries = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.retain(|path| ["libnvrtc.so", "nvrtc64_"].iter().any(|prefix| begins(path, prefix)));
+        paths.sort();
+        let mut faults = Vec::new();
+        for path in paths.iter().rev() {
+            // SAFETY: as above.
+            let library = unsafe { Library::new(path) }.map_err(|error| error.to_string());
+            match library.and_then(Nvrtc::of) {
+                Ok(nvrtc) => {
+                    nvrtc.preload_builtins(folder);
+                    return Ok(nvrtc);
+                }
+                Err(why) => faults.push(format!("{}: {why}", path.display())),
+            }
+        }
+        Err(none_of(&faults))
+    }
+
+    /// The functions of a library, if it has them all and is not too old. It stays loaded.
+    fn of(library: Library) -> Result<Nvrtc, String> {
+        let version = version_of(&library)?;
+        new_enough(version)?;
+        // SAFETY: the types are those of NVIDIA's declarations, the same in every version that is new enough.
+        let nvrtc = unsafe {
+            Nvrtc {
+                version,
+                error_string: symbol(&library, "nvrtcGetErrorString")?,
+                create: symbol(&library, "nvrtcCreateProgram")?,
+                compile: symbol(&library, "nvrtcCompileProgram")?,
+                cubin_size: symbol(&library, "nvrtcGetCUBINSize")?,
+                cubin: symbol(&library, "nvrtcGetCUBIN")?,
+                log_size: symbol(&library, "nvrtcGetProgramLogSize")?,
+                log: symbol(&library, "nvrtcGetProgramLog")?,
+                destroy: symbol(&library, "nvrtcDestroyProgram")?,
+            }
+        };
+        std::mem::forget(library);
+        Ok(nvrtc)
+    }
+
+    /// Loads the built-ins of this version from `folder`, to stay. Without them there, the linker may still have them.
+    fn preload_builtins(&self, folder: &Path) {
+        let (major, minor) = self.version;
+        // SAFETY: as for NVRTC itself.
+        let builtins = unsafe { Library::new(folder.join(format!("libnvrtc-builtins.so.{major}.{minor}"))) };
+        std::mem::forget(builtins);
+    }
+
+    /// The code in words.
+    fn check(&self, code: Code) -> Result<(), String> {
+        if code == 0 {
             return Ok(());
         }
-        let folders = folders();
-        match folders.iter().any(|folder| preload(folder)) {
-            true => Ok(()),
-            false => Err(not_found(&folders)),
-        }
-    });
-    found.clone().map_err(|detail| Error::Device { device: "cuda".into(), detail })
+        // SAFETY: the library gives a string that stays.
+        let text = unsafe { CStr::from_ptr((self.error_string)(code)) };
+        Err(text.to_string_lossy().into_owned())
+    }
 }
 
-fn not_found(folders: &[PathBuf]) -> String {
-    let places: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
-    format!(
-        "the kernel compiler NVRTC was not found where the linker looks, nor in [{}]. Install a CUDA toolkit or the Python wheel \
-         nvidia-cuda-nvrtc, and if it lies elsewhere name its folder in TERNION_NVRTC",
-        places.join(", ")
-    )
+fn none_of(faults: &[String]) -> String {
+    if faults.is_empty() { "no libnvrtc.so".into() } else { faults.join("; ") }
 }
 
-/// Loads NVRTC and its built-in functions from `folder`, to stay: the bindings then find the library by its name.
-fn preload(folder: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(folder) else { return false };
-    let mut names: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    names.sort();
-    let load = |prefix: &str| {
-        names.iter().rev().filter(|path| is_library(path, prefix)).find_map(|path| {
-            // SAFETY: the initialisers of NVIDIA's library, under its own name.
-            unsafe { Library::new(path) }.ok()
-        })
-    };
-    // The built-ins first: NVRTC asks for them by name when it compiles.
-    let builtins = load("libnvrtc-builtins.so.");
-    let nvrtc = load("libnvrtc.so.");
-    let found = nvrtc.is_some();
-    std::mem::forget((builtins, nvrtc));
-    found
+fn new_enough(version: (i32, i32)) -> Result<(), String> {
+    let ((major, minor), oldest) = (version, OLDEST);
+    if version >= oldest {
+        return Ok(());
+    }
+    Err(format!("version {major}.{minor}, needed is {}.{} or newer", oldest.0, oldest.1))
 }
 
-fn is_library(path: &Path, prefix: &str) -> bool {
+/// A function of the library.
+///
+/// # Safety
+/// `F` is the type of a pointer to what the library calls `name`.
+unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
+    // SAFETY: the caller's promise.
+    let found = unsafe { library.get::<F>(name) };
+    found.map(|symbol| *symbol).map_err(|_| format!("it lacks the function {name}"))
+}
+
+fn version_of(library: &Library) -> Result<(i32, i32), String> {
+    type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> Code;
+    // SAFETY: the type of its declaration.
+    let version: Version = unsafe { symbol(library, "nvrtcVersion") }?;
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: writes two numbers.
+    match unsafe { version(&mut major, &mut minor) } {
+        0 => Ok((major, minor)),
+        code => Err(format!("nvrtcVersion answers code {code}")),
+    }
+}
+
+fn begins(path: &Path, prefix: &str) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(prefix))
 }
 
-/// The folders in which NVRTC may lie, best first.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// The folders in which NVRTC may lie when the linker does not know it, best first.
 fn folders() -> Vec<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let mut folders: Vec<PathBuf> = variable("TERNION_NVRTC").into_iter().collect();
-    for toolkit in ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable) {
-        folders.push(toolkit.join("lib64"));
-    }
+    let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable);
+    let mut folders: Vec<PathBuf> = toolkits.map(|toolkit| toolkit.join("lib64")).collect();
     folders.push("/usr/local/cuda/lib64".into());
     folders.push("/opt/cuda/lib64".into());
+    folders.extend(variable("CONDA_PREFIX").map(|conda| conda.join("lib")));
     for prefix in ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable) {
         folders.extend(wheels(&prefix.join("lib")));
     }
@@ -118,7 +241,7 @@ fn folders() -> Vec<PathBuf> {
 /// Where wheels of NVRTC put it, under a folder that holds `python3.x` folders.
 fn wheels(lib: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(lib).into_iter().flatten().flatten();
-    let pythons = entries.map(|entry| entry.path()).filter(|path| is_library(path, "python3"));
+    let pythons = entries.map(|entry| entry.path()).filter(|path| begins(path, "python3"));
     pythons
         .flat_map(|python| {
             ["site-packages", "dist-packages"].map(|packages| python.join(packages).join("nvidia"))
@@ -128,59 +251,46 @@ fn wheels(lib: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The code in words.
-fn check(code: sys::nvrtcResult) -> Result<(), String> {
-    if code == sys::nvrtcResult::NVRTC_SUCCESS {
-        return Ok(());
-    }
-    // SAFETY: the library gives a string that stays.
-    let text = unsafe { CStr::from_ptr(sys::nvrtcGetErrorString(code)) };
-    Err(text.to_string_lossy().into_owned())
+/// A program of NVRTC.
+struct Program {
+    nvrtc: &'static Nvrtc,
+    handle: Handle,
 }
 
-/// A program of NVRTC.
-struct Program(sys::nvrtcProgram);
-
 impl Program {
-    fn new(source: &CStr, name: &CStr) -> Result<Program, String> {
-        let mut program = std::ptr::null_mut();
+    fn new(nvrtc: &'static Nvrtc, source: &CStr, name: &CStr) -> Result<Program, String> {
+        let mut handle = std::ptr::null_mut();
+        let none = std::ptr::null();
         // SAFETY: two strings that end in zero, no headers; the handle is written.
-        let code = unsafe {
-            sys::nvrtcCreateProgram(
-                &mut program,
-                source.as_ptr(),
-                name.as_ptr(),
-                0,
-                std::ptr::null(),
-                std::ptr::null(),
-            )
-        };
-        check(code).map(|()| Program(program))
+        let code = unsafe { (nvrtc.create)(&mut handle, source.as_ptr(), name.as_ptr(), 0, none, none) };
+        nvrtc.check(code).map(|()| Program { nvrtc, handle })
     }
 
     fn compile(&self, options: &[CString]) -> Result<Vec<u8>, String> {
+        let nvrtc = self.nvrtc;
         let pointers: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
         let count = i32::try_from(pointers.len()).map_err(|_| "too many options".to_string())?;
         // SAFETY: as many strings as are told, which live through the call.
-        check(unsafe { sys::nvrtcCompileProgram(self.0, count, pointers.as_ptr()) })?;
+        nvrtc.check(unsafe { (nvrtc.compile)(self.handle, count, pointers.as_ptr()) })?;
         let mut size = 0;
         // SAFETY: a size is written.
-        check(unsafe { sys::nvrtcGetCUBINSize(self.0, &mut size) })?;
+        nvrtc.check(unsafe { (nvrtc.cubin_size)(self.handle, &mut size) })?;
         let mut cubin = vec![0u8; size];
         // SAFETY: as many bytes as the library asked for.
-        check(unsafe { sys::nvrtcGetCUBIN(self.0, cubin.as_mut_ptr().cast()) })?;
+        nvrtc.check(unsafe { (nvrtc.cubin)(self.handle, cubin.as_mut_ptr().cast()) })?;
         Ok(cubin)
     }
 
     fn log(&self) -> String {
+        let nvrtc = self.nvrtc;
         let mut size = 0;
         // SAFETY: a size is written.
-        if check(unsafe { sys::nvrtcGetProgramLogSize(self.0, &mut size) }).is_err() {
+        if nvrtc.check(unsafe { (nvrtc.log_size)(self.handle, &mut size) }).is_err() {
             return String::new();
         }
         let mut log = vec![0u8; size];
         // SAFETY: as many bytes as the library asked for.
-        if check(unsafe { sys::nvrtcGetProgramLog(self.0, log.as_mut_ptr().cast()) }).is_err() {
+        if nvrtc.check(unsafe { (nvrtc.log)(self.handle, log.as_mut_ptr().cast()) }).is_err() {
             return String::new();
         }
         String::from_utf8_lossy(&log).trim_end_matches('\0').trim().to_string()
@@ -190,6 +300,65 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         // SAFETY: created by the library and destroyed once.
-        unsafe { sys::nvrtcDestroyProgram(&mut self.0) };
+        unsafe { (self.nvrtc.destroy)(&mut self.handle) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("ternion-nvrtc-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        folder
+    }
+
+    fn fault(found: Result<Nvrtc, String>) -> String {
+        found.err().expect("no NVRTC there")
+    }
+
+    #[test]
+    fn versions_are_compared_as_pairs() {
+        for sound in [(12, 0), (12, 9), (13, 0), (14, 0)] {
+            assert_eq!(new_enough(sound), Ok(()));
+        }
+        let why = new_enough((11, 8)).expect_err("too old");
+        assert_eq!(why, "version 11.8, needed is 12.0 or newer");
+    }
+
+    #[test]
+    fn a_named_folder_without_nvrtc_is_told_and_nothing_else_is_tried() {
+        let empty = folder("empty");
+        let why = fault(named(&empty));
+        assert!(why.contains("TERNION_NVRTC") && why.contains(&empty.display().to_string()), "{why}");
+        assert!(why.contains("no libnvrtc.so"), "{why}");
+        let missing = empty.join("missing");
+        assert!(fault(named(&missing)).contains(&missing.display().to_string()));
+    }
+
+    #[test]
+    fn a_file_that_is_no_library_is_told_by_its_path() {
+        let folder = folder("text");
+        let place = folder.join("libnvrtc.so.13");
+        std::fs::write(&place, "not a library").expect("writes");
+        let why = fault(named(&folder));
+        assert!(why.contains(&place.display().to_string()), "{why}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_library_without_the_functions_is_an_error_that_names_the_first() {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("this process");
+        let paths = maps.lines().filter_map(|line| line.split_whitespace().last());
+        let Some(foreign) = paths.into_iter().find(|path| path.contains("libc.so")) else { return };
+        let folder = folder("foreign");
+        std::os::unix::fs::symlink(foreign, folder.join("libnvrtc.so.13")).expect("links");
+        let why = fault(named(&folder));
+        assert!(why.contains("libnvrtc.so.13: it lacks the function nvrtcVersion"), "{why}");
+        let why = fault(first(Err("none".into()), &[folder.clone(), folder.join("missing")]));
+        assert!(why.contains("where the linker looks (none)"), "{why}");
+        assert!(why.contains("lacks the function") && why.contains("missing"), "{why}");
     }
 }
