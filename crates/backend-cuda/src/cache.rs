@@ -71,18 +71,22 @@ fn write(place: &Path, body: &[u8]) -> std::io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn cache(name: &str) -> Cache {
+impl Cache {
+    /// An empty one, for the test of that name.
+    pub(crate) fn fresh(name: &str) -> Cache {
         let folder = std::env::temp_dir().join(format!("ternion-cache-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         Cache { folder: Some(folder) }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn what_was_put_is_found_under_its_own_key_only() {
-        let cache = cache("keys");
+        let cache = Cache::fresh("keys");
         cache.put(&["ab", "c"], b"machine code");
         assert_eq!(cache.get(&["ab", "c"]).as_deref(), Some(&b"machine code"[..]));
         assert_eq!(cache.get(&["a", "bc"]), None);
@@ -91,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_damaged_entry_is_none() {
-        let cache = cache("damage");
+        let cache = Cache::fresh("damage");
         let key = ["kernel"];
         cache.put(&key, b"machine code");
         let place = cache.place(&key).expect("a folder");
@@ -108,7 +112,7 @@ mod tests {
 
     #[test]
     fn racing_writers_leave_one_sound_entry() {
-        let cache = cache("race");
+        let cache = Cache::fresh("race");
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| (0..50).for_each(|_| cache.put(&["same"], &[7; 10_000])));

@@ -3,14 +3,14 @@
 use crate::cache::Cache;
 use crate::driver::{Properties, check};
 use crate::nvrtc;
-use crate::sources::{Source, Unit};
+use crate::sources::{Source, Unit, units};
 use cudarc::driver::sys;
 use parking_lot::{Mutex, RwLock};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::ffi::CString;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
 use ternion_core::{Error, Result};
 
 /// Dynamic shared memory that a launch may ask for without further ado: 48 KiB, less what a kernel has beside it.
@@ -50,6 +50,8 @@ type Functions = Arc<SmallVec<[Function; 4]>>;
 #[derive(Debug)]
 pub(crate) struct Modules {
     architecture: String,
+    /// The CUDA version of the driver, as 1000 * major + 10 * minor.
+    driver: i32,
     cache: Cache,
     loaded: RwLock<FxHashMap<Unit, Functions>>,
     /// Held while a unit is compiled or loaded: no thread does it twice.
@@ -85,19 +87,46 @@ fn key<'a>(text: &'a str, options: &'a [String]) -> Vec<&'a str> {
 /// # Errors
 /// NVRTC was not found, or the source does not compile.
 pub fn machine_code(source: &Source, architecture: &str) -> Result<Vec<u8>> {
-    cached(&Cache::from_environment(), source, architecture)
+    through(&Cache::from_environment(), source, architecture, |code| Ok(code.to_vec()))
 }
 
-fn cached(cache: &Cache, source: &Source, architecture: &str) -> Result<Vec<u8>> {
+/// What `load` makes of the machine code of `source`.
+fn through<T>(
+    cache: &Cache,
+    source: &Source,
+    architecture: &str,
+    load: impl Fn(&[u8]) -> Result<T>,
+) -> Result<T> {
     let text = source.text();
     let options = options(architecture);
-    let key = key(&text, &options);
-    if let Some(code) = cache.get(&key) {
-        return Ok(code);
-    }
-    let code = nvrtc::compile(&source.name, &text, &options)?.cubin;
-    cache.put(&key, &code);
-    Ok(code)
+    kept_or_compiled(
+        cache,
+        &key(&text, &options),
+        || Ok(nvrtc::compile(&source.name, &text, &options)?.cubin),
+        load,
+    )
+}
+
+/// An entry that `load` refuses is compiled anew and replaced, once: it may have been kept under another driver or compiler.
+fn kept_or_compiled<T>(
+    cache: &Cache,
+    key: &[&str],
+    compile: impl Fn() -> Result<Vec<u8>>,
+    load: impl Fn(&[u8]) -> Result<T>,
+) -> Result<T> {
+    let refused = match cache.get(key).map(|code| load(&code)) {
+        Some(Ok(loaded)) => return Ok(loaded),
+        Some(Err(refused)) => Some(refused),
+        None => None,
+    };
+    let code = compile().map_err(|error| match refused {
+        Some(refused) => {
+            Error::invalid("cuda", format!("{refused}; and it cannot be compiled anew: {error}"))
+        }
+        None => error,
+    })?;
+    cache.put(key, &code);
+    load(&code)
 }
 
 /// Puts machine code of `source` into the user's kernel cache.
@@ -109,6 +138,7 @@ impl Modules {
     pub(crate) fn new(properties: &Properties) -> Modules {
         Modules {
             architecture: architecture(properties.capability),
+            driver: properties.driver,
             cache: Cache::from_environment(),
             loaded: RwLock::default(),
             loading: Mutex::default(),
@@ -130,9 +160,11 @@ impl Modules {
         if let Some(functions) = self.loaded.read().get(&unit) {
             return Ok(functions.clone());
         }
+        known(unit)?;
         let source = unit.source();
         let functions =
-            Arc::new(self.functions(&source, &cached(&self.cache, &source, &self.architecture)?)?);
+            through(&self.cache, &source, &self.architecture, |code| self.functions(&source, code))?;
+        let functions = Arc::new(functions);
         self.loaded.write().insert(unit, functions.clone());
         Ok(functions)
     }
@@ -141,7 +173,7 @@ impl Modules {
         let mut module = std::ptr::null_mut();
         // SAFETY: an image that NVRTC made, or that has the checksum of one; the driver copies it.
         let code = unsafe { sys::cuModuleLoadData(&mut module, code.as_ptr().cast()) };
-        check("cuda", code).map_err(|error| Error::invalid("cuda", format!("{}: {error}", source.name)))?;
+        check("cuda", code).map_err(|error| self.refused(source, &error))?;
         let function = |name: &&'static str| {
             let c_name =
                 CString::new(*name).map_err(|_| Error::invalid("cuda", "a zero byte in a kernel's name"))?;
@@ -154,5 +186,83 @@ impl Modules {
             Ok(Function { handle, shared: AtomicU32::new(0) })
         };
         source.kernels.iter().map(function).collect()
+    }
+
+    /// That the driver does not take the machine code; as a rule it is older than the compiler.
+    fn refused(&self, source: &Source, error: &Error) -> Error {
+        let (major, minor) = (self.driver / 1000, self.driver % 1000 / 10);
+        let compiler = match nvrtc::version() {
+            Ok((major, minor)) => format!("NVRTC is {major}.{minor}"),
+            Err(_) => "there is no NVRTC".into(),
+        };
+        let versions = format!("the driver is for CUDA {major}.{minor}, {compiler}");
+        Error::invalid("cuda", format!("{}: {error} ({versions})", source.name))
+    }
+}
+
+/// That the unit is one of all that there are: what is not listed would be compiled with tiles or types that its launch does not mean.
+fn known(unit: Unit) -> Result<()> {
+    static UNITS: LazyLock<FxHashSet<Unit>> = LazyLock::new(|| units().into_iter().collect());
+    if UNITS.contains(&unit) {
+        return Ok(());
+    }
+    Err(Error::invalid("cuda", format!("{unit:?} is not in the list of units")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::{Family, attention_name, matmul_name};
+    use std::cell::Cell;
+    use ternion_core::DType;
+
+    /// How often was compiled, and what came of it.
+    fn run(cache: &Cache, compiled: &[u8], accepts: impl Fn(&[u8]) -> bool) -> (usize, Result<Vec<u8>>) {
+        let count = Cell::new(0);
+        let compile = || {
+            count.set(count.get() + 1);
+            Ok(compiled.to_vec())
+        };
+        let load = |code: &[u8]| match accepts(code) {
+            true => Ok(code.to_vec()),
+            false => Err(Error::invalid("cuda", "refused")),
+        };
+        let loaded = kept_or_compiled(cache, &["key"], compile, load);
+        (count.get(), loaded)
+    }
+
+    #[test]
+    fn an_entry_that_the_driver_refuses_is_compiled_anew_once() {
+        let cache = Cache::fresh("refused");
+        cache.put(&["key"], b"of another driver");
+        let (count, loaded) = run(&cache, b"sound", |code| code == b"sound");
+        assert_eq!((count, loaded.ok().as_deref()), (1, Some(&b"sound"[..])));
+        let (count, loaded) = run(&cache, b"never asked for", |_| true);
+        assert_eq!((count, loaded.ok().as_deref()), (0, Some(&b"sound"[..])), "the entry was replaced");
+        let (count, loaded) = run(&cache, b"sound", |_| false);
+        assert!(count == 1 && loaded.is_err(), "compiled {count} times");
+    }
+
+    #[test]
+    fn a_refused_entry_without_a_compiler_tells_both() {
+        let cache = Cache::fresh("compiler");
+        cache.put(&["key"], b"of another driver");
+        let compile = || Err(Error::invalid("nvrtc", "not found"));
+        let load = |_: &[u8]| -> Result<()> { Err(Error::invalid("cuda", "no binary for this GPU")) };
+        let error = kept_or_compiled(&cache, &["key"], compile, load).expect_err("refused").to_string();
+        assert!(error.contains("no binary for this GPU") && error.contains("not found"), "{error}");
+    }
+
+    #[test]
+    fn units_that_are_not_listed_are_errors() {
+        units().into_iter().for_each(|unit| known(unit).expect("listed"));
+        let attention = |width| Unit::of(Family::Attention, attention_name("mma", width, "full"), DType::F16);
+        known(attention(64)).expect("a width that there is");
+        let forms = [crate::ops::matmul::Form::SIMT[0]; 2];
+        let unknown = Unit::of(Family::Matmul, matmul_name("no such tile", forms), DType::F32);
+        for unit in [attention(96), Unit::of(Family::Attention, "wgmma 64 full", DType::F32), unknown] {
+            let error = known(unit).expect_err("not listed").to_string();
+            assert!(error.contains("is not in the list of units"), "{error}");
+        }
     }
 }
