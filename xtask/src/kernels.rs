@@ -1,4 +1,5 @@
-//! Every kernel compiled for every architecture: registers, shared memory, spills. A spill or a warning fails.
+//! Every kernel compiled for every architecture: registers, static shared memory, spills. A spill or a warning fails. Dynamic shared memory is told at
+//! launch, and not known here.
 
 use std::fmt::Write;
 use std::process::{Command, Stdio};
@@ -10,9 +11,20 @@ use ternion_cuda::{nvrtc, options};
 struct Usage {
     kernel: String,
     registers: usize,
+    /// Bytes of static shared memory.
     shared: usize,
     stack: usize,
+    /// Bytes that are stored and loaded again.
     spilled: usize,
+}
+
+/// What [`Usage`] is printed as.
+const COLUMNS: &str = "kernel registers/static shared bytes/spilled bytes";
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} {}/{}/{}", self.kernel, self.registers, self.shared, self.spilled)
+    }
 }
 
 /// A unit on an architecture: its kernels, or what is wrong.
@@ -42,7 +54,7 @@ pub fn run(wanted: &Wanted) -> Result<(), String> {
 /// As many processes as there are processors, each with its share: NVRTC takes one program at a time.
 fn run_all(wanted: &Wanted) -> Result<(), String> {
     let (major, minor) = nvrtc::version().map_err(|error| error.to_string())?;
-    println!("NVRTC {major}.{minor}: unit, architecture: kernel registers/shared bytes");
+    println!("NVRTC {major}.{minor}: unit, architecture: {COLUMNS}");
     let processes = std::thread::available_parallelism().map_or(1, usize::from);
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let start = |number: usize| {
@@ -114,7 +126,7 @@ fn row(unit: &Unit, architecture: &str, keep: bool) -> Row {
     let mut text = format!("{name}:");
     let mut faults: Vec<String> = warnings(&log).map(|line| format!("{name}: {line}")).collect();
     for usage in &usages {
-        let _ = write!(text, " {} {}/{}", usage.kernel, usage.registers, usage.shared);
+        let _ = write!(text, " {usage}");
         if usage.spilled > 0 {
             faults.push(format!("{name}: {} spills {} bytes", usage.kernel, usage.spilled));
         }
@@ -177,7 +189,18 @@ mod tests {
                    ptxas info    : Used 40 registers, used 1 barriers, 32 bytes smem\n\
                    ptxas warning : (C7510) Potential Performance Loss: wgmma serialized";
         let usage = Usage { kernel: "rows".into(), registers: 40, shared: 32, stack: 32, spilled: 12 };
+        assert_eq!(usage.to_string(), "rows 40/32/12");
         assert_eq!(usages(log), [usage]);
         assert_eq!(warnings(log).count(), 1);
+    }
+
+    #[test]
+    fn a_kernel_that_spills_nothing_says_so() {
+        let log = "ptxas info    : Compiling entry function 'iota' for 'sm_80'\n\
+                   ptxas info    : Function properties for iota\n\
+                   ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
+                   ptxas info    : Used 14 registers, used 0 barriers";
+        let texts: Vec<String> = usages(log).iter().map(Usage::to_string).collect();
+        assert_eq!(texts, ["iota 14/0/0"]);
     }
 }
