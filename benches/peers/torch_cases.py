@@ -3,8 +3,8 @@
 
 Prints one JSON object a line: {"case", "impl", "ms", "value", "unit"}; a case that cannot run prints {"case", "impl", "error"}.
 
-Kernel cases: events around one call, two buffers of 128 MB copied onto one another before each so that the L2 cache holds none of its inputs,
-10 warm-ups, median of the calls that fit in --rep milliseconds (20 at least, 400 at most), random inputs.
+Kernel cases: events around one call, before each a kernel that writes 256 MiB so that the L2 cache holds none of its inputs, 10 warm-ups, median of
+the calls that fit in --rep milliseconds (20 at least, 400 at most), random inputs.
 Train cases: wall clock over --steps steps between two synchronisations, after 5 warm-ups; median of 5 rounds.
 
 An "impl" tells how PyTorch ran: "torch" op by op, "torch/compile" through torch.compile, "torch/graph" as a recorded CUDA graph, others name the
@@ -35,9 +35,10 @@ class Clock:
         self.flushed = None
 
     def flush(self):
+        """Fills the L2 cache with what no case reads, by a kernel as ternion-bench does: what follows a copy waits longer to begin."""
         if self.flushed is None:
-            self.flushed = [torch.empty(FLUSHED_BYTES // 2, dtype=torch.int8, device=DEVICE) for _ in range(2)]
-        self.flushed[1].copy_(self.flushed[0])
+            self.flushed = torch.empty(FLUSHED_BYTES, dtype=torch.int8, device=DEVICE)
+        self.flushed.zero_()
 
     def median(self, call):
         """Median milliseconds of a call with a cold cache."""
