@@ -1,26 +1,16 @@
-//! What only a CUDA device does: errors that come later, recorded steps, memory that stays where it is. Where there is no such device each test says so.
+//! What only a CUDA device does: errors that come later, recorded steps, memory that stays where it is. Where there is no such device it is said, and nothing tested.
 
+#[path = "support/cuda.rs"]
+mod support;
+
+use support::cuda;
 use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
 use ternion::nn::{Dropout, Forward, Linear, Mlp, Module};
 use ternion::{DType, Device, Error, Result, Tensor};
 
-/// The first CUDA device, unless there is none; then why.
-fn device() -> Option<Device> {
-    match ternion_cuda::device(0) {
-        Ok(device) => Some(device),
-        Err(error) if std::env::var("TERNION_EXPECT").is_ok_and(|wanted| wanted.contains("cuda")) => {
-            panic!("TERNION_EXPECT asks for cuda: {error}")
-        }
-        Err(error) => {
-            println!("not tested: {error}");
-            None
-        }
-    }
-}
-
 #[test]
 fn an_index_out_of_range_is_told_when_the_device_is_waited_for() -> Result<()> {
-    let Some(device) = device() else { return Ok(()) };
+    let Some(device) = cuda() else { return Ok(()) };
     let x = Tensor::ones([4, 3], DType::F32, &device)?;
     let index = Tensor::from_slice(&[1i32, 7, 2], 3, &device)?;
     let picked = x.index_select(0, &index)?;
@@ -36,7 +26,7 @@ fn an_index_out_of_range_is_told_when_the_device_is_waited_for() -> Result<()> {
 
 #[test]
 fn an_index_out_of_range_is_told_in_the_name_of_what_was_called() -> Result<()> {
-    let Some(device) = device() else { return Ok(()) };
+    let Some(device) = cuda() else { return Ok(()) };
     let x = Tensor::ones([4, 3], DType::F32, &device)?;
     let wrong = |at: i64| Tensor::from_slice(&[1, at], 2, &device);
     let told = |result: Result<Tensor>| -> Result<String> {
@@ -54,7 +44,7 @@ fn an_index_out_of_range_is_told_in_the_name_of_what_was_called() -> Result<()> 
 
 #[test]
 fn tensors_move_between_threads() -> Result<()> {
-    let Some(device) = device() else { return Ok(()) };
+    let Some(device) = cuda() else { return Ok(()) };
     let sums = std::thread::scope(|scope| {
         let work = |seed: usize| {
             let device = device.clone();
@@ -135,7 +125,7 @@ fn eager(device: &Device, adam: bool, batches: &[Tensor]) -> Result<(Vec<f32>, V
 
 #[test]
 fn replays_train_exactly_as_steps_do() -> Result<()> {
-    let Some(device) = device() else { return Ok(()) };
+    let Some(device) = cuda() else { return Ok(()) };
     for adam in [true, false] {
         device.seed(11);
         let batches: Vec<Tensor> =
@@ -174,7 +164,7 @@ fn replays_train_exactly_as_steps_do() -> Result<()> {
 
 #[test]
 fn a_step_that_cannot_be_recorded_says_why() -> Result<()> {
-    let Some(device) = device() else { return Ok(()) };
+    let Some(device) = cuda() else { return Ok(()) };
     let x = Tensor::ones([4], DType::F32, &device)?;
     let refused = |error: Option<Error>| error.expect("refused").to_string();
     let read = device.capture(|| x.add(&x)?.to_vec::<f32>()).err();
@@ -211,20 +201,20 @@ fn memory_stays(device: &Device, count: usize, mut step: impl FnMut() -> Result<
         let statistics = std::fs::read_to_string("/proc/self/statm").ok()?;
         Some(statistics.split_whitespace().nth(1)?.parse::<usize>().ok()? * 4096)
     };
-    let cuda: &ternion_cuda::CudaBackend = device.downcast().expect("a CUDA device");
+    let backend: &ternion_cuda::CudaBackend = device.downcast().expect("a CUDA device");
     let mut before = None;
     for number in 0..count {
         step()?;
         if number == count / 2 {
             device.synchronize()?;
-            before = Some((device.memory(), cuda.free_bytes()?, host()));
+            before = Some((device.memory(), backend.free_bytes()?, host()));
         }
     }
     device.synchronize()?;
     let (memory, free, resident) = before.expect("there are steps");
     let now = device.memory();
     assert_eq!((now.in_use, now.cached), (memory.in_use, memory.cached), "the pool after {count} steps");
-    assert_eq!(cuda.free_bytes()?, free, "free bytes of the device after {count} steps");
+    assert_eq!(backend.free_bytes()?, free, "free bytes of the device after {count} steps");
     if let (Some(before), Some(after)) = (resident, host()) {
         assert!(after <= before + (2 << 20), "resident: {after} after {before}");
     }
@@ -233,7 +223,7 @@ fn memory_stays(device: &Device, count: usize, mut step: impl FnMut() -> Result<
 
 #[test]
 fn steps_do_not_use_more_and_more_memory() -> Result<()> {
-    let Some(device) = device() else { return Ok(()) };
+    let Some(device) = cuda() else { return Ok(()) };
     let mut training = Training::new(&device, true)?;
     memory_stays(&device, steps(), || training.step().map(drop))?;
     let mut captured = device.capture(|| training.step())?;

@@ -4,6 +4,8 @@
 mod digits;
 #[path = "../examples/support/step.rs"]
 mod step;
+#[path = "support/cuda.rs"]
+mod support;
 
 use digits::DigitSet;
 use std::cell::RefCell;
@@ -17,15 +19,7 @@ const EPOCHS: u64 = 3;
 
 /// The CPU, and the first CUDA device where there is one.
 fn devices() -> Vec<Device> {
-    let mut devices = vec![ternion_cpu::device()];
-    match ternion_cuda::device(0) {
-        Ok(device) => devices.push(device),
-        Err(error) if std::env::var("TERNION_EXPECT").is_ok_and(|wanted| wanted.contains("cuda")) => {
-            panic!("TERNION_EXPECT asks for cuda: {error}")
-        }
-        Err(error) => println!("not tested: {error}"),
-    }
-    devices
+    [ternion_cpu::device()].into_iter().chain(support::cuda()).collect()
 }
 
 fn split() -> Result<Split> {

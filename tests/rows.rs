@@ -1,7 +1,12 @@
 //! Softmax, normalisations and cross-entropy over rows of many lengths and places, on the GPU against the CPU backend: of each op the CUDA backend
-//! has a kernel for every range of lengths, of which the op table meets the shortest. Without a GPU there is nothing to compare.
+//! has a kernel for every range of lengths, of which the op table meets the shortest. Without a GPU there is nothing to
+//! compare, which is said.
+
+#[path = "support/cuda.rs"]
+mod support;
 
 use std::fmt::Write;
+use std::sync::OnceLock;
 use ternion::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::loss::{CrossEntropyGradUpdate, CrossEntropyWithGrad};
@@ -89,10 +94,16 @@ fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>> {
     Ok(apart.map(|at| format!("at {at}: {} instead of {} (scale {scale})", found[at], expected[at])))
 }
 
+/// The first CUDA device, for all tests of this file: its kernels and memory are kept with it.
+fn gpu() -> Option<&'static Device> {
+    static GPU: OnceLock<Option<Device>> = OnceLock::new();
+    GPU.get_or_init(support::cuda).as_ref()
+}
+
 /// Runs `f` on both devices, on the GPU twice; adds what is wrong to `faults`.
 fn compare(faults: &mut String, what: &str, f: impl Fn(&Device) -> Result<Vec<Tensor>>) -> Result<()> {
-    let Ok(gpu) = ternion_cuda::device(0) else { return Ok(()) };
-    let (found, again, expected) = (f(&gpu)?, f(&gpu)?, f(&ternion::cpu()?)?);
+    let Some(gpu) = gpu() else { return Ok(()) };
+    let (found, again, expected) = (f(gpu)?, f(gpu)?, f(&ternion::cpu()?)?);
     for (at, (found, again)) in found.iter().zip(&again).enumerate() {
         let bits = |tensor: &Tensor| {
             tensor.to_vec_f64().map(|values| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>())

@@ -1,0 +1,29 @@
+//! The CUDA device of tests that need one: where there is none they pass and say so, unless `TERNION_EXPECT` asks for it.
+
+use std::io::Write;
+use std::sync::Once;
+use ternion::Device;
+use ternion_testing::suite::{EXPECT, expected_devices};
+
+/// The first CUDA device, opened anew; none where there is none.
+///
+/// # Panics
+/// Where `TERNION_EXPECT` names a device that is not there.
+pub fn cuda() -> Option<Device> {
+    let opened = ternion_cuda::device(0);
+    let mut present = vec!["cpu".to_string()];
+    present.extend(opened.as_ref().map(|device| device.name().to_string()));
+    if let Err(missing) = expected_devices(&std::env::var(EXPECT).unwrap_or_default(), &present) {
+        panic!("{missing}{}", opened.err().map_or_else(String::new, |error| format!(": {error}")));
+    }
+    opened.map_err(|error| tell_once(&error.to_string())).ok()
+}
+
+/// Past the test harness, which keeps what passing tests print to itself.
+fn tell_once(why: &str) {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        // Without a stream for errors there is nobody to tell.
+        let _ = writeln!(std::io::stderr(), "not tested on CUDA: {why}");
+    });
+}
