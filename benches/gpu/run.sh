@@ -5,7 +5,8 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
 usage() {
     cat <<'END'
-run.sh tests [FILTER]         the op table on cuda:0, rows of every length, and what only a CUDA device does; a missing GPU fails.
+run.sh tests [FILTER]         the op table on cuda:0, rows of every length, what only a CUDA device does, and the table's smallest
+                              shapes in memory that is filled with NaN when it is given out; a missing GPU fails.
                               With FILTER the op table alone, those tests whose names contain it
 run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, without the pool
 run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREFIX.. picks some
@@ -41,8 +42,11 @@ tests() {
         shift
         "$here/tests/$name" "$@" || failed+=("$name")
     done
+    printf '\n== ops cuda, smallest shapes, fresh memory filled with NaN\n'
+    # What a kernel reads before it is written is seen by its results.
+    TERNION_CUDA_POISON=1 TERNION_TABLE=smallest "$here/tests/ops" cuda || failed+=("ops, poisoned")
     if [ ${#failed[@]} -gt 0 ]; then
-        echo "failed: ${failed[*]}"
+        printf 'failed: %s\n' "${failed[@]}"
         return 1
     fi
 }
