@@ -3,10 +3,13 @@
 #[path = "support/cuda.rs"]
 mod support;
 
+use std::cell::RefCell;
+use std::sync::mpsc::channel;
 use support::cuda;
 use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
 use ternion::nn::{Dropout, Forward, Linear, Mlp, Module};
 use ternion::{DType, Device, Error, Result, Tensor};
+use ternion_core::capture::{CapturedStep, is_recording_step};
 
 #[test]
 fn an_index_out_of_range_is_told_when_the_device_is_waited_for() -> Result<()> {
@@ -131,7 +134,7 @@ fn replays_train_exactly_as_steps_do() -> Result<()> {
         let batches: Vec<Tensor> =
             (0..12).map(|_| Tensor::randn([12, 20], DType::F32, &device)).collect::<Result<_>>()?;
         let (losses, parameters) = eager(&device, adam, &batches)?;
-        let training = std::cell::RefCell::new(Training::new(&device, adam)?);
+        let training = RefCell::new(Training::new(&device, adam)?);
         let images = training.borrow().images.clone();
         images.copy_(&batches[0])?;
         let mut first = Vec::new();
@@ -185,6 +188,64 @@ fn a_step_that_cannot_be_recorded_says_why() -> Result<()> {
     assert_eq!(x.add(&x)?.to_vec::<f32>()?, [2.0; 4]);
     let mut doubled = device.capture(|| x.add(&x))?;
     assert_eq!(doubled.replay()?.to_vec::<f32>()?, [2.0; 4]);
+    Ok(())
+}
+
+/// What a thread is told that asks for something while another records a step: of an op, a write in place, an upload, a download, a wait, a recording and a
+/// replay of its own.
+fn told_meanwhile(device: &Device, x: &Tensor, own: &mut CapturedStep<'_, Tensor>) -> Vec<String> {
+    let asked = [
+        x.add(x).map(drop),
+        x.fill_(9.0).map(drop),
+        Tensor::from_slice(&[1.0f32], 1, device).map(drop),
+        x.to_vec::<f32>().map(drop),
+        device.synchronize(),
+        device.capture(|| x.add(x)).map(drop),
+        own.replay().map(drop),
+    ];
+    asked.map(|result| result.err().map_or_else(|| "done".to_string(), |error| error.to_string())).to_vec()
+}
+
+#[test]
+fn a_recording_is_not_disturbed_by_another_thread() -> Result<()> {
+    let Some(device) = cuda() else { return Ok(()) };
+    let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], 3, &device)?;
+    // Either thread goes on when the other has ended, whatever became of it: then its end of the channel is gone. The recorded step keeps no closure.
+    let (ask, asked) = channel::<()>();
+    let (tell, told) = channel();
+    let other = move |device: &Device, x: &Tensor| -> Result<Vec<f32>> {
+        let (given_back, mut own) = (x.add_scalar(1.0)?, device.capture(|| x.mul_scalar(2.0))?);
+        let _ = tell.send(Vec::new());
+        if asked.recv().is_ok() {
+            drop(given_back);
+            let _ = tell.send(told_meanwhile(device, x, &mut own));
+        }
+        let _ = asked.recv();
+        own.replay()?.to_vec::<f32>()
+    };
+    let heard = RefCell::new(Vec::new());
+    let (step, replayed) = std::thread::scope(|scope| {
+        let (device, x, heard) = (&device, &x, &heard);
+        let other = scope.spawn(move || other(device, x));
+        let _ = told.recv();
+        let step = device.capture(move || {
+            let doubled = x.add(x)?;
+            if is_recording_step() && ask.send(()).is_ok() {
+                heard.replace(told.recv().unwrap_or_default());
+            }
+            doubled.mul(x)
+        });
+        (step, other.join().expect("no panic"))
+    });
+    let replayed = replayed?;
+    let expected = ["cuda", "cuda", "upload", "download", "synchronize", "cuda", "replay"]
+        .map(|what| format!("{what}: another thread records a step on this device"));
+    assert_eq!(heard.take(), expected);
+    assert_eq!(replayed, [2.0, 4.0, 6.0], "the other thread's step, after the recording");
+    let mut step = step?;
+    assert_eq!(step.replay()?.to_vec::<f32>()?, [2.0, 8.0, 18.0]);
+    x.copy_(&Tensor::from_slice(&[3.0f32, 2.0, 1.0], 3, &device)?)?;
+    assert_eq!(step.replay()?.to_vec::<f32>()?, [18.0, 8.0, 2.0], "reads what is there now");
     Ok(())
 }
 
