@@ -4,16 +4,27 @@
 mod support;
 
 use std::cell::RefCell;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use support::cuda;
 use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
 use ternion::nn::{Dropout, Forward, Linear, Mlp, Module};
 use ternion::{DType, Device, Error, Result, Tensor};
 use ternion_core::capture::{CapturedStep, is_recording_step};
 
+/// Held by every test while it runs, so that one can have the device's memory to itself.
+static BESIDE_OTHERS: RwLock<()> = RwLock::new(());
+
+/// A CUDA device where there is one, once nobody wants it alone.
+fn beside_others() -> Option<(RwLockReadGuard<'static, ()>, Device)> {
+    // A test that failed has left nothing half done there.
+    let beside = BESIDE_OTHERS.read().unwrap_or_else(PoisonError::into_inner);
+    cuda().map(|device| (beside, device))
+}
+
 #[test]
 fn an_index_out_of_range_is_told_when_the_device_is_waited_for() -> Result<()> {
-    let Some(device) = cuda() else { return Ok(()) };
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
     let x = Tensor::ones([4, 3], DType::F32, &device)?;
     let index = Tensor::from_slice(&[1i32, 7, 2], 3, &device)?;
     let picked = x.index_select(0, &index)?;
@@ -29,7 +40,7 @@ fn an_index_out_of_range_is_told_when_the_device_is_waited_for() -> Result<()> {
 
 #[test]
 fn an_index_out_of_range_is_told_in_the_name_of_what_was_called() -> Result<()> {
-    let Some(device) = cuda() else { return Ok(()) };
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
     let x = Tensor::ones([4, 3], DType::F32, &device)?;
     let wrong = |at: i64| Tensor::from_slice(&[1, at], 2, &device);
     let told = |result: Result<Tensor>| -> Result<String> {
@@ -47,7 +58,7 @@ fn an_index_out_of_range_is_told_in_the_name_of_what_was_called() -> Result<()> 
 
 #[test]
 fn tensors_move_between_threads() -> Result<()> {
-    let Some(device) = cuda() else { return Ok(()) };
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
     let sums = std::thread::scope(|scope| {
         let work = |seed: usize| {
             let device = device.clone();
@@ -128,7 +139,7 @@ fn eager(device: &Device, adam: bool, batches: &[Tensor]) -> Result<(Vec<f32>, V
 
 #[test]
 fn replays_train_exactly_as_steps_do() -> Result<()> {
-    let Some(device) = cuda() else { return Ok(()) };
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
     for adam in [true, false] {
         device.seed(11);
         let batches: Vec<Tensor> =
@@ -167,7 +178,7 @@ fn replays_train_exactly_as_steps_do() -> Result<()> {
 
 #[test]
 fn a_step_that_cannot_be_recorded_says_why() -> Result<()> {
-    let Some(device) = cuda() else { return Ok(()) };
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
     let x = Tensor::ones([4], DType::F32, &device)?;
     let refused = |error: Option<Error>| error.expect("refused").to_string();
     let read = device.capture(|| x.add(&x)?.to_vec::<f32>()).err();
@@ -206,27 +217,34 @@ fn told_meanwhile(device: &Device, x: &Tensor, own: &mut CapturedStep<'_, Tensor
     asked.map(|result| result.err().map_or_else(|| "done".to_string(), |error| error.to_string())).to_vec()
 }
 
+/// Records a step of its own and says so; asks for all of that when it is told to; replays its step when nobody can tell it anything any more.
+fn other_thread(
+    device: &Device,
+    x: &Tensor,
+    tell: &Sender<Vec<String>>,
+    asked: &Receiver<()>,
+) -> Result<Vec<f32>> {
+    let (given_back, mut own) = (x.add_scalar(1.0)?, device.capture(|| x.mul_scalar(2.0))?);
+    let _ = tell.send(Vec::new());
+    if asked.recv().is_ok() {
+        drop(given_back);
+        let _ = tell.send(told_meanwhile(device, x, &mut own));
+    }
+    let _ = asked.recv();
+    own.replay()?.to_vec::<f32>()
+}
+
 #[test]
 fn a_recording_is_not_disturbed_by_another_thread() -> Result<()> {
-    let Some(device) = cuda() else { return Ok(()) };
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
     let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], 3, &device)?;
     // Either thread goes on when the other has ended, whatever became of it: then its end of the channel is gone. The recorded step keeps no closure.
     let (ask, asked) = channel::<()>();
     let (tell, told) = channel();
-    let other = move |device: &Device, x: &Tensor| -> Result<Vec<f32>> {
-        let (given_back, mut own) = (x.add_scalar(1.0)?, device.capture(|| x.mul_scalar(2.0))?);
-        let _ = tell.send(Vec::new());
-        if asked.recv().is_ok() {
-            drop(given_back);
-            let _ = tell.send(told_meanwhile(device, x, &mut own));
-        }
-        let _ = asked.recv();
-        own.replay()?.to_vec::<f32>()
-    };
     let heard = RefCell::new(Vec::new());
     let (step, replayed) = std::thread::scope(|scope| {
         let (device, x, heard) = (&device, &x, &heard);
-        let other = scope.spawn(move || other(device, x));
+        let other = scope.spawn(move || other_thread(device, x, &tell, &asked));
         let _ = told.recv();
         let step = device.capture(move || {
             let doubled = x.add(x)?;
@@ -284,6 +302,7 @@ fn memory_stays(device: &Device, count: usize, mut step: impl FnMut() -> Result<
 
 #[test]
 fn steps_do_not_use_more_and_more_memory() -> Result<()> {
+    let _alone = BESIDE_OTHERS.write();
     let Some(device) = cuda() else { return Ok(()) };
     let mut training = Training::new(&device, true)?;
     memory_stays(&device, steps(), || training.step().map(drop))?;
