@@ -9,7 +9,7 @@ use crate::recording::Recording;
 use crate::sources::Unit;
 use crate::staging::{Downloads, Uploads};
 use cudarc::driver::sys;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,6 +59,8 @@ pub(crate) struct Gpu {
     /// Whether some thread records a step, and that.
     is_recording: AtomicBool,
     recording: Mutex<Option<Recording>>,
+    /// Read while work is queued, written where a recording begins: what was asked for before is queued before.
+    turns: RwLock<()>,
 }
 
 // SAFETY: the stream is a handle that the driver lets every thread use.
@@ -163,6 +165,7 @@ impl Gpu {
             switches,
             is_recording: AtomicBool::new(false),
             recording: Mutex::default(),
+            turns: RwLock::default(),
             context,
         })
     }
@@ -190,6 +193,13 @@ impl Gpu {
         self.context.properties.shared_memory
     }
 
+    /// While this is held no recording begins.
+    #[inline]
+    pub(crate) fn turn(&self) -> RwLockReadGuard<'_, ()> {
+        // An op may ask for others: a thread that waits to record must not come between them.
+        self.turns.read_recursive()
+    }
+
     /// Where memory comes from now: on the thread that records a step, from the step's arena.
     #[inline]
     fn pool_now(&self) -> Result<Arc<Pool<DeviceMemory>>> {
@@ -210,7 +220,9 @@ impl Gpu {
         }
         self.context.bind()?;
         let Some(piece) = pool.alloc(bytes) else { return Err(self.out_of_memory(pool, bytes)) };
-        if self.switches.poison {
+        // Not into the graph that another thread records.
+        let is_recorded = self.is_recording.load(Ordering::Acquire);
+        if self.switches.poison && !(is_recorded && std::ptr::eq(pool, &raw const *self.pool)) {
             // SAFETY: the piece was just given out, and is that long.
             check("poison", unsafe { sys::cuMemsetD8Async(piece.address, 0xff, piece.bytes, self.stream) })?;
         }
@@ -268,6 +280,7 @@ impl Gpu {
         if self.free_bytes()? < self.pool.stats().peak {
             self.pool.flush();
         }
+        let _alone = self.turns.write();
         let mut recording = self.recording.lock();
         if recording.is_some() {
             return Err(Error::invalid(
@@ -456,6 +469,8 @@ impl Gpu {
 
     /// Queues a copy between two places of the device.
     pub(crate) fn copy_bytes(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        let _turn = self.turn();
+        self.refuse_while_recording("copy")?;
         self.context.bind()?;
         // SAFETY: the caller has seen that both buffers hold that many bytes.
         self.told("copy", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream) })
@@ -463,6 +478,7 @@ impl Gpu {
 
     /// Queues a copy of `host` to `address`.
     pub(crate) fn upload(&self, host: &[u8], address: u64) -> Result<()> {
+        let _turn = self.turn();
         self.refuse_while_recording("upload")?;
         self.context.bind()?;
         self.uploads.lock().upload(self.stream, host, address)
@@ -470,6 +486,7 @@ impl Gpu {
 
     /// Copies from `address` to `host`, after everything that was queued.
     pub(crate) fn download(&self, address: u64, host: &mut [u8]) -> Result<()> {
+        let _turn = self.turn();
         self.refuse_while_recording("download")?;
         self.context.bind()?;
         let copied = self.downloads.lock().download(self.stream, address, host);

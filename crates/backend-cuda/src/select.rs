@@ -73,6 +73,7 @@ pub(crate) fn plan(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsu
 /// Launches the kernels of `op`.
 #[inline]
 pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+    let _turn = gpu.turn();
     gpu.hold(inputs.iter().chain(outputs).map(|view| view.buffer))?;
     let call = Call { gpu, name: op.name(), inputs, outputs };
     if let Some(run) = unconditional(op) {
