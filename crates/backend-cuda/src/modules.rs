@@ -120,9 +120,10 @@ fn kept_or_compiled<T>(
         None => None,
     };
     let code = compile().map_err(|error| match refused {
-        Some(refused) => {
-            Error::invalid("cuda", format!("{refused}; and it cannot be compiled anew: {error}"))
+        Some(Error::Invalid { op, detail }) => {
+            Error::invalid(op, format!("{detail}; and it cannot be compiled anew: {error}"))
         }
+        Some(refused) => refused,
         None => error,
     })?;
     cache.put(key, &code);
@@ -191,11 +192,8 @@ impl Modules {
     /// That the driver does not take the machine code; as a rule it is older than the compiler.
     fn refused(&self, source: &Source, error: &Error) -> Error {
         let (major, minor) = (self.driver / 1000, self.driver % 1000 / 10);
-        let compiler = match nvrtc::version() {
-            Ok((major, minor)) => format!("NVRTC is {major}.{minor}"),
-            Err(_) => "there is no NVRTC".into(),
-        };
-        let versions = format!("the driver is for CUDA {major}.{minor}, {compiler}");
+        let compiler = nvrtc::version().map(|(major, minor)| format!(", NVRTC is {major}.{minor}"));
+        let versions = format!("the driver is for CUDA {major}.{minor}{}", compiler.unwrap_or_default());
         Error::invalid("cuda", format!("{}: {error} ({versions})", source.name))
     }
 }
