@@ -12,7 +12,7 @@ run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck,
 run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREFIX.. picks some
 run.sh compare [ARGUMENT..]   Ternion, PyTorch and the CUDA C++ peers in one go into results.jsonl; --help tells its arguments
 run.sh profile CASE [DIR]     one benchmark case under Nsight Compute; key figures as text in DIR (here: profiles)
-run.sh example NAME [..]      an example: mnist, gradients, ..
+run.sh example NAME [..]      an example: mnist
 END
 }
 

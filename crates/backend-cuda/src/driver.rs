@@ -9,6 +9,48 @@ use ternion_core::{Error, Result};
 /// The oldest architecture that the kernels are written for: 8.0 (A100).
 const OLDEST: (i32, i32) = (8, 0);
 
+/// What is called of the driver. The bindings panic over one that is missing.
+const FUNCTIONS: [&str; 38] = [
+    "cuCtxSetCurrent",
+    "cuDeviceGet",
+    "cuDeviceGetAttribute",
+    "cuDeviceGetCount",
+    "cuDeviceGetName",
+    "cuDevicePrimaryCtxRetain",
+    "cuDriverGetVersion",
+    "cuEventCreate",
+    "cuEventDestroy_v2",
+    "cuEventElapsedTime_v2",
+    "cuEventRecord",
+    "cuEventSynchronize",
+    "cuFuncSetAttribute",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuGraphDestroy",
+    "cuGraphExecDestroy",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphLaunch",
+    "cuGraphUpload",
+    "cuInit",
+    "cuLaunchKernel",
+    "cuMemAlloc_v2",
+    "cuMemFree_v2",
+    "cuMemGetInfo_v2",
+    "cuMemHostAlloc",
+    "cuMemHostGetDevicePointer_v2",
+    "cuMemcpyDtoDAsync_v2",
+    "cuMemcpyDtoHAsync_v2",
+    "cuMemcpyHtoDAsync_v2",
+    "cuMemsetD8Async",
+    "cuModuleGetFunction",
+    "cuModuleLoadData",
+    "cuStreamBeginCapture_v2",
+    "cuStreamCreate",
+    "cuStreamEndCapture",
+    "cuStreamQuery",
+    "cuStreamSynchronize",
+];
+
 /// The driver's code as an error of `op`.
 pub(crate) fn check(op: &'static str, code: sys::CUresult) -> Result<()> {
     match code {
@@ -69,6 +111,11 @@ fn count(index: usize) -> Result<usize> {
             index,
             "no CUDA driver: the library libcuda.so.1 (on Windows nvcuda.dll) was not found",
         ));
+    }
+    // SAFETY: the library is there; functions are looked for, none is called.
+    let lacks = |name: &&&str| unsafe { sys::culib().get::<unsafe extern "C" fn()>(**name).is_err() };
+    if let Some(name) = FUNCTIONS.iter().find(lacks) {
+        return Err(unavailable(index, format!("the CUDA driver is too old: it lacks the function {name}")));
     }
     result::init().map_err(|error| unavailable(index, describe(error.0)))?;
     let count = result::device::get_count().map_err(|error| unavailable(index, describe(error.0)))?;
@@ -133,5 +180,33 @@ impl Properties {
                 as usize,
             driver,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sources of this crate, of its folder and those below it.
+    fn sources(folder: &std::path::Path) -> String {
+        let entries =
+            std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+        let text = |path: std::path::PathBuf| match path.is_dir() {
+            true => sources(&path),
+            false => std::fs::read_to_string(path).expect("text"),
+        };
+        entries.map(text).collect()
+    }
+
+    #[test]
+    fn every_function_that_is_called_is_looked_for_first() {
+        let text = sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+        let called = text
+            .split("sys::cu")
+            .skip(1)
+            .filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next());
+        for name in called.filter(|name| name.starts_with(char::is_uppercase)) {
+            assert!(FUNCTIONS.contains(&format!("cu{name}").as_str()), "cu{name} is not looked for");
+        }
     }
 }
