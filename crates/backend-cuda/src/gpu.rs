@@ -68,7 +68,8 @@ unsafe impl Send for Gpu {}
 // SAFETY: as above.
 unsafe impl Sync for Gpu {}
 
-/// Counts of blocks that have arrived, all 0 between kernels: those that use them set them back, and run one after the other.
+/// Counts of blocks that have arrived, all 0 between kernels: one that uses them sets them back before it ends, and kernels run one after the other,
+/// whichever thread queued them.
 #[derive(Debug)]
 struct Counts {
     memory: DeviceMemory,
@@ -78,7 +79,7 @@ struct Counts {
 impl Counts {
     fn new(context: &Arc<Context>, stream: sys::CUstream) -> Result<Counts> {
         let memory = DeviceMemory { context: context.clone() };
-        let bytes = Gpu::COUNTS * size_of::<u32>() + size_of::<u64>();
+        let bytes = Gpu::COUNTS * size_of::<u32>();
         let Some(address) = memory.take(bytes) else {
             let device = context.properties.name.clone();
             return Err(Error::OutOfMemory { device, requested: bytes, in_use: 0, cached: 0, peak: 0 });
@@ -183,11 +184,6 @@ impl Gpu {
         self.counts.address
     }
 
-    /// Where 8 bytes lie, 0 at first, in which kernels leave the number of a call for the next kernel of the same call.
-    pub(crate) fn mark(&self) -> u64 {
-        self.counts.address + (Gpu::COUNTS * size_of::<u32>()) as u64
-    }
-
     /// Bytes of shared memory that a block may have.
     pub(crate) fn shared_memory(&self) -> usize {
         self.context.properties.shared_memory
@@ -269,6 +265,14 @@ impl Gpu {
     pub(crate) fn scratch(&self, bytes: usize) -> Result<Scratch> {
         let pool = self.pool_now()?;
         Ok(Scratch { piece: self.piece(&pool, bytes)?, pool })
+    }
+
+    /// The same, filled with zeros.
+    pub(crate) fn zeroed_scratch(&self, bytes: usize) -> Result<Scratch> {
+        let scratch = self.scratch(bytes)?;
+        // SAFETY: the memory was just given out, and is that long.
+        self.told("scratch", unsafe { sys::cuMemsetD8Async(scratch.address(), 0, bytes, self.stream) })?;
+        Ok(scratch)
     }
 
     // ---- Recording

@@ -6,7 +6,6 @@ use crate::gpu::Launch;
 use crate::select::Call;
 use crate::sources::{Family, Unit};
 use crate::space::Divisor;
-use std::sync::atomic::{AtomicU64, Ordering};
 use ternion_core::backend::View;
 use ternion_core::ops::conv::Window;
 use ternion_core::{DType, Error, Op, Result};
@@ -164,9 +163,6 @@ pub(crate) fn run_avg_pool2d(op: &Op, call: &Call<'_>) -> Result<()> {
     forward(call, &pool.window, AVG_POOL, parameters)
 }
 
-/// Numbers of calls: a stray's mark names the call, so that no memory has to be cleared first.
-static CALLS: AtomicU64 = AtomicU64::new(1);
-
 pub(crate) fn run_max_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::MaxPool2dGrad(pool) = op else { return Err(Error::invalid(call.name, "is not max_pool2d_grad")) };
     let (positions, dy, dx) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
@@ -174,13 +170,15 @@ pub(crate) fn run_max_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let gpu = call.gpu;
+    // Of this call alone: other threads' kernels may come between its two.
+    let stray = gpu.zeroed_scratch(size_of::<u64>())?;
     let parameters = Parameters {
         positions: gpu.address(call.name, positions)?,
         position_strides: strides(positions),
         fault: gpu.faults.address,
         site: Faults::site(call.name, pixels(call.name, dx)?),
-        stray: gpu.mark(),
-        call: CALLS.fetch_add(1, Ordering::Relaxed),
+        stray: stray.address(),
+        call: 1,
         ..parameters(call, &pool.window, [dx, dy], [dy, dx])?
     };
     let parameters = by_runs(call, parameters)?;
