@@ -6,6 +6,7 @@
 //   ARITY       1, 2 or 3: how many of A, B, C there are
 //   TYPE_A, TYPE_B, TYPE_C, TYPE_Y  the element types in memory
 //   PACK_OF     elements of one access: 16 bytes of the widest type that is read or written
+//   LEAST_BLOCKS  blocks of `line` that the compiler keeps room for on a multiprocessor
 //
 // Three kernels, fastest first; the host takes the first one that fits:
 //
@@ -22,8 +23,6 @@ constexpr int PACK = PACK_OF;
 // Two accesses of each tensor under way in a thread: one alone leaves a tenth of the bandwidth unused. (In double, where functions take many
 // registers and are slower than the memory, one.)
 constexpr int UNROLL = sizeof(TYPE_Y) == 8 ? 1 : 2;
-// The compiler is told that one block on a multiprocessor will do: aiming at more of them it spilled where functions are long.
-constexpr int LEAST_BLOCKS = 1;
 constexpr int PER_THREAD = 4;
 
 typedef TYPE_A A;

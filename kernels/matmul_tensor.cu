@@ -34,8 +34,8 @@
 //    32  64 64  16 32  5 3    for few tiles: many stages, since the way to memory is the time
 //    32  32 64  16 16  6 4
 //    16 128 64  16 32  6 2    m of 16 and less
-//   128 128 32  64 32  4 1    copies of less than 8 elements: registers left for what is on its way
-//    64  64 32  32 32  4 2    the same
+//    32  32 64  16 16  4 2    copies of less than 8 elements: registers left for what is on its way
+//   128 128 32  64 32  4 1    the same for large products, for which a copy of the operands with even lines is faster still
 //
 // Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
 // matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.

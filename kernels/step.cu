@@ -6,6 +6,8 @@
 // STEP is Sgd, SgdMomentum or Adam. All arithmetic is in the accumulator type; what changes from step to step is read from `hyper` in device
 // memory, so that a captured step goes on training. Formulas: step.rs of the core (Sutskever et al. 2013; Kingma and Ba 2015; Loshchilov and Hutter 2019).
 //
+// MOST is how many tensors the parameters have room for: 64 in 4 KiB, the limit of older drivers, or 512 in 32 KiB.
+//
 // Limits: all tensors of a group lie dense in the same order; at most MOST tensors in a launch; fewer than 2^31 blocks.
 
 typedef TYPE E;
@@ -13,7 +15,6 @@ typedef Compute<E> C;
 constexpr int THREADS = 256;
 constexpr int PACK = 4;                  // 16 bytes of f32: four loads of it under way in a thread for Adam
 constexpr int CHUNK = THREADS * PACK;
-constexpr int MOST = 64;                 // with their addresses the parameters stay below 4 KiB, the limit of older drivers
 
 struct Target {
     E* parameter;
@@ -28,7 +29,7 @@ struct Steps {
     u32 tensors;
     u32 nesterov;
     u32 decoupled;
-    u32 first_block[MOST + 1];
+    u32 first_block[MOST];
     i64 hyper_stride;
     double weight_decay, momentum, entering;          // sgd: 1 - dampening enters
     double beta1, beta2, entering1, entering2, eps;   // adam

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use support::cuda;
 use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
-use ternion::nn::{Dropout, Forward, Linear, Mlp, Module};
+use ternion::nn::{Dropout, Forward, Linear, Mlp, Module, Param};
 use ternion::{DType, Device, Error, Result, Tensor};
 use ternion_core::capture::{CapturedStep, is_recording_step};
 
@@ -217,7 +217,7 @@ fn told_meanwhile(device: &Device, x: &Tensor, own: &mut CapturedStep<'_, Tensor
     asked.map(|result| result.err().map_or_else(|| "done".to_string(), |error| error.to_string())).to_vec()
 }
 
-/// Records a step of its own and says so; asks for all of that when it is told to; replays its step when nobody can tell it anything any more.
+/// Records two steps of its own and says so; drops one and asks for all of that when it is told to; replays its step when nobody can tell it anything any more.
 fn other_thread(
     device: &Device,
     x: &Tensor,
@@ -225,9 +225,10 @@ fn other_thread(
     asked: &Receiver<()>,
 ) -> Result<Vec<f32>> {
     let (given_back, mut own) = (x.add_scalar(1.0)?, device.capture(|| x.mul_scalar(2.0))?);
+    let ended = device.capture(|| x.mul_scalar(5.0))?;
     let _ = tell.send(Vec::new());
     if asked.recv().is_ok() {
-        drop(given_back);
+        drop((given_back, ended));
         let _ = tell.send(told_meanwhile(device, x, &mut own));
     }
     let _ = asked.recv();
@@ -265,6 +266,99 @@ fn a_recording_is_not_disturbed_by_another_thread() -> Result<()> {
     x.copy_(&Tensor::from_slice(&[3.0f32, 2.0, 1.0], 3, &device)?)?;
     assert_eq!(step.replay()?.to_vec::<f32>()?, [18.0, 8.0, 2.0], "reads what is there now");
     Ok(())
+}
+
+/// As many parameters of 1 to 37 elements as `count`, their gradients of the sum of their squares, and what AdamW makes of them in two steps; and how many
+/// kernels were launched for the second one.
+fn stepped(device: &Device, count: usize) -> Result<(Vec<f32>, Option<u64>)> {
+    let parameter = |at: usize| -> Result<Param> {
+        let values: Vec<f32> =
+            (0..at % 37 + 1).map(|e| ((at * 31 + e * 7) % 101) as f32 / 50.0 - 1.0).collect();
+        Param::new(&Tensor::from_slice(&values, values.len(), device)?)
+    };
+    let parameters = (0..count).map(parameter).collect::<Result<Vec<_>>>()?;
+    let mut optimizer = AdamW::new(parameters.clone(), AdamWConfig { lr: 1e-2, ..Default::default() })?;
+    let backend: Option<&ternion_cuda::CudaBackend> = device.downcast();
+    let mut launched = None;
+    for _ in 0..2 {
+        let mut loss = Tensor::zeros((), DType::F32, device)?;
+        for parameter in &parameters {
+            loss = loss.add(&parameter.tensor().square()?.sum(0)?)?;
+        }
+        let gradients = loss.backward()?;
+        let before = backend.map(|backend| backend.launches());
+        optimizer.step(&gradients)?;
+        launched = backend.zip(before).map(|(backend, before)| backend.launches() - before);
+    }
+    let values =
+        parameters.iter().map(|parameter| parameter.tensor().to_vec::<f32>()).collect::<Result<Vec<_>>>()?;
+    Ok((values.concat(), launched))
+}
+
+#[test]
+fn a_step_of_many_tensors_takes_few_launches() -> Result<()> {
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let few = stepped(&device, 3)?.1.expect("a CUDA device");
+    // As many tensors as the parameters of a kernel have room for, short ones and long ones, and one more.
+    for (count, launches) in [(64, few), (65, few), (512, few), (513, few + 1)] {
+        let (values, launched) = stepped(&device, count)?;
+        assert_eq!(launched, Some(launches), "{count} tensors");
+        let expected = stepped(&ternion::cpu()?, count)?.0;
+        for (at, (value, expected)) in values.iter().zip(&expected).enumerate() {
+            assert!(
+                (value - expected).abs() <= 2e-6,
+                "{count} tensors, element {at}: {value}, expected {expected}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A product of bf16 matrices whose lines begin anywhere, a turned one with another; and how many kernels were launched for it.
+fn odd_product(device: &Device, [m, n, k]: [usize; 3]) -> Result<(Vec<f32>, Option<u64>)> {
+    let matrix = |rows: usize, columns: usize| {
+        let values: Vec<f32> =
+            (0..rows * columns).map(|at| ((at * 7919) % 1009) as f32 / 504.5 - 1.0).collect();
+        Tensor::from_slice(&values, [rows, columns], device)?.to_dtype(DType::BF16)
+    };
+    let (a, b) = (matrix(k, m)?.t()?, matrix(k, n)?);
+    let backend: Option<&ternion_cuda::CudaBackend> = device.downcast();
+    let before = backend.map(|backend| backend.launches());
+    let product = a.matmul(&b)?;
+    let launched = backend.zip(before).map(|(backend, before)| backend.launches() - before);
+    Ok((product.to_dtype(DType::F32)?.to_vec::<f32>()?, launched))
+}
+
+#[test]
+fn halves_whose_lines_begin_anywhere_are_copied_only_where_that_is_faster() -> Result<()> {
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    for (sizes, launches) in [([131, 127, 129], 1), ([1001, 1003, 1005], 3)] {
+        let (values, launched) = odd_product(&device, sizes)?;
+        assert_eq!(launched, Some(launches), "{sizes:?}");
+        let expected = odd_product(&ternion::cpu()?, sizes)?.0;
+        // Two roundings to bf16 of sums of as many products of numbers up to 1.
+        let off = values.iter().zip(&expected).map(|(value, expected)| {
+            (value - expected).abs() / (expected.abs() / 128.0 + 1e-6 * sizes[2] as f32)
+        });
+        let worst = off.fold(0.0, f32::max);
+        assert!(worst <= 1.0, "{sizes:?}: {worst} of what is allowed");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_step_may_be_dropped_while_another_is_recorded() -> Result<()> {
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], 3, &device)?;
+    let mut ended = Some(device.capture(|| x.add_scalar(1.0))?);
+    let mut step = device.capture(|| {
+        if is_recording_step() {
+            drop(ended.take());
+        }
+        x.mul_scalar(3.0)
+    })?;
+    assert_eq!(step.replay()?.to_vec::<f32>()?, [3.0, 6.0, 9.0]);
+    device.synchronize()
 }
 
 /// Eager steps of the next tests, and a tenth of the replays; `TERNION_MEMORY_STEPS` asks for another number (100,000 take a minute or two).

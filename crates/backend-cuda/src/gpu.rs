@@ -5,11 +5,11 @@ use crate::faults::Faults;
 use crate::memory::{CudaMemory, DeviceMemory};
 use crate::modules::Modules;
 use crate::pool::{Piece, Pool, Source};
-use crate::recording::Recording;
+use crate::recording::{Ended, Recording};
 use crate::sources::Unit;
 use crate::staging::{Downloads, Uploads};
 use cudarc::driver::sys;
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,6 +59,8 @@ pub(crate) struct Gpu {
     /// Whether some thread records a step, and that.
     is_recording: AtomicBool,
     recording: Mutex<Option<Recording>>,
+    /// Recorded steps that were dropped while another was recorded.
+    pub(crate) ended: Mutex<Vec<Ended>>,
     /// Read while work is queued, written where a recording begins: what was asked for before is queued before.
     turns: RwLock<()>,
 }
@@ -166,6 +168,7 @@ impl Gpu {
             switches,
             is_recording: AtomicBool::new(false),
             recording: Mutex::default(),
+            ended: Mutex::default(),
             turns: RwLock::default(),
             context,
         })
@@ -194,6 +197,11 @@ impl Gpu {
     pub(crate) fn turn(&self) -> RwLockReadGuard<'_, ()> {
         // An op may ask for others: a thread that waits to record must not come between them.
         self.turns.read_recursive()
+    }
+
+    /// While this is held nothing is queued.
+    pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.turns.write()
     }
 
     /// Where memory comes from now: on the thread that records a step, from the step's arena.
@@ -284,7 +292,7 @@ impl Gpu {
         if self.free_bytes()? < self.pool.stats().peak {
             self.pool.flush();
         }
-        let _alone = self.turns.write();
+        let _alone = self.alone();
         let mut recording = self.recording.lock();
         if recording.is_some() {
             return Err(Error::invalid(
@@ -296,6 +304,11 @@ impl Gpu {
         *recording = Some(Recording { thread: std::thread::current().id(), arena, held: Vec::new() });
         self.is_recording.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// Whether some thread records a step.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.is_recording.load(Ordering::Acquire)
     }
 
     /// What was being recorded.

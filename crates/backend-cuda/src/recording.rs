@@ -40,6 +40,20 @@ pub(crate) struct Recorder {
     pub(crate) gpu: Arc<Gpu>,
 }
 
+impl Recorder {
+    /// The recording and its graph. No other thread queues anything before both have ended.
+    fn end_capture(&self) -> Result<(Recording, sys::CUgraph)> {
+        let _alone = self.gpu.alone();
+        let recording =
+            self.gpu.end_recording().ok_or_else(|| Error::invalid("capture", "nothing is being recorded"))?;
+        self.gpu.context.bind()?;
+        let mut graph = std::ptr::null_mut();
+        // SAFETY: writes a handle, or null where what was recorded cannot be replayed.
+        check("capture", unsafe { sys::cuStreamEndCapture(self.gpu.stream(), &mut graph) })?;
+        Ok((recording, graph))
+    }
+}
+
 impl Capture for Recorder {
     fn begin(&self) -> Result<()> {
         self.gpu.begin_recording()?;
@@ -53,19 +67,20 @@ impl Capture for Recorder {
     }
 
     fn end(&self) -> Result<Arc<dyn Replay>> {
-        let recording =
-            self.gpu.end_recording().ok_or_else(|| Error::invalid("capture", "nothing is being recorded"))?;
-        self.gpu.context.bind()?;
-        let mut graph = std::ptr::null_mut();
-        // SAFETY: writes a handle, or null where what was recorded cannot be replayed.
-        check("capture", unsafe { sys::cuStreamEndCapture(self.gpu.stream(), &mut graph) })?;
+        let ended = self.end_capture();
+        self.gpu.end_steps_that_wait();
+        let (recording, graph) = ended?;
         let mut executable = std::ptr::null_mut();
         // SAFETY: the graph was given by the driver.
         let code = unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0) };
         // SAFETY: as above; the executable does not need it any more.
         let destroyed = unsafe { sys::cuGraphDestroy(graph) };
         check("capture", code)?;
-        let step = RecordedStep { gpu: self.gpu.clone(), executable, _recording: recording };
+        let step = RecordedStep {
+            gpu: self.gpu.clone(),
+            executable: Executable(executable),
+            recording: Some(recording),
+        };
         check("capture", destroyed)?;
         // SAFETY: both handles live.
         check("capture", unsafe { sys::cuGraphUpload(executable, self.gpu.stream()) })?;
@@ -73,17 +88,54 @@ impl Capture for Recorder {
     }
 }
 
-/// A graph that is ready to run, with the memory that it runs on.
+/// A graph that is ready to run.
+#[derive(Clone, Copy, Debug)]
+struct Executable(sys::CUgraphExec);
+
+// SAFETY: graphs are handles that the driver lets every thread use, one at a time: launches go to one stream.
+unsafe impl Send for Executable {}
+// SAFETY: as above.
+unsafe impl Sync for Executable {}
+
+/// A graph with the memory that it runs on.
 struct RecordedStep {
     gpu: Arc<Gpu>,
-    executable: sys::CUgraphExec,
+    executable: Executable,
+    /// Until it is dropped.
+    recording: Option<Recording>,
+}
+
+/// A step that nobody needs any more, from a time at which the device could not be waited for.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    executable: Executable,
+    /// Given back after the graph has ended.
     _recording: Recording,
 }
 
-// SAFETY: graphs are handles that the driver lets every thread use, one at a time: launches go to one stream.
-unsafe impl Send for RecordedStep {}
-// SAFETY: as above.
-unsafe impl Sync for RecordedStep {}
+impl Ended {
+    /// Destroys the graph and gives its memory back, when nothing runs on it any more. Not while the stream records.
+    fn destroy(self, gpu: &Gpu) {
+        let _ = gpu.context.bind();
+        // SAFETY: the stream lives as long as the device; the graph is destroyed once.
+        unsafe {
+            let _ = sys::cuStreamSynchronize(gpu.stream());
+            let _ = sys::cuGraphExecDestroy(self.executable.0);
+        }
+    }
+}
+
+impl Gpu {
+    /// Ends the steps that were dropped while another one was recorded.
+    fn end_steps_that_wait(&self) {
+        let _turn = self.turn();
+        if self.is_recording() {
+            return;
+        }
+        let waiting = std::mem::take(&mut *self.ended.lock());
+        waiting.into_iter().for_each(|step| step.destroy(self));
+    }
+}
 
 impl Replay for RecordedStep {
     fn replay(&self) -> Result<()> {
@@ -91,18 +143,15 @@ impl Replay for RecordedStep {
         self.gpu.context.bind()?;
         self.gpu.remember("replay");
         // SAFETY: the graph lives as long as this, and so do the buffers that its kernels use.
-        self.gpu.told("replay", unsafe { sys::cuGraphLaunch(self.executable, self.gpu.stream()) })
+        self.gpu.told("replay", unsafe { sys::cuGraphLaunch(self.executable.0, self.gpu.stream()) })
     }
 }
 
 impl Drop for RecordedStep {
     fn drop(&mut self) {
-        // The arena is given back next: nothing may run on it any more.
-        let _ = self.gpu.context.bind();
-        // SAFETY: the stream lives as long as the device; the graph is destroyed once.
-        unsafe {
-            let _ = sys::cuStreamSynchronize(self.gpu.stream());
-            let _ = sys::cuGraphExecDestroy(self.executable);
-        }
+        let Some(recording) = self.recording.take() else { return };
+        self.gpu.ended.lock().push(Ended { executable: self.executable, _recording: recording });
+        // To wait for a stream that records would spoil the recording, on whichever thread: then this is done when that has ended.
+        self.gpu.end_steps_that_wait();
     }
 }

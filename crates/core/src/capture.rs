@@ -128,8 +128,9 @@ impl Device {
         }
         drop(output);
         let state = self.backend().alloc(16)?;
-        let drawing = Drawing { device: self, position: self.begin_random(&state), ended: false };
+        // First what may be refused: another thread may be recording, and drawing.
         let recording = Recording::begin(self, capture)?;
+        let drawing = Drawing { device: self, position: self.begin_random(&state), ended: false };
         let (second, output) = traced(&mut step);
         let (replay, hooks) = recording.end(output.is_ok());
         let (from, blocks) = drawing.end();

@@ -59,6 +59,14 @@ impl From<String> for Trouble {
 
 type Checked = Result<usize, Trouble>;
 
+/// The environment variable that lets ops run on bare memory, unwatched (`TERNION_GUARD=0`): for tools such as compute-sanitizer, which watch every access
+/// themselves.
+pub const GUARD: &str = "TERNION_GUARD";
+
+fn is_unwatched() -> bool {
+    std::env::var_os(GUARD).is_some_and(|value| value == "0")
+}
+
 const NO_GRADIENT: &str = "no input has a gradient";
 pub(crate) const NOTHING_FUSED: &str = "nothing is fused: the device runs primitives only";
 
@@ -124,7 +132,11 @@ impl<'a> Session<'a> {
         filter: &'a Filter,
         knowledge: &'a Knowledge,
     ) -> Session<'a> {
-        let repeat = if row.unordered.is_some() { Repeat::Once } else { Repeat::Twice };
+        let repeat = match row.unordered {
+            _ if is_unwatched() => Repeat::Unwatched,
+            Some(_) => Repeat::Once,
+            None => Repeat::Twice,
+        };
         let (device, trace) = Guarded::device(&target.device, repeat);
         Session {
             row,

@@ -93,6 +93,11 @@ impl Guarded {
         (Device::new(guarded), TraceHandle(trace))
     }
 
+    /// Bytes around each buffer.
+    fn margin(&self) -> usize {
+        if self.repeat == Repeat::Unwatched { 0 } else { MARGIN }
+    }
+
     fn note(&self, f: impl FnOnce(&mut Trace)) {
         f(&mut self.trace.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -107,6 +112,9 @@ pub enum Repeat {
     Once,
     /// A second time.
     Twice,
+    /// Once, and nothing is watched: buffers are the device's own, without margins and without poison. For tools that watch every access themselves,
+    /// and see neither what reads a margin nor what reads poison.
+    Unwatched,
 }
 
 /// Access to the record of a [`Guarded`] device.
@@ -236,10 +244,10 @@ fn truth_values_are_0_or_1(op: &Op, device: &Device, outputs: &[View<'_>]) -> Re
     Ok(())
 }
 
-/// Where views lie in the buffers of the watched device.
-fn shifted<'a>(views: &[View<'a>]) -> Result<Vec<(&'a Buffer, DType, Layout)>> {
+/// Where views lie in the buffers of the watched device, which have margins of that many bytes.
+fn shifted<'a>(views: &[View<'a>], margin: usize) -> Result<Vec<(&'a Buffer, DType, Layout)>> {
     let shift = |view: &View<'a>| {
-        let layout = view.layout.shifted(MARGIN / view.dtype.size());
+        let layout = view.layout.shifted(margin / view.dtype.size());
         Ok((&fenced(view.buffer)?.inner, view.dtype, layout))
     };
     views.iter().map(shift).collect()
@@ -255,24 +263,26 @@ impl Backend for Guarded {
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        let backend = self.inner.backend();
-        let inner = backend.alloc(bytes + 2 * MARGIN)?;
-        let mut fill: Vec<u8> = CANARY.iter().copied().cycle().take(inner.bytes()).collect();
-        fill[MARGIN..MARGIN + bytes].fill(POISON);
-        backend.upload(&fill, &inner, 0)?;
+        let (backend, margin) = (self.inner.backend(), self.margin());
+        let inner = backend.alloc(bytes + 2 * margin)?;
+        if margin > 0 {
+            let mut fill: Vec<u8> = CANARY.iter().copied().cycle().take(inner.bytes()).collect();
+            fill[margin..margin + bytes].fill(POISON);
+            backend.upload(&fill, &inner, 0)?;
+        }
         Ok(Buffer::new(Fenced { inner, bytes, version: AtomicU64::new(0) }))
     }
 
     fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
         let to = fenced(to)?;
         within(to, offset_bytes, host.len())?;
-        self.inner.backend().upload(host, &to.inner, offset_bytes + MARGIN)
+        self.inner.backend().upload(host, &to.inner, offset_bytes + self.margin())
     }
 
     fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
         let from = fenced(from)?;
         within(from, offset_bytes, host.len())?;
-        self.inner.backend().download(&from.inner, offset_bytes + MARGIN, host)
+        self.inner.backend().download(&from.inner, offset_bytes + self.margin(), host)
     }
 
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
@@ -300,13 +310,17 @@ impl Backend for Guarded {
         if self.repeat == Repeat::Never {
             return Ok(());
         }
-        let (inputs, outputs) = (shifted(inputs)?, shifted(outputs)?);
+        let margin = self.margin();
+        let (inputs, outputs) = (shifted(inputs, margin)?, shifted(outputs, margin)?);
         let (inputs, outputs) = (views(&inputs), views(&outputs));
         self.note(|trace| {
             trace.runs += 1;
             trace.ran.insert((phase::current(), op.name()));
         });
-        self.watched(op, &inputs, &outputs)
+        match self.repeat {
+            Repeat::Unwatched => self.inner.backend().run(op, &inputs, &outputs),
+            _ => self.watched(op, &inputs, &outputs),
+        }
     }
 
     fn synchronize(&self) -> Result<()> {
@@ -325,5 +339,27 @@ fn within(buffer: &Fenced, offset: usize, bytes: usize) -> Result<()> {
             "guarded",
             format!("{bytes} bytes from {offset} on in a buffer of {}", buffer.bytes),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ternion_core::Tensor;
+
+    /// The sum of a slice of a tensor on a device of this kind, the bytes of its buffers there, and how many runs it saw.
+    fn summed(repeat: Repeat) -> Result<(f32, Vec<usize>, usize)> {
+        let (device, trace) = Guarded::device(&ternion_cpu::device(), repeat);
+        let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0], 5, &device)?;
+        let sum = x.narrow(0, 1, 3)?.sum(0)?;
+        let bytes = [&x, &sum].map(|tensor| fenced(tensor.view().buffer).map(|buffer| buffer.inner.bytes()));
+        Ok((sum.item()?, bytes.into_iter().collect::<Result<_>>()?, trace.get().runs))
+    }
+
+    #[test]
+    fn unwatched_buffers_are_the_devices_own() -> Result<()> {
+        assert_eq!(summed(Repeat::Unwatched)?, (9.0, vec![20, 4], 1));
+        assert_eq!(summed(Repeat::Twice)?, (9.0, vec![20 + 2 * MARGIN, 4 + 2 * MARGIN], 1));
+        Ok(())
     }
 }

@@ -77,13 +77,14 @@ pub(crate) const DOUBLE: [Tile; 2] = [
     tile("W8", [64, 128, 8], [8, 8], 8, 3, 2, [96.0, 1.5, 4.0]),
     tile("W16", [64, 64, 16], [4, 4], 4, 3, 2, [54.0, 1.25, 1.5]),
 ];
-/// Tiles of halves on tensor cores.
-pub(crate) const TENSOR: [Tile; 5] = [
+/// Tiles of halves on tensor cores. The last one alone takes operands element by element.
+pub(crate) const TENSOR: [Tile; 6] = [
     tile("T2", [128, 256, 64], [64, 64], 0, 3, 1, [18.3, 1.0, 4.0]),
     tile("T10", [64, 128, 64], [32, 64], 0, 4, 2, [5.9, 1.25, 3.0]),
     tile("T8", [64, 64, 64], [32, 32], 0, 4, 3, [3.5, 1.5, 2.0]),
     tile("T12", [32, 32, 64], [16, 16], 0, 6, 4, [1.7, 1.25, 1.5]),
     tile("T11", [16, 128, 64], [16, 32], 0, 6, 2, [3.4, 1.25, 2.0]),
+    tile("E12", [32, 32, 64], [16, 16], 0, 4, 2, [8.1, 1.5, 3.7]),
 ];
 
 /// The tiles that there are for `dtype`. For bytes and i64 the small one serves.
@@ -98,9 +99,9 @@ pub(crate) fn tiles(dtype: DType) -> &'static [Tile] {
 }
 
 impl Tile {
-    /// Whether it takes operands of any strides, element by element; the larger ones spill.
-    pub(crate) fn takes_elements(&self) -> bool {
-        matches!(self.name, "S32" | "W16")
+    /// Whether it takes operands of any strides, element by element. Tensor cores ask for 16 bytes at a time where they are to be kept busy.
+    fn takes_elements(&self) -> bool {
+        !self.tensor() || self.name == "E12"
     }
 
     /// Whether its copies of a may be packs along the inner axis.
@@ -178,11 +179,15 @@ pub(crate) enum Form {
     Inner,
     /// Tensor cores: 16 bytes at a time along its lines.
     Outer,
+    /// Tensor cores: elements, anywhere, along the inner axis.
+    InnerElements,
+    /// Tensor cores: elements, anywhere, along its lines.
+    OuterElements,
 }
 
 impl Form {
     pub(crate) const SIMT: [Form; 4] = [Form::Packs, Form::RunPacks, Form::Runs, Form::Elements];
-    pub(crate) const TENSOR: [Form; 2] = [Form::Inner, Form::Outer];
+    pub(crate) const TENSOR: [Form; 4] = [Form::Inner, Form::Outer, Form::InnerElements, Form::OuterElements];
 
     /// As in the names of units.
     pub(crate) fn name(self) -> &'static str {
@@ -193,6 +198,8 @@ impl Form {
             Form::Elements => "elements",
             Form::Inner => "inner",
             Form::Outer => "outer",
+            Form::InnerElements => "inner_elements",
+            Form::OuterElements => "outer_elements",
         }
     }
 }
@@ -200,13 +207,12 @@ impl Form {
 /// Whether the unit of a tile with these forms of a and b exists.
 pub(crate) fn has_unit(tile: &Tile, dtype: DType, [a, b]: [Form; 2]) -> bool {
     if tile.tensor() {
-        return Form::TENSOR.contains(&a) && Form::TENSOR.contains(&b);
+        let elements = [a, b].iter().any(|form| matches!(form, Form::InnerElements | Form::OuterElements));
+        return Form::TENSOR.contains(&a) && Form::TENSOR.contains(&b) && elements == tile.takes_elements();
     }
     let packs = |form: Form| matches!(form, Form::Packs | Form::RunPacks);
-    let elements = [a, b].contains(&Form::Elements);
     Form::SIMT.contains(&a)
         && Form::SIMT.contains(&b)
-        && (tile.takes_elements() || !elements)
         && (a != Form::RunPacks || tile.packs_inner_of_a())
         && !(dtype == DType::U8 && (packs(a) || packs(b)))
 }
@@ -217,11 +223,23 @@ struct Sizes {
     n: usize,
     k: usize,
     matrices: usize,
+    /// Elements of a and of b, if they fit no form of the fast tiles of tensor cores, which are laid out anew for those; else 0.
+    strays: [usize; 2],
 }
 
 impl Sizes {
     fn outputs(&self) -> usize {
         self.m * self.n * self.matrices
+    }
+
+    fn has_strays(&self) -> bool {
+        self.strays != [0; 2]
+    }
+
+    /// Microseconds that the copies of strays take: what queueing one takes, and reading and writing halves at two thirds of an H100's bandwidth.
+    fn copies(&self) -> f64 {
+        let copied = self.strays.iter().filter(|&&elements| elements > 0);
+        copied.map(|&elements| 4.0 + (elements * 4) as f64 / 2e6).sum()
     }
 }
 
@@ -253,9 +271,11 @@ fn choose(dtype: DType, sizes: &Sizes, device: Device) -> (&'static Tile, usize)
     let tiles = tiles(dtype);
     let mut best: Option<(f64, &'static Tile, usize)> = None;
     for tile in tiles.iter().filter(|tile| tile.most_shared(dtype) <= room) {
-        if tile.name == "V8" && sizes.m > tile.block[0] {
+        let in_vain = tile.tensor() && tile.takes_elements() && !sizes.has_strays();
+        if in_vain || (tile.name == "V8" && sizes.m > tile.block[0]) {
             continue;
         }
+        let copies = if tile.takes_elements() { 0.0 } else { sizes.copies() };
         let blocks = tile.count(sizes).max(1);
         let longest = sizes.k / (2 * tile.block[2]).max(64);
         let cuts = AIMS.iter().map(|aim| (aim / blocks).min(longest).min(MOST_SPLITS)).filter(|&cut| cut > 1);
@@ -263,13 +283,14 @@ fn choose(dtype: DType, sizes: &Sizes, device: Device) -> (&'static Tile, usize)
             if splits > 1 && sizes.outputs() * splits * 8 > MOST_PARTIAL {
                 continue;
             }
-            let time = tile.predicted(sizes, splits, multiprocessors);
+            let time = copies + tile.predicted(sizes, splits, multiprocessors);
             if best.is_none_or(|(least, ..)| time < least) {
                 best = Some((time, tile, splits));
             }
         }
     }
-    let smallest = || tiles.iter().min_by_key(|tile| tile.most_shared(dtype)).unwrap_or(&tiles[0]);
+    let taken = || tiles.iter().filter(|tile| !tile.tensor() || !tile.takes_elements() || sizes.has_strays());
+    let smallest = || taken().min_by_key(|tile| tile.most_shared(dtype)).unwrap_or(&tiles[0]);
     best.map_or_else(|| (smallest(), 1), |(_, tile, splits)| (tile, splits))
 }
 
@@ -335,34 +356,44 @@ impl Operand<'_> {
             && (0..shape.rank() - 2).all(even)
     }
 
-    /// How it can be copied, or none for a tensor-core tile that it must be laid out anew for.
-    fn form(&self, address: u64, tile: &Tile, is_a: bool) -> Option<Form> {
+    /// How the tiles of tensor cores copy it.
+    fn tensor_form(&self, address: u64) -> Form {
+        let pack = 16 / self.view.dtype.size();
+        let is_run = |axis: usize| self.stride(axis) == 1;
+        let even = |axis: usize| is_run(axis) && self.is_even(address, axis, pack);
+        match (even(self.inner_axis), even(self.line_axis)) {
+            (true, _) => Form::Inner,
+            (_, true) => Form::Outer,
+            _ if is_run(self.inner_axis) || !is_run(self.line_axis) => Form::InnerElements,
+            _ => Form::OuterElements,
+        }
+    }
+
+    /// How the other tiles copy it.
+    fn simt_form(&self, address: u64, tile: &Tile, is_a: bool) -> Form {
         let dtype = self.view.dtype;
         let (line, inner) = (self.stride(self.line_axis), self.stride(self.inner_axis));
         let shape = self.view.layout.shape();
         let (lines, length) = (shape.dim(self.line_axis), shape.dim(self.inner_axis));
-        let pack = 16 / dtype.size();
-        let in_lines = line == 1 && self.is_even(address, self.line_axis, pack);
-        let in_runs = inner == 1 && self.is_even(address, self.inner_axis, pack);
-        if tile.tensor() {
-            return match (in_runs, in_lines) {
-                (true, _) => Some(Form::Inner),
-                (_, true) => Some(Form::Outer),
-                _ => None,
-            };
+        let (pack, wide) = (16 / dtype.size(), dtype.size() >= 4);
+        let even = |axis: usize, size: usize| {
+            wide && self.stride(axis) == 1 && size.is_multiple_of(pack) && self.is_even(address, axis, pack)
+        };
+        if even(self.line_axis, lines) {
+            return Form::Packs;
         }
-        let wide = dtype.size() >= 4;
-        if wide && in_lines && lines.is_multiple_of(pack) {
-            return Some(Form::Packs);
+        if even(self.inner_axis, length) && (!is_a || tile.packs_inner_of_a()) {
+            return Form::RunPacks;
         }
-        if wide && in_runs && length.is_multiple_of(pack) && (!is_a || tile.packs_inner_of_a()) {
-            return Some(Form::RunPacks);
-        }
-        match inner == 1 && line != 1 {
-            true => Some(Form::Runs),
-            false if tile.takes_elements() => Some(Form::Elements),
-            false => None,
-        }
+        if inner == 1 && line != 1 { Form::Runs } else { Form::Elements }
+    }
+
+    /// Its elements if only the tile of elements takes it as it is, else 0.
+    fn stray(&self, address: u64) -> usize {
+        let strays = self.view.dtype.is_half()
+            && matches!(self.tensor_form(address), Form::InnerElements | Form::OuterElements);
+        // One without elements too has no other form.
+        if strays { self.view.layout.elements().max(1) } else { 0 }
     }
 
     /// A copy in which the inner axis is a run, and lines begin at multiples of 16 bytes.
@@ -387,20 +418,22 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Matmul(payload) = op else { return Err(Error::invalid(call.name, "is not matmul")) };
     let (a, b, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
     let rank = y.layout.shape().rank();
+    let a = Operand { view: *a, line_axis: rank - 2, inner_axis: rank - 1 };
+    let b = Operand { view: *b, line_axis: rank - 1, inner_axis: rank - 2 };
+    let stray = |operand: &Operand<'_>| Ok(operand.stray(call.gpu.address(call.name, &operand.view)?));
     let sizes = Sizes {
         m: y.layout.shape().dim(rank - 2),
         n: y.layout.shape().dim(rank - 1),
-        k: a.layout.shape().dim(rank - 1),
+        k: a.view.layout.shape().dim(rank - 1),
         matrices: y.layout.shape().dims()[..rank - 2].iter().product(),
+        strays: [stray(&a)?, stray(&b)?],
     };
     super::fits(call.name, &[sizes.outputs(), sizes.k, sizes.m, sizes.n])?;
     if sizes.outputs() == 0 {
         return Ok(());
     }
     let device = Device { multiprocessors: call.gpu.multiprocessors(), room: call.gpu.shared_memory() };
-    let (tile, splits) = chosen(a.dtype, &sizes, device);
-    let a = Operand { view: *a, line_axis: rank - 2, inner_axis: rank - 1 };
-    let b = Operand { view: *b, line_axis: rank - 1, inner_axis: rank - 2 };
+    let (tile, splits) = chosen(a.view.dtype, &sizes, device);
     laid_out(&a, tile, true, call, |a, a_form| {
         laid_out(&b, tile, false, call, |b, b_form| {
             launch(call, &payload.epilogue, sizes, tile, splits, (a, a_form), (b, b_form))
@@ -417,13 +450,14 @@ fn laid_out(
     then: impl FnOnce(&View<'_>, Form) -> Result<()>,
 ) -> Result<()> {
     let address = call.gpu.address(call.name, &operand.view)?;
-    if let Some(form) = operand.form(address, tile, is_a) {
-        return then(&operand.view, form);
+    if !tile.tensor() {
+        return then(&operand.view, operand.simt_form(address, tile, is_a));
+    }
+    if tile.takes_elements() || operand.stray(address) == 0 {
+        return then(&operand.view, operand.tensor_form(address));
     }
     let (buffer, layout) = operand.laid_out(call.gpu, call.name)?;
-    let view = View { buffer: &buffer, dtype: operand.view.dtype, layout: &layout };
-    let form = if tile.tensor() { Form::Inner } else { Form::Runs };
-    then(&view, form)
+    then(&View { buffer: &buffer, dtype: operand.view.dtype, layout: &layout }, Form::Inner)
 }
 
 fn launch(
@@ -504,7 +538,7 @@ mod tests {
                 for (m, n, k) in
                     [(1, 1, 1), (16, 4096, 4096), (64, 64, 64), (2048, 2048, 2048), (4096, 4096, 4096)]
                 {
-                    let sizes = Sizes { m, n, k, matrices: 1 };
+                    let sizes = Sizes { m, n, k, matrices: 1, strays: [0; 2] };
                     let (tile, _) = choose(dtype, &sizes, Device { multiprocessors: 84, room });
                     let needed = tile.most_shared(dtype);
                     assert!(

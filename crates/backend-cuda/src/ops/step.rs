@@ -11,8 +11,12 @@ use ternion_core::{Error, Op, Result};
 const THREADS: usize = 256;
 /// Elements of a block.
 const CHUNK: usize = THREADS * 4;
-/// Tensors of a launch: all that the parameters of a kernel have room for.
-const MOST: usize = 64;
+/// Tensors of a launch: all that the parameters of a kernel have room for, of which a kernel takes 4 KiB.
+pub(crate) const MOST: usize = 64;
+/// Tensors of a launch on a driver whose kernels take 32 KiB of parameters. Copying those costs more than a launch where there are few tensors.
+pub(crate) const MOST_MANY: usize = 512;
+/// The first CUDA version whose kernels take them, as 1000 * major + 10 * minor.
+const LONG_PARAMETERS: i32 = 12_010;
 
 /// A tensor and what belongs to it, as `Target` of the kernels.
 #[repr(C)]
@@ -27,11 +31,11 @@ struct Target {
 
 /// The parameters, as `Steps` of the kernels.
 #[repr(C)]
-struct Parameters {
+struct Parameters<const TENSORS: usize> {
     tensors: u32,
     nesterov: u32,
     decoupled: u32,
-    first_block: [u32; MOST + 1],
+    first_block: [u32; TENSORS],
     hyper_stride: i64,
     weight_decay: f64,
     momentum: f64,
@@ -41,7 +45,7 @@ struct Parameters {
     entering1: f64,
     entering2: f64,
     eps: f64,
-    of: [Target; MOST],
+    of: [Target; TENSORS],
 }
 
 /// How many states a parameter has under this op.
@@ -65,13 +69,13 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
 }
 
 /// The kernel's policy and the numbers that do not change from step to step.
-fn policy(op: &Op) -> Result<(&'static str, Parameters)> {
+fn policy<const TENSORS: usize>(op: &Op) -> Result<(&'static str, Parameters<TENSORS>)> {
     let target = Target { parameter: 0, gradient: 0, hyper: 0, states: [0; 2], count: 0 };
     let empty = Parameters {
         tensors: 0,
         nesterov: 0,
         decoupled: 0,
-        first_block: [0; MOST + 1],
+        first_block: [0; TENSORS],
         hyper_stride: 1,
         weight_decay: 0.0,
         momentum: 0.0,
@@ -81,7 +85,7 @@ fn policy(op: &Op) -> Result<(&'static str, Parameters)> {
         entering1: 0.0,
         entering2: 0.0,
         eps: 0.0,
-        of: [target; MOST],
+        of: [target; TENSORS],
     };
     match op {
         Op::SgdStep(SgdStep { momentum, dampening, weight_decay, nesterov }) => Ok((
@@ -112,14 +116,23 @@ fn policy(op: &Op) -> Result<(&'static str, Parameters)> {
 }
 
 fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+    let many = call.inputs.len() > MOST * (3 + states(op));
+    match many && call.gpu.context.properties.driver >= LONG_PARAMETERS {
+        true => run_by::<MOST_MANY>(op, call, Family::StepMany),
+        false => run_by::<MOST>(op, call, Family::Step),
+    }
+}
+
+/// As many tensors in a launch as `TENSORS`.
+fn run_by<const TENSORS: usize>(op: &Op, call: &Call<'_>, family: Family) -> Result<()> {
     let width = 3 + states(op);
-    let (name, mut parameters) = policy(op)?;
-    let unit = Unit::of(Family::Step, name, call.inputs[0].dtype);
+    let (name, mut parameters) = policy::<TENSORS>(op)?;
+    let unit = Unit::of(family, name, call.inputs[0].dtype);
     // Groups of tensors whose numbers lie equally far apart share a launch; all do that an optimiser makes.
     let groups: Vec<&[View<'_>]> = call.inputs.chunks(width).collect();
     let stride = |group: &&[View<'_>]| group[2].layout.strides()[0];
     for together in
-        groups.chunk_by(|left, right| stride(left) == stride(right)).flat_map(|alike| alike.chunks(MOST))
+        groups.chunk_by(|left, right| stride(left) == stride(right)).flat_map(|alike| alike.chunks(TENSORS))
     {
         // Gradients in another order than their parameter are copied; the copies live until the kernel has been queued.
         let mut copies: Vec<Buffer> = Vec::new();
@@ -132,7 +145,6 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
             parameters.of[at] = target(call, group, &mut copies)?;
         }
         parameters.tensors = together.len() as u32;
-        parameters.first_block[together.len()] = blocks;
         parameters.hyper_stride = stride(&together[0]) as i64;
         call.gpu.launch(call.name, Launch::new(unit, 0, blocks, THREADS as u32), &parameters)?;
     }

@@ -120,7 +120,7 @@ impl Unit {
 
 /// Names of matmul's units: the tile, and the forms in which a and b are copied into it.
 macro_rules! matmul_names {
-    ($($tile:literal)*; $($tensor:literal)*) => {
+    ($($tile:literal)*; $($tensor:literal)*; $($elements:literal)*) => {
         const MATMUL_NAMES: &[&str] = &[
             $(
                 concat!($tile, " packs packs"), concat!($tile, " packs run_packs"), concat!($tile, " packs runs"),
@@ -135,10 +135,18 @@ macro_rules! matmul_names {
                 concat!($tensor, " inner inner"), concat!($tensor, " inner outer"),
                 concat!($tensor, " outer inner"), concat!($tensor, " outer outer"),
             )*
+            $(
+                concat!($elements, " inner inner_elements"), concat!($elements, " inner outer_elements"),
+                concat!($elements, " outer inner_elements"), concat!($elements, " outer outer_elements"),
+                concat!($elements, " inner_elements inner"), concat!($elements, " inner_elements outer"),
+                concat!($elements, " inner_elements inner_elements"), concat!($elements, " inner_elements outer_elements"),
+                concat!($elements, " outer_elements inner"), concat!($elements, " outer_elements outer"),
+                concat!($elements, " outer_elements inner_elements"), concat!($elements, " outer_elements outer_elements"),
+            )*
         ];
     };
 }
-matmul_names!("C8" "M8" "S32" "V8" "W8" "W16"; "T2" "T10" "T8" "T12" "T11");
+matmul_names!("C8" "M8" "S32" "V8" "W8" "W16"; "T2" "T10" "T8" "T12" "T11"; "E12");
 
 /// The name of matmul's unit for a tile and the forms of its operands.
 pub(crate) fn matmul_name(tile: &str, [a, b]: [Form; 2]) -> &'static str {
@@ -173,8 +181,11 @@ impl Unit {
         for (at, form) in forms.into_iter().enumerate() {
             if tensor {
                 let names = [("A_INNER", "A_COPY"), ("B_INNER", "B_COPY")][at];
-                defines
-                    .extend([(names.0, u8::from(form == "inner").to_string()), (names.1, "8".to_string())]);
+                let copied = if form.ends_with("elements") { "1" } else { "8" };
+                defines.extend([
+                    (names.0, u8::from(form.starts_with("inner")).to_string()),
+                    (names.1, copied.to_string()),
+                ]);
             } else {
                 defines.push((["COPY_A", "COPY_B"][at], form.to_uppercase()));
             }

@@ -1,7 +1,7 @@
 //! Optimisers: they change parameters, in place, by the gradients of a backward pass.
 //!
-//! A step is one fused op for each parameter. What changes from step to step (learning rate, clip factor, bias corrections) is computed in f64 on the
-//! host and goes to the device in one small upload, whatever the number of parameters.
+//! A step is one fused op for all parameters of a device and dtype, up to 512 of them. What changes from step to step (learning rate, clip factor, bias
+//! corrections) is computed in f64 on the host and goes to the device in one small upload.
 
 mod adam;
 mod clip;

@@ -10,7 +10,7 @@ use ternion_core::{
 };
 
 /// Parameters of one op: as many as a GPU's kernel takes in one launch.
-const TOGETHER: usize = 64;
+const TOGETHER: usize = 512;
 
 /// A way to step: the fused op and the numbers that it takes.
 pub(super) trait StepRule: Clone + 'static {
