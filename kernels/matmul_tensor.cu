@@ -22,8 +22,8 @@
 //   row 0  | 0 1 2 3 4 5 6 7        row 1  | 1 0 3 2 5 4 7 6        row 2  | 2 3 0 1 6 7 4 5  ...
 //
 // A_COPY and B_COPY are the elements that are copied at once, along the run: 8, 4 or 2 if every run begins at a multiple of
-// that many elements, strides (of the batch too) and first element, and its length (k if INNER, else m or n) is a multiple; with 8 the
-// length may be any. 1: any strides at all.
+// that many elements, strides (of the batch too) and first element, and its length (k if INNER, else m or n) is a multiple; with 8 a run
+// of another length must have zeros behind it, up to a multiple. 1: any strides at all.
 //
 // Tiles that the host chooses from, by the time that it expects (TILE_M, TILE_N, TILE_K, WARP_M, WARP_N, STAGES, RESIDENT):
 //
@@ -127,7 +127,7 @@ template <int LINES, bool INNER, int COPY> struct Feed {
             } else {
                 u32 target = shared_address(tile + to_of(i));
                 if constexpr (COPY == 8) {
-                    int bytes = valid ? min(max(chunk_valid, 0), CHUNK) * int(sizeof(Element)) : 0;
+                    int bytes = valid && chunk_valid > 0 ? 16 : 0;
                     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(bytes)
                                  : "memory");
                 } else {

@@ -332,7 +332,7 @@ fn odd_product(device: &Device, [m, n, k]: [usize; 3]) -> Result<(Vec<f32>, Opti
 #[test]
 fn halves_whose_lines_begin_anywhere_are_copied_only_where_that_is_faster() -> Result<()> {
     let Some((_beside, device)) = beside_others() else { return Ok(()) };
-    for (sizes, launches) in [([131, 127, 129], 1), ([1001, 1003, 1005], 3)] {
+    for (sizes, launches) in [([131, 127, 129], 1), ([1001, 1003, 1005], 3), ([70001, 33, 131], 3)] {
         let (values, launched) = odd_product(&device, sizes)?;
         assert_eq!(launched, Some(launches), "{sizes:?}");
         let expected = odd_product(&ternion::cpu()?, sizes)?.0;

@@ -10,7 +10,7 @@ use ternion_core::{Error, Result};
 const OLDEST: (i32, i32) = (8, 0);
 
 /// What is called of the driver. The bindings panic over one that is missing.
-const FUNCTIONS: [&str; 38] = [
+const FUNCTIONS: [&str; 39] = [
     "cuCtxSetCurrent",
     "cuDeviceGet",
     "cuDeviceGetAttribute",
@@ -41,6 +41,7 @@ const FUNCTIONS: [&str; 38] = [
     "cuMemcpyDtoDAsync_v2",
     "cuMemcpyDtoHAsync_v2",
     "cuMemcpyHtoDAsync_v2",
+    "cuMemsetD2D8Async",
     "cuMemsetD8Async",
     "cuModuleGetFunction",
     "cuModuleLoadData",

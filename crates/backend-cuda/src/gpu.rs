@@ -283,6 +283,20 @@ impl Gpu {
         Ok(scratch)
     }
 
+    /// Fills `width` bytes at `address` and at every `pitch` bytes from there with zeros, `rows` times.
+    pub(crate) fn zero_columns(
+        &self,
+        op: &'static str,
+        address: u64,
+        pitch: usize,
+        width: usize,
+        rows: usize,
+    ) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: the caller's buffer holds all of it, and lives until this is queued.
+        self.told(op, unsafe { sys::cuMemsetD2D8Async(address, pitch, 0, width, rows, self.stream) })
+    }
+
     // ---- Recording
 
     /// From now on this thread's kernels are recorded.

@@ -360,7 +360,10 @@ impl Operand<'_> {
     fn tensor_form(&self, address: u64) -> Form {
         let pack = 16 / self.view.dtype.size();
         let is_run = |axis: usize| self.stride(axis) == 1;
-        let even = |axis: usize| is_run(axis) && self.is_even(address, axis, pack);
+        let even = |axis: usize| {
+            let size = self.view.layout.shape().dim(axis);
+            is_run(axis) && size.is_multiple_of(pack) && self.is_even(address, axis, pack)
+        };
         match (even(self.inner_axis), even(self.line_axis)) {
             (true, _) => Form::Inner,
             (_, true) => Form::Outer,
@@ -396,7 +399,7 @@ impl Operand<'_> {
         if strays { self.view.layout.elements().max(1) } else { 0 }
     }
 
-    /// A copy in which the inner axis is a run, and lines begin at multiples of 16 bytes.
+    /// A copy in which the inner axis is a run, and lines begin at multiples of 16 bytes, with zeros between one and the next.
     fn laid_out(&self, gpu: &Arc<Gpu>, op: &'static str) -> Result<(Buffer, Layout)> {
         let shape = self.view.layout.shape();
         let pack = 16 / self.view.dtype.size();
@@ -408,8 +411,15 @@ impl Operand<'_> {
             step *= if axis == self.inner_axis { size.next_multiple_of(pack) } else { size };
         }
         let layout = Layout::new(*shape, &strides[..rank], 0)?;
-        let buffer = Buffer::new(gpu.alloc(step * self.view.dtype.size())?);
-        copy(gpu, op, &self.view, &View { buffer: &buffer, dtype: self.view.dtype, layout: &layout })?;
+        let size = self.view.dtype.size();
+        let buffer = Buffer::new(gpu.alloc(step * size)?);
+        let view = View { buffer: &buffer, dtype: self.view.dtype, layout: &layout };
+        copy(gpu, op, &self.view, &view)?;
+        let (run, padded) = (shape.dim(self.inner_axis), shape.dim(self.inner_axis).next_multiple_of(pack));
+        if run < padded {
+            let (first, lines) = (gpu.address(op, &view)? + (run * size) as u64, step / padded);
+            gpu.zero_columns(op, first, padded * size, (padded - run) * size, lines)?;
+        }
         Ok((buffer, layout))
     }
 }
