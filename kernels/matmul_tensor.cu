@@ -21,21 +21,18 @@
 //
 //   row 0  | 0 1 2 3 4 5 6 7        row 1  | 1 0 3 2 5 4 7 6        row 2  | 2 3 0 1 6 7 4 5  ...
 //
-// A_COPY and B_COPY are the elements that are copied at once, along the run: 8, 4 or 2 if every run begins at a multiple of
-// that many elements, strides (of the batch too) and first element, and its length (k if INNER, else m or n) is a multiple; with 8 a run
-// of another length must have zeros behind it, up to a multiple. 1: any strides at all.
+// A_COPY and B_COPY are the elements that are copied at once, along the run: 8 if every run begins at a multiple of 8 elements, strides
+// (of the batch too) and first element, and its length (k if INNER, else m or n) is a multiple of 8 or has zeros behind it, up to one.
+// 1: any strides at all.
 //
 // Tiles that the host chooses from, by the time that it expects (TILE_M, TILE_N, TILE_K, WARP_M, WARP_N, STAGES, RESIDENT):
 //
 //   128 256 64  64 64  3 1    128 of a lane's registers are sums; 48 KiB of operands for 4 million operations spare the L2 cache
-//   128 128 64  64 64  3 2    the same in two blocks, which cover each other's barriers
 //    64 128 64  32 64  4 2    for a few hundred tiles
 //    64  64 64  32 32  4 3
-//    32  64 64  16 32  5 3    for few tiles: many stages, since the way to memory is the time
-//    32  32 64  16 16  6 4
+//    32  32 64  16 16  6 4    for few tiles: many stages, since the way to memory is the time
 //    16 128 64  16 32  6 2    m of 16 and less
-//    32  32 64  16 16  4 2    copies of less than 8 elements: registers left for what is on its way
-//   128 128 32  64 32  4 1    the same for large products, for which a copy of the operands with even lines is faster still
+//    32  32 64  16 16  4 2    elements one by one: registers left for what is on its way (docs/kernels/matmul.md has larger ones)
 //
 // Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
 // matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
@@ -90,6 +87,7 @@ template <int LINES, bool INNER, int COPY> struct Feed {
     static constexpr int APART = THREADS / ROW; // rows between a thread's chunks
     static constexpr int COUNT = (ROWS + APART - 1) / APART;
     static_assert(THREADS % ROW == 0, "whole rows at once");
+    static_assert(COPY == CHUNK || COPY == 1, "whole chunks, or elements");
 
     const Element* from;
     i64 apart, ahead, along;
@@ -126,15 +124,7 @@ template <int LINES, bool INNER, int COPY> struct Feed {
                     held[i].of[e] = valid && e < chunk_valid ? source[e * along] : Element();
             } else {
                 u32 target = shared_address(tile + to_of(i));
-                if constexpr (COPY == 8) {
-                    int bytes = valid && chunk_valid > 0 ? 16 : 0;
-                    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(bytes)
-                                 : "memory");
-                } else {
-#pragma unroll
-                    for (int e = 0; e < CHUNK; e += COPY)
-                        copy_async<COPY * sizeof(Element)>(target + e * sizeof(Element), source + e, valid && e < chunk_valid);
-                }
+                copy_async<16>(target, source, valid && chunk_valid > 0);
             }
         }
         from += ahead;

@@ -195,6 +195,13 @@ fn a_step_that_cannot_be_recorded_says_why() -> Result<()> {
         message.contains("op 0 was add_scalar of [3] f32 when the step ran and add_scalar of [2] f32"),
         "{message}"
     );
+    let mut factor = 1.0;
+    let scaled = device.capture(|| {
+        factor *= 0.5;
+        x.mul_scalar(factor)
+    });
+    let message = refused(scaled.err());
+    assert!(message.contains("op 0, mul_scalar of [4] f32, had other settings"), "{message}");
     // The device is as it was.
     assert_eq!(x.add(&x)?.to_vec::<f32>()?, [2.0; 4]);
     let mut doubled = device.capture(|| x.add(&x))?;
@@ -268,22 +275,39 @@ fn a_recording_is_not_disturbed_by_another_thread() -> Result<()> {
     Ok(())
 }
 
-/// As many parameters of 1 to 37 elements as `count`, their gradients of the sum of their squares, and what AdamW makes of them in two steps; and how many
-/// kernels were launched for the second one.
-fn stepped(device: &Device, count: usize) -> Result<(Vec<f32>, Option<u64>)> {
+/// Elements of parameter number `at`: few, none, a block's chunk and about it, and several chunks.
+fn length(at: usize) -> usize {
+    match at % 40 {
+        7 => 0,
+        11 => 1024,
+        19 => 1025,
+        23 => 5000,
+        rest => rest + 1,
+    }
+}
+
+/// As many parameters as `count`, their gradients of the sum of their squares, and what the optimiser makes of them
+/// in two steps; and how many kernels were launched for the second one.
+fn stepped(device: &Device, count: usize, dtype: DType, adam: bool) -> Result<(Vec<f64>, Option<u64>)> {
     let parameter = |at: usize| -> Result<Param> {
         let values: Vec<f32> =
-            (0..at % 37 + 1).map(|e| ((at * 31 + e * 7) % 101) as f32 / 50.0 - 1.0).collect();
-        Param::new(&Tensor::from_slice(&values, values.len(), device)?)
+            (0..length(at)).map(|e| ((at * 31 + e * 7) % 101) as f32 / 50.0 - 1.0).collect();
+        Param::new(&Tensor::from_slice(&values, values.len(), device)?.to_dtype(dtype)?)
     };
     let parameters = (0..count).map(parameter).collect::<Result<Vec<_>>>()?;
-    let mut optimizer = AdamW::new(parameters.clone(), AdamWConfig { lr: 1e-2, ..Default::default() })?;
+    let mut optimizer: Box<dyn Optimizer> = match adam {
+        true => Box::new(AdamW::new(parameters.clone(), AdamWConfig { lr: 1e-2, ..Default::default() })?),
+        false => Box::new(SGD::new(
+            parameters.clone(),
+            SGDConfig { lr: 0.1, momentum: 0.9, nesterov: true, ..Default::default() },
+        )?),
+    };
     let backend: Option<&ternion_cuda::CudaBackend> = device.downcast();
     let mut launched = None;
     for _ in 0..2 {
         let mut loss = Tensor::zeros((), DType::F32, device)?;
         for parameter in &parameters {
-            loss = loss.add(&parameter.tensor().square()?.sum(0)?)?;
+            loss = loss.add(&parameter.tensor().square()?.sum(0)?.to_dtype(DType::F32)?)?;
         }
         let gradients = loss.backward()?;
         let before = backend.map(|backend| backend.launches());
@@ -291,24 +315,26 @@ fn stepped(device: &Device, count: usize) -> Result<(Vec<f32>, Option<u64>)> {
         launched = backend.zip(before).map(|(backend, before)| backend.launches() - before);
     }
     let values =
-        parameters.iter().map(|parameter| parameter.tensor().to_vec::<f32>()).collect::<Result<Vec<_>>>()?;
+        parameters.iter().map(|parameter| parameter.tensor().to_vec_f64()).collect::<Result<Vec<_>>>()?;
     Ok((values.concat(), launched))
 }
 
 #[test]
 fn a_step_of_many_tensors_takes_few_launches() -> Result<()> {
     let Some((_beside, device)) = beside_others() else { return Ok(()) };
-    let few = stepped(&device, 3)?.1.expect("a CUDA device");
-    // As many tensors as the parameters of a kernel have room for, short ones and long ones, and one more.
-    for (count, launches) in [(64, few), (65, few), (512, few), (513, few + 1)] {
-        let (values, launched) = stepped(&device, count)?;
-        assert_eq!(launched, Some(launches), "{count} tensors");
-        let expected = stepped(&ternion::cpu()?, count)?.0;
-        for (at, (value, expected)) in values.iter().zip(&expected).enumerate() {
-            assert!(
-                (value - expected).abs() <= 2e-6,
-                "{count} tensors, element {at}: {value}, expected {expected}"
-            );
+    for (dtype, adam) in [(DType::F32, true), (DType::F32, false), (DType::BF16, true)] {
+        // As many tensors as the parameters of a kernel have room for, short ones and long ones, and one more.
+        for (count, launches) in [(3, 1), (64, 1), (65, 1), (512, 1), (513, 2)] {
+            let (values, launched) = stepped(&device, count, dtype, adam)?;
+            assert_eq!(launched, Some(launches), "{count} tensors");
+            let expected = stepped(&ternion::cpu()?, count, dtype, adam)?.0;
+            let rounding = if dtype == DType::F32 { 2e-6 } else { 1.0 / 128.0 };
+            for (at, (value, expected)) in values.iter().zip(&expected).enumerate() {
+                assert!(
+                    (value - expected).abs() <= rounding * (1.0 + expected.abs()),
+                    "{count} tensors of {dtype}, element {at}: {value}, expected {expected}"
+                );
+            }
         }
     }
     Ok(())

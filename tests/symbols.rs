@@ -1,5 +1,6 @@
 //! Every kernel that the CUDA backend can ask for exists in the machine code that its source gives, for every op and dtype. Needs NVRTC but no GPU.
 
+use std::io::Write;
 use ternion_cuda::{machine_code, nvrtc, sources};
 
 /// The architecture whose code is looked at; `cargo xtask kernels` compiles for the others too.
@@ -17,7 +18,8 @@ fn every_kernel_that_can_be_asked_for_exists() {
         Ok(_) => {}
         Err(error) if std::env::var_os("TERNION_NVRTC").is_some() => panic!("{error}"),
         Err(error) => {
-            println!("not tested: {error}");
+            // Past the test harness, which keeps what passing tests print to itself.
+            let _ = writeln!(std::io::stderr(), "not tested: {error}");
             return;
         }
     }

@@ -5,12 +5,13 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
 usage() {
     cat <<'END'
-run.sh tests [FILTER]         the op table on cuda:0, rows of every length, what only a CUDA device does, and the table's smallest
+run.sh tests [FILTER]         the op table on cuda:0, rows of every length, every tile, what only a CUDA device does, and the table's smallest
                               shapes in memory that is filled with NaN when it is given out; a missing GPU fails.
                               With FILTER the op table alone, those tests whose names contain it
-run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, without the pool
+run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, on bare memory
 run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREFIX.. picks some
 run.sh compare [ARGUMENT..]   Ternion, PyTorch and the CUDA C++ peers in one go into results.jsonl; --help tells its arguments
+run.sh check [ARGUMENT..]     the op table twice, the sanitizer's tools, training and memory into checks.jsonl; --only NAME.. runs some
 run.sh profile CASE [DIR]     one benchmark case under Nsight Compute; key figures as text in DIR (here: profiles)
 run.sh example NAME [..]      an example: mnist
 END
@@ -34,7 +35,7 @@ tests() {
         "$here/tests/ops" "$@"
         return
     fi
-    for runner in "ops cuda" rows cuda; do
+    for runner in "ops cuda" kernels cuda; do
         printf '\n== %s\n' "$runner"
         # shellcheck disable=SC2086  # a runner's filter is a word of its own
         set -- $runner
@@ -78,6 +79,7 @@ case "$command" in
     sanitize) sanitize "$@" ;;
     bench) exec "$here/ternion-bench" "$@" ;;
     compare) exec python3 "$here/peers/compare.py" run --bundle "$here" "$@" ;;
+    check) exec python3 "$here/peers/compare.py" check --bundle "$here" "$@" ;;
     profile)
         [ $# -ge 1 ] || { usage; exit 2; }
         exec "$here/ternion-bench" profile "$1" --out "${2:-$here/profiles}" --manifest "$here/bundle.json"

@@ -2,7 +2,8 @@
 """Ternion beside its peers on one GPU, in one go; only Python's standard library is needed.
 
     compare.py run --bundle DIR [--out results.jsonl]     on the GPU machine: measures, family by family, Ternion and its peers in turn
-    compare.py write results.jsonl docs/benchmarks.md     anywhere: writes the tables between the page's markers
+    compare.py check --bundle DIR [--out checks.jsonl]    there too: the op table twice, compute-sanitizer, training, memory; minutes each
+    compare.py write results.jsonl.. docs/benchmarks.md   anywhere: writes the tables between the page's markers
 
 `run` adds a line to the results file as each is measured; --resume goes on where a run was cut off. Peers that cannot be built or run are a line
 with an "error" in it, and the others go on.
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 
+from checks import Checks
 from tables import page
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -274,11 +276,26 @@ def build(name, python):
     return str(path), environment, None
 
 
+def check(given):
+    """Runs checks; what an earlier call found stays, but for the same checks."""
+    kept = [line for line in read_results(given.out) if line.get("check") not in given.only]
+    replace(given.out, "".join(json.dumps(line) + "\n" for line in kept))
+    of = header(given.bundle.resolve())
+
+    def add(**line):
+        with open(given.out, "a", encoding="utf-8") as file:
+            file.write(json.dumps({**line, "of": of}) + "\n")
+
+    checks = Checks(given.bundle.resolve(), given.data, add)
+    for name in given.only:
+        checks.run(name)
+
+
 def write(given):
-    """The tables of a results file into the page, in place of those between its markers."""
-    lines = read_results(given.results)
+    """The tables of results files into the page, in place of those between its markers."""
+    lines = [line for path in given.results for line in read_results(path)]
     if not any("ms" in line for line in lines):
-        raise SystemExit(f"error: {given.results}: no measured case")
+        raise SystemExit(f"error: {', '.join(map(str, given.results))}: no measured case")
     text = given.page.read_text(encoding="utf-8")
     replace(given.page, page(text, lines))
 
@@ -298,18 +315,21 @@ def arguments():
     run.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
     run.add_argument("--resume", action="store_true", help="goes on where a run into the same file was cut off")
     run.add_argument("--time-limit", type=float, default=0, help="seconds after which no other family is begun")
+    names = Checks(None, None, None).names()
+    checked = commands.add_parser("check", help="runs what must pass on this machine")
+    checked.add_argument("--bundle", type=pathlib.Path, required=True, help="the folder that holds run.sh")
+    checked.add_argument("--out", type=pathlib.Path, default=pathlib.Path("checks.jsonl"))
+    checked.add_argument("--only", nargs="+", choices=names, default=names, metavar="CHECK", help=f"of {', '.join(names)}")
+    checked.add_argument("--data", type=pathlib.Path, help="the folder of MNIST; without it what the example finds")
     written = commands.add_parser("write", help="writes the tables into a page")
-    written.add_argument("results", type=pathlib.Path)
+    written.add_argument("results", type=pathlib.Path, nargs="+")
     written.add_argument("page", type=pathlib.Path)
     return parser.parse_args()
 
 
 def main():
     given = arguments()
-    if given.command == "run":
-        Run(given).go()
-    else:
-        write(given)
+    {"run": lambda: Run(given).go(), "check": lambda: check(given), "write": lambda: write(given)}[given.command]()
 
 
 if __name__ == "__main__":

@@ -51,8 +51,12 @@ class Figures:
         self.errors = {
             (line["family"], line["case"], line["impl"]): line["error"]
             for line in lines
-            if "error" in line and (line["family"], line["case"], line["impl"]) not in self.found
+            if "error" in line and "family" in line and (line["family"], line["case"], line["impl"]) not in self.found
         }
+        self.checks = {}
+        for line in lines:
+            if "check" in line:
+                self.checks.setdefault(line["check"], []).append(line)
         self.header = next((line["run"] for line in reversed(lines) if "run" in line), {})
         self.versions = next((line["versions"] for line in reversed(lines) if "versions" in line), {})
 
@@ -194,6 +198,63 @@ def start_verdict(figures):
     return verdict("process start to first result, above a bare context, kernels on disk", measured, "at most 250 ms", more <= 250 if more is not None else None)
 
 
+def where_checked(figures, line):
+    """The commit of a check, where it is another than that of the figures."""
+    commit = line.get("of", {}).get("commit", "unknown")
+    return "" if commit == figures.header.get("commit") else f" (commit {commit})"
+
+
+def check_verdict(figures, names, what, expected, tell):
+    """A row of a check: `tell` makes its lines a text and whether they hold."""
+    lines = [line for name in names for line in figures.checks.get(name, [])]
+    if not lines:
+        return verdict(what, "", expected, None)
+    errors = [line["error"] for line in lines if "error" in line]
+    if errors:
+        return verdict(what, errors[0].replace("|", "/")[:200], expected, False)
+    measured, holds = tell(lines)
+    return verdict(what, measured + where_checked(figures, lines[-1]), expected, holds)
+
+
+def table_told(lines):
+    last, prints = lines[-1], {line["fingerprint"] for line in lines}
+    same = len(lines) >= 2 and len(prints) == 1 and None not in prints
+    skipped = f"skipped {', '.join(last['skipped'])}" if last["skipped"] else "none skipped"
+    measured = f"{last['cases']:,} cases in {last['passed']:,} tests, {last['failed']} failed, {skipped}; fingerprint {', '.join(map(str, sorted(prints)))}"
+    return f"{measured} in {len(lines)} runs", same and all(line["failed"] == 0 and line["cases"] and not line["skipped"] for line in lines)
+
+
+def sanitizer_told(lines):
+    last = lines[-1]
+    cases = f"{last['cases']:,} cases" if last.get("cases") else "no case"
+    holds = last.get("errors") == 0 and last["failed"] == 0 and bool(last.get("cases"))
+    return f"{last.get('errors')} errors in {cases} of {last['passed']:,} tests", holds
+
+
+def training_told(lines):
+    texts = [
+        f"{line['test_accuracy']:.1%} after a first step of {line['first_step_seconds']:.2f} s and {line['train_seconds']:.2f} s"
+        f"{' recorded' if line['captured'] else ''}"
+        for line in lines
+    ]
+    return ", ".join(texts), all(line["test_accuracy"] >= 0.97 and line["first_step_seconds"] + line["train_seconds"] < 2 for line in lines)
+
+
+def memory_told(lines):
+    last = lines[-1]
+    grows = last["passed"] != 1 or last["failed"] != 0
+    return f"{'growth' if grows else 'no growth'} in {last['eager']:,} eager and {last['replayed']:,} replayed", not grows
+
+
+def check_verdicts(figures):
+    yield check_verdict(figures, ["table"], "op table on cuda:0, twice", "all pass, bit-equal", table_told)
+    for tool in ("memcheck", "initcheck", "synccheck", "racecheck"):
+        what = f"compute-sanitizer {tool}, op table on its smallest shapes"
+        yield check_verdict(figures, [tool], what, "no error", sanitizer_told)
+    yield check_verdict(figures, ["mnist", "mnist_captured"], "MNIST mlp: test accuracy, seconds of training", "97 % in less than 2 s", training_told)
+    yield check_verdict(figures, ["memory"], "training steps: memory of device, pool and host", "no growth", memory_told)
+
+
 def summary(figures):
     lines = ["### What must hold", "", row(["what", "measured", "expected", "holds"]), "|---|---:|---:|---|"]
     return [
@@ -205,6 +266,7 @@ def summary(figures):
         host_verdict(figures),
         train_verdict(figures),
         start_verdict(figures),
+        *check_verdicts(figures),
         "",
     ]
 

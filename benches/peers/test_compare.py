@@ -10,6 +10,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import checks  # noqa: E402
 import tables  # noqa: E402
 
 PAGE = f"# Benchmarks\n\n## CPU\n\nkept\n\n## GPU\n\n{tables.START}\nstale\n{tables.END}\n\nkept too\n"
@@ -166,6 +167,73 @@ class Run(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("results.jsonl:1: expected a JSON object", done.stderr)
         self.assertEqual(page.read_text(), PAGE)
+
+
+TABLE = """
+test relu::forward::cuda:0 ... ok
+
+test result: ok. 882 passed; 0 failed; 0 ignored; 0 measured; 931 filtered out; finished in 122.63s
+
+cpu: 12 cases, 34 elements compared, 5 ops watched; fingerprint of the results 00000000000000aa
+  skipped     18 cases: f64: no such thing
+cuda:0: 88286 cases, 15356562 elements compared, 713298 ops watched; fingerprint of the results dc87991c5b0290d1
+  skipped   1220 cases: bf16: nothing is fused: the device runs primitives only
+"""
+
+
+class TheChecks(unittest.TestCase):
+    def test_what_the_op_table_prints_is_read(self):
+        found = checks.of_tests(TABLE)
+        self.assertEqual(found, dict(passed=882, failed=0, cases=88286, skipped=[], fingerprint="dc87991c5b0290d1"))
+        self.assertEqual(checks.of_tests(TABLE.replace("nothing is fused", "no kernel"))["skipped"], ["1220 bf16: no kernel: the device runs primitives only"])
+        self.assertEqual(checks.of_tests("it fell over")["cases"], None)
+
+    def test_what_the_sanitizer_prints_is_read(self):
+        mark = "========= "
+        self.assertEqual(checks.of_sanitizer(f"{TABLE}{mark}ERROR SUMMARY: 0 errors\n")["errors"], 0)
+        more = f"{mark}ERROR SUMMARY: 134 errors\n{mark}ERROR SUMMARY: 114 errors were not printed. Use --print-limit\n"
+        self.assertEqual(checks.of_sanitizer(TABLE + more)["errors"], 134)
+        self.assertEqual(checks.of_sanitizer(f"{mark}ERROR SUMMARY: 1 error\n")["errors"], 1)
+        self.assertEqual(checks.of_sanitizer(f"{mark}RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)\n")["errors"], 2)
+        self.assertIn("error", checks.of_sanitizer(f"{mark}Internal Sanitizer Error: lost\n{mark}RACECHECK SUMMARY: 0 hazards displayed\n"))
+        self.assertEqual(checks.of_sanitizer("not found")["errors"], None)
+
+    def told(self, *lines):
+        page = tables.page(PAGE, [line("host/add", "ternion", 0.1, 1, "us/op"), *lines])
+        return [text for text in page.splitlines() if "sanitizer memcheck" in text or "op table on cuda" in text or "MNIST" in text or "memory of" in text]
+
+    def test_checks_are_told_and_what_fails_is_not_hidden(self):
+        table = dict(checks.of_tests(TABLE), check="table", of=dict(commit="abc"))
+        self.assertTrue(self.told(table, table)[0].endswith("| all pass, bit-equal | yes |"))
+        self.assertIn("88,286 cases in 882 tests, 0 failed, none skipped; fingerprint dc87991c5b0290d1 in 2 runs (commit abc)", self.told(table, table)[0])
+        for other in ([table], [table, dict(table, fingerprint="00")], [table, dict(table, failed=1)], [dict(table, error="exit status 1")] * 2):
+            self.assertIn("**no**", self.told(*other)[0])
+        self.assertTrue(self.told()[0].endswith("| not measured |"))
+        clean = dict(checks.of_tests(TABLE), check="memcheck", errors=0)
+        self.assertTrue(self.told(clean)[1].endswith("| no error | yes |"))
+        for broken in (dict(clean, errors=3), dict(clean, errors=None), dict(clean, failed=1), dict(clean, cases=None)):
+            self.assertIn("**no**", self.told(broken)[1])
+        trained = dict(check="mnist", captured=False, epochs=3, first_step_seconds=0.11, train_seconds=0.42, test_accuracy=0.9721)
+        self.assertIn("97.2% after a first step of 0.11 s and 0.42 s (commit unknown) |", self.told(trained)[2])
+        self.assertIn("**no**", self.told(trained, dict(trained, check="mnist_captured", train_seconds=1.95))[2])
+        steps = dict(check="memory", passed=1, failed=0, eager=100_000, replayed=1_000_000)
+        self.assertIn("no growth in 100,000 eager and 1,000,000 replayed", self.told(steps)[3])
+        self.assertIn("**no**", self.told(dict(steps, passed=0))[3])
+
+    def test_checks_run_what_the_bundle_holds(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "tests").mkdir()
+            for name, text in (("tests/ops", TABLE), ("run.sh", f"{TABLE}========= ERROR SUMMARY: 0 errors\n")):
+                (root / name).write_text(f"#!/bin/sh\ncat <<'END'\n{text}END\n")
+                (root / name).chmod(0o755)
+            command = [sys.executable, str(HERE / "compare.py"), "check", "--bundle", folder, "--out", str(root / "checks.jsonl"), "--only"]
+            for names in (["table", "memcheck"], ["memcheck", "memory"]):
+                subprocess.run([*command, *names], capture_output=True, check=True)
+            lines = [json.loads(text) for text in (root / "checks.jsonl").read_text().splitlines()]
+            self.assertEqual([one["check"] for one in lines], ["table", "table", "memcheck", "memory"])
+            self.assertEqual([one.get("errors") for one in lines[:3]], [None, None, 0])
+            self.assertIn("No such file", lines[3]["error"])
 
 
 if __name__ == "__main__":

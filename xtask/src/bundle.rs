@@ -13,7 +13,7 @@ const LIMIT_BYTES: u64 = 20 << 20;
 const GLIBC: (u32, u32) = (2, 39);
 
 /// The tests that do something on a GPU.
-const TESTS: [&str; 3] = ["ops", "rows", "cuda"];
+const TESTS: [&str; 3] = ["ops", "kernels", "cuda"];
 
 /// The example that uses a GPU most; each takes 2 MiB of the limit.
 const EXAMPLES: [&str; 1] = ["mnist"];

@@ -91,6 +91,9 @@ fn run_share(wanted: &Wanted, share: &str) -> Result<(), String> {
     let (number, of) = share.split_once('/').ok_or_else(wrong)?;
     let (number, of): (usize, usize) =
         (number.parse().map_err(|_| wrong())?, of.parse().map_err(|_| wrong())?);
+    if number == 0 || number > of {
+        return Err(wrong());
+    }
     let only = wanted.only.as_deref();
     let units = units();
     let wanted_units = units.iter().filter(|unit| only.is_none_or(|only| unit.source().name.contains(only)));

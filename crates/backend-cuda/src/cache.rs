@@ -5,10 +5,15 @@
 
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Bytes of a digest.
 const DIGEST: usize = 32;
+
+/// After this long a file that was being written belongs to a process that is no more.
+const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// A folder of entries. Without one nothing is kept.
 #[derive(Debug)]
@@ -60,6 +65,8 @@ fn write(place: &Path, body: &[u8]) -> std::io::Result<()> {
     let beside = place.with_extension(unique);
     if let Some(folder) = place.parent() {
         std::fs::create_dir_all(folder)?;
+        static SWEPT: Once = Once::new();
+        SWEPT.call_once(|| sweep(folder, ABANDONED));
     }
     let mut bytes = Sha256::digest(body).to_vec();
     bytes.extend_from_slice(body);
@@ -68,6 +75,18 @@ fn write(place: &Path, body: &[u8]) -> std::io::Result<()> {
         let _ = std::fs::remove_file(&beside);
     }
     written
+}
+
+/// Removes what processes that were killed were writing. Another process may be faster; what cannot be removed stays.
+fn sweep(folder: &Path, abandoned: Duration) {
+    let is_abandoned = |entry: &std::fs::DirEntry| {
+        let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|time| time.elapsed());
+        entry.path().extension().is_some_and(|extension| extension == "tmp")
+            && age.is_ok_and(|age| age.is_ok_and(|age| age >= abandoned))
+    };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten().filter(is_abandoned) {
+        let _ = std::fs::remove_file(entry.path());
+    }
 }
 
 #[cfg(test)]
@@ -108,6 +127,55 @@ mod tests {
         }
         cache.put(&key, b"machine code");
         assert!(cache.get(&key).is_some());
+    }
+
+    #[test]
+    fn what_was_abandoned_is_swept_away() {
+        let cache = Cache::fresh("sweep");
+        cache.put(&["kept"], b"machine code");
+        let folder = cache.folder.as_ref().expect("a folder");
+        std::fs::write(folder.join("ab.1-2.tmp"), b"half").expect("writes");
+        sweep(folder, ABANDONED);
+        assert_eq!(std::fs::read_dir(folder).expect("reads").count(), 2, "it may be being written");
+        sweep(folder, Duration::ZERO);
+        assert_eq!(std::fs::read_dir(folder).expect("reads").count(), 1);
+        assert!(cache.get(&["kept"]).is_some());
+    }
+
+    /// What one of the processes of the next test does, in the folder that it is told; by itself nothing.
+    #[test]
+    fn one_of_several_processes() {
+        let Some(folder) = std::env::var_os("TERNION_TEST_RACE").map(PathBuf::from) else { return };
+        let cache = Cache { folder: Some(folder) };
+        for round in 0..200 {
+            let (key, body) = ([["a", "b", "c"][round % 3]], [round as u8 % 3; 10_000]);
+            let found = cache.get(&key);
+            assert!(found.is_none_or(|found| found == body), "part of an entry, or another one");
+            cache.put(&key, &body);
+        }
+    }
+
+    #[test]
+    fn racing_processes_see_whole_entries_alone() {
+        let cache = Cache::fresh("processes");
+        let folder = cache.folder.as_ref().expect("a folder");
+        let process = || {
+            std::process::Command::new(std::env::current_exe().expect("this program"))
+                .args(["--exact", "cache::tests::one_of_several_processes"])
+                .env("TERNION_TEST_RACE", folder)
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .expect("starts")
+        };
+        for process in [(); 4].map(|()| process()) {
+            let ended = process.wait_with_output().expect("ends");
+            let told = String::from_utf8_lossy(&ended.stdout).into_owned();
+            assert!(ended.status.success() && told.contains("1 passed"), "{told}");
+        }
+        for (at, key) in ["a", "b", "c"].into_iter().enumerate() {
+            assert_eq!(cache.get(&[key]), Some(vec![at as u8; 10_000]));
+        }
+        assert_eq!(std::fs::read_dir(folder).expect("reads").count(), 3, "no temporary file stays");
     }
 
     #[test]

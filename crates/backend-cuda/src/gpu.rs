@@ -195,8 +195,9 @@ impl Gpu {
     /// While this is held no recording begins.
     #[inline]
     pub(crate) fn turn(&self) -> RwLockReadGuard<'_, ()> {
-        // An op may ask for others: a thread that waits to record must not come between them.
-        self.turns.read_recursive()
+        // Whoever waits to record comes before those who ask after it: threads that always queue must not keep it waiting for ever. So nobody who
+        // holds a turn asks for another.
+        self.turns.read()
     }
 
     /// While this is held nothing is queued.
@@ -224,7 +225,8 @@ impl Gpu {
         }
         self.context.bind()?;
         let Some(piece) = pool.alloc(bytes) else { return Err(self.out_of_memory(pool, bytes)) };
-        // Not into the graph that another thread records.
+        // Not into the graph that another thread records. (Ops ask for memory while they hold a turn.)
+        let _turn = self.switches.poison.then(|| self.turns.read_recursive());
         let is_recorded = self.is_recording.load(Ordering::Acquire);
         if self.switches.poison && !(is_recorded && std::ptr::eq(pool, &raw const *self.pool)) {
             // SAFETY: the piece was just given out, and is that long.
@@ -236,6 +238,7 @@ impl Gpu {
     /// Why there are no `bytes` bytes: also after a fault of the device there is no memory.
     #[cold]
     fn out_of_memory(&self, pool: &Pool<DeviceMemory>, bytes: usize) -> Error {
+        let _turn = self.turns.read_recursive();
         if !self.is_recording.load(Ordering::Acquire) {
             // SAFETY: the stream lives as long as this.
             let code = unsafe { sys::cuStreamQuery(self.stream) };
@@ -475,6 +478,7 @@ impl Gpu {
     /// # Errors
     /// Faults of the device, and what kernels found wrong with the data.
     pub(crate) fn synchronize(&self) -> Result<()> {
+        let _turn = self.turn();
         self.refuse_while_recording("synchronize")?;
         self.finished()?;
         self.faults.take()
@@ -512,7 +516,7 @@ impl Gpu {
         let _turn = self.turn();
         self.refuse_while_recording("upload")?;
         self.context.bind()?;
-        self.uploads.lock().upload(self.stream, host, address)
+        self.uploads.lock().upload(self.stream, host, address, &|op, code| self.told(op, code))
     }
 
     /// Copies from `address` to `host`, after everything that was queued.
@@ -520,8 +524,7 @@ impl Gpu {
         let _turn = self.turn();
         self.refuse_while_recording("download")?;
         self.context.bind()?;
-        let copied = self.downloads.lock().download(self.stream, address, host);
-        copied.map_err(|error| self.explained(error))?;
+        self.downloads.lock().download(self.stream, address, host, &|op, code| self.told(op, code))?;
         self.faults.take()
     }
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use ternion_core::{Error, Result};
 
-/// The oldest version that knows `sm_90a` and all that [`crate::options`] says.
-const OLDEST: (i32, i32) = (12, 0);
+/// The oldest version that knows `sm_90a`, all that [`crate::options`] says, and parameters of 32 KiB.
+const OLDEST: (i32, i32) = (12, 1);
 
 /// A compiled program and what the compiler said of it.
 pub struct Compiled {
@@ -41,6 +41,12 @@ pub fn compile(name: &str, source: &str, options: &[String]) -> Result<Compiled>
     let log = program.log();
     match compiled {
         Ok(cubin) => Ok(Compiled { cubin, log }),
+        Err(why) if log.contains("--gpu-architecture") => {
+            let (major, minor) = nvrtc.version;
+            let detail =
+                format!("NVRTC {major}.{minor} does not know this device; a newer one does: {why}\n{log}");
+            Err(Error::invalid("nvrtc", detail))
+        }
         Err(why) => Err(Error::invalid("nvrtc", format!("{name}: {why}\n{log}"))),
     }
 }
@@ -321,11 +327,11 @@ mod tests {
 
     #[test]
     fn versions_are_compared_as_pairs() {
-        for sound in [(12, 0), (12, 9), (13, 0), (14, 0)] {
+        for sound in [(12, 1), (12, 9), (13, 0), (14, 0)] {
             assert_eq!(new_enough(sound), Ok(()));
         }
         let why = new_enough((11, 8)).expect_err("too old");
-        assert_eq!(why, "version 11.8, needed is 12.0 or newer");
+        assert_eq!(why, "version 11.8, needed is 12.1 or newer");
     }
 
     #[test]

@@ -82,8 +82,12 @@ impl Capture for Recorder {
             recording: Some(recording),
         };
         check("capture", destroyed)?;
-        // SAFETY: both handles live.
-        check("capture", unsafe { sys::cuGraphUpload(executable, self.gpu.stream()) })?;
+        let _turn = self.gpu.turn();
+        // What the first replay would do otherwise: not into another recording, which may have begun.
+        if !self.gpu.is_recording() {
+            // SAFETY: both handles live.
+            check("capture", unsafe { sys::cuGraphUpload(executable, self.gpu.stream()) })?;
+        }
         Ok(Arc::new(step))
     }
 }
@@ -138,8 +142,13 @@ impl Gpu {
 }
 
 impl Replay for RecordedStep {
+    fn ready(&self) -> Result<()> {
+        self.gpu.refuse_while_recording("replay")
+    }
+
     fn replay(&self) -> Result<()> {
-        self.gpu.refuse_while_recording("replay")?;
+        let _turn = self.gpu.turn();
+        self.ready()?;
         self.gpu.context.bind()?;
         self.gpu.remember("replay");
         // SAFETY: the graph lives as long as this, and so do the buffers that its kernels use.

@@ -11,6 +11,9 @@ const CHUNK: usize = 2 << 20;
 /// Chunks that uploads go round in: the host fills one while others are under way.
 const CHUNKS: usize = 4;
 
+/// Makes an error of the driver's code: it may be of a kernel that was queued before.
+type Told<'a> = &'a dyn Fn(&'static str, sys::CUresult) -> Result<()>;
+
 /// Pinned host memory, with an event that tells when the device is done with it.
 #[derive(Debug)]
 struct Chunk {
@@ -35,15 +38,15 @@ impl Chunk {
         Ok(Chunk { host: host.cast(), done })
     }
 
-    fn record(&self, stream: sys::CUstream) -> Result<()> {
+    fn record(&self, stream: sys::CUstream, told: Told<'_>) -> Result<()> {
         // SAFETY: both handles are the driver's and live.
-        check("event", unsafe { sys::cuEventRecord(self.done, stream) })
+        told("event", unsafe { sys::cuEventRecord(self.done, stream) })
     }
 
     /// Until the copies that were recorded are done. (An event that was never recorded is done.)
-    fn wait(&self) -> Result<()> {
+    fn wait(&self, told: Told<'_>) -> Result<()> {
         // SAFETY: the handle is the driver's and lives.
-        check("event", unsafe { sys::cuEventSynchronize(self.done) })
+        told("event", unsafe { sys::cuEventSynchronize(self.done) })
     }
 }
 
@@ -57,11 +60,17 @@ pub(crate) struct Uploads {
 
 impl Uploads {
     /// Queues a copy of `bytes` to `address`. The bytes have been taken when this returns.
-    pub(crate) fn upload(&mut self, stream: sys::CUstream, bytes: &[u8], address: u64) -> Result<()> {
+    pub(crate) fn upload(
+        &mut self,
+        stream: sys::CUstream,
+        bytes: &[u8],
+        address: u64,
+        told: Told<'_>,
+    ) -> Result<()> {
         let mut done = 0;
         while done < bytes.len() {
             if self.chunks.is_empty() || self.used >= CHUNK {
-                self.next(stream)?;
+                self.next(stream, told)?;
             }
             let length = (CHUNK - self.used).min(bytes.len() - done);
             // SAFETY: inside the chunk, of which the part from `used` on is not under way.
@@ -71,7 +80,7 @@ impl Uploads {
             // SAFETY: the caller vouches for `address`; the chunk stays until the event says it is done.
             let code =
                 unsafe { sys::cuMemcpyHtoDAsync_v2(address + done as u64, host.cast(), length, stream) };
-            check("upload", code)?;
+            told("upload", code)?;
             self.used = (self.used + length).next_multiple_of(64);
             done += length;
         }
@@ -79,16 +88,16 @@ impl Uploads {
     }
 
     /// Leaves the current chunk to the device and goes on to one that it is done with.
-    fn next(&mut self, stream: sys::CUstream) -> Result<()> {
+    fn next(&mut self, stream: sys::CUstream, told: Told<'_>) -> Result<()> {
         if let Some(chunk) = self.chunks.get(self.current) {
-            chunk.record(stream)?;
+            chunk.record(stream, told)?;
         }
         if self.chunks.len() < CHUNKS {
             self.chunks.push(Chunk::new()?);
             self.current = self.chunks.len() - 1;
         } else {
             self.current = (self.current + 1) % CHUNKS;
-            self.chunks[self.current].wait()?;
+            self.chunks[self.current].wait(told)?;
         }
         self.used = 0;
         Ok(())
@@ -103,7 +112,13 @@ pub(crate) struct Downloads {
 
 impl Downloads {
     /// Copies `bytes.len()` bytes from `address`, after everything that was queued before.
-    pub(crate) fn download(&mut self, stream: sys::CUstream, address: u64, bytes: &mut [u8]) -> Result<()> {
+    pub(crate) fn download(
+        &mut self,
+        stream: sys::CUstream,
+        address: u64,
+        bytes: &mut [u8],
+        told: Told<'_>,
+    ) -> Result<()> {
         let pieces = bytes.len().div_ceil(CHUNK);
         while self.chunks.len() < pieces.min(2) {
             self.chunks.push(Chunk::new()?);
@@ -117,12 +132,12 @@ impl Downloads {
                 let code = unsafe {
                     sys::cuMemcpyDtoHAsync_v2(chunk.host.cast(), from, length(piece, bytes.len()), stream)
                 };
-                check("download", code)?;
-                chunk.record(stream)?;
+                told("download", code)?;
+                chunk.record(stream, told)?;
             }
             if piece > 0 {
                 let (chunk, ready) = (&self.chunks[(piece - 1) % 2], length(piece - 1, bytes.len()));
-                chunk.wait()?;
+                chunk.wait(told)?;
                 let target = &mut bytes[(piece - 1) * CHUNK..][..ready];
                 // SAFETY: the chunk is longer than what was copied into it, and the copy is done.
                 unsafe { std::ptr::copy_nonoverlapping(chunk.host, target.as_mut_ptr(), ready) };

@@ -29,6 +29,8 @@ impl Timer {
     }
 
     fn mark(&self, event: sys::CUevent) -> Result<()> {
+        let _turn = self.gpu.turn();
+        self.gpu.refuse_while_recording("timer")?;
         self.gpu.context.bind()?;
         // SAFETY: both handles live as long as this.
         check("timer", unsafe { sys::cuEventRecord(event, self.gpu.stream()) })

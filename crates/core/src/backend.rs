@@ -169,6 +169,14 @@ pub trait Capture: Send + Sync {
 
 /// A recorded step.
 pub trait Replay: Send + Sync {
+    /// Whether it can be replayed now; asked before anything changes on whose account it is.
+    ///
+    /// # Errors
+    /// The reason why not.
+    fn ready(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Runs the recorded ops again on the same buffers.
     ///
     /// # Errors

@@ -4,9 +4,10 @@ use crate::backend::{Buffer, Capture, Replay};
 use crate::device::RandomPosition;
 use crate::error::{Error, Result};
 use crate::observe::{observe_ops, unobserved};
-use crate::{DType, Device, Shape};
+use crate::{DType, Device, Op, Shape};
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -93,6 +94,8 @@ impl<T> CapturedStep<'_, T> {
 
 impl Recorded {
     fn replay(&mut self) -> Result<()> {
+        // Step counts and random numbers go on only where the step does.
+        self.replay.ready()?;
         self.hooks.iter_mut().try_for_each(|hook| hook())?;
         if self.random.blocks > 0 {
             let (seed, at) = self.device.take_random(self.random.blocks);
@@ -103,8 +106,8 @@ impl Recorded {
     }
 }
 
-/// One op of a step, as far as a recording depends on it.
-type Called = (&'static str, SmallVec<[(Shape, DType); 4]>);
+/// One op of a step, as far as a recording depends on it: its name, its inputs, and a digest of its settings.
+type Called = (&'static str, SmallVec<[(Shape, DType); 4]>, u64);
 
 impl Device {
     /// Runs `step` once as it is, so that kernels are compiled and optimisers have their states, then records it: what comes back repeats it without
@@ -115,7 +118,7 @@ impl Device {
     /// that.
     ///
     /// # Errors
-    /// What the step says. A step that reads from the device, writes to it from the host, or does not call the same ops on the same shapes each time,
+    /// What the step says. A step that reads from the device, writes to it from the host, or does not call the same ops on the same shapes with the same numbers each time,
     /// cannot be recorded.
     pub fn capture<'f, T>(&self, mut step: impl FnMut() -> Result<T> + 'f) -> Result<CapturedStep<'f, T>> {
         let (first, output) = traced(&mut step);
@@ -204,11 +207,26 @@ fn traced<T>(step: &mut impl FnMut() -> Result<T>) -> (Vec<Called>, Result<T>) {
     let noted = calls.clone();
     let note = move |call: &crate::OpCall<'_>| {
         let inputs = call.inputs.iter().map(|tensor| (*tensor.shape(), tensor.dtype())).collect();
-        noted.borrow_mut().push((call.op.name(), inputs));
+        noted.borrow_mut().push((call.op.name(), inputs, settings(call.op)));
         Ok(())
     };
     let output = observe_ops(note, step);
     (calls.take(), output)
+}
+
+/// A digest of an op's settings: numbers of the host, which a recording keeps as they were. Not of the position of its random numbers, which go on.
+fn settings(op: &Op) -> u64 {
+    let mut op = op.clone();
+    match &mut op {
+        Op::RandomBits(drawn) => drawn.offset = 0,
+        Op::Uniform(drawn) => drawn.offset = 0,
+        Op::Normal(drawn) => drawn.offset = 0,
+        Op::Dropout(drawn) => drawn.offset = 0,
+        _ => {}
+    }
+    let mut digest = DefaultHasher::new();
+    format!("{op:?}").hash(&mut digest);
+    digest.finish()
 }
 
 /// A step that does something else the second time would do the first thing for ever.
@@ -216,14 +234,22 @@ fn same_ops(first: &[Called], second: &[Called]) -> Result<()> {
     let differs = |detail: String| {
         Err(Error::invalid(
             "capture",
-            format!("{detail}; a recorded step must call the same ops on the same shapes each time"),
+            format!(
+                "{detail}; a recorded step must call the same ops on the same shapes with the same settings each time"
+            ),
         ))
     };
-    let told = |(name, inputs): &Called| {
+    let told = |(name, inputs, _): &Called| {
         let inputs: Vec<String> = inputs.iter().map(|(shape, dtype)| format!("{shape:?} {dtype}")).collect();
         format!("{name} of {}", inputs.join(", "))
     };
     if let Some(at) = first.iter().zip(second).position(|(first, second)| first != second) {
+        if told(&first[at]) == told(&second[at]) {
+            return differs(format!(
+                "op {at}, {}, had other settings when it was recorded than when the step ran: numbers that change belong in tensors",
+                told(&first[at])
+            ));
+        }
         return differs(format!(
             "op {at} was {} when the step ran and {} when it was recorded",
             told(&first[at]),

@@ -63,7 +63,7 @@ type Checked = Result<usize, Trouble>;
 /// themselves.
 pub const GUARD: &str = "TERNION_GUARD";
 
-fn is_unwatched() -> bool {
+pub(crate) fn is_unwatched() -> bool {
     std::env::var_os(GUARD).is_some_and(|value| value == "0")
 }
 

@@ -10,7 +10,7 @@
 //! }
 //! ```
 
-use crate::check::{Filter, NOTHING_FUSED, Target, check_row, keys, skipped_wholly};
+use crate::check::{Filter, GUARD, NOTHING_FUSED, Target, check_row, is_unwatched, keys, skipped_wholly};
 use crate::coverage::{self, Coverage};
 use crate::kinds;
 use crate::report::{Check, Outcome};
@@ -32,6 +32,10 @@ pub const COVERAGE_OUT: &str = "TERNION_COVERAGE_OUT";
 /// The environment variable that asks for each row's smallest shapes alone (`TERNION_TABLE=smallest`): for tools that slow programs down a hundred
 /// times, such as compute-sanitizer.
 pub const TABLE: &str = "TERNION_TABLE";
+
+fn smallest_alone() -> bool {
+    std::env::var(TABLE).is_ok_and(|value| value == "smallest")
+}
 
 /// Every device of this project that is present on this machine, the processor first.
 pub fn targets() -> Vec<Target> {
@@ -60,6 +64,12 @@ pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
     let folder = std::env::var_os(COVERAGE_OUT);
     if folder.is_some() && (arguments.filter.is_some() || !arguments.skip.is_empty() || arguments.ignored) {
         eprintln!("error: {COVERAGE_OUT} is for the whole table: run it without a filter");
+        return ExitCode::FAILURE;
+    }
+    if folder.is_some() && (smallest_alone() || is_unwatched()) {
+        eprintln!(
+            "error: {COVERAGE_OUT} is for the whole table, watched: run it without {TABLE} and {GUARD}"
+        );
         return ExitCode::FAILURE;
     }
     let run = Run::new(command);
@@ -238,7 +248,7 @@ impl Run {
     /// shown as ignored; where it fuses nothing, there is nothing to be held against a composition, and no trial.
     fn row_trials(&self, targets: &[Target], wanted: &dyn Fn(&str) -> bool) -> Vec<Trial> {
         let mut trials = Vec::new();
-        let smallest = std::env::var(TABLE).is_ok_and(|value| value == "smallest");
+        let smallest = smallest_alone();
         for (op, mut rows) in rows_by_op() {
             if smallest {
                 let smallest = |row: &OpCase| OpCase { dtypes: row.dtypes.clone(), ..row.smallest() };

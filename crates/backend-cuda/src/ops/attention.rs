@@ -279,8 +279,11 @@ struct Detour {
 impl<'a> Operands<'a> {
     fn plain(&self, view: &View<'_>) -> Result<Operand> {
         let mut strides = [0; 4];
-        for (to, from) in strides.iter_mut().zip(view.layout.strides()) {
-            *to = *from as i64;
+        for (axis, to) in strides.iter_mut().enumerate() {
+            // That of an axis of one element may be anything, and rows that do not exist are counted with it.
+            if axis == 3 || view.layout.shape().dim(axis) > 1 {
+                *to = view.layout.strides()[axis] as i64;
+            }
         }
         Ok(Operand { first: self.gpu.address(self.op, view)?, strides })
     }

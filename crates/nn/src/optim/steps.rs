@@ -273,7 +273,16 @@ impl<R: StepRule> Steps<R> {
             return Err(Error::invalid(self.op, "make a step with these gradients before one is recorded"));
         }
         let (op, rule, progress) = (self.op, self.rule.clone(), self.progress.clone());
+        let changed = works.iter().map(|work| (&self.slots[work.slot], &work.tensor));
+        let changed: Vec<(Param, Tensor, String)> =
+            changed.map(|(slot, tensor)| (slot.param.clone(), tensor.detach(), slot.label.clone())).collect();
         before_replay(move || {
+            let replaced =
+                |(param, tensor, _): &&(Param, Tensor, String)| !param.tensor().buffer().is(tensor.buffer());
+            if let Some((_, _, label)) = changed.iter().find(replaced) {
+                let detail = format!("{label} was replaced after the step was recorded: record it again");
+                return Err(Error::invalid(op, detail));
+            }
             let mut progress = lock(&progress);
             let steps = progress.rows(&slots);
             if steps.len() != rows {
@@ -381,14 +390,32 @@ impl<R: StepRule> Steps<R> {
             .collect::<Result<_>>()?;
         loading.finish(self.op)?;
         self.set_lr(lr)?;
-        let mut progress = lock(&self.progress);
         for (at, (steps, states)) in loaded.into_iter().enumerate() {
-            progress.steps[at] = steps;
-            self.slots[at].states = states;
+            take_over(&mut self.slots[at].states, states)?;
+            lock(&self.progress).steps[at] = steps;
         }
-        drop(progress);
         Ok(())
     }
+}
+
+/// Puts `loaded` into the memory of `states`, which a recorded step may read, or in their place where they do not fit. Without any, a first step is to
+/// find what a first step finds.
+fn take_over(states: &mut Vec<Tensor>, loaded: Vec<Tensor>) -> Result<()> {
+    let alike = |(state, loaded): (&Tensor, &Tensor)| {
+        state.shape() == loaded.shape()
+            && state.dtype() == loaded.dtype()
+            && state.device().is(loaded.device())
+    };
+    no_grad(|| {
+        if loaded.is_empty() {
+            return states.iter().try_for_each(|state| state.fill_(0.0).map(drop));
+        }
+        if states.len() != loaded.len() || !states.iter().zip(&loaded).all(alike) {
+            *states = loaded;
+            return Ok(());
+        }
+        states.iter().zip(&loaded).try_for_each(|(state, loaded)| state.copy_(loaded).map(drop))
+    })
 }
 
 /// A state dict being checked: nothing of it is used before all of it is known to fit.

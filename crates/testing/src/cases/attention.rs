@@ -8,7 +8,7 @@ use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [unmasked(), masked(), ops()].into_iter().flatten().collect()
+    [unmasked(), masked(), wide(), ops()].into_iter().flatten().collect()
 }
 
 const PLAIN: AttentionConfig = AttentionConfig { scale: 0.5, causal: false, window: None, mask: false };
@@ -186,6 +186,36 @@ fn masked() -> Vec<OpCase> {
             &[5],
         ]),
     ]
+}
+
+/// Heads as wide as those of real models: a device may have kernels of its own for them, for each way to mask.
+fn wide() -> Vec<OpCase> {
+    let plain = AttentionConfig { scale: 0.1, ..PLAIN };
+    let window = AttentionConfig { causal: true, window: Some(3), ..plain };
+    let heads: [[&'static [usize]; 3]; 2] = [
+        [&[1, 2, 5, 64], &[1, 1, 9, 64], &[1, 1, 9, 48]],
+        [&[1, 2, 5, 104], &[1, 1, 9, 104], &[1, 1, 9, 128]],
+    ];
+    let row = |[q, k, v]: [&'static [usize]; 3], what: &str, config: AttentionConfig| {
+        let case = attention(&format!("wide {} {what}", q[3]), config);
+        let case = case.dtypes(&[F32, F16, BF16]).dense_only("small rows show the layouts");
+        (case, [q, k, v])
+    };
+    heads
+        .into_iter()
+        .flat_map(|heads| {
+            let (full, [q, k, v]) = row(heads, "full", plain);
+            let (band, _) = row(heads, "causal window=3", window);
+            let (truth, _) = row(heads, "bool mask", plain);
+            let (added, _) = row(heads, "additive mask constant", plain);
+            [
+                full.on([q, k, v]),
+                band.on([q, k, v]),
+                truth.input(Input::bool()).on([q, k, v, &[2, 5, 9]]),
+                added.input(Input::float(Uniform(-2.0, 2.0)).constant()).on([q, k, v, &[5, 9]]),
+            ]
+        })
+        .collect()
 }
 
 /// The ops themselves: the log-sum-exp as a second output, and the gradient as a formula of all its inputs.

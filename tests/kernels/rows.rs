@@ -1,18 +1,11 @@
-//! Softmax, normalisations and cross-entropy over rows of many lengths and places, on the GPU against the CPU backend: of each op the CUDA backend
-//! has a kernel for every range of lengths, of which the op table meets the shortest. Without a GPU there is nothing to
-//! compare, which is said.
+//! Softmax, normalisations and cross-entropy over rows of many lengths and places: of each op the CUDA backend has a kernel for every range of lengths,
+//! of which the op table meets the shortest.
 
-#[path = "support/cuda.rs"]
-mod support;
-
-use std::fmt::Write;
-use std::sync::OnceLock;
+use crate::{FLOATS, both_ways, compare, none_wrong, tensor};
 use ternion::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::loss::{CrossEntropyGradUpdate, CrossEntropyWithGrad};
 use ternion_core::{CrossEntropyOptions, GradOptions, Reduction, grad};
-
-const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
 
 /// Rows and columns: lengths around those at which another kernel takes over, and rows enough that a block has several.
 const SHAPES: &[[usize; 2]] = &[
@@ -45,79 +38,6 @@ const SHAPES: &[[usize; 2]] = &[
 const LONG: &[[usize; 2]] =
     &[[68, 32768], [68, 33001], [67, 60000], [67, 121_000], [3, 33001], [1, 50257], [2, 131_072]];
 
-/// Numbers between -3 and 3 that look random.
-fn numbers(count: usize, seed: u64) -> Vec<f32> {
-    let mut state = seed;
-    (0..count)
-        .map(|_| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 40) as f32 / (1 << 24) as f32 * 6.0 - 3.0
-        })
-        .collect()
-}
-
-fn tensor(shape: &[usize], dtype: DType, device: &Device, seed: u64) -> Result<Tensor> {
-    let cpu = ternion::cpu()?;
-    Tensor::from_vec(numbers(shape.iter().product(), seed), shape, &cpu)?.to_dtype(dtype)?.to_device(device)
-}
-
-/// The outputs of `f` and the gradients of their sum, weighted by random numbers, for its inputs.
-fn both_ways(
-    inputs: &[Tensor],
-    device: &Device,
-    f: impl Fn(&[Tensor]) -> Result<Tensor>,
-) -> Result<Vec<Tensor>> {
-    let leaves = inputs.iter().map(Tensor::requires_grad).collect::<Result<Vec<_>>>()?;
-    let y = f(&leaves)?;
-    let dy = tensor(y.dims(), y.dtype(), device, 99)?;
-    let gradients = y.mul(&dy)?.sum(..)?.backward()?;
-    let mut all = vec![y.detach()];
-    all.extend(leaves.iter().filter_map(|leaf| gradients.get(leaf)).cloned());
-    Ok(all)
-}
-
-/// What differs by more than the dtype's rounding, relative to each number and to their root mean square.
-fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>> {
-    let tolerance = match expected.dtype() {
-        DType::F64 => 1e-11,
-        DType::F32 => 3e-5,
-        DType::F16 => 3e-3,
-        _ => 2e-2,
-    };
-    let (found, expected) = (found.to_vec_f64()?, expected.to_vec_f64()?);
-    let squares: f64 = expected.iter().map(|value| value * value).sum();
-    let scale = (squares / expected.len().max(1) as f64).sqrt();
-    let apart = found.iter().zip(&expected).position(|(found, expected)| {
-        let limit = tolerance * (expected.abs() + scale);
-        !((found - expected).abs() <= limit || (found.is_nan() && expected.is_nan()))
-    });
-    Ok(apart.map(|at| format!("at {at}: {} instead of {} (scale {scale})", found[at], expected[at])))
-}
-
-/// The first CUDA device, for all tests of this file: its kernels and memory are kept with it.
-fn gpu() -> Option<&'static Device> {
-    static GPU: OnceLock<Option<Device>> = OnceLock::new();
-    GPU.get_or_init(support::cuda).as_ref()
-}
-
-/// Runs `f` on both devices, on the GPU twice; adds what is wrong to `faults`.
-fn compare(faults: &mut String, what: &str, f: impl Fn(&Device) -> Result<Vec<Tensor>>) -> Result<()> {
-    let Some(gpu) = gpu() else { return Ok(()) };
-    let (found, again, expected) = (f(gpu)?, f(gpu)?, f(&ternion::cpu()?)?);
-    for (at, (found, again)) in found.iter().zip(&again).enumerate() {
-        let bits = |tensor: &Tensor| {
-            tensor.to_vec_f64().map(|values| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>())
-        };
-        if bits(found)? != bits(again)? {
-            let _ = writeln!(faults, "{what}, result {at}: twice not the same");
-        }
-        if let Some(text) = difference(found, &expected[at])? {
-            let _ = writeln!(faults, "{what}, result {at}: {text}");
-        }
-    }
-    Ok(())
-}
-
 /// Calls `check` for rows as they lie dense, and for rows that begin askew and far apart.
 fn for_rows(
     shapes: &[[usize; 2]],
@@ -141,10 +61,6 @@ fn for_rows(
         }
     }
     Ok(())
-}
-
-fn none_wrong(faults: &str) {
-    assert!(faults.is_empty(), "{faults}");
 }
 
 #[test]

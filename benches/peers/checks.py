@@ -1,0 +1,107 @@
+"""What a GPU must pass beside being fast: the op table, compute-sanitizer, training, memory. compare.py check runs them; each is a line of results."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+
+# Eager steps of the check of memory, and a tenth of the replayed ones.
+MEMORY_STEPS = 100_000
+TOOLS = ("memcheck", "initcheck", "synccheck", "racecheck")
+EPOCHS = 3
+# Why a check has nothing to do with a case, whatever the device is.
+BESIDE_THE_POINT = ("nothing is fused", "too large for second differences")
+
+
+def counted(pattern, text):
+    """The number that the last match of `pattern` tells; None without one."""
+    found = re.findall(pattern, text)
+    return int(found[-1].replace(",", "")) if found else None
+
+
+def of_tests(text):
+    """What the test program of the op table prints at its end."""
+    fingerprint = re.findall(r"^cuda:0: .*fingerprint of the results ([0-9a-f]+)", text, re.MULTILINE)
+    return dict(
+        passed=counted(r"test result: .*?(\d+) passed", text),
+        failed=counted(r"test result: .*?(\d+) failed", text),
+        cases=counted(r"(?m)^cuda:0: (\d+) cases", text),
+        skipped=[f"{count} {why}" for count, why in skips(text)],
+        fingerprint=fingerprint[-1] if fingerprint else None,
+    )
+
+
+def skips(text):
+    """Cases that cuda:0 left out though the check applies to them, and why. The lines stand below the device's own."""
+    _, _, rest = text.partition("\ncuda:0: ")
+    own = re.split(r"\n(?=\w+(?::\d+)?: \d+ cases)", rest)[0]
+    left_out = re.findall(r"skipped +(\d+) cases: (.*)", own)
+    return [(count, why) for count, why in left_out if not any(reason in why for reason in BESIDE_THE_POINT)]
+
+
+def of_sanitizer(text):
+    """The errors of compute-sanitizer's summary; racecheck tells hazards."""
+    errors = counted(r"(?m)ERROR SUMMARY: (\d+) errors?$", text)
+    hazards = counted(r"RACECHECK SUMMARY: (\d+) hazard", text)
+    if "Internal Sanitizer Error" in text:
+        return dict(of_tests(text), error="the tool itself failed")
+    return dict(of_tests(text), errors=hazards if errors is None else errors)
+
+
+class Checks:
+    """The checks of a bundle on this machine."""
+
+    def __init__(self, bundle, data, add):
+        self.bundle, self.data, self.add = bundle, data, add
+
+    def names(self):
+        return ["table", *TOOLS, "mnist", "mnist_captured", "memory"]
+
+    def run(self, name):
+        if name == "table":
+            for _ in range(2):
+                self.line(name, [self.program("tests/ops"), "cuda"], of_tests, environment={"TERNION_EXPECT": "cuda"})
+        elif name in TOOLS:
+            self.line(name, [self.program("run.sh"), "sanitize", name], of_sanitizer)
+        elif name == "memory":
+            environment = {"TERNION_EXPECT": "cuda", "TERNION_MEMORY_STEPS": str(MEMORY_STEPS)}
+            command = [self.program("tests/cuda"), "steps_do_not_use_more_and_more_memory"]
+            self.line(name, command, lambda text: dict(of_tests(text), eager=MEMORY_STEPS, replayed=10 * MEMORY_STEPS), environment)
+        else:
+            self.train(name)
+
+    def train(self, name):
+        with tempfile.TemporaryDirectory() as folder:
+            told = pathlib.Path(folder, "mnist.json")
+            command = [self.program("examples/mnist"), "--device", "cuda", "--epochs", str(EPOCHS), "--json", str(told)]
+            command += ["--data", str(self.data)] if self.data else []
+            command += ["--capture"] if name == "mnist_captured" else []
+            keys = ("captured", "epochs", "first_step_seconds", "train_seconds", "test_accuracy")
+            self.line(name, command, lambda _: {key: json.loads(told.read_text(encoding="utf-8"))[key] for key in keys})
+
+    def program(self, name):
+        return str(self.bundle / name)
+
+    def line(self, name, command, read, environment=None):
+        """Runs a command to its end and adds what `read` finds in its output."""
+        begun = time.monotonic()
+        try:
+            done = subprocess.run(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+                env={**os.environ, **(environment or {})},
+            )  # fmt: skip
+        except OSError as error:
+            return self.add(check=name, error=str(error))
+        seconds = round(time.monotonic() - begun, 1)
+        try:
+            found = read(done.stdout)
+        except (OSError, ValueError, KeyError) as error:
+            found = dict(error=f"{type(error).__name__}: {error}")
+        if done.returncode:
+            last = " | ".join(done.stdout.strip().splitlines()[-4:])
+            found = dict(found, error=f"exit status {done.returncode}: {last}"[:500])
+        print(f"{name}: {seconds:.0f} s{', ' + found['error'] if 'error' in found else ''}", flush=True)
+        return self.add(check=name, seconds=seconds, **found)

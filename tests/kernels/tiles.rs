@@ -1,0 +1,225 @@
+//! Matrix products by every tile, in every layout, and attention of every width and reach: forward, backward, and twice.
+
+use crate::{both_ways, compare, none_wrong, tensor};
+use ternion::AttentionOptions;
+use ternion::prelude::*;
+use ternion_core::UnaryOp;
+use ternion_core::dispatch::apply;
+use ternion_core::ops::matmul::{Epilogue, Matmul};
+
+/// Rows, columns and inner length: on an H100 each is computed by another tile (`ops/matmul/tests.rs` of the CUDA backend holds them to that).
+const OF_F32: [[usize; 3]; 4] = [[2048, 2048, 264], [512, 1024, 520], [72, 136, 200], [8, 4096, 1032]];
+const OF_F64: [[usize; 3]; 2] = [[512, 1024, 1032], [72, 136, 200]];
+const OF_HALVES: [[usize; 3]; 6] = [
+    [2048, 2048, 264],
+    [1024, 2048, 520],
+    [1024, 1024, 264],
+    [72, 136, 200],
+    [8, 16384, 264],
+    // Lines that begin anywhere, read by elements, and the same laid out anew.
+    [75, 131, 203],
+];
+const LAID_OUT_ANEW: [usize; 3] = [999, 1001, 1003];
+/// So few results of so long sums that those are cut into parts.
+const IN_PARTS: [usize; 3] = [64, 72, 16384];
+
+/// How an operand lies in memory.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Rows,
+    Columns,
+    /// Rows inside longer ones, from the eighth element on.
+    InnerRows,
+    /// Every other element of every other row, from the first on.
+    Apart,
+}
+
+const LAYOUTS: [[Place; 2]; 6] = [
+    [Place::Rows, Place::Rows],
+    [Place::Rows, Place::Columns],
+    [Place::Columns, Place::Rows],
+    [Place::Columns, Place::Columns],
+    [Place::InnerRows, Place::InnerRows],
+    [Place::Apart, Place::Rows],
+];
+
+fn matrix(
+    [rows, columns]: [usize; 2],
+    place: Place,
+    dtype: DType,
+    device: &Device,
+    seed: u64,
+) -> Result<Tensor> {
+    match place {
+        Place::Rows => tensor(&[rows, columns], dtype, device, seed),
+        Place::Columns => tensor(&[columns, rows], dtype, device, seed)?.t(),
+        Place::InnerRows => tensor(&[rows, columns + 16], dtype, device, seed)?.narrow(1, 8, columns),
+        Place::Apart => {
+            let wide = tensor(&[2 * rows, 2 * columns], dtype, device, seed)?;
+            wide.slice_axis(0, 0, 2 * rows as isize, 2)?.slice_axis(1, 0, 2 * columns as isize, 2)
+        }
+    }
+}
+
+/// The product, in each layout of its operands; then with what may follow it, and with a result in f32.
+fn products(dtype: DType, sizes: &[[usize; 3]]) -> Result<()> {
+    let mut faults = String::new();
+    for &[m, n, k] in sizes {
+        for places in LAYOUTS {
+            compare(&mut faults, &format!("{dtype:?} {m} x {n} x {k} {places:?}"), |device| {
+                let a = matrix([m, k], places[0], dtype, device, 1)?;
+                Ok(vec![a.matmul(&matrix([k, n], places[1], dtype, device, 2)?)?])
+            })?;
+        }
+        let wide = if dtype.is_half() { Some(DType::F32) } else { None };
+        for out_dtype in [None].into_iter().chain(wide.map(Some)) {
+            compare(
+                &mut faults,
+                &format!("{dtype:?} {m} x {n} x {k} with all that may follow, {out_dtype:?}"),
+                |device| {
+                    let epilogue = Epilogue {
+                        bias: true,
+                        activation: Some(UnaryOp::Relu),
+                        alpha: 0.25,
+                        out_dtype,
+                        ..Epilogue::NONE
+                    };
+                    let a = matrix([m, k], Place::Rows, dtype, device, 1)?;
+                    let b = matrix([k, n], Place::Columns, dtype, device, 2)?;
+                    let bias = tensor(&[n], out_dtype.unwrap_or(dtype), device, 3)?;
+                    Ok(apply(Matmul { epilogue }, &[&a, &b, &bias])?.into_vec())
+                },
+            )?;
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+#[test]
+fn products_of_f32() -> Result<()> {
+    products(DType::F32, &[&OF_F32[..], &[LAID_OUT_ANEW, IN_PARTS]].concat())
+}
+
+#[test]
+fn products_of_f64() -> Result<()> {
+    products(DType::F64, &[&OF_F64[..], &[IN_PARTS]].concat())
+}
+
+#[test]
+fn products_of_f16() -> Result<()> {
+    products(DType::F16, &[&OF_HALVES[..], &[LAID_OUT_ANEW, IN_PARTS]].concat())
+}
+
+#[test]
+fn products_of_bf16() -> Result<()> {
+    products(DType::BF16, &[&OF_HALVES[..], &[LAID_OUT_ANEW, IN_PARTS]].concat())
+}
+
+#[test]
+fn products_of_a_batch() -> Result<()> {
+    let mut faults = String::new();
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        // By fast tiles, by elements, and one operand, the same for all of the batch, laid out anew.
+        for [m, n, k] in [[72, 136, 200], [75, 131, 203], [515, 520, 517]] {
+            let whole = |device: &Device, sizes: [usize; 2], seed| {
+                tensor(&[2, 3, sizes[0], sizes[1]], dtype, device, seed)
+            };
+            let one = |device: &Device, sizes: [usize; 2], seed| tensor(&sizes, dtype, device, seed);
+            compare(&mut faults, &format!("{dtype:?} [2, 3] {m} x {n} x {k}"), |device| {
+                let (a, b) = (whole(device, [m, k], 1)?, whole(device, [k, n], 2)?);
+                Ok(vec![
+                    a.matmul(&b)?,
+                    a.matmul(&one(device, [k, n], 3)?)?,
+                    one(device, [m, k], 4)?.matmul(&b)?,
+                ])
+            })?;
+            compare(&mut faults, &format!("{dtype:?} [3, 2] turned {m} x {n} x {k}"), |device| {
+                let a = whole(device, [k, m], 1)?.transpose(0, 1)?.transpose(2, 3)?;
+                let b = whole(device, [n, k], 2)?.transpose(0, 1)?.transpose(2, 3)?;
+                Ok(vec![a.matmul(&b)?])
+            })?;
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+/// Which keys a query sees.
+#[derive(Clone, Copy, Debug)]
+enum Reach {
+    Full,
+    Causal,
+    CausalWindow,
+    Window,
+    Bool,
+    Additive,
+}
+
+const REACHES: [Reach; 6] =
+    [Reach::Full, Reach::Causal, Reach::CausalWindow, Reach::Window, Reach::Bool, Reach::Additive];
+
+/// Widths of queries and keys, and of values: each tile's full width, and less; then so wide that attention is composed.
+const WIDTHS: [[usize; 2]; 9] =
+    [[32, 32], [33, 32], [40, 64], [64, 64], [72, 40], [96, 96], [128, 128], [100, 128], [160, 136]];
+
+/// Queries, keys, and how many heads share keys: lengths within a tile, of whole tiles, and one more.
+const LENGTHS: [[usize; 3]; 4] = [[5, 7, 1], [128, 256, 4], [130, 200, 1], [257, 129, 2]];
+
+fn attention(
+    reach: Reach,
+    [width, value_width]: [usize; 2],
+    lengths: [usize; 3],
+    dtype: DType,
+    device: &Device,
+) -> Result<Vec<Tensor>> {
+    let [queries, keys, group] = lengths;
+    let inputs = [
+        tensor(&[2, 4, queries, width], dtype, device, 1)?,
+        tensor(&[2, 4 / group, keys, width], dtype, device, 2)?,
+        tensor(&[2, 4 / group, keys, value_width], dtype, device, 3)?,
+    ];
+    let mask = match reach {
+        Reach::Bool => Some(tensor(&[2, 1, queries, keys], DType::F32, device, 4)?.gt_scalar(-1.0)?),
+        Reach::Additive => Some(tensor(&[4, queries, keys], dtype, device, 4)?),
+        _ => None,
+    };
+    let options = AttentionOptions {
+        mask: mask.as_ref(),
+        causal: matches!(reach, Reach::Causal | Reach::CausalWindow),
+        window: matches!(reach, Reach::Window | Reach::CausalWindow).then_some(37),
+        scale: Some(0.3 / (width as f64).sqrt()),
+    };
+    both_ways(&inputs, device, |inputs| {
+        inputs[0].scaled_dot_product_attention(&inputs[1], &inputs[2], options)
+    })
+}
+
+fn attention_of(dtype: DType) -> Result<()> {
+    let mut faults = String::new();
+    for widths in WIDTHS {
+        for lengths in LENGTHS {
+            for reach in REACHES {
+                let what = format!("attention {dtype:?} {widths:?} {lengths:?} {reach:?}");
+                compare(&mut faults, &what, |device| attention(reach, widths, lengths, dtype, device))?;
+            }
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+#[test]
+fn attention_of_f32() -> Result<()> {
+    attention_of(DType::F32)
+}
+
+#[test]
+fn attention_of_f16() -> Result<()> {
+    attention_of(DType::F16)
+}
+
+#[test]
+fn attention_of_bf16() -> Result<()> {
+    attention_of(DType::BF16)
+}
