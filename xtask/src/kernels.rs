@@ -71,8 +71,15 @@ fn run_all(wanted: &Wanted) -> Result<(), String> {
     };
     let started = (1..=processes).map(start).collect::<Result<Vec<_>, _>>()?;
     let (mut rows, mut failed) = (Vec::new(), false);
-    for child in started {
-        let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    // All are read at once: one that nobody reads would stop as soon as its pipe is full.
+    let outputs = std::thread::scope(|scope| {
+        let readers: Vec<_> =
+            started.into_iter().map(|child| scope.spawn(|| child.wait_with_output())).collect();
+        let read =
+            |reader: std::thread::ScopedJoinHandle<'_, _>| reader.join().expect("a reader does not panic");
+        readers.into_iter().map(read).collect::<std::io::Result<Vec<_>>>()
+    });
+    for output in outputs.map_err(|error| error.to_string())? {
         failed |= !output.status.success();
         rows.extend(String::from_utf8_lossy(&output.stdout).lines().map(str::to_string));
     }
