@@ -208,7 +208,7 @@ impl Gpu {
     /// Where memory comes from now: on the thread that records a step, from the step's arena.
     #[inline]
     fn pool_now(&self) -> Result<Arc<Pool<DeviceMemory>>> {
-        if !self.is_recording.load(Ordering::Acquire) {
+        if !self.is_recording() {
             return Ok(self.pool.clone());
         }
         match &*self.recording.lock() {
@@ -227,7 +227,7 @@ impl Gpu {
         let Some(piece) = pool.alloc(bytes) else { return Err(self.out_of_memory(pool, bytes)) };
         // Not into the graph that another thread records. (Ops ask for memory while they hold a turn.)
         let _turn = self.switches.poison.then(|| self.turns.read_recursive());
-        let is_recorded = self.is_recording.load(Ordering::Acquire);
+        let is_recorded = self.is_recording();
         if self.switches.poison && !(is_recorded && std::ptr::eq(pool, &raw const *self.pool)) {
             // SAFETY: the piece was just given out, and is that long.
             check("poison", unsafe { sys::cuMemsetD8Async(piece.address, 0xff, piece.bytes, self.stream) })?;
@@ -239,7 +239,7 @@ impl Gpu {
     #[cold]
     fn out_of_memory(&self, pool: &Pool<DeviceMemory>, bytes: usize) -> Error {
         let _turn = self.turns.read_recursive();
-        if !self.is_recording.load(Ordering::Acquire) {
+        if !self.is_recording() {
             // SAFETY: the stream lives as long as this.
             let code = unsafe { sys::cuStreamQuery(self.stream) };
             if code != sys::CUresult::CUDA_ERROR_NOT_READY
@@ -324,6 +324,7 @@ impl Gpu {
     }
 
     /// Whether some thread records a step.
+    #[inline]
     pub(crate) fn is_recording(&self) -> bool {
         self.is_recording.load(Ordering::Acquire)
     }
@@ -338,7 +339,7 @@ impl Gpu {
     /// What a recorded step cannot do, and nobody else while it is recorded.
     #[inline]
     pub(crate) fn refuse_while_recording(&self, what: &'static str) -> Result<()> {
-        if !self.is_recording.load(Ordering::Acquire) {
+        if !self.is_recording() {
             return Ok(());
         }
         let own = self.recording.lock().as_ref().is_some_and(|one| one.thread == std::thread::current().id());
@@ -353,7 +354,7 @@ impl Gpu {
 
     /// Holds the buffers of an op that is being recorded.
     pub(crate) fn hold<'a>(&self, buffers: impl Iterator<Item = &'a Buffer>) -> Result<()> {
-        if !self.is_recording.load(Ordering::Acquire) {
+        if !self.is_recording() {
             return Ok(());
         }
         match &mut *self.recording.lock() {
@@ -407,11 +408,7 @@ impl Gpu {
             )
         };
         self.told(op, code)?;
-        if self.switches.synchronous && !self.is_recording.load(Ordering::Acquire) {
-            self.finished()
-        } else {
-            Ok(())
-        }
+        if self.switches.synchronous && !self.is_recording() { self.finished() } else { Ok(()) }
     }
 
     #[inline]

@@ -118,8 +118,8 @@ impl Device {
     /// that.
     ///
     /// # Errors
-    /// What the step says. A step that reads from the device, writes to it from the host, or does not call the same ops on the same shapes with the same numbers each time,
-    /// cannot be recorded.
+    /// What the step says. A step that reads from the device, writes to it from the host, or does not call the same ops on the same shapes with the
+    /// same numbers each time, cannot be recorded.
     pub fn capture<'f, T>(&self, mut step: impl FnMut() -> Result<T> + 'f) -> Result<CapturedStep<'f, T>> {
         let (first, output) = traced(&mut step);
         let output = output?;

@@ -233,6 +233,30 @@ fn headers_that_lie_are_errors() {
 }
 
 #[test]
+fn an_optimiser_that_has_stepped_takes_over_what_it_loads() -> Result<()> {
+    let device = device();
+    let model = Linear::new(3, 2, &device)?;
+    let input = Init::Uniform { low: -1.0, high: 1.0 }.tensor([4, 3], DType::F32, &device)?;
+    let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: 0.05, ..Default::default() })?;
+    let train = |adam: &mut AdamW, steps: usize| -> Result<StateDict> {
+        for _ in 0..steps {
+            adam.step(&model.forward(&input)?.square()?.mean(..)?.backward()?)?;
+        }
+        model.state_dict()
+    };
+    let (start, unused) = (model.state_dict()?, adam.state_dict()?);
+    let (once, state) = (train(&mut adam, 1)?, adam.state_dict()?);
+    let thrice = train(&mut adam, 2)?;
+    // From after the first step again, then from before it: moments and step counts are those that were loaded.
+    model.load_state_dict(&once)?;
+    adam.load_state_dict(&state)?;
+    same(&train(&mut adam, 2)?, &thrice)?;
+    model.load_state_dict(&start)?;
+    adam.load_state_dict(&unused)?;
+    same(&train(&mut adam, 3)?, &thrice)
+}
+
+#[test]
 fn an_optimiser_goes_on_from_a_file_as_if_it_had_never_stopped() -> Result<()> {
     let (device, folder) = (device(), Folder::new("resume"));
     let file = folder.file("adam.safetensors");

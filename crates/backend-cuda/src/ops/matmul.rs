@@ -104,6 +104,15 @@ impl Tile {
         !self.tensor() || self.name == "E12"
     }
 
+    /// Whether there are products of these sizes that it is for.
+    fn serves(&self, sizes: &Sizes) -> bool {
+        match self.name {
+            "V8" => sizes.m <= self.block[0],
+            "E12" => sizes.strays != [0; 2],
+            _ => true,
+        }
+    }
+
     /// Whether its copies of a may be packs along the inner axis.
     pub(crate) fn packs_inner_of_a(&self) -> bool {
         self.part[0] * self.part[1] < 64
@@ -189,6 +198,11 @@ impl Form {
     pub(crate) const SIMT: [Form; 4] = [Form::Packs, Form::RunPacks, Form::Runs, Form::Elements];
     pub(crate) const TENSOR: [Form; 4] = [Form::Inner, Form::Outer, Form::InnerElements, Form::OuterElements];
 
+    /// Whether tensor cores get it element by element.
+    fn is_stray(self) -> bool {
+        matches!(self, Form::InnerElements | Form::OuterElements)
+    }
+
     /// As in the names of units.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -207,8 +221,8 @@ impl Form {
 /// Whether the unit of a tile with these forms of a and b exists.
 pub(crate) fn has_unit(tile: &Tile, dtype: DType, [a, b]: [Form; 2]) -> bool {
     if tile.tensor() {
-        let elements = [a, b].iter().any(|form| matches!(form, Form::InnerElements | Form::OuterElements));
-        return Form::TENSOR.contains(&a) && Form::TENSOR.contains(&b) && elements == tile.takes_elements();
+        let strays = a.is_stray() || b.is_stray();
+        return Form::TENSOR.contains(&a) && Form::TENSOR.contains(&b) && strays == tile.takes_elements();
     }
     let packs = |form: Form| matches!(form, Form::Packs | Form::RunPacks);
     Form::SIMT.contains(&a)
@@ -230,10 +244,6 @@ struct Sizes {
 impl Sizes {
     fn outputs(&self) -> usize {
         self.m * self.n * self.matrices
-    }
-
-    fn has_strays(&self) -> bool {
-        self.strays != [0; 2]
     }
 
     /// Microseconds that the copies of strays take: what queueing one and the zeros behind its lines takes, and reading and writing halves at two
@@ -271,12 +281,9 @@ fn chosen(dtype: DType, sizes: &Sizes, device: Device) -> (&'static Tile, usize)
 fn choose(dtype: DType, sizes: &Sizes, device: Device) -> (&'static Tile, usize) {
     let Device { multiprocessors, room } = device;
     let tiles = tiles(dtype);
+    let serving = || tiles.iter().filter(|tile| tile.serves(sizes));
     let mut best: Option<(f64, &'static Tile, usize)> = None;
-    for tile in tiles.iter().filter(|tile| tile.most_shared(dtype) <= room) {
-        let in_vain = tile.tensor() && tile.takes_elements() && !sizes.has_strays();
-        if in_vain || (tile.name == "V8" && sizes.m > tile.block[0]) {
-            continue;
-        }
+    for tile in serving().filter(|tile| tile.most_shared(dtype) <= room) {
         let copies = if tile.takes_elements() { 0.0 } else { sizes.copies() };
         let blocks = tile.count(sizes).max(1);
         let longest = sizes.k / (2 * tile.block[2]).max(64);
@@ -291,8 +298,7 @@ fn choose(dtype: DType, sizes: &Sizes, device: Device) -> (&'static Tile, usize)
             }
         }
     }
-    let taken = || tiles.iter().filter(|tile| !tile.tensor() || !tile.takes_elements() || sizes.has_strays());
-    let smallest = || taken().min_by_key(|tile| tile.most_shared(dtype)).unwrap_or(&tiles[0]);
+    let smallest = || serving().min_by_key(|tile| tile.most_shared(dtype)).unwrap_or(&tiles[0]);
     best.map_or_else(|| (smallest(), 1), |(_, tile, splits)| (tile, splits))
 }
 
@@ -395,10 +401,11 @@ impl Operand<'_> {
 
     /// Its elements if only the tile of elements takes it as it is, else 0.
     fn stray(&self, address: u64) -> usize {
-        let strays = self.view.dtype.is_half()
-            && matches!(self.tensor_form(address), Form::InnerElements | Form::OuterElements);
+        if !self.view.dtype.is_half() || !self.tensor_form(address).is_stray() {
+            return 0;
+        }
         // One without elements too has no other form.
-        if strays { self.distinct().map_or(1, |shape| shape.elements()).max(1) } else { 0 }
+        self.distinct().map_or(1, |shape| shape.elements()).max(1)
     }
 
     /// Its shape, where matrices that are repeated along a batch axis are counted once.
@@ -475,8 +482,9 @@ fn laid_out(
     if !tile.tensor() {
         return then(&operand.view, operand.simt_form(address, tile, is_a));
     }
-    if tile.takes_elements() || operand.stray(address) == 0 {
-        return then(&operand.view, operand.tensor_form(address));
+    let form = operand.tensor_form(address);
+    if tile.takes_elements() || !form.is_stray() {
+        return then(&operand.view, form);
     }
     let (buffer, layout) = operand.laid_out(call.gpu, call.name)?;
     then(&View { buffer: &buffer, dtype: operand.view.dtype, layout: &layout }, Form::Inner)

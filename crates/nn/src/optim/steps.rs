@@ -222,12 +222,7 @@ impl<R: StepRule> Steps<R> {
                 let fresh = names.iter().map(|_| Tensor::zeros(*tensor.shape(), dtype, tensor.device()));
                 slot.states = only_once(|| fresh.collect::<Result<_>>())?;
             }
-            let stale = slot.states.iter().find(|state| {
-                state.shape() != tensor.shape()
-                    || state.dtype() != dtype
-                    || !state.device().is(tensor.device())
-            });
-            if let Some(state) = stale {
+            if let Some(state) = slot.states.iter().find(|state| !belongs(state, tensor)) {
                 return Err(Error::invalid(
                     self.op,
                     format!(
@@ -391,31 +386,36 @@ impl<R: StepRule> Steps<R> {
         loading.finish(self.op)?;
         self.set_lr(lr)?;
         for (at, (steps, states)) in loaded.into_iter().enumerate() {
-            take_over(&mut self.slots[at].states, states)?;
+            self.slots[at].take_over(states)?;
             lock(&self.progress).steps[at] = steps;
         }
         Ok(())
     }
 }
 
-/// Puts `loaded` into the memory of `states`, which a recorded step may read, or in their place where they do not fit. Without any, a first step is to
-/// find what a first step finds.
-fn take_over(states: &mut Vec<Tensor>, loaded: Vec<Tensor>) -> Result<()> {
-    let alike = |(state, loaded): (&Tensor, &Tensor)| {
-        state.shape() == loaded.shape()
-            && state.dtype() == loaded.dtype()
-            && state.device().is(loaded.device())
-    };
-    no_grad(|| {
-        if loaded.is_empty() {
-            return states.iter().try_for_each(|state| state.fill_(0.0).map(drop));
-        }
-        if states.len() != loaded.len() || !states.iter().zip(&loaded).all(alike) {
-            *states = loaded;
+/// Whether `state` is a state of the parameter `tensor` as that is now.
+fn belongs(state: &Tensor, tensor: &Tensor) -> bool {
+    state.shape() == tensor.shape()
+        && state.dtype() == tensor.dtype().accumulator()
+        && state.device().is(tensor.device())
+}
+
+impl Slot {
+    /// Puts `loaded` into the memory of the states, which a recorded step may read; in their place where those are of the parameter as it was.
+    fn take_over(&mut self, loaded: Vec<Tensor>) -> Result<()> {
+        let tensor = self.param.tensor();
+        if self.states.is_empty() || !self.states.iter().all(|state| belongs(state, &tensor)) {
+            self.states = loaded;
             return Ok(());
         }
-        states.iter().zip(&loaded).try_for_each(|(state, loaded)| state.copy_(loaded).map(drop))
-    })
+        no_grad(|| match loaded.is_empty() {
+            // A first step finds zeros.
+            true => self.states.iter().try_for_each(|state| state.fill_(0.0).map(drop)),
+            false => {
+                self.states.iter().zip(&loaded).try_for_each(|(state, loaded)| state.copy_(loaded).map(drop))
+            }
+        })
+    }
 }
 
 /// A state dict being checked: nothing of it is used before all of it is known to fit.
