@@ -286,7 +286,7 @@ def check(given):
         with open(given.out, "a", encoding="utf-8") as file:
             file.write(json.dumps({**line, "of": of}) + "\n")
 
-    checks = Checks(given.bundle.resolve(), given.data, add)
+    checks = Checks(given.bundle.resolve(), given.data, given.out.with_suffix(".logs"), add)
     for name in given.only:
         checks.run(name)
 
@@ -315,10 +315,10 @@ def arguments():
     run.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
     run.add_argument("--resume", action="store_true", help="goes on where a run into the same file was cut off")
     run.add_argument("--time-limit", type=float, default=0, help="seconds after which no other family is begun")
-    names = Checks(None, None, None).names()
+    names = Checks(None, None, None, None).names()
     checked = commands.add_parser("check", help="runs what must pass on this machine")
     checked.add_argument("--bundle", type=pathlib.Path, required=True, help="the folder that holds run.sh")
-    checked.add_argument("--out", type=pathlib.Path, default=pathlib.Path("checks.jsonl"))
+    checked.add_argument("--out", type=pathlib.Path, default=pathlib.Path("checks.jsonl"), help="what the programs print goes into a folder beside it, .logs")
     checked.add_argument("--only", nargs="+", choices=names, default=names, metavar="CHECK", help=f"of {', '.join(names)}")
     checked.add_argument("--data", type=pathlib.Path, help="the folder of MNIST; without it what the example finds")
     written = commands.add_parser("write", help="writes the tables into a page")

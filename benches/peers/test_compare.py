@@ -234,6 +234,8 @@ class TheChecks(unittest.TestCase):
             self.assertEqual([one["check"] for one in lines], ["table", "table", "memcheck", "memory"])
             self.assertEqual([one.get("errors") for one in lines[:3]], [None, None, 0])
             self.assertIn("No such file", lines[3]["error"])
+            self.assertEqual({path.name for path in (root / "checks.logs").iterdir()}, {"table.log", "table_again.log", "memcheck.log", "memory.log"})
+            self.assertTrue((root / "checks.logs" / "memcheck.log").read_text().endswith("ERROR SUMMARY: 0 errors\n"))
 
 
 if __name__ == "__main__":
