@@ -1,6 +1,8 @@
 //! Kernels that the op table's small shapes do not reach, on the GPU against the CPU backend: rows of every length, and every tile of products and
 //! attention. Without a GPU there is nothing to compare, which is said.
 
+#[path = "kernels/attention.rs"]
+mod attention;
 #[path = "kernels/rows.rs"]
 mod rows;
 #[path = "support/cuda.rs"]
@@ -45,10 +47,7 @@ fn both_ways(
     Ok(all)
 }
 
-/// What differs by more than the dtype's rounding, relative to each number and to the root mean square of its row or of all, the larger one.
-///
-/// The row's, because sums that cancel are only as exact as what was added: where a query sees two keys, the slopes of its scores are ten times those of
-/// a query that sees a hundred, and one rounding of such a slope is much beside the root mean square of all gradients, and little beside its row's.
+/// What differs by more than the dtype's rounding, relative to each number and to their root mean square.
 fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>> {
     let tolerance = match expected.dtype() {
         DType::F64 => 1e-11,
@@ -56,28 +55,14 @@ fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>> {
         DType::F16 => 3e-3,
         _ => 2e-2,
     };
-    let row = expected.dims().last().copied().unwrap_or(1).max(1);
     let (found, expected) = (found.to_vec_f64()?, expected.to_vec_f64()?);
-    let mean = root_mean_square(&expected);
-    for (line, (found, expected)) in found.chunks(row).zip(expected.chunks(row)).enumerate() {
-        let scale = mean.max(root_mean_square(expected));
-        let within = |found: f64, expected: f64| {
-            (found - expected).abs() <= tolerance * (expected.abs() + scale)
-                || (found.is_nan() && expected.is_nan())
-        };
-        if let Some(at) = (0..expected.len()).find(|&at| !within(found[at], expected[at])) {
-            return Ok(Some(format!(
-                "row {line} at {at}: {} instead of {} (scale {scale})",
-                found[at], expected[at]
-            )));
-        }
-    }
-    Ok(None)
-}
-
-fn root_mean_square(numbers: &[f64]) -> f64 {
-    let squares: f64 = numbers.iter().map(|value| value * value).sum();
-    (squares / numbers.len().max(1) as f64).sqrt()
+    let squares: f64 = expected.iter().map(|value| value * value).sum();
+    let scale = (squares / expected.len().max(1) as f64).sqrt();
+    let apart = found.iter().zip(&expected).position(|(found, expected)| {
+        let limit = tolerance * (expected.abs() + scale);
+        !((found - expected).abs() <= limit || (found.is_nan() && expected.is_nan()))
+    });
+    Ok(apart.map(|at| format!("at {at}: {} instead of {} (scale {scale})", found[at], expected[at])))
 }
 
 /// The first CUDA device, for all tests of this file: its kernels and memory are kept with it.
@@ -86,10 +71,14 @@ fn gpu() -> Option<&'static Device> {
     GPU.get_or_init(support::cuda).as_ref()
 }
 
-/// Runs `f` on both devices, on the GPU twice; adds what is wrong to `faults`.
-fn compare(faults: &mut String, what: &str, f: impl Fn(&Device) -> Result<Vec<Tensor>>) -> Result<()> {
-    let Some(gpu) = gpu() else { return Ok(()) };
-    let (found, again, expected) = (f(gpu)?, f(gpu)?, f(&ternion::cpu()?)?);
+/// Runs `f` on the GPU twice; adds to `faults` what is not the same.
+fn twice(
+    faults: &mut String,
+    what: &str,
+    f: impl Fn(&Device) -> Result<Vec<Tensor>>,
+) -> Result<Option<Vec<Tensor>>> {
+    let Some(gpu) = gpu() else { return Ok(None) };
+    let (found, again) = (f(gpu)?, f(gpu)?);
     for (at, (found, again)) in found.iter().zip(&again).enumerate() {
         let bits = |tensor: &Tensor| {
             tensor.to_vec_f64().map(|values| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>())
@@ -97,7 +86,15 @@ fn compare(faults: &mut String, what: &str, f: impl Fn(&Device) -> Result<Vec<Te
         if bits(found)? != bits(again)? {
             let _ = writeln!(faults, "{what}, result {at}: twice not the same");
         }
-        if let Some(text) = difference(found, &expected[at])? {
+    }
+    Ok(Some(found))
+}
+
+/// Runs `f` on both devices, on the GPU twice; adds what is wrong to `faults`.
+fn compare(faults: &mut String, what: &str, f: impl Fn(&Device) -> Result<Vec<Tensor>>) -> Result<()> {
+    let Some(found) = twice(faults, what, &f)? else { return Ok(()) };
+    for (at, (found, expected)) in found.iter().zip(f(&ternion::cpu()?)?).enumerate() {
+        if let Some(text) = difference(found, &expected)? {
             let _ = writeln!(faults, "{what}, result {at}: {text}");
         }
     }

@@ -1,7 +1,6 @@
-//! Matrix products by every tile, in every layout, and attention of every width and reach: forward, backward, and twice.
+//! Matrix products by every tile, in every layout: forward, backward, and twice.
 
-use crate::{both_ways, compare, none_wrong, tensor};
-use ternion::AttentionOptions;
+use crate::{compare, none_wrong, tensor};
 use ternion::prelude::*;
 use ternion_core::UnaryOp;
 use ternion_core::dispatch::apply;
@@ -143,83 +142,4 @@ fn products_of_a_batch() -> Result<()> {
     }
     none_wrong(&faults);
     Ok(())
-}
-
-/// Which keys a query sees.
-#[derive(Clone, Copy, Debug)]
-enum Reach {
-    Full,
-    Causal,
-    CausalWindow,
-    Window,
-    Bool,
-    Additive,
-}
-
-const REACHES: [Reach; 6] =
-    [Reach::Full, Reach::Causal, Reach::CausalWindow, Reach::Window, Reach::Bool, Reach::Additive];
-
-/// Widths of queries and keys, and of values: each tile's full width, and less; then so wide that attention is composed.
-const WIDTHS: [[usize; 2]; 9] =
-    [[32, 32], [33, 32], [40, 64], [64, 64], [72, 40], [96, 96], [128, 128], [100, 128], [160, 136]];
-
-/// Queries, keys, and how many heads share keys: lengths within a tile, of whole tiles, and one more.
-const LENGTHS: [[usize; 3]; 4] = [[5, 7, 1], [128, 256, 4], [130, 200, 1], [257, 129, 2]];
-
-fn attention(
-    reach: Reach,
-    [width, value_width]: [usize; 2],
-    lengths: [usize; 3],
-    dtype: DType,
-    device: &Device,
-) -> Result<Vec<Tensor>> {
-    let [queries, keys, group] = lengths;
-    let inputs = [
-        tensor(&[2, 4, queries, width], dtype, device, 1)?,
-        tensor(&[2, 4 / group, keys, width], dtype, device, 2)?,
-        tensor(&[2, 4 / group, keys, value_width], dtype, device, 3)?,
-    ];
-    let mask = match reach {
-        Reach::Bool => Some(tensor(&[2, 1, queries, keys], DType::F32, device, 4)?.gt_scalar(-1.0)?),
-        Reach::Additive => Some(tensor(&[4, queries, keys], dtype, device, 4)?),
-        _ => None,
-    };
-    let options = AttentionOptions {
-        mask: mask.as_ref(),
-        causal: matches!(reach, Reach::Causal | Reach::CausalWindow),
-        window: matches!(reach, Reach::Window | Reach::CausalWindow).then_some(37),
-        scale: Some(0.3 / (width as f64).sqrt()),
-    };
-    both_ways(&inputs, device, |inputs| {
-        inputs[0].scaled_dot_product_attention(&inputs[1], &inputs[2], options)
-    })
-}
-
-fn attention_of(dtype: DType) -> Result<()> {
-    let mut faults = String::new();
-    for widths in WIDTHS {
-        for lengths in LENGTHS {
-            for reach in REACHES {
-                let what = format!("attention {dtype:?} {widths:?} {lengths:?} {reach:?}");
-                compare(&mut faults, &what, |device| attention(reach, widths, lengths, dtype, device))?;
-            }
-        }
-    }
-    none_wrong(&faults);
-    Ok(())
-}
-
-#[test]
-fn attention_of_f32() -> Result<()> {
-    attention_of(DType::F32)
-}
-
-#[test]
-fn attention_of_f16() -> Result<()> {
-    attention_of(DType::F16)
-}
-
-#[test]
-fn attention_of_bf16() -> Result<()> {
-    attention_of(DType::BF16)
 }

@@ -1,0 +1,204 @@
+//! Attention of every width and reach: forward, backward, and twice.
+
+use crate::{both_ways, compare, none_wrong, tensor, twice};
+use std::fmt::Write;
+use ternion::AttentionOptions;
+use ternion::prelude::*;
+
+/// Which keys a query sees.
+#[derive(Clone, Copy, Debug)]
+enum Reach {
+    Full,
+    Causal,
+    CausalWindow,
+    Window,
+    Bool,
+    Additive,
+}
+
+const REACHES: [Reach; 6] =
+    [Reach::Full, Reach::Causal, Reach::CausalWindow, Reach::Window, Reach::Bool, Reach::Additive];
+
+/// Widths of queries and keys, and of values: each tile's full width, and less; then so wide that attention is composed.
+const WIDTHS: [[usize; 2]; 9] =
+    [[32, 32], [33, 32], [40, 64], [64, 64], [72, 40], [96, 96], [128, 128], [100, 128], [160, 136]];
+
+/// Queries, keys, and how many heads share keys: lengths within a tile, of whole tiles, and one more.
+const LENGTHS: [[usize; 3]; 4] = [[5, 7, 1], [128, 256, 4], [130, 200, 1], [257, 129, 2]];
+
+const WINDOW: usize = 37;
+
+/// One case: what attention is of.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    dtype: DType,
+    widths: [usize; 2],
+    lengths: [usize; 3],
+    reach: Reach,
+}
+
+fn cases(dtype: DType) -> impl Iterator<Item = Case> {
+    let of = move |widths| {
+        LENGTHS.into_iter().flat_map(move |lengths| {
+            REACHES.into_iter().map(move |reach| Case { dtype, widths, lengths, reach })
+        })
+    };
+    WIDTHS.into_iter().flat_map(of)
+}
+
+impl Case {
+    fn inputs(self, device: &Device) -> Result<[Tensor; 3]> {
+        let ([width, value_width], [queries, keys, group]) = (self.widths, self.lengths);
+        Ok([
+            tensor(&[2, 4, queries, width], self.dtype, device, 1)?,
+            tensor(&[2, 4 / group, keys, width], self.dtype, device, 2)?,
+            tensor(&[2, 4 / group, keys, value_width], self.dtype, device, 3)?,
+        ])
+    }
+
+    fn mask(self, device: &Device) -> Result<Option<Tensor>> {
+        let [queries, keys, _] = self.lengths;
+        Ok(match self.reach {
+            Reach::Bool => Some(tensor(&[2, 1, queries, keys], DType::F32, device, 4)?.gt_scalar(-1.0)?),
+            Reach::Additive => Some(tensor(&[4, queries, keys], self.dtype, device, 4)?),
+            _ => None,
+        })
+    }
+
+    fn scale(self) -> f64 {
+        0.3 / (self.widths[0] as f64).sqrt()
+    }
+
+    fn is_causal(self) -> bool {
+        matches!(self.reach, Reach::Causal | Reach::CausalWindow)
+    }
+
+    fn has_window(self) -> bool {
+        matches!(self.reach, Reach::Window | Reach::CausalWindow)
+    }
+
+    fn attend(self, inputs: &[Tensor], mask: Option<&Tensor>) -> Result<Tensor> {
+        let options = AttentionOptions {
+            mask,
+            causal: self.is_causal(),
+            window: self.has_window().then_some(WINDOW),
+            scale: Some(self.scale()),
+        };
+        inputs[0].scaled_dot_product_attention(&inputs[1], &inputs[2], options)
+    }
+
+    fn on(self, device: &Device) -> Result<Vec<Tensor>> {
+        let mask = self.mask(device)?;
+        both_ways(&self.inputs(device)?, device, |inputs| self.attend(inputs, mask.as_ref()))
+    }
+
+    /// As [`Self::on`] in f32, of the same numbers.
+    fn exactly(self, device: &Device) -> Result<Vec<Tensor>> {
+        let inputs =
+            self.inputs(device)?.iter().map(|x| x.to_dtype(DType::F32)).collect::<Result<Vec<_>>>()?;
+        let mask = match self.mask(device)? {
+            Some(mask) if mask.dtype() != DType::Bool => Some(mask.to_dtype(DType::F32)?),
+            mask => mask,
+        };
+        both_ways(&inputs, device, |inputs| self.attend(inputs, mask.as_ref())?.to_dtype(self.dtype))
+    }
+
+    /// As [`Self::on`], op by op: every score, weight and slope is rounded to the dtype.
+    fn op_by_op(self, device: &Device) -> Result<Vec<Tensor>> {
+        let group = self.lengths[2];
+        let seen = self.seen(device)?;
+        let mask = self.mask(device)?.filter(|mask| mask.dtype() != DType::Bool);
+        both_ways(&self.inputs(device)?, device, |inputs| {
+            let (k, v) = (shared(&inputs[1], group)?, shared(&inputs[2], group)?);
+            let mut scores = inputs[0].matmul(&k.t()?)?.mul_scalar(self.scale())?;
+            if let Some(mask) = &mask {
+                scores = scores.add(mask)?;
+            }
+            // A finite number, so that queries that see nothing have weights too, which the last factor makes zero.
+            let weights = scores.masked_fill(&seen.logical_not()?, -1e4)?.softmax(-1)?;
+            let sees = seen.any(-1)?.unsqueeze(-1)?.to_dtype(self.dtype)?;
+            weights.matmul(&v)?.mul(&sees)
+        })
+    }
+
+    /// Whether a query sees a key, `[queries, keys]` or `[2, 1, queries, keys]`. The last query stands beside the last key.
+    fn seen(self, device: &Device) -> Result<Tensor> {
+        if let Some(mask) = self.mask(device)?.filter(|mask| mask.dtype() == DType::Bool) {
+            return Ok(mask);
+        }
+        let [queries, keys, _] = self.lengths;
+        let sees = |query: usize, key: usize| {
+            let (position, key) = ((query + keys) as i64 - queries as i64, key as i64);
+            let early = !self.is_causal() || key <= position;
+            let near = key > position - WINDOW as i64 && (self.is_causal() || key < position + WINDOW as i64);
+            early && (near || !self.has_window())
+        };
+        let all =
+            (0..queries).flat_map(|query| (0..keys).map(move |key| sees(query, key))).collect::<Vec<_>>();
+        Tensor::from_vec(all, [queries, keys], device)
+    }
+}
+
+/// The keys or values of each query head, where `group` heads share one.
+fn shared(x: &Tensor, group: usize) -> Result<Tensor> {
+    let [batch, heads, rows, width] = [0, 1, 2, 3].map(|axis| x.dims()[axis]);
+    x.unsqueeze(2)?.expand([batch, heads, group, rows, width])?.reshape([batch, heads * group, rows, width])
+}
+
+fn furthest(found: &Tensor, exact: &[f64]) -> Result<f64> {
+    let apart =
+        found.to_vec_f64()?.iter().zip(exact).map(|(found, exact)| (found - exact).abs()).collect::<Vec<_>>();
+    // f64::max drops NaN, which is as far as can be.
+    Ok(if apart.iter().any(|apart| apart.is_nan()) {
+        f64::INFINITY
+    } else {
+        apart.into_iter().fold(0.0, f64::max)
+    })
+}
+
+/// In halves the weights and the slopes of the scores are rounded before they are multiplied, and slopes are small differences of large numbers: an error
+/// is compared with that of attention op by op in the same dtype, both against f32, as the tests of FlashAttention do (Dao et al. 2022). Twice that
+/// error, and the rounding of the result, are allowed.
+fn attention_of_halves(dtype: DType, rounding: f64) -> Result<()> {
+    let mut faults = String::new();
+    for case in cases(dtype) {
+        let Some(found) = twice(&mut faults, &format!("{case:?}"), |device| case.on(device))? else { break };
+        let cpu = ternion::cpu()?;
+        let (exact, rounded) = (case.exactly(&cpu)?, case.op_by_op(&cpu)?);
+        for (at, (found, exact)) in found.iter().zip(exact).enumerate() {
+            let exact = exact.to_vec_f64()?;
+            let largest = exact.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
+            let limit = 2.0 * furthest(&rounded[at], &exact)? + rounding * largest;
+            assert!(
+                limit < 16.0 * rounding * largest,
+                "{case:?}, result {at}: op by op is no measure: {limit} beside {largest}"
+            );
+            let apart = furthest(found, &exact)?;
+            if apart > limit {
+                let _ = writeln!(faults, "{case:?}, result {at}: {apart} from f32, where {limit} is allowed");
+            }
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+#[test]
+fn attention_of_f32() -> Result<()> {
+    let mut faults = String::new();
+    for case in cases(DType::F32) {
+        compare(&mut faults, &format!("{case:?}"), |device| case.on(device))?;
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+#[test]
+fn attention_of_f16() -> Result<()> {
+    attention_of_halves(DType::F16, 1.0 / 2048.0)
+}
+
+#[test]
+fn attention_of_bf16() -> Result<()> {
+    attention_of_halves(DType::BF16, 1.0 / 256.0)
+}
