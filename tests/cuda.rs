@@ -394,28 +394,29 @@ fn steps() -> usize {
         .map_or(2000, |text| text.parse().expect("TERNION_MEMORY_STEPS is a number"))
 }
 
-/// Takes `count` steps, and looks at all memory after half of them and at the end: the pool's, the device's and the host's.
+/// Takes `count` steps, and looks at all memory after each eighth of them: the pool's, the device's and the host's. From half of them on nothing grows,
+/// but for two MiB of the host's at most: a piece of what its allocator or the driver holds in reserve.
 fn memory_stays(device: &Device, count: usize, mut step: impl FnMut() -> Result<()>) -> Result<()> {
     let host = || {
         let statistics = std::fs::read_to_string("/proc/self/statm").ok()?;
         Some(statistics.split_whitespace().nth(1)?.parse::<usize>().ok()? * 4096)
     };
     let backend: &ternion_cuda::CudaBackend = device.downcast().expect("a CUDA device");
-    let mut before = None;
-    for number in 0..count {
+    let mut found = Vec::new();
+    for number in 1..=count {
         step()?;
-        if number == count / 2 {
+        if number % (count / 8) == 0 {
             device.synchronize()?;
-            before = Some((device.memory(), backend.free_bytes()?, host()));
+            found.push((device.memory(), backend.free_bytes()?, host()));
         }
     }
-    device.synchronize()?;
-    let (memory, free, resident) = before.expect("there are steps");
-    let now = device.memory();
+    let ((memory, free, resident), (now, free_now, resident_now)) = (found[3], found[7]);
     assert_eq!((now.in_use, now.cached), (memory.in_use, memory.cached), "the pool after {count} steps");
-    assert_eq!(backend.free_bytes()?, free, "free bytes of the device after {count} steps");
-    if let (Some(before), Some(after)) = (resident, host()) {
-        assert!(after <= before + (2 << 20), "resident: {after} after {before}");
+    assert_eq!(free_now, free, "free bytes of the device after {count} steps");
+    if let (Some(before), Some(after)) = (resident, resident_now) {
+        let all: Vec<_> = found.iter().filter_map(|(_, _, resident)| *resident).collect();
+        println!("resident bytes in {count} steps: {all:?}");
+        assert!(after <= before + (2 << 20), "resident bytes grow in {count} steps: {all:?}");
     }
     Ok(())
 }

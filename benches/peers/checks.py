@@ -43,12 +43,25 @@ def skips(text):
 
 
 def of_sanitizer(text):
-    """The errors of compute-sanitizer's summary; racecheck tells hazards."""
+    """What the tests and compute-sanitizer's summaries tell, over all parts that were run; racecheck tells hazards. None where a part has no summary."""
+    parts = re.split(r"(?m)^=+ COMPUTE-SANITIZER$", text)[1:]
+    every = [of_part(part) for part in parts]
+    found = {key: total(part[key] for part in every) for key in ("passed", "failed", "cases", "errors")}
+    found.update(parts=len(parts), skipped=sorted({reason for part in every for reason in part["skipped"]}))
+    if "Internal Sanitizer Error" in text:
+        found.update(error="the tool itself failed")
+    return found
+
+
+def of_part(text):
     errors = counted(r"(?m)ERROR SUMMARY: (\d+) errors?$", text)
     hazards = counted(r"RACECHECK SUMMARY: (\d+) hazard", text)
-    if "Internal Sanitizer Error" in text:
-        return dict(of_tests(text), error="the tool itself failed")
     return dict(of_tests(text), errors=hazards if errors is None else errors)
+
+
+def total(numbers):
+    numbers = list(numbers)
+    return None if not numbers or None in numbers else sum(numbers)
 
 
 class Checks:

@@ -190,12 +190,21 @@ class TheChecks(unittest.TestCase):
 
     def test_what_the_sanitizer_prints_is_read(self):
         mark = "========= "
-        self.assertEqual(checks.of_sanitizer(f"{TABLE}{mark}ERROR SUMMARY: 0 errors\n")["errors"], 0)
+        begin = f"{mark}COMPUTE-SANITIZER\n"
+
+        def errors(*parts):
+            return checks.of_sanitizer("".join(begin + TABLE + part for part in parts))["errors"]
+
+        clean = f"{mark}ERROR SUMMARY: 0 errors\n"
+        self.assertEqual(errors(clean), 0)
         more = f"{mark}ERROR SUMMARY: 134 errors\n{mark}ERROR SUMMARY: 114 errors were not printed. Use --print-limit\n"
-        self.assertEqual(checks.of_sanitizer(TABLE + more)["errors"], 134)
-        self.assertEqual(checks.of_sanitizer(f"{mark}ERROR SUMMARY: 1 error\n")["errors"], 1)
-        self.assertEqual(checks.of_sanitizer(f"{mark}RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)\n")["errors"], 2)
-        self.assertIn("error", checks.of_sanitizer(f"{mark}Internal Sanitizer Error: lost\n{mark}RACECHECK SUMMARY: 0 hazards displayed\n"))
+        self.assertEqual(errors(more), 134)
+        self.assertEqual(errors(clean, more, f"{mark}ERROR SUMMARY: 1 error\n"), 135)
+        self.assertEqual(errors(f"{mark}RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)\n"), 2)
+        self.assertEqual(errors(clean, "it fell over\n"), None)
+        both = checks.of_sanitizer(2 * (begin + TABLE + clean))
+        self.assertEqual((both["passed"], both["failed"], both["cases"], both["parts"]), (1764, 0, 2 * 88286, 2))
+        self.assertIn("error", checks.of_sanitizer(f"{begin}{mark}Internal Sanitizer Error: lost\n{mark}RACECHECK SUMMARY: 0 hazards displayed\n"))
         self.assertEqual(checks.of_sanitizer("not found")["errors"], None)
 
     def told(self, *lines):
@@ -224,7 +233,7 @@ class TheChecks(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "tests").mkdir()
-            for name, text in (("tests/ops", TABLE), ("run.sh", f"{TABLE}========= ERROR SUMMARY: 0 errors\n")):
+            for name, text in (("tests/ops", TABLE), ("run.sh", f"========= COMPUTE-SANITIZER\n{TABLE}========= ERROR SUMMARY: 0 errors\n")):
                 (root / name).write_text(f"#!/bin/sh\ncat <<'END'\n{text}END\n")
                 (root / name).chmod(0o755)
             command = [sys.executable, str(HERE / "compare.py"), "check", "--bundle", folder, "--out", str(root / "checks.jsonl"), "--only"]

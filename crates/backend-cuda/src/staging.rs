@@ -43,6 +43,15 @@ impl Chunk {
         told("event", unsafe { sys::cuEventRecord(self.done, stream) })
     }
 
+    /// Whether the copies that were recorded are done.
+    fn is_done(&self, told: Told<'_>) -> Result<bool> {
+        // SAFETY: the handle is the driver's and lives.
+        match unsafe { sys::cuEventQuery(self.done) } {
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            code => told("event", code).map(|()| true),
+        }
+    }
+
     /// Until the copies that were recorded are done. (An event that was never recorded is done.)
     fn wait(&self, told: Told<'_>) -> Result<()> {
         // SAFETY: the handle is the driver's and lives.
@@ -87,19 +96,23 @@ impl Uploads {
         Ok(())
     }
 
-    /// Leaves the current chunk to the device and goes on to one that it is done with.
+    /// Leaves the current chunk to the device and goes on to one that it is done with: the oldest, or a new one where that is still under way.
     fn next(&mut self, stream: sys::CUstream, told: Told<'_>) -> Result<()> {
         if let Some(chunk) = self.chunks.get(self.current) {
             chunk.record(stream, told)?;
+            let oldest = (self.current + 1) % self.chunks.len();
+            if self.chunks.len() == CHUNKS {
+                self.chunks[oldest].wait(told)?;
+            }
+            if self.chunks[oldest].is_done(told)? {
+                (self.current, self.used) = (oldest, 0);
+                return Ok(());
+            }
         }
-        if self.chunks.len() < CHUNKS {
-            self.chunks.push(Chunk::new()?);
-            self.current = self.chunks.len() - 1;
-        } else {
-            self.current = (self.current + 1) % CHUNKS;
-            self.chunks[self.current].wait(told)?;
-        }
-        self.used = 0;
+        // Behind the current one, so that the order stays that of use.
+        let at = (self.current + 1).min(self.chunks.len());
+        self.chunks.insert(at, Chunk::new()?);
+        (self.current, self.used) = (at, 0);
         Ok(())
     }
 }

@@ -33,6 +33,26 @@ pub const COVERAGE_OUT: &str = "TERNION_COVERAGE_OUT";
 /// times, such as compute-sanitizer.
 pub const TABLE: &str = "TERNION_TABLE";
 
+/// The environment variable that asks for a part of the tests, by number: `TERNION_PART=2/12` is every twelfth of those that the filter matches, from the second on.
+/// For tools whose cost per launch grows with what a process has done.
+pub const PART: &str = "TERNION_PART";
+
+/// The part that is asked for, and of how many; the first of one without the variable.
+fn part(asked: Option<&str>) -> Result<(usize, usize), String> {
+    let Some(text) = asked else { return Ok((1, 1)) };
+    let numbers = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+    match numbers {
+        Some((part, of)) if (1..=of).contains(&part) => Ok((part, of)),
+        _ => Err(format!("{PART}: expected a part and how many there are, as in 2/12; got {text:?}")),
+    }
+}
+
+/// Every so-manieth of `trials` that `wanted` matches.
+fn only_part(trials: Vec<Trial>, (part, of): (usize, usize), wanted: impl Fn(&str) -> bool) -> Vec<Trial> {
+    let wanted = trials.into_iter().filter(|trial| wanted(trial.name()));
+    wanted.skip(part - 1).step_by(of).collect()
+}
+
 fn smallest_alone() -> bool {
     std::env::var(TABLE).is_ok_and(|value| value == "smallest")
 }
@@ -61,14 +81,21 @@ pub fn absent() -> Vec<String> {
 /// in every check that has it; or text in keys, from the start of a word on. A filter that matches nothing is an error, and so is a run that compares nothing.
 pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
     let mut arguments = Arguments::from_args();
+    let part = match part(std::env::var(PART).ok().as_deref()) {
+        Ok(part) => part,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let folder = std::env::var_os(COVERAGE_OUT);
     if folder.is_some() && (arguments.filter.is_some() || !arguments.skip.is_empty() || arguments.ignored) {
         eprintln!("error: {COVERAGE_OUT} is for the whole table: run it without a filter");
         return ExitCode::FAILURE;
     }
-    if folder.is_some() && (smallest_alone() || is_unwatched()) {
+    if folder.is_some() && (smallest_alone() || is_unwatched() || part.1 > 1) {
         eprintln!(
-            "error: {COVERAGE_OUT} is for the whole table, watched: run it without {TABLE} and {GUARD}"
+            "error: {COVERAGE_OUT} is for the whole table, watched: run it without {TABLE}, {GUARD} and {PART}"
         );
         return ExitCode::FAILURE;
     }
@@ -89,6 +116,13 @@ pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
             return ExitCode::FAILURE;
         }
         arguments.filter = None;
+    }
+    if part.1 > 1 {
+        let skipped = |name: &str| arguments.skip.iter().any(|text| matches(name, text));
+        let filter = arguments.filter.clone();
+        trials = only_part(trials, part, |name| {
+            filter.as_ref().is_none_or(|filter| matches(name, filter)) && !skipped(name)
+        });
     }
     for why in absent() {
         println!("not tested: {why}");
@@ -447,6 +481,23 @@ mod tests {
         let text = names("softmax axis=1 [7,33]");
         assert!(text.len() > 3 && text.iter().all(|name| name.starts_with("softmax axis=1::")), "{text:?}");
         assert_eq!(names("no such op"), [""; 0]);
+    }
+
+    #[test]
+    fn parts_are_all_tests_once() {
+        let names = ["sum::cpu", "mul::cpu", "add::cuda", "sub::cpu", "neg::cpu", "exp::cpu", "log::cpu"];
+        let trials = || names.iter().map(|name| Trial::test(*name, || Ok(()))).collect::<Vec<_>>();
+        let of = |part| {
+            let trials = only_part(trials(), part, |name| name.contains("cpu"));
+            trials.iter().map(|trial| trial.name().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(of((1, 2)), ["sum::cpu", "sub::cpu", "exp::cpu"]);
+        assert_eq!(of((2, 2)), ["mul::cpu", "neg::cpu", "log::cpu"]);
+        assert_eq!(of((7, 9)), [""; 0]);
+        assert_eq!((part(None), part(Some("3/3"))), (Ok((1, 1)), Ok((3, 3))));
+        for wrong in ["", "0/3", "4/3", "1", "1/", "a/b", "1/2/3", "-1/2"] {
+            assert!(part(Some(wrong)).is_err_and(|error| error.contains("as in 2/12")), "{wrong}");
+        }
     }
 
     #[test]
