@@ -169,13 +169,11 @@ INLINE void gradient_of_row(const CrossEntropy& p, u64 row, bool formed) {
 #pragma unroll
             for (int e = 0; e < PACK; ++e) max = max_of(max, raw[k].get(e));
     } else {
-        for_packs<1>(cut, member, {{x}, {-infinite()}}, [&](int first, const Raw (&some)[UNROLL][1]) {
+        for_packs_kept<1>(cut, member, {{x}, {-infinite()}}, [&](int, const Raw (&some)[UNROLL][1]) {
 #pragma unroll
-            for (int u = 0; u < UNROLL; ++u) {
+            for (int u = 0; u < UNROLL; ++u)
 #pragma unroll
                 for (int e = 0; e < PACK; ++e) max = max_of(max, some[u][0].get(e));
-                keep(first + u * TEAM, cut.packs, 0, some[u][0]);
-            }
         });
     }
     max = team_max<0>(max);
@@ -248,11 +246,8 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) cross_entr
         for (int k = 0; k < PACKS; ++k) raw[k][0] = cut.load(x, member + k * TEAM, -infinite());
         logits.add(raw, cut, member);
     } else {
-        for_packs<1>(cut, member, {{x}, {-infinite()}}, [&](int first, const Raw (&some)[UNROLL][1]) {
-#pragma unroll
-            for (int u = 0; u < UNROLL; ++u) keep(first + u * TEAM, cut.packs, 0, some[u][0]);
-            logits.add(some, cut, first);
-        });
+        for_packs_kept<1>(cut, member, {{x}, {-infinite()}},
+                          [&](int first, const Raw (&some)[UNROLL][1]) { logits.add(some, cut, first); });
     }
     logits.of_team();
     C log_sum = log_of(logits.powers.sum);

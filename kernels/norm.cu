@@ -126,13 +126,10 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) norm_rows(
                 cut.store(y, pack, normalised(raw[k], mean, reciprocal, p.weight, p.bias, pack * PACK));
         }
     } else {
-        for_packs<1>(cut, member, {{x}, {C(0)}}, [&](int first, const Raw (&raw)[UNROLL][1]) {
+        for_packs_kept<1>(cut, member, {{x}, {C(0)}}, [&](int, const Raw (&raw)[UNROLL][1]) {
             C part = 0;
 #pragma unroll
-            for (int u = 0; u < UNROLL; ++u) {
-                part += CENTRED ? sum_of_pack(raw[u][0]) : squares_of_pack(raw[u][0], C(0));
-                keep(first + u * TEAM, cut.packs, 0, raw[u][0]);
-            }
+            for (int u = 0; u < UNROLL; ++u) part += CENTRED ? sum_of_pack(raw[u][0]) : squares_of_pack(raw[u][0], C(0));
             sum += part;
         });
         sum = team_sum<0>(sum);
@@ -387,14 +384,11 @@ INLINE void rows_grad_in_two_readings(const NormGrad& p) {
     C reciprocal = row < p.rows ? p.reciprocal[row] : C(0);
     auto weight = [&](int pack) { return p.weight && pack < cut.packs ? load_raw(p.weight + pack * PACK) : Raw::filled(C(1)); };
     C sum = 0, along = 0;
-    for_packs<2>(cut, member, {{x, dy}, {C(0), C(0)}}, [&](int first, const Raw (&raw)[UNROLL][2]) {
+    for_packs_kept<2>(cut, member, {{x, dy}, {C(0), C(0)}}, [&](int first, const Raw (&raw)[UNROLL][2]) {
 #pragma unroll
-        for (int u = 0; u < UNROLL; ++u) {
-            keep(first + u * TEAM, cut.packs, 0, raw[u][0]);
-            keep(first + u * TEAM, cut.packs, 1, raw[u][1]);
+        for (int u = 0; u < UNROLL; ++u)
             if (first + u * TEAM < cut.packs)
                 add_gradient_terms(raw[u][0], raw[u][1], weight(first + u * TEAM), mean, reciprocal, sum, along);
-        }
     });
     Pair total = team_sums<0>(sum, along);
     total.first /= C(p.columns);

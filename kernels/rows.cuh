@@ -131,6 +131,10 @@ static_assert(HOLD != SHARED || TEAM > WARP, "shared memory holds one row");
 
 INLINE Raw load_raw(const T* from) { return *reinterpret_cast<const Raw*>(from); }
 INLINE void store_raw(T* to, const Raw& raw) { *reinterpret_cast<Raw*>(to) = raw; }
+// 16 bytes, which the thread sees once it has waited for the group of its copies.
+INLINE void copy_to_shared(Raw* to, const T* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(u32(__cvta_generic_to_shared(to))), "l"(from) : "memory");
+}
 
 // ---------------------------------------------------------------- the packs of a row
 
@@ -196,9 +200,65 @@ template <int COUNT, class Work> INLINE void for_packs(const Cut& cut, int membe
         work(first, raw);
     }
 }
-// Keeps what a first reading brought (of `number` tensors number `tensor`) in shared memory, if the row waits there.
-INLINE void keep(int pack, int packs, int tensor, const Raw& raw) {
-    if (HOLD == SHARED && pack < packs) held[tensor * packs + pack] = raw;
+// As for_packs, of a row that is read again: it waits in shared memory between its readings, if HOLD says so.
+//
+//      asked for    group 0 | group 1 | group 2 | group 3 ..      a group: UNROLL packs of each thread and tensor
+//      work on                         group 0 | group 1 ..       AHEAD groups are under way meanwhile
+//
+// Copies go past the registers: a thread could not hold as much as the memory's latency asks for.
+constexpr int AHEAD_OF_WORK = 3;
+template <int COUNT, class Work> INLINE void for_packs_kept(const Cut& cut, int member, const Tensors<COUNT>& from, Work work) {
+    if constexpr (HOLD != SHARED) {
+        for_packs<COUNT>(cut, member, from, work);
+    } else if constexpr (sizeof(Raw) != 16) {
+        for_packs<COUNT>(cut, member, from, [&](int first, const Raw (&raw)[UNROLL][COUNT]) {
+#pragma unroll
+            for (int u = 0; u < UNROLL; ++u)
+#pragma unroll
+                for (int t = 0; t < COUNT; ++t)
+                    if (first + u * TEAM < cut.packs) held[t * cut.packs + first + u * TEAM] = raw[u][t];
+            work(first, raw);
+        });
+    } else {
+        auto ask = [&](int first) {
+#pragma unroll
+            for (int u = 0; u < UNROLL; ++u) {
+                int pack = first + u * TEAM;
+                if (pack < cut.packs && cut.whole(pack))
+#pragma unroll
+                    for (int t = 0; t < COUNT; ++t)
+                        copy_to_shared(&held[t * cut.packs + pack], from.rows[t] + cut.column(pack));
+            }
+            asm volatile("cp.async.commit_group;" ::: "memory");
+        };
+        // The first and the last pack, where they are shared with other rows.
+        auto ask_for_edge = [&](int pack) {
+            if (pack % TEAM != member || pack < 0 || cut.whole(pack)) return;
+#pragma unroll
+            for (int t = 0; t < COUNT; ++t) held[t * cut.packs + pack] = cut.load(from.rows[t], pack, from.missing[t]);
+        };
+#pragma unroll
+        for (int group = 0; group < AHEAD_OF_WORK; ++group) ask(member + group * TEAM * UNROLL);
+        if (MASKED) {
+            ask_for_edge(0);
+            ask_for_edge(cut.packs - 1);
+        }
+#pragma unroll 1
+        for (int first = member; first < cut.packs; first += TEAM * UNROLL) {
+            // Each thread works on what it asked for itself: no barrier is needed.
+            asm volatile("cp.async.wait_group %0;" ::"n"(AHEAD_OF_WORK - 1) : "memory");
+            Raw raw[UNROLL][COUNT];
+#pragma unroll
+            for (int u = 0; u < UNROLL; ++u)
+#pragma unroll
+                for (int t = 0; t < COUNT; ++t) {
+                    int pack = first + u * TEAM;
+                    raw[u][t] = pack < cut.packs ? held[t * cut.packs + pack] : Raw::filled(from.missing[t]);
+                }
+            ask(first + AHEAD_OF_WORK * TEAM * UNROLL);
+            work(first, raw);
+        }
+    }
 }
 // Calls work(pack, raw of every tensor) for the member's packs once more. Each thread reads what it kept itself: no barrier is needed.
 template <int COUNT, class Work>

@@ -123,11 +123,7 @@ INLINE void softmax_in_registers(const Cut& cut, T* y, const T* x, int member) {
 
 INLINE void softmax_in_two_readings(const Cut& cut, T* y, const T* x, int member) {
     Exponentials<false> row;
-    for_packs<1>(cut, member, {{x}, {-infinite()}}, [&](int first, const Raw (&raw)[UNROLL][1]) {
-#pragma unroll
-        for (int u = 0; u < UNROLL; ++u) keep(first + u * TEAM, cut.packs, 0, raw[u][0]);
-        row.add(raw);
-    });
+    for_packs_kept<1>(cut, member, {{x}, {-infinite()}}, [&](int, const Raw (&raw)[UNROLL][1]) { row.add(raw); });
     row.of_team<0>();
     Pair statistics = statistics_of(row);
     for_packs_again<1>(cut, member, {{x}, {C(0)}}, [&](int pack, const Raw (&raw)[1]) {
@@ -163,14 +159,10 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) softmax_gr
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) cut.store(dx, member + k * TEAM, gradient_pack(ys[k], dys[k], sum));
     } else {
-        for_packs<2>(cut, member, {{y, dy}, {C(0), C(0)}}, [&](int first, const Raw (&raw)[UNROLL][2]) {
+        for_packs_kept<2>(cut, member, {{y, dy}, {C(0), C(0)}}, [&](int, const Raw (&raw)[UNROLL][2]) {
             C part = 0;
 #pragma unroll
-            for (int u = 0; u < UNROLL; ++u) {
-                part += gradient_terms(raw[u][0], raw[u][1]);
-                keep(first + u * TEAM, cut.packs, 0, raw[u][0]);
-                keep(first + u * TEAM, cut.packs, 1, raw[u][1]);
-            }
+            for (int u = 0; u < UNROLL; ++u) part += gradient_terms(raw[u][0], raw[u][1]);
             sum += part;
         });
         sum = team_sum<0>(sum);
