@@ -8,7 +8,8 @@ usage() {
 run.sh tests [FILTER]         the op table on cuda:0, rows of every length, every tile, what only a CUDA device does, and the table's smallest
                               shapes in memory that is filled with NaN when it is given out; a missing GPU fails.
                               With FILTER the op table alone, those tests whose names contain it
-run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, on bare memory
+run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, on bare memory;
+                              PARTS=12 SIDE=4 cuts the tests into so many parts, so many of them side by side
 run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREFIX.. picks some
 run.sh compare [ARGUMENT..]   Ternion, PyTorch and the CUDA C++ peers in one go into results.jsonl; --help tells its arguments
 run.sh check [ARGUMENT..]     the op table twice, the sanitizer's tools, training and memory into checks.jsonl; --only NAME.. runs some
@@ -55,26 +56,36 @@ tests() {
 sanitize() {
     # Neither the pool nor the table's own margins and poison: the tools could not see beyond them.
     export TERNION_EXPECT=cuda TERNION_TABLE=smallest TERNION_CUDA_POOL=0 TERNION_GUARD=0
-    local failed=() tool threads part parts
+    local failed=() tool threads part parts logs
+    logs="$(mktemp -d)"
     [ $# -gt 0 ] || set -- memcheck initcheck synccheck racecheck
     for tool in "$@"; do
         printf '\n== %s\n' "$tool"
-        # The other checks of the table run the same kernels. One process at a time: several on one GPU take turns, and far longer.
         # racecheck loses track of launches that come from several threads, and may then wait for ever.
         threads=8
         [ "$tool" != racecheck ] || threads=1
         # memcheck takes longer for each op the more of them a process has run: in parts. The others' time goes into preparing kernels, anew in each process.
         parts=1
         [ "$tool" != memcheck ] || parts=12
+        parts="${PARTS:-$parts}"
+        # SIDE parts at a time, each a process of its own.
+        seq "$parts" | xargs -P "${SIDE:-1}" -I {} "$here/run.sh" sanitize_part "$tool" {} "$parts" "$threads" "$logs" || failed+=("$tool")
         for part in $(seq "$parts"); do
-            TERNION_PART="$part/$parts" compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "$here/tests/ops" ::cuda \
-                --test-threads "$threads" --skip ::hostile:: --skip ::twice:: --skip ::composed:: --skip ::rejects:: || failed+=("$tool $part/$parts")
+            cat "$logs/$tool-$part.log"
         done
     done
+    rm -r "$logs"
     if [ ${#failed[@]} -gt 0 ]; then
         printf 'failed: %s\n' "${failed[@]}"
         return 1
     fi
+}
+
+# One part of what a tool runs. The other checks of the table run the same kernels.
+sanitize_part() {
+    local tool="$1" part="$2" parts="$3" threads="$4" logs="$5"
+    TERNION_PART="$part/$parts" compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "$here/tests/ops" ::cuda \
+        --test-threads "$threads" --skip ::hostile:: --skip ::twice:: --skip ::composed:: --skip ::rejects:: > "$logs/$tool-$part.log" 2>&1
 }
 
 command="${1:-}"
@@ -82,6 +93,7 @@ command="${1:-}"
 case "$command" in
     tests) tests "$@" ;;
     sanitize) sanitize "$@" ;;
+    sanitize_part) sanitize_part "$@" ;;
     bench) exec "$here/ternion-bench" "$@" ;;
     compare) exec python3 "$here/peers/compare.py" run --bundle "$here" "$@" ;;
     check) exec python3 "$here/peers/compare.py" check --bundle "$here" "$@" ;;
