@@ -10,7 +10,7 @@ use ternion_core::{Error, Result};
 const OLDEST: (i32, i32) = (8, 0);
 
 /// What is called of the driver. The bindings panic over one that is missing.
-const FUNCTIONS: [&str; 39] = [
+const FUNCTIONS: [&str; 40] = [
     "cuCtxSetCurrent",
     "cuDeviceGet",
     "cuDeviceGetAttribute",
@@ -21,6 +21,7 @@ const FUNCTIONS: [&str; 39] = [
     "cuEventCreate",
     "cuEventDestroy_v2",
     "cuEventElapsedTime_v2",
+    "cuEventQuery",
     "cuEventRecord",
     "cuEventSynchronize",
     "cuFuncSetAttribute",
