@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import tempfile
 import time
@@ -67,8 +68,9 @@ def total(numbers):
 class Checks:
     """The checks of a bundle on this machine. What their programs print goes into files of `logs`."""
 
-    def __init__(self, bundle, data, logs, add):
-        self.bundle, self.data, self.logs, self.add = bundle, data, logs, add
+    def __init__(self, bundle, data, logs, add, limit=None):
+        self.bundle, self.data, self.logs, self.add, self.limit = bundle, data, logs, add, limit
+        self.failed = []
 
     def names(self):
         return ["table", *TOOLS, "mnist", "mnist_captured", "memory"]
@@ -98,6 +100,16 @@ class Checks:
     def program(self, name):
         return str(self.bundle / name)
 
+    def ended(self, command, file, environment):
+        """The exit status of a command; None of one that took too long, which is ended with all that it started."""
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment, start_new_session=True)
+        try:
+            return process.wait(self.limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return None
+
     def line(self, name, command, read, environment=None, log=None):
         """Runs a command to its end and adds what `read` finds in its output."""
         path = self.logs / f"{log or name}.log"
@@ -105,17 +117,21 @@ class Checks:
         try:
             self.logs.mkdir(parents=True, exist_ok=True)
             with open(path, "w", encoding="utf-8") as file:
-                done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False, env={**os.environ, **(environment or {})})
+                status = self.ended(command, file, {**os.environ, **(environment or {})})
             printed = path.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
+            self.failed.append(name)
             return self.add(check=name, error=str(error))
         seconds = round(time.monotonic() - begun, 1)
         try:
             found = read(printed)
         except (OSError, ValueError, KeyError) as error:
             found = dict(error=f"{type(error).__name__}: {error}")
-        if done.returncode:
+        if status != 0:
             last = " | ".join(printed.strip().splitlines()[-4:])
-            found = dict(found, error=f"exit status {done.returncode}: {last}"[:500])
+            told = f"exit status {status}" if status is not None else f"not ended after {self.limit:.0f} s"
+            found = dict(found, error=f"{told}: {last}"[:500])
+        if "error" in found or found.get("failed") or found.get("errors"):
+            self.failed.append(log or name)
         print(f"{log or name}: {seconds:.0f} s{', ' + found['error'] if 'error' in found else ''}", flush=True)
         return self.add(check=name, seconds=seconds, **found)

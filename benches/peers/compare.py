@@ -286,9 +286,11 @@ def check(given):
         with open(given.out, "a", encoding="utf-8") as file:
             file.write(json.dumps({**line, "of": of}) + "\n")
 
-    checks = Checks(given.bundle.resolve(), given.data, given.out.with_suffix(".logs"), add)
+    checks = Checks(given.bundle.resolve(), given.data, given.out.with_suffix(".logs"), add, given.time_limit)
     for name in given.only:
         checks.run(name)
+    if checks.failed:
+        raise SystemExit(f"failed: {', '.join(checks.failed)}")
 
 
 def write(given):
@@ -320,6 +322,7 @@ def arguments():
     checked.add_argument("--bundle", type=pathlib.Path, required=True, help="the folder that holds run.sh")
     checked.add_argument("--out", type=pathlib.Path, default=pathlib.Path("checks.jsonl"), help="what the programs print goes into a folder beside it, .logs")
     checked.add_argument("--only", nargs="+", choices=names, default=names, metavar="CHECK", help=f"of {', '.join(names)}")
+    checked.add_argument("--time-limit", type=float, default=1800, help="seconds that a check may take")
     checked.add_argument("--data", type=pathlib.Path, help="the folder of MNIST; without it what the example finds")
     written = commands.add_parser("write", help="writes the tables into a page")
     written.add_argument("results", type=pathlib.Path, nargs="+")

@@ -220,7 +220,7 @@ class TheChecks(unittest.TestCase):
         self.assertTrue(self.told()[0].endswith("| not measured |"))
         clean = dict(checks.of_tests(TABLE), check="memcheck", errors=0)
         self.assertTrue(self.told(clean)[1].endswith("| no error | yes |"))
-        for broken in (dict(clean, errors=3), dict(clean, errors=None), dict(clean, failed=1), dict(clean, cases=None)):
+        for broken in (dict(clean, errors=3), dict(clean, errors=None), dict(clean, failed=1), dict(clean, cases=None), dict(clean, passed=None)):
             self.assertIn("**no**", self.told(broken)[1])
         trained = dict(check="mnist", captured=False, epochs=3, first_step_seconds=0.11, train_seconds=0.42, test_accuracy=0.9721)
         self.assertIn("97.2% after a first step of 0.11 s and 0.42 s (commit unknown) |", self.told(trained)[2])
@@ -228,6 +228,19 @@ class TheChecks(unittest.TestCase):
         steps = dict(check="memory", passed=1, failed=0, eager=100_000, replayed=1_000_000)
         self.assertIn("no growth in 100,000 eager and 1,000,000 replayed", self.told(steps)[3])
         self.assertIn("**no**", self.told(dict(steps, passed=0))[3])
+
+    def test_a_check_that_fails_or_does_not_end_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "run.sh").write_text("#!/bin/sh\n[ $2 = memcheck ] && exit 3\necho begun; sleep 60 & wait\n")
+            (root / "run.sh").chmod(0o755)
+            lines = []
+            tried = checks.Checks(root, None, root / "logs", lambda **line: lines.append(line), 0.5)
+            for name in ("memcheck", "racecheck"):
+                tried.run(name)
+            self.assertEqual(tried.failed, ["memcheck", "racecheck"])
+            self.assertTrue(lines[0]["error"].startswith("exit status 3"), lines[0])
+            self.assertEqual(lines[1]["error"], "not ended after 0 s: begun")
 
     def test_checks_run_what_the_bundle_holds(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -237,8 +250,8 @@ class TheChecks(unittest.TestCase):
                 (root / name).write_text(f"#!/bin/sh\ncat <<'END'\n{text}END\n")
                 (root / name).chmod(0o755)
             command = [sys.executable, str(HERE / "compare.py"), "check", "--bundle", folder, "--out", str(root / "checks.jsonl"), "--only"]
-            for names in (["table", "memcheck"], ["memcheck", "memory"]):
-                subprocess.run([*command, *names], capture_output=True, check=True)
+            for names, status in ((["table", "memcheck"], 0), (["memcheck", "memory"], 1)):
+                self.assertEqual(subprocess.run([*command, *names], capture_output=True, check=False).returncode, status)
             lines = [json.loads(text) for text in (root / "checks.jsonl").read_text().splitlines()]
             self.assertEqual([one["check"] for one in lines], ["table", "table", "memcheck", "memory"])
             self.assertEqual([one.get("errors") for one in lines[:3]], [None, None, 0])
