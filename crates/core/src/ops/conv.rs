@@ -10,6 +10,7 @@ use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::ops::binary::{Binary, BinaryOp};
 use crate::ops::matmul::MatmulOptions;
 use crate::tensor::Tensor;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A window that slides over two axes `[height, width]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,8 +267,12 @@ impl Rule for Conv2d {
     /// One matrix product for each image and group: weight `[out, patch]` x patches `[patch, oh * ow]`.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (x, weight) = (&inputs[0], &inputs[1]);
-        let [batch, _, height, width] = x.sizes()?;
+        let [batch, channels, height, width] = x.sizes()?;
         let [out_channels, _, _, _] = weight.sizes()?;
+        if let Some(images) = self.config.images_at_once(batch, channels, [height, width])? {
+            let some = |from, count| self.config.convolved(&x.narrow(0, from, count)?, weight, inputs.get(2));
+            return Ok(vec![joined(&in_parts(batch, images, some)?)?]);
+        }
         let [oh, ow] = self.config.window.output_size("conv2d", [height, width])?;
         let y = wide_product(&self.config.by_group(weight)?, &self.config.patches(x)?)?;
         let y = y.reshape([batch, out_channels, oh, ow])?;
@@ -296,6 +301,24 @@ impl Rule for Conv2d {
     }
 }
 
+/// How many elements of patches are laid out at once: at 4 bytes each 2 GiB, and fewer than an op of a GPU takes. Tests ask for fewer.
+#[doc(hidden)]
+pub static MOST_PATCHES: AtomicUsize = AtomicUsize::new(1 << 29);
+
+/// What `some` makes of `at_once` images at a time, from the first on.
+fn in_parts(
+    batch: usize,
+    at_once: usize,
+    some: impl Fn(usize, usize) -> Result<Tensor>,
+) -> Result<Vec<Tensor>> {
+    (0..batch).step_by(at_once).map(|from| some(from, at_once.min(batch - from))).collect()
+}
+
+/// The images of all parts.
+fn joined(parts: &[Tensor]) -> Result<Tensor> {
+    Tensor::concat(&parts.iter().collect::<Vec<_>>(), 0)
+}
+
 /// The matrix product in the accumulator's dtype: what follows it is rounded to a half only once.
 fn wide_product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let out_dtype = a.dtype().is_half().then(|| a.dtype().accumulator());
@@ -314,6 +337,41 @@ impl ConvConfig {
         let columns = apply_one(Im2col { window: self.window }, &[x])?;
         let [batch, rows, places] = columns.sizes()?;
         columns.reshape([batch, self.groups, rows / self.groups, places])
+    }
+
+    /// How many images are laid out as patches at once, if not all: as many as have [`MOST_PATCHES`] elements together.
+    fn images_at_once(&self, batch: usize, channels: usize, size: [usize; 2]) -> Result<Option<usize>> {
+        let [kh, kw] = self.window.kernel;
+        let [oh, ow] = self.window.output_size("conv2d", size)?;
+        let image = channels.saturating_mul(kh * kw).saturating_mul(oh * ow).max(1);
+        let images = (MOST_PATCHES.load(Ordering::Relaxed) / image).max(1);
+        Ok((images < batch).then_some(images))
+    }
+
+    /// The convolution with its bias.
+    fn convolved(&self, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        let op = Conv2d { config: *self, bias: bias.is_some() };
+        match bias {
+            Some(bias) => apply_one(op, &[x, weight, bias]),
+            None => apply_one(op, &[x, weight]),
+        }
+    }
+
+    /// The gradient for the weight, by a function that multiplies matrices.
+    fn slopes_of_weight(
+        &self,
+        x: &Tensor,
+        dy: &Tensor,
+        product: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        let (patches, dy) = (self.patches(x)?, self.outputs_by_group(dy)?);
+        let [batch, groups, patch, places] = patches.sizes()?;
+        let [_, _, out_per_group, _] = dy.sizes()?;
+        let patches = patches.permute([1, 2, 0, 3])?.reshape([groups, patch, batch * places])?;
+        let dy = dy.permute([1, 2, 0, 3])?.reshape([groups, out_per_group, batch * places])?;
+        let [kh, kw] = self.window.kernel;
+        let weight = product(&dy, &patches.t()?)?;
+        weight.reshape([groups * out_per_group, patch / (kh * kw), kh, kw])
     }
 
     /// Outputs `[batch, out, oh, ow]` as matrices `[batch, groups, out / groups, oh * ow]`.
@@ -365,7 +423,15 @@ impl Rule for Conv2dGradInput {
     }
     /// The gradient of each patch, `weight^T dy`, added where the patch was seen.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let (weight, dy) = (&inputs[0], self.config.outputs_by_group(&inputs[1])?);
+        let (weight, dy) = (&inputs[0], &inputs[1]);
+        let channels = weight.dims()[1] * self.config.groups;
+        if let Some(images) = self.config.images_at_once(dy.dims()[0], channels, self.size)? {
+            let shape = |count: usize| Shape::new(&[count, channels, self.size[0], self.size[1]]);
+            let some =
+                |from, count| self.config.grad_input(weight, &dy.narrow(0, from, count)?, &shape(count)?);
+            return Ok(vec![joined(&in_parts(dy.dims()[0], images, some)?)?]);
+        }
+        let dy = self.config.outputs_by_group(dy)?;
         let patches = wide_product(&self.config.by_group(weight)?.t()?, &dy)?;
         let [batch, groups, patch, places] = patches.sizes()?;
         let columns = patches.reshape([batch, groups * patch, places])?;
@@ -412,15 +478,19 @@ impl Rule for Conv2dGradWeight {
     }
     /// `dy patches^T`, with the sum over images and places in one product for each group.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let patches = self.config.patches(&inputs[0])?;
-        let dy = self.config.outputs_by_group(&inputs[1])?;
-        let [batch, groups, patch, places] = patches.sizes()?;
-        let [_, _, out_per_group, _] = dy.sizes()?;
-        let patches = patches.permute([1, 2, 0, 3])?.reshape([groups, patch, batch * places])?;
-        let dy = dy.permute([1, 2, 0, 3])?.reshape([groups, out_per_group, batch * places])?;
-        let [kh, kw] = self.config.window.kernel;
-        let weight = dy.matmul(&patches.t()?)?;
-        Ok(vec![weight.reshape([groups * out_per_group, patch / (kh * kw), kh, kw])?])
+        let (x, dy) = (&inputs[0], &inputs[1]);
+        let [batch, channels, height, width] = x.sizes()?;
+        let Some(images) = self.config.images_at_once(batch, channels, [height, width])? else {
+            return Ok(vec![self.config.slopes_of_weight(x, dy, Tensor::matmul)?]);
+        };
+        let some = |from, count| {
+            let (x, dy) = (x.narrow(0, from, count)?, dy.narrow(0, from, count)?);
+            // The sum of all parts is rounded once.
+            self.config.slopes_of_weight(&x, &dy, wide_product)
+        };
+        let parts = in_parts(batch, images, some)?;
+        let sum = parts[1..].iter().try_fold(parts[0].clone(), |sum, part| sum.add(part))?;
+        Ok(vec![sum.to_dtype(x.dtype())?])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves::INPUTS)
