@@ -8,7 +8,7 @@
 // seen is left in `fault` for the host.
 //
 // Only bits are moved: TYPE is u8, u16, u32 or u64. INDEX is i32 or i64.
-// Limits: fewer than 2^31 elements in index and source (the host cuts); y below 2^31 elements for scatter.
+// Limits: fewer than 2^31 elements in index and source; y below 2^31 elements for scatter.
 
 typedef TYPE E;
 typedef INDEX I;

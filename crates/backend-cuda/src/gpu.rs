@@ -3,8 +3,9 @@
 use crate::driver::{Context, check};
 use crate::faults::Faults;
 use crate::memory::{CudaMemory, DeviceMemory};
-use crate::modules::Modules;
+use crate::modules::{Functions, Modules};
 use crate::pool::{Piece, Pool, Source};
+use crate::recent::Recent;
 use crate::recording::{Ended, Recording};
 use crate::sources::Unit;
 use crate::staging::{Downloads, Uploads};
@@ -15,9 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ternion_core::backend::{Buffer, MemoryStats, View};
 use ternion_core::{Error, Result};
-
-/// How many ops a fault of the device may be from: as many names are kept.
-const RECENT: usize = 8;
 
 /// The switches that the environment has.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +52,7 @@ pub(crate) struct Gpu {
     counts: Counts,
     uploads: Mutex<Uploads>,
     downloads: Mutex<Downloads>,
-    recent: Mutex<([&'static str; RECENT], usize)>,
+    recent: Mutex<Recent>,
     switches: Switches,
     /// Whether some thread records a step, and that.
     is_recording: AtomicBool,
@@ -164,7 +162,7 @@ impl Gpu {
             counts: Counts::new(&context, stream)?,
             uploads: Mutex::default(),
             downloads: Mutex::default(),
-            recent: Mutex::new((["nothing"; RECENT], 0)),
+            recent: Mutex::new(Recent::new()),
             switches,
             is_recording: AtomicBool::new(false),
             recording: Mutex::default(),
@@ -384,7 +382,10 @@ impl Gpu {
             return Ok(());
         }
         self.context.bind()?;
-        let functions = self.modules.get(launch.unit)?;
+        let functions = match self.modules.get(launch.unit) {
+            Err(Error::OutOfMemory { requested, .. }) => self.functions_after_all(launch.unit, requested)?,
+            found => found?,
+        };
         let function = &functions[launch.kernel];
         function.allow_shared(op, launch.shared)?;
         self.remember(op);
@@ -411,12 +412,37 @@ impl Gpu {
         if self.switches.synchronous && !self.is_recording() { self.finished() } else { Ok(()) }
     }
 
+    /// The kernels of a unit for which there was no memory, when the pool has given back what it does not use.
+    #[cold]
+    fn functions_after_all(&self, unit: Unit, requested: usize) -> Result<Functions> {
+        self.give_back_unused();
+        self.modules.get(unit).map_err(|error| match error {
+            Error::OutOfMemory { .. } => self.out_of_memory(&self.pool, requested),
+            other => other,
+        })
+    }
+
+    /// Gives the driver what the pool does not use, for what the driver itself needs. Not while a step is recorded, whose stream may not be waited for.
+    fn give_back_unused(&self) {
+        if !self.is_recording() {
+            self.pool.flush();
+        }
+    }
+
+    /// What the driver answers to `ask`; where it has no memory, to a second one after the pool has given back what it does not use.
+    pub(crate) fn with_memory(&self, mut ask: impl FnMut() -> sys::CUresult) -> sys::CUresult {
+        match ask() {
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+                self.give_back_unused();
+                ask()
+            }
+            answer => answer,
+        }
+    }
+
     #[inline]
     pub(crate) fn remember(&self, op: &'static str) {
-        let mut recent = self.recent.lock();
-        let at = recent.1 % RECENT;
-        recent.0[at] = op;
-        recent.1 += 1;
+        self.recent.lock().add(op);
     }
 
     /// Waits for the stream.
@@ -424,7 +450,11 @@ impl Gpu {
         self.context.bind()?;
         // SAFETY: the stream lives as long as this.
         let code = unsafe { sys::cuStreamSynchronize(self.stream) };
-        self.told(if self.switches.synchronous { self.last() } else { "cuda" }, code)
+        let op = if self.switches.synchronous { self.recent.lock().last() } else { "cuda" };
+        self.told(op, code)?;
+        let mut recent = self.recent.lock();
+        recent.ended = recent.count;
+        Ok(())
     }
 
     /// The driver's code as an error of `op`; or, where it is a fault that some kernel made before, of the ops that may have.
@@ -448,24 +478,16 @@ impl Gpu {
         }
     }
 
-    fn last(&self) -> &'static str {
-        let recent = self.recent.lock();
-        recent.0[(recent.1 + RECENT - 1) % RECENT]
-    }
-
     /// A fault of the device, with the ops that may have made it: it is told later than it was made.
     fn explained(&self, error: Error) -> Error {
         if self.switches.synchronous {
             return error;
         }
-        let (names, count) = *self.recent.lock();
-        let names: Vec<&str> =
-            (0..RECENT.min(count)).map(|back| names[(count - 1 - back) % RECENT]).collect();
         Error::Device {
             device: self.name.clone(),
             detail: format!(
-                "{error}. One of the last ops did it, latest first: {}. With TERNION_CUDA_SYNC=1 the error names the op",
-                names.join(", ")
+                "{error}. {}. With TERNION_CUDA_SYNC=1 the error names the op",
+                self.recent.lock().suspects()
             ),
         }
     }
@@ -496,7 +518,7 @@ impl Gpu {
 
     /// Kernels that were launched so far.
     pub(crate) fn launches(&self) -> u64 {
-        self.recent.lock().1 as u64
+        self.recent.lock().count as u64
     }
 
     /// Queues a copy between two places of the device.

@@ -14,6 +14,7 @@ pub mod nvrtc;
 mod operands;
 mod ops;
 mod pool;
+mod recent;
 mod recording;
 mod rows;
 mod select;

@@ -44,7 +44,7 @@ impl Function {
 }
 
 /// The kernels of a unit, in the order of its source.
-type Functions = Arc<SmallVec<[Function; 4]>>;
+pub(crate) type Functions = Arc<SmallVec<[Function; 4]>>;
 
 /// Every kernel that the process has loaded on a device. They stay for as long as the process does.
 #[derive(Debug)]
@@ -116,6 +116,8 @@ fn kept_or_compiled<T>(
 ) -> Result<T> {
     let refused = match cache.get(key).map(|code| load(&code)) {
         Some(Ok(loaded)) => return Ok(loaded),
+        // Says nothing about the entry.
+        Some(Err(full @ Error::OutOfMemory { .. })) => return Err(full),
         Some(Err(refused)) => Some(refused),
         None => None,
     };
@@ -173,8 +175,12 @@ impl Modules {
     fn functions(&self, source: &Source, code: &[u8]) -> Result<SmallVec<[Function; 4]>> {
         let mut module = std::ptr::null_mut();
         // SAFETY: an image that NVRTC made, or that has the checksum of one; the driver copies it.
-        let code = unsafe { sys::cuModuleLoadData(&mut module, code.as_ptr().cast()) };
-        check("cuda", code).map_err(|error| self.refused(source, &error))?;
+        let answer = unsafe { sys::cuModuleLoadData(&mut module, code.as_ptr().cast()) };
+        if answer == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            let device = source.name.clone();
+            return Err(Error::OutOfMemory { device, requested: code.len(), in_use: 0, cached: 0, peak: 0 });
+        }
+        check("cuda", answer).map_err(|error| self.refused(source, &error))?;
         let function = |name: &&'static str| {
             let c_name =
                 CString::new(*name).map_err(|_| Error::invalid("cuda", "a zero byte in a kernel's name"))?;
@@ -239,6 +245,18 @@ mod tests {
         assert_eq!((count, loaded.ok().as_deref()), (0, Some(&b"sound"[..])), "the entry was replaced");
         let (count, loaded) = run(&cache, b"sound", |_| false);
         assert!(count == 1 && loaded.is_err(), "compiled {count} times");
+    }
+
+    #[test]
+    fn an_entry_for_which_there_is_no_memory_is_not_refused() {
+        let cache = Cache::fresh("memory");
+        cache.put(&["key"], b"sound");
+        let full = |_: &[u8]| -> Result<()> {
+            Err(Error::OutOfMemory { device: "cuda:0".into(), requested: 1, in_use: 0, cached: 0, peak: 0 })
+        };
+        let compile = || panic!("compiled anew");
+        assert!(matches!(kept_or_compiled(&cache, &["key"], compile, full), Err(Error::OutOfMemory { .. })));
+        assert_eq!(cache.get(&["key"]).as_deref(), Some(&b"sound"[..]));
     }
 
     #[test]

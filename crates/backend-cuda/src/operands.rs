@@ -51,12 +51,12 @@ impl<'a> Operands<'a> {
 
     /// The address of an input whose elements lie one after the other.
     pub(crate) fn dense_input(&mut self, at: usize) -> Result<u64> {
-        self.input(at, |layout| layout.is_row_major().then_some(())).map(|(address, ())| address)
+        self.input(at, |layout| layout.is_contiguous().then_some(())).map(|(address, ())| address)
     }
 
     /// The address of an output whose elements lie one after the other.
     pub(crate) fn dense_output(&mut self, at: usize) -> Result<u64> {
-        self.output(at, |layout| layout.is_row_major().then_some(())).map(|(address, ())| address)
+        self.output(at, |layout| layout.is_contiguous().then_some(())).map(|(address, ())| address)
     }
 
     /// The rows of an input along its last axis, or along `axis` if all behind it have one element.

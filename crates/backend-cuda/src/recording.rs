@@ -72,7 +72,8 @@ impl Capture for Recorder {
         let (recording, graph) = ended?;
         let mut executable = std::ptr::null_mut();
         // SAFETY: the graph was given by the driver.
-        let code = unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0) };
+        let instantiate = || unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0) };
+        let code = self.gpu.with_memory(instantiate);
         // SAFETY: as above; the executable does not need it any more.
         let destroyed = unsafe { sys::cuGraphDestroy(graph) };
         check("capture", code)?;

@@ -6,6 +6,7 @@ use crate::sources::{Family, Unit};
 use crate::space::Space;
 use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Unsupported, View};
+use ternion_core::ops::index::Sort;
 use ternion_core::{DType, Error, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
@@ -110,11 +111,17 @@ impl Lines {
 
 fn run_sort(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Sort(payload) = op else { return Err(Error::invalid(call.name, "is not sort")) };
-    let views = [&call.outputs[0], &call.outputs[1], &call.inputs[0]];
+    sort(call, payload, [&call.outputs[0], &call.outputs[1], &call.inputs[0]])
+}
+
+fn sort(call: &Call<'_>, payload: &Sort, views: [&View<'_>; 3]) -> Result<()> {
     let lines = Lines::of(payload.axis, views);
     super::fits(call.name, &[lines.count, lines.length])?;
     if lines.count == 0 || lines.length == 0 {
         return Ok(());
+    }
+    if lines.length > LINE && lines.count > LINES {
+        return in_groups(call, payload, views, lines.count);
     }
     let [values, positions, x] = views.map(|view| call.gpu.address(call.name, view));
     let addresses = [values?, positions?, x?];
@@ -123,6 +130,27 @@ fn run_sort(op: &Op, call: &Call<'_>) -> Result<()> {
         true => short(call, &lines, addresses, descending),
         false => long(call, &lines, addresses, descending),
     }
+}
+
+/// More lines than the tiled kernels take at once: groups of them, cut along the longest of the other axes.
+fn in_groups(call: &Call<'_>, payload: &Sort, views: [&View<'_>; 3], count: usize) -> Result<()> {
+    let shape = *views[2].layout.shape();
+    let others = (0..shape.rank()).filter(|&axis| axis != payload.axis);
+    let axis = others.max_by_key(|&axis| shape.dim(axis)).unwrap_or(0);
+    for (from, size) in groups(shape.dim(axis), count, LINES) {
+        let layouts = views.map(|view| view.layout.slice(axis, from, (from + size) as isize, 1));
+        let [values, positions, x] = layouts;
+        let layouts = [values?, positions?, x?];
+        let part = |at: usize| View { layout: &layouts[at], ..*views[at] };
+        sort(call, payload, [&part(0), &part(1), &part(2)])?;
+    }
+    Ok(())
+}
+
+/// Where groups along an axis of `size` begin and how long they are, so that of `count` lines each has at most `most`, if one place of the axis has.
+fn groups(size: usize, count: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+    let at_once = (most / (count / size.max(1)).max(1)).max(1);
+    (0..size).step_by(at_once).map(move |from| (from, at_once.min(size - from)))
 }
 
 fn short(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], descending: u32) -> Result<()> {
@@ -143,13 +171,6 @@ fn short(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], desce
 }
 
 fn long(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], descending: u32) -> Result<()> {
-    if lines.count > LINES {
-        let detail = format!(
-            "{} lines of {} elements: fewer than 65536 lines of more than 2048 elements are sorted at once",
-            lines.count, lines.length
-        );
-        return Err(Error::invalid(call.name, detail));
-    }
     let (gpu, op, dtype) = (call.gpu, call.name, call.inputs[0].dtype);
     let unit = Unit::of(Family::Sort, "", dtype);
     let mut pairs = Pairs::new(gpu, lines.count, lines.length, if dtype.size() == 8 { 8 } else { 4 })?;
@@ -243,4 +264,17 @@ impl Pairs {
 /// Sorts pairs of one line with 32-bit keys by their lowest `bits` bits.
 pub(crate) fn sort_keys(gpu: &Gpu, op: &'static str, pairs: &mut Pairs, bits: u32) -> Result<()> {
     pairs.sort(gpu, op, Unit::of(Family::SortKeys, "", DType::I32), 0, bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::groups;
+
+    #[test]
+    fn groups_cover_an_axis_once() {
+        let of = |size, count, most| groups(size, count, most).collect::<Vec<_>>();
+        assert_eq!(of(100_000, 100_000, 65_535), [(0, 65_535), (65_535, 34_465)]);
+        assert_eq!(of(5, 500_000, 65_535), [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)]);
+        assert_eq!(of(300, 90_000, 65_535), [(0, 218), (218, 82)]);
+    }
 }
