@@ -1,12 +1,13 @@
 //! Whole steps recorded once and replayed without host work per op: [`Device::capture`].
 
-use crate::backend::{Buffer, Capture, Replay};
+use crate::backend::{Buffer, Capture, Replay, WeakBuffer};
 use crate::device::RandomPosition;
 use crate::error::{Error, Result};
 use crate::observe::{observe_ops, unobserved};
 use crate::{DType, Device, Op, Shape};
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ enum Form<'f, T> {
 
 struct Recorded {
     replay: Arc<dyn Replay>,
+    /// What the step writes: each replay changes it in place, which autograd must know.
+    written: Vec<WeakBuffer>,
     hooks: Vec<Hook>,
     device: Device,
     random: Random,
@@ -102,7 +105,9 @@ impl Recorded {
             let state = [seed, at.wrapping_sub(self.random.from)];
             self.device.backend().upload(bytemuck::cast_slice(&state), &self.random.state, 0)?;
         }
-        self.replay.replay()
+        self.replay.replay()?;
+        self.written.iter().filter_map(WeakBuffer::upgrade).for_each(|buffer| buffer.bump_version());
+        Ok(())
     }
 }
 
@@ -118,14 +123,15 @@ impl Device {
     /// that.
     ///
     /// # Errors
-    /// What the step says. A step that reads from the device, writes to it from the host, or does not call the same ops on the same shapes with the
-    /// same numbers each time, cannot be recorded.
+    /// What the step says. A step that reads from the device, writes to it from the host, works on another device too, or does not call the same ops on
+    /// the same shapes with the same numbers each time, cannot be recorded.
     pub fn capture<'f, T>(&self, mut step: impl FnMut() -> Result<T> + 'f) -> Result<CapturedStep<'f, T>> {
-        let (first, output) = traced(&mut step);
-        let output = output?;
         let Some(capture) = self.backend().capture() else {
+            let output = step()?;
             return Ok(CapturedStep { output, form: Form::Closure(Box::new(step)) });
         };
+        let (first, output) = traced(self, &mut step);
+        let output = output?;
         if is_recording_step() {
             return Err(Error::invalid("capture", "this thread records a step already"));
         }
@@ -134,13 +140,14 @@ impl Device {
         // First what may be refused: another thread may be recording, and drawing.
         let recording = Recording::begin(self, capture)?;
         let drawing = Drawing { device: self, position: self.begin_random(&state), ended: false };
-        let (second, output) = traced(&mut step);
+        let (second, output) = traced(self, &mut step);
         let (replay, hooks) = recording.end(output.is_ok());
         let (from, blocks) = drawing.end();
         let output = output?;
-        same_ops(&first, &second)?;
+        same_ops(&first.called, &second.called)?;
         let random = Random { state, from, blocks };
-        let recorded = Recorded { replay: replay?, hooks, device: self.clone(), random };
+        let recorded =
+            Recorded { replay: replay?, written: second.written(), hooks, device: self.clone(), random };
         Ok(CapturedStep { output, form: Form::Recorded(recorded) })
     }
 }
@@ -201,17 +208,51 @@ impl Drop for Recording<'_> {
     }
 }
 
-/// The ops that `step` calls, and what it returns.
-fn traced<T>(step: &mut impl FnMut() -> Result<T>) -> (Vec<Called>, Result<T>) {
-    let calls: Rc<RefCell<Vec<Called>>> = Rc::default();
-    let noted = calls.clone();
+/// What a step did.
+#[derive(Default)]
+struct Trace {
+    called: Vec<Called>,
+    /// Outputs of its ops, each once.
+    outputs: BTreeMap<usize, WeakBuffer>,
+}
+
+impl Trace {
+    /// What is left of the memory that it wrote: that of tensors from outside, and of those that it returned.
+    fn written(self) -> Vec<WeakBuffer> {
+        self.outputs.into_values().filter(|buffer| buffer.upgrade().is_some()).collect()
+    }
+}
+
+/// What `step` does on `device`, and what it returns.
+fn traced<T>(device: &Device, step: &mut impl FnMut() -> Result<T>) -> (Trace, Result<T>) {
+    let trace: Rc<RefCell<Trace>> = Rc::default();
+    let (noted, recorded) = (trace.clone(), device.clone());
     let note = move |call: &crate::OpCall<'_>| {
+        let mut noted = noted.borrow_mut();
+        for output in call.outputs {
+            on(&recorded, call.op, output.device())?;
+            noted.outputs.insert(output.buffer().address(), output.buffer().downgrade());
+        }
         let inputs = call.inputs.iter().map(|tensor| (*tensor.shape(), tensor.dtype())).collect();
-        noted.borrow_mut().push((call.op.name(), inputs, settings(call.op)));
+        noted.called.push((call.op.name(), inputs, settings(call.op)));
         Ok(())
     };
     let output = observe_ops(note, step);
-    (calls.take(), output)
+    (trace.take(), output)
+}
+
+/// That an op runs on the device whose step is recorded: elsewhere it would not be replayed.
+fn on(recorded: &Device, op: &Op, device: &Device) -> Result<()> {
+    match device.is(recorded) {
+        true => Ok(()),
+        false => Err(Error::invalid(
+            "capture",
+            format!(
+                "{} runs on {device}: a step that is recorded on {recorded} replays nothing elsewhere",
+                op.name()
+            ),
+        )),
+    }
 }
 
 /// A digest of an op's settings: numbers of the host, which a recording keeps as they were. Not of the position of its random numbers, which go on.

@@ -2,12 +2,13 @@
 
 use crate::DType;
 use crate::backend::{Backend, Buffer, MemoryStats};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 
 /// Where tensors live and ops run. Clones name the same device.
 #[derive(Clone)]
@@ -25,6 +26,8 @@ struct RandomState {
     offset: u64,
     /// `[seed, base]` on the device; made when first needed.
     state: Option<(Buffer, Layout)>,
+    /// The thread that records a step, which alone draws meanwhile: what another one took would count as the step's.
+    recorder: Option<ThreadId>,
 }
 
 /// Where random numbers stood before a step was recorded.
@@ -77,7 +80,7 @@ impl Device {
 
     /// Starts the device's random numbers anew from `seed` (0 at the start of a program).
     pub fn seed(&self, seed: u64) {
-        *self.random() = RandomState { seed, offset: 0, state: None };
+        *self.random() = RandomState { seed, ..RandomState::default() };
     }
 
     /// The seed and the number of blocks handed out: all there is to restore.
@@ -90,7 +93,7 @@ impl Device {
     pub fn set_random_position(&self, (seed, offset): (u64, u64)) {
         let mut random = self.random();
         if random.seed != seed {
-            *random = RandomState { seed, offset: 0, state: None };
+            *random = RandomState { seed, ..RandomState::default() };
         }
         random.offset = offset;
     }
@@ -98,9 +101,12 @@ impl Device {
     /// Hands out random numbers for `words` 32-bit words: the state tensor `[seed, base]` and the first block.
     ///
     /// # Errors
-    /// No memory for the state.
+    /// No memory for the state; another thread records a step on this device.
     pub fn draw(&self, words: usize) -> Result<(Tensor, u64)> {
         let mut random = self.random();
+        if random.recorder.is_some_and(|recorder| recorder != std::thread::current().id()) {
+            return Err(Error::invalid("random numbers", "another thread records a step on this device"));
+        }
         if random.state.is_none() {
             let layout = Layout::row_major(Shape::new(&[2])?);
             let buffer = self.backend().alloc(16)?;
@@ -119,6 +125,7 @@ impl Device {
         let mut random = self.random();
         let layout = Layout::row_major(Shape::unchecked(&[2]));
         let before = random.state.replace((state.clone(), layout));
+        random.recorder = Some(std::thread::current().id());
         RandomPosition { offset: random.offset, state: before }
     }
 
@@ -128,6 +135,7 @@ impl Device {
         let blocks = random.offset.wrapping_sub(position.offset);
         random.offset = position.offset;
         random.state = position.state.take();
+        random.recorder = None;
         blocks
     }
 

@@ -1,0 +1,120 @@
+//! What core sees to when a step is recorded, on a device that pretends to record: ops run while it does, and replays do nothing.
+
+use std::sync::Arc;
+use ternion_core::backend::{Backend, Capture, Meta, Plan, Replay, Unsupported, View};
+use ternion_core::{DType, Device, Op, Result, Tensor, delegate_backend};
+
+#[derive(Debug)]
+struct Recording {
+    inner: Device,
+}
+
+#[derive(Debug)]
+struct Nothing;
+
+impl Replay for Nothing {
+    fn replay(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Capture for Recording {
+    fn begin(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn end(&self) -> Result<Arc<dyn Replay>> {
+        Ok(Arc::new(Nothing))
+    }
+}
+
+impl Backend for Recording {
+    delegate_backend!(inner: alloc, upload, download, synchronize, memory, interop);
+
+    fn name(&self) -> &str {
+        "recording"
+    }
+
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        self.inner.backend().plan(op, inputs)
+    }
+
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        self.inner.backend().run(op, inputs, outputs)
+    }
+
+    fn capture(&self) -> Option<&dyn Capture> {
+        Some(self)
+    }
+}
+
+fn recording() -> Device {
+    Device::new(Recording { inner: ternion_cpu::device() })
+}
+
+#[test]
+fn a_replay_changes_what_autograd_has_saved() -> Result<()> {
+    let device = recording();
+    let w = Tensor::from_slice(&[1.0f32, 2.0], 2, &device)?;
+    let untouched = Tensor::from_slice(&[3.0f32, 4.0], 2, &device)?.requires_grad()?;
+    let mut step = device.capture(|| {
+        w.mul_scalar_(0.5)?;
+        w.sum(..)
+    })?;
+    let product = |other: &Tensor| untouched.mul(other)?.sum(..);
+    let (before, kept) = (product(&w)?, product(&untouched.detach())?);
+    let of_output = product(&step.replay()?.expand([2])?)?;
+    assert!(kept.backward().is_ok(), "the step does not write this");
+    let told = before.backward().map(drop).expect_err("w was changed").to_string();
+    assert!(told.contains("in place"), "{told}");
+    assert!(of_output.backward().is_ok(), "since the replay");
+    let of_output = product(&step.replay()?.expand([2])?)?;
+    step.replay()?;
+    assert!(of_output.backward().is_err(), "a replay fills its outputs anew");
+    Ok(())
+}
+
+#[test]
+fn a_step_on_two_devices_is_refused() -> Result<()> {
+    let (device, other) = (recording(), ternion_cpu::device());
+    let (x, y) = (Tensor::ones([2], DType::F32, &device)?, Tensor::ones([2], DType::F32, &other)?);
+    let told = device.capture(|| {
+        y.add_scalar(1.0)?;
+        x.add_scalar(1.0)
+    });
+    assert_eq!(
+        told.err().map(|error| error.to_string()).as_deref(),
+        Some(
+            "capture: add_scalar runs on cpu: a step that is recorded on recording replays nothing elsewhere"
+        )
+    );
+    assert!(device.capture(|| x.add_scalar(1.0)).is_ok());
+    Ok(())
+}
+
+#[test]
+fn another_thread_draws_nothing_while_a_step_is_recorded() -> Result<()> {
+    let device = recording();
+    let mut runs = 0;
+    let mut told = None;
+    let at = device.random_position();
+    device.capture(|| {
+        runs += 1;
+        let drawn = Tensor::rand([8], DType::F32, &device)?;
+        if runs == 2 {
+            let there = device.clone();
+            let elsewhere = std::thread::spawn(move || Tensor::rand([8], DType::F32, &there).map(drop));
+            told = elsewhere.join().expect("no panic").err().map(|error| error.to_string());
+        }
+        Ok(drawn)
+    })?;
+    assert_eq!(told.as_deref(), Some("random numbers: another thread records a step on this device"));
+    assert_eq!(
+        device.random_position().1 - at.1,
+        2,
+        "the first run's blocks: those of the recording are drawn by replays"
+    );
+    std::thread::scope(|scope| {
+        scope.spawn(|| Tensor::rand([8], DType::F32, &device).map(drop)).join().expect("no panic")
+    })
+}
