@@ -32,13 +32,13 @@ pub fn wgpu(index: usize) -> Result<Device> {
     Err(unavailable(format!("wgpu:{index}"), detail))
 }
 
-/// The fastest device that is compiled in and there: CUDA, else wgpu, else the processor.
+/// The fastest device that is compiled in and there: CUDA, where its kernels can be compiled or are kept on disk, else wgpu, else the processor.
 ///
 /// # Errors
 /// If there is none; the message says why not, for each.
 pub fn best() -> Result<Device> {
     let mut reasons = Vec::new();
-    for candidate in [cuda(0), wgpu(0)] {
+    for candidate in [cuda(0).and_then(graphics::ready), wgpu(0)] {
         match candidate {
             Ok(device) => return Ok(device),
             Err(error) => reasons.push(error.to_string()),
@@ -165,6 +165,11 @@ mod graphics {
         Ok(device)
     }
 
+    /// The device, if there is what it runs.
+    pub fn ready(device: Device) -> Result<Device> {
+        ternion_cuda::has_kernels().map(|()| device)
+    }
+
     /// A device for a decorator to compare with or to fall back on: the processor as it is, or a CUDA device that composes every op.
     fn plain(name: &str) -> Result<Device> {
         match super::parse(name)? {
@@ -182,6 +187,10 @@ mod graphics {
     pub fn shared(index: usize) -> Result<Device> {
         let detail = "not compiled in: turn on the feature `cuda` of the package `ternion`";
         Err(super::unavailable(format!("cuda:{index}"), detail))
+    }
+
+    pub fn ready(device: Device) -> Result<Device> {
+        Ok(device)
     }
 }
 

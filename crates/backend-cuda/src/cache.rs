@@ -46,6 +46,16 @@ impl Cache {
         }
     }
 
+    /// Whether there is any entry.
+    pub(crate) fn has_entries(&self) -> bool {
+        let entries = self.folder.as_ref().and_then(|folder| std::fs::read_dir(folder).ok());
+        entries
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|entry| entry.path().extension().is_some_and(|end| end == "cubin"))
+    }
+
     fn place(&self, key: &[&str]) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
         let mut digest = Sha256::new();
@@ -110,6 +120,15 @@ mod tests {
         assert_eq!(cache.get(&["ab", "c"]).as_deref(), Some(&b"machine code"[..]));
         assert_eq!(cache.get(&["a", "bc"]), None);
         assert_eq!(Cache { folder: None }.get(&["ab", "c"]), None);
+    }
+
+    #[test]
+    fn an_empty_folder_has_no_entries() {
+        let cache = Cache::fresh("entries");
+        assert!(!cache.has_entries());
+        cache.put(&["key"], b"body");
+        assert!(cache.has_entries());
+        assert!(!Cache { folder: None }.has_entries());
     }
 
     #[test]

@@ -42,6 +42,14 @@ pub fn device(index: usize) -> Result<Device> {
     Ok(Device::new(CudaBackend { recorder: Recorder { gpu: gpu.clone() }, gpu }))
 }
 
+/// That kernels can be had: some are kept on disk from earlier runs, or NVRTC is there to compile them.
+///
+/// # Errors
+/// Where NVRTC was looked for.
+pub fn has_kernels() -> Result<()> {
+    if cache::Cache::from_environment().has_entries() { Ok(()) } else { nvrtc::version().map(drop) }
+}
+
 /// A CUDA device as a [`Backend`].
 #[derive(Debug)]
 pub struct CudaBackend {

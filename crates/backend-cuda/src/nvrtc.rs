@@ -234,6 +234,7 @@ fn folders() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = toolkits.map(|toolkit| toolkit.join("lib64")).collect();
     folders.push("/usr/local/cuda/lib64".into());
     folders.push("/opt/cuda/lib64".into());
+    folders.extend(toolkits_in(Path::new("/usr/local")));
     folders.extend(variable("CONDA_PREFIX").map(|conda| conda.join("lib")));
     for prefix in ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable) {
         folders.extend(wheels(&prefix.join("lib")));
@@ -242,6 +243,18 @@ fn folders() -> Vec<PathBuf> {
     folders.extend(wheels(Path::new("/usr/local/lib")));
     folders.extend(wheels(Path::new("/usr/lib")));
     folders
+}
+
+/// The libraries of toolkits that stand side by side under `root`, as `cuda-13.0`, the newest first.
+fn toolkits_in(root: &Path) -> Vec<PathBuf> {
+    let version = |path: &Path| -> Option<Vec<u32>> {
+        let name = path.file_name()?.to_str()?.strip_prefix("cuda-")?;
+        name.split('.').map(|part| part.parse().ok()).collect()
+    };
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut toolkits: Vec<_> = entries.filter_map(|path| Some((version(&path)?, path))).collect();
+    toolkits.sort_by(|(left, _), (right, _)| right.cmp(left));
+    toolkits.into_iter().map(|(_, path)| path.join("lib64")).collect()
 }
 
 /// Where wheels of NVRTC put it, under a folder that holds `python3.x` folders.
@@ -323,6 +336,20 @@ mod tests {
 
     fn fault(found: Result<Nvrtc, String>) -> String {
         found.err().expect("no NVRTC there")
+    }
+
+    #[test]
+    fn toolkits_side_by_side_are_looked_through_from_the_newest_on() {
+        let root = folder("toolkits");
+        for name in ["cuda-9.2", "cuda-13.0", "cuda-12.10", "cuda-12.9", "cuda", "cuda-old", "cudnn-9"] {
+            std::fs::create_dir_all(root.join(name)).expect("a folder");
+        }
+        let found: Vec<_> = toolkits_in(&root)
+            .iter()
+            .filter_map(|path| path.strip_prefix(&root).ok()?.to_str().map(String::from))
+            .collect();
+        assert_eq!(found, ["cuda-13.0/lib64", "cuda-12.10/lib64", "cuda-12.9/lib64", "cuda-9.2/lib64"]);
+        assert!(toolkits_in(&root.join("nothing")).is_empty());
     }
 
     #[test]
