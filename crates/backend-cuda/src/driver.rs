@@ -10,7 +10,7 @@ use ternion_core::{Error, Result};
 const OLDEST: (i32, i32) = (8, 0);
 
 /// What is called of the driver. The bindings panic over one that is missing.
-const FUNCTIONS: [&str; 40] = [
+const FUNCTIONS: [&str; 43] = [
     "cuCtxSetCurrent",
     "cuDeviceGet",
     "cuDeviceGetAttribute",
@@ -35,6 +35,7 @@ const FUNCTIONS: [&str; 40] = [
     "cuInit",
     "cuLaunchKernel",
     "cuMemAlloc_v2",
+    "cuMemFreeHost",
     "cuMemFree_v2",
     "cuMemGetInfo_v2",
     "cuMemHostAlloc",
@@ -46,8 +47,10 @@ const FUNCTIONS: [&str; 40] = [
     "cuMemsetD8Async",
     "cuModuleGetFunction",
     "cuModuleLoadData",
+    "cuModuleUnload",
     "cuStreamBeginCapture_v2",
     "cuStreamCreate",
+    "cuStreamDestroy_v2",
     "cuStreamEndCapture",
     "cuStreamQuery",
     "cuStreamSynchronize",

@@ -35,6 +35,16 @@ unsafe impl Send for Faults {}
 // SAFETY: as above.
 unsafe impl Sync for Faults {}
 
+impl Drop for Faults {
+    /// With the device, which has ended everything and made its context current.
+    fn drop(&mut self) {
+        // SAFETY: the driver gave it, and no kernel runs that could write there.
+        unsafe {
+            let _ = sys::cuMemFreeHost(self.host.cast());
+        }
+    }
+}
+
 impl Faults {
     /// A record without a fault. The context must be current.
     pub(crate) fn new() -> Result<Faults> {
@@ -45,10 +55,12 @@ impl Faults {
         let host: *mut Record = host.cast();
         // SAFETY: as long as a record, and aligned to a page.
         unsafe { host.write(Record { position: 0, site: 0 }) };
-        let mut address = 0;
+        // From here on given back, whatever happens.
+        let mut faults = Faults { host, address: 0 };
         // SAFETY: `host` was allocated to be seen by the device.
-        check("pinned memory", unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, host.cast(), 0) })?;
-        Ok(Faults { host, address })
+        let code = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut faults.address, host.cast(), 0) };
+        check("pinned memory", code)?;
+        Ok(faults)
     }
 
     /// What kernels of `op` write beside a position outside an axis of `size`.

@@ -96,6 +96,18 @@ impl Drop for Counts {
     }
 }
 
+impl Drop for Gpu {
+    /// Ends everything; what the fields hold is then given back, with the context current. (The context itself stays: other libraries share it.)
+    fn drop(&mut self) {
+        let _ = self.context.bind();
+        // SAFETY: the stream was made for this, and nothing is queued on it afterwards.
+        unsafe {
+            let _ = sys::cuStreamSynchronize(self.stream);
+            let _ = sys::cuStreamDestroy_v2(self.stream);
+        }
+    }
+}
+
 /// How a kernel is launched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch {

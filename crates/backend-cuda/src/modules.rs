@@ -54,8 +54,26 @@ pub(crate) struct Modules {
     driver: i32,
     cache: Cache,
     loaded: RwLock<FxHashMap<Unit, Functions>>,
+    /// What the kernels are parts of.
+    images: Mutex<Vec<Image>>,
     /// Held while a unit is compiled or loaded: no thread does it twice.
     loading: Mutex<()>,
+}
+
+/// A module of the driver's, unloaded with the device, which has ended everything and made its context current.
+#[derive(Debug)]
+struct Image(sys::CUmodule);
+
+// SAFETY: modules are handles that the driver lets every thread use.
+unsafe impl Send for Image {}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        // SAFETY: the driver gave it, and none of its kernels runs any more.
+        unsafe {
+            let _ = sys::cuModuleUnload(self.0);
+        }
+    }
 }
 
 /// The architecture whose machine code runs on a device of this compute capability: on 9.0 with the instructions that only it has.
@@ -144,6 +162,7 @@ impl Modules {
             driver: properties.driver,
             cache: Cache::from_environment(),
             loaded: RwLock::default(),
+            images: Mutex::default(),
             loading: Mutex::default(),
         }
     }
@@ -181,18 +200,21 @@ impl Modules {
             return Err(Error::OutOfMemory { device, requested: code.len(), in_use: 0, cached: 0, peak: 0 });
         }
         check("cuda", answer).map_err(|error| self.refused(source, &error))?;
+        let image = Image(module);
         let function = |name: &&'static str| {
             let c_name =
                 CString::new(*name).map_err(|_| Error::invalid("cuda", "a zero byte in a kernel's name"))?;
             let mut handle = std::ptr::null_mut();
-            // SAFETY: the module was loaded above and is never unloaded.
+            // SAFETY: the module was loaded above, and stays as long as the device does.
             let code = unsafe { sys::cuModuleGetFunction(&mut handle, module, c_name.as_ptr()) };
             check("cuda", code).map_err(|error| {
                 Error::invalid("cuda", format!("{}: kernel {name}: {error}", source.name))
             })?;
             Ok(Function { handle, shared: AtomicU32::new(0) })
         };
-        source.kernels.iter().map(function).collect()
+        let functions = source.kernels.iter().map(function).collect::<Result<_>>()?;
+        self.images.lock().push(image);
+        Ok(functions)
     }
 
     /// That the driver does not take the machine code; as a rule it is older than the compiler.

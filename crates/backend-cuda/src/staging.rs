@@ -31,11 +31,12 @@ impl Chunk {
         check("pinned memory", unsafe {
             sys::cuMemHostAlloc(&mut host, CHUNK, sys::CU_MEMHOSTALLOC_PORTABLE)
         })?;
-        let mut done = std::ptr::null_mut();
+        // From here on given back, whatever happens.
+        let mut chunk = Chunk { host: host.cast(), done: std::ptr::null_mut() };
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         // SAFETY: writes a handle.
-        check("event", unsafe { sys::cuEventCreate(&mut done, flags) })?;
-        Ok(Chunk { host: host.cast(), done })
+        check("event", unsafe { sys::cuEventCreate(&mut chunk.done, flags) })?;
+        Ok(chunk)
     }
 
     fn record(&self, stream: sys::CUstream, told: Told<'_>) -> Result<()> {
@@ -56,6 +57,19 @@ impl Chunk {
     fn wait(&self, told: Told<'_>) -> Result<()> {
         // SAFETY: the handle is the driver's and lives.
         told("event", unsafe { sys::cuEventSynchronize(self.done) })
+    }
+}
+
+impl Drop for Chunk {
+    /// With the device, which has ended everything and made its context current.
+    fn drop(&mut self) {
+        // SAFETY: both were given by the driver, and nothing uses them any more.
+        unsafe {
+            if !self.done.is_null() {
+                let _ = sys::cuEventDestroy_v2(self.done);
+            }
+            let _ = sys::cuMemFreeHost(self.host.cast());
+        }
     }
 }
 
