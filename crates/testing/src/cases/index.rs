@@ -281,6 +281,14 @@ fn selections() -> Vec<OpCase> {
                 let index = Tensor::zeros([2], I32, device)?;
                 Tensor::zeros([4, 2], F32, device)?.index_add(0, &index, &Tensor::zeros([3, 2], F32, device)?)
             })
+            .rejects("index_add: index 4 is out of range for size 4", |device| {
+                let index = Tensor::from_slice(&[3i32, 4], [2], device)?;
+                Tensor::zeros([4, 2], F32, device)?.index_add(0, &index, &Tensor::ones([2, 2], F32, device)?)
+            })
+            .rejects("index_add: index -1 is out of range for size 4", |device| {
+                let index = Tensor::from_slice(&[-1i64, 0], [2], device)?;
+                Tensor::zeros([4, 2], F32, device)?.index_add(0, &index, &Tensor::ones([2, 2], F32, device)?)
+            })
             .rejects("index_add: base is bool, expected a number", |device| {
                 let index = Tensor::zeros([2], I32, device)?;
                 let base = Tensor::zeros([2], Bool, device)?;

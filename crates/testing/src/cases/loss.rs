@@ -217,6 +217,11 @@ fn cross_entropy_ops() -> Vec<OpCase> {
                 apply_one(op, &[&x[0], &x[1], &x[2], &x[3]])
             })
             .oracle(|x| loss_slopes(&x[0], &x[1], &x[2], &x[3], 0.1))
+            .rejects("cross_entropy_grad: index 3 is out of range for size 3", |device| {
+                let (x, rows) = (Tensor::zeros([2, 3], F32, device)?, Tensor::ones([2], F32, device)?);
+                let op = CrossEntropyGrad { ignore_index: -100, label_smoothing: 0.0 };
+                apply_one(op, &[&x, &Tensor::from_slice(&[0i64, 3], [2], device)?, &rows, &rows])
+            })
             .rejects("cross_entropy_grad: log_sum is f16, expected f32", |device| {
                 let (x, target) = (Tensor::zeros([2, 3], F16, device)?, Tensor::zeros([2], I64, device)?);
                 let rows = Tensor::zeros([2], F16, device)?;
@@ -271,14 +276,19 @@ fn cross_entropy_with_grad() -> Vec<OpCase> {
         Ok(dlogits)
     };
     vec![
-        both(0.0).perf([&[8192, 1000], &[8192], &[8192]]).rejects(
-            "cross_entropy_with_grad: grad_output is f16, expected f32",
-            |device| {
+        both(0.0)
+            .perf([&[8192, 1000], &[8192], &[8192]])
+            .rejects("cross_entropy_with_grad: grad_output is f16, expected f32", |device| {
                 let (x, target) = (Tensor::zeros([2, 3], F16, device)?, Tensor::zeros([2], I64, device)?);
                 let op = CrossEntropyWithGrad { ignore_index: -100, label_smoothing: 0.0 };
                 apply_one(op, &[&x, &target, &Tensor::zeros([2], F16, device)?])
-            },
-        ),
+            })
+            .rejects("cross_entropy_with_grad: index -2 is out of range for size 3", |device| {
+                let target = Tensor::from_slice(&[-2i32, 0], [2], device)?;
+                let op = CrossEntropyWithGrad { ignore_index: -100, label_smoothing: 0.0 };
+                let x = Tensor::zeros([2, 3], F32, device)?;
+                Ok(apply(op, &[&x, &target, &Tensor::ones([2], F32, device)?])?[0].clone())
+            }),
         both(0.1),
         OpCase::new("cross_entropy_grad_update", "label_smoothing=0.1")
             .input(Uniform(-4.0, 4.0))
@@ -301,6 +311,11 @@ fn cross_entropy_with_grad() -> Vec<OpCase> {
                     let row = at[0];
                     if x[3].data[row] == x[4].data[row] { x[5].at(at) } else { fresh.at(at) }
                 })
+            })
+            .rejects("cross_entropy_grad_update: index 3 is out of range for size 3", move |device| {
+                let (x, target) = (Tensor::zeros([2, 3], F32, device)?, Tensor::full([2], 3, I64, device)?);
+                let (rows, other) = (Tensor::ones([2], F32, device)?, Tensor::zeros([2], F32, device)?);
+                update(&[x.clone(), target, rows.clone(), rows, other, x])
             })
             .rejects("cross_entropy_grad_update: dlogits has shape [3, 2], expected [2, 3]", move |device| {
                 let (x, target) = (Tensor::zeros([2, 3], F32, device)?, Tensor::zeros([2], I64, device)?);
