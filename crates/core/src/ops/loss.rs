@@ -157,6 +157,9 @@ impl Rule for CrossEntropyGrad {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let [logits, target, log_sum, dloss] = [&inputs[0], &inputs[1], &inputs[2], &inputs[3]];
+        // Read for the sake of its error alone: a class that is none is compared with, not followed.
+        let class = split_ignored(target, self.ignore_index)?.1.unsqueeze(1)?;
+        index_told_as(self.name(), || logits.gather(1, &class))?;
         let wanted = wanted(target, logits.dims()[1], self.label_smoothing, log_sum.dtype())?;
         let grad = probabilities(logits, log_sum)?.sub(&wanted)?.mul(&dloss.unsqueeze(1)?)?;
         let ignored = target.eq_scalar(self.ignore_index)?.unsqueeze(1)?;

@@ -134,7 +134,7 @@ impl Rule for CrossEntropyGradUpdate {
         let [dloss, formed_for, dlogits] = [&inputs[3], &inputs[4], &inputs[5]];
         let CrossEntropyGradUpdate { ignore_index, label_smoothing } = *self;
         let op = CrossEntropyGrad { ignore_index, label_smoothing };
-        let fresh = apply_one(op, &[logits, target, log_sum, dloss])?;
+        let fresh = index_told_as(self.name(), || apply_one(op, &[logits, target, log_sum, dloss]))?;
         dlogits.copy_(&dloss.eq(formed_for)?.unsqueeze(1)?.where_(dlogits, &fresh)?)?;
         Ok(vec![dlogits.clone()])
     }
