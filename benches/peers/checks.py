@@ -131,7 +131,8 @@ class Checks:
             last = " | ".join(printed.strip().splitlines()[-4:])
             told = f"exit status {status}" if status is not None else f"not ended after {self.limit:.0f} s"
             found = dict(found, error=f"{told}: {last}"[:500])
-        if "error" in found or found.get("failed") or found.get("errors"):
+        # Not to be told (None) is no better than to be told of some.
+        if "error" in found or found.get("failed", 0) != 0 or found.get("errors", 0) != 0:
             self.failed.append(log or name)
         print(f"{log or name}: {seconds:.0f} s{', ' + found['error'] if 'error' in found else ''}", flush=True)
         return self.add(check=name, seconds=seconds, **found)

@@ -460,12 +460,15 @@ impl Gpu {
     /// Waits for the stream.
     fn finished(&self) -> Result<()> {
         self.context.bind()?;
+        // Not what other threads launch meanwhile.
+        let (last, launched) = {
+            let recent = self.recent.lock();
+            (recent.last(), recent.count)
+        };
         // SAFETY: the stream lives as long as this.
         let code = unsafe { sys::cuStreamSynchronize(self.stream) };
-        let op = if self.switches.synchronous { self.recent.lock().last() } else { "cuda" };
-        self.told(op, code)?;
-        let mut recent = self.recent.lock();
-        recent.ended = recent.count;
+        self.told(if self.switches.synchronous { last } else { "cuda" }, code)?;
+        self.recent.lock().ended = launched;
         Ok(())
     }
 
@@ -555,7 +558,9 @@ impl Gpu {
         let _turn = self.turn();
         self.refuse_while_recording("download")?;
         self.context.bind()?;
+        let launched = self.recent.lock().count;
         self.downloads.lock().download(self.stream, address, host, &|op, code| self.told(op, code))?;
+        self.recent.lock().ended = launched;
         self.faults.take()
     }
 }

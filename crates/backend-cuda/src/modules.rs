@@ -46,7 +46,7 @@ impl Function {
 /// The kernels of a unit, in the order of its source.
 pub(crate) type Functions = Arc<SmallVec<[Function; 4]>>;
 
-/// Every kernel that the process has loaded on a device. They stay for as long as the process does.
+/// Every kernel that was loaded on a device. They stay for as long as it does.
 #[derive(Debug)]
 pub(crate) struct Modules {
     architecture: String,

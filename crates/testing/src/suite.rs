@@ -47,7 +47,7 @@ fn part(asked: Option<&str>) -> Result<(usize, usize), String> {
     }
 }
 
-/// Every so-manieth of `trials` that `wanted` matches.
+/// Every `of`-th of the trials that `wanted` matches, from number `part` on.
 fn only_part(trials: Vec<Trial>, (part, of): (usize, usize), wanted: impl Fn(&str) -> bool) -> Vec<Trial> {
     let wanted = trials.into_iter().filter(|trial| wanted(trial.name()));
     wanted.skip(part - 1).step_by(of).collect()
