@@ -158,6 +158,19 @@ template <int N> INLINE void locate(const Space<N>& space, u32 linear, i64 (&at)
         for (int tensor = 0; tensor < N; ++tensor) at[tensor] += index * space.strides[tensor][axis];
     }
 }
+// The same in a loop, for what is located once: cold code takes longer to arrive than to run.
+template <int N> INLINE void locate_once(const Space<N>& space, u32 linear, i64 (&at)[N]) {
+#pragma unroll
+    for (int tensor = 0; tensor < N; ++tensor) at[tensor] = 0;
+#pragma unroll 1
+    for (int axis = int(space.rank) - 1; axis >= 0; --axis) {
+        u32 outer = divide(linear, space.dims[axis]);
+        i64 index = linear - outer * space.dims[axis].divisor;
+        linear = outer;
+#pragma unroll
+        for (int tensor = 0; tensor < N; ++tensor) at[tensor] += index * space.strides[tensor][axis];
+    }
+}
 // The same for spaces of 2^31 elements and more.
 template <int N> INLINE void locate(const Space<N>& space, u64 linear, i64 (&at)[N]) {
     for (int tensor = 0; tensor < N; ++tensor) at[tensor] = 0;

@@ -172,13 +172,35 @@ INLINE Acc over_block(Acc acc) {
     return over_warp(acc);
 }
 
-template <int V> INLINE Pack<X, V> load_pack(const X* from) {
-    if constexpr (sizeof(X) * V == 16) return load_once<X, V>(from);
-    else return load<X, V>(from);
+// A pack as it lies in memory, taken apart where it is used: of elements that are narrower than a register the compiler would hold each in one of
+// its own, and wait for a pack to take it apart while others are under way.
+template <int V> struct Words {
+    static constexpr int BYTES = sizeof(X) * V, WIDTH = BYTES < 4 ? BYTES : 4;
+    u32 words[(BYTES + 3) / 4];
+
+    INLINE X get(int e) const {
+        constexpr int EACH = sizeof(X) < 4 ? 4 / sizeof(X) : 1, WORDS = sizeof(X) < 4 ? 1 : sizeof(X) / 4;
+        union {
+            u32 words[WORDS];
+            X x;
+        } both;
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) both.words[w] = words[e / EACH * WORDS + w] >> 8 * sizeof(X) % 32 * (e % EACH);
+        return both.x;
+    }
+};
+template <int V> INLINE Words<V> load_pack(const X* from) {
+    union {
+        Pack<X, V> pack;
+        Words<V> words;
+    } both;
+    if constexpr (sizeof(X) * V == 16) both.pack = load_once<X, V>(from);
+    else both.pack = load<X, V>(from);
+    return both.words;
 }
 // Calls merge(pack, i) for the packs i at x + i * step, i < count, while the next DEPTH are under way.
 template <int V, int DEPTH, class Merge> INLINE void for_packs(const X* x, i64 step, u32 count, Merge merge) {
-    Pack<X, V> packs[DEPTH];
+    Words<V> packs[DEPTH];
     u32 i = 0;
     if (count >= DEPTH) {
 #pragma unroll
@@ -186,7 +208,7 @@ template <int V, int DEPTH, class Merge> INLINE void for_packs(const X* x, i64 s
         for (; i + 2 * DEPTH <= count; i += DEPTH) {
 #pragma unroll
             for (int d = 0; d < DEPTH; ++d) {
-                Pack<X, V> pack = packs[d];
+                Words<V> pack = packs[d];
                 packs[d] = load_pack<V>(x + (i + DEPTH + d) * step);
                 merge(pack, i + d);
             }
@@ -208,10 +230,10 @@ template <u32 STEP> INLINE Acc over_run(const X* x, u32 first, u32 end) {
     Acc acc = R::start();
     u32 packs = end / PACK, rest = end % PACK, member = threadIdx.x % STEP;
     for_packs<PACK, UNROLL>(x + first * PACK, STEP * PACK, first < packs ? (packs - first - 1) / STEP + 1 : 0,
-                            [&](const Pack<X, PACK>& pack, u32 i) {
+                            [&](const Words<PACK>& pack, u32 i) {
 #pragma unroll
                                 for (int e = 0; e < PACK; ++e)
-                                    acc = R::merge(acc, R::enter(widen(pack.of[e]), (first + i * STEP) * PACK + e));
+                                    acc = R::merge(acc, R::enter(widen(pack.get(e)), (first + i * STEP) * PACK + e));
                             });
     // Less than a pack: an element for each of the first threads.
     if (member < rest) acc = R::merge(acc, R::enter(widen(x[end - rest + member]), end - rest + member));
@@ -244,23 +266,31 @@ INLINE bool is_last_to_arrive(const Reduction& p) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) rows(const __grid_constant__ Reduction p) {
+    u32 result = blockIdx.x;
+    i64 at[2];
+    locate_once(p.kept, result, at);
+    Acc acc = p.line ? over_run<THREADS>(p.x + at[1], threadIdx.x, p.reduced)
+                     : over_anything(p.x + at[1], p.over, threadIdx.x, p.reduced, THREADS);
+    acc = over_block(acc);
+    if (threadIdx.x == 0) put(p, at[0], acc);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) rows_in_parts(const __grid_constant__ Reduction p) {
     u32 result = blockIdx.x, part = blockIdx.y;
     i64 at[2];
-    locate(p.kept, result, at);
+    locate_once(p.kept, result, at);
     u32 begin = part * p.per_part;
     u32 end = u32(smaller(u64(begin) + p.per_part, u64(p.reduced)));
     Acc acc = p.line ? over_run<THREADS>(p.x + at[1], begin / PACK + threadIdx.x, end)
                      : over_anything(p.x + at[1], p.over, begin + threadIdx.x, end, THREADS);
     acc = over_block(acc);
-    if (p.partial) {
-        Acc* parts = p.partial + u64(result) * p.parts;
-        if (threadIdx.x == 0) parts[part] = acc;
-        if (!is_last_to_arrive(p)) return;
-        acc = R::start();
+    Acc* parts = p.partial + u64(result) * p.parts;
+    if (threadIdx.x == 0) parts[part] = acc;
+    if (!is_last_to_arrive(p)) return;
+    acc = R::start();
 #pragma unroll 4
-        for (u32 other = threadIdx.x; other < p.parts; other += THREADS) acc = R::merge(acc, parts[other]);
-        acc = over_block(acc);
-    }
+    for (u32 other = threadIdx.x; other < p.parts; other += THREADS) acc = R::merge(acc, parts[other]);
+    acc = over_block(acc);
     if (threadIdx.x == 0) put(p, at[0], acc);
 }
 
@@ -268,7 +298,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) warps(const __grid_constan
     u32 result = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (result >= p.results) return;
     i64 at[2];
-    locate(p.kept, result, at);
+    locate_once(p.kept, result, at);
     Acc acc = p.line ? over_run<WARP>(p.x + at[1], lane, p.reduced)
                      : over_anything(p.x + at[1], p.over, lane, p.reduced, WARP);
     acc = over_warp(acc);
@@ -282,10 +312,10 @@ template <int V> INLINE void over_rows(const Reduction& p, const X* x, u32 begin
         i64 stride = p.over.strides[0][0];
         u32 first = begin + row;
         for_packs<V, COLUMN_UNROLL>(x + first * stride, COLUMN_ROWS * stride, first < end ? (end - first - 1) / COLUMN_ROWS + 1 : 0,
-                                    [&](const Pack<X, V>& pack, u32 i) {
+                                    [&](const Words<V>& pack, u32 i) {
 #pragma unroll
                                         for (int v = 0; v < V; ++v)
-                                            acc[v] = R::merge(acc[v], R::enter(widen(pack.of[v]), first + i * COLUMN_ROWS));
+                                            acc[v] = R::merge(acc[v], R::enter(widen(pack.get(v)), first + i * COLUMN_ROWS));
                                     });
     } else {
 #pragma unroll 1
@@ -323,14 +353,14 @@ template <int V> INLINE void reduce_columns(const Reduction& p) {
     for (int v = 0; v < V; ++v) acc[v] = R::start();
     if (result < p.results) {
         i64 at[2];
-        locate(p.kept, result, at);
+        locate_once(p.kept, result, at);
         u32 begin = part * p.per_part;
         u32 end = u32(smaller(u64(begin) + p.per_part, u64(p.reduced)));
         over_rows<V>(p, p.x + at[1], begin, end, acc);
     }
     auto finish = [&](u32 own, const Acc& sum) {
         i64 at[2];
-        locate(p.kept, own, at);
+        locate_once(p.kept, own, at);
         put(p, at[0], sum);
     };
     if (!p.partial) return over_rows_of_block<V>(p, tile, acc, finish);

@@ -248,7 +248,11 @@ impl Unit {
                 let mut defines = self.typed(first);
                 let output = if self.name.starts_with("Arg") { DType::I32 } else { first };
                 defines.extend([("TYPE_Y", element(output).to_string()), ("REDUCER", self.name.to_string())]);
-                self.plain(&[REDUCE], &["rows", "warps", "columns", "columns_packed"], defines)
+                self.plain(
+                    &[REDUCE],
+                    &["rows", "rows_in_parts", "warps", "columns", "columns_packed"],
+                    defines,
+                )
             }
             Family::Cumulative => self.plain(&[CUMULATIVE], &["scan", "walk"], self.typed(first)),
             Family::Softmax(rows) => self.of_rows(

@@ -17,9 +17,10 @@ const COLUMNS: usize = 32;
 
 /// The kernels, in the order of the source.
 const ROWS_KERNEL: usize = 0;
-const WARPS_KERNEL: usize = 1;
-const COLUMNS_KERNEL: usize = 2;
-const COLUMNS_PACKED_KERNEL: usize = 3;
+const ROWS_IN_PARTS_KERNEL: usize = 1;
+const WARPS_KERNEL: usize = 2;
+const COLUMNS_KERNEL: usize = 3;
+const COLUMNS_PACKED_KERNEL: usize = 4;
 
 /// Blocks on a multiprocessor that what is reduced is cut into, for each two bytes of an element: by rows, and by columns. Few by columns, whose
 /// parts the last block adds up for many results at once; fewer of halves, of which a block's share is half as many bytes.
@@ -177,7 +178,9 @@ impl Cut {
                 per_part: reduced,
             };
         }
-        cut(ROWS_KERNEL, results, ROUND, ROW_BLOCKS_EACH)
+        let rows = cut(ROWS_KERNEL, results, ROUND, ROW_BLOCKS_EACH);
+        let kernel = if rows.parts > 1 { ROWS_IN_PARTS_KERNEL } else { ROWS_KERNEL };
+        Cut { kernel, ..rows }
     }
 }
 
