@@ -205,6 +205,7 @@ template <int V, int DEPTH, class Merge> INLINE void for_packs(const X* x, i64 s
     if (count >= DEPTH) {
 #pragma unroll
         for (int d = 0; d < DEPTH; ++d) packs[d] = load_pack<V>(x + d * step);
+#pragma unroll 1
         for (; i + 2 * DEPTH <= count; i += DEPTH) {
 #pragma unroll
             for (int d = 0; d < DEPTH; ++d) {
