@@ -47,7 +47,8 @@ fn both_ways(
     Ok(all)
 }
 
-/// What differs by more than the dtype's rounding, relative to each number and to their root mean square.
+/// What differs by more than the dtype's rounding, relative to each number and to their root mean square; of numbers below the least normal f16,
+/// which lie 2^-24 apart, by more than the step that a result rounds to, times the slope of up to 3 that a gradient multiplies it by, and its own.
 fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>> {
     let tolerance = match expected.dtype() {
         DType::F64 => 1e-11,
@@ -55,11 +56,12 @@ fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>> {
         DType::F16 => 3e-3,
         _ => 2e-2,
     };
+    let steps = if expected.dtype() == DType::F16 { 4.0 * 2f64.powi(-24) } else { 0.0 };
     let (found, expected) = (found.to_vec_f64()?, expected.to_vec_f64()?);
     let squares: f64 = expected.iter().map(|value| value * value).sum();
     let scale = (squares / expected.len().max(1) as f64).sqrt();
     let apart = found.iter().zip(&expected).position(|(found, expected)| {
-        let limit = tolerance * (expected.abs() + scale);
+        let limit = (tolerance * (expected.abs() + scale)).max(steps);
         !((found - expected).abs() <= limit || (found.is_nan() && expected.is_nan()))
     });
     Ok(apart.map(|at| format!("at {at}: {} instead of {} (scale {scale})", found[at], expected[at])))

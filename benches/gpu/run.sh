@@ -64,12 +64,14 @@ sanitize() {
         # racecheck loses track of launches that come from several threads, and may then wait for ever.
         threads=8
         [ "$tool" != racecheck ] || threads=1
-        # memcheck takes longer for each op the more of them a process has run: in parts. The others' time goes into preparing kernels, anew in each process.
-        parts=1
+        # memcheck takes longer for each op the more of them a process has run: in parts. The others' time goes into preparing kernels, anew in each process;
+        # but what racecheck does with one thread at a time, eight processes do side by side.
+        parts=1 sides=1
         [ "$tool" != memcheck ] || parts=12
+        [ "$tool" != racecheck ] || parts=8 sides=8
         parts="${PARTS:-$parts}"
         # SIDE parts at a time, each a process of its own.
-        seq "$parts" | xargs -P "${SIDE:-1}" -I {} "$here/run.sh" sanitize_part "$tool" {} "$parts" "$threads" "$logs" || failed+=("$tool")
+        seq "$parts" | xargs -P "${SIDE:-$sides}" -I {} "$here/run.sh" sanitize_part "$tool" {} "$parts" "$threads" "$logs" || failed+=("$tool")
         for part in $(seq "$parts"); do
             cat "$logs/$tool-$part.log"
         done
