@@ -53,6 +53,8 @@ fn an_index_out_of_range_is_told_in_the_name_of_what_was_called() -> Result<()> 
     assert_eq!(told(rows.cross_entropy(&wrong(3)?))?, "cross_entropy: index 3 is out of range for size 3");
     assert_eq!(told(rows.accuracy(&wrong(-1)?))?, "accuracy: index -1 is out of range for size 3");
     assert_eq!(told(x.i(wrong(-5)?))?, "index: index -5 is out of range for size 4");
+    assert_eq!(told(x.i((&wrong(4)?, &wrong(0)?)))?, "index: index 4 is out of range for size 4");
+    assert_eq!(told(x.i((&wrong(0)?, &wrong(-4)?)))?, "index: index -4 is out of range for size 3");
     Ok(())
 }
 

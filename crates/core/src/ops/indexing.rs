@@ -431,24 +431,31 @@ fn select_at(view: &Tensor, pickers: &[Picker], together: bool) -> Result<Tensor
     chosen.reshape(Shape::new(&dims)?)
 }
 
-/// The position of each element along all picked axes as one: row-major over the pickers. Out of range in one is out of range.
+/// The position of each element along all picked axes as one, row-major over the pickers. A position outside of its own axes is told here, by the picker.
 fn joint_index(pickers: &[Picker], shape: &Shape) -> Result<Tensor> {
     if let [only] = pickers {
         return Ok(only.index.clone());
     }
-    let total: usize = pickers.iter().map(|picker| picker.size).product();
-    // An i64 index stays one: narrowed, a wild value might come to lie inside.
-    let wide = pickers.iter().any(|picker| picker.index.dtype() == DType::I64);
-    let dtype = if wide { DType::I64 } else { index_dtype(total) };
-    let beyond = Tensor::full((), total as i64, dtype, pickers[0].index.device())?;
-    let mut joint = Tensor::zeros((), dtype, beyond.device())?;
-    for picker in pickers {
-        let (index, size) = (picker.index.to_dtype(dtype)?, picker.size as i64);
-        let inside = index.ge_scalar(0)?.logical_and(&index.lt_scalar(size)?)?;
-        let valid = inside.logical_and(&joint.lt(&beyond)?)?;
-        joint = valid.where_(&joint.mul_scalar(size)?.add(&index)?, &beyond)?;
+    let dtype = index_dtype(pickers.iter().map(|picker| picker.size).product());
+    let mut joint = Tensor::zeros((), dtype, pickers[0].index.device())?;
+    for (at, picker) in pickers.iter().enumerate() {
+        let step = pickers[at + 1..].iter().map(|later| later.size).product::<usize>() as i64;
+        joint = joint.add(&picker.in_steps(step, dtype)?)?;
     }
     joint.expand(*shape)
+}
+
+impl Picker {
+    /// Its positions times `step`, which a position inside of its axes has as a number of `dtype`.
+    fn in_steps(&self, step: i64, dtype: DType) -> Result<Tensor> {
+        if self.written.is_none() {
+            return self.index.to_dtype(dtype)?.mul_scalar(step);
+        }
+        // Looked up in a table of all positions: a device that finds only later what is out of range would tell it of all axes as one.
+        let steps = Tensor::iota(self.size, dtype, 0, step, self.index.device())?;
+        let flat = self.index.reshape([self.index.elements()])?;
+        steps.index_select(0, &flat)?.reshape(*self.index.shape())
+    }
 }
 
 /// `y = base` with `source` in one slice: along each axis every `step`-th element from `start` up to `end`, as [`Layout::slice`](crate::Layout::slice). Inputs:
