@@ -39,6 +39,10 @@ FAMILIES = {
     },
 }
 
+# What else the machine does shows in times of the host: families of nothing else are measured this often, spread over the whole run.
+HOST_FAMILIES = ("host",)
+HOST_ROUNDS = 3
+
 # Family -> the peer in CUDA C++ that has cases of it.
 PEERS = {"reduce": "cub_reduce", "softmax": "cudnn_softmax"}
 
@@ -50,8 +54,7 @@ class Results:
         kept = read_results(path) if resume else []
         self.finished = {line["finished"] for line in kept if "finished" in line}
         # What a family measured before it was cut off would count twice.
-        families = {label.split()[0] for label in self.finished}
-        kept = [line for line in kept if line.get("family") is None or line["family"] in families]
+        kept = [line for line in kept if line.get("family") is None or f"{line['family']} {line['round']}" in self.finished]
         replace(path, "".join(json.dumps(line) + "\n" for line in kept))
         self.file = open(path, "a", encoding="utf-8")
 
@@ -113,6 +116,16 @@ def header(bundle):
     return dict(device=device, driver=driver, nvcc=release, commit=commit, date=date)
 
 
+def order(families, rounds):
+    """Families with the numbers of their rounds, as they are run: further rounds of the host's spread evenly over the others, to the end."""
+    once = [(family, number) for family in families for number in range(rounds)]
+    again = [(family, number) for number in range(rounds, HOST_ROUNDS) for family in families if family in HOST_FAMILIES]
+    steps = list(once)
+    for at, step in reversed(list(enumerate(again, 1))):
+        steps.insert(len(once) * at // len(again), step)
+    return steps
+
+
 class Run:
     """One run of all programs on this machine."""
 
@@ -125,15 +138,14 @@ class Run:
     def go(self):
         begun = time.monotonic()
         self.results.add(run=header(self.bundle))
-        for family in self.given.families:
-            label = f"{family} {self.given.rounds}"
+        for family, number in order(self.given.families, self.given.rounds):
+            label = f"{family} {number}"
             if label in self.results.finished:
                 continue
             if self.given.time_limit and time.monotonic() - begun > self.given.time_limit:
                 print(f"stopped before {family}: --time-limit {self.given.time_limit:.0f} is over; --resume goes on there")
                 return
-            for number in range(self.given.rounds):
-                self.family(family, number)
+            self.family(family, number)
             self.results.add(finished=label)
 
     def family(self, family, number):

@@ -11,6 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import checks  # noqa: E402
+import compare  # noqa: E402
 import tables  # noqa: E402
 
 PAGE = f"# Benchmarks\n\n## CPU\n\nkept\n\n## GPU\n\n{tables.START}\nstale\n{tables.END}\n\nkept too\n"
@@ -111,6 +112,14 @@ class Tables(unittest.TestCase):
         self.assertIn(f"| {case} recorded: time over PyTorch's recorded | 0.50 | below 1 | yes |", text)
 
 
+class Order(unittest.TestCase):
+    def test_rounds_of_the_host_are_spread_over_the_run(self):
+        steps = compare.order(["start", "host", "gemm", "softmax"], 1)
+        self.assertEqual(steps, [("start", 0), ("host", 0), ("host", 1), ("gemm", 0), ("softmax", 0), ("host", 2)])
+        self.assertEqual(compare.order(["gemm"], 2), [("gemm", 0), ("gemm", 1)])
+        self.assertEqual(len(compare.order(["host"], 5)), 5)
+
+
 class Run(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -155,7 +164,7 @@ class Run(unittest.TestCase):
         self.assertNotIn("host: ", printed)
         self.assertIn("elementwise: ", printed)
         cases = [(one["case"], one["impl"]) for one in lines if "case" in one]
-        self.assertEqual(cases.count(("host/add", "ternion")), 1)
+        self.assertEqual(cases.count(("host/add", "ternion")), 3, "as often as before")
         self.assertNotIn(("elementwise/gelu/f32", "ternion"), cases, "of a family that was cut off")
 
     def test_damage_inside_a_results_file_is_told(self):

@@ -3,11 +3,9 @@
 use crate::ops::copy::copy;
 use crate::rows::Place;
 use crate::select::Call;
-use crate::space::Space;
-use smallvec::SmallVec;
 use std::ops::Range;
 use ternion_core::backend::{Buffer, View};
-use ternion_core::{Error, Layout, MAX_RANK, Result};
+use ternion_core::{Error, Layout, Result};
 
 /// The tensors of a call. Copies live as long as this.
 pub(crate) struct Operands<'a> {
@@ -92,14 +90,18 @@ impl<'a> Operands<'a> {
 
 /// The stride of several axes as of one, if they lie evenly; 0 if they have one element.
 pub(crate) fn even(layout: &Layout, axes: Range<usize>) -> Option<i64> {
-    let axes: SmallVec<[(usize, [i64; 1]); MAX_RANK]> =
-        axes.map(|axis| (layout.shape().dim(axis), [layout.strides()[axis] as i64])).collect();
-    let space = Space::in_order(&axes);
-    match (space.rank, space.sizes[0]) {
-        (1, 1) => Some(0),
-        (1, _) => Some(space.strides[0][0]),
-        _ => None,
+    // The stride of the fastest axis, and the one that the next must have.
+    let (mut fastest, mut expected) = (0, None);
+    for axis in axes.rev().filter(|&axis| layout.shape().dim(axis) != 1) {
+        let stride = layout.strides()[axis] as i64;
+        match expected {
+            None => fastest = stride,
+            Some(expected) if expected != stride => return None,
+            Some(_) => {}
+        }
+        expected = Some(stride * layout.shape().dim(axis) as i64);
     }
+    Some(fastest)
 }
 
 /// The stride from row to row, where rows lie evenly and their elements next to each other.

@@ -8,8 +8,12 @@
 //! segment   [ block in use | free | block in use | free            ]
 //! free()    joins a block with free neighbours; alloc() takes the smallest free block that fits, and cuts off what is left
 //! ```
+//!
+//! The few small blocks that came back last wait before they are joined: most requests are for a size that was given back a moment ago. (Large ones
+//! are joined at once: what lies idle between them would be missed.)
 
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use ternion_core::backend::MemoryStats;
 
@@ -27,6 +31,9 @@ const SHARED: usize = 10 << 20;
 
 /// Bytes of a segment that several large requests share.
 const LARGE_SEGMENT: usize = 20 << 20;
+
+/// Small blocks that wait to be asked for again: a chain of ops has about so many sizes under way.
+const LATEST: usize = 8;
 
 /// From where segments come.
 pub(crate) trait Source: Send + Sync {
@@ -80,6 +87,8 @@ struct State {
     blocks: BTreeMap<u64, Block>,
     /// Free blocks by kind, size, address.
     free: BTreeSet<(Kind, usize, u64)>,
+    /// Small blocks that came back last, oldest first: not joined with their neighbours yet, which take them for used ones.
+    latest: SmallVec<[Piece; LATEST]>,
     /// Bytes of each segment.
     segments: BTreeMap<u64, usize>,
     in_use: usize,
@@ -138,6 +147,9 @@ impl<S: Source> Pool<S> {
         let bytes = bytes.checked_next_multiple_of(ALIGNMENT)?;
         let mut state = self.state.lock();
         let kind = Kind::of(bytes);
+        if let Some(piece) = state.take_latest(bytes) {
+            return Some(piece);
+        }
         let address = match state.best_fit(kind, bytes) {
             Some(address) => address,
             None => self.new_segment(&mut state, kind, bytes)?,
@@ -177,6 +189,7 @@ impl<S: Source> Pool<S> {
     }
 
     fn release(&self, state: &mut State) {
+        state.join_latest();
         let unused: Vec<u64> = state
             .segments
             .iter()
@@ -225,10 +238,29 @@ impl State {
         self.in_use -= piece.bytes;
     }
 
+    /// A block of this size that came back just now.
+    fn take_latest(&mut self, bytes: usize) -> Option<Piece> {
+        let at = self.latest.iter().rposition(|piece| piece.bytes == bytes)?;
+        let piece = self.latest.remove(at);
+        self.count_taken(piece.bytes);
+        Some(piece)
+    }
+
     /// The smallest free block of this kind that holds `bytes`.
-    fn best_fit(&self, kind: Kind, bytes: usize) -> Option<u64> {
-        let &(found, _, address) = self.free.range((kind, bytes, 0)..).next()?;
-        (found == kind).then_some(address)
+    fn best_fit(&mut self, kind: Kind, bytes: usize) -> Option<u64> {
+        let fit = |free: &BTreeSet<(Kind, usize, u64)>| {
+            let &(found, _, address) = free.range((kind, bytes, 0)..).next()?;
+            (found == kind).then_some(address)
+        };
+        fit(&self.free).or_else(|| {
+            self.join_latest();
+            fit(&self.free)
+        })
+    }
+
+    fn count_taken(&mut self, bytes: usize) {
+        self.in_use += bytes;
+        self.peak = self.peak.max(self.in_use);
     }
 
     /// Cuts `bytes` bytes from the free block at `address`.
@@ -247,15 +279,32 @@ impl State {
             self.blocks.insert(beyond, Block { bytes: rest, free: true, kind, segment });
             self.free.insert((kind, rest, beyond));
         }
-        self.in_use += taken;
-        self.peak = self.peak.max(self.in_use);
+        self.count_taken(taken);
         Piece { address, bytes: taken }
     }
 
-    /// Makes the block of `piece` free and joins it with its free neighbours.
+    /// Takes a block back. A small one waits to be asked for again.
     fn give(&mut self, piece: Piece) {
+        self.in_use -= piece.bytes;
+        if piece.bytes > SMALL {
+            return self.join(piece);
+        }
+        if self.latest.len() == LATEST {
+            let oldest = self.latest.remove(0);
+            self.join(oldest);
+        }
+        self.latest.push(piece);
+    }
+
+    fn join_latest(&mut self) {
+        for piece in std::mem::take(&mut self.latest) {
+            self.join(piece);
+        }
+    }
+
+    /// Makes the block of `piece` free and joins it with its free neighbours.
+    fn join(&mut self, piece: Piece) {
         let Some(&block) = self.blocks.get(&piece.address) else { return };
-        self.in_use -= block.bytes;
         let (mut address, mut joined) = (piece.address, Block { free: true, ..block });
         let before = self.blocks.range(..address).next_back().map(|(&at, &block)| (at, block));
         if let Some((at, left)) = before.filter(|(_, left)| left.free && left.segment == joined.segment) {
@@ -370,6 +419,22 @@ mod tests {
         let first = pool.alloc(3_000_000).expect("memory");
         pool.free(first);
         assert_eq!(pool.alloc(3_000_000).expect("memory"), first);
+    }
+
+    #[test]
+    fn small_blocks_that_wait_are_joined_before_more_is_asked_for() {
+        let device = Device::of(SMALL_SEGMENT);
+        let pool = Pool::new(&device);
+        let eighths: Vec<Piece> = (0..8).map(|_| pool.alloc(SMALL_SEGMENT / 8).expect("memory")).collect();
+        assert_eq!(pool.alloc(1), None, "all is in use");
+        eighths.iter().for_each(|&piece| pool.free(piece));
+        assert_eq!(pool.stats().in_use, 0);
+        assert_eq!(
+            pool.alloc(SMALL_SEGMENT / 8),
+            eighths.last().copied(),
+            "the latest, which caches may hold"
+        );
+        assert!(pool.alloc(SMALL_SEGMENT / 2).is_some(), "four of the others, joined");
     }
 
     #[test]

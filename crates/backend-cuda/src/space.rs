@@ -48,41 +48,36 @@ impl<const N: usize> Space<N> {
 
     /// The common space of `layouts`, which have one shape, in the memory order of the first one.
     pub(crate) fn of(layouts: [&Layout; N]) -> Space<N> {
-        let mut axes: smallvec::SmallVec<[(usize, [i64; N]); MAX_RANK]> = (0..layouts[0].shape().rank())
-            .map(|axis| (layouts[0].shape().dim(axis), layouts.map(|layout| layout.strides()[axis] as i64)))
-            .collect();
+        let shape = layouts[0].shape();
+        let mut axes = [(1, [0; N]); MAX_RANK];
+        for (axis, &size) in shape.dims().iter().enumerate() {
+            axes[axis] = (size, layouts.map(|layout| layout.strides()[axis] as i64));
+        }
+        let axes = &mut axes[..shape.rank()];
         axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
-        Space::in_order(&axes)
+        Space::in_order(axes)
     }
 
     /// The space of these axes, slowest first, in this order.
     pub(crate) fn in_order(axes: &[(usize, [i64; N])]) -> Space<N> {
-        let mut merged: smallvec::SmallVec<[(usize, [i64; N]); MAX_RANK]> = smallvec::SmallVec::new();
+        let mut space = Space::EMPTY;
+        let mut rank = 0;
         for &(size, strides) in axes.iter().filter(|(size, _)| *size != 1) {
-            match merged.last_mut() {
-                Some((outer, steps))
-                    if (0..N).all(|tensor| steps[tensor] == strides[tensor] * size as i64) =>
-                {
-                    (*outer, *steps) = (*outer * size, strides);
-                }
-                _ => merged.push((size, strides)),
+            let goes_on = |tensor: usize| space.strides[tensor][rank - 1] == strides[tensor] * size as i64;
+            if rank > 0 && (0..N).all(goes_on) {
+                space.sizes[rank - 1] *= size as i64;
+            } else {
+                space.sizes[rank] = size as i64;
+                rank += 1;
             }
+            (0..N).for_each(|tensor| space.strides[tensor][rank - 1] = strides[tensor]);
         }
-        if merged.is_empty() {
-            merged.push((1, [1; N]));
+        if rank == 0 {
+            rank = 1;
+            space.strides.iter_mut().for_each(|strides| strides[0] = 1);
         }
-        let one = Divisor::new(1);
-        let mut space = Space {
-            rank: merged.len() as u32,
-            dims: [one; MAX_RANK],
-            sizes: [1; MAX_RANK],
-            strides: [[0; MAX_RANK]; N],
-        };
-        for (axis, (size, strides)) in merged.into_iter().enumerate() {
-            space.dims[axis] = Divisor::new(size);
-            space.sizes[axis] = size as i64;
-            (0..N).for_each(|tensor| space.strides[tensor][axis] = strides[tensor]);
-        }
+        space.rank = rank as u32;
+        (0..rank).for_each(|axis| space.dims[axis] = Divisor::new(space.sizes[axis] as usize));
         space
     }
 

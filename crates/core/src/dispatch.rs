@@ -285,15 +285,16 @@ fn run_into(
 ) -> Result<()> {
     let backend = destination.device().backend();
     let expanded = expand(op.rule(), metas, destination.layout().shape())?;
-    let planned = metas_of(metas, &expanded);
+    let as_expanded = expanded.as_ref().map(|layouts| metas_of(metas, layouts));
+    let planned = as_expanded.as_deref().unwrap_or(metas);
     let in_place = inputs.iter().position(|tensor| tensor.view().is(&destination.view()));
     let allowed = match (in_place, spec.role) {
         (None, _) => true,
         (Some(index), Role::Reuses(reused)) => index == reused || op.rule().broadcasts(),
         (Some(_), _) => false,
     };
-    if allowed && backend.plan(op, &planned).is_ok() {
-        let views = views_of(inputs, &planned);
+    if allowed && backend.plan(op, planned).is_ok() {
+        let views = views_of(inputs, planned);
         return backend.run(op, &views, &[destination.view()]);
     }
     // No such kernel, or it would read what it has already written: form the result apart, then copy it.
@@ -399,9 +400,10 @@ fn execute(
 ) -> Result<Tensors> {
     let backend = device.backend();
     let expanded = expand(op.rule(), metas, &specs[0].shape)?;
-    let planned = metas_of(metas, &expanded);
-    refuse_endless(op, &planned, &specs[0])?;
-    let plan = match backend.plan(op, &planned) {
+    let as_expanded = expanded.as_ref().map(|layouts| metas_of(metas, layouts));
+    let planned = as_expanded.as_deref().unwrap_or(metas);
+    refuse_endless(op, planned, &specs[0])?;
+    let plan = match backend.plan(op, planned) {
         Ok(plan) => plan,
         Err(unsupported) if op.is_primitive() => {
             return Err(Error::Unsupported {
@@ -417,7 +419,7 @@ fn execute(
         outputs.push(match spec.role {
             Role::Fresh | Role::Reuses(_) => {
                 let layout = match index {
-                    0 => layout_of(&plan, &planned, spec),
+                    0 => layout_of(&plan, planned, spec),
                     _ => Layout::row_major(spec.shape),
                 };
                 allocate(device, spec, layout)?
@@ -425,9 +427,9 @@ fn execute(
             Role::Aliases(input) | Role::Accumulates(input) => inputs[input].detach(),
         });
     }
-    let views = views_of(inputs, &planned);
+    let views = views_of(inputs, planned);
     {
-        let output_views: SmallVec<[View<'_>; 1]> = outputs.iter().map(|tensor| tensor.view()).collect();
+        let output_views: SmallVec<[View<'_>; 2]> = listed(outputs.iter().map(|tensor| tensor.view()));
         backend.run(op, &views, &output_views)?;
     }
     Ok(outputs)
@@ -453,20 +455,15 @@ fn compose(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
 /// The inputs' layouts expanded to `shape`, if the op broadcasts and any differs from it.
 #[inline]
 fn expand(rule: &dyn Rule, metas: &[Meta<'_>], shape: &crate::Shape) -> Result<Option<Layouts>> {
-    if metas.iter().all(|meta| meta.shape() == shape) || !rule.broadcasts() {
+    if !rule.broadcasts() || metas.iter().all(|meta| meta.shape() == shape) {
         return Ok(None);
     }
     metas.iter().map(|meta| meta.layout.expand(shape)).collect::<Result<Layouts>>().map(Some)
 }
 
 #[inline]
-fn metas_of<'a>(metas: &[Meta<'a>], expanded: &'a Option<Layouts>) -> Metas<'a> {
-    match expanded {
-        Some(layouts) => {
-            listed(metas.iter().zip(layouts).map(|(meta, layout)| Meta { dtype: meta.dtype, layout }))
-        }
-        None => listed(metas.iter().copied()),
-    }
+fn metas_of<'a>(metas: &[Meta<'a>], layouts: &'a Layouts) -> Metas<'a> {
+    listed(metas.iter().zip(layouts).map(|(meta, layout)| Meta { dtype: meta.dtype, layout }))
 }
 
 #[inline]

@@ -72,8 +72,8 @@ impl Rule for Matmul {
             return Err(Error::DType { op: name, what: "operand", got: dtype, expected: "a number" });
         }
         let shape = product_shape(name, inputs[0].shape(), inputs[1].shape())?;
-        let leading = |meta: &Meta<'_>| Shape::unchecked(&meta.shape().dims()[..meta.shape().rank() - 2]);
-        if leading(&inputs[0]) != leading(&inputs[1]) {
+        let [left, right] = [0, 1].map(|operand: usize| inputs[operand].shape().dims());
+        if left[..left.len() - 2] != right[..right.len() - 2] {
             let detail = format!(
                 "{:?} x {:?}: leading axes differ; expand them first",
                 inputs[0].shape(),
@@ -206,6 +206,9 @@ pub(crate) fn product_shape(op: &'static str, left: &Shape, right: &Shape) -> Re
     if lmat[1] != rmat[0] {
         return fail(format!("inner sizes {} and {} differ", lmat[1], rmat[0]));
     }
+    if lbatch.is_empty() && rbatch.is_empty() {
+        return Shape::new(&[lmat[0], rmat[1]]);
+    }
     let batch = match Shape::unchecked(lbatch).broadcast(&Shape::unchecked(rbatch), op) {
         Ok(batch) => batch,
         Err(Error::Broadcast { .. }) => return fail("leading axes do not broadcast".into()),
@@ -256,6 +259,13 @@ impl Tensor {
     /// # Errors
     /// As [`matmul`](Tensor::matmul); a bias, residual or output dtype that does not fit.
     pub fn matmul_with(&self, other: &Tensor, options: MatmulOptions<'_>) -> Result<Tensor> {
+        // Two matrices, as in most products: there is nothing to lay out first.
+        if let (&[rows, inner], &[again, columns]) = (self.dims(), other.dims())
+            && inner == again
+            && options.residual.is_none_or(|residual| *residual.dims() == [rows, columns])
+        {
+            return run(self, other, options.residual, Shape::unchecked(&[rows, columns]), options);
+        }
         let (left, right) = as_matrices(self, other)?;
         let shape = product_shape("matmul", left.shape(), right.shape())?;
         let mut result: SmallVec<[usize; 10]> = shape.dims().into();
