@@ -11,7 +11,8 @@ use say::say;
 use ternion::GradOptions;
 use ternion::prelude::*;
 
-fn main() -> Result<()> {
+/// The program.
+pub fn main() -> Result<()> {
     let device = ternion::best()?;
 
     title("A derivative");

@@ -136,7 +136,8 @@ impl Kind {
 /// Errors of tensors, data and files, all of which say in words what is wrong.
 type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-fn main() -> ExitCode {
+/// The program.
+pub fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -11,7 +11,8 @@ use say::say;
 use ternion::prelude::*;
 use ternion::{Ellipsis, NewAxis, Slice};
 
-fn main() -> Result<()> {
+/// The program.
+pub fn main() -> Result<()> {
     // A device is where tensors live and ops run. `best` takes the fastest one there is; `device("cpu")` takes one by name.
     let device = ternion::best()?;
     say!("device: {device}");

@@ -8,7 +8,8 @@ mod say;
 use say::say;
 use ternion::prelude::*;
 
-fn main() -> Result<()> {
+/// The program.
+pub fn main() -> Result<()> {
     let device = ternion::best()?;
     device.seed(1);
     let inputs = Tensor::new([[0.0f32, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], &device)?;

@@ -1,5 +1,7 @@
-//! What only a CUDA device does: errors that come later, recorded steps, memory that stays where it is. Where there is no such device it is said, and nothing tested.
+//! What only a CUDA device does: errors that come later, recorded steps, memory that stays where it is; and its kernels on shapes that the op table does not
+//! reach. Where there is no such device it is said, and nothing tested.
 
+mod kernels;
 #[path = "support/cuda.rs"]
 mod support;
 
@@ -15,10 +17,15 @@ use ternion_core::capture::{CapturedStep, is_recording_step};
 /// Held by every test while it runs, so that one can have the device's memory to itself.
 static BESIDE_OTHERS: RwLock<()> = RwLock::new(());
 
+/// Once nobody wants the device alone.
+fn beside() -> RwLockReadGuard<'static, ()> {
+    // A test that failed has left nothing half done there.
+    BESIDE_OTHERS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A CUDA device where there is one, once nobody wants it alone.
 fn beside_others() -> Option<(RwLockReadGuard<'static, ()>, Device)> {
-    // A test that failed has left nothing half done there.
-    let beside = BESIDE_OTHERS.read().unwrap_or_else(PoisonError::into_inner);
+    let beside = beside();
     cuda().map(|device| (beside, device))
 }
 

@@ -14,7 +14,7 @@ run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREF
 run.sh compare [ARGUMENT..]   Ternion, PyTorch and the CUDA C++ peers in one go into results.jsonl; --help tells its arguments
 run.sh check [ARGUMENT..]     the op table twice, the sanitizer's tools, training and memory into checks.jsonl; --only NAME.. runs some
 run.sh profile CASE [DIR]     one benchmark case under Nsight Compute; key figures as text in DIR (here: profiles)
-run.sh example NAME [..]      an example: mnist
+run.sh example NAME [..]      an example: gradients, mnist, tensors, xor
 END
 }
 
@@ -36,7 +36,7 @@ tests() {
         "$here/tests/ops" "$@"
         return
     fi
-    for runner in "ops cuda" kernels cuda; do
+    for runner in "ops cuda" cuda; do
         printf '\n== %s\n' "$runner"
         # shellcheck disable=SC2086  # a runner's filter is a word of its own
         set -- $runner
@@ -110,7 +110,8 @@ case "$command" in
         [ $# -ge 1 ] || { usage; exit 2; }
         name="$1"
         shift
-        exec "$here/examples/$name" "$@"
+        # One program, which is the example by whose name it is called.
+        exec -a "$name" "$here/examples/every" "$@"
         ;;
     *) usage; exit 2 ;;
 esac

@@ -91,7 +91,7 @@ class Checks:
     def train(self, name):
         with tempfile.TemporaryDirectory() as folder:
             told = pathlib.Path(folder, "mnist.json")
-            command = [self.program("examples/mnist"), "--device", "cuda", "--epochs", str(EPOCHS), "--json", str(told)]
+            command = [self.program("run.sh"), "example", "mnist", "--device", "cuda", "--epochs", str(EPOCHS), "--json", str(told)]
             command += ["--data", str(self.data)] if self.data else []
             command += ["--capture"] if name == "mnist_captured" else []
             keys = ("captured", "epochs", "first_step_seconds", "train_seconds", "test_accuracy")

@@ -1,6 +1,6 @@
 //! Attention of every width and reach: forward, backward, and twice.
 
-use crate::{both_ways, compare, none_wrong, tensor, twice};
+use super::{both_ways, compare, none_wrong, tensor, twice};
 use std::fmt::Write;
 use ternion::AttentionOptions;
 use ternion::prelude::*;

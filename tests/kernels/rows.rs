@@ -1,7 +1,7 @@
 //! Softmax, normalisations and cross-entropy over rows of many lengths and places: of each op the CUDA backend has a kernel for every range of lengths,
 //! of which the op table meets the shortest.
 
-use crate::{FLOATS, both_ways, compare, none_wrong, tensor};
+use super::{FLOATS, both_ways, compare, none_wrong, tensor};
 use ternion::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::loss::{CrossEntropyGradUpdate, CrossEntropyWithGrad};

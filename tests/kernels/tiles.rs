@@ -1,6 +1,6 @@
 //! Matrix products by every tile, in every layout: forward, backward, and twice.
 
-use crate::{compare, none_wrong, tensor};
+use super::{compare, none_wrong, tensor};
 use ternion::prelude::*;
 use ternion_core::UnaryOp;
 use ternion_core::dispatch::apply;

@@ -13,10 +13,10 @@ const LIMIT_BYTES: u64 = 20 << 20;
 const GLIBC: (u32, u32) = (2, 39);
 
 /// The tests that do something on a GPU.
-const TESTS: [&str; 3] = ["ops", "kernels", "cuda"];
+const TESTS: [&str; 2] = ["ops", "cuda"];
 
-/// The example that uses a GPU most; each takes 2 MiB of the limit.
-const EXAMPLES: [&str; 1] = ["mnist"];
+/// All examples in one program: each alone would take 3 MiB of the limit.
+const EXAMPLES: &str = "every";
 
 /// A tenth of each program: equal functions are kept once, and no table tells how to move the program.
 const SMALLER: &str = "-C link-arg=-Wl,--icf=all -C relocation-model=static";
@@ -80,13 +80,11 @@ fn fill(root: &Path, folder: &Path, programs: &[Program], wanted: &Wanted) -> Re
 /// Builds the programs and tells where they are.
 fn build(root: &Path) -> Result<Vec<Program>, String> {
     let measured = ["-p", "ternion-bench", "--bin", "ternion-bench", "--no-default-features"];
-    let examples = EXAMPLES.iter().flat_map(|example| ["--example", example]);
-    let mut programs = compile(root, "bundled", &measured.into_iter().chain(examples).collect::<Vec<_>>())?;
+    let mut programs = compile(root, "bundled", &[&measured[..], &["--example", EXAMPLES]].concat())?;
     let tests: Vec<&str> = TESTS.iter().flat_map(|test| ["--test", test]).collect();
     programs.extend(compile(root, "bundled-tests", &tests)?);
     let expected = TESTS.map(|test| format!("tests/{test}")).into_iter();
-    let expected = expected.chain(EXAMPLES.map(|example| format!("examples/{example}")));
-    for place in expected.chain(["ternion-bench".into()]) {
+    for place in expected.chain([format!("examples/{EXAMPLES}"), "ternion-bench".into()]) {
         if !programs.iter().any(|program| program.place == place) {
             return Err(format!("cargo built no {place}"));
         }
@@ -292,6 +290,26 @@ mod tests {
         assert_eq!(places, ["tests/ops", "examples/mnist", "ternion-bench"]);
         assert_eq!(found[0].path, Path::new("/t/bundled/deps/ops-1"));
         assert!(programs("{\"reason\":").is_err());
+    }
+
+    #[test]
+    fn every_example_is_taken_along() {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+        let every = fs::read_to_string(examples.join(format!("support/{EXAMPLES}.rs"))).expect("reads");
+        let script = fs::read_to_string(examples.join("../benches/gpu/run.sh")).expect("reads");
+        let sources = entries(&examples).expect("reads").into_iter().filter(|path| path.is_file());
+        let names: Vec<String> = sources
+            .map(|path| path.with_extension(""))
+            .map(|path| file_name(&path).to_string_lossy().into())
+            .collect();
+        assert!(names.iter().any(|name| name == "mnist"), "{names:?}");
+        for name in &names {
+            assert!(
+                every.contains(&format!("\"{name}\" => {name}::main()")),
+                "{name} is not in {EXAMPLES}.rs"
+            );
+        }
+        assert!(script.contains(&format!("an example: {}", names.join(", "))), "run.sh names them");
     }
 
     #[test]

@@ -1,15 +1,11 @@
 //! Kernels that the op table's small shapes do not reach, on the GPU against the CPU backend: rows of every length, and every tile of products and
 //! attention. Without a GPU there is nothing to compare, which is said.
 
-#[path = "kernels/attention.rs"]
 mod attention;
-#[path = "kernels/rows.rs"]
 mod rows;
-#[path = "support/cuda.rs"]
-mod support;
-#[path = "kernels/tiles.rs"]
 mod tiles;
 
+use crate::{beside, support};
 use std::fmt::Write;
 use std::sync::OnceLock;
 use ternion::prelude::*;
@@ -79,6 +75,7 @@ fn twice(
     what: &str,
     f: impl Fn(&Device) -> Result<Vec<Tensor>>,
 ) -> Result<Option<Vec<Tensor>>> {
+    let _beside = beside();
     let Some(gpu) = gpu() else { return Ok(None) };
     let (found, again) = (f(gpu)?, f(gpu)?);
     for (at, (found, again)) in found.iter().zip(&again).enumerate() {
