@@ -65,10 +65,10 @@ sanitize() {
         threads=8
         [ "$tool" != racecheck ] || threads=1
         # memcheck takes longer for each op the more of them a process has run: in parts. The others' time goes into preparing kernels, anew in each process;
-        # but what racecheck does with one thread at a time, eight processes do side by side.
+        # but racecheck, which has one thread, gets a process for each processor.
         parts=1 sides=1
-        [ "$tool" != memcheck ] || parts=12
-        [ "$tool" != racecheck ] || parts=8 sides=8
+        [ "$tool" != memcheck ] || parts=12 sides=4
+        [ "$tool" != racecheck ] || parts=32 sides="$(nproc)"
         parts="${PARTS:-$parts}"
         # SIDE parts at a time, each a process of its own.
         seq "$parts" | xargs -P "${SIDE:-$sides}" -I {} "$here/run.sh" sanitize_part "$tool" {} "$parts" "$threads" "$logs" || failed+=("$tool")
