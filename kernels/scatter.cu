@@ -3,7 +3,11 @@
 //
 //   keys     3 3 3 | 5 | 8 8 | nowhere ...      a run: one place of y
 //   scatter  the thread of a run's first key puts the last source, or adds all of them to what is there, rounded once
-//   add_rows the same for rows: the block of a run's first key, threads along the row, LANES sources side by side
+//   add_rows the same for rows: the warp of a run's first key, lanes along the row; add_rows_packed 16 bytes of it each
+//
+//            columns ->   lane 0      lane 1    ...            A warp sees the next 31 keys at once. A longer run is that
+//   key 3, source 7      [pack]      [pack]                   of its whole block, a source for each warp in turn: where
+//   key 3, source 9    + [pack]    + [pack]                   all sources have one place, a warp alone would take long.
 //
 // TYPE is the element type (for putting, a type of its size). Limits: fewer than 2^31 sources.
 
@@ -57,30 +61,82 @@ struct AddRows {
     i64 source_outer, source_row, source_column;
 };
 
-constexpr int COLUMNS = 32;                 // threads side by side along the row
-constexpr int LANES = THREADS / COLUMNS;    // sources added side by side
+constexpr int WARPS = THREADS / WARP;
+constexpr int AHEAD = WARP - 1;   // keys that a warp sees beyond the one before its own
+
+// The sum over sources [first, end) of the run of `key`, STEP apart, of the V columns from `source`.
+template <int V, int STEP> INLINE void add_run(const AddRows& p, const E* source, u32 first, u32 key, Compute<E> (&sums)[V]) {
+#pragma unroll 4
+    for (u32 number = first; number < p.count && p.keys[number] == key; number += STEP) {
+        Pack<E, V> pack = load<E, V>(source + i64(p.numbers[number]) * p.source_row);
+#pragma unroll
+        for (int v = 0; v < V; ++v) sums[v] = sum_of(sums[v], widen(pack.of[v]));
+    }
+}
+
+template <int V> INLINE void put_sums(E* y, const Compute<E> (&sums)[V]) {
+    Pack<E, V> pack = load<E, V>(y);
+#pragma unroll
+    for (int v = 0; v < V; ++v) pack.of[v] = narrow<E>(sum_of(widen(pack.of[v]), sums[v]));
+    store(y, pack);
+}
+
+template <int V> INLINE void add_rows_of_block(const AddRows& p) {
+    typedef Compute<E> C;
+    __shared__ C tile[WARPS][WARP * V];
+    __shared__ u32 longest;   // where the long run of this block begins: one at most, as long runs begin far apart
+    u32 warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    u32 column = (blockIdx.y * WARP + lane) * V;
+    bool has_columns = column < p.columns;
+    const E* source = p.source + i64(blockIdx.z) * p.source_outer + i64(column) * p.source_column;
+    E* y = p.y + i64(blockIdx.z) * p.y_outer + i64(column) * p.y_column;
+    if (threadIdx.x == 0) longest = p.count;
+    __syncthreads();
+
+    // Lane 0 has the key before the warp's own, lane 1 its own, the others what follows.
+    u32 first = blockIdx.x * WARPS + warp, at = first + lane - 1;
+    bool exists = first < p.count && (first > 0 || lane > 0) && at < p.count;
+    u32 ahead = exists ? p.keys[at] : p.nowhere, number = exists ? p.numbers[at] : 0;
+    u32 key = __shfl_sync(ALL_LANES, ahead, 1);
+    u32 alike = __ballot_sync(ALL_LANES, exists && ahead == key);
+    bool begins = first < p.count && key != p.nowhere && !(alike & 1);
+    u32 length = __ffs(~(alike >> 1)) - 1;
+    if (begins && length == AHEAD) {
+        if (lane == 0) longest = first;
+    } else if (begins) {
+        C sums[V] = {};
+#pragma unroll 4
+        for (u32 i = 0; i < length; ++i) {
+            u32 row = __shfl_sync(ALL_LANES, number, i + 1);
+            if (!has_columns) continue;
+            Pack<E, V> pack = load<E, V>(source + i64(row) * p.source_row);
+#pragma unroll
+            for (int v = 0; v < V; ++v) sums[v] = sum_of(sums[v], widen(pack.of[v]));
+        }
+        if (has_columns) put_sums<V>(y + i64(key) * p.y_row, sums);
+    }
+    __syncthreads();
+    if (longest == p.count) return;
+
+    key = p.keys[longest];
+    C sums[V] = {};
+    if (has_columns) add_run<V, WARPS>(p, source, longest + warp, key, sums);
+#pragma unroll
+    for (int v = 0; v < V; ++v) tile[warp][lane * V + v] = sums[v];
+    __syncthreads();
+    if (warp > 0 || !has_columns) return;
+#pragma unroll
+    for (int other = 1; other < WARPS; ++other)
+#pragma unroll
+        for (int v = 0; v < V; ++v) sums[v] = sum_of(sums[v], tile[other][lane * V + v]);
+    put_sums<V>(y + i64(key) * p.y_row, sums);
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS) add_rows(const __grid_constant__ AddRows p) {
-    typedef Compute<E> C;
-    __shared__ C tile[LANES][COLUMNS];
-    u32 first = blockIdx.x;
-    u32 key = p.keys[first];
-    if (key == p.nowhere || (first > 0 && p.keys[first - 1] == key)) return;
-    u32 column = blockIdx.y * COLUMNS + threadIdx.x % COLUMNS, lane = threadIdx.x / COLUMNS;
-    const E* source = p.source + i64(blockIdx.z) * p.source_outer + i64(column) * p.source_column;
-    C sum = C(0);
-    if (column < p.columns) {
-#pragma unroll 4
-        for (u32 number = first + lane; number < p.count && p.keys[number] == key; number += LANES)
-            sum = sum_of(sum, widen(source[i64(p.numbers[number]) * p.source_row]));
-    }
-    tile[lane][threadIdx.x % COLUMNS] = sum;
-    __syncthreads();
-    if (lane > 0 || column >= p.columns) return;
-    E* y = p.y + i64(blockIdx.z) * p.y_outer + i64(key) * p.y_row + i64(column) * p.y_column;
-    C total = widen(*y);
-#pragma unroll
-    for (int other = 0; other < LANES; ++other) total = sum_of(total, tile[other][threadIdx.x]);
-    *y = narrow<E>(total);
+    add_rows_of_block<1>(p);
+}
+// The columns of both sides lie side by side, and their rows at multiples of 16 bytes.
+extern "C" __global__ void __launch_bounds__(THREADS) add_rows_packed(const __grid_constant__ AddRows p) {
+    add_rows_of_block<16 / sizeof(E)>(p);
 }
 #endif

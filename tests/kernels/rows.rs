@@ -1,5 +1,5 @@
-//! Softmax, normalisations and cross-entropy over rows of many lengths and places: of each op the CUDA backend has a kernel for every range of lengths,
-//! of which the op table meets the shortest.
+//! Softmax, normalisations and cross-entropy over rows of many lengths and places, and rows added at places: of each op the CUDA backend has a kernel for
+//! every range of lengths, of which the op table meets the shortest.
 
 use super::{FLOATS, both_ways, compare, none_wrong, tensor};
 use ternion::prelude::*;
@@ -240,6 +240,50 @@ fn batch_normalisation() -> Result<()> {
                     Ok(inputs[0].batch_norm_train(Some(&inputs[1]), Some(&inputs[2]), 1e-5)?.0)
                 })
             })?;
+        }
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+/// Rows added at places: few for each, all at one, so many that a block shares them; whole packs of columns and not, with an axis before them.
+#[test]
+fn rows_that_are_added_at_places() -> Result<()> {
+    let mut faults = String::new();
+    for dtype in FLOATS {
+        for [count, places, columns] in [
+            [3000, 1, 64],
+            [3000, 4, 768],
+            [500, 700, 5],
+            [31, 1, 8],
+            [33, 3, 40],
+            [4096, 50, 129],
+            [5000, 20_000, 16],
+            [70, 2, 1],
+        ] {
+            let index = |device: &Device| {
+                let part = tensor(&[count], DType::F32, device, 7)?
+                    .add_scalar(3.0)?
+                    .mul_scalar(places as f64 / 6.001)?;
+                part.to_dtype(DType::I32)
+            };
+            compare(
+                &mut faults,
+                &format!("index_select [{count}, {places}, {columns}] {dtype:?}"),
+                |device| {
+                    let table = tensor(&[places, columns], dtype, device, 1)?;
+                    both_ways(&[table], device, |inputs| inputs[0].index_select(0, &index(device)?))
+                },
+            )?;
+            compare(
+                &mut faults,
+                &format!("index_add axis 1 [3, {count}, {places}, {columns}] {dtype:?}"),
+                |device| {
+                    let base = tensor(&[3, places, columns + 1], dtype, device, 1)?.narrow(2, 0, columns)?;
+                    let source = tensor(&[3, count, columns], dtype, device, 2)?;
+                    Ok(vec![base.index_add(1, &index(device)?, &source)?])
+                },
+            )?;
         }
     }
     none_wrong(&faults);

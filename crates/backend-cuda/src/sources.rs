@@ -206,7 +206,7 @@ fn bits(dtype: DType) -> &'static str {
 }
 
 /// Bytes of the widest access.
-const ACCESS: usize = 16;
+pub(crate) const ACCESS: usize = 16;
 
 /// Elements of one access where the widest of these types fills it.
 #[inline]
@@ -337,7 +337,7 @@ impl Unit {
             Family::ScatterAdd => {
                 let mut defines = self.typed(first);
                 defines.push(("ADDS", "1".into()));
-                self.plain(&[SCATTER], &["scatter", "add_rows"], defines)
+                self.plain(&[SCATTER], &["scatter", "add_rows", "add_rows_packed"], defines)
             }
             Family::Sort => self.plain(
                 &[SORT],

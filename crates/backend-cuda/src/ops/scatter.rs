@@ -6,7 +6,7 @@ use super::sort::{Pairs, sort_keys};
 use crate::faults::Faults;
 use crate::gpu::{Gpu, Launch};
 use crate::select::{Call, Variant};
-use crate::sources::{Family, Unit, bits_like};
+use crate::sources::{ACCESS, Family, Unit, bits_like, pack_of};
 use crate::space::Space;
 use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Unsupported, View};
@@ -14,8 +14,14 @@ use ternion_core::ops::index::ScatterMode;
 use ternion_core::{Error, Layout, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
-/// Columns of a block of `add_rows`.
-const COLUMNS: usize = 32;
+/// Lanes of a warp of `add_rows`, side by side along a row.
+const LANES: usize = 32;
+/// Places of a block of `add_rows`: its warps.
+const PLACES: usize = THREADS / LANES;
+
+/// The kernels of additions, in the order of the source.
+const ADD_ROWS: usize = 1;
+const ADD_ROWS_PACKED: usize = 2;
 /// The most blocks along the second and third axis of a grid.
 const BLOCKS: usize = 65535;
 
@@ -162,7 +168,7 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
         let expanded = along(axis, index.layout, source.layout)?;
         return scatter(call, axis, ScatterMode::Add, &View { layout: &expanded, ..*index });
     };
-    if outer > BLOCKS || columns.div_ceil(COLUMNS) > BLOCKS {
+    if outer > BLOCKS || columns.div_ceil(LANES) > BLOCKS {
         let expanded = along(axis, index.layout, source.layout)?;
         return scatter(call, axis, ScatterMode::Add, &View { layout: &expanded, ..*index });
     }
@@ -179,9 +185,22 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
         y_strides,
         source_strides,
     };
+    let pack = pack_of(&[y.dtype]);
+    let sides = [(parameters.y, y_strides), (parameters.source, source_strides)];
+    let (kernel, pack) =
+        match columns.is_multiple_of(pack) && sides.iter().all(|side| is_packed(side, outer, pack)) {
+            true => (ADD_ROWS_PACKED, pack),
+            false => (ADD_ROWS, 1),
+        };
     let launch = Launch {
-        grid: [count as u32, columns.div_ceil(COLUMNS) as u32, outer as u32],
-        ..Launch::new(Unit::of(Family::ScatterAdd, "", y.dtype), 1, 0, THREADS as u32)
+        grid: [count.div_ceil(PLACES) as u32, columns.div_ceil(LANES * pack) as u32, outer as u32],
+        ..Launch::new(Unit::of(Family::ScatterAdd, "", y.dtype), kernel, 0, THREADS as u32)
     };
     gpu.launch(op, launch, &parameters)
+}
+
+/// Whether rows of this side, `outer` blocks of them, begin at multiples of `pack` elements, which are 16 bytes, and their elements lie side by side.
+fn is_packed(&(address, [outer_stride, row, column]): &(u64, [i64; 3]), outer: usize, pack: usize) -> bool {
+    let even = |stride: i64| stride % pack as i64 == 0;
+    address.is_multiple_of(ACCESS as u64) && column == 1 && even(row) && (outer == 1 || even(outer_stride))
 }

@@ -1,10 +1,10 @@
 //! Picking, putting and adding along an axis by integer tensors. Sorting and counting methods are in `sort`, `x.i(..)` in `indexing`.
 
-use crate::autograd::{Context, Grads};
+use crate::autograd::{Context, Grads, is_recording};
 use crate::backend::Meta;
 use crate::dispatch::{apply_into, apply_one};
 use crate::error::{Error, Result, index_told_as};
-use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::op::{Differentiability, Op, Output, Outputs, Rule, Saves, check};
 use crate::shape::{Axis, MAX_RANK};
 use crate::tensor::Tensor;
 use crate::{DType, Shape};
@@ -41,8 +41,8 @@ impl Rule for Gather {
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, 2);
         if let (Some(dy), true) = (&grad_outputs[0], context.needs(0)) {
-            let zeros = Tensor::zeros(*context.shape(0), dy.dtype(), dy.device())?;
-            grads[0] = Some(zeros.scatter_add(self.axis, context.input(1)?, dy)?);
+            let op = Scatter { axis: self.axis, mode: ScatterMode::Add };
+            grads[0] = Some(added_to_zeros(op, context.shape(0), context.input(1)?, dy)?);
         }
         Ok(grads)
     }
@@ -166,11 +166,27 @@ impl Rule for IndexSelect {
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, 2);
         if let (Some(dy), true) = (&grad_outputs[0], context.needs(0)) {
-            let zeros = Tensor::zeros(*context.shape(0), dy.dtype(), dy.device())?;
-            grads[0] = Some(zeros.index_add(self.axis, context.input(1)?, dy)?);
+            let op = IndexAdd { axis: self.axis };
+            grads[0] = Some(added_to_zeros(op, context.shape(0), context.input(1)?, dy)?);
         }
         Ok(grads)
     }
+}
+
+/// Zeros of `shape` to which `op` adds `source` at `index`: in their own memory, unless this is recorded for a gradient of it. (A copy of a large table
+/// would take longer than what is added.)
+pub(crate) fn added_to_zeros(
+    op: impl Into<Op>,
+    shape: &Shape,
+    index: &Tensor,
+    source: &Tensor,
+) -> Result<Tensor> {
+    let zeros = Tensor::zeros(*shape, source.dtype(), source.device())?;
+    if is_recording() && source.needs_grad() {
+        return apply_one(op, &[&zeros, index, source]);
+    }
+    apply_into(op, &[&zeros, index, source], &zeros)?;
+    Ok(zeros)
 }
 
 /// `index[i]` at every `[.., i, ..]` of `shape`, without a copy.

@@ -1,5 +1,6 @@
 //! Views: other layouts of the same memory. No kernel runs, but reshape may copy.
 
+use super::index::{IndexAdd, added_to_zeros};
 use super::sort::positions;
 use crate::autograd::{ViewOp, record_view};
 use crate::error::{Error, Result};
@@ -252,5 +253,5 @@ pub(crate) fn unfold_adjoint(
     let mut order: SmallVec<[usize; MAX_RANK]> = (0..shape.rank()).collect();
     order.insert(axis + 1, shape.rank());
     let source = grad.permute_axes(&order)?.flatten(axis, axis + 1)?;
-    Tensor::zeros(*shape, grad.dtype(), device)?.index_add(axis, &index, &source)
+    added_to_zeros(IndexAdd { axis }, shape, &index, &source)
 }
