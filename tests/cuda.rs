@@ -400,7 +400,7 @@ fn a_step_may_be_dropped_while_another_is_recorded() -> Result<()> {
 fn steps() -> usize {
     std::env::var("TERNION_MEMORY_STEPS")
         .ok()
-        .map_or(2000, |text| text.parse().expect("TERNION_MEMORY_STEPS is a number"))
+        .map_or(2000, |text| text.parse::<usize>().expect("TERNION_MEMORY_STEPS is a number").max(8))
 }
 
 /// Takes `count` steps, and looks at all memory after each eighth of them: the pool's, the device's and the host's. From half of them on nothing grows,

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use ternion_cuda::{machine_code, nvrtc, sources};
+use ternion_testing::kinds::{binary_kinds, compare_kinds, unary_kinds};
 
 /// The architecture whose code is looked at; `cargo xtask kernels` compiles for the others too.
 const ARCHITECTURE: &str = "sm_90a";
@@ -34,6 +35,18 @@ fn every_kernel_that_can_be_asked_for_exists() {
         assert!(!has_kernel(&image, "no_such_kernel"), "the search finds anything");
     }
     assert!(kernels > 1000, "{kernels} kernels: the list is not whole");
+}
+
+#[test]
+fn every_function_of_elements_has_units() {
+    let listed: Vec<String> = sources::units().iter().map(|unit| format!("{unit:?}")).collect();
+    let has = |family: &str, name: &str| {
+        let wanted = format!("family: {family}, name: {name:?},");
+        assert!(listed.iter().any(|unit| unit.contains(&wanted)), "no unit of {family} {name}");
+    };
+    unary_kinds().iter().for_each(|op| has("Unary", op.name()));
+    binary_kinds().iter().for_each(|op| has("Binary", op.name()));
+    compare_kinds().iter().for_each(|op| has("Compare", op.name()));
 }
 
 #[test]

@@ -21,10 +21,14 @@ END
 # Compiled kernels: those of the bundle where it brings them, and what is compiled here.
 export TERNION_CACHE="${TERNION_CACHE:-$here/cache}"
 packed="$here/kernel-cache.tar.xz"
-if [ -f "$packed" ] && [ ! -e "$TERNION_CACHE/unpacked" ]; then
-    mkdir -p "$TERNION_CACHE"
-    tar -xJf "$packed" -C "$TERNION_CACHE" 2>/dev/null || python3 -m tarfile -e "$packed" "$TERNION_CACHE"
-    touch "$TERNION_CACHE/unpacked"
+if [ -f "$packed" ]; then
+    # The folder may hold what another bundle brought.
+    unpacked="$TERNION_CACHE/unpacked-$(cksum < "$packed" | tr ' ' '-')"
+    if [ ! -e "$unpacked" ]; then
+        mkdir -p "$TERNION_CACHE"
+        tar -xJf "$packed" -C "$TERNION_CACHE" 2>/dev/null || python3 -m tarfile -e "$packed" "$TERNION_CACHE"
+        touch "$unpacked"
+    fi
 fi
 
 tests() {
@@ -54,6 +58,9 @@ tests() {
 }
 
 sanitize() {
+    # Said once and in words, not by each part.
+    command -v compute-sanitizer > /dev/null || { printf 'error: compute-sanitizer (of the CUDA toolkit) is not in PATH\n' >&2; return 1; }
+    "$here/ternion-bench" start context > /dev/null
     # Neither the pool nor the table's own margins and poison: the tools could not see beyond them.
     export TERNION_EXPECT=cuda TERNION_TABLE=smallest TERNION_CUDA_POOL=0 TERNION_GUARD=0
     local failed=() tool threads part parts logs
@@ -103,15 +110,16 @@ case "$command" in
     compare) exec python3 "$here/peers/compare.py" run --bundle "$here" "$@" ;;
     check) exec python3 "$here/peers/compare.py" check --bundle "$here" "$@" ;;
     profile)
-        [ $# -ge 1 ] || { usage; exit 2; }
+        [ $# -ge 1 ] || { printf 'error: expected the name of a case\n' >&2; usage >&2; exit 2; }
         exec "$here/ternion-bench" profile "$1" --out "${2:-$here/profiles}" --manifest "$here/bundle.json"
         ;;
     example)
-        [ $# -ge 1 ] || { usage; exit 2; }
+        [ $# -ge 1 ] || { printf 'error: expected the name of an example\n' >&2; usage >&2; exit 2; }
         name="$1"
         shift
         # One program, which is the example by whose name it is called.
         exec -a "$name" "$here/examples/every" "$@"
         ;;
-    *) usage; exit 2 ;;
+    "") usage ;;
+    *) printf 'error: no command %s\n' "$command" >&2; usage >&2; exit 2 ;;
 esac

@@ -60,6 +60,13 @@ def of_part(text):
     return dict(of_tests(text), errors=hazards if errors is None else errors)
 
 
+def why(lines):
+    """What a program that failed printed last, behind what it says of its first panic."""
+    panics = [number for number, line in enumerate(lines) if "panicked at" in line][:1]
+    told = [line for number in panics for line in lines[number : number + 2]]
+    return told + [line for line in lines[-4:] if line not in told]
+
+
 def total(numbers):
     numbers = list(numbers)
     return None if not numbers or None in numbers else sum(numbers)
@@ -120,7 +127,8 @@ class Checks:
                 status = self.ended(command, file, {**os.environ, **(environment or {})})
             printed = path.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            self.failed.append(name)
+            print(f"{log or name}: {error}", flush=True)
+            self.failed.append(log or name)
             return self.add(check=name, error=str(error))
         seconds = round(time.monotonic() - begun, 1)
         try:
@@ -128,7 +136,7 @@ class Checks:
         except (OSError, ValueError, KeyError) as error:
             found = dict(error=f"{type(error).__name__}: {error}")
         if status != 0:
-            last = " | ".join(printed.strip().splitlines()[-4:])
+            last = " | ".join(why(printed.strip().splitlines()))
             told = f"exit status {status}" if status is not None else f"not ended after {self.limit:.0f} s"
             found = dict(found, error=f"{told}: {last}"[:500])
         # Not to be told (None) is no better than to be told of some.

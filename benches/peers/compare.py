@@ -47,6 +47,13 @@ HOST_ROUNDS = 3
 PEERS = {"reduce": "cub_reduce", "softmax": "cudnn_softmax"}
 
 
+def refuse_mixed(one, other):
+    """Figures of two devices or commits do not stand in one table."""
+    differing = [f"{key} {one.get(key)} and {other.get(key)}" for key in ("device", "driver", "commit") if one.get(key) != other.get(key)]
+    if differing:
+        raise SystemExit(f"error: results of different runs: {', '.join(differing)}")
+
+
 class Results:
     """The results file: one JSON object a line, whole lines only."""
 
@@ -56,7 +63,14 @@ class Results:
         # What a family measured before it was cut off would count twice.
         kept = [line for line in kept if line.get("family") is None or f"{line['family']} {line['round']}" in self.finished]
         replace(path, "".join(json.dumps(line) + "\n" for line in kept))
+        self.headers = [line["run"] for line in kept if "run" in line]
         self.file = open(path, "a", encoding="utf-8")
+
+    def same(self, header):
+        """The header, if what the file holds was measured on the same device and commit."""
+        for earlier in self.headers:
+            refuse_mixed(earlier, header)
+        return header
 
     def add(self, **line):
         self.file.write(json.dumps(line) + "\n")
@@ -122,7 +136,7 @@ def order(families, rounds):
     again = [(family, number) for number in range(rounds, HOST_ROUNDS) for family in families if family in HOST_FAMILIES]
     steps = list(once)
     for at, step in reversed(list(enumerate(again, 1))):
-        steps.insert(len(once) * at // len(again), step)
+        steps.insert(-(-len(once) * at // len(again)), step)
     return steps
 
 
@@ -137,33 +151,47 @@ class Run:
 
     def go(self):
         begun = time.monotonic()
-        self.results.add(run=header(self.bundle))
+        if not (self.bundle / "ternion-bench").is_file():
+            raise SystemExit(f"error: {self.bundle}: holds no ternion-bench")
+        self.results.add(run=self.results.same(header(self.bundle)))
+        failed = []
         for family, number in order(self.given.families, self.given.rounds):
             label = f"{family} {number}"
             if label in self.results.finished:
                 continue
             if self.given.time_limit and time.monotonic() - begun > self.given.time_limit:
                 print(f"stopped before {family}: --time-limit {self.given.time_limit:.0f} is over; --resume goes on there")
-                return
-            self.family(family, number)
-            self.results.add(finished=label)
+                break
+            unwell = self.family(family, number)
+            if unwell:
+                failed.append(f"{label} ({', '.join(unwell)})")
+            else:
+                self.results.add(finished=label)
+        if failed:
+            raise SystemExit(f"error: not measured whole, --resume tries again: {', '.join(failed)}")
 
     def family(self, family, number):
+        """Measures a family. Tells which of Ternion and PyTorch failed: what their lines say, and what else was measured, stays."""
         begun = time.monotonic()
+        failed = []
         if family == "start":
-            self.starts()
+            failed = self.starts(number)
         else:
             only = ["--only", *FAMILIES[family]]
             sizes = ["--rep", str(self.given.rep), "--steps", str(self.given.steps)]
-            self.program(family, number, "ternion", [str(self.bundle / "ternion-bench"), *only, *sizes])
             flags = ["--skip-compile"] if self.given.skip_compile else []
-            self.program(family, number, "torch", [self.given.python, str(HERE / "torch_cases.py"), *only, *sizes, *flags])
+            programs = {
+                "ternion": [str(self.bundle / "ternion-bench"), *only, *sizes],
+                "torch": [self.given.python, str(HERE / "torch_cases.py"), *only, *sizes, *flags],
+            }
+            failed = [impl for impl, command in programs.items() if not self.program(family, number, impl, command)]
             if family in PEERS:
                 self.peer(family, number, only)
         print(f"{family}: {time.monotonic() - begun:.0f} s", flush=True)
+        return failed
 
     def program(self, family, number, impl, command, environment=None):
-        """Runs a program and keeps its lines as they come."""
+        """Runs a program and keeps its lines as they come. Tells whether it came to its end."""
         told = dict(family=family, round=number)
         tail = []
         try:
@@ -171,7 +199,9 @@ class Run:
                 command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **(environment or {})}
             )
         except OSError as error:
-            return self.results.add(case=f"{family}/", impl=impl, error=str(error), **told)
+            print(f"  {impl}: {error}")
+            self.results.add(case=f"{family}/", impl=impl, error=str(error), **told)
+            return False
         with process:
             for text in process.stdout:
                 line = parsed(text)
@@ -183,10 +213,11 @@ class Run:
                     if "error" in line:
                         print(f"  {line.get('case')} {line.get('impl')}: {line['error']}")
                     self.results.add(**{**line, **told})
-        if process.returncode and tail:
+        if process.returncode:
             error = f"exit status {process.returncode}: {' | '.join(tail)}"[:500]
             print(f"  {impl}: {error}")
             self.results.add(case=f"{family}/", impl=impl, error=error, **told)
+        return process.returncode == 0
 
     def peer(self, family, number, only):
         name = PEERS[family]
@@ -198,7 +229,7 @@ class Run:
             return self.results.add(case=f"{family}/", impl=name, error=error, family=family, round=number)
         return self.program(family, number, name, [path, *only], environment)
 
-    def starts(self):
+    def starts(self, number):
         """From the start of a process to its first result: beside a bare context, with compiled kernels on disk and without."""
         bench = [str(self.bundle / "ternion-bench"), "start"]
         with tempfile.TemporaryDirectory() as folder:
@@ -218,17 +249,18 @@ class Run:
                 for key, (count, command, environment) in plans.items():
                     if at < count:
                         measured[key].append(seconds_to_first_line(command, environment(at)))
-        for (case, impl), found in measured.items():
-            self.start_line(case, impl, found)
+        return sorted({impl for (case, impl), found in measured.items() if not self.start_line(case, impl, number, found)})
 
-    def start_line(self, case, impl, found):
-        told = dict(case=case, impl=impl, family="start", round=0)
+    def start_line(self, case, impl, number, found):
+        told = dict(case=case, impl=impl, family="start", round=number)
         errors = [error for _, error in found if error]
         if errors:
             print(f"  {case} {impl}: {errors[0]}")
-            return self.results.add(error=errors[0], **told)
+            self.results.add(error=errors[0], **told)
+            return False
         milliseconds = sorted(seconds for seconds, _ in found)[len(found) // 2] * 1e3
-        return self.results.add(ms=round(milliseconds, 2), value=round(milliseconds, 2), unit="ms", times=len(found), **told)
+        self.results.add(ms=round(milliseconds, 2), value=round(milliseconds, 2), unit="ms", times=len(found), **told)
+        return True
 
 
 def parsed(text):
@@ -310,8 +342,19 @@ def write(given):
     lines = [line for path in given.results for line in read_results(path)]
     if not any("ms" in line for line in lines):
         raise SystemExit(f"error: {', '.join(map(str, given.results))}: no measured case")
+    headers = [line["run"] for line in lines if "run" in line]
+    for header in headers[1:]:
+        refuse_mixed(headers[0], header)
     text = given.page.read_text(encoding="utf-8")
     replace(given.page, page(text, lines))
+
+
+def positive(text):
+    """A whole number above 0."""
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
 
 
 def arguments():
@@ -321,10 +364,10 @@ def arguments():
     run.add_argument("--bundle", type=pathlib.Path, required=True, help="the folder that holds ternion-bench")
     run.add_argument("--out", type=pathlib.Path, default=pathlib.Path("results.jsonl"))
     run.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES), metavar="FAMILY", help=f"of {', '.join(FAMILIES)}")
-    run.add_argument("--rounds", type=int, default=1, help="times that each family is run; medians are told")
+    run.add_argument("--rounds", type=positive, default=1, help="times that each family is run; medians are told")
     run.add_argument("--rep", type=float, default=60.0, help="milliseconds to measure a case for")
-    run.add_argument("--steps", type=int, default=20, help="steps of a round of a train case")
-    run.add_argument("--starts", type=int, default=9, help="processes started for the time to the first result")
+    run.add_argument("--steps", type=positive, default=20, help="steps of a round of a train case")
+    run.add_argument("--starts", type=positive, default=9, help="processes started for the time to the first result")
     run.add_argument("--skip-compile", action="store_true", help="leaves out torch.compile")
     run.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
     run.add_argument("--resume", action="store_true", help="goes on where a run into the same file was cut off")
@@ -344,7 +387,10 @@ def arguments():
 
 def main():
     given = arguments()
-    {"run": lambda: Run(given).go(), "check": lambda: check(given), "write": lambda: write(given)}[given.command]()
+    try:
+        {"run": lambda: Run(given).go(), "check": lambda: check(given), "write": lambda: write(given)}[given.command]()
+    except OSError as error:
+        raise SystemExit(f"error: {error}") from error
 
 
 if __name__ == "__main__":

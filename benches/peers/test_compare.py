@@ -133,14 +133,16 @@ class Run(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
-    def run_compare(self, *more):
+    def run_compare(self, *more, error=""):
         command = [sys.executable, str(HERE / "compare.py"), "run", "--bundle", str(self.root), "--python", str(self.root / "python")]
         command += ["--out", str(self.root / "results.jsonl"), "--starts", "3", *more]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr[:60]), (1, error[:60]) if error else (0, ""), done.stderr)
         return done.stdout, [json.loads(text) for text in (self.root / "results.jsonl").read_text().splitlines()]
 
     def test_every_program_is_run_and_what_fails_is_told(self):
-        printed, lines = self.run_compare("--families", "start", "host", "elementwise", "softmax")
+        error = "error: not measured whole, --resume tries again: softmax 0 (ternion, torch)\n"
+        printed, lines = self.run_compare("--families", "start", "host", "elementwise", "softmax", error=error)
         found = {(one["family"], one["case"], one["impl"]): one for one in lines if "case" in one}
         for impl in ("ternion", "torch"):
             self.assertIn(("elementwise", "elementwise/add/f32", impl), found)
@@ -166,6 +168,27 @@ class Run(unittest.TestCase):
         cases = [(one["case"], one["impl"]) for one in lines if "case" in one]
         self.assertEqual(cases.count(("host/add", "ternion")), 3, "as often as before")
         self.assertNotIn(("elementwise/gelu/f32", "ternion"), cases, "of a family that was cut off")
+
+    def test_figures_of_two_commits_are_not_mixed(self):
+        self.run_compare("--families", "host")
+        (self.root / "bundle.json").write_text('{"commit": "def5678"}')
+        self.run_compare("--resume", "--families", "elementwise", error="error: results of different runs: commit abc1234 and def5678\n")
+        _, lines = self.run_compare("--families", "elementwise")
+        with open(self.root / "results.jsonl", "a") as file:
+            file.write(json.dumps({"run": {**lines[0]["run"], "driver": "1.2"}}) + "\n")
+        page = self.root / "page.md"
+        page.write_text(PAGE)
+        command = [sys.executable, str(HERE / "compare.py"), "write", str(self.root / "results.jsonl"), str(page)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, page.read_text()), (1, PAGE))
+        self.assertIn("results of different runs: driver", done.stderr)
+
+    def test_a_program_that_a_signal_ends_is_told(self):
+        killed = self.root / "ternion-bench"
+        killed.write_text(killed.read_text() + "\nimport os\nos.kill(os.getpid(), 9)\n")
+        printed, lines = self.run_compare("--families", "host", error="error: not measured whole, --resume tries again: host 0 (ternion), host 1 (ternion)")
+        self.assertIn("ternion: exit status -9", printed)
+        self.assertFalse([line for line in lines if "finished" in line])
 
     def test_damage_inside_a_results_file_is_told(self):
         results = self.root / "results.jsonl"

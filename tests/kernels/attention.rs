@@ -1,6 +1,6 @@
 //! Attention of every width and reach: forward, backward, and twice.
 
-use super::{both_ways, compare, none_wrong, tensor, twice};
+use super::{beside, both_ways, compare, none_wrong, tensor, twice};
 use std::fmt::Write;
 use ternion::AttentionOptions;
 use ternion::prelude::*;
@@ -162,6 +162,7 @@ fn furthest(found: &Tensor, exact: &[f64]) -> Result<f64> {
 fn attention_of_halves(dtype: DType, rounding: f64) -> Result<()> {
     let mut faults = String::new();
     for case in cases(dtype) {
+        let _beside = beside();
         let Some(found) = twice(&mut faults, &format!("{case:?}"), |device| case.on(device))? else { break };
         let cpu = ternion::cpu()?;
         let (exact, rounded) = (case.exactly(&cpu)?, case.op_by_op(&cpu)?);

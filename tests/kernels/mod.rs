@@ -69,13 +69,12 @@ fn gpu() -> Option<&'static Device> {
     GPU.get_or_init(support::cuda).as_ref()
 }
 
-/// Runs `f` on the GPU twice; adds to `faults` what is not the same.
+/// Runs `f` on the GPU twice; adds to `faults` what is not the same. For those who are [`beside`] others.
 fn twice(
     faults: &mut String,
     what: &str,
     f: impl Fn(&Device) -> Result<Vec<Tensor>>,
 ) -> Result<Option<Vec<Tensor>>> {
-    let _beside = beside();
     let Some(gpu) = gpu() else { return Ok(None) };
     let (found, again) = (f(gpu)?, f(gpu)?);
     for (at, (found, again)) in found.iter().zip(&again).enumerate() {
@@ -91,6 +90,8 @@ fn twice(
 
 /// Runs `f` on both devices, on the GPU twice; adds what is wrong to `faults`.
 fn compare(faults: &mut String, what: &str, f: impl Fn(&Device) -> Result<Vec<Tensor>>) -> Result<()> {
+    // Also what the host does shows in the memory of a test that has the device alone.
+    let _beside = beside();
     let Some(found) = twice(faults, what, &f)? else { return Ok(()) };
     for (at, (found, expected)) in found.iter().zip(f(&ternion::cpu()?)?).enumerate() {
         if let Some(text) = difference(found, &expected)? {

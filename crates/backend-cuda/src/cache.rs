@@ -27,7 +27,10 @@ impl Cache {
         let variable =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = || variable("HOME").map(|home| home.join(".cache"));
-        let user = || variable("XDG_CACHE_HOME").or_else(|| variable("LOCALAPPDATA")).or_else(home);
+        // Relative ones are to be ignored, says the XDG Base Directory Specification.
+        let absolute = |path: &PathBuf| path.is_absolute();
+        let user =
+            || variable("XDG_CACHE_HOME").filter(absolute).or_else(|| variable("LOCALAPPDATA")).or_else(home);
         let root = variable("TERNION_CACHE").or_else(|| user().map(|cache| cache.join("ternion")));
         Cache { folder: root.map(|root| root.join("kernels")) }
     }

@@ -236,13 +236,20 @@ fn folders() -> Vec<PathBuf> {
     folders.push("/opt/cuda/lib64".into());
     folders.extend(toolkits_in(Path::new("/usr/local")));
     folders.extend(variable("CONDA_PREFIX").map(|conda| conda.join("lib")));
-    for prefix in ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable) {
+    let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable);
+    for prefix in prefixes.chain(variable("PATH").as_deref().and_then(prefix_of_python)) {
         folders.extend(wheels(&prefix.join("lib")));
     }
     folders.extend(variable("HOME").into_iter().flat_map(|home| wheels(&home.join(".local/lib"))));
     folders.extend(wheels(Path::new("/usr/local/lib")));
     folders.extend(wheels(Path::new("/usr/lib")));
     folders
+}
+
+/// Where the Python that `path` finds first is installed: a virtual environment need not be active, and a version manager's lies anywhere.
+fn prefix_of_python(path: &Path) -> Option<PathBuf> {
+    let programs = std::env::split_paths(path).filter(|folder| folder.join("python3").is_file());
+    programs.filter_map(|folder| folder.parent().map(Path::to_path_buf)).next()
 }
 
 /// The libraries of toolkits that stand side by side under `root`, as `cuda-13.0`, the newest first.

@@ -2,6 +2,7 @@
 
 use crate::gpu::Gpu;
 use crate::ops;
+use crate::sources::has_unary;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
@@ -37,8 +38,8 @@ impl Variant {
 fn unconditional(op: &Op) -> Option<Launcher> {
     match op {
         Op::Copy(_) => Some(ops::copy::run_copy),
-        Op::Unary(_) => Some(ops::elementwise::run_unary),
-        Op::UnaryGrad(_) => Some(ops::elementwise::run_unary_grad),
+        Op::Unary(unary) if has_unary(unary.op) => Some(ops::elementwise::run_unary),
+        Op::UnaryGrad(grad) if has_unary(grad.op) => Some(ops::elementwise::run_unary_grad),
         Op::Binary(_) => Some(ops::elementwise::run_binary),
         Op::BinaryScalar(_) => Some(ops::elementwise::run_binary_scalar),
         Op::MultiplyAdd(_) => Some(ops::elementwise::run_multiply_add),

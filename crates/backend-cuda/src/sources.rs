@@ -539,6 +539,12 @@ const UNARY: [UnaryOp; 28] = [
     UnaryOp::Clamp { low: 0.0, high: 0.0 },
 ];
 
+/// Whether there are units of this function; what constants it has does not matter.
+#[inline]
+pub(crate) fn has_unary(op: UnaryOp) -> bool {
+    UNARY.iter().any(|listed| std::mem::discriminant(listed) == std::mem::discriminant(&op))
+}
+
 const BINARY: [BinaryOp; 12] = [
     BinaryOp::Add,
     BinaryOp::Sub,
