@@ -5,8 +5,7 @@
 //   Compute<T>   the type that T is computed in: halves in float, all others in themselves
 //   widen/narrow T to Compute<T> exactly, and back, rounded once to nearest even
 //   Pack<T, N>   N elements that are read or written at once (16 bytes)
-//   Strided<N>   the index space of N tensors, by value in the launch parameters
-//   warp_*, block_*  reductions in an order that depends on nothing but the shape
+//   Space<N>     the index space of N tensors, by value in the launch parameters
 
 typedef unsigned char u8;
 typedef unsigned short u16;
