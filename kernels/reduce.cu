@@ -175,8 +175,7 @@ INLINE Acc over_block(Acc acc) {
 // A pack as it lies in memory, taken apart where it is used: of elements that are narrower than a register the compiler would hold each in one of
 // its own, and wait for a pack to take it apart while others are under way.
 template <int V> struct Words {
-    static constexpr int BYTES = sizeof(X) * V, WIDTH = BYTES < 4 ? BYTES : 4;
-    u32 words[(BYTES + 3) / 4];
+    u32 words[(sizeof(X) * V + 3) / 4];
 
     INLINE X get(int e) const {
         constexpr int EACH = sizeof(X) < 4 ? 4 / sizeof(X) : 1, WORDS = sizeof(X) < 4 ? 1 : sizeof(X) / 4;

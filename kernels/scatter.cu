@@ -64,14 +64,10 @@ struct AddRows {
 constexpr int WARPS = THREADS / WARP;
 constexpr int AHEAD = WARP - 1;   // keys that a warp sees beyond the one before its own
 
-// The sum over sources [first, end) of the run of `key`, STEP apart, of the V columns from `source`.
-template <int V, int STEP> INLINE void add_run(const AddRows& p, const E* source, u32 first, u32 key, Compute<E> (&sums)[V]) {
-#pragma unroll 4
-    for (u32 number = first; number < p.count && p.keys[number] == key; number += STEP) {
-        Pack<E, V> pack = load<E, V>(source + i64(p.numbers[number]) * p.source_row);
+template <int V> INLINE void add_pack(const E* from, Compute<E> (&sums)[V]) {
+    Pack<E, V> pack = load<E, V>(from);
 #pragma unroll
-        for (int v = 0; v < V; ++v) sums[v] = sum_of(sums[v], widen(pack.of[v]));
-    }
+    for (int v = 0; v < V; ++v) sums[v] = sum_of(sums[v], widen(pack.of[v]));
 }
 
 template <int V> INLINE void put_sums(E* y, const Compute<E> (&sums)[V]) {
@@ -108,10 +104,7 @@ template <int V> INLINE void add_rows_of_block(const AddRows& p) {
 #pragma unroll 4
         for (u32 i = 0; i < length; ++i) {
             u32 row = __shfl_sync(ALL_LANES, number, i + 1);
-            if (!has_columns) continue;
-            Pack<E, V> pack = load<E, V>(source + i64(row) * p.source_row);
-#pragma unroll
-            for (int v = 0; v < V; ++v) sums[v] = sum_of(sums[v], widen(pack.of[v]));
+            if (has_columns) add_pack<V>(source + i64(row) * p.source_row, sums);
         }
         if (has_columns) put_sums<V>(y + i64(key) * p.y_row, sums);
     }
@@ -120,7 +113,11 @@ template <int V> INLINE void add_rows_of_block(const AddRows& p) {
 
     key = p.keys[longest];
     C sums[V] = {};
-    if (has_columns) add_run<V, WARPS>(p, source, longest + warp, key, sums);
+    if (has_columns) {
+#pragma unroll 4
+        for (u32 i = longest + warp; i < p.count && p.keys[i] == key; i += WARPS)
+            add_pack<V>(source + i64(p.numbers[i]) * p.source_row, sums);
+    }
 #pragma unroll
     for (int v = 0; v < V; ++v) tile[warp][lane * V + v] = sums[v];
     __syncthreads();

@@ -248,8 +248,8 @@ fn folders() -> Vec<PathBuf> {
 
 /// Where the Python that `path` finds first is installed: a virtual environment need not be active, and a version manager's lies anywhere.
 fn prefix_of_python(path: &Path) -> Option<PathBuf> {
-    let programs = std::env::split_paths(path).filter(|folder| folder.join("python3").is_file());
-    programs.filter_map(|folder| folder.parent().map(Path::to_path_buf)).next()
+    let folder = std::env::split_paths(path).find(|folder| folder.join("python3").is_file())?;
+    folder.parent().map(Path::to_path_buf)
 }
 
 /// The libraries of toolkits that stand side by side under `root`, as `cuda-13.0`, the newest first.
