@@ -1,0 +1,106 @@
+//! The adapters of this machine: what wgpu finds, in one order, and which one is meant by an index or a name.
+
+use std::sync::OnceLock;
+use ternion_core::{Error, Result};
+use wgpu::{Adapter, DeviceType};
+
+/// What is known of an adapter before it is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdapterDescription {
+    /// Its number here: `wgpu:0` and so on.
+    pub index: usize,
+    /// Name of the hardware, as the driver tells it.
+    pub name: String,
+    /// The interface: Vulkan, Metal, Dx12, Gl.
+    pub interface: String,
+    /// The driver and its version.
+    pub driver: String,
+    /// Discrete, integrated, virtual, or software on the processor.
+    pub kind: String,
+    /// The most bytes of a buffer.
+    pub most_buffer_bytes: u64,
+}
+
+/// The one door to the drivers of this process.
+fn instance() -> &'static wgpu::Instance {
+    static INSTANCE: OnceLock<wgpu::Instance> = OnceLock::new();
+    INSTANCE.get_or_init(|| {
+        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+        // WGPU_BACKEND=vulkan and so on pick interfaces, as in every program on wgpu.
+        descriptor.backends = wgpu::Backends::from_env().unwrap_or(wgpu::Backends::PRIMARY | wgpu::Backends::GL);
+        descriptor.flags = wgpu::InstanceFlags::empty().with_env();
+        wgpu::Instance::new(descriptor)
+    })
+}
+
+/// Faster kinds first.
+fn rank(adapter: &Adapter) -> usize {
+    let info = adapter.get_info();
+    let kind = match info.device_type {
+        DeviceType::DiscreteGpu => 0,
+        DeviceType::IntegratedGpu => 1,
+        DeviceType::VirtualGpu => 2,
+        DeviceType::Other => 3,
+        DeviceType::Cpu => 4,
+    };
+    // The same hardware through its own interface before GL.
+    kind * 2 + usize::from(info.backend == wgpu::Backend::Gl)
+}
+
+/// Every adapter that can run compute shaders, the fastest kinds first. Asked once: the order is that of the whole process.
+pub(crate) fn adapters() -> &'static [Adapter] {
+    static ADAPTERS: OnceLock<Vec<Adapter>> = OnceLock::new();
+    ADAPTERS.get_or_init(|| {
+        let mut found = pollster::block_on(instance().enumerate_adapters(wgpu::Backends::all()));
+        found.retain(|adapter| {
+            adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
+                && adapter.limits().max_storage_buffers_per_shader_stage >= 8
+        });
+        found.sort_by_key(rank);
+        found
+    })
+}
+
+/// What adapters there are.
+pub fn descriptions() -> Vec<AdapterDescription> {
+    adapters().iter().enumerate().map(|(index, adapter)| describe(index, adapter)).collect()
+}
+
+pub(crate) fn describe(index: usize, adapter: &Adapter) -> AdapterDescription {
+    let info = adapter.get_info();
+    let kind = match info.device_type {
+        DeviceType::DiscreteGpu => "discrete",
+        DeviceType::IntegratedGpu => "integrated",
+        DeviceType::VirtualGpu => "virtual",
+        DeviceType::Cpu => "software",
+        DeviceType::Other => "other",
+    };
+    AdapterDescription {
+        index,
+        name: info.name,
+        interface: format!("{:?}", info.backend),
+        driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
+        kind: kind.into(),
+        most_buffer_bytes: adapter.limits().max_buffer_size,
+    }
+}
+
+/// The adapter with this index.
+///
+/// # Errors
+/// What there is instead.
+pub(crate) fn adapter(index: usize) -> Result<&'static Adapter> {
+    let there = adapters();
+    there.get(index).ok_or_else(|| Error::Device {
+        device: format!("wgpu:{index}"),
+        detail: match there.len() {
+            0 => "no adapter: neither Vulkan, Metal, DX12 nor GL with compute shaders was found (on Debian, mesa-vulkan-drivers and libvulkan1 bring a \
+                  Vulkan that runs on the processor)"
+                .into(),
+            count => format!(
+                "no such adapter; there are {count}: {}",
+                descriptions().iter().map(|one| format!("wgpu:{} {}", one.index, one.name)).collect::<Vec<_>>().join(", ")
+            ),
+        },
+    })
+}

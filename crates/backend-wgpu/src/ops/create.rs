@@ -1,0 +1,56 @@
+//! Tensors from nothing.
+
+use super::copy::copy;
+use super::elementwise::{Shader, element_bits, launch};
+use crate::gpu::Gpu;
+use crate::select::Call;
+use std::sync::Arc;
+use ternion_core::backend::View;
+use ternion_core::ops::create::{Fill, Iota};
+use ternion_core::{DType, Element, Error, Layout, Op, Result, Scalar};
+
+pub(crate) fn run_fill(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Fill(Fill { dtype, value, .. }) = op else {
+        return Err(Error::invalid(call.name, "another op's shader was chosen"));
+    };
+    fill(call.gpu, call.name, &call.outputs[0], element_bits(*value, *dtype))
+}
+
+/// Fills `y` with an element's bits.
+pub(crate) fn fill(gpu: &Gpu, op: &'static str, y: &View<'_>, bits: u64) -> Result<()> {
+    let result = if y.dtype.size() == 8 { "fill_wide_result" } else { "fill_result" };
+    launch(gpu, op, Shader { scalar: bits, ..Shader::moving(y.dtype, result) }, &[*y])
+}
+
+/// Computed by the host, which has 64-bit floats: one product, one sum, one rounding.
+pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Iota(Iota { count, dtype, start, step }) = op else {
+        return Err(Error::invalid(call.name, "another op's shader was chosen"));
+    };
+    let float = |i: usize| Scalar::Float(start.as_f64() + i as f64 * step.as_f64());
+    let whole = |i: usize| start.as_i64().wrapping_add((i as i64).wrapping_mul(step.as_i64()));
+    let bytes: Vec<u8> = match dtype {
+        DType::F32 => bytes_of((0..*count).map(|i| f32::from_scalar(float(i)))),
+        DType::F16 => bytes_of((0..*count).map(|i| half::f16::from_scalar(float(i)))),
+        DType::BF16 => bytes_of((0..*count).map(|i| half::bf16::from_scalar(float(i)))),
+        DType::I64 => bytes_of((0..*count).map(whole)),
+        DType::I32 => bytes_of((0..*count).map(|i| whole(i) as i32)),
+        _ => bytes_of((0..*count).map(|i| whole(i) as u8)),
+    };
+    upload_to(call.gpu, call.name, &bytes, &call.outputs[0])
+}
+
+fn bytes_of<E: Element>(values: impl Iterator<Item = E>) -> Vec<u8> {
+    E::to_bytes(&values.collect::<Vec<E>>()).into_owned()
+}
+
+/// Elements of the host's, in row-major order, to wherever `y` lies.
+fn upload_to(gpu: &Arc<Gpu>, op: &'static str, bytes: &[u8], y: &View<'_>) -> Result<()> {
+    if y.layout.is_contiguous() {
+        return gpu.upload(bytes, y.buffer, y.layout.offset() * y.dtype.size());
+    }
+    let dense = gpu.alloc(bytes.len())?;
+    gpu.upload(bytes, &dense, 0)?;
+    let layout = Layout::row_major(*y.layout.shape());
+    copy(gpu, op, &View { buffer: &dense, dtype: y.dtype, layout: &layout }, y)
+}

@@ -1,0 +1,16 @@
+//! What queues the shaders of each op, a file for each family, with the stem of its shader.
+
+pub(crate) mod copy;
+pub(crate) mod create;
+pub(crate) mod elementwise;
+
+/// Threads of a work group of most shaders, as in their texts.
+pub(crate) const GROUP: usize = 256;
+
+/// A file of `shaders/` by its name.
+pub(crate) fn shader(name: &str) -> &'static str {
+    match name {
+        "elementwise.wgsl" => include_str!("../../shaders/elementwise.wgsl"),
+        _ => unreachable!("{name} is not among the shaders"),
+    }
+}

@@ -1,0 +1,173 @@
+//! Pipelines: a shader for given dtypes and functions, linked and compiled once.
+
+use crate::linker::{Class, link};
+use crate::slots::{Access, Slot, Store};
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Bytes of a launch's parameters, at most.
+pub(crate) const MOST_PARAMETERS: usize = 512;
+
+/// What an identifier in a shader stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Define {
+    Text(&'static str),
+    Number(u32),
+    Flag(bool),
+}
+
+impl Define {
+    fn text(self) -> String {
+        match self {
+            Define::Text(text) => text.into(),
+            Define::Number(number) => format!("{number}u"),
+            Define::Flag(flag) => flag.to_string(),
+        }
+    }
+}
+
+/// One shader among those that a file makes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Variant {
+    pub(crate) file: &'static str,
+    pub(crate) class: Class,
+    pub(crate) slots: SmallVec<[Slot; 6]>,
+    pub(crate) defines: SmallVec<[(&'static str, Define); 4]>,
+}
+
+impl Variant {
+    pub(crate) fn new(file: &'static str, class: Class) -> Variant {
+        Variant { file, class, slots: SmallVec::new(), defines: SmallVec::new() }
+    }
+
+    pub(crate) fn slot(mut self, name: &'static str, store: Store, access: Access) -> Variant {
+        self.slots.push(Slot { name, store, access });
+        self
+    }
+
+    pub(crate) fn text(mut self, name: &'static str, text: &'static str) -> Variant {
+        self.defines.push((name, Define::Text(text)));
+        self
+    }
+
+    pub(crate) fn number(mut self, name: &'static str, number: u32) -> Variant {
+        self.defines.push((name, Define::Number(number)));
+        self
+    }
+
+    pub(crate) fn flag(mut self, name: &'static str, flag: bool) -> Variant {
+        self.defines.push((name, Define::Flag(flag)));
+        self
+    }
+
+    /// The whole WGSL text.
+    pub(crate) fn source(&self) -> String {
+        let mut header = String::from("@group(0) @binding(0) var<uniform> params: Parameters;\n");
+        header.push_str("fn opaque_zero() -> u32 { return params.zero; }\n");
+        header.push_str(match self.class {
+            Class::Float => "fn number_from(bits: vec2<u32>) -> C { return bitcast<f32>(bits.x); }\n",
+            Class::Int => "fn number_from(bits: vec2<u32>) -> C { return bitcast<i32>(bits.x); }\n",
+            Class::Byte => "fn number_from(bits: vec2<u32>) -> C { return bits.x; }\n",
+            Class::Wide => "fn number_from(bits: vec2<u32>) -> C { return bits; }\n",
+        });
+        for (at, slot) in self.slots.iter().enumerate() {
+            slot.declare(at + 1, &mut header);
+        }
+        header.push_str(crate::ops::shader(self.file));
+        let defines: Vec<(String, String)> =
+            self.defines.iter().map(|(name, define)| (name.to_string(), define.text())).collect();
+        link(&header, self.class, &defines)
+    }
+}
+
+/// A compiled shader and the layout of what is bound to it.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    pub(crate) compiled: wgpu::ComputePipeline,
+    pub(crate) layout: Arc<Layout>,
+}
+
+/// A layout of bindings: parameters, then tensors, each read or written.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) group: wgpu::BindGroupLayout,
+    whole: wgpu::PipelineLayout,
+}
+
+/// Every pipeline of a device that was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Pipelines {
+    compiled: RwLock<FxHashMap<Variant, Arc<Pipeline>>>,
+    layouts: RwLock<FxHashMap<SmallVec<[bool; 8]>, Arc<Layout>>>,
+}
+
+impl Pipelines {
+    /// The pipeline of `variant`, compiled where it is asked for the first time.
+    pub(crate) fn get(&self, device: &wgpu::Device, variant: &Variant) -> Result<Arc<Pipeline>, String> {
+        if let Some(pipeline) = self.compiled.read().get(variant) {
+            return Ok(pipeline.clone());
+        }
+        let pipeline = Arc::new(self.compile(device, variant)?);
+        Ok(self.compiled.write().entry(variant.clone()).or_insert(pipeline).clone())
+    }
+
+    fn compile(&self, device: &wgpu::Device, variant: &Variant) -> Result<Pipeline, String> {
+        let layout = self.layout(device, variant);
+        let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: Some(variant.file),
+            source: wgpu::ShaderSource::Wgsl(variant.source().into()),
+        });
+        let compiled = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(variant.file),
+            layout: Some(&layout.whole),
+            module: &module,
+            entry_point: Some("main"),
+            compilation_options: Default::default(),
+            cache: None,
+        });
+        match pollster::block_on(scope.pop()) {
+            None => Ok(Pipeline { compiled, layout }),
+            Some(error) => Err(format!("{} of {variant:?}: {error}\n{}", variant.file, numbered(&variant.source()))),
+        }
+    }
+
+    fn layout(&self, device: &wgpu::Device, variant: &Variant) -> Arc<Layout> {
+        let key: SmallVec<[bool; 8]> =
+            variant.slots.iter().map(|slot| slot.access.writes() || slot.store == Store::Atomic).collect();
+        if let Some(layout) = self.layouts.read().get(&key) {
+            return layout.clone();
+        }
+        let made = Arc::new(Layout::new(device, &key));
+        self.layouts.write().entry(key).or_insert(made).clone()
+    }
+}
+
+impl Layout {
+    fn new(device: &wgpu::Device, written: &[bool]) -> Layout {
+        let entry = |binding: usize, ty: wgpu::BufferBindingType, has_dynamic_offset: bool| wgpu::BindGroupLayoutEntry {
+            binding: binding as u32,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset, min_binding_size: None },
+            count: None,
+        };
+        let mut entries = vec![entry(0, wgpu::BufferBindingType::Uniform, true)];
+        for (at, &written) in written.iter().enumerate() {
+            entries.push(entry(at + 1, wgpu::BufferBindingType::Storage { read_only: !written }, false));
+        }
+        let group = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
+        let whole = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: None,
+            bind_group_layouts: &[Some(&group)],
+            immediate_size: 0,
+        });
+        Layout { group, whole }
+    }
+}
+
+/// A text with the numbers of its lines, for messages of the compiler.
+fn numbered(text: &str) -> String {
+    text.lines().enumerate().map(|(number, line)| format!("{:4} {line}\n", number + 1)).collect()
+}

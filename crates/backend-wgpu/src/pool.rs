@@ -1,0 +1,96 @@
+//! The memory pool. Each block is a buffer of wgpu's of its own: a buffer may not be read and written in one launch, so blocks cannot be parts of a
+//! large one. What came back is given out again at once: whatever still uses it was submitted before whatever will.
+
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use ternion_core::backend::MemoryStats;
+
+/// The least bytes of a block.
+const LEAST: usize = 64;
+
+/// What is kept for reuse, and what is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    state: Mutex<State>,
+}
+
+/// Memory of the device. Its number tells it from all others, as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub(crate) buffer: wgpu::Buffer,
+    pub(crate) number: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By size; the block that came back last is given out first.
+    free: BTreeMap<usize, Vec<Block>>,
+    stats: MemoryStats,
+}
+
+/// The size of the block that serves a request: eight steps to each power of two, so that requests of nearly one size share blocks.
+pub(crate) fn block_size(bytes: usize) -> usize {
+    let bytes = bytes.max(LEAST);
+    let step = (bytes.next_power_of_two() / 16).max(LEAST);
+    bytes.next_multiple_of(step)
+}
+
+impl Pool {
+    /// A kept block for a request, which is counted.
+    pub(crate) fn take(&self, size: usize) -> Option<Block> {
+        let mut state = self.state.lock();
+        let blocks = state.free.get_mut(&size)?;
+        let block = blocks.pop()?;
+        if blocks.is_empty() {
+            state.free.remove(&size);
+        }
+        state.stats.cached -= size;
+        state.count(size);
+        Some(block)
+    }
+
+    /// Counts a block that was made for a request.
+    pub(crate) fn made(&self, size: usize) {
+        self.state.lock().count(size);
+    }
+
+    /// Takes a block back.
+    pub(crate) fn give_back(&self, block: Block) {
+        let size = block.buffer.size() as usize;
+        let mut state = self.state.lock();
+        state.stats.in_use -= size;
+        state.stats.cached += size;
+        state.free.entry(size).or_default().push(block);
+    }
+
+    /// Gives every kept block back to the device.
+    pub(crate) fn flush(&self) -> Vec<Block> {
+        let mut state = self.state.lock();
+        state.stats.cached = 0;
+        std::mem::take(&mut state.free).into_values().flatten().collect()
+    }
+
+    pub(crate) fn stats(&self) -> MemoryStats {
+        self.state.lock().stats
+    }
+}
+
+impl State {
+    fn count(&mut self, size: usize) {
+        self.stats.in_use += size;
+        self.stats.peak = self.stats.peak.max(self.stats.in_use);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::block_size;
+
+    #[test]
+    fn blocks_are_little_larger_than_requests() {
+        for bytes in [0, 1, 63, 64, 65, 1000, 1025, 4097, 1_000_000, 123_456_789] {
+            let size = block_size(bytes);
+            assert!(size >= bytes && size % 4 == 0 && size <= (bytes + bytes / 8).max(64 + bytes), "{bytes}: {size}");
+        }
+    }
+}

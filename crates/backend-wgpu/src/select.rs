@@ -1,0 +1,71 @@
+//! The one list of what this backend runs: op and inputs to a function that queues shaders, or the reason why not.
+
+use crate::gpu::Gpu;
+use crate::ops;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use ternion_core::backend::{Meta, Plan, Unsupported, View};
+use ternion_core::{DType, Error, Op, Result};
+
+/// An op on its way to the device.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) gpu: &'a Arc<Gpu>,
+    pub(crate) name: &'static str,
+    pub(crate) inputs: &'a [View<'a>],
+    pub(crate) outputs: &'a [View<'a>],
+}
+
+/// What queues the shaders of an op.
+pub(crate) type Launcher = fn(&Op, &Call<'_>) -> Result<()>;
+
+/// That the op is run, or the reason why not.
+pub(crate) fn plan(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+    select(gpu, op, inputs).map(|_| Plan::ROW_MAJOR)
+}
+
+/// Queues the shaders of `op`.
+pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+    let metas: SmallVec<[Meta<'_>; 4]> = inputs.iter().map(View::meta).collect();
+    match select(gpu, op, &metas) {
+        Ok(run) => run(op, &Call { gpu, name: op.name(), inputs, outputs }),
+        Err(Unsupported { why }) => {
+            Err(Error::Unsupported { op: op.name(), device: gpu.name.clone(), why: why.into_owned() })
+        }
+    }
+}
+
+/// The dtype of what an op without inputs makes, or that a copy changes into.
+fn made(op: &Op) -> Option<DType> {
+    match op {
+        Op::Fill(fill) => Some(fill.dtype),
+        Op::Iota(iota) => Some(iota.dtype),
+        Op::Copy(copy) => Some(copy.dtype),
+        Op::Uniform(uniform) => Some(uniform.dtype),
+        Op::Normal(normal) => Some(normal.dtype),
+        _ => None,
+    }
+}
+
+fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsupported> {
+    if made(op) == Some(DType::F64) || inputs.iter().any(|meta| meta.dtype == DType::F64) {
+        return Err(Unsupported::because("WGSL has no 64-bit floats"));
+    }
+    match op {
+        Op::Fill(_) => Ok(ops::create::run_fill),
+        Op::Iota(_) => Ok(ops::create::run_iota),
+        Op::Copy(_) => Ok(ops::copy::run_copy),
+        Op::Unary(_) => Ok(ops::elementwise::run_unary),
+        Op::UnaryGrad(_) => Ok(ops::elementwise::run_unary_grad),
+        Op::Binary(_) => Ok(ops::elementwise::run_binary),
+        Op::BinaryScalar(_) => Ok(ops::elementwise::run_binary_scalar),
+        Op::MultiplyAdd(_) => Ok(ops::elementwise::run_multiply_add),
+        Op::ScaleAdd(_) => Ok(ops::elementwise::run_scale_add),
+        Op::AddRelu(_) => Ok(ops::elementwise::run_add_relu),
+        Op::BiasActivation(_) => Ok(ops::elementwise::run_bias_activation),
+        Op::Compare(_) => Ok(ops::elementwise::run_compare),
+        Op::CompareScalar(_) => Ok(ops::elementwise::run_compare_scalar),
+        Op::Select(_) => Ok(ops::elementwise::run_select),
+        _ => Err(Unsupported::because("no shader of its own: composed")),
+    }
+}

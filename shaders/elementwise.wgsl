@@ -1,0 +1,38 @@
+// Ops of which each element depends on the elements at its place alone: y = f(a), f(a, b), f(a, b, c), f(a, number), a constant.
+//
+//   y, a, b, c   one shape, any strides (broadcast by stride 0), any offset
+//
+// A thread stores a word of y where y lies dense (one element, or those of 16 or 8 bits that share it), else one element. RESULT, below, tells the
+// bits of an element; FUNCTION is the function. Limits: fewer than 2^32 elements.
+
+struct Parameters {
+    zero: u32,
+    count: u32,
+    rank: u32,
+    spare: u32,
+    // First elements of y, a, b, c.
+    offsets: vec4<u32>,
+    // Two constants of FUNCTION, as bits of its class.
+    constants: vec4<u32>,
+    // The number of a scalar form, likewise.
+    scalar: vec4<u32>,
+    sizes: array<vec4<u32>, 2>,
+    strides: array<vec4<u32>, 8>,
+}
+
+fn first() -> C { return number_from(params.constants.xy); }
+fn second() -> C { return number_from(params.constants.zw); }
+fn scalar() -> C { return number_from(params.scalar.xy); }
+
+// Element `number` of an input.
+fn place(tensor: u32, number: u32) -> u32 {
+    if (DENSE) {
+        return params.offsets[tensor] + number;
+    }
+    return located(tensor, number);
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    WRITE(group_number(group, groups) * 256u + lane);
+}
