@@ -21,43 +21,42 @@ pub struct AdapterDescription {
     pub most_buffer_bytes: u64,
 }
 
-/// The one door to the drivers of this process.
-fn instance() -> &'static wgpu::Instance {
-    static INSTANCE: OnceLock<wgpu::Instance> = OnceLock::new();
-    INSTANCE.get_or_init(|| {
-        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-        // WGPU_BACKEND=vulkan and so on pick interfaces, as in every program on wgpu.
-        descriptor.backends = wgpu::Backends::from_env().unwrap_or(wgpu::Backends::PRIMARY | wgpu::Backends::GL);
-        descriptor.flags = wgpu::InstanceFlags::empty().with_env();
-        wgpu::Instance::new(descriptor)
-    })
+/// The adapters that these interfaces offer.
+fn offered(backends: wgpu::Backends) -> Vec<Adapter> {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = backends;
+    descriptor.flags = wgpu::InstanceFlags::empty().with_env();
+    let mut found = pollster::block_on(wgpu::Instance::new(descriptor).enumerate_adapters(backends));
+    found.retain(|adapter| {
+        adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
+            && adapter.limits().max_storage_buffers_per_shader_stage >= 8
+    });
+    found.sort_by_key(rank);
+    found
 }
 
 /// Faster kinds first.
 fn rank(adapter: &Adapter) -> usize {
     let info = adapter.get_info();
-    let kind = match info.device_type {
+    match info.device_type {
         DeviceType::DiscreteGpu => 0,
         DeviceType::IntegratedGpu => 1,
         DeviceType::VirtualGpu => 2,
         DeviceType::Other => 3,
         DeviceType::Cpu => 4,
-    };
-    // The same hardware through its own interface before GL.
-    kind * 2 + usize::from(info.backend == wgpu::Backend::Gl)
+    }
 }
 
 /// Every adapter that can run compute shaders, the fastest kinds first. Asked once: the order is that of the whole process.
 pub(crate) fn adapters() -> &'static [Adapter] {
     static ADAPTERS: OnceLock<Vec<Adapter>> = OnceLock::new();
-    ADAPTERS.get_or_init(|| {
-        let mut found = pollster::block_on(instance().enumerate_adapters(wgpu::Backends::all()));
-        found.retain(|adapter| {
-            adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
-                && adapter.limits().max_storage_buffers_per_shader_stage >= 8
-        });
-        found.sort_by_key(rank);
-        found
+    ADAPTERS.get_or_init(|| match wgpu::Backends::from_env() {
+        // WGPU_BACKEND=vulkan and so on pick interfaces, as in every program on wgpu.
+        Some(backends) => offered(backends),
+        // GL only where there is nothing better: its loaders write messages of their own.
+        None => Some(offered(wgpu::Backends::PRIMARY))
+            .filter(|found| !found.is_empty())
+            .unwrap_or_else(|| offered(wgpu::Backends::GL)),
     })
 }
 

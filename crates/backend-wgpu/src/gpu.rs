@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use ternion_core::backend::{Buffer, Memory, MemoryStats, View};
@@ -363,12 +364,16 @@ impl Gpu {
         staging.slice(..length).map_async(wgpu::MapMode::Read, move |result| {
             let _ = told.send(result);
         });
-        self.device.poll(wgpu::PollType::wait_indefinitely()).map_err(|error| self.error(format!("waiting failed: {error}")))?;
-        self.troubled()?;
-        match heard.try_recv() {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(self.error(format!("memory could not be read: {error}"))),
-            Err(_) => return Err(self.error("memory could not be read: the device does not answer")),
+        // The answer may reach the poll of another thread, which passes it on a moment later.
+        let answer = loop {
+            self.poll()?;
+            match heard.recv_timeout(Duration::from_millis(1)) {
+                Err(RecvTimeoutError::Timeout) => {}
+                answer => break answer,
+            }
+        };
+        if !matches!(answer, Ok(Ok(()))) {
+            return Err(self.error(format!("memory could not be read: {answer:?}")));
         }
         let mapped = staging.slice(..length).get_mapped_range().map_err(|error| self.error(error.to_string()))?;
         host.copy_from_slice(&mapped);
@@ -393,9 +398,15 @@ impl Gpu {
 
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.batch.lock().submit(&self.device, &self.queue);
-        self.device.poll(wgpu::PollType::wait_indefinitely()).map_err(|error| self.error(format!("waiting failed: {error}")))?;
-        self.troubled()?;
+        self.poll()?;
         self.check_faults()
+    }
+
+    /// Waits until the device has done what was submitted.
+    fn poll(&self) -> Result<()> {
+        let waited = self.device.poll(wgpu::PollType::wait_indefinitely());
+        waited.map_err(|error| self.error(format!("waiting failed: {error}")))?;
+        self.troubled()
     }
 }
 
