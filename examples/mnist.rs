@@ -51,7 +51,7 @@ const INTERRUPTED_FILE: &str = "mnist-interrupted.safetensors";
 #[derive(Parser, Debug)]
 #[command(version, allow_negative_numbers = true)]
 struct Arguments {
-    /// auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:INDEX
+    /// auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER
     #[arg(long, default_value = "auto")]
     device: String,
     /// A directory with MNIST's four files, "synthetic" for drawn digits, or "auto": $TERNION_DATA, the cache, a download

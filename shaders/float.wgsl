@@ -5,7 +5,9 @@
 //   reassociation   results whose exact rounding matters pass through `settled`; a fused multiply-add is allowed everywhere
 //   no NaN, no inf  both are tested by bits and made from bits; comparisons are of integers
 //   flushing        powers of two are multiplied in by `scaled`, an integer operation that also rounds subnormal results
-// Errors are at most 2 units in the last place where +, - and * round correctly and / is within 2.5 units.
+// Errors of the functions are at most 2 units in the last place (tanh 2.5) where +, - and * round correctly and / and sqrt are within 2.5. Results
+// that cancel or overflow on the way (gelu_tanh far below 0, slopes near their zeros) have that error beside their largest part. Plain
+// arithmetic (add, mul, div, square, ...) is the device's own.
 //
 // From the host: opaque_zero() -> u32, which is 0 without the compiler's knowledge; first() and second() -> C, the constants of an op.
 
@@ -128,12 +130,23 @@ fn product_error(a: f32, b: f32, product: f32) -> f32 {
     return settled(settled(first_part + a_high * b_low) + a_low * b_high) + a_low * b_low;
 }
 
-// a / b, rounded correctly but for a few in a million. Neither is near the ends of the range.
-fn close_quotient(a: f32, b: f32) -> f32 {
-    let quotient = settled(a / b);
-    let product = settled(quotient * b);
-    let rest = settled(a - product) - product_error(quotient, b, product);
-    return quotient + rest / b;
+// A number as the sum of two, of which the second is small beside the first.
+struct Pair {
+    high: f32,
+    low: f32,
+}
+
+fn pair_product(a: Pair, b: Pair) -> Pair {
+    let product = settled(a.high * b.high);
+    return Pair(product, product_error(a.high, b.high, product) + (a.high * b.low + a.low * b.high));
+}
+
+// a / b, rounded correctly but for a few in a million, whatever the device's division is worth. Neither is near the ends of the range.
+fn pair_quotient(a: Pair, b: Pair) -> f32 {
+    let quotient = settled(a.high / b.high);
+    let product = settled(quotient * b.high);
+    let rest = settled(a.high - product) - product_error(quotient, b.high, product);
+    return quotient + (rest + (a.low - quotient * b.low)) / b.high;
 }
 
 // ---------------------------------------------------------------- the class interface
@@ -245,11 +258,27 @@ fn exp_parts(high: f32, low: f32) -> Scaled {
     return Scaled(1.0 + reduced.value, reduced.power);
 }
 
-// e^(factor * x^2), with x^2 to twice the digits. `factor` is -1 or -1/2, |x| at most 40.
-fn exp_of_square(x: f32, factor: f32) -> Scaled {
-    let upper = upper_half(x);
-    let rest = settled(x - upper);
-    return exp_parts(factor * (upper * upper), factor * (rest * (x + upper)));
+// A pair times 2^power.
+struct ScaledPair {
+    pair: Pair,
+    power: i32,
+}
+
+// The same to some digits more.
+fn exp_pair(high: f32, low: f32) -> ScaledPair {
+    let reduced = exp_reduced(high, low);
+    let sum = settled(1.0 + reduced.value);
+    return ScaledPair(Pair(sum, reduced.value - settled(sum - 1.0)), reduced.power);
+}
+
+// factor * e^(rate * x^2), with x^2 to twice the digits. `rate` is -1 or -1/2.
+fn bell(x: f32, rate: f32, factor: Pair) -> f32 {
+    let a = min(abs_of(x), 20.0);
+    let upper = upper_half(a);
+    let rest = settled(a - upper);
+    let e = exp_pair(rate * (upper * upper), rate * (rest * (a + upper)));
+    let product = pair_product(e.pair, factor);
+    return scaled(product.high + product.low, e.power);
 }
 
 fn exp_of(x: f32) -> f32 {
@@ -330,16 +359,10 @@ fn log1p_of(x: f32) -> f32 {
     return log_reduced(parts.value - 1.0, f32(parts.power), lost / sum);
 }
 
-// ---------------------------------------------------------------- roots
+// ---------------------------------------------------------------- roots and reciprocals
 
-fn sqrt_of(x: f32) -> f32 {
-    let size = size_bits(x);
-    if (size == 0u || size > 0x7f800000u || bitcast<u32>(x) == 0x7f800000u) {
-        return x;
-    }
-    if (sign_bit(x) != 0u) {
-        return quiet_nan();
-    }
+// The square root of a positive finite number.
+fn sqrt_pair(x: f32) -> ScaledPair {
     let parts = normalised(x);
     let odd = parts.power & 1;
     let value = parts.value * f32(1 + odd);
@@ -347,7 +370,46 @@ fn sqrt_of(x: f32) -> f32 {
     let upper = upper_half(root);
     let lower = settled(root - upper);
     let rest = settled(settled(value - upper * upper) - 2.0 * upper * lower) - lower * lower;
-    return scaled(root + rest / (2.0 * root), (parts.power - odd) / 2);
+    let correction = settled(rest / (2.0 * root));
+    let high = settled(root + correction);
+    return ScaledPair(Pair(high, settled(root - high) + correction), (parts.power - odd) / 2);
+}
+
+// Whether x has a square root that is neither 0 nor infinite.
+fn has_root(x: f32) -> bool {
+    return bitcast<u32>(x) - 1u < 0x7f7fffffu;
+}
+
+fn sqrt_of(x: f32) -> f32 {
+    if (!has_root(x)) {
+        let stays = size_bits(x) == 0u || size_bits(x) > 0x7f800000u || sign_bit(x) == 0u;
+        return select(quiet_nan(), x, stays);
+    }
+    let root = sqrt_pair(x);
+    return scaled(root.pair.high, root.power);
+}
+
+fn rsqrt_of(x: f32) -> f32 {
+    if (!has_root(x)) {
+        if (size_bits(x) == 0u) {
+            return bitcast<f32>(sign_bit(x) | 0x7f800000u);
+        }
+        return select(quiet_nan(), 0.0, bitcast<u32>(x) == 0x7f800000u);
+    }
+    let root = sqrt_pair(x);
+    return scaled(pair_quotient(Pair(1.0, 0.0), root.pair), -root.power);
+}
+
+fn recip_of(x: f32) -> f32 {
+    let size = size_bits(x);
+    if (size > 0x7f800000u) {
+        return x;
+    }
+    if (size == 0u || size == 0x7f800000u) {
+        return bitcast<f32>(sign_bit(x) | (0x7f800000u - size));
+    }
+    let parts = normalised(x);
+    return with_sign(scaled(pair_quotient(Pair(1.0, 0.0), Pair(parts.value, 0.0)), -parts.power), x);
 }
 
 // ---------------------------------------------------------------- trigonometry
@@ -485,35 +547,38 @@ fn cos_of(x: f32) -> f32 {
     return select(y, -y, ((angle.quadrant + 1u) & 2u) != 0u);
 }
 
-// atan(t) for |t| <= tan(pi/8).
-fn atan_near_zero(t: f32) -> f32 {
+// atan(t) - t for |t| <= 1/2.
+fn atan_correction(t: f32) -> f32 {
     let z = t * t;
-    let p = -0.3333333433 + z * (0.1999997646 + z * (-0.1428413689 + z * (0.1107110456 + z * (-8.622734994e-02 + z * 5.043135583e-02))));
-    return t + (t * z) * p;
+    let p = -0.3333333433 + z * (0.1999999136 + z * (-0.1428517103 + z * (0.1109776348 + z * (-8.932152390e-02 + z * (6.690115482e-02
+        + z * -3.272326663e-02)))));
+    return (t * z) * p;
 }
 
-// turns * pi/4 + angle.
-fn eighths_plus(eighths: u32, angle: f32) -> f32 {
+// eighths * pi/4 + (t + correction).
+fn eighths_plus(eighths: u32, t: f32, correction: f32) -> f32 {
+    var base = Pair(0.7853981256, 3.774895063e-08);
     switch eighths {
-        case 1u: {
-            return 0.7853981256 + (angle + 3.774895063e-08);
+        case 0u: {
+            return select(t + correction, t, correction == 0.0);
         }
         case 2u: {
-            return 1.570796251 + (angle + 7.549790126e-08);
+            base = Pair(1.570796251, 7.549790126e-08);
         }
         case 3u: {
-            return 2.356194258 + (angle + 2.324561450e-07);
+            base = Pair(2.356194258, 2.324561450e-07);
         }
         case 4u: {
-            return 3.141592503 + (angle + 1.509958025e-07);
+            base = Pair(3.141592503, 1.509958025e-07);
         }
         default: {
-            return angle;
         }
     }
+    let sum = settled(base.high + t);
+    return sum + ((settled(base.high - sum) + t) + (base.low + correction));
 }
 
-// By the octant of (x, y), in which the ratio is at most 1, and by atan(t) = pi/4 + atan((t - 1) / (t + 1)) in the octant's upper half.
+// By the octant of (x, y), in which the ratio is at most 1, and by atan(t) = pi/4 + atan((t - 1) / (t + 1)) from 1/2 up.
 fn atan2_of(y: f32, x: f32) -> f32 {
     if (unordered(y, x)) {
         return quiet_nan();
@@ -532,28 +597,34 @@ fn atan2_of(y: f32, x: f32) -> f32 {
     let denominator = normalised(bitcast<f32>(below));
     let power = numerator.power - denominator.power;
     var eighths = 0u;
-    var angle = 0.0;
+    var t = 0.0;
+    var correction = 0.0;
     if (power < -30 || above == 0u) {
-        angle = scaled(close_quotient(numerator.value, denominator.value), power);
+        t = scaled(pair_quotient(Pair(numerator.value, 0.0), Pair(denominator.value, 0.0)), power);
     } else {
         let u = scaled(numerator.value, power);
         let v = denominator.value;
-        if (u > 0.4142 * v) {
+        if (u > 0.5 * v) {
+            let sum = settled(u + v);
             eighths = 1u;
-            angle = atan_near_zero(close_quotient(u - v, u + v));
+            t = pair_quotient(Pair(u - v, 0.0), Pair(sum, settled(v - sum) + u));
         } else {
-            angle = atan_near_zero(close_quotient(u, v));
+            t = pair_quotient(Pair(u, 0.0), Pair(v, 0.0));
         }
+        correction = atan_correction(t);
     }
+    var flipped = 0u;
     if (steep) {
         eighths = 2u - eighths;
-        angle = negated(angle);
+        flipped = 0x80000000u;
     }
     if (sign_bit(x) != 0u) {
         eighths = 4u - eighths;
-        angle = negated(angle);
+        flipped ^= 0x80000000u;
     }
-    return with_sign(eighths_plus(eighths, angle), y);
+    t = bitcast<f32>(bitcast<u32>(t) ^ flipped);
+    correction = bitcast<f32>(bitcast<u32>(correction) ^ flipped);
+    return with_sign(eighths_plus(eighths, t, correction), y);
 }
 
 // ---------------------------------------------------------------- hyperbolic tangent, error function, normal distribution
@@ -573,8 +644,18 @@ fn tanh_of(x: f32) -> f32 {
     return with_sign(1.0 - 2.0 / (scaled(parts.value, parts.power) + 1.0), x);
 }
 
-// erfc(x + rest) for x >= 0: e^(-x^2) times a polynomial in (x - 2) / (x + 2), over 1 + 2 x.
+// erf(x) / x - 1, of x^2 up to 0.85.
+fn erf_series(z: f32) -> f32 {
+    return 0.1283791661 + z * (-0.3761263788 + z * (0.1128378808 + z * (-2.686582319e-02
+        + z * (5.222355016e-03 + z * (-8.506830200e-04 + z * (1.145908682e-04 + z * -1.030893145e-05))))));
+}
+
+// erfc(x + rest) for x >= 0: below 1/2 as 1 - erf, from there as e^(-x^2) times a polynomial in (x - 2) / (x + 2), over 1 + 2 x.
 fn erfc_parts(x: f32, rest: f32) -> Scaled {
+    if (x < 0.5) {
+        let difference = settled(1.0 - x);
+        return Scaled(difference + ((settled(1.0 - difference) - x) - (x * erf_series(x * x) + rest)), 0);
+    }
     let a = min(x, 10.25);
     let t = (a - 2.0) / (a + 2.0);
     var p = 8.341087232e-05;
@@ -587,22 +668,29 @@ fn erfc_parts(x: f32, rest: f32) -> Scaled {
     p = -5.421838537e-02 + t * p;
     p = 0.1640508920 + t * p;
     p = -0.1660304815 + t * p;
-    p = -9.276381880e-02 + t * p;
-    p = 1.276978374 + t * p;
+    p = settled(t * (-9.276381880e-02 + t * p));
+    let sum = settled(1.276978374 + p);
+    let factor = Pair(sum, settled(1.276978374 - sum) + p);
     let upper = upper_half(a);
     let lower = settled(a - upper);
-    let e = exp_parts(-(upper * upper), -(lower * (a + upper) + 2.0 * a * rest));
-    return Scaled(close_quotient(e.value * p, 1.0 + 2.0 * a), e.power);
+    let e = exp_pair(-(upper * upper), -(lower * (a + upper) + 2.0 * a * rest));
+    let doubled = 2.0 * a;
+    let divisor = settled(1.0 + doubled);
+    let quotient = pair_quotient(pair_product(e.pair, factor), Pair(divisor, (settled(doubled - divisor) + 1.0) + 2.0 * rest));
+    return Scaled(quotient, e.power);
 }
 
 fn erf_of(x: f32) -> f32 {
     if (size_bits(x) > 0x7f800000u) {
         return x;
     }
+    // Below 2^-63 the value is x * 2 / sqrt(pi).
+    if (size_bits(x) < 0x20000000u) {
+        let parts = normalised(x);
+        return with_sign(scaled(1.128379167 * parts.value, parts.power), x);
+    }
     if (size_bits(x) < 0x3f6b851fu) {
-        let z = x * x;
-        let p = 0.1283791661 + z * (-0.3761263788 + z * (0.1128378808 + z * (-2.686582319e-02
-            + z * (5.222355016e-03 + z * (-8.506830200e-04 + z * (1.145908682e-04 + z * -1.030893145e-05))))));
+        let p = erf_series(x * x);
         return x + x * p;
     }
     let tail = erfc_parts(abs_of(x), 0.0);
@@ -641,22 +729,26 @@ fn normal_pdf(x: f32) -> f32 {
     if (size_bits(x) > 0x7f800000u) {
         return x;
     }
-    let parts = exp_of_square(min(abs_of(x), 20.0), -0.5);
-    return scaled(0.3989422804 * parts.value, parts.power);
+    return bell(x, -0.5, Pair(0.39894229174, -1.133517014e-08));
 }
 
-// 1 / (1 + e^-x), below 0 as e^x / (1 + e^x).
+// The sigmoid of -|x|: e / (1 + e) with e = e^-|x|.
+fn sigmoid_tail(x: f32) -> Scaled {
+    let e = exp_pair(-abs_of(x), 0.0);
+    let scale = bitcast<f32>(u32(127 + max(e.power, -60)) << 23u);
+    let small = e.pair.high * scale;
+    let sum = settled(1.0 + small);
+    return Scaled(pair_quotient(e.pair, Pair(sum, (small - settled(sum - 1.0)) + e.pair.low * scale)), e.power);
+}
+
+// 1 / (1 + e^-x)
 fn sigmoid_of(x: f32) -> f32 {
     if (size_bits(x) > 0x7f800000u) {
         return x;
     }
-    let parts = exp_parts(-abs_of(x), 0.0);
-    let small = scaled(parts.value, parts.power);
-    let negative = sign_bit(x) != 0u;
-    if (negative && parts.power < -30) {
-        return small;
-    }
-    return select(1.0, small, negative) / (1.0 + small);
+    let parts = sigmoid_tail(x);
+    let tail = scaled(parts.value, parts.power);
+    return select(1.0 - tail, tail, sign_bit(x) != 0u);
 }
 
 // sqrt(2/pi) * (x + 0.044715 x^3)
@@ -770,13 +862,7 @@ fn wholeness(x: f32) -> u32 {
     return select(2u, 1u, (mantissa & unit) != 0u);
 }
 
-// A number in two parts, of which the first has 12 bits.
-struct Pair {
-    high: f32,
-    low: f32,
-}
-
-// log2 of a positive finite x to about 34 digits.
+// log2 of a positive finite x to about 34 digits, the first part with 12 of them.
 //
 // x = 2^k m, s = (m - 1) / (m + 1), log2 m = 2 / (3 ln 2) * s * (3 + s^2 + s^4 Q(s^2)), in products of halves that are exact.
 fn log2_pair(x: f32) -> Pair {
@@ -903,15 +989,7 @@ fn unary_sqrt(x: C) -> C {
 }
 
 fn unary_rsqrt(x: C) -> C {
-    let root = sqrt_of(x);
-    let size = size_bits(root);
-    if (size == 0u) {
-        return bitcast<f32>(sign_bit(x) | 0x7f800000u);
-    }
-    if (size >= 0x7f800000u) {
-        return select(root, 0.0, size == 0x7f800000u);
-    }
-    return close_quotient(1.0, root);
+    return rsqrt_of(x);
 }
 
 fn unary_sin(x: C) -> C {
@@ -943,7 +1021,7 @@ fn unary_square(x: C) -> C {
 }
 
 fn unary_recip(x: C) -> C {
-    return 1.0 / x;
+    return recip_of(x);
 }
 
 fn unary_floor(x: C) -> C {
@@ -974,8 +1052,9 @@ fn unary_gelu_erf(x: C) -> C {
     if (sign_bit(x) == 0u || size_bits(x) >= 0x7f800000u) {
         return x * normal_cdf(x);
     }
+    let factor = normalised(max(x, -14.4));
     let tail = normal_tail(x);
-    return scaled(max(x, -40.0) * tail.value, tail.power);
+    return scaled(negated(factor.value * tail.value), factor.power + tail.power);
 }
 
 // (1 + tanh(u)) / 2 is the sigmoid of 2 u, which keeps its digits where it is small.
@@ -983,12 +1062,14 @@ fn unary_gelu_tanh(x: C) -> C {
     return x * sigmoid_of(2.0 * gelu_inner(x));
 }
 
+// x * sigmoid_of(x), scaled last as well.
 fn unary_silu(x: C) -> C {
-    if (x < -20.0 && size_bits(x) < 0x7f800000u) {
-        let parts = exp_parts(x, 0.0);
-        return scaled(max(x, -400.0) * parts.value, parts.power);
+    if (sign_bit(x) == 0u || size_bits(x) >= 0x7f800000u) {
+        return x * sigmoid_of(x);
     }
-    return x * sigmoid_of(x);
+    let factor = normalised(max(x, -200.0));
+    let tail = sigmoid_tail(x);
+    return scaled(negated(factor.value * tail.value), factor.power + tail.power);
 }
 
 fn unary_softplus(x: C) -> C {
@@ -1062,8 +1143,7 @@ fn slope_erf(s: C, d: C) -> C {
     if (size_bits(s) > 0x7f800000u) {
         return s;
     }
-    let parts = exp_of_square(min(abs_of(s), 20.0), -1.0);
-    return 1.1283791671 * scaled(parts.value, parts.power) * d;
+    return bell(s, -1.0, Pair(1.1283792257, -5.863538277e-08)) * d;
 }
 
 fn slope_square(s: C, d: C) -> C {
@@ -1102,17 +1182,23 @@ fn slope_gelu_erf(s: C, d: C) -> C {
     return (normal_cdf(x) + x * normal_pdf(x)) * d;
 }
 
-// With g = (1 + tanh(u)) / 2, the sigmoid of 2 u: g + x * 2 g (1 - g) * du/dx.
+// With g = (1 + tanh(u)) / 2, the sigmoid of 2 u: g + x * 2 g (1 - g) * du/dx, where the smaller of g and 1 - g is known to all its digits.
 fn slope_gelu_tanh(s: C, d: C) -> C {
     let x = gelu_bounded(s);
-    let g = sigmoid_of(2.0 * gelu_inner(x));
+    let parts = sigmoid_tail(2.0 * gelu_inner(x));
+    let tail = scaled(parts.value, parts.power);
+    let g = select(1.0 - tail, tail, sign_bit(x) != 0u);
     let inner = 0.7978845608 * (1.0 + 0.134145 * x * x);
-    return (g + x * (2.0 * g * (1.0 - g) * inner)) * d;
+    return (g + x * (2.0 * tail * (1.0 - tail) * inner)) * d;
 }
 
 fn slope_silu(s: C, d: C) -> C {
-    let g = sigmoid_of(s);
-    return g * (1.0 + s * (1.0 - g)) * d;
+    let parts = sigmoid_tail(s);
+    let tail = scaled(parts.value, parts.power);
+    let negative = sign_bit(s) != 0u;
+    let g = select(1.0 - tail, tail, negative);
+    let rest = select(tail, 1.0 - tail, negative);
+    return g * (1.0 + s * rest) * d;
 }
 
 fn slope_softplus(s: C, d: C) -> C {

@@ -2,10 +2,10 @@
 //!
 //! A process has one device of each name, so that tensors of different parts of a program meet. Each is wrapped as the environment says.
 
-use ternion_core::{Device, Error, Result};
+use ternion_core::{DType, Device, Error, Result};
 
 /// The names that [`device`] knows.
-const NAMES: &str = "auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:INDEX";
+const NAMES: &str = "auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER";
 
 /// This machine's processor.
 ///
@@ -23,22 +23,46 @@ pub fn cuda(index: usize) -> Result<Device> {
     graphics::shared(index)
 }
 
-/// The wgpu adapter with this index.
+/// The wgpu adapter with this index; faster kinds of hardware come first.
 ///
 /// # Errors
-/// Always, in this version: it has no wgpu backend.
+/// If feature `wgpu` is off; no adapter, or none with this index.
 pub fn wgpu(index: usize) -> Result<Device> {
-    let detail = "this version of Ternion has no wgpu backend; the feature `wgpu` is reserved for it";
-    Err(unavailable(format!("wgpu:{index}"), detail))
+    adapters::shared(&index.to_string())
 }
 
-/// The fastest device that is compiled in and there: CUDA, where its kernels can be compiled or are kept on disk, else wgpu, else the processor.
+/// What is known of a device before it is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceDescription {
+    /// The name that [`device`] takes: `cpu`, `cuda:0`, `wgpu:1`.
+    pub name: String,
+    /// What the hardware is called.
+    pub hardware: String,
+    /// Bytes of its memory, where that can be told.
+    pub memory: Option<u64>,
+    /// The types of elements that it has.
+    pub dtypes: Vec<DType>,
+}
+
+/// Every device that is compiled in and there. None is opened.
+///
+/// ```
+/// for device in ternion::devices() {
+///     println!("{}: {}", device.name, device.hardware);
+/// }
+/// ```
+pub fn devices() -> Vec<DeviceDescription> {
+    processor::descriptions().into_iter().chain(graphics::descriptions()).chain(adapters::descriptions()).collect()
+}
+
+/// The fastest device that is compiled in and there: CUDA, where its kernels can be compiled or are kept on disk, else a GPU through wgpu, else the
+/// processor.
 ///
 /// # Errors
 /// If there is none; the message says why not, for each.
 pub fn best() -> Result<Device> {
     let mut reasons = Vec::new();
-    for candidate in [cuda(0).and_then(graphics::ready), wgpu(0)] {
+    for candidate in [cuda(0).and_then(graphics::ready), adapters::hardware()] {
         match candidate {
             Ok(device) => return Ok(device),
             Err(error) => reasons.push(error.to_string()),
@@ -52,7 +76,8 @@ pub fn best() -> Result<Device> {
     Err(unavailable("auto", reasons.join("; ")))
 }
 
-/// A device by its name: `auto` (see [`best`]), `cpu`, `cuda`, `cuda:0`, `wgpu`, `wgpu:1`.
+/// A device by its name: `auto` (see [`best`]), `cpu`, `cuda`, `cuda:0`, `wgpu`, `wgpu:1`; an adapter also by a part
+/// of its name (`wgpu:radeon`) or a preference (`wgpu:low-power`, `wgpu:high-performance`).
 ///
 /// # Errors
 /// A name that is none of these; a device that is not compiled in or not there.
@@ -68,7 +93,7 @@ pub fn device(name: &str) -> Result<Device> {
         Named::Best => best(),
         Named::Cpu => cpu(),
         Named::Cuda(index) => cuda(index),
-        Named::Wgpu(index) => wgpu(index),
+        Named::Wgpu(adapter) => adapters::shared(&adapter),
     }
 }
 
@@ -77,11 +102,15 @@ enum Named {
     Best,
     Cpu,
     Cuda(usize),
-    Wgpu(usize),
+    /// A number, a preference or a part of a name.
+    Wgpu(String),
 }
 
 fn parse(name: &str) -> Result<Named> {
     let unknown = || unavailable(name, format!("no such device; expected {NAMES}"));
+    if let Some(("wgpu", adapter)) = name.split_once(':') {
+        return if adapter.is_empty() { Err(unknown()) } else { Ok(Named::Wgpu(adapter.into())) };
+    }
     let (kind, index) = match name.split_once(':') {
         Some((kind, index)) => (kind, Some(index.parse::<usize>().map_err(|_| unknown())?)),
         None => (name, None),
@@ -90,7 +119,7 @@ fn parse(name: &str) -> Result<Named> {
         ("auto", None) => Ok(Named::Best),
         ("cpu", None) => Ok(Named::Cpu),
         ("cuda", index) => Ok(Named::Cuda(index.unwrap_or(0))),
-        ("wgpu", index) => Ok(Named::Wgpu(index.unwrap_or(0))),
+        ("wgpu", None) => Ok(Named::Wgpu("0".into())),
         _ => Err(unknown()),
     }
 }
@@ -115,8 +144,21 @@ mod processor {
         Ok(SHARED.get_or_init(|| wrapped).clone())
     }
 
+    /// This machine's processor, its memory as Linux tells it.
+    pub fn descriptions() -> Option<super::DeviceDescription> {
+        let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let kibibytes = told.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Some(super::DeviceDescription {
+            name: "cpu".into(),
+            hardware: format!("this machine's processor, {threads} threads"),
+            memory: kibibytes.map(|kibibytes| kibibytes * 1024),
+            dtypes: ternion_core::DType::ALL.to_vec(),
+        })
+    }
+
     /// A processor that the environment has not wrapped.
-    #[cfg(feature = "cuda")]
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
     pub fn unwrapped() -> Result<Device> {
         Ok(ternion_cpu::device())
     }
@@ -139,7 +181,11 @@ mod processor {
         Err(super::unavailable("cpu", "not compiled in: turn on the feature `cpu` of the package `ternion`"))
     }
 
-    #[cfg(feature = "cuda")]
+    pub fn descriptions() -> Option<super::DeviceDescription> {
+        None
+    }
+
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
     pub fn unwrapped() -> Result<Device> {
         shared()
     }
@@ -163,6 +209,17 @@ mod graphics {
         let device = from_environment(ternion_cuda::device(index)?, &plain)?;
         shared.insert(index, device.clone());
         Ok(device)
+    }
+
+    /// What the driver sees.
+    pub fn descriptions() -> Vec<super::DeviceDescription> {
+        let described = |(index, (hardware, bytes)): (usize, (String, u64))| super::DeviceDescription {
+            name: format!("cuda:{index}"),
+            hardware,
+            memory: Some(bytes),
+            dtypes: ternion_core::DType::ALL.to_vec(),
+        };
+        ternion_cuda::descriptions().into_iter().enumerate().map(described).collect()
     }
 
     /// The device, if there is what it runs.
@@ -189,8 +246,80 @@ mod graphics {
         Err(super::unavailable(format!("cuda:{index}"), detail))
     }
 
+    pub fn descriptions() -> Vec<super::DeviceDescription> {
+        Vec::new()
+    }
+
     pub fn ready(device: Device) -> Result<Device> {
         Ok(device)
+    }
+}
+
+#[cfg(feature = "wgpu")]
+mod adapters {
+    use std::collections::BTreeMap;
+    use std::sync::{Mutex, PoisonError};
+    use ternion_core::decorators::{Composed, from_environment};
+    use ternion_core::{DType, Device, Result};
+
+    /// The process's one device of each adapter, wrapped as the environment says.
+    pub fn shared(adapter: &str) -> Result<Device> {
+        static SHARED: Mutex<BTreeMap<usize, Device>> = Mutex::new(BTreeMap::new());
+        let index = ternion_wgpu::find(adapter)?;
+        // Held while the device is opened: two threads that come first do not open it twice.
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(device) = shared.get(&index) {
+            return Ok(device.clone());
+        }
+        let device = from_environment(ternion_wgpu::device(index)?, &plain)?;
+        shared.insert(index, device.clone());
+        Ok(device)
+    }
+
+    /// The first adapter that is no program on the processor: the CPU backend is faster than those.
+    pub fn hardware() -> Result<Device> {
+        match ternion_wgpu::descriptions().iter().find(|one| one.kind != "software") {
+            Some(adapter) => shared(&adapter.index.to_string()),
+            None => Err(super::unavailable("wgpu", "no adapter but software on the processor")),
+        }
+    }
+
+    /// A device for a decorator to compare with or to fall back on: the processor as it is, or an adapter that composes every op.
+    fn plain(name: &str) -> Result<Device> {
+        match super::parse(name)? {
+            super::Named::Cpu => super::processor::unwrapped(),
+            super::Named::Wgpu(adapter) => Ok(Composed::new(ternion_wgpu::device(ternion_wgpu::find(&adapter)?)?)),
+            _ => super::device(name),
+        }
+    }
+
+    /// What wgpu finds.
+    pub fn descriptions() -> Vec<super::DeviceDescription> {
+        let described = |adapter: ternion_wgpu::AdapterDescription| super::DeviceDescription {
+            name: format!("wgpu:{}", adapter.index),
+            hardware: format!("{} ({}, {})", adapter.name, adapter.kind, adapter.interface),
+            memory: None,
+            dtypes: DType::ALL.into_iter().filter(|&dtype| dtype != DType::F64).collect(),
+        };
+        ternion_wgpu::descriptions().into_iter().map(described).collect()
+    }
+}
+
+#[cfg(not(feature = "wgpu"))]
+mod adapters {
+    use ternion_core::{Device, Result};
+
+    pub fn shared(adapter: &str) -> Result<Device> {
+        let detail = "not compiled in: turn on the feature `wgpu` of the package `ternion`";
+        Err(super::unavailable(format!("wgpu:{adapter}"), detail))
+    }
+
+    pub fn hardware() -> Result<Device> {
+        shared("0")
+    }
+
+    pub fn descriptions() -> Vec<super::DeviceDescription> {
+        Vec::new()
     }
 }
 
@@ -205,8 +334,10 @@ mod tests {
         assert_eq!(found("cpu"), Named::Cpu);
         assert_eq!(found("cuda"), Named::Cuda(0));
         assert_eq!(found("cuda:3"), Named::Cuda(3));
-        assert_eq!(found("wgpu:1"), Named::Wgpu(1));
-        for name in ["", "gpu", "cpu:0", "cuda:", "cuda:x", "cuda:-1", "CPU", "auto:0"] {
+        assert_eq!(found("wgpu"), Named::Wgpu("0".into()));
+        assert_eq!(found("wgpu:1"), Named::Wgpu("1".into()));
+        assert_eq!(found("wgpu:low-power"), Named::Wgpu("low-power".into()));
+        for name in ["", "gpu", "cpu:0", "cuda:", "cuda:x", "cuda:-1", "wgpu:", "CPU", "auto:0"] {
             let error = parse(name).expect_err(name).to_string();
             assert_eq!(error, format!("device {name}: no such device; expected {NAMES}"));
         }

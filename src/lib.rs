@@ -36,7 +36,7 @@ extern crate self as ternion;
 
 mod devices;
 
-pub use devices::{best, cpu, cuda, device, wgpu};
+pub use devices::{DeviceDescription, best, cpu, cuda, device, devices, wgpu};
 pub use ternion_core::*;
 #[doc(inline)]
 pub use ternion_data as data;

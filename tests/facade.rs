@@ -26,14 +26,17 @@ fn devices_that_are_not_there_say_so() {
     );
     #[cfg(feature = "cuda")]
     assert!(message(ternion::cuda(77)).starts_with("device cuda:77: no "), "no driver, or no such device");
+    #[cfg(not(feature = "wgpu"))]
     assert_eq!(
         message(ternion::wgpu(0)),
-        "device wgpu:0: this version of Ternion has no wgpu backend; the feature `wgpu` is reserved for it"
+        "device wgpu:0: not compiled in: turn on the feature `wgpu` of the package `ternion`"
     );
+    #[cfg(feature = "wgpu")]
+    assert!(message(ternion::wgpu(77)).starts_with("device wgpu:77: no "), "no adapter, or no such one");
     assert_eq!(message(ternion::device("cuda:77")), message(ternion::cuda(77)));
     assert_eq!(
         message(ternion::device("tpu")),
-        "device tpu: no such device; expected auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:INDEX"
+        "device tpu: no such device; expected auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER"
     );
     assert!(matches!(ternion::device("cuda:77"), Err(Error::Device { device, .. }) if device == "cuda:77"));
 }
@@ -107,10 +110,24 @@ fn the_environment_wraps_the_device() {
 }
 
 #[test]
+fn devices_are_listed() {
+    let devices = ternion::devices();
+    let processor = devices.iter().find(|device| device.name == "cpu").expect("the processor");
+    assert_eq!(processor.dtypes, ternion::DType::ALL);
+    assert!(processor.memory.is_none_or(|bytes| bytes > 1 << 26), "{processor:?}");
+    for device in &devices {
+        assert!(!device.hardware.is_empty() && device.dtypes.contains(&ternion::DType::F32), "{device:?}");
+        // What is listed is found by its name, unless it does not open.
+        let opened = ternion::device(&device.name).map(|opened| opened.name().to_string());
+        assert!(opened.as_ref().map_or(true, |name| name.contains(&device.name)), "{opened:?}");
+    }
+}
+
+#[test]
 fn a_variable_that_means_nothing_is_an_error() {
     // Said first, not after the devices that are not there.
     assert!(in_environment(&[("TERNION_NAN", "maybe")]).contains("error TERNION_NAN: \"maybe\""));
     assert!(in_environment(&[("TERNION_CHECK", "tpu")]).contains("error device tpu: no such device"));
-    assert!(in_environment(&[("TERNION_CHECK", "wgpu")]).contains("error device wgpu:0: this version"));
+    assert!(in_environment(&[("TERNION_CHECK", "wgpu:77")]).contains("error device wgpu:77: no"));
     assert!(in_environment(&[("TERNION_FALLBACK", "cpu:no_such_op")]).contains("no_such_op"));
 }

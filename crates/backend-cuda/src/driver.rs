@@ -10,13 +10,14 @@ use ternion_core::{Error, Result};
 const OLDEST: (i32, i32) = (8, 0);
 
 /// What is called of the driver. The bindings panic over one that is missing.
-const FUNCTIONS: [&str; 43] = [
+const FUNCTIONS: [&str; 44] = [
     "cuCtxSetCurrent",
     "cuDeviceGet",
     "cuDeviceGetAttribute",
     "cuDeviceGetCount",
     "cuDeviceGetName",
     "cuDevicePrimaryCtxRetain",
+    "cuDeviceTotalMem_v2",
     "cuDriverGetVersion",
     "cuEventCreate",
     "cuEventDestroy_v2",
@@ -125,6 +126,17 @@ fn count(index: usize) -> Result<usize> {
     result::init().map_err(|error| unavailable(index, describe(error.0)))?;
     let count = result::device::get_count().map_err(|error| unavailable(index, describe(error.0)))?;
     Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// Name and bytes of memory of every device, in the driver's order; nothing where there is no driver. No context is made.
+pub(crate) fn descriptions() -> Vec<(String, u64)> {
+    let described = |ordinal: usize| {
+        let device = result::device::get(ordinal as i32)?;
+        // SAFETY: the device was given by the driver.
+        let bytes = unsafe { result::device::total_mem(device)? };
+        Ok::<_, result::DriverError>((result::device::get_name(device)?, bytes as u64))
+    };
+    (0..count(0).unwrap_or(0)).filter_map(|ordinal| described(ordinal).ok()).collect()
 }
 
 impl Context {

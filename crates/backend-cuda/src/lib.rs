@@ -42,6 +42,11 @@ pub fn device(index: usize) -> Result<Device> {
     Ok(Device::new(CudaBackend { recorder: Recorder { gpu: gpu.clone() }, gpu }))
 }
 
+/// Name and bytes of memory of every CUDA device, as the driver counts; nothing where there is no driver.
+pub fn descriptions() -> Vec<(String, u64)> {
+    driver::descriptions()
+}
+
 /// That kernels can be had: some are kept on disk from earlier runs, or NVRTC is there to compile them.
 ///
 /// # Errors

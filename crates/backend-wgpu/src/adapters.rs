@@ -89,17 +89,36 @@ pub(crate) fn describe(index: usize, adapter: &Adapter) -> AdapterDescription {
 /// # Errors
 /// What there is instead.
 pub(crate) fn adapter(index: usize) -> Result<&'static Adapter> {
-    let there = adapters();
-    there.get(index).ok_or_else(|| Error::Device {
-        device: format!("wgpu:{index}"),
-        detail: match there.len() {
-            0 => "no adapter: neither Vulkan, Metal, DX12 nor GL with compute shaders was found (on Debian, mesa-vulkan-drivers and libvulkan1 bring a \
-                  Vulkan that runs on the processor)"
-                .into(),
-            count => format!(
-                "no such adapter; there are {count}: {}",
-                descriptions().iter().map(|one| format!("wgpu:{} {}", one.index, one.name)).collect::<Vec<_>>().join(", ")
-            ),
-        },
-    })
+    adapters().get(index).ok_or_else(|| Error::Device { device: format!("wgpu:{index}"), detail: missing(&descriptions()) })
+}
+
+/// The index of the adapter that a text means: a number, `high-performance`, `low-power`, or a part of its name in any case.
+///
+/// # Errors
+/// What there is instead.
+pub fn find(wanted: &str) -> Result<usize> {
+    if let Ok(index) = wanted.parse() {
+        return adapter(index).map(|_| index);
+    }
+    let there = descriptions();
+    let kind = |kind: &str| there.iter().find(|one| one.kind == kind).map(|one| one.index);
+    let found = match wanted {
+        // The order is that of speed.
+        "" | "high-performance" => there.first().map(|one| one.index),
+        // An integrated GPU has its memory beside the processor's, and little power.
+        "low-power" => kind("integrated").or(there.first().map(|one| one.index)),
+        name => there.iter().find(|one| one.name.to_lowercase().contains(&name.to_lowercase())).map(|one| one.index),
+    };
+    found.ok_or_else(|| Error::Device { device: format!("wgpu:{wanted}"), detail: missing(&there) })
+}
+
+/// What there is in place of an adapter.
+fn missing(there: &[AdapterDescription]) -> String {
+    let names: Vec<String> = there.iter().map(|one| format!("wgpu:{} {}", one.index, one.name)).collect();
+    match names.len() {
+        0 => "no adapter: neither Vulkan, Metal, DX12 nor GL with compute shaders was found (on Debian, mesa-vulkan-drivers and libvulkan1 bring a Vulkan \
+              that runs on the processor)"
+            .into(),
+        count => format!("no such adapter; there are {count}: {}", names.join(", ")),
+    }
 }

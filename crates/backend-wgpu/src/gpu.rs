@@ -33,7 +33,6 @@ pub(crate) struct Gpu {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) limits: wgpu::Limits,
-    pub(crate) subgroups: bool,
     device: wgpu::Device,
     queue: wgpu::Queue,
     pool: Pool,
@@ -138,26 +137,42 @@ impl Gpu {
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
             .map_err(|error| Error::Device { device: name.clone(), detail: format!("was not opened: {error}") })?;
+        let about = describe(index, adapter);
+        let description = format!("{}, {} ({})", about.name, about.interface, about.driver);
+        Ok(Gpu::on(device, queue, name, description))
+    }
+
+    /// All that belongs to an opened device.
+    fn on(device: wgpu::Device, queue: wgpu::Queue, name: String, description: String) -> Arc<Gpu> {
         let troubles = Arc::new(Mutex::new(None));
         watch(&device, &troubles);
-        let about = describe(index, adapter);
-        let batch = Batch::new(&device);
-        let record = record(&device);
-        Ok(Arc::new(Gpu {
-            description: format!("{}, {} ({})", about.name, about.interface, about.driver),
+        Arc::new(Gpu {
+            description,
             limits: device.limits(),
-            subgroups: features.contains(wgpu::Features::SUBGROUP),
             name,
+            batch: Mutex::new(Batch::new(&device)),
+            record: record(&device),
             device,
             queue,
             pool: Pool::default(),
             pipelines: Pipelines::default(),
-            batch: Mutex::new(batch),
             troubles,
             launches: AtomicU64::new(0),
             blocks: AtomicU64::new(1),
-            record,
-        }))
+        })
+    }
+
+    /// A device that validates shaders and runs none.
+    #[cfg(test)]
+    pub(crate) fn noop() -> Arc<Gpu> {
+        let (device, queue) = wgpu::Device::noop(&wgpu::DeviceDescriptor::default());
+        Gpu::on(device, queue, "noop".into(), "nothing".into())
+    }
+
+    /// Shaders that were compiled, and what was said of those that were refused.
+    #[cfg(test)]
+    pub(crate) fn compiled(&self) -> (usize, Vec<String>) {
+        self.pipelines.compiled()
     }
 
     /// Shaders that were launched so far.

@@ -14,8 +14,10 @@ mod pool;
 mod select;
 mod slots;
 mod space;
+#[cfg(test)]
+mod validation;
 
-pub use adapters::{AdapterDescription, descriptions};
+pub use adapters::{AdapterDescription, descriptions, find};
 
 use gpu::Gpu;
 use std::sync::Arc;

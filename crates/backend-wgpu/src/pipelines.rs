@@ -101,6 +101,8 @@ pub(crate) struct Layout {
 pub(crate) struct Pipelines {
     compiled: RwLock<FxHashMap<Variant, Arc<Pipeline>>>,
     layouts: RwLock<FxHashMap<SmallVec<[bool; 8]>, Arc<Layout>>>,
+    #[cfg(test)]
+    refused: parking_lot::Mutex<Vec<String>>,
 }
 
 impl Pipelines {
@@ -109,8 +111,16 @@ impl Pipelines {
         if let Some(pipeline) = self.compiled.read().get(variant) {
             return Ok(pipeline.clone());
         }
-        let pipeline = Arc::new(self.compile(device, variant)?);
+        let compiled = self.compile(device, variant);
+        #[cfg(test)]
+        self.refused.lock().extend(compiled.as_ref().err().cloned());
+        let pipeline = Arc::new(compiled?);
         Ok(self.compiled.write().entry(variant.clone()).or_insert(pipeline).clone())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn compiled(&self) -> (usize, Vec<String>) {
+        (self.compiled.read().len(), self.refused.lock().clone())
     }
 
     fn compile(&self, device: &wgpu::Device, variant: &Variant) -> Result<Pipeline, String> {
