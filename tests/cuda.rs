@@ -2,26 +2,19 @@
 //! reach. Where there is no such device it is said, and nothing tested.
 
 mod kernels;
+// A program of its own for the processor; here too, since this one travels to machines with a GPU.
+mod mnist_steps;
 #[path = "support/cuda.rs"]
 mod support;
 
 use std::cell::RefCell;
+use std::sync::RwLockReadGuard;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
-use support::cuda;
+use support::{beside, cuda};
 use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
 use ternion::nn::{Dropout, Forward, Linear, Mlp, Module, Param};
 use ternion::{DType, Device, Error, Result, Tensor};
 use ternion_core::capture::{CapturedStep, is_recording_step};
-
-/// Held by every test while it runs, so that one can have the device's memory to itself.
-static BESIDE_OTHERS: RwLock<()> = RwLock::new(());
-
-/// Once nobody wants the device alone.
-fn beside() -> RwLockReadGuard<'static, ()> {
-    // A test that failed has left nothing half done there.
-    BESIDE_OTHERS.read().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A CUDA device where there is one, once nobody wants it alone.
 fn beside_others() -> Option<(RwLockReadGuard<'static, ()>, Device)> {
@@ -432,7 +425,7 @@ fn memory_stays(device: &Device, count: usize, mut step: impl FnMut() -> Result<
 
 #[test]
 fn steps_do_not_use_more_and_more_memory() -> Result<()> {
-    let _alone = BESIDE_OTHERS.write();
+    let _alone = (support::alone(), mnist_steps::support::alone());
     let Some(device) = cuda() else { return Ok(()) };
     let mut training = Training::new(&device, true)?;
     memory_stays(&device, steps(), || training.step().map(drop))?;

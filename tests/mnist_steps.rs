@@ -5,7 +5,7 @@ mod digits;
 #[path = "../examples/support/step.rs"]
 mod step;
 #[path = "support/cuda.rs"]
-mod support;
+pub(crate) mod support;
 
 use digits::DigitSet;
 use std::cell::RefCell;
@@ -96,6 +96,7 @@ fn ragged(device: &Device) -> Result<Run> {
 
 #[test]
 fn a_captured_run_leaves_what_an_eager_one_leaves() -> Result<()> {
+    let _beside = support::beside();
     for device in devices() {
         let eager = filled(&device, false)?;
         assert_eq!(filled(&device, true)?, eager, "{device}");
@@ -107,6 +108,7 @@ fn a_captured_run_leaves_what_an_eager_one_leaves() -> Result<()> {
 
 #[test]
 fn a_batch_that_is_filled_up_trains_as_the_smaller_one() -> Result<()> {
+    let _beside = support::beside();
     for device in devices() {
         let (filled, ragged) = (filled(&device, false)?, ragged(&device)?);
         assert_eq!(filled.steps.len(), 9);
@@ -126,6 +128,7 @@ fn a_batch_that_is_filled_up_trains_as_the_smaller_one() -> Result<()> {
 
 #[test]
 fn images_are_those_of_the_set_without_the_filling() -> Result<()> {
+    let _beside = support::beside();
     for device in devices() {
         let split = split()?;
         let digits = DigitSet::new(&split, &device)?;

@@ -30,17 +30,33 @@ def of_tests(text):
         passed=counted(r"test result: .*?(\d+) passed", text),
         failed=counted(r"test result: .*?(\d+) failed", text),
         cases=counted(r"(?m)^cuda:0: (\d+) cases", text),
-        skipped=[f"{count} {why}" for count, why in skips(text)],
+        dtypes=dtypes(text),
+        skipped=[f"{count} {why}" for count, why in skips(text) if not beside_the_point(why)],
+        beside_the_point=sum(int(count) for count, why in skips(text) if beside_the_point(why)),
         fingerprint=fingerprint[-1] if fingerprint else None,
     )
 
 
-def skips(text):
-    """Cases that cuda:0 left out though the check applies to them, and why. The lines stand below the device's own."""
+def of_device(text):
+    """What cuda:0 printed below its own line."""
     _, _, rest = text.partition("\ncuda:0: ")
-    own = re.split(r"\n(?=\w+(?::\d+)?: \d+ cases)", rest)[0]
-    left_out = re.findall(r"skipped +(\d+) cases: (.*)", own)
-    return [(count, why) for count, why in left_out if not any(reason in why for reason in BESIDE_THE_POINT)]
+    return re.split(r"\n(?=\w+(?::\d+)?: \d+ cases)", rest)[0]
+
+
+def dtypes(text):
+    """Cases of cuda:0 by dtype, where they are told."""
+    told = re.search(r"(?m)^  of them (.*)$", of_device(text))
+    return {dtype: int(count) for count, dtype in re.findall(r"(\d+) in (\w+)", told[1])} if told else {}
+
+
+def skips(text):
+    """Cases that cuda:0 left out, and why."""
+    return re.findall(r"skipped +(\d+) cases: (.*)", of_device(text))
+
+
+def beside_the_point(why):
+    """Whether the check has nothing to do with such a case, whatever the device is."""
+    return any(reason in why for reason in BESIDE_THE_POINT)
 
 
 def of_sanitizer(text):
@@ -80,12 +96,14 @@ class Checks:
         self.failed = []
 
     def names(self):
-        return ["table", *TOOLS, "mnist", "mnist_captured", "memory"]
+        return ["table", "device", *TOOLS, "mnist", "mnist_captured", "memory"]
 
     def run(self, name):
         if name == "table":
             for log in ("table", "table_again"):
                 self.line(name, [self.program("tests/ops"), "cuda"], of_tests, {"TERNION_EXPECT": "cuda"}, log)
+        elif name == "device":
+            self.line(name, [self.program("tests/cuda")], of_tests, {"TERNION_EXPECT": "cuda"})
         elif name in TOOLS:
             self.line(name, [self.program("run.sh"), "sanitize", name], of_sanitizer)
         elif name == "memory":

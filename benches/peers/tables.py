@@ -225,9 +225,17 @@ def table_told(lines):
     if None in (last["cases"], last["passed"]):
         return "no summary", False
     same = len(lines) >= 2 and len(prints) == 1 and None not in prints
-    skipped = f"skipped {', '.join(last['skipped'])}" if last["skipped"] else "none skipped"
-    measured = f"{last['cases']:,} cases in {last['passed']:,} tests, {last['failed']} failed, {skipped}; fingerprint {', '.join(map(str, sorted(prints)))}"
+    beside = f" but {last['beside_the_point']:,} that have nothing fused to compare, or too many elements for second differences"
+    none = f"none skipped{beside if last.get('beside_the_point') else ''}"
+    skipped = f"skipped {', '.join(last['skipped'])}" if last["skipped"] else none
+    by_dtype = ", ".join(f"{dtype} {count:,}" for dtype, count in last.get("dtypes", {}).items())
+    measured = f"{last['cases']:,} cases{f' ({by_dtype})' if by_dtype else ''} in {last['passed']:,} tests, {last['failed']} failed, {skipped}; fingerprint {', '.join(map(str, sorted(prints)))}"
     return f"{measured} in {len(lines)} runs", same and all(line["failed"] == 0 and line["cases"] and not line["skipped"] for line in lines)
+
+
+def device_told(lines):
+    last = lines[-1]
+    return f"{last['passed']} passed, {last['failed']} failed", bool(last["passed"]) and last["failed"] == 0
 
 
 def sanitizer_told(lines):
@@ -255,8 +263,10 @@ def memory_told(lines):
 
 def check_verdicts(figures):
     yield check_verdict(figures, ["table"], "op table on cuda:0, twice", "all pass, bit-equal", table_told)
+    what = "tests of a CUDA device alone: recorded steps bit-equal to eager ones, faults, threads, every tile, rows of every length"
+    yield check_verdict(figures, ["device"], what, "all pass", device_told)
     for tool in ("memcheck", "initcheck", "synccheck", "racecheck"):
-        what = f"compute-sanitizer {tool}, op table on its smallest shapes"
+        what = f"compute-sanitizer {tool}, op table on its smallest shapes, forward and backward"
         yield check_verdict(figures, [tool], what, "no error", sanitizer_told)
     yield check_verdict(figures, ["mnist", "mnist_captured"], "MNIST mlp: test accuracy, seconds of training", "97 % in less than 2 s", training_told)
     yield check_verdict(figures, ["memory"], "training steps: memory of device, pool and host", "no growth", memory_told)

@@ -216,7 +216,7 @@ cuda:0: 88286 cases, 15356562 elements compared, 713298 ops watched; fingerprint
 class TheChecks(unittest.TestCase):
     def test_what_the_op_table_prints_is_read(self):
         found = checks.of_tests(TABLE)
-        self.assertEqual(found, dict(passed=882, failed=0, cases=88286, skipped=[], fingerprint="dc87991c5b0290d1"))
+        self.assertEqual(found, dict(passed=882, failed=0, cases=88286, dtypes={}, skipped=[], beside_the_point=1220, fingerprint="dc87991c5b0290d1"))
         self.assertEqual(checks.of_tests(TABLE.replace("nothing is fused", "no kernel"))["skipped"], ["1220 bf16: no kernel: the device runs primitives only"])
         self.assertEqual(checks.of_tests("it fell over")["cases"], None)
 
@@ -246,7 +246,8 @@ class TheChecks(unittest.TestCase):
     def test_checks_are_told_and_what_fails_is_not_hidden(self):
         table = dict(checks.of_tests(TABLE), check="table", of=dict(commit="abc"))
         self.assertTrue(self.told(table, table)[0].endswith("| all pass, bit-equal | yes |"))
-        self.assertIn("88,286 cases in 882 tests, 0 failed, none skipped; fingerprint dc87991c5b0290d1 in 2 runs (commit abc)", self.told(table, table)[0])
+        self.assertIn("88,286 cases in 882 tests, 0 failed, none skipped but 1,220 that have nothing fused to compare, or too many elements for second differences; "
+            "fingerprint dc87991c5b0290d1 in 2 runs (commit abc)", self.told(table, table)[0])
         for other in ([table], [table, dict(table, fingerprint="00")], [table, dict(table, failed=1)], [dict(table, error="exit status 1")] * 2):
             self.assertIn("**no**", self.told(*other)[0])
         self.assertTrue(self.told()[0].endswith("| not measured |"))

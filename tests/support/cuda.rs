@@ -1,9 +1,24 @@
 //! The CUDA device of tests that need one: where there is none they pass and say so, unless `TERNION_EXPECT` asks for it.
 
 use std::io::Write;
-use std::sync::Once;
+use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use ternion::Device;
 use ternion_testing::suite::{EXPECT, expected_devices};
+
+/// Held by every test while it runs, so that one can have the device's memory to itself.
+static BESIDE_OTHERS: RwLock<()> = RwLock::new(());
+
+/// Once nobody wants the device alone.
+pub fn beside() -> RwLockReadGuard<'static, ()> {
+    // A test that failed has left nothing half done there.
+    BESIDE_OTHERS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Once no other test is on the device, and none comes.
+#[allow(dead_code)] // only one of the programs that include this file asks for it
+pub fn alone() -> RwLockWriteGuard<'static, ()> {
+    BESIDE_OTHERS.write().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The first CUDA device, opened anew; none where there is none.
 ///

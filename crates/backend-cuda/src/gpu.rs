@@ -3,7 +3,7 @@
 use crate::driver::{Context, check};
 use crate::faults::Faults;
 use crate::memory::{CudaMemory, DeviceMemory};
-use crate::modules::{Functions, Modules};
+use crate::modules::Modules;
 use crate::pool::{Piece, Pool, Source};
 use crate::recent::Recent;
 use crate::recording::{Ended, Recording};
@@ -128,22 +128,21 @@ impl Launch {
     }
 }
 
-/// Memory for the course of one op.
-pub(crate) struct Scratch {
-    pool: Arc<Pool<DeviceMemory>>,
-    piece: Option<Piece>,
-}
+/// Memory for the course of one op: a piece and its pool; none for 0 bytes.
+pub(crate) struct Scratch(Option<(Piece, Arc<Pool<DeviceMemory>>)>);
 
 impl Scratch {
+    #[inline]
     pub(crate) fn address(&self) -> u64 {
-        self.piece.map_or(0, |piece| piece.address)
+        self.0.as_ref().map_or(0, |(piece, _)| piece.address)
     }
 }
 
 impl Drop for Scratch {
+    #[inline]
     fn drop(&mut self) {
-        if let Some(piece) = self.piece.take() {
-            self.pool.free(piece);
+        if let Some((piece, pool)) = self.0.take() {
+            pool.free(piece);
         }
     }
 }
@@ -283,9 +282,13 @@ impl Gpu {
     }
 
     /// Memory that is given back when the op's kernels have been queued.
+    #[inline]
     pub(crate) fn scratch(&self, bytes: usize) -> Result<Scratch> {
+        if bytes == 0 {
+            return Ok(Scratch(None));
+        }
         let pool = self.pool_now()?;
-        Ok(Scratch { piece: self.piece(&pool, bytes)?, pool })
+        Ok(Scratch(self.piece(&pool, bytes)?.map(|piece| (piece, pool))))
     }
 
     /// The same, filled with zeros.
@@ -394,12 +397,10 @@ impl Gpu {
             return Ok(());
         }
         self.context.bind()?;
-        let functions = match self.modules.get(launch.unit) {
-            Err(Error::OutOfMemory { requested, .. }) => self.functions_after_all(launch.unit, requested)?,
+        let function = match self.function(op, &launch) {
+            Err(Error::OutOfMemory { requested, .. }) => self.function_after_all(op, &launch, requested)?,
             found => found?,
         };
-        let function = &functions[launch.kernel];
-        function.allow_shared(op, launch.shared)?;
         self.remember(op);
         let mut arguments = [std::ptr::from_ref(params).cast_mut().cast::<c_void>()];
         let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
@@ -407,7 +408,7 @@ impl Gpu {
         // buffers that live until the kernel has been queued, on the stream in whose order memory is reused.
         let code = unsafe {
             sys::cuLaunchKernel(
-                function.handle,
+                function,
                 gx,
                 gy,
                 gz,
@@ -424,11 +425,26 @@ impl Gpu {
         if self.switches.synchronous && !self.is_recording() { self.finished() } else { Ok(()) }
     }
 
-    /// The kernels of a unit for which there was no memory, when the pool has given back what it does not use.
+    /// The kernel of a launch, which may have as much shared memory as that asks for.
+    #[inline]
+    fn function(&self, op: &'static str, launch: &Launch) -> Result<sys::CUfunction> {
+        self.modules.with(&launch.unit, |functions| {
+            let function = &functions[launch.kernel];
+            function.allow_shared(op, launch.shared)?;
+            Ok(function.handle)
+        })
+    }
+
+    /// A kernel for whose unit there was no memory, when the pool has given back what it does not use.
     #[cold]
-    fn functions_after_all(&self, unit: Unit, requested: usize) -> Result<Functions> {
+    fn function_after_all(
+        &self,
+        op: &'static str,
+        launch: &Launch,
+        requested: usize,
+    ) -> Result<sys::CUfunction> {
         self.give_back_unused();
-        self.modules.get(unit).map_err(|error| match error {
+        self.function(op, launch).map_err(|error| match error {
             Error::OutOfMemory { .. } => self.out_of_memory(&self.pool, requested),
             other => other,
         })

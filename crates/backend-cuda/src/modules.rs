@@ -31,6 +31,7 @@ unsafe impl Sync for Function {}
 
 impl Function {
     /// Allows launches with `bytes` bytes of dynamic shared memory.
+    #[inline]
     pub(crate) fn allow_shared(&self, op: &'static str, bytes: u32) -> Result<()> {
         if bytes <= SHARED_WITHOUT_ASKING || bytes <= self.shared.load(Ordering::Relaxed) {
             return Ok(());
@@ -44,7 +45,7 @@ impl Function {
 }
 
 /// The kernels of a unit, in the order of its source.
-pub(crate) type Functions = Arc<SmallVec<[Function; 4]>>;
+type Functions = Arc<SmallVec<[Function; 4]>>;
 
 /// Every kernel that was loaded on a device. They stay for as long as it does.
 #[derive(Debug)]
@@ -167,13 +168,15 @@ impl Modules {
         }
     }
 
-    /// The kernels of `unit`. The context must be current.
+    /// What `take` takes of the kernels of `unit`. The context must be current.
+    ///
+    /// The list is lent, not handed out: counting its owners up and down is a good part of what a launch takes beside the driver's own work.
     #[inline]
-    pub(crate) fn get(&self, unit: Unit) -> Result<Functions> {
-        if let Some(functions) = self.loaded.read().get(&unit) {
-            return Ok(functions.clone());
+    pub(crate) fn with<T>(&self, unit: &Unit, take: impl Fn(&[Function]) -> Result<T>) -> Result<T> {
+        if let Some(functions) = self.loaded.read().get(unit) {
+            return take(functions);
         }
-        self.load(unit)
+        take(&self.load(*unit)?)
     }
 
     #[cold]

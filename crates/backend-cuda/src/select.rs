@@ -80,7 +80,11 @@ pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<
     if let Some(run) = unconditional(op) {
         return run(op, &call);
     }
-    let metas: SmallVec<[Meta<'_>; 4]> = inputs.iter().map(View::meta).collect();
+    // Not `collect`, which is a call for each list.
+    let mut metas: SmallVec<[Meta<'_>; 4]> = SmallVec::new();
+    for input in inputs {
+        metas.push(input.meta());
+    }
     match select(gpu, op, &metas) {
         Ok(variant) => (variant.run)(op, &call),
         Err(unsupported) => Err(Error::Unsupported {

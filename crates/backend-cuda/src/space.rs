@@ -61,24 +61,33 @@ impl<const N: usize> Space<N> {
     /// The space of these axes, slowest first, in this order.
     pub(crate) fn in_order(axes: &[(usize, [i64; N])]) -> Space<N> {
         let mut space = Space::EMPTY;
+        space.become_of(axes);
+        space
+    }
+
+    /// Makes this, which is [`EMPTY`](Space::EMPTY), the space of these axes, slowest first, in this order: in its place among the parameters, as a
+    /// space is long.
+    #[inline]
+    pub(crate) fn become_of(&mut self, axes: &[(usize, [i64; N])]) {
         let mut rank = 0;
         for &(size, strides) in axes.iter().filter(|(size, _)| *size != 1) {
-            let goes_on = |tensor: usize| space.strides[tensor][rank - 1] == strides[tensor] * size as i64;
+            let goes_on = |tensor: usize| self.strides[tensor][rank - 1] == strides[tensor] * size as i64;
             if rank > 0 && (0..N).all(goes_on) {
-                space.sizes[rank - 1] *= size as i64;
+                self.sizes[rank - 1] *= size as i64;
             } else {
-                space.sizes[rank] = size as i64;
+                self.sizes[rank] = size as i64;
                 rank += 1;
             }
-            (0..N).for_each(|tensor| space.strides[tensor][rank - 1] = strides[tensor]);
+            (0..N).for_each(|tensor| self.strides[tensor][rank - 1] = strides[tensor]);
         }
         if rank == 0 {
-            rank = 1;
-            space.strides.iter_mut().for_each(|strides| strides[0] = 1);
+            // One element: an axis of size 1, as it stands there.
+            self.strides.iter_mut().for_each(|strides| strides[0] = 1);
+            self.rank = 1;
+            return;
         }
-        space.rank = rank as u32;
-        (0..rank).for_each(|axis| space.dims[axis] = Divisor::new(space.sizes[axis] as usize));
-        space
+        self.rank = rank as u32;
+        (0..rank).for_each(|axis| self.dims[axis] = Divisor::new(self.sizes[axis] as usize));
     }
 
     /// The number of the fastest axis.

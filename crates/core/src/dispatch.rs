@@ -99,17 +99,50 @@ fn one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
         [a, b, c] => elementwise(&op, [a, b, c])?,
         _ => None,
     };
-    let Some((buffer, dtype)) = taken else {
-        return apply(op, inputs).map(|mut outputs| outputs.swap_remove(0));
-    };
-    let first = inputs[0];
+    if let Some((buffer, dtype)) = taken {
+        let layout = inputs[0].0.layout.clone();
+        return Ok(recorded(op, inputs, Formed { buffer, layout, dtype }));
+    }
+    match *inputs {
+        [a] => inferred(op, [a]),
+        [a, b] => inferred(op, [a, b]),
+        [a, b, c] => inferred(op, [a, b, c]),
+        _ => apply(op, inputs).map(|mut outputs| outputs.swap_remove(0)),
+    }
+}
+
+/// As [`one`], for an op of few inputs whose output its rule infers. Lists of a known length take no time to form. (Apart from the short way, which
+/// room for all this on the stack would make longer.)
+#[inline(never)]
+fn inferred<const N: usize>(op: Op, inputs: [&Tensor; N]) -> Result<Tensor> {
+    let device = inputs[0].device();
+    same_device(op.rule(), device, &inputs)?;
+    let metas = inputs.map(Tensor::meta);
+    let specs = op.rule().infer(&metas)?;
+    match single(&op, inputs, &metas, &specs)? {
+        Some(formed) => Ok(recorded(op, &inputs, formed)),
+        None => finish(op, device, &inputs, &metas, &specs).map(|mut outputs| outputs.swap_remove(0)),
+    }
+}
+
+/// The tensor that was formed, with its place in the graph if a gradient is wanted.
+#[inline(always)]
+fn recorded(op: Op, inputs: &[&Tensor], formed: Formed) -> Tensor {
+    let Formed { buffer, layout, dtype } = formed;
     let differentiability = op.rule().differentiability();
     let record = differentiability != Differentiability::NonDifferentiable && autograd::wants_record(inputs);
     let edge = (record && dtype.is_float()).then(|| {
-        let output = [Parts { buffer: &buffer, layout: &first.0.layout, dtype }];
+        let output = [Parts { buffer: &buffer, layout: &layout, dtype }];
         autograd::edge(op, inputs, &output, differentiability)
     });
-    Ok(Tensor::with_edge(buffer, first.0.layout.clone(), dtype, first.device().clone(), edge))
+    Tensor::with_edge(buffer, layout, dtype, inputs[0].device().clone(), edge)
+}
+
+/// An op's only output, before it is a tensor.
+struct Formed {
+    buffer: Buffer,
+    layout: Arc<Layout>,
+    dtype: DType,
 }
 
 /// The short way, which most ops of most steps take: an elementwise op on dense tensors of one shape, that the backend runs itself. The
@@ -143,6 +176,34 @@ fn elementwise<const N: usize>(op: &Op, inputs: [&Tensor; N]) -> Result<Option<(
     let buffer = backend.alloc(bytes)?;
     backend.run(op, &inputs.map(Tensor::view), &[View { buffer: &buffer, dtype, layout }])?;
     Ok(Some((buffer, dtype)))
+}
+
+/// The middle way: an op with one output in new memory, none of whose inputs is expanded, and which the backend runs itself. `None` leaves all
+/// others to [`finish`], whose lists of outputs take as long to form as the rest of a small op.
+#[inline(always)]
+fn single<const N: usize>(
+    op: &Op,
+    inputs: [&Tensor; N],
+    metas: &[Meta<'_>; N],
+    specs: &Outputs,
+) -> Result<Option<Formed>> {
+    let [spec @ Output { role: Role::Fresh | Role::Reuses(_), dtype, .. }] = specs.as_slice() else {
+        return Ok(None);
+    };
+    if op.rule().broadcasts() && metas.iter().any(|meta| *meta.shape() != spec.shape) {
+        return Ok(None);
+    }
+    refuse_endless(op, metas, spec)?;
+    let backend = inputs[0].device().backend();
+    let Ok(plan) = backend.plan(op, metas) else { return Ok(None) };
+    let layout = shared_layout(&plan, inputs[0], metas, spec);
+    let buffer = backend.alloc(bytes_of(spec)?)?;
+    backend.run(
+        op,
+        &inputs.map(Tensor::view),
+        &[View { buffer: &buffer, dtype: *dtype, layout: &layout }],
+    )?;
+    Ok(Some(Formed { buffer, layout, dtype: *dtype }))
 }
 
 /// As [`apply`], on a device that is named: for ops without inputs.
@@ -390,6 +451,14 @@ fn layout_of(plan: &Plan, planned: &[Meta<'_>], spec: &Output) -> Layout {
     }
 }
 
+/// As [`layout_of`], shared with the first input where it has just that layout.
+#[inline]
+fn shared_layout(plan: &Plan, first: &Tensor, planned: &[Meta<'_>], spec: &Output) -> Arc<Layout> {
+    let is_that_of_first =
+        plan.order == OutputOrder::RowMajor && first.layout().is_row_major() && *first.shape() == spec.shape;
+    if is_that_of_first { first.0.layout.clone() } else { Arc::new(layout_of(plan, planned, spec)) }
+}
+
 /// Runs `op` without recording: by the backend if it plans it, else by composition.
 fn execute(
     op: &Op,
@@ -437,12 +506,16 @@ fn execute(
 
 #[inline]
 fn allocate(device: &Device, spec: &Output, layout: Layout) -> Result<Tensor> {
-    let bytes = spec
-        .dtype
-        .bytes_for(spec.shape.elements())
-        .ok_or_else(|| Error::invalid("alloc", format!("shape {:?} is too large", spec.shape)))?;
-    let buffer = device.backend().alloc(bytes)?;
+    let buffer = device.backend().alloc(bytes_of(spec)?)?;
     Ok(Tensor::from_parts(buffer, layout, spec.dtype, device.clone()))
+}
+
+/// The bytes of an output.
+#[inline]
+fn bytes_of(spec: &Output) -> Result<usize> {
+    spec.dtype
+        .bytes_for(spec.shape.elements())
+        .ok_or_else(|| Error::invalid("alloc", format!("shape {:?} is too large", spec.shape)))
 }
 
 /// Runs the composition of `op`, unrecorded: the caller records the op as a whole.

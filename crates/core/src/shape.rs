@@ -39,6 +39,7 @@ impl Shape {
     ///
     /// # Errors
     /// More than [`MAX_RANK`] axes, or more elements than `isize` can count.
+    #[inline]
     pub fn new(dims: &[usize]) -> Result<Shape> {
         if dims.len() > MAX_RANK {
             return Err(Error::invalid(
@@ -53,6 +54,7 @@ impl Shape {
     ///
     /// # Errors
     /// If they are too many; the message names `op`.
+    #[inline]
     fn addressable(self, op: &'static str) -> Result<Shape> {
         // Sizes of zero do not excuse the others: the strides must be countable all the same.
         let countable = self.dims().iter().try_fold(1usize, |product, &dim| product.checked_mul(dim.max(1)));
@@ -63,6 +65,7 @@ impl Shape {
     }
 
     /// A shape from sizes that are known to be few and small.
+    #[inline]
     pub(crate) fn unchecked(dims: &[usize]) -> Shape {
         let mut shape = Shape::SCALAR;
         shape.dims[..dims.len()].copy_from_slice(dims);
@@ -466,14 +469,14 @@ impl AxisSet {
 
     /// `shape` without the axes of the set.
     pub fn drop_from(self, shape: &Shape) -> Shape {
-        let kept: smallvec::SmallVec<[usize; MAX_RANK]> = shape
-            .dims()
-            .iter()
-            .enumerate()
-            .filter(|(axis, _)| !self.contains(*axis))
-            .map(|(_, &dim)| dim)
-            .collect();
-        Shape::unchecked(&kept)
+        let mut kept = Shape::SCALAR;
+        for (axis, &dim) in shape.dims().iter().enumerate() {
+            if !self.contains(axis) {
+                kept.dims[kept.rank as usize] = dim;
+                kept.rank += 1;
+            }
+        }
+        kept
     }
 
     /// The number of elements of `shape` along the set's axes.

@@ -88,6 +88,12 @@ pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let present: Vec<String> = targets.iter().map(|target| target.device.name().to_string()).collect();
+    // Whatever the filter is: a device that must be there is not left out in silence.
+    if let Err(missing) = expected_devices(&std::env::var(EXPECT).unwrap_or_default(), &present) {
+        eprintln!("error: {missing}");
+        return ExitCode::FAILURE;
+    }
     let folder = std::env::var_os(COVERAGE_OUT);
     if folder.is_some() && (arguments.filter.is_some() || !arguments.skip.is_empty() || arguments.ignored) {
         eprintln!("error: {COVERAGE_OUT} is for the whole table: run it without a filter");
@@ -183,6 +189,9 @@ fn print_totals(device: &str, totals: &Outcome) {
         "{device}: {} cases, {} elements compared, {} ops watched; fingerprint of the results {:016x}",
         totals.cases, totals.compared, totals.trace.runs, totals.fingerprint
     );
+    let by_dtype: Vec<String> =
+        totals.dtypes.iter().map(|(dtype, tally)| format!("{} in {dtype}", tally.cases)).collect();
+    println!("  of them {}", by_dtype.join(", "));
     for (why, count) in &totals.skipped {
         println!("  skipped {count:>6} cases: {why}");
     }

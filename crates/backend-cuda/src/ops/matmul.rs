@@ -1,30 +1,19 @@
 //! Matrix products: which tile, how operands are copied into it, and into how many parts long sums are cut.
 
-use super::copy::copy;
+mod choice;
+mod operand;
+
 use super::elementwise::element_bits;
-use crate::gpu::{Gpu, Launch};
+use crate::gpu::Launch;
 use crate::select::{Call, Variant};
 use crate::sources::{Family, Unit};
 use crate::space::Space;
-use rustc_hash::FxHashMap;
+use choice::{Choice, Device, Sizes};
+use operand::Operand;
 use smallvec::SmallVec;
-use std::cell::RefCell;
-use std::sync::Arc;
-use ternion_core::backend::{Buffer, Meta, Unsupported, View};
+use ternion_core::backend::{Meta, Unsupported, View};
 use ternion_core::ops::matmul::{Epilogue, Matmul};
-use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result, Scalar, Shape, UnaryOp};
-
-/// The most bytes of partial sums.
-const MOST_PARTIAL: usize = 256 << 20;
-
-/// Sizes of products whose tiles are remembered.
-const MOST_CHOSEN: usize = 4096;
-
-/// The most parts that a sum is cut into.
-const MOST_SPLITS: usize = 128;
-
-/// Numbers of blocks that a cut aims at: a half of an H100 up to six times all of it.
-const AIMS: [usize; 6] = [66, 132, 264, 396, 528, 792];
+use ternion_core::{DType, Error, MAX_RANK, Op, Result, Scalar, UnaryOp};
 
 /// The kernels of a unit, in the order of its source.
 const PRODUCT: usize = 0;
@@ -231,77 +220,6 @@ pub(crate) fn has_unit(tile: &Tile, dtype: DType, [a, b]: [Form; 2]) -> bool {
         && !(dtype == DType::U8 && (packs(a) || packs(b)))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Sizes {
-    m: usize,
-    n: usize,
-    k: usize,
-    matrices: usize,
-    /// Elements of a and of b, if they fit no form of the fast tiles of tensor cores, which are laid out anew for those; else 0.
-    strays: [usize; 2],
-}
-
-impl Sizes {
-    fn outputs(&self) -> usize {
-        self.m * self.n * self.matrices
-    }
-
-    /// Microseconds that the copies of strays take: what queueing one and the zeros behind its lines takes, and reading and writing halves at two
-    /// thirds of an H100's bandwidth.
-    fn copies(&self) -> f64 {
-        let copied = self.strays.iter().filter(|&&elements| elements > 0);
-        let queued = if self.k.is_multiple_of(8) { 4.0 } else { 6.0 };
-        copied.map(|&elements| queued + (elements * 4) as f64 / 2e6).sum()
-    }
-}
-
-/// What a device has for tiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Device {
-    multiprocessors: usize,
-    /// Bytes of shared memory that a block may have.
-    room: usize,
-}
-
-/// The tile and the number of parts for a product, worked out once for each of its sizes.
-fn chosen(dtype: DType, sizes: &Sizes, device: Device) -> (&'static Tile, usize) {
-    thread_local! {
-        static CHOSEN: RefCell<FxHashMap<(DType, Sizes, Device), (&'static Tile, usize)>> = RefCell::default();
-    }
-    CHOSEN.with_borrow_mut(|chosen| {
-        // A program that never multiplies the same sizes twice must not fill the memory with them.
-        if chosen.len() >= MOST_CHOSEN {
-            chosen.clear();
-        }
-        *chosen.entry((dtype, *sizes, device)).or_insert_with(|| choose(dtype, sizes, device))
-    })
-}
-
-/// The tile and the number of parts with the least predicted time.
-fn choose(dtype: DType, sizes: &Sizes, device: Device) -> (&'static Tile, usize) {
-    let Device { multiprocessors, room } = device;
-    let tiles = tiles(dtype);
-    let serving = || tiles.iter().filter(|tile| tile.serves(sizes));
-    let mut best: Option<(f64, &'static Tile, usize)> = None;
-    for tile in serving().filter(|tile| tile.most_shared(dtype) <= room) {
-        let copies = if tile.takes_elements() { 0.0 } else { sizes.copies() };
-        let blocks = tile.count(sizes).max(1);
-        let longest = sizes.k / (2 * tile.block[2]).max(64);
-        let cuts = AIMS.iter().map(|aim| (aim / blocks).min(longest).min(MOST_SPLITS)).filter(|&cut| cut > 1);
-        for splits in std::iter::once(1).chain(cuts) {
-            if splits > 1 && sizes.outputs() * splits * 8 > MOST_PARTIAL {
-                continue;
-            }
-            let time = copies + tile.predicted(sizes, splits, multiprocessors);
-            if best.is_none_or(|(least, ..)| time < least) {
-                best = Some((time, tile, splits));
-            }
-        }
-    }
-    let smallest = || serving().min_by_key(|tile| tile.most_shared(dtype)).unwrap_or(&tiles[0]);
-    best.map_or_else(|| (smallest(), 1), |(_, tile, splits)| (tile, splits))
-}
-
 /// The parameters, as `Product` of the kernels.
 #[repr(C)]
 struct Parameters {
@@ -342,162 +260,53 @@ pub(crate) fn select(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Variant, U
     }
 }
 
-/// An operand on its way into the tiles: its lines are rows of a, or columns of b.
-struct Operand<'a> {
-    view: View<'a>,
-    line_axis: usize,
-    inner_axis: usize,
-}
-
-impl Operand<'_> {
-    fn stride(&self, axis: usize) -> i64 {
-        self.view.layout.strides()[axis] as i64
-    }
-
-    /// Whether everything but the axis that packs run along lies at multiples of `pack` elements.
-    fn is_even(&self, address: u64, along: usize, pack: usize) -> bool {
-        let across = if along == self.line_axis { self.inner_axis } else { self.line_axis };
-        let shape = self.view.layout.shape();
-        let even = |axis: usize| shape.dim(axis) <= 1 || self.stride(axis) % pack as i64 == 0;
-        address.is_multiple_of((pack * self.view.dtype.size()) as u64)
-            && even(across)
-            && (0..shape.rank() - 2).all(even)
-    }
-
-    /// How the tiles of tensor cores copy it.
-    fn tensor_form(&self, address: u64) -> Form {
-        let pack = 16 / self.view.dtype.size();
-        let is_run = |axis: usize| self.stride(axis) == 1;
-        let even = |axis: usize| {
-            let size = self.view.layout.shape().dim(axis);
-            is_run(axis) && size.is_multiple_of(pack) && self.is_even(address, axis, pack)
-        };
-        match (even(self.inner_axis), even(self.line_axis)) {
-            (true, _) => Form::Inner,
-            (_, true) => Form::Outer,
-            _ if is_run(self.inner_axis) || !is_run(self.line_axis) => Form::InnerElements,
-            _ => Form::OuterElements,
-        }
-    }
-
-    /// How the other tiles copy it.
-    fn simt_form(&self, address: u64, tile: &Tile, is_a: bool) -> Form {
-        let dtype = self.view.dtype;
-        let (line, inner) = (self.stride(self.line_axis), self.stride(self.inner_axis));
-        let shape = self.view.layout.shape();
-        let (lines, length) = (shape.dim(self.line_axis), shape.dim(self.inner_axis));
-        let (pack, wide) = (16 / dtype.size(), dtype.size() >= 4);
-        let even = |axis: usize, size: usize| {
-            wide && self.stride(axis) == 1 && size.is_multiple_of(pack) && self.is_even(address, axis, pack)
-        };
-        if even(self.line_axis, lines) {
-            return Form::Packs;
-        }
-        if even(self.inner_axis, length) && (!is_a || tile.packs_inner_of_a()) {
-            return Form::RunPacks;
-        }
-        if inner == 1 && line != 1 { Form::Runs } else { Form::Elements }
-    }
-
-    /// Its elements if only the tile of elements takes it as it is, else 0.
-    fn stray(&self, address: u64) -> usize {
-        if !self.view.dtype.is_half() || !self.tensor_form(address).is_stray() {
-            return 0;
-        }
-        // One without elements too has no other form.
-        self.distinct().map_or(1, |shape| shape.elements()).max(1)
-    }
-
-    /// Its shape, where matrices that are repeated along a batch axis are counted once.
-    fn distinct(&self) -> Result<Shape> {
-        let shape = self.view.layout.shape();
-        let once = |axis: usize| axis < shape.rank() - 2 && self.stride(axis) == 0;
-        let dims: SmallVec<[usize; MAX_RANK]> =
-            (0..shape.rank()).map(|axis| if once(axis) { 1 } else { shape.dim(axis) }).collect();
-        Shape::new(&dims)
-    }
-
-    /// A copy in which the inner axis is a run, and lines begin at multiples of 16 bytes, with zeros between one and the next.
-    fn laid_out(&self, gpu: &Arc<Gpu>, op: &'static str) -> Result<(Buffer, Layout)> {
-        let (shape, size) = (self.distinct()?, self.view.dtype.size());
-        let pack = 16 / size;
-        let (run, rank) = (shape.dim(self.inner_axis), shape.rank());
-        let padded = run.next_multiple_of(pack);
-        let (mut strides, mut repeated) = ([0; MAX_RANK], [0; MAX_RANK]);
-        let mut step = 1;
-        for axis in [self.inner_axis, self.line_axis].into_iter().chain((0..rank - 2).rev()) {
-            strides[axis] = step as isize;
-            repeated[axis] = if axis < rank - 2 && self.stride(axis) == 0 { 0 } else { strides[axis] };
-            step *= if axis == self.inner_axis { padded } else { shape.dim(axis) };
-        }
-        let layout = Layout::new(shape, &strides[..rank], 0)?;
-        let buffer = Buffer::new(gpu.alloc(step * size)?);
-        let to = View { buffer: &buffer, dtype: self.view.dtype, layout: &layout };
-        let from = Layout::new(shape, self.view.layout.strides(), self.view.layout.offset())?;
-        copy(gpu, op, &View { layout: &from, ..self.view }, &to)?;
-        if run < padded {
-            let (first, lines) = (gpu.address(op, &to)? + (run * size) as u64, step / padded);
-            gpu.zero_columns(op, first, padded * size, (padded - run) * size, lines)?;
-        }
-        Ok((buffer, Layout::new(*self.view.layout.shape(), &repeated[..rank], 0)?))
-    }
-}
-
 fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Matmul(payload) = op else { return Err(Error::invalid(call.name, "is not matmul")) };
-    let (a, b, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
-    let rank = y.layout.shape().rank();
-    let a = Operand { view: *a, line_axis: rank - 2, inner_axis: rank - 1 };
-    let b = Operand { view: *b, line_axis: rank - 1, inner_axis: rank - 2 };
-    let stray = |operand: &Operand<'_>| Ok(operand.stray(call.gpu.address(call.name, &operand.view)?));
+    let (a, b, shape) = (call.inputs[0], call.inputs[1], call.outputs[0].layout.shape());
+    let rank = shape.rank();
+    let a = Operand::of(call, a, rank - 2, rank - 1)?;
+    let b = Operand::of(call, b, rank - 1, rank - 2)?;
     let sizes = Sizes {
-        m: y.layout.shape().dim(rank - 2),
-        n: y.layout.shape().dim(rank - 1),
+        m: shape.dim(rank - 2),
+        n: shape.dim(rank - 1),
         k: a.view.layout.shape().dim(rank - 1),
-        matrices: y.layout.shape().dims()[..rank - 2].iter().product(),
-        strays: [stray(&a)?, stray(&b)?],
+        matrices: shape.dims()[..rank - 2].iter().product(),
+        strays: [0; 2],
     };
     super::fits(call.name, &[sizes.outputs(), sizes.k, sizes.m, sizes.n])?;
     if sizes.outputs() == 0 {
         return Ok(());
     }
     let device = Device { multiprocessors: call.gpu.multiprocessors(), room: call.gpu.shared_memory() };
-    let (tile, splits) = chosen(a.view.dtype, &sizes, device);
-    laid_out(&a, tile, true, call, |a, a_form| {
-        laid_out(&b, tile, false, call, |b, b_form| {
-            launch(call, &payload.epilogue, sizes, tile, splits, (a, a_form), (b, b_form))
-        })
-    })
+    let choice = Choice::remembered([&a, &b], &sizes, device);
+    match choice.is_copied {
+        [false, false] => launch(call, &payload.epilogue, &sizes, &choice, [&a, &b]),
+        _ => launch_with_copies(call, &payload.epilogue, &sizes, &choice, [&a, &b]),
+    }
 }
 
-/// Calls `then` with the operand as the tile takes it: as it is, or a copy, which lives until the kernel has been queued.
-fn laid_out(
-    operand: &Operand<'_>,
-    tile: &Tile,
-    is_a: bool,
+/// As [`launch`], of operands that the tile does not take as they lie, or of which it takes one.
+#[cold]
+fn launch_with_copies(
     call: &Call<'_>,
-    then: impl FnOnce(&View<'_>, Form) -> Result<()>,
+    epilogue: &Epilogue,
+    sizes: &Sizes,
+    choice: &Choice,
+    [a, b]: [&Operand<'_>; 2],
 ) -> Result<()> {
-    let address = call.gpu.address(call.name, &operand.view)?;
-    if !tile.tensor() {
-        return then(&operand.view, operand.simt_form(address, tile, is_a));
-    }
-    let form = operand.tensor_form(address);
-    if tile.takes_elements() || !form.is_stray() {
-        return then(&operand.view, form);
-    }
-    let (buffer, layout) = operand.laid_out(call.gpu, call.name)?;
-    then(&View { buffer: &buffer, dtype: operand.view.dtype, layout: &layout }, Form::Inner)
+    // They live until the kernel has been queued.
+    let a_copy = choice.is_copied[0].then(|| a.laid_out(call.gpu, call.name)).transpose()?;
+    let b_copy = choice.is_copied[1].then(|| b.laid_out(call.gpu, call.name)).transpose()?;
+    let (a, b) = (a.replaced(call, &a_copy)?, b.replaced(call, &b_copy)?);
+    launch(call, epilogue, sizes, choice, [&a, &b])
 }
 
 fn launch(
     call: &Call<'_>,
     epilogue: &Epilogue,
-    sizes: Sizes,
-    tile: &Tile,
-    splits: usize,
-    (a, a_form): (&View<'_>, Form),
-    (b, b_form): (&View<'_>, Form),
+    sizes: &Sizes,
+    choice: &Choice,
+    [a, b]: [&Operand<'_>; 2],
 ) -> Result<()> {
     let (gpu, op, y) = (call.gpu, call.name, &call.outputs[0]);
     let rank = y.layout.shape().rank();
@@ -506,25 +315,28 @@ fn launch(
         0 | 1 => 0,
         _ => view.layout.strides()[axis] as i64,
     };
-    let axes: SmallVec<[(usize, [i64; 4]); MAX_RANK]> = (0..rank - 2)
-        .map(|axis| (y.layout.shape().dim(axis), [stride(y, axis), stride(a, axis), stride(b, axis), 0]))
-        .collect();
-    let split_length = sizes.k.max(1).div_ceil(splits).next_multiple_of(tile.block[2]);
-    let splits = sizes.k.div_ceil(split_length).max(1);
-    let sum_size = if a.dtype.size() == 8 { 8 } else { 4 };
+    let mut axes: SmallVec<[(usize, [i64; 4]); MAX_RANK]> = SmallVec::new();
+    for axis in 0..rank - 2 {
+        axes.push((
+            y.layout.shape().dim(axis),
+            [stride(y, axis), stride(&a.view, axis), stride(&b.view, axis), 0],
+        ));
+    }
+    let splits = choice.splits;
+    let sum_size = if a.view.dtype.size() == 8 { 8 } else { 4 };
     let partial = gpu.scratch(if splits > 1 { splits * sizes.outputs() * sum_size } else { 0 })?;
     let bias = epilogue.bias.then(|| &call.inputs[2]);
-    let parameters = Parameters {
+    let mut parameters = Parameters {
         y: gpu.address(op, y)?,
-        a: gpu.address(op, a)?,
-        b: gpu.address(op, b)?,
+        a: a.address,
+        b: b.address,
         bias: bias.map_or(Ok(0), |bias| gpu.address(op, bias))?,
         residual: 0,
         partial: partial.address(),
-        a_row: stride(a, rank - 2),
-        a_inner: stride(a, rank - 1),
-        b_inner: stride(b, rank - 2),
-        b_column: stride(b, rank - 1),
+        a_row: stride(&a.view, rank - 2),
+        a_inner: stride(&a.view, rank - 1),
+        b_inner: stride(&b.view, rank - 2),
+        b_column: stride(&b.view, rank - 1),
         y_row: stride(y, rank - 2),
         y_column: stride(y, rank - 1),
         residual_row: 0,
@@ -538,19 +350,16 @@ fn launch(
         k: sizes.k as u32,
         matrices: sizes.matrices as u32,
         splits: splits as u32,
-        split_length: split_length as u32,
-        batch: Space::in_order(&axes),
+        split_length: choice.split_length as u32,
+        batch: Space::EMPTY,
     };
-    let unit = Unit {
-        family: Family::Matmul,
-        name: crate::sources::matmul_name(tile.name, [a_form, b_form]),
-        types: [a.dtype, y.dtype, a.dtype],
-    };
-    let blocks = tile.count(&sizes) * splits;
-    super::fits(op, &[blocks])?;
+    parameters.batch.become_of(&axes);
+    let unit =
+        Unit { family: Family::Matmul, name: choice.name, types: [a.view.dtype, y.dtype, a.view.dtype] };
+    super::fits(op, &[choice.blocks])?;
     let product = Launch {
-        shared: tile.shared(a.dtype, [a_form, b_form]) as u32,
-        ..Launch::new(unit, PRODUCT, blocks as u32, tile.threads() as u32)
+        shared: choice.shared as u32,
+        ..Launch::new(unit, PRODUCT, choice.blocks as u32, choice.threads as u32)
     };
     gpu.launch(op, product, &parameters)?;
     if splits == 1 {

@@ -230,15 +230,15 @@ fn rows(call: &Call<'_>, form: &Form) -> Result<()> {
                 grid: [stretches as u32, count as u32, 1],
                 ..Launch::new(unit, kernel, 0, STRETCHES.threads() as u32)
             };
-            vec![launch, Launch { kernel: kernel + 1, ..launch }]
+            [Some(launch), Some(Launch { kernel: kernel + 1, ..launch })]
         }
         false => {
             let unit = Unit::of(Family::Softmax(chosen.rows), form.name, dtype);
             let kernel = if form.gradient { GRADIENT } else { FORWARD };
-            vec![chosen.launch(call.name, unit, kernel, count)?]
+            [Some(chosen.launch(call.name, unit, kernel, count)?), None]
         }
     };
-    for launch in launches {
+    for launch in launches.into_iter().flatten() {
         match places {
             [y, dy, dx] => {
                 let parameters = GradParameters {

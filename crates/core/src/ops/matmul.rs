@@ -195,7 +195,16 @@ fn whole_factor(op: &'static str, what: &str, factor: f64, dtype: DType) -> Resu
 }
 
 /// `[.., m, k] x [.., k, n] -> [.., m, n]`.
+#[inline]
 pub(crate) fn product_shape(op: &'static str, left: &Shape, right: &Shape) -> Result<Shape> {
+    // Two matrices, as in most products.
+    match (left.dims(), right.dims()) {
+        (&[rows, inner], &[again, columns]) if inner == again => Shape::new(&[rows, columns]),
+        _ => product_shape_of_stacks(op, left, right),
+    }
+}
+
+fn product_shape_of_stacks(op: &'static str, left: &Shape, right: &Shape) -> Result<Shape> {
     let fail = |detail: String| Err(Error::invalid(op, format!("{left:?} x {right:?}: {detail}")));
     if left.rank() < 2 || right.rank() < 2 {
         return fail("operands need at least 2 axes".into());
@@ -205,9 +214,6 @@ pub(crate) fn product_shape(op: &'static str, left: &Shape, right: &Shape) -> Re
     let (rbatch, rmat) = rdims.split_at(rdims.len() - 2);
     if lmat[1] != rmat[0] {
         return fail(format!("inner sizes {} and {} differ", lmat[1], rmat[0]));
-    }
-    if lbatch.is_empty() && rbatch.is_empty() {
-        return Shape::new(&[lmat[0], rmat[1]]);
     }
     let batch = match Shape::unchecked(lbatch).broadcast(&Shape::unchecked(rbatch), op) {
         Ok(batch) => batch,

@@ -79,8 +79,8 @@ impl ReduceOp {
             self,
             ReduceOp::Max | ReduceOp::Min | ReduceOp::ArgMax | ReduceOp::ArgMin | ReduceOp::MaxAbs
         ) && meta.dtype != DType::Bool;
-        let outside = axes.drop_from(meta.shape()).elements();
-        if needs_one && outside > 0 && axes.elements(meta.shape()) == 0 {
+        let outside = || axes.drop_from(meta.shape()).elements();
+        if needs_one && axes.elements(meta.shape()) == 0 && outside() > 0 {
             return Err(Error::invalid(
                 name,
                 format!("no elements along axes {axes:?} of shape {:?}", meta.shape()),

@@ -1,5 +1,6 @@
 //! Which tile is chosen for which product.
 
+use super::choice::choose;
 use super::*;
 
 /// The products of `tests/kernels/tiles.rs`, which are to come by every tile on an H100: dtype, m, n, k, whether operands are strays.

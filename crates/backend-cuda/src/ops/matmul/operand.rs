@@ -1,0 +1,144 @@
+//! An operand of a product: how the tiles copy it, and its copy where they do not take it as it lies.
+
+use super::{Form, Tile};
+use crate::gpu::Gpu;
+use crate::ops::copy::copy;
+use crate::select::Call;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use ternion_core::backend::{Buffer, View};
+use ternion_core::{Layout, MAX_RANK, Result, Shape};
+
+/// An operand on its way into the tiles: its lines are rows of a, or columns of b.
+pub(super) struct Operand<'a> {
+    pub(super) view: View<'a>,
+    pub(super) line_axis: usize,
+    pub(super) inner_axis: usize,
+    /// Of its first element.
+    pub(super) address: u64,
+}
+
+/// Bytes that tiles copy at a time.
+const ACCESS: u64 = 16;
+
+impl<'a> Operand<'a> {
+    /// A tensor of a call.
+    #[inline]
+    pub(super) fn of(
+        call: &Call<'_>,
+        view: View<'a>,
+        line_axis: usize,
+        inner_axis: usize,
+    ) -> Result<Operand<'a>> {
+        Ok(Operand { view, line_axis, inner_axis, address: call.gpu.address(call.name, &view)? })
+    }
+
+    /// Whether its first element lies at a multiple of what tiles copy at a time: nothing else of its address matters to them.
+    #[inline]
+    pub(super) fn is_aligned(&self) -> bool {
+        self.address.is_multiple_of(ACCESS)
+    }
+
+    fn stride(&self, axis: usize) -> i64 {
+        self.view.layout.strides()[axis] as i64
+    }
+
+    /// Whether everything but the axis that packs run along lies at multiples of `pack` elements.
+    fn is_even(&self, along: usize, pack: usize) -> bool {
+        let across = if along == self.line_axis { self.inner_axis } else { self.line_axis };
+        let shape = self.view.layout.shape();
+        let even = |axis: usize| shape.dim(axis) <= 1 || self.stride(axis) % pack as i64 == 0;
+        self.is_aligned() && even(across) && (0..shape.rank() - 2).all(even)
+    }
+
+    /// How the tiles of tensor cores copy it.
+    pub(super) fn tensor_form(&self) -> Form {
+        let pack = 16 / self.view.dtype.size();
+        let is_run = |axis: usize| self.stride(axis) == 1;
+        let even = |axis: usize| {
+            let size = self.view.layout.shape().dim(axis);
+            is_run(axis) && size.is_multiple_of(pack) && self.is_even(axis, pack)
+        };
+        match (even(self.inner_axis), even(self.line_axis)) {
+            (true, _) => Form::Inner,
+            (_, true) => Form::Outer,
+            _ if is_run(self.inner_axis) || !is_run(self.line_axis) => Form::InnerElements,
+            _ => Form::OuterElements,
+        }
+    }
+
+    /// How the other tiles copy it.
+    pub(super) fn simt_form(&self, tile: &Tile, is_a: bool) -> Form {
+        let dtype = self.view.dtype;
+        let (line, inner) = (self.stride(self.line_axis), self.stride(self.inner_axis));
+        let shape = self.view.layout.shape();
+        let (lines, length) = (shape.dim(self.line_axis), shape.dim(self.inner_axis));
+        let (pack, wide) = (16 / dtype.size(), dtype.size() >= 4);
+        let even = |axis: usize, size: usize| {
+            wide && self.stride(axis) == 1 && size.is_multiple_of(pack) && self.is_even(axis, pack)
+        };
+        if even(self.line_axis, lines) {
+            return Form::Packs;
+        }
+        if even(self.inner_axis, length) && (!is_a || tile.packs_inner_of_a()) {
+            return Form::RunPacks;
+        }
+        if inner == 1 && line != 1 { Form::Runs } else { Form::Elements }
+    }
+
+    /// Its elements if only the tile of elements takes it as it is, else 0.
+    pub(super) fn stray(&self) -> usize {
+        if !self.view.dtype.is_half() || !self.tensor_form().is_stray() {
+            return 0;
+        }
+        // One without elements too has no other form.
+        self.distinct().map_or(1, |shape| shape.elements()).max(1)
+    }
+
+    /// Its shape, where matrices that are repeated along a batch axis are counted once.
+    fn distinct(&self) -> Result<Shape> {
+        let shape = self.view.layout.shape();
+        let once = |axis: usize| axis < shape.rank() - 2 && self.stride(axis) == 0;
+        let dims: SmallVec<[usize; MAX_RANK]> =
+            (0..shape.rank()).map(|axis| if once(axis) { 1 } else { shape.dim(axis) }).collect();
+        Shape::new(&dims)
+    }
+
+    /// A copy in which the inner axis is a run, and lines begin at multiples of 16 bytes, with zeros between one and the next.
+    pub(super) fn laid_out(&self, gpu: &Arc<Gpu>, op: &'static str) -> Result<(Buffer, Layout)> {
+        let (shape, size) = (self.distinct()?, self.view.dtype.size());
+        let pack = 16 / size;
+        let (run, rank) = (shape.dim(self.inner_axis), shape.rank());
+        let padded = run.next_multiple_of(pack);
+        let (mut strides, mut repeated) = ([0; MAX_RANK], [0; MAX_RANK]);
+        let mut step = 1;
+        for axis in [self.inner_axis, self.line_axis].into_iter().chain((0..rank - 2).rev()) {
+            strides[axis] = step as isize;
+            repeated[axis] = if axis < rank - 2 && self.stride(axis) == 0 { 0 } else { strides[axis] };
+            step *= if axis == self.inner_axis { padded } else { shape.dim(axis) };
+        }
+        let layout = Layout::new(shape, &strides[..rank], 0)?;
+        let buffer = Buffer::new(gpu.alloc(step * size)?);
+        let to = View { buffer: &buffer, dtype: self.view.dtype, layout: &layout };
+        let from = Layout::new(shape, self.view.layout.strides(), self.view.layout.offset())?;
+        copy(gpu, op, &View { layout: &from, ..self.view }, &to)?;
+        if run < padded {
+            let (first, lines) = (gpu.address(op, &to)? + (run * size) as u64, step / padded);
+            gpu.zero_columns(op, first, padded * size, (padded - run) * size, lines)?;
+        }
+        Ok((buffer, Layout::new(*self.view.layout.shape(), &repeated[..rank], 0)?))
+    }
+
+    /// The copy in its place, if there is one.
+    pub(super) fn replaced<'c>(
+        &'c self,
+        call: &Call<'_>,
+        copy: &'c Option<(Buffer, Layout)>,
+    ) -> Result<Operand<'c>> {
+        let view = match copy {
+            Some((buffer, layout)) => View { buffer, dtype: self.view.dtype, layout },
+            None => self.view,
+        };
+        Operand::of(call, view, self.line_axis, self.inner_axis)
+    }
+}
