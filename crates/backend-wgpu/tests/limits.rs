@@ -1,0 +1,56 @@
+//! What lies beyond the limits of one binding and one dimension of work groups, and what devices say that are not there.
+
+use ternion_core::{DType, Device, Result, Tensor};
+
+/// The first adapter, where `TERNION_EXPECT` names wgpu: elsewhere there may be none.
+fn adapter() -> Option<Device> {
+    let wanted = std::env::var(ternion_testing::suite::EXPECT).unwrap_or_default();
+    let asked = wanted.split(',').any(|name| name.trim() == "wgpu");
+    asked.then(|| ternion_wgpu::device(0).expect("TERNION_EXPECT names wgpu"))
+}
+
+/// 160 MB of f32, where Mesa's software binds 134 MB at a time; and 156,250 work groups, where a dimension has 65,535.
+#[test]
+fn tensors_larger_than_a_binding_are_computed_in_parts() -> Result<()> {
+    let Some(device) = adapter() else { return Ok(()) };
+    let x = Tensor::full([40, 1_000_000], 1.5f32, DType::F32, &device)?;
+    let row = Tensor::iota(1_000_000, DType::F32, 0, 1, &device)?;
+    let y = x.add(&row)?.mul_scalar(2.0)?;
+    for line in [0, 20, 39] {
+        let line = y.select(0, line)?;
+        assert_eq!(line.narrow(0, 0, 3)?.to_vec::<f32>()?, [3.0, 5.0, 7.0]);
+        assert_eq!(line.narrow(0, 999_999, 1)?.to_vec::<f32>()?, [2_000_001.0]);
+    }
+    Ok(())
+}
+
+/// Views of 16-bit floats and bytes begin in the middle of words; what lies beside them stays.
+#[test]
+fn neighbours_in_a_word_stay() -> Result<()> {
+    let Some(device) = adapter() else { return Ok(()) };
+    for dtype in [DType::F16, DType::BF16, DType::U8, DType::F32, DType::I64] {
+        let x = Tensor::iota(12, DType::F32, 0, 1, &device)?.to_dtype(dtype)?;
+        for (begin, end) in [(1, 2), (3, 8), (2, 11), (5, 12)] {
+            let y = x.full_like(0)?;
+            y.copy_(&x)?;
+            y.narrow(0, begin, end - begin)?.fill_(100)?;
+            let expected: Vec<f32> =
+                (0..12).map(|i| if (begin..end).contains(&i) { 100.0 } else { i as f32 }).collect();
+            assert_eq!(y.to_dtype(DType::F32)?.to_vec::<f32>()?, expected, "{dtype} {begin}..{end}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn adapters_that_are_not_there_are_an_error_in_words() {
+    for (wanted, message) in [("77", "device wgpu:77: no "), ("no such name", "device wgpu:no such name: no ")] {
+        let error = ternion_wgpu::find(wanted).expect_err(wanted).to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+    let error = ternion_wgpu::device(77).expect_err("no such adapter").to_string();
+    assert!(error.starts_with("device wgpu:77: no "), "{error}");
+    for adapter in ternion_wgpu::descriptions() {
+        assert!(matches!(ternion_wgpu::find(&adapter.index.to_string()), Ok(index) if index == adapter.index));
+    }
+}
