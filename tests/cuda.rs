@@ -4,13 +4,11 @@
 mod kernels;
 // A program of its own for the processor; here too, since this one travels to machines with a GPU.
 mod mnist_steps;
-#[path = "support/cuda.rs"]
-mod support;
 
+use mnist_steps::support::{self, beside, cuda};
 use std::cell::RefCell;
 use std::sync::RwLockReadGuard;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use support::{beside, cuda};
 use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
 use ternion::nn::{Dropout, Forward, Linear, Mlp, Module, Param};
 use ternion::{DType, Device, Error, Result, Tensor};
@@ -425,7 +423,7 @@ fn memory_stays(device: &Device, count: usize, mut step: impl FnMut() -> Result<
 
 #[test]
 fn steps_do_not_use_more_and_more_memory() -> Result<()> {
-    let _alone = (support::alone(), mnist_steps::support::alone());
+    let _alone = support::alone();
     let Some(device) = cuda() else { return Ok(()) };
     let mut training = Training::new(&device, true)?;
     memory_stays(&device, steps(), || training.step().map(drop))?;

@@ -322,6 +322,8 @@ def build(name, python):
 
 def check(given):
     """Runs checks; what an earlier call found stays, but for the same checks."""
+    if not (given.bundle / "run.sh").is_file():
+        raise SystemExit(f"error: {given.bundle}: holds no run.sh")
     kept = [line for line in read_results(given.out) if line.get("check") not in given.only]
     replace(given.out, "".join(json.dumps(line) + "\n" for line in kept))
     of = header(given.bundle.resolve())
