@@ -66,6 +66,9 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         Op::Compare(_) => Ok(ops::elementwise::run_compare),
         Op::CompareScalar(_) => Ok(ops::elementwise::run_compare_scalar),
         Op::Select(_) => Ok(ops::elementwise::run_select),
+        Op::Reduce(_) => Ok(ops::reduce::run_reduce),
+        Op::Variance(_) => Ok(ops::reduce::run_variance),
+        Op::Softmax(_) | Op::SoftmaxGrad(_) | Op::LogSoftmax(_) | Op::LogSoftmaxGrad(_) => Ok(ops::softmax::run),
         _ => Err(Unsupported::because("no shader of its own: composed")),
     }
 }

@@ -3,6 +3,9 @@
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod elementwise;
+pub(crate) mod reduce;
+pub(crate) mod rows;
+pub(crate) mod softmax;
 
 /// Threads of a work group of most shaders, as in their texts.
 pub(crate) const GROUP: usize = 256;
@@ -11,6 +14,7 @@ pub(crate) const GROUP: usize = 256;
 pub(crate) fn shader(name: &str) -> &'static str {
     match name {
         "elementwise.wgsl" => include_str!("../../shaders/elementwise.wgsl"),
+        "rows.wgsl" => include_str!("../../shaders/rows.wgsl"),
         _ => unreachable!("{name} is not among the shaders"),
     }
 }

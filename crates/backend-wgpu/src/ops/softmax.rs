@@ -1,0 +1,61 @@
+//! Softmax, its logarithm and their gradients.
+
+use super::rows::{Accumulator, Beside, Cut, Finish, Rows, axes_but};
+use crate::linker::Class;
+use crate::select::Call;
+use ternion_core::ops::softmax::{LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad};
+use ternion_core::{Error, Layout, Op, Result};
+
+/// Neighbouring rows from which on they are worked on side by side.
+const ROWS_BESIDE: usize = 8;
+
+/// The launch over rows along `axis`: of the output and the inputs.
+fn rows<'a>(call: &Call<'a>, axis: usize, accumulator: Accumulator) -> Result<Rows<'a>> {
+    let layouts: Vec<&Layout> =
+        [call.outputs[0].layout].into_iter().chain(call.inputs.iter().map(|view| view.layout)).collect();
+    let mut axes = axes_but(axis, &layouts);
+    axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[1].unsigned_abs()));
+    let steps: Vec<isize> = layouts.iter().map(|layout| layout.strides()[axis]).collect();
+    let length = layouts[0].shape().dim(axis);
+    let count = axes.iter().map(|(size, _)| size).product();
+    let beside = match axes.iter().rfind(|(size, _)| *size > 1) {
+        Some((size, strides)) if *size >= ROWS_BESIDE && strides[1] == 1 && steps[1] != 1 => Beside::Rows,
+        _ => Beside::Elements,
+    };
+    let cut = Cut::of(call.name, if length == 0 { 0 } else { count }, length, beside)?;
+    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, accumulator).space(&axes).steps(&steps);
+    rows.output("y", 0, &call.outputs[0])?.input("x", 1, &call.inputs[0])
+}
+
+fn forward(call: &Call<'_>, axis: usize, element: &'static str, statistics: &'static str) -> Result<()> {
+    rows(call, axis, Accumulator::EXPONENTIALS)?
+        .with("BASES", "two_bases")
+        .with("ELEMENT", element)
+        .with("STATISTICS", statistics)
+        .launch("exponentials_gather", "softmax_finish", Finish::Elements)
+}
+
+fn gradient(call: &Call<'_>, axis: usize, term: &'static str, slope: &'static str) -> Result<()> {
+    rows(call, axis, Accumulator::SUM)?
+        .with("BASES", "three_bases")
+        .with("SLOPE_TERM", term)
+        .with("SLOPE", slope)
+        .input("d", 2, &call.inputs[1])?
+        .launch("softmax_grad_gather", "softmax_grad_finish", Finish::Elements)
+}
+
+pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+    match op {
+        Op::Softmax(Softmax { axis }) => forward(call, *axis, "softmax_element", "softmax_statistics"),
+        Op::LogSoftmax(LogSoftmax { axis }) => {
+            forward(call, *axis, "log_softmax_element", "log_softmax_statistics")
+        }
+        Op::SoftmaxGrad(SoftmaxGrad { axis }) => {
+            gradient(call, *axis, "softmax_slope_term", "softmax_slope")
+        }
+        Op::LogSoftmaxGrad(LogSoftmaxGrad { axis }) => {
+            gradient(call, *axis, "log_softmax_slope_term", "log_softmax_slope")
+        }
+        _ => Err(Error::invalid(call.name, "is not of the softmax family")),
+    }
+}

@@ -1,0 +1,153 @@
+// What the families of rows.wgsl have in common: places, parts, exponentials.
+
+fn part_begin(at: Member) -> u32 {
+    return at.part * params.per_part;
+}
+
+fn part_end(at: Member) -> u32 {
+    return min(params.length, (at.part + 1u) * params.per_part);
+}
+
+// Of rows that are found by themselves.
+fn no_bases(row: u32) -> vec4<u32> {
+    return vec4<u32>(0u);
+}
+
+fn two_bases(row: u32) -> vec4<u32> {
+    return vec4<u32>(located(0u, row), located(1u, row), 0u, 0u);
+}
+
+fn three_bases(row: u32) -> vec4<u32> {
+    return vec4<u32>(located(0u, row), located(1u, row), located(2u, row), 0u);
+}
+
+// Element r of the row of x that begins at `base`.
+fn over(base: u32, r: u32) -> u32 {
+    if (params.over_rank == 1u) {
+        return base + r * params.over_strides[0].x;
+    }
+    var rest = r;
+    var place = base;
+    for (var axis = params.over_rank - 1u; axis > 0u; axis -= 1u) {
+        let size = params.over_sizes[axis / 4u][axis % 4u];
+        let next = rest / size;
+        place += (rest - next * size) * params.over_strides[axis / 4u][axis % 4u];
+        rest = next;
+    }
+    return place + rest * params.over_strides[0].x;
+}
+
+// ---------------------------------------------------------------- parts
+
+// The accumulators that the first launch left of this row.
+fn gather_parts(at: Member, base: vec4<u32>) -> Acc {
+    var acc = START();
+    for (var part = at.member; part < params.gathered; part += params.members) {
+        let place = 2u * (at.row * params.gathered + part);
+        acc = MERGE(acc, ACC_FROM(vec4<u32>(parts_bits(place), parts_bits(place + 1u))));
+    }
+    return acc;
+}
+
+fn finish_part(at: Member, base: vec4<u32>, acc: Acc) {
+    if (at.member == 0u) {
+        let words = WORDS_FROM(acc);
+        let place = 2u * (at.row * params.parts + at.part);
+        parts_put_bits(place, words.xy);
+        parts_put_bits(place + 1u, words.zw);
+    }
+}
+
+fn floats_from(words: vec4<u32>) -> vec4<f32> {
+    return bitcast<vec4<f32>>(words);
+}
+
+fn floats_words(acc: vec4<f32>) -> vec4<u32> {
+    return bitcast<vec4<u32>>(acc);
+}
+
+// Several sums at once.
+fn sums_start() -> vec4<f32> {
+    return vec4<f32>(0.0);
+}
+
+fn sums_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
+    return a + b;
+}
+
+// ---------------------------------------------------------------- exponentials
+
+// e^x for x that is not above 0, within 2 units in the last place; 0 instead of subnormal results.
+//
+// The sum with 1.5 * 2^23 leaves the power of two in the lower bits; of -127 on that is the exponent of 0.
+fn exponential(x: f32) -> f32 {
+    let bounded = max(min(x, 0.0), -88.0296936);
+    let shifted = settled(bounded * 1.442695022 + 12582912.0);
+    let power = settled(shifted - 12582912.0);
+    let r = settled(bounded - power * 0.6931457520) - power * 1.428606765e-06;
+    let p = 0.5 + r * (0.1666666716 + r * (4.166645557e-02 + r * (8.333310485e-03 + r * (1.393453218e-03 + r * 1.989197044e-04))));
+    let value = (1.0 + (r + (r * r) * p)) * bitcast<f32>((bitcast<u32>(shifted) << 23u) + 0x3f800000u);
+    return select(value, x, size_bits(x) > 0x7f800000u);
+}
+
+// e^x for any x.
+fn exponential_of_any(x: f32) -> f32 {
+    if (x > 0.0) {
+        return exp_of(x);
+    }
+    return exponential(x);
+}
+
+fn finite_or_zero(x: f32) -> f32 {
+    return select(0.0, x, size_bits(x) < 0x7f800000u);
+}
+
+// x: the largest number; y: the sum of e^(number - x), by 0 instead of an infinite x. NaN is told by y.
+fn exponentials_start() -> vec4<f32> {
+    return vec4<f32>(lowest(), 0.0, 0.0, 0.0);
+}
+
+fn exponentials_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
+    let largest = max(a.x, b.x);
+    let shift = finite_or_zero(largest);
+    return vec4<f32>(largest, a.y * exponential(a.x - shift) + b.y * exponential(b.x - shift), 0.0, 0.0);
+}
+
+// Four numbers at a time: one rescaling for them.
+fn exponentials_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
+    var largest = lowest();
+    var sum = 0.0;
+    let end = part_end(at);
+    let step = params.members;
+    for (var r = part_begin(at) + at.member; r < end; r += 4u * step) {
+        let a = x_at(over(base.y, r));
+        var b = lowest();
+        var c = lowest();
+        var d = lowest();
+        if (r + step < end) {
+            b = x_at(over(base.y, r + step));
+        }
+        if (r + 2u * step < end) {
+            c = x_at(over(base.y, r + 2u * step));
+        }
+        if (r + 3u * step < end) {
+            d = x_at(over(base.y, r + 3u * step));
+        }
+        let new_largest = max(max(largest, a), max(b, max(c, d)));
+        let shift = finite_or_zero(new_largest);
+        if (new_largest != largest) {
+            sum *= exponential(largest - shift);
+            largest = new_largest;
+        }
+        sum += (exponential(a - shift) + exponential(b - shift)) + (exponential(c - shift) + exponential(d - shift));
+    }
+    return vec4<f32>(largest, sum, 0.0, 0.0);
+}
+
+// log(sum of e^(number - x)): what is not finite is as the largest number says.
+fn log_of_exponentials(acc: vec4<f32>) -> f32 {
+    if (is_nan(acc.y) || size_bits(acc.x) >= 0x7f800000u) {
+        return select(acc.x, quiet_nan(), is_nan(acc.y));
+    }
+    return log_of(acc.y);
+}
