@@ -8,15 +8,15 @@ fn reduce_gather(at: Member, base: vec4<u32>) -> Acc {
     var r = part_begin(at) + at.member;
     // Four are under way together.
     while (r + 3u * step < end) {
-        let a = ENTER(x_at(over(base.y, r)), r);
-        let b = ENTER(x_at(over(base.y, r + step)), r + step);
-        let c = ENTER(x_at(over(base.y, r + 2u * step)), r + 2u * step);
-        let d = ENTER(x_at(over(base.y, r + 3u * step)), r + 3u * step);
+        let a = ENTER(x_at(along(1u, base.y, r)), r);
+        let b = ENTER(x_at(along(1u, base.y, r + step)), r + step);
+        let c = ENTER(x_at(along(1u, base.y, r + 2u * step)), r + 2u * step);
+        let d = ENTER(x_at(along(1u, base.y, r + 3u * step)), r + 3u * step);
         acc = MERGE(acc, MERGE(MERGE(a, b), MERGE(c, d)));
         r += 4u * step;
     }
     while (r < end) {
-        acc = MERGE(acc, ENTER(x_at(over(base.y, r)), r));
+        acc = MERGE(acc, ENTER(x_at(along(1u, base.y, r)), r));
         r += step;
     }
     return acc;
@@ -163,14 +163,14 @@ fn moments_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     let step = params.members;
     var r = part_begin(at) + at.member;
     while (r + 3u * step < end) {
-        let four = vec4<f32>(x_at(over(base.y, r)), x_at(over(base.y, r + step)), x_at(over(base.y, r + 2u * step)), x_at(over(base.y, r + 3u * step)));
+        let four = vec4<f32>(x_at(along(1u, base.y, r)), x_at(along(1u, base.y, r + step)), x_at(along(1u, base.y, r + 2u * step)), x_at(along(1u, base.y, r + 3u * step)));
         let sum = (four.x + four.y) + (four.z + four.w);
         let centred = four - sum * 0.25;
         acc = moments_merge(acc, vec4<f32>(4.0, sum, dot(centred, centred), 0.0));
         r += 4u * step;
     }
     while (r < end) {
-        acc = moments_merge(acc, vec4<f32>(1.0, x_at(over(base.y, r)), 0.0, 0.0));
+        acc = moments_merge(acc, vec4<f32>(1.0, x_at(along(1u, base.y, r)), 0.0, 0.0));
         r += step;
     }
     return acc;

@@ -21,20 +21,24 @@ fn three_bases(row: u32) -> vec4<u32> {
     return vec4<u32>(located(0u, row), located(1u, row), located(2u, row), 0u);
 }
 
-// Element r of the row of x that begins at `base`.
-fn over(base: u32, r: u32) -> u32 {
+fn four_bases(row: u32) -> vec4<u32> {
+    return vec4<u32>(located(0u, row), located(1u, row), located(2u, row), located(3u, row));
+}
+
+// Element r of the row of a tensor that begins at `base`.
+fn along(tensor: u32, base: u32, r: u32) -> u32 {
     if (params.over_rank == 1u) {
-        return base + r * params.over_strides[0].x;
+        return base + r * params.over_strides[tensor * 2u].x;
     }
     var rest = r;
     var place = base;
     for (var axis = params.over_rank - 1u; axis > 0u; axis -= 1u) {
         let size = params.over_sizes[axis / 4u][axis % 4u];
         let next = rest / size;
-        place += (rest - next * size) * params.over_strides[axis / 4u][axis % 4u];
+        place += (rest - next * size) * params.over_strides[tensor * 2u + axis / 4u][axis % 4u];
         rest = next;
     }
-    return place + rest * params.over_strides[0].x;
+    return place + rest * params.over_strides[tensor * 2u].x;
 }
 
 // ---------------------------------------------------------------- parts
@@ -120,18 +124,18 @@ fn exponentials_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     let end = part_end(at);
     let step = params.members;
     for (var r = part_begin(at) + at.member; r < end; r += 4u * step) {
-        let a = x_at(over(base.y, r));
+        let a = x_at(along(1u, base.y, r));
         var b = lowest();
         var c = lowest();
         var d = lowest();
         if (r + step < end) {
-            b = x_at(over(base.y, r + step));
+            b = x_at(along(1u, base.y, r + step));
         }
         if (r + 2u * step < end) {
-            c = x_at(over(base.y, r + 2u * step));
+            c = x_at(along(1u, base.y, r + 2u * step));
         }
         if (r + 3u * step < end) {
-            d = x_at(over(base.y, r + 3u * step));
+            d = x_at(along(1u, base.y, r + 3u * step));
         }
         let new_largest = max(max(largest, a), max(b, max(c, d)));
         let shift = finite_or_zero(new_largest);

@@ -41,15 +41,13 @@ struct Parameters {
     // First elements: of up to four tensors that have a place for each row in `space`, and of those that lie dense.
     offsets: vec4<u32>,
     extras: array<vec4<u32>, 2>,
-    // From element to element of a row, in the tensors of `space`.
-    steps: vec4<u32>,
     // What else an op asks for.
     numbers: array<vec4<u32>, 2>,
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
-    // The space of a row, where that is more than one axis; of tensor 1 alone.
+    // The space of a row's elements, in the same tensors.
     over_sizes: array<vec4<u32>, 2>,
-    over_strides: array<vec4<u32>, 2>,
+    over_strides: array<vec4<u32>, 8>,
 }
 
 // A thread's place among those of its row.

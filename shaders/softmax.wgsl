@@ -34,7 +34,7 @@ fn softmax_finish(at: Member, base: vec4<u32>, acc: vec4<f32>) {
     let statistics = STATISTICS(acc);
     let end = part_end(at);
     for (var r = part_begin(at) + at.member; r < end; r += params.members) {
-        y_put(base.x + r * params.steps.x, ELEMENT(x_at(base.y + r * params.steps.y), statistics));
+        y_put(along(0u, base.x, r), ELEMENT(x_at(along(1u, base.y, r)), statistics));
     }
 }
 
@@ -58,7 +58,7 @@ fn softmax_grad_gather(at: Member, base: vec4<u32>) -> f32 {
     var sum = 0.0;
     let end = part_end(at);
     for (var r = part_begin(at) + at.member; r < end; r += params.members) {
-        sum += SLOPE_TERM(x_at(base.y + r * params.steps.y), d_at(base.z + r * params.steps.z));
+        sum += SLOPE_TERM(x_at(along(1u, base.y, r)), d_at(along(2u, base.z, r)));
     }
     return sum;
 }
@@ -66,7 +66,7 @@ fn softmax_grad_gather(at: Member, base: vec4<u32>) -> f32 {
 fn softmax_grad_finish(at: Member, base: vec4<u32>, sum: f32) {
     let end = part_end(at);
     for (var r = part_begin(at) + at.member; r < end; r += params.members) {
-        let slope = SLOPE(x_at(base.y + r * params.steps.y), d_at(base.z + r * params.steps.z), sum);
-        y_put(base.x + r * params.steps.x, slope);
+        let slope = SLOPE(x_at(along(1u, base.y, r)), d_at(along(2u, base.z, r)), sum);
+        y_put(along(0u, base.x, r), slope);
     }
 }

@@ -1,8 +1,11 @@
 //! What queues the shaders of each op, a file for each family, with the stem of its shader.
 
+pub(crate) mod batch_norm;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod elementwise;
+pub(crate) mod loss;
+pub(crate) mod norm;
 pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod softmax;

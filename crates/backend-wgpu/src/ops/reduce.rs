@@ -1,14 +1,11 @@
 //! Reductions over any axes.
 
-use super::rows::{Accumulator, Beside, Cut, Finish, Rows};
+use super::rows::{Accumulator, Cut, Finish, Rows, beside};
 use crate::select::Call;
 use crate::slots::Store;
 use ternion_core::backend::View;
 use ternion_core::ops::reduce::{Reduce, ReduceOp, Variance};
 use ternion_core::{AxisSet, DType, Error, Op, Result};
-
-/// Neighbouring results from which on they are formed side by side.
-const ROWS_BESIDE: usize = 8;
 
 /// The functions of a reduction, of those in reduce.wgsl.
 struct Reducer {
@@ -83,7 +80,7 @@ impl Spaces {
             let stride = x.layout.strides()[axis] as i64;
             let is_reduced = axes.contains(axis);
             match is_reduced {
-                true => over.push((size, vec![stride])),
+                true => over.push((size, vec![0, stride])),
                 false => kept.push((size, vec![y.layout.strides()[target] as i64, stride])),
             }
             target += usize::from(!is_reduced || keep);
@@ -91,7 +88,7 @@ impl Spaces {
         // What lies together in x is read together.
         kept.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[1].unsigned_abs()));
         if order == Order::Any {
-            over.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
+            over.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[1].unsigned_abs()));
         }
         Spaces { kept, over }
     }
@@ -103,22 +100,12 @@ impl Spaces {
     fn reduced(&self) -> usize {
         self.over.iter().map(|(size, _)| size).product()
     }
-
-    fn beside(&self) -> Beside {
-        let wide = |axes: &[(usize, Vec<i64>)], tensor: usize| {
-            axes.iter().rfind(|(size, _)| *size > 1).map(|(size, strides)| (*size, strides[tensor]))
-        };
-        match (wide(&self.kept, 1), wide(&self.over, 0)) {
-            (Some((size, 1)), Some((_, along))) if along != 1 && size >= ROWS_BESIDE => Beside::Rows,
-            _ => Beside::Elements,
-        }
-    }
 }
 
 fn reduce(call: &Call<'_>, reducer: &Reducer, spaces: &Spaces, number: f64) -> Result<()> {
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
     let class = Store::of(x.dtype).class();
-    let cut = Cut::of(call.name, spaces.results(), spaces.reduced(), spaces.beside())?;
+    let cut = Cut::of(call.name, spaces.results(), spaces.reduced(), beside(&spaces.kept, &spaces.over))?;
     Rows::new(call.gpu, call.name, class, cut, reducer.accumulator)
         .with("BASES", "two_bases")
         .with("ENTER", reducer.enter)

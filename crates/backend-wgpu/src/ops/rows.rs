@@ -10,12 +10,14 @@ use bytemuck::{Pod, Zeroable};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use ternion_core::backend::{Buffer, View};
-use ternion_core::{Error, Layout, MAX_RANK, Result};
+use ternion_core::{Error, Layout, Result};
 
 /// Threads of a work group.
 const THREADS: usize = 256;
 /// Neighbouring rows of a work group at least, where rows lie side by side: as many words as memory is read by.
 const ACROSS: usize = 32;
+/// Neighbouring rows from which on they are worked on side by side.
+const ROWS_BESIDE: usize = 8;
 /// Elements of a row that a thread should have before more threads share it.
 const EACH: usize = 4;
 /// Elements of a part for each of its threads, at least.
@@ -45,6 +47,17 @@ pub(crate) struct Cut {
 pub(crate) enum Beside {
     Elements,
     Rows,
+}
+
+/// What lies side by side of tensor 1, given the axes of its rows and those of a row.
+pub(crate) fn beside(rows: &[(usize, Vec<i64>)], row: &[(usize, Vec<i64>)]) -> Beside {
+    let last = |axes: &[(usize, Vec<i64>)]| {
+        axes.iter().rfind(|(size, _)| *size > 1).map(|(size, strides)| (*size, strides[1]))
+    };
+    match (last(rows), last(row)) {
+        (Some((size, 1)), Some((_, along))) if along != 1 && size >= ROWS_BESIDE => Beside::Rows,
+        _ => Beside::Elements,
+    }
 }
 
 impl Cut {
@@ -97,11 +110,9 @@ struct Parameters {
     spare: [u32; 3],
     offsets: [u32; 4],
     extras: [u32; 8],
-    steps: [u32; 4],
     numbers: [u32; 8],
     space: Space,
-    over_sizes: [u32; MAX_RANK],
-    over_strides: [u32; MAX_RANK],
+    over: Space,
 }
 
 /// The functions of an accumulator: names in the files of the families.
@@ -171,7 +182,7 @@ pub(crate) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     pub(crate) fn new(gpu: &'a Arc<Gpu>, op: &'static str, class: Class, cut: Cut, accumulator: Accumulator) -> Rows<'a> {
-        let parameters = Parameters { cut, rank: 1, over_rank: 1, space: Space::EMPTY, over_sizes: [1; MAX_RANK], ..Zeroable::zeroed() };
+        let parameters = Parameters { cut, rank: 1, over_rank: 1, space: Space::EMPTY, over: Space::EMPTY, ..Zeroable::zeroed() };
         Rows { gpu, op, class, cut, accumulator, defines: SmallVec::new(), inputs: SmallVec::new(), outputs: SmallVec::new(), parameters }
     }
 
@@ -181,20 +192,9 @@ impl<'a> Rows<'a> {
         self
     }
 
-    /// From element to element of a row, in the tensors of the space. A reduction of tensor 1 may be over several axes.
-    pub(crate) fn steps(mut self, steps: &[isize]) -> Rows<'a> {
-        for (at, &step) in steps.iter().enumerate() {
-            self.parameters.steps[at] = step as u32;
-        }
-        self.parameters.over_strides[0] = self.parameters.steps[1];
-        self
-    }
-
+    /// The space of a row's elements, likewise.
     pub(crate) fn over(mut self, axes: &[(usize, Vec<i64>)]) -> Rows<'a> {
-        let (space, rank) = Space::in_order(axes);
-        self.parameters.over_rank = rank;
-        self.parameters.over_sizes = space.sizes;
-        self.parameters.over_strides = space.strides[0];
+        (self.parameters.over, self.parameters.over_rank) = Space::in_order(axes);
         self
     }
 
@@ -255,21 +255,20 @@ impl<'a> Rows<'a> {
             return Ok(());
         }
         if self.cut.parts == 1 {
-            return self.queue(gather, finish, Use::ALL, None);
+            return self.queue(gather, finish, None);
         }
         let room = self.gpu.alloc(self.cut.rows as usize * self.cut.parts as usize * PART_BYTES)?;
         let outputs = std::mem::take(&mut self.outputs);
-        self.queue(gather, "finish_part", Use { inputs: true, writes_parts: true }, Some(&room))?;
+        self.queue(gather, "finish_part", Some((&room, Access::Scattered)))?;
         self.outputs = outputs;
         self.parameters.cut = match way {
             Finish::Result => self.cut.gathering(),
             Finish::Elements => Cut { gathered: self.cut.parts, ..self.cut },
         };
-        let inputs = way == Finish::Elements;
-        self.queue("gather_parts", finish, Use { inputs, writes_parts: false }, Some(&room))
+        self.queue("gather_parts", finish, Some((&room, Access::Read)))
     }
 
-    fn queue(&self, gather: &'static str, finish: &'static str, used: Use, parts: Option<&Buffer>) -> Result<()> {
+    fn queue(&self, gather: &'static str, finish: &'static str, parts: Option<(&Buffer, Access)>) -> Result<()> {
         let accumulator = self.accumulator;
         let mut variant = Variant::new("rows.wgsl", self.class)
             .text("ACC", accumulator.dtype)
@@ -285,8 +284,7 @@ impl<'a> Rows<'a> {
         }
         let mut parameters = self.parameters;
         let mut bindings: SmallVec<[Binding<'_>; 6]> = SmallVec::new();
-        let inputs = self.inputs.iter().filter(|_| used.inputs);
-        for bound in self.outputs.iter().chain(inputs) {
+        for bound in self.outputs.iter().chain(&self.inputs) {
             variant = variant.slot(bound.name, bound.store, bound.access);
             bindings.push(bound.binding);
             match bound.place {
@@ -295,25 +293,13 @@ impl<'a> Rows<'a> {
                 Where::Elsewhere => {}
             }
         }
-        if let Some(parts) = parts {
-            let access = if used.writes_parts { Access::Scattered } else { Access::Read };
+        if let Some((parts, access)) = parts {
             variant = variant.slot("parts", Store::I64, access);
             bindings.push(self.gpu.scratch(self.op, parts)?);
         }
         let groups = parameters.cut.groups();
         self.gpu.launch(self.op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
     }
-}
-
-/// What a launch binds beside its outputs.
-#[derive(Clone, Copy)]
-struct Use {
-    inputs: bool,
-    writes_parts: bool,
-}
-
-impl Use {
-    const ALL: Use = Use { inputs: true, writes_parts: false };
 }
 
 fn number_words(class: Class) -> &'static str {

@@ -1,13 +1,10 @@
 //! Softmax, its logarithm and their gradients.
 
-use super::rows::{Accumulator, Beside, Cut, Finish, Rows, axes_but};
+use super::rows::{Accumulator, Cut, Finish, Rows, axes_but, beside};
 use crate::linker::Class;
 use crate::select::Call;
 use ternion_core::ops::softmax::{LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad};
 use ternion_core::{Error, Layout, Op, Result};
-
-/// Neighbouring rows from which on they are worked on side by side.
-const ROWS_BESIDE: usize = 8;
 
 /// The launch over rows along `axis`: of the output and the inputs.
 fn rows<'a>(call: &Call<'a>, axis: usize, accumulator: Accumulator) -> Result<Rows<'a>> {
@@ -15,15 +12,12 @@ fn rows<'a>(call: &Call<'a>, axis: usize, accumulator: Accumulator) -> Result<Ro
         [call.outputs[0].layout].into_iter().chain(call.inputs.iter().map(|view| view.layout)).collect();
     let mut axes = axes_but(axis, &layouts);
     axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[1].unsigned_abs()));
-    let steps: Vec<isize> = layouts.iter().map(|layout| layout.strides()[axis]).collect();
+    let steps: Vec<i64> = layouts.iter().map(|layout| layout.strides()[axis] as i64).collect();
     let length = layouts[0].shape().dim(axis);
     let count = axes.iter().map(|(size, _)| size).product();
-    let beside = match axes.iter().rfind(|(size, _)| *size > 1) {
-        Some((size, strides)) if *size >= ROWS_BESIDE && strides[1] == 1 && steps[1] != 1 => Beside::Rows,
-        _ => Beside::Elements,
-    };
+    let beside = beside(&axes, &[(length, steps.clone())]);
     let cut = Cut::of(call.name, if length == 0 { 0 } else { count }, length, beside)?;
-    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, accumulator).space(&axes).steps(&steps);
+    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, accumulator).space(&axes).over(&[(length, steps)]);
     rows.output("y", 0, &call.outputs[0])?.input("x", 1, &call.inputs[0])
 }
 
