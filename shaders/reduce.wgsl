@@ -194,3 +194,53 @@ fn moments_variance(acc: vec4<f32>, divisor: f32) -> f32 {
 fn reduce_variance(acc: vec4<f32>) -> f32 {
     return moments_variance(acc, bitcast<f32>(params.numbers[0].x));
 }
+
+// ---------------------------------------------------------------- running sums
+
+fn running_from_nothing(at: Member, base: vec4<u32>) -> Acc {
+    return START();
+}
+
+// The sum of the parts before this one.
+fn running_from_parts(at: Member, base: vec4<u32>) -> Acc {
+    var acc = START();
+    for (var part = at.member; part < at.part; part += params.members) {
+        let place = 2u * (at.row * params.gathered + part);
+        acc = MERGE(acc, ACC_FROM(vec4<u32>(parts_bits(place), parts_bits(place + 1u))));
+    }
+    return acc;
+}
+
+// x: the rounded sum; y: what is missing to the exact one.
+fn pair_start() -> vec2<f32> {
+    return vec2<f32>(0.0);
+}
+
+fn pair_enter(x: f32, r: u32) -> vec2<f32> {
+    return vec2<f32>(x, 0.0);
+}
+
+// Knuth 1998, theorem B of 4.2.2. Of infinities nothing is missing.
+fn pair_merge(a: vec2<f32>, b: vec2<f32>) -> vec2<f32> {
+    let sum = settled(a.x + b.x);
+    if (size_bits(sum) >= 0x7f800000u) {
+        return vec2<f32>(sum, 0.0);
+    }
+    let b_part = settled(sum - a.x);
+    let a_part = settled(sum - b_part);
+    let lost = settled(a.x - a_part) + settled(b.x - b_part) + (a.y + b.y);
+    let exact = settled(sum + lost);
+    return vec2<f32>(exact, settled(lost - settled(exact - sum)));
+}
+
+fn pair_leave(acc: vec2<f32>) -> f32 {
+    return acc.x + acc.y;
+}
+
+fn pair_words(acc: vec2<f32>) -> vec4<u32> {
+    return vec4<u32>(bitcast<vec2<u32>>(acc), 0u, 0u);
+}
+
+fn pair_from(words: vec4<u32>) -> vec2<f32> {
+    return bitcast<vec2<f32>>(words.xy);
+}

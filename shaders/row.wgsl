@@ -1,4 +1,71 @@
-// What the families of rows.wgsl have in common: places, parts, exponentials.
+// What rows.wgsl and cumulative.wgsl and the families of the former have in common: parameters, threads, places, parts, exponentials.
+
+struct Parameters {
+    zero: u32,
+    rank: u32,
+    over_rank: u32,
+    fault: u32,
+    rows: u32,
+    length: u32,
+    members: u32,
+    per_group: u32,
+    across: u32,
+    parts: u32,
+    per_part: u32,
+    // Work groups of a part.
+    blocks: u32,
+    // Accumulators of a row that the first launch left.
+    gathered: u32,
+    spare_a: u32,
+    spare_b: u32,
+    spare_c: u32,
+    // First elements: of up to four tensors that have a place for each row in `space`, and of those that lie dense.
+    offsets: vec4<u32>,
+    extras: array<vec4<u32>, 2>,
+    // What else an op asks for.
+    numbers: array<vec4<u32>, 2>,
+    sizes: array<vec4<u32>, 2>,
+    strides: array<vec4<u32>, 8>,
+    // The space of a row's elements, in the same tensors.
+    over_sizes: array<vec4<u32>, 2>,
+    over_strides: array<vec4<u32>, 8>,
+}
+
+// A thread's place among those of its row.
+struct Member {
+    row: u32,
+    // The row's number in the work group.
+    own: u32,
+    member: u32,
+    part: u32,
+    // Whether there is such a row.
+    here: bool,
+}
+
+fn member_of(group: u32, lane: u32) -> Member {
+    let part = group / params.blocks;
+    let across = params.across != 0u;
+    let own = select(lane / params.members, lane % params.per_group, across);
+    let member = select(lane % params.members, lane / params.per_group, across);
+    let row = (group - part * params.blocks) * params.per_group + own;
+    return Member(row, own, member, part, row < params.rows && part < params.parts);
+}
+
+var<workgroup> team_accs: array<Acc, 256>;
+
+// The accumulators of all members of a row, merged.
+fn of_team(acc: Acc, at: Member) -> Acc {
+    let slot = at.member * params.per_group + at.own;
+    team_accs[slot] = acc;
+    for (var half = params.members / 2u; half > 0u; half /= 2u) {
+        workgroupBarrier();
+        if (at.member < half) {
+            team_accs[slot] = MERGE(team_accs[slot], team_accs[slot + half * params.per_group]);
+        }
+    }
+    workgroupBarrier();
+    return team_accs[at.own];
+}
 
 fn part_begin(at: Member) -> u32 {
     return at.part * params.per_part;

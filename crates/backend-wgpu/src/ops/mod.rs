@@ -3,6 +3,7 @@
 pub(crate) mod batch_norm;
 pub(crate) mod copy;
 pub(crate) mod create;
+pub(crate) mod cumulative;
 pub(crate) mod elementwise;
 pub(crate) mod loss;
 pub(crate) mod norm;
@@ -17,6 +18,7 @@ pub(crate) const GROUP: usize = 256;
 pub(crate) fn shader(name: &str) -> &'static str {
     match name {
         "elementwise.wgsl" => include_str!("../../shaders/elementwise.wgsl"),
+        "cumulative.wgsl" => include_str!("../../shaders/cumulative.wgsl"),
         "rows.wgsl" => include_str!("../../shaders/rows.wgsl"),
         _ => unreachable!("{name} is not among the shaders"),
     }

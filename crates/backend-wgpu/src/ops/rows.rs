@@ -12,6 +12,7 @@ use std::sync::Arc;
 use ternion_core::backend::{Buffer, View};
 use ternion_core::{Error, Layout, Result};
 
+const ROWS: &str = "rows.wgsl";
 /// Threads of a work group.
 const THREADS: usize = 256;
 /// Neighbouring rows of a work group at least, where rows lie side by side: as many words as memory is read by.
@@ -171,6 +172,7 @@ struct Bound<'a> {
 pub(crate) struct Rows<'a> {
     gpu: &'a Arc<Gpu>,
     op: &'static str,
+    file: &'static str,
     class: Class,
     cut: Cut,
     accumulator: Accumulator,
@@ -183,7 +185,7 @@ pub(crate) struct Rows<'a> {
 impl<'a> Rows<'a> {
     pub(crate) fn new(gpu: &'a Arc<Gpu>, op: &'static str, class: Class, cut: Cut, accumulator: Accumulator) -> Rows<'a> {
         let parameters = Parameters { cut, rank: 1, over_rank: 1, space: Space::EMPTY, over: Space::EMPTY, ..Zeroable::zeroed() };
-        Rows { gpu, op, class, cut, accumulator, defines: SmallVec::new(), inputs: SmallVec::new(), outputs: SmallVec::new(), parameters }
+        Rows { gpu, op, file: ROWS, class, cut, accumulator, defines: SmallVec::new(), inputs: SmallVec::new(), outputs: SmallVec::new(), parameters }
     }
 
     /// The space of rows: axes with the strides of its tensors.
@@ -268,9 +270,25 @@ impl<'a> Rows<'a> {
         self.queue("gather_parts", finish, Some((&room, Access::Read)))
     }
 
+    /// Queues a running sum: of parts, those before are added up first.
+    pub(crate) fn launch_running(mut self) -> Result<()> {
+        self.file = "cumulative.wgsl";
+        if self.cut.parts == 1 {
+            return self.queue("running_from_nothing", "", None);
+        }
+        let room = self.gpu.alloc(self.cut.rows as usize * self.cut.parts as usize * PART_BYTES)?;
+        let outputs = std::mem::take(&mut self.outputs);
+        self.file = ROWS;
+        self.queue("reduce_gather", "finish_part", Some((&room, Access::Scattered)))?;
+        self.outputs = outputs;
+        self.file = "cumulative.wgsl";
+        self.parameters.cut.gathered = self.cut.parts;
+        self.queue("running_from_parts", "", Some((&room, Access::Read)))
+    }
+
     fn queue(&self, gather: &'static str, finish: &'static str, parts: Option<(&Buffer, Access)>) -> Result<()> {
         let accumulator = self.accumulator;
-        let mut variant = Variant::new("rows.wgsl", self.class)
+        let mut variant = Variant::new(self.file, self.class)
             .text("ACC", accumulator.dtype)
             .text("START", accumulator.start)
             .text("MERGE", accumulator.merge)
