@@ -187,6 +187,12 @@ fn norm_put_both(row: u32, acc: vec4<f32>) {
     norm_put_bias(row, acc);
 }
 
+// Of a channel, one behind the other: a shader binds no more than eight tensors.
+fn norm_put_channel(row: u32, acc: vec4<f32>) {
+    dparameters_put(row, acc.y);
+    dparameters_put(params.rows + row, acc.x);
+}
+
 fn norm_columns_finish(at: Member, base: vec4<u32>, acc: vec4<f32>) {
     if (at.member == 0u) {
         PARAMETER_GRADS(at.row, acc);

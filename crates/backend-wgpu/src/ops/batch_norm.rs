@@ -1,11 +1,12 @@
 //! Batch normalisation and its gradient: a row is all of a channel.
 
+use super::copy::copy;
 use super::rows::{Accumulator, Cut, Dense, Finish, Rows, axes_but, beside};
 use crate::linker::Class;
 use crate::select::Call;
 use ternion_core::backend::View;
 use ternion_core::ops::norm::{BatchNorm, BatchNormGrad};
-use ternion_core::{Error, Layout, Op, Result};
+use ternion_core::{AxisSet, Error, Layout, Op, Result, Shape};
 
 /// The launch over the channels of `views`, and the elements of each.
 fn rows_of<'a>(call: &Call<'a>, accumulator: Accumulator, views: &[&View<'a>]) -> Result<(Rows<'a>, usize)> {
@@ -59,16 +60,18 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     for at in [Some(1), Some(2), affine.then_some(4)].into_iter().flatten() {
         saved.push(Dense::input(gpu, name, &call.inputs[at])?);
     }
-    let grads: Vec<Dense<'_>> =
-        call.outputs[1..].iter().map(|view| Dense::output(gpu, view)).collect::<Result<_>>()?;
-    let views: Vec<View<'_>> = saved.iter().chain(&grads).map(Dense::view).collect();
+    let channels = x.layout.shape().dim(1);
+    let room = gpu.alloc(2 * channels * x.dtype.size())?;
+    let both = Layout::row_major(Shape::new(&[2, channels])?);
+    let both = View { buffer: &room, dtype: x.dtype, layout: &both };
+    let views: Vec<View<'_>> = saved.iter().map(Dense::view).collect();
     let (mut rows, length) = rows_of(call, Accumulator::SUMS, &[dx, x, dy])?;
     rows = rows
         .with("BASES", "three_bases")
         .with("KEPT", "norm_batch_kept")
         .with("WEIGHT", "norm_no_weight")
         .with("ROW_WEIGHT", if *affine { "norm_weight_of_row" } else { "norm_no_weight" })
-        .with("PARAMETER_GRADS", if *affine { "norm_put_both" } else { "norm_put_nothing" })
+        .with("PARAMETER_GRADS", if *affine { "norm_put_channel" } else { "norm_put_nothing" })
         .float(0, *eps)
         .float(1, 1.0 / length as f64)
         .output("y", 0, dx)?
@@ -77,11 +80,12 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         .dense_input("mean", 2, &views[0])?
         .dense_input("reciprocal", 3, &views[1])?;
     if *affine {
-        rows = rows
-            .dense_input("weight", 0, &views[2])?
-            .dense_output("dweight", 4, &views[3])?
-            .dense_output("dbias", 5, &views[4])?;
+        rows = rows.dense_input("weight", 0, &views[2])?.dense_output("dparameters", 4, &both)?;
     }
     rows.launch("norm_grad_gather", "norm_batch_grad_finish", Finish::Elements)?;
-    grads.iter().try_for_each(|grad| grad.finish(gpu, name))
+    for (at, grad) in call.outputs[1..].iter().enumerate() {
+        let layout = both.layout.slice(0, at, at as isize + 1, 1)?.squeeze(AxisSet::one(0));
+        copy(gpu, name, &View { layout: &layout, ..both }, grad)?;
+    }
+    Ok(())
 }
