@@ -101,11 +101,10 @@ fn loss_finish(at: Member, base: vec4<u32>, acc: vec4<f32>) {
     loss_write(at, base, acc, log_of_exponentials(acc));
 }
 
-fn loss_with_grad_finish(at: Member, base: vec4<u32>, acc: vec4<f32>) {
+fn loss_with_grad_state(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState {
     let log_sum = log_of_exponentials(acc);
-    loss_check(at, loss_target(at.row));
     loss_write(at, base, acc, log_sum);
-    loss_slopes(at, base, finite_or_zero(acc.x), log_sum);
+    return loss_slope_state(at, base, finite_or_zero(acc.x), log_sum);
 }
 
 // ---------------------------------------------------------------- gradient
@@ -120,21 +119,23 @@ fn loss_largest_gather(at: Member, base: vec4<u32>) -> f32 {
     return largest;
 }
 
-fn loss_slopes(at: Member, base: vec4<u32>, shift: f32, log_sum: f32) {
+const LOSS_NOWHERE: u32 = 0xffffffffu;
+
+// Maximum, logarithm of the sum, gradient of the loss; the target's class, or nowhere where the row has no gradient.
+fn loss_slope_state(at: Member, base: vec4<u32>, shift: f32, log_sum: f32) -> RowState {
     let index = loss_target(at.row);
-    let inside = loss_inside(index);
-    let dloss = d_at(base.z);
-    let end = part_end(at);
-    for (var r = part_begin(at) + at.member; r < end; r += params.members) {
-        let probability = exponential_of_any((x_at(along(1u, base.y, r)) - shift) - log_sum);
-        let share = loss_each_share() + select(0.0, loss_target_share(), r == index.x);
-        y_put(along(0u, base.x, r), select(0.0, dloss * (probability - share), inside));
-    }
+    loss_check(at, index);
+    return RowState(vec4<f32>(shift, log_sum, d_at(base.z), 0.0), select(LOSS_NOWHERE, index.x, loss_inside(index)));
 }
 
-fn loss_grad_finish(at: Member, base: vec4<u32>, largest: f32) {
-    loss_check(at, loss_target(at.row));
-    loss_slopes(at, base, finite_or_zero(largest), log_sum_at(params.extras[0].y + at.row));
+fn loss_slope(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
+    let probability = exponential_of_any((x_at(along(1u, base.y, r)) - state.numbers.x) - state.numbers.y);
+    let share = loss_each_share() + select(0.0, loss_target_share(), r == state.index);
+    return select(state.numbers.z * (probability - share), 0.0, state.index == LOSS_NOWHERE);
+}
+
+fn loss_grad_state(at: Member, base: vec4<u32>, largest: f32) -> RowState {
+    return loss_slope_state(at, base, finite_or_zero(largest), log_sum_at(params.extras[0].y + at.row));
 }
 
 // Rows whose gradient was formed for this one of the loss stay.
@@ -154,5 +155,5 @@ fn loss_update_finish(at: Member, base: vec4<u32>, largest: f32) {
         loss_check(at, loss_target(at.row));
         return;
     }
-    loss_grad_finish(at, base, largest);
+    FINISH_ELEMENTS(at, base, largest);
 }

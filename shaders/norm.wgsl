@@ -81,13 +81,14 @@ fn norm_batch_statistics(row: u32, writes: bool, acc: vec4<f32>) -> vec2<f32> {
     return vec2<f32>(mean, unary_rsqrt(variance + norm_eps()));
 }
 
-fn norm_finish(at: Member, base: vec4<u32>, acc: vec4<f32>) {
+fn norm_state(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState {
     let statistics = STATISTICS(at.row, at.member == 0u && at.part == 0u, acc);
-    let end = part_end(at);
-    for (var r = part_begin(at) + at.member; r < end; r += params.members) {
-        let normal = (x_at(along(1u, base.y, r)) - statistics.x) * statistics.y;
-        y_put(along(0u, base.x, r), normal * WEIGHT(at.row, r) + BIAS(at.row, r));
-    }
+    return RowState(vec4<f32>(statistics, 0.0, 0.0), 0u);
+}
+
+fn norm_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
+    let normal = (x_at(along(1u, base.y, r)) - state.numbers.x) * state.numbers.y;
+    return normal * WEIGHT(at.row, r) + BIAS(at.row, r);
 }
 
 // ---------------------------------------------------------------- gradient
@@ -127,32 +128,33 @@ fn norm_uncentred(sum: f32) -> f32 {
     return 0.0;
 }
 
-fn norm_grad_finish(at: Member, base: vec4<u32>, acc: vec4<f32>) {
-    let statistics = KEPT(at.row);
-    let mean = CENTRE(acc.x);
-    let mean_along = acc.y * norm_share();
-    let end = part_end(at);
-    for (var r = part_begin(at) + at.member; r < end; r += params.members) {
-        let normal = (x_at(along(1u, base.y, r)) - statistics.x) * statistics.y;
-        let g = d_at(along(2u, base.z, r)) * WEIGHT(at.row, r);
-        y_put(along(0u, base.x, r), statistics.y * ((g - mean) - normal * mean_along));
-    }
+// Mean, reciprocal deviation, the means of g and of g * n.
+fn norm_grad_state(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState {
+    return RowState(vec4<f32>(KEPT(at.row), CENTRE(acc.x), acc.y * norm_share()), 0u);
+}
+
+fn norm_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
+    let normal = (x_at(along(1u, base.y, r)) - state.numbers.x) * state.numbers.y;
+    let g = d_at(along(2u, base.z, r)) * WEIGHT(at.row, r);
+    return state.numbers.y * ((g - state.numbers.z) - normal * state.numbers.w);
 }
 
 // Of a channel the weight is the same everywhere: it is left out of the sums, which are the gradients of the parameters.
-fn norm_batch_grad_finish(at: Member, base: vec4<u32>, acc: vec4<f32>) {
+//
+// Mean; weight and reciprocal deviation as one factor; the mean of d; the factor of x - mean.
+fn norm_batch_grad_state(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState {
     if (at.member == 0u && at.part == 0u) {
         PARAMETER_GRADS(at.row, acc);
     }
     let statistics = KEPT(at.row);
     let factor = statistics.y * ROW_WEIGHT(at.row, 0u);
-    let mean = acc.x * norm_share();
-    let mean_along = acc.y * norm_share();
-    let end = part_end(at);
-    for (var r = part_begin(at) + at.member; r < end; r += params.members) {
-        let normal = (x_at(along(1u, base.y, r)) - statistics.x) * statistics.y;
-        y_put(along(0u, base.x, r), factor * ((d_at(along(2u, base.z, r)) - mean) - normal * mean_along));
-    }
+    let mean_along = acc.y * norm_share() * statistics.y;
+    return RowState(vec4<f32>(statistics.x, factor, acc.x * norm_share(), mean_along), 0u);
+}
+
+fn norm_batch_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
+    let centred = x_at(along(1u, base.y, r)) - state.numbers.x;
+    return state.numbers.y * ((d_at(along(2u, base.z, r)) - state.numbers.z) - centred * state.numbers.w);
 }
 
 // ---------------------------------------------------------------- gradients of the parameters
@@ -169,6 +171,33 @@ fn norm_columns_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
         sum_along += d * ((x_at(along(1u, base.y, r)) - statistics.x) * statistics.y);
     }
     return vec4<f32>(sum, sum_along, 0.0, 0.0);
+}
+
+// Two elements of a row that begins at `base`; those behind its end are left out.
+fn norm_store_each(base: u32, first: u32, second: u32, values: vec2<f32>) {
+    if (first < params.length) {
+        y_put(along(0u, base, first), values.x);
+    }
+    if (second < params.length) {
+        y_put(along(0u, base, second), values.y);
+    }
+}
+
+// Neighbours that share a word.
+fn norm_store_pair(base: u32, first: u32, second: u32, values: vec2<f32>) {
+    if (first < params.length) {
+        y_put_word(along(0u, base, first) / 2u, y_rounded(values.x) | (y_rounded(values.y) << 16u));
+    }
+}
+
+// Of sums that norm_grad.wgsl left: columns are rows here, teams their elements.
+fn norm_teams_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
+    var sums = vec2<f32>(0.0);
+    let end = part_end(at);
+    for (var team = part_begin(at) + at.member; team < end; team += params.members) {
+        sums += bitcast<vec2<f32>>(teams_bits(team * params.rows + at.row));
+    }
+    return vec4<f32>(sums, 0.0, 0.0);
 }
 
 fn norm_put_nothing(row: u32, acc: vec4<f32>) {

@@ -146,6 +146,33 @@ fn sums_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     return a + b;
 }
 
+// ---------------------------------------------------------------- elements that follow from a row's accumulator
+
+// What PREPARE(at, base, acc) finds out for a row, and VALUE(at, base, state, r) takes for each of its elements of y.
+struct RowState {
+    numbers: vec4<f32>,
+    index: u32,
+}
+
+fn finish_elements(at: Member, base: vec4<u32>, acc: Acc) {
+    let state = PREPARE(at, base, acc);
+    let end = part_end(at);
+    for (var r = part_begin(at) + at.member; r < end; r += params.members) {
+        y_put(along(0u, base.x, r), VALUE(at, base, state, r));
+    }
+}
+
+// Of y that lies dense in whole words of two: each is stored at once.
+fn finish_pairs(at: Member, base: vec4<u32>, acc: Acc) {
+    let state = PREPARE(at, base, acc);
+    let end = part_end(at);
+    for (var r = part_begin(at) + 2u * at.member; r < end; r += 2u * params.members) {
+        let low = y_rounded(VALUE(at, base, state, r));
+        let high = y_rounded(VALUE(at, base, state, r + 1u));
+        y_put_word(along(0u, base.x, r) / 2u, low | (high << 16u));
+    }
+}
+
 // ---------------------------------------------------------------- exponentials
 
 // e^x for x that is not above 0, within 2 units in the last place; 0 instead of subnormal results.

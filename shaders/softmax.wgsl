@@ -7,35 +7,24 @@
 //
 // A row of only -infinity gives NaN, and so does one with +infinity or NaN.
 
-fn softmax_element(x: f32, statistics: vec2<f32>) -> f32 {
-    return exponential(x - statistics.x) * statistics.y;
+fn softmax_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
+    return exponential(x_at(along(1u, base.y, r)) - state.numbers.x) * state.numbers.y;
 }
 
-fn log_softmax_element(x: f32, statistics: vec2<f32>) -> f32 {
-    return (x - statistics.x) - statistics.y;
+fn log_softmax_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
+    return (x_at(along(1u, base.y, r)) - state.numbers.x) - state.numbers.y;
 }
 
 // The largest number, and the factor of exponentials or the logarithm of their sum.
-fn softmax_statistics(acc: vec4<f32>) -> vec2<f32> {
+fn softmax_statistics(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState {
     if (is_nan(acc.y) || size_bits(acc.x) >= 0x7f800000u) {
-        return vec2<f32>(0.0, quiet_nan());
+        return RowState(vec4<f32>(0.0, quiet_nan(), 0.0, 0.0), 0u);
     }
-    return vec2<f32>(acc.x, 1.0 / acc.y);
+    return RowState(vec4<f32>(acc.x, FACTOR(acc.y), 0.0, 0.0), 0u);
 }
 
-fn log_softmax_statistics(acc: vec4<f32>) -> vec2<f32> {
-    if (is_nan(acc.y) || size_bits(acc.x) >= 0x7f800000u) {
-        return vec2<f32>(0.0, quiet_nan());
-    }
-    return vec2<f32>(acc.x, log_of(acc.y));
-}
-
-fn softmax_finish(at: Member, base: vec4<u32>, acc: vec4<f32>) {
-    let statistics = STATISTICS(acc);
-    let end = part_end(at);
-    for (var r = part_begin(at) + at.member; r < end; r += params.members) {
-        y_put(along(0u, base.x, r), ELEMENT(x_at(along(1u, base.y, r)), statistics));
-    }
+fn softmax_factor(sum: f32) -> f32 {
+    return 1.0 / sum;
 }
 
 fn softmax_slope_term(y: f32, dy: f32) -> f32 {
@@ -44,14 +33,6 @@ fn softmax_slope_term(y: f32, dy: f32) -> f32 {
 
 fn log_softmax_slope_term(y: f32, dy: f32) -> f32 {
     return dy;
-}
-
-fn softmax_slope(y: f32, dy: f32, sum: f32) -> f32 {
-    return y * (dy - sum);
-}
-
-fn log_softmax_slope(y: f32, dy: f32, sum: f32) -> f32 {
-    return dy - exponential_of_any(y) * sum;
 }
 
 fn softmax_grad_gather(at: Member, base: vec4<u32>) -> f32 {
@@ -63,10 +44,14 @@ fn softmax_grad_gather(at: Member, base: vec4<u32>) -> f32 {
     return sum;
 }
 
-fn softmax_grad_finish(at: Member, base: vec4<u32>, sum: f32) {
-    let end = part_end(at);
-    for (var r = part_begin(at) + at.member; r < end; r += params.members) {
-        let slope = SLOPE(x_at(along(1u, base.y, r)), d_at(along(2u, base.z, r)), sum);
-        y_put(along(0u, base.x, r), slope);
-    }
+fn softmax_grad_state(at: Member, base: vec4<u32>, sum: f32) -> RowState {
+    return RowState(vec4<f32>(sum, 0.0, 0.0, 0.0), 0u);
+}
+
+fn softmax_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
+    return x_at(along(1u, base.y, r)) * (d_at(along(2u, base.z, r)) - state.numbers.x);
+}
+
+fn log_softmax_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
+    return d_at(along(2u, base.z, r)) - exponential_of_any(x_at(along(1u, base.y, r))) * state.numbers.x;
 }

@@ -69,7 +69,9 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         Op::Reduce(_) => Ok(ops::reduce::run_reduce),
         Op::Variance(_) => Ok(ops::reduce::run_variance),
         Op::CumulativeSum(_) => Ok(ops::cumulative::run),
-        Op::Softmax(_) | Op::SoftmaxGrad(_) | Op::LogSoftmax(_) | Op::LogSoftmaxGrad(_) => Ok(ops::softmax::run),
+        Op::Softmax(_) | Op::SoftmaxGrad(_) | Op::LogSoftmax(_) | Op::LogSoftmaxGrad(_) => {
+            Ok(ops::softmax::run)
+        }
         Op::CrossEntropy(_) | Op::CrossEntropyGrad(_) => Ok(ops::loss::run),
         Op::CrossEntropyWithGrad(_) | Op::CrossEntropyGradUpdate(_) => Ok(ops::loss::run),
         Op::LayerNorm(_) => Ok(ops::norm::run_layer),

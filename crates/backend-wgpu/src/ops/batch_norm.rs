@@ -45,7 +45,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     if *affine {
         rows = rows.dense_input("weight", 0, &views[0])?.dense_input("bias", 1, &views[1])?;
     }
-    rows.launch("moments_gather", "norm_finish", Finish::Elements)?;
+    rows.launch("moments_gather", Finish::Elements("norm_state", "norm_value"))?;
     mean.finish(gpu, name)?;
     variance.finish(gpu, name)
 }
@@ -82,7 +82,7 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     if *affine {
         rows = rows.dense_input("weight", 0, &views[2])?.dense_output("dparameters", 4, &both)?;
     }
-    rows.launch("norm_grad_gather", "norm_batch_grad_finish", Finish::Elements)?;
+    rows.launch("norm_grad_gather", Finish::Elements("norm_batch_grad_state", "norm_batch_grad_value"))?;
     for (at, grad) in call.outputs[1..].iter().enumerate() {
         let layout = both.layout.slice(0, at, at as isize + 1, 1)?.squeeze(AxisSet::one(0));
         copy(gpu, name, &View { layout: &layout, ..both }, grad)?;

@@ -26,7 +26,10 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     }
     let layouts = [y.layout, x.layout];
     let axes = axes_but(*axis, &layouts);
-    let over = vec![(x.layout.shape().dim(*axis), layouts.iter().map(|layout| layout.strides()[*axis] as i64).collect())];
+    let over = vec![(
+        x.layout.shape().dim(*axis),
+        layouts.iter().map(|layout| layout.strides()[*axis] as i64).collect(),
+    )];
     let lines = axes.iter().map(|(size, _)| size).product();
     let cut = Cut::of(call.name, lines, over[0].0, beside(&axes, &over))?;
     let class = Store::of(x.dtype).class();

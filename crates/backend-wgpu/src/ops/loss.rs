@@ -37,10 +37,13 @@ fn rows<'a>(
 ) -> Result<Rows<'a>> {
     let logits = &call.inputs[0];
     let [count, classes] = logits.layout.shape().to_array(call.name)?;
-    let stride = |view: Option<&View<'_>>, axis: usize| view.map_or(0, |view| view.layout.strides()[axis] as i64);
+    let stride =
+        |view: Option<&View<'_>>, axis: usize| view.map_or(0, |view| view.layout.strides()[axis] as i64);
     let y = per_row.dlogits;
-    let axes =
-        vec![(count, vec![stride(y, 0), stride(Some(logits), 0), stride(per_row.dloss, 0), stride(per_row.formed, 0)])];
+    let axes = vec![(
+        count,
+        vec![stride(y, 0), stride(Some(logits), 0), stride(per_row.dloss, 0), stride(per_row.formed, 0)],
+    )];
     let over = vec![(classes, vec![stride(y, 1), stride(Some(logits), 1), 0, 0])];
     let cut = Cut::of(call.name, count, classes, beside(&axes, &over))?;
     let ignored = counting.ignore_index as u64;
@@ -74,27 +77,33 @@ fn forward(call: &Call<'_>, counting: Counting, per_row: &PerRow<'_, '_>) -> Res
     let target = Dense::input(gpu, op, &call.inputs[1])?;
     let loss = Dense::output(gpu, &call.outputs[0])?;
     let log_sum = Dense::output(gpu, &call.outputs[1])?;
-    let (finish, way) = match per_row.dlogits {
-        Some(_) => ("loss_with_grad_finish", Finish::Elements),
-        None => ("loss_finish", Finish::Result),
+    let finish = match per_row.dlogits {
+        Some(_) => Finish::Elements("loss_with_grad_state", "loss_slope"),
+        None => Finish::Result("loss_finish"),
     };
     rows(call, LOGITS, counting, &target.view(), per_row)?
         .dense_output("log_sum", 1, &log_sum.view())?
         .dense_output("loss", 2, &loss.view())?
         .faults(call.inputs[0].layout.shape().dim(1))
-        .launch("loss_gather", finish, way)?;
+        .launch("loss_gather", finish)?;
     loss.finish(gpu, op)?;
     log_sum.finish(gpu, op)
 }
 
-fn gradient(call: &Call<'_>, counting: Counting, per_row: &PerRow<'_, '_>, [gather, finish]: [&'static str; 2]) -> Result<()> {
+fn gradient(
+    call: &Call<'_>,
+    counting: Counting,
+    per_row: &PerRow<'_, '_>,
+    gather: &'static str,
+    finish: Finish,
+) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
     let target = Dense::input(gpu, op, &call.inputs[1])?;
     let log_sum = Dense::input(gpu, op, &call.inputs[2])?;
     rows(call, LARGEST, counting, &target.view(), per_row)?
         .dense_input("log_sum", 1, &log_sum.view())?
         .faults(call.inputs[0].layout.shape().dim(1))
-        .launch(gather, finish, Finish::Elements)
+        .launch(gather, finish)
 }
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -103,13 +112,21 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
             forward(call, Counting { ignore_index, label_smoothing }, &PerRow::default())
         }
         Op::CrossEntropyWithGrad(CrossEntropyWithGrad { ignore_index, label_smoothing }) => {
-            let per_row = PerRow { dlogits: Some(&call.outputs[2]), dloss: Some(&call.inputs[2]), formed: None };
+            let per_row =
+                PerRow { dlogits: Some(&call.outputs[2]), dloss: Some(&call.inputs[2]), formed: None };
             forward(call, Counting { ignore_index, label_smoothing }, &per_row)
         }
         Op::CrossEntropyGrad(CrossEntropyGrad { ignore_index, label_smoothing }) => {
-            let per_row = PerRow { dlogits: Some(&call.outputs[0]), dloss: Some(&call.inputs[3]), formed: None };
-            let functions = ["loss_largest_gather", "loss_grad_finish"];
-            gradient(call, Counting { ignore_index, label_smoothing }, &per_row, functions)
+            let per_row =
+                PerRow { dlogits: Some(&call.outputs[0]), dloss: Some(&call.inputs[3]), formed: None };
+            let finish = Finish::Elements("loss_grad_state", "loss_slope");
+            gradient(
+                call,
+                Counting { ignore_index, label_smoothing },
+                &per_row,
+                "loss_largest_gather",
+                finish,
+            )
         }
         Op::CrossEntropyGradUpdate(CrossEntropyGradUpdate { ignore_index, label_smoothing }) => {
             let per_row = PerRow {
@@ -117,8 +134,8 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
                 dloss: Some(&call.inputs[3]),
                 formed: Some(&call.inputs[4]),
             };
-            let functions = ["loss_update_gather", "loss_update_finish"];
-            gradient(call, Counting { ignore_index, label_smoothing }, &per_row, functions)
+            let finish = Finish::SomeElements("loss_update_finish", "loss_grad_state", "loss_slope");
+            gradient(call, Counting { ignore_index, label_smoothing }, &per_row, "loss_update_gather", finish)
         }
         _ => Err(Error::invalid(call.name, "is not of the cross-entropy family")),
     }

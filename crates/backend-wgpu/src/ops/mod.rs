@@ -19,6 +19,7 @@ pub(crate) fn shader(name: &str) -> &'static str {
     match name {
         "elementwise.wgsl" => include_str!("../../shaders/elementwise.wgsl"),
         "cumulative.wgsl" => include_str!("../../shaders/cumulative.wgsl"),
+        "norm_grad.wgsl" => include_str!("../../shaders/norm_grad.wgsl"),
         "rows.wgsl" => include_str!("../../shaders/rows.wgsl"),
         _ => unreachable!("{name} is not among the shaders"),
     }

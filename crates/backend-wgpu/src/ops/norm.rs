@@ -1,6 +1,6 @@
 //! Layer and RMS normalisation of the last axis, and their gradients.
 
-use super::rows::{Accumulator, Cut, Dense, Finish, Rows, axes_but, beside};
+use super::rows::{Accumulator, Beside, Cut, Dense, Finish, Rows, axes_but, beside};
 use crate::linker::Class;
 use crate::select::Call;
 use ternion_core::backend::View;
@@ -35,14 +35,22 @@ const RMS: Kind = Kind {
 };
 
 /// The launch over rows of the last axis of `views`: the output, then the inputs that have its shape.
-fn rows_of<'a>(call: &Call<'a>, accumulator: Accumulator, views: &[&View<'a>]) -> Result<Rows<'a>> {
+fn rows_of<'a>(
+    call: &Call<'a>,
+    accumulator: Accumulator,
+    views: &[&View<'a>],
+    cut: Option<Cut>,
+) -> Result<Rows<'a>> {
     let layouts: Vec<&Layout> = views.iter().map(|view| view.layout).collect();
     let axis = layouts[0].shape().rank() - 1;
     let axes = axes_but(axis, &layouts);
     let steps: Vec<i64> = layouts.iter().map(|layout| layout.strides()[axis] as i64).collect();
     let length = layouts[0].shape().dim(axis);
     let count = axes.iter().map(|(size, _)| size).product();
-    let cut = Cut::of(call.name, count, length, beside(&axes, &[(length, steps.clone())]))?;
+    let cut = match cut {
+        Some(cut) => cut,
+        None => Cut::of(call.name, count, length, beside(&axes, &[(length, steps.clone())]))?,
+    };
     Ok(Rows::new(call.gpu, call.name, Class::Float, cut, accumulator).space(&axes).over(&[(length, steps)]))
 }
 
@@ -55,7 +63,7 @@ fn forward(call: &Call<'_>, kind: &Kind, eps: f64, weight: bool, bias: bool) -> 
         call.outputs[1..].iter().map(|view| Dense::output(gpu, view)).collect::<Result<_>>()?;
     let views: Vec<View<'_>> = parameters.iter().chain(&statistics).map(Dense::view).collect();
     let (parameter_views, statistic_views) = views.split_at(parameters.len());
-    let mut rows = rows_of(call, kind.accumulator, &[y, x])?
+    let mut rows = rows_of(call, kind.accumulator, &[y, x], None)?
         .with("BASES", "two_bases")
         .with("STATISTICS", kind.statistics)
         .with("WEIGHT", if weight { "norm_weight_of_element" } else { "norm_no_weight" })
@@ -72,11 +80,8 @@ fn forward(call: &Call<'_>, kind: &Kind, eps: f64, weight: bool, bias: bool) -> 
     if kind.centred {
         rows = rows.dense_output("mean", 2, &statistic_views[0])?;
     }
-    rows.dense_output("reciprocal", 3, &statistic_views[statistic_views.len() - 1])?.launch(
-        kind.gather,
-        "norm_finish",
-        Finish::Elements,
-    )?;
+    rows.dense_output("reciprocal", 3, &statistic_views[statistic_views.len() - 1])?
+        .launch(kind.gather, Finish::Elements("norm_state", "norm_value"))?;
     statistics.iter().try_for_each(|statistic| statistic.finish(gpu, op))
 }
 
@@ -110,14 +115,17 @@ impl<'a> Saved<'a> {
     }
 }
 
-/// dx: rows of x, dy and dx.
-fn input_gradient<'a>(call: &Call<'a>, kind: &Kind, saved: &Saved<'a>, dy: &View<'a>) -> Result<()> {
+/// dx: rows of x, dy and dx, cut as usual or by `cut`.
+fn input_gradient<'a>(
+    call: &Call<'a>,
+    kind: &Kind,
+    saved: &Saved<'a>,
+    dy: &View<'a>,
+    cut: Option<Cut>,
+) -> Result<Rows<'a>> {
     let (x, dx) = (&call.inputs[0], &call.outputs[0]);
     let width = x.layout.shape().dim(x.layout.shape().rank() - 1);
-    if width == 0 {
-        return Ok(());
-    }
-    let mut rows = rows_of(call, Accumulator::SUMS, &[dx, x, dy])?
+    let mut rows = rows_of(call, Accumulator::SUMS, &[dx, x, dy], cut)?
         .with("BASES", "three_bases")
         .with("KEPT", kind.kept)
         .with("CENTRE", kind.centre)
@@ -129,7 +137,46 @@ fn input_gradient<'a>(call: &Call<'a>, kind: &Kind, saved: &Saved<'a>, dy: &View
     if let Some(weight) = &saved.weight {
         rows = rows.dense_input("weight", 0, weight)?;
     }
-    saved.bind(rows)?.launch("norm_grad_gather", "norm_grad_finish", Finish::Elements)
+    saved.bind(rows)
+}
+
+/// Binds the gradients of the parameters, if there is one.
+fn bind_parameter_gradients<'a>(
+    rows: Rows<'a>,
+    [dweight, dbias]: [Option<&View<'a>>; 2],
+) -> Result<Rows<'a>> {
+    let function = match (dweight, dbias) {
+        (Some(_), Some(_)) => "norm_put_both",
+        (Some(_), None) => "norm_put_weight",
+        _ => "norm_put_bias",
+    };
+    let mut rows = rows.with("PARAMETER_GRADS", function);
+    if let Some(dweight) = dweight {
+        rows = rows.dense_output("dweight", 4, dweight)?;
+    }
+    match dbias {
+        Some(dbias) => rows.dense_output("dbias", 5, dbias),
+        None => Ok(rows),
+    }
+}
+
+/// All gradients in one reading, and the sums that it left added up.
+fn gradients_walking<'a>(
+    call: &Call<'a>,
+    kind: &Kind,
+    saved: &Saved<'a>,
+    dy: &View<'a>,
+    grads: [Option<&View<'_>>; 2],
+    (cut, teams): (Cut, usize),
+) -> Result<()> {
+    let width = cut.length as usize;
+    let sums = call.gpu.alloc(teams * width * 8)?;
+    input_gradient(call, kind, saved, dy, Some(cut))?.launch_walking(&sums)?;
+    let cut = Cut::of(call.name, width, teams, Beside::Rows)?;
+    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, Accumulator::SUMS)
+        .with("BASES", "no_bases")
+        .teams(&sums)?;
+    bind_parameter_gradients(rows, grads)?.launch("norm_teams_gather", Finish::Result("norm_columns_finish"))
 }
 
 /// dweight and dbias: sums over columns, each a row of its own here.
@@ -138,7 +185,7 @@ fn parameter_gradients<'a>(
     kind: &Kind,
     saved: &Saved<'a>,
     dy: &View<'a>,
-    [dweight, dbias]: [Option<&View<'a>>; 2],
+    grads: [Option<&View<'a>>; 2],
 ) -> Result<()> {
     let x = &call.inputs[0];
     let layouts = [x.layout, x.layout, dy.layout];
@@ -151,27 +198,38 @@ fn parameter_gradients<'a>(
     let columns = vec![(width, layouts.iter().map(|layout| layout.strides()[axis] as i64).collect())];
     let count = over.iter().map(|(size, _)| size).product();
     let cut = Cut::of(call.name, width, count, beside(&columns, &over))?;
-    let grads = match (dweight, dbias) {
-        (Some(_), Some(_)) => "norm_put_both",
-        (Some(_), None) => "norm_put_weight",
-        (None, Some(_)) => "norm_put_bias",
-        (None, None) => return Ok(()),
-    };
-    let mut rows = Rows::new(call.gpu, call.name, Class::Float, cut, Accumulator::SUMS)
+    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, Accumulator::SUMS)
         .space(&columns)
         .over(&over)
         .with("BASES", "three_bases")
         .with("KEPT", kind.kept)
-        .with("PARAMETER_GRADS", grads)
         .input("x", 1, x)?
         .input("d", 2, dy)?;
-    if let Some(dweight) = dweight {
-        rows = rows.dense_output("dweight", 4, dweight)?;
+    let rows = saved.bind(bind_parameter_gradients(rows, grads)?)?;
+    rows.launch("norm_columns_gather", Finish::Result("norm_columns_finish"))
+}
+
+fn gradients<'a>(
+    call: &Call<'a>,
+    kind: &Kind,
+    saved: &Saved<'a>,
+    dy: &View<'a>,
+    grads: [Option<&View<'a>>; 2],
+) -> Result<()> {
+    let shape = call.inputs[0].layout.shape();
+    let width = shape.dim(shape.rank() - 1);
+    if width == 0 {
+        return Ok(());
     }
-    if let Some(dbias) = dbias {
-        rows = rows.dense_output("dbias", 5, dbias)?;
+    let has_parameters = grads.iter().any(Option::is_some);
+    if let (true, Some(walk)) = (has_parameters, Cut::walking(shape.elements() / width, width)) {
+        return gradients_walking(call, kind, saved, dy, grads, walk);
     }
-    saved.bind(rows)?.launch("norm_columns_gather", "norm_columns_finish", Finish::Result)
+    if has_parameters {
+        parameter_gradients(call, kind, saved, dy, grads)?;
+    }
+    input_gradient(call, kind, saved, dy, None)?
+        .launch("norm_grad_gather", Finish::Elements("norm_grad_state", "norm_grad_value"))
 }
 
 /// `statistics` inputs lie between x and dy; then a weight, if there was one.
@@ -191,8 +249,8 @@ fn gradient(call: &Call<'_>, kind: &Kind, weight: bool, bias: bool) -> Result<()
     };
     let dy = &call.inputs[statistics + 1];
     let dbias = bias.then(|| grad_views.last()).flatten();
-    parameter_gradients(call, kind, &saved, dy, [weight.then(|| &grad_views[0]), dbias])?;
-    input_gradient(call, kind, &saved, dy)?;
+    let wanted = [weight.then(|| &grad_views[0]), dbias];
+    gradients(call, kind, &saved, dy, wanted)?;
     grads.iter().try_for_each(|grad| grad.finish(gpu, op))
 }
 

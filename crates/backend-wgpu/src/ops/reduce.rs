@@ -20,7 +20,13 @@ struct Reducer {
 impl Reducer {
     fn plain(start: &'static str, merge: &'static str) -> Reducer {
         let accumulator = Accumulator::number(start, merge);
-        Reducer { accumulator, gather: "reduce_gather", enter: "reduce_plain", leave: "reduce_itself", better: "" }
+        Reducer {
+            accumulator,
+            gather: "reduce_gather",
+            enter: "reduce_plain",
+            leave: "reduce_itself",
+            better: "",
+        }
     }
 
     fn position(better: &'static str) -> Reducer {
@@ -31,7 +37,13 @@ impl Reducer {
             words: "position_words",
             from: "position_from",
         };
-        Reducer { accumulator, enter: "position_enter", leave: "position_leave", better, ..Reducer::plain("", "") }
+        Reducer {
+            accumulator,
+            enter: "position_enter",
+            leave: "position_leave",
+            better,
+            ..Reducer::plain("", "")
+        }
     }
 
     fn of(op: ReduceOp, dtype: DType) -> Reducer {
@@ -116,7 +128,7 @@ fn reduce(call: &Call<'_>, reducer: &Reducer, spaces: &Spaces, number: f64) -> R
         .float(0, number)
         .output("y", 0, y)?
         .input("x", 1, x)?
-        .launch(reducer.gather, "reduce_finish", Finish::Result)
+        .launch(reducer.gather, Finish::Result("reduce_finish"))
 }
 
 pub(crate) fn run_reduce(op: &Op, call: &Call<'_>) -> Result<()> {

@@ -19,12 +19,14 @@ const THREADS: usize = 256;
 const ACROSS: usize = 32;
 /// Neighbouring rows from which on they are worked on side by side.
 const ROWS_BESIDE: usize = 8;
-/// Elements of a row that a thread should have before more threads share it.
-const EACH: usize = 4;
+/// Elements of a row that a thread should have before more threads share it: many, where rows are enough for `BUSY` threads.
+const EACH_OF_MANY: usize = 16;
+const EACH_OF_FEW: usize = 4;
+const BUSY: usize = 1 << 16;
 /// Elements of a part for each of its threads, at least.
 const EACH_OF_PART: usize = 8;
 /// Work groups that fill a device.
-const FILLED: usize = 512;
+const FILLED: usize = 1024;
 /// Bytes of an accumulator between two launches.
 const PART_BYTES: usize = 16;
 
@@ -61,14 +63,47 @@ pub(crate) fn beside(rows: &[(usize, Vec<i64>)], row: &[(usize, Vec<i64>)]) -> B
     }
 }
 
+/// Columns that a thread keeps in registers, at most.
+const HELD: usize = 16;
+/// Work groups that walk over rows.
+const WALKING: usize = 512;
+
 impl Cut {
+    /// Teams that walk over all rows, each thread with its columns in registers; their number. None where a row has too many.
+    pub(crate) fn walking(rows: usize, length: usize) -> Option<(Cut, usize)> {
+        let members = length.div_ceil(EACH_OF_FEW).next_power_of_two().min(THREADS);
+        let per_group = THREADS / members;
+        let blocks = rows.div_ceil(per_group).min(WALKING);
+        let teams = blocks * per_group;
+        let fits = (1..1 << 31).contains(&rows) && (1..=members * HELD).contains(&length);
+        fits.then(|| {
+            let cut = Cut {
+                rows: rows as u32,
+                length: length as u32,
+                members: members as u32,
+                per_group: per_group as u32,
+                across: 0,
+                parts: 1,
+                per_part: length as u32,
+                blocks: blocks as u32,
+                gathered: rows.div_ceil(teams) as u32,
+            };
+            (cut, teams)
+        })
+    }
+
     /// Rows whose elements, or which themselves, lie side by side. Few and long ones are cut into parts.
     pub(crate) fn of(op: &'static str, rows: usize, length: usize, beside: Beside) -> Result<Cut> {
         if rows >= 1 << 31 || length >= 1 << 31 {
-            return Err(Error::invalid(op, format!("{rows} rows of {length} elements; each must be below 2^31")));
+            return Err(Error::invalid(
+                op,
+                format!("{rows} rows of {length} elements; each must be below 2^31"),
+            ));
         }
         let most = if beside == Beside::Rows { THREADS / ACROSS } else { THREADS };
-        let members = length.div_ceil(EACH).next_power_of_two().min(most);
+        let many = rows * length.div_ceil(EACH_OF_MANY) >= BUSY;
+        let each = if many { EACH_OF_MANY } else { EACH_OF_FEW };
+        let members = length.div_ceil(each).next_power_of_two().min(most);
         let per_group = THREADS / members;
         let blocks = rows.div_ceil(per_group);
         let parts = (FILLED / blocks.max(1)).clamp(1, (length / (members * EACH_OF_PART)).max(1));
@@ -91,7 +126,16 @@ impl Cut {
         let members = self.parts.next_power_of_two().min(THREADS as u32);
         let per_group = THREADS as u32 / members;
         let blocks = self.rows.div_ceil(per_group);
-        Cut { members, per_group, blocks, across: 0, parts: 1, per_part: self.length, gathered: self.parts, ..self }
+        Cut {
+            members,
+            per_group,
+            blocks,
+            across: 0,
+            parts: 1,
+            per_part: self.length,
+            gathered: self.parts,
+            ..self
+        }
     }
 
     fn groups(&self) -> usize {
@@ -128,7 +172,8 @@ pub(crate) struct Accumulator {
 
 impl Accumulator {
     pub(crate) const SUMS: Accumulator = Accumulator::floats("sums_start", "sums_merge");
-    pub(crate) const EXPONENTIALS: Accumulator = Accumulator::floats("exponentials_start", "exponentials_merge");
+    pub(crate) const EXPONENTIALS: Accumulator =
+        Accumulator::floats("exponentials_start", "exponentials_merge");
     pub(crate) const MOMENTS: Accumulator = Accumulator::floats("moments_start", "moments_merge");
     /// A sum of numbers of the class.
     pub(crate) const SUM: Accumulator = Accumulator::number("zero", "sum_of");
@@ -142,13 +187,15 @@ impl Accumulator {
     }
 }
 
-/// Whether all of a row's parts take part in what follows the gathering, or only the first member of the row does.
+/// What follows the gathering: names of functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finish {
-    /// Elements are written by the threads of each part.
-    Elements,
-    /// A result for each row.
-    Result,
+    /// A result for each row, by its first member.
+    Result(&'static str),
+    /// Elements of y, by the threads of each part: PREPARE and VALUE.
+    Elements(&'static str, &'static str),
+    /// The same of some rows: the first function calls FINISH_ELEMENTS for those.
+    SomeElements(&'static str, &'static str, &'static str),
 }
 
 /// A tensor in the space of rows, or one that lies dense.
@@ -173,6 +220,8 @@ pub(crate) struct Rows<'a> {
     gpu: &'a Arc<Gpu>,
     op: &'static str,
     file: &'static str,
+    /// Columns of a thread, where they are kept.
+    hold: Option<u32>,
     class: Class,
     cut: Cut,
     accumulator: Accumulator,
@@ -183,9 +232,34 @@ pub(crate) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    pub(crate) fn new(gpu: &'a Arc<Gpu>, op: &'static str, class: Class, cut: Cut, accumulator: Accumulator) -> Rows<'a> {
-        let parameters = Parameters { cut, rank: 1, over_rank: 1, space: Space::EMPTY, over: Space::EMPTY, ..Zeroable::zeroed() };
-        Rows { gpu, op, file: ROWS, class, cut, accumulator, defines: SmallVec::new(), inputs: SmallVec::new(), outputs: SmallVec::new(), parameters }
+    pub(crate) fn new(
+        gpu: &'a Arc<Gpu>,
+        op: &'static str,
+        class: Class,
+        cut: Cut,
+        accumulator: Accumulator,
+    ) -> Rows<'a> {
+        let parameters = Parameters {
+            cut,
+            rank: 1,
+            over_rank: 1,
+            space: Space::EMPTY,
+            over: Space::EMPTY,
+            ..Zeroable::zeroed()
+        };
+        Rows {
+            gpu,
+            op,
+            file: ROWS,
+            hold: None,
+            class,
+            cut,
+            accumulator,
+            defines: SmallVec::new(),
+            inputs: SmallVec::new(),
+            outputs: SmallVec::new(),
+            parameters,
+        }
     }
 
     /// The space of rows: axes with the strides of its tensors.
@@ -233,11 +307,32 @@ impl<'a> Rows<'a> {
         self.bind(name, view, Access::Scattered, Where::Dense(extra))
     }
 
+    /// Binds what norm_grad.wgsl left.
+    pub(crate) fn teams(mut self, teams: &'a Buffer) -> Result<Rows<'a>> {
+        let (binding, place) = (self.gpu.scratch(self.op, teams)?, Where::Elsewhere);
+        self.inputs.push(Bound {
+            name: "teams",
+            store: Store::I64,
+            access: Access::Read,
+            binding,
+            first: 0,
+            place,
+        });
+        Ok(self)
+    }
+
     /// Indices are checked against `size`.
     pub(crate) fn faults(mut self, size: usize) -> Rows<'a> {
         self.parameters.fault = self.gpu.fault_number(self.op, size);
         let (binding, place) = (self.gpu.record(), Where::Elsewhere);
-        self.outputs.push(Bound { name: "faults", store: Store::Atomic, access: Access::Scattered, binding, first: 0, place });
+        self.outputs.push(Bound {
+            name: "faults",
+            store: Store::Atomic,
+            access: Access::Scattered,
+            binding,
+            first: 0,
+            place,
+        });
         self
     }
 
@@ -251,23 +346,53 @@ impl<'a> Rows<'a> {
         Ok(self)
     }
 
-    /// Queues it: one launch, or two where rows are cut into parts. `gather` and `finish` name functions.
-    pub(crate) fn launch(mut self, gather: &'static str, finish: &'static str, way: Finish) -> Result<()> {
+    /// Queues it: one launch, or two where rows are cut into parts. `gather` names a function.
+    pub(crate) fn launch(mut self, gather: &'static str, finish: Finish) -> Result<()> {
         if self.cut.rows == 0 {
             return Ok(());
         }
+        let function = self.finishing(finish);
         if self.cut.parts == 1 {
-            return self.queue(gather, finish, None);
+            return self.queue(gather, function, None);
         }
         let room = self.gpu.alloc(self.cut.rows as usize * self.cut.parts as usize * PART_BYTES)?;
         let outputs = std::mem::take(&mut self.outputs);
         self.queue(gather, "finish_part", Some((&room, Access::Scattered)))?;
         self.outputs = outputs;
-        self.parameters.cut = match way {
-            Finish::Result => self.cut.gathering(),
-            Finish::Elements => Cut { gathered: self.cut.parts, ..self.cut },
+        self.parameters.cut = match finish {
+            Finish::Result(_) => self.cut.gathering(),
+            _ => Cut { gathered: self.cut.parts, ..self.cut },
         };
-        self.queue("gather_parts", finish, Some((&room, Access::Read)))
+        self.queue("gather_parts", function, Some((&room, Access::Read)))
+    }
+
+    /// The function that finishes rows; those that write elements do so by whole words where they can.
+    fn finishing(&mut self, finish: Finish) -> &'static str {
+        let (outer, prepare, value) = match finish {
+            Finish::Result(function) => return function,
+            Finish::Elements(prepare, value) => (None, prepare, value),
+            Finish::SomeElements(outer, prepare, value) => (Some(outer), prepare, value),
+        };
+        let elements = if self.writes_pairs() { "finish_pairs" } else { "finish_elements" };
+        self.defines.extend([("PREPARE", prepare), ("VALUE", value), ("FINISH_ELEMENTS", elements)]);
+        outer.unwrap_or(elements)
+    }
+
+    /// Whether y lies in whole words of two elements, which it is written by then.
+    fn writes_pairs(&mut self) -> bool {
+        let even = |numbers: &[u32]| numbers.iter().all(|number| number % 2 == 0);
+        let Parameters { rank, over_rank, space, over, .. } = self.parameters;
+        let Some(y) = self.outputs.iter_mut().find(|bound| bound.name == "y") else { return false };
+        let last = over_rank as usize - 1;
+        let in_pairs = y.store.per_word() == 2
+            && over.strides[0][last] == 1
+            && even(&[y.first, over.sizes[last], self.cut.per_part])
+            && even(&over.strides[0][..last])
+            && even(&space.strides[0][..rank as usize]);
+        if in_pairs {
+            y.access = Access::Words;
+        }
+        in_pairs
     }
 
     /// Queues a running sum: of parts, those before are added up first.
@@ -286,7 +411,23 @@ impl<'a> Rows<'a> {
         self.queue("running_from_parts", "", Some((&room, Access::Read)))
     }
 
-    fn queue(&self, gather: &'static str, finish: &'static str, parts: Option<(&Buffer, Access)>) -> Result<()> {
+    /// Queues norm_grad.wgsl, which leaves sums of teams in `parts`.
+    pub(crate) fn launch_walking(mut self, parts: &Buffer) -> Result<()> {
+        self.file = "norm_grad.wgsl";
+        let held = if self.cut.length <= self.cut.members * EACH_OF_FEW as u32 { EACH_OF_FEW } else { HELD };
+        self.hold = Some(held as u32);
+        let in_pairs = self.writes_pairs();
+        self.parameters.spare = if in_pairs { [1, 2, 0] } else { [self.cut.members, 1, 0] };
+        self.defines.push(("STORE_TWO", if in_pairs { "norm_store_pair" } else { "norm_store_each" }));
+        self.queue("", "", Some((parts, Access::Scattered)))
+    }
+
+    fn queue(
+        &self,
+        gather: &'static str,
+        finish: &'static str,
+        parts: Option<(&Buffer, Access)>,
+    ) -> Result<()> {
         let accumulator = self.accumulator;
         let mut variant = Variant::new(self.file, self.class)
             .text("ACC", accumulator.dtype)
@@ -297,6 +438,9 @@ impl<'a> Rows<'a> {
             .text("NUMBER_WORDS", number_words(self.class))
             .text("GATHER", gather)
             .text("FINISH", finish);
+        if let Some(hold) = self.hold {
+            variant = variant.number("HOLD", hold);
+        }
         for (name, function) in &self.defines {
             variant = variant.text(name, function);
         }

@@ -17,38 +17,35 @@ fn rows<'a>(call: &Call<'a>, axis: usize, accumulator: Accumulator) -> Result<Ro
     let count = axes.iter().map(|(size, _)| size).product();
     let beside = beside(&axes, &[(length, steps.clone())]);
     let cut = Cut::of(call.name, if length == 0 { 0 } else { count }, length, beside)?;
-    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, accumulator).space(&axes).over(&[(length, steps)]);
+    let rows =
+        Rows::new(call.gpu, call.name, Class::Float, cut, accumulator).space(&axes).over(&[(length, steps)]);
     rows.output("y", 0, &call.outputs[0])?.input("x", 1, &call.inputs[0])
 }
 
-fn forward(call: &Call<'_>, axis: usize, element: &'static str, statistics: &'static str) -> Result<()> {
+fn forward(call: &Call<'_>, axis: usize, value: &'static str, factor: &'static str) -> Result<()> {
     rows(call, axis, Accumulator::EXPONENTIALS)?
         .with("BASES", "two_bases")
-        .with("ELEMENT", element)
-        .with("STATISTICS", statistics)
-        .launch("exponentials_gather", "softmax_finish", Finish::Elements)
+        .with("FACTOR", factor)
+        .launch("exponentials_gather", Finish::Elements("softmax_statistics", value))
 }
 
-fn gradient(call: &Call<'_>, axis: usize, term: &'static str, slope: &'static str) -> Result<()> {
+fn gradient(call: &Call<'_>, axis: usize, term: &'static str, value: &'static str) -> Result<()> {
     rows(call, axis, Accumulator::SUM)?
         .with("BASES", "three_bases")
         .with("SLOPE_TERM", term)
-        .with("SLOPE", slope)
         .input("d", 2, &call.inputs[1])?
-        .launch("softmax_grad_gather", "softmax_grad_finish", Finish::Elements)
+        .launch("softmax_grad_gather", Finish::Elements("softmax_grad_state", value))
 }
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     match op {
-        Op::Softmax(Softmax { axis }) => forward(call, *axis, "softmax_element", "softmax_statistics"),
-        Op::LogSoftmax(LogSoftmax { axis }) => {
-            forward(call, *axis, "log_softmax_element", "log_softmax_statistics")
-        }
+        Op::Softmax(Softmax { axis }) => forward(call, *axis, "softmax_value", "softmax_factor"),
+        Op::LogSoftmax(LogSoftmax { axis }) => forward(call, *axis, "log_softmax_value", "log_of"),
         Op::SoftmaxGrad(SoftmaxGrad { axis }) => {
-            gradient(call, *axis, "softmax_slope_term", "softmax_slope")
+            gradient(call, *axis, "softmax_slope_term", "softmax_grad_value")
         }
         Op::LogSoftmaxGrad(LogSoftmaxGrad { axis }) => {
-            gradient(call, *axis, "log_softmax_slope_term", "log_softmax_slope")
+            gradient(call, *axis, "log_softmax_slope_term", "log_softmax_grad_value")
         }
         _ => Err(Error::invalid(call.name, "is not of the softmax family")),
     }
