@@ -89,7 +89,9 @@ pub(crate) fn describe(index: usize, adapter: &Adapter) -> AdapterDescription {
 /// # Errors
 /// What there is instead.
 pub(crate) fn adapter(index: usize) -> Result<&'static Adapter> {
-    adapters().get(index).ok_or_else(|| Error::Device { device: format!("wgpu:{index}"), detail: missing(&descriptions()) })
+    adapters()
+        .get(index)
+        .ok_or_else(|| Error::Device { device: format!("wgpu:{index}"), detail: missing(&descriptions()) })
 }
 
 /// The index of the adapter that a text means: a number, `high-performance`, `low-power`, or a part of its name in any case.
@@ -107,7 +109,10 @@ pub fn find(wanted: &str) -> Result<usize> {
         "" | "high-performance" => there.first().map(|one| one.index),
         // An integrated GPU has its memory beside the processor's, and little power.
         "low-power" => kind("integrated").or(there.first().map(|one| one.index)),
-        name => there.iter().find(|one| one.name.to_lowercase().contains(&name.to_lowercase())).map(|one| one.index),
+        name => there
+            .iter()
+            .find(|one| one.name.to_lowercase().contains(&name.to_lowercase()))
+            .map(|one| one.index),
     };
     found.ok_or_else(|| Error::Device { device: format!("wgpu:{wanted}"), detail: missing(&there) })
 }

@@ -39,17 +39,18 @@ macro_rules! texts {
 texts! {
     FLOAT = "float.wgsl", INT = "int.wgsl", BYTE = "byte.wgsl", WIDE = "wide.wgsl",
     STORE = "store.wgsl", CAST = "cast.wgsl", INDEX = "index.wgsl", WRITE = "write.wgsl", RESULT = "result.wgsl", PHILOX = "philox.wgsl",
+    ROW = "row.wgsl", REDUCE = "reduce.wgsl", SOFTMAX = "softmax.wgsl", NORM = "norm.wgsl", LOSS = "loss.wgsl",
 }
 
 /// Where a name is looked for: the class first, then what all have in common.
-fn libraries(class: Class) -> [&'static Library; 8] {
+fn libraries(class: Class) -> [&'static Library; 13] {
     let own = match class {
         Class::Float => &FLOAT,
         Class::Int => &INT,
         Class::Byte => &BYTE,
         Class::Wide => &WIDE,
     };
-    [own, &STORE, &CAST, &INDEX, &WRITE, &RESULT, &PHILOX, &WIDE]
+    [own, &STORE, &CAST, &INDEX, &WRITE, &RESULT, &PHILOX, &WIDE, &ROW, &REDUCE, &SOFTMAX, &NORM, &LOSS]
 }
 
 /// The whole text of a shader: all of `root`, and what it reaches. Identifiers of `defines` stand for their texts.
@@ -168,8 +169,15 @@ mod tests {
 
     #[test]
     fn only_what_is_reached_is_linked() {
-        let text = link("fn main() { let x = FUNCTION(one()); }", Class::Int, &[("FUNCTION".into(), "unary_neg".into())]);
-        assert!(text.contains("fn unary_neg") && text.contains("fn one()") && text.contains("alias C"), "{text}");
+        let text = link(
+            "fn main() { let x = FUNCTION(one()); }",
+            Class::Int,
+            &[("FUNCTION".into(), "unary_neg".into())],
+        );
+        assert!(
+            text.contains("fn unary_neg") && text.contains("fn one()") && text.contains("alias C"),
+            "{text}"
+        );
         assert!(!text.contains("unary_abs") && !text.contains("FUNCTION"), "{text}");
     }
 }

@@ -66,6 +66,20 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         Op::Compare(_) => Ok(ops::elementwise::run_compare),
         Op::CompareScalar(_) => Ok(ops::elementwise::run_compare_scalar),
         Op::Select(_) => Ok(ops::elementwise::run_select),
+        Op::Reduce(_) => Ok(ops::reduce::run_reduce),
+        Op::Variance(_) => Ok(ops::reduce::run_variance),
+        Op::CumulativeSum(_) => Ok(ops::cumulative::run),
+        Op::Softmax(_) | Op::SoftmaxGrad(_) | Op::LogSoftmax(_) | Op::LogSoftmaxGrad(_) => {
+            Ok(ops::softmax::run)
+        }
+        Op::CrossEntropy(_) | Op::CrossEntropyGrad(_) => Ok(ops::loss::run),
+        Op::CrossEntropyWithGrad(_) | Op::CrossEntropyGradUpdate(_) => Ok(ops::loss::run),
+        Op::LayerNorm(_) => Ok(ops::norm::run_layer),
+        Op::LayerNormGrad(_) => Ok(ops::norm::run_layer_grad),
+        Op::RmsNorm(_) => Ok(ops::norm::run_rms),
+        Op::RmsNormGrad(_) => Ok(ops::norm::run_rms_grad),
+        Op::BatchNorm(_) => Ok(ops::batch_norm::run),
+        Op::BatchNormGrad(_) => Ok(ops::batch_norm::run_grad),
         _ => Err(Unsupported::because("no shader of its own: composed")),
     }
 }

@@ -44,13 +44,17 @@ fn neighbours_in_a_word_stay() -> Result<()> {
 
 #[test]
 fn adapters_that_are_not_there_are_an_error_in_words() {
-    for (wanted, message) in [("77", "device wgpu:77: no "), ("no such name", "device wgpu:no such name: no ")] {
+    for (wanted, message) in
+        [("77", "device wgpu:77: no "), ("no such name", "device wgpu:no such name: no ")]
+    {
         let error = ternion_wgpu::find(wanted).expect_err(wanted).to_string();
         assert!(error.starts_with(message), "{error}");
     }
     let error = ternion_wgpu::device(77).expect_err("no such adapter").to_string();
     assert!(error.starts_with("device wgpu:77: no "), "{error}");
     for adapter in ternion_wgpu::descriptions() {
-        assert!(matches!(ternion_wgpu::find(&adapter.index.to_string()), Ok(index) if index == adapter.index));
+        assert!(
+            matches!(ternion_wgpu::find(&adapter.index.to_string()), Ok(index) if index == adapter.index)
+        );
     }
 }

@@ -1,0 +1,521 @@
+//! What rows.wgsl asks for: how rows are cut and dealt to threads, parameters, and what is bound.
+
+use super::copy::copy;
+use crate::gpu::{Binding, Gpu, Launch};
+use crate::linker::Class;
+use crate::pipelines::Variant;
+use crate::slots::{Access, Store};
+use crate::space::Space;
+use bytemuck::{Pod, Zeroable};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use ternion_core::backend::{Buffer, View};
+use ternion_core::{Error, Layout, Result};
+
+const ROWS: &str = "rows.wgsl";
+/// Threads of a work group.
+const THREADS: usize = 256;
+/// Neighbouring rows of a work group at least, where rows lie side by side: as many words as memory is read by.
+const ACROSS: usize = 32;
+/// Neighbouring rows from which on they are worked on side by side.
+const ROWS_BESIDE: usize = 8;
+/// Elements of a row that a thread should have before more threads share it: many, where rows are enough for `BUSY` threads.
+const EACH_OF_MANY: usize = 16;
+const EACH_OF_FEW: usize = 4;
+const BUSY: usize = 1 << 16;
+/// Elements of a part for each of its threads, at least.
+const EACH_OF_PART: usize = 8;
+/// Work groups that fill a device.
+const FILLED: usize = 1024;
+/// Bytes of an accumulator between two launches.
+const PART_BYTES: usize = 16;
+
+/// How rows are cut, and dealt to threads.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub(crate) struct Cut {
+    pub(crate) rows: u32,
+    pub(crate) length: u32,
+    members: u32,
+    per_group: u32,
+    across: u32,
+    parts: u32,
+    per_part: u32,
+    blocks: u32,
+    gathered: u32,
+}
+
+/// What lies side by side in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Elements,
+    Rows,
+}
+
+/// What lies side by side of tensor 1, given the axes of its rows and those of a row.
+pub(crate) fn beside(rows: &[(usize, Vec<i64>)], row: &[(usize, Vec<i64>)]) -> Beside {
+    let last = |axes: &[(usize, Vec<i64>)]| {
+        axes.iter().rfind(|(size, _)| *size > 1).map(|(size, strides)| (*size, strides[1]))
+    };
+    match (last(rows), last(row)) {
+        (Some((size, 1)), Some((_, along))) if along != 1 && size >= ROWS_BESIDE => Beside::Rows,
+        _ => Beside::Elements,
+    }
+}
+
+/// Columns that a thread keeps in registers, at most.
+const HELD: usize = 16;
+/// Work groups that walk over rows.
+const WALKING: usize = 512;
+
+impl Cut {
+    /// Teams that walk over all rows, each thread with its columns in registers; their number. None where a row has too many.
+    pub(crate) fn walking(rows: usize, length: usize) -> Option<(Cut, usize)> {
+        let members = length.div_ceil(EACH_OF_FEW).next_power_of_two().min(THREADS);
+        let per_group = THREADS / members;
+        let blocks = rows.div_ceil(per_group).min(WALKING);
+        let teams = blocks * per_group;
+        let fits = (1..1 << 31).contains(&rows) && (1..=members * HELD).contains(&length);
+        fits.then(|| {
+            let cut = Cut {
+                rows: rows as u32,
+                length: length as u32,
+                members: members as u32,
+                per_group: per_group as u32,
+                across: 0,
+                parts: 1,
+                per_part: length as u32,
+                blocks: blocks as u32,
+                gathered: rows.div_ceil(teams) as u32,
+            };
+            (cut, teams)
+        })
+    }
+
+    /// Rows whose elements, or which themselves, lie side by side. Few and long ones are cut into parts.
+    pub(crate) fn of(op: &'static str, rows: usize, length: usize, beside: Beside) -> Result<Cut> {
+        if rows >= 1 << 31 || length >= 1 << 31 {
+            return Err(Error::invalid(
+                op,
+                format!("{rows} rows of {length} elements; each must be below 2^31"),
+            ));
+        }
+        let most = if beside == Beside::Rows { THREADS / ACROSS } else { THREADS };
+        let many = rows * length.div_ceil(EACH_OF_MANY) >= BUSY;
+        let each = if many { EACH_OF_MANY } else { EACH_OF_FEW };
+        let members = length.div_ceil(each).next_power_of_two().min(most);
+        let per_group = THREADS / members;
+        let blocks = rows.div_ceil(per_group);
+        let parts = (FILLED / blocks.max(1)).clamp(1, (length / (members * EACH_OF_PART)).max(1));
+        let per_part = length.div_ceil(parts).next_multiple_of(members).max(1);
+        Ok(Cut {
+            rows: rows as u32,
+            length: length as u32,
+            members: members as u32,
+            per_group: per_group as u32,
+            across: u32::from(beside == Beside::Rows),
+            parts: length.div_ceil(per_part).max(1) as u32,
+            per_part: per_part as u32,
+            blocks: blocks as u32,
+            gathered: 0,
+        })
+    }
+
+    /// The launch that gathers what the first one left, where each row has one result.
+    fn gathering(self) -> Cut {
+        let members = self.parts.next_power_of_two().min(THREADS as u32);
+        let per_group = THREADS as u32 / members;
+        let blocks = self.rows.div_ceil(per_group);
+        Cut {
+            members,
+            per_group,
+            blocks,
+            across: 0,
+            parts: 1,
+            per_part: self.length,
+            gathered: self.parts,
+            ..self
+        }
+    }
+
+    fn groups(&self) -> usize {
+        self.blocks as usize * self.parts as usize
+    }
+}
+
+/// The parameters, as in rows.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Parameters {
+    zero: u32,
+    rank: u32,
+    over_rank: u32,
+    fault: u32,
+    cut: Cut,
+    spare: [u32; 3],
+    offsets: [u32; 4],
+    extras: [u32; 8],
+    numbers: [u32; 8],
+    space: Space,
+    over: Space,
+}
+
+/// The functions of an accumulator: names in the files of the families.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accumulator {
+    pub(crate) dtype: &'static str,
+    pub(crate) start: &'static str,
+    pub(crate) merge: &'static str,
+    pub(crate) words: &'static str,
+    pub(crate) from: &'static str,
+}
+
+impl Accumulator {
+    pub(crate) const SUMS: Accumulator = Accumulator::floats("sums_start", "sums_merge");
+    pub(crate) const EXPONENTIALS: Accumulator =
+        Accumulator::floats("exponentials_start", "exponentials_merge");
+    pub(crate) const MOMENTS: Accumulator = Accumulator::floats("moments_start", "moments_merge");
+    /// A sum of numbers of the class.
+    pub(crate) const SUM: Accumulator = Accumulator::number("zero", "sum_of");
+
+    const fn floats(start: &'static str, merge: &'static str) -> Accumulator {
+        Accumulator { dtype: "vec4<f32>", start, merge, words: "floats_words", from: "floats_from" }
+    }
+
+    pub(crate) const fn number(start: &'static str, merge: &'static str) -> Accumulator {
+        Accumulator { dtype: "C", start, merge, words: "plain_words", from: "plain_from" }
+    }
+}
+
+/// What follows the gathering: names of functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// A result for each row, by its first member.
+    Result(&'static str),
+    /// Elements of y, by the threads of each part: PREPARE and VALUE.
+    Elements(&'static str, &'static str),
+    /// The same of some rows: the first function calls FINISH_ELEMENTS for those.
+    SomeElements(&'static str, &'static str, &'static str),
+}
+
+/// A tensor in the space of rows, or one that lies dense.
+#[derive(Clone, Copy)]
+enum Where {
+    Space(usize),
+    Dense(usize),
+    Elsewhere,
+}
+
+struct Bound<'a> {
+    name: &'static str,
+    store: Store,
+    access: Access,
+    binding: Binding<'a>,
+    first: u32,
+    place: Where,
+}
+
+/// A launch of rows.wgsl in the making.
+pub(crate) struct Rows<'a> {
+    gpu: &'a Arc<Gpu>,
+    op: &'static str,
+    file: &'static str,
+    /// Columns of a thread, where they are kept.
+    hold: Option<u32>,
+    class: Class,
+    cut: Cut,
+    accumulator: Accumulator,
+    defines: SmallVec<[(&'static str, &'static str); 8]>,
+    inputs: SmallVec<[Bound<'a>; 6]>,
+    outputs: SmallVec<[Bound<'a>; 3]>,
+    parameters: Parameters,
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(
+        gpu: &'a Arc<Gpu>,
+        op: &'static str,
+        class: Class,
+        cut: Cut,
+        accumulator: Accumulator,
+    ) -> Rows<'a> {
+        let parameters = Parameters {
+            cut,
+            rank: 1,
+            over_rank: 1,
+            space: Space::EMPTY,
+            over: Space::EMPTY,
+            ..Zeroable::zeroed()
+        };
+        Rows {
+            gpu,
+            op,
+            file: ROWS,
+            hold: None,
+            class,
+            cut,
+            accumulator,
+            defines: SmallVec::new(),
+            inputs: SmallVec::new(),
+            outputs: SmallVec::new(),
+            parameters,
+        }
+    }
+
+    /// The space of rows: axes with the strides of its tensors.
+    pub(crate) fn space(mut self, axes: &[(usize, Vec<i64>)]) -> Rows<'a> {
+        (self.parameters.space, self.parameters.rank) = Space::in_order(axes);
+        self
+    }
+
+    /// The space of a row's elements, likewise.
+    pub(crate) fn over(mut self, axes: &[(usize, Vec<i64>)]) -> Rows<'a> {
+        (self.parameters.over, self.parameters.over_rank) = Space::in_order(axes);
+        self
+    }
+
+    /// What an identifier stands for.
+    pub(crate) fn with(mut self, name: &'static str, function: &'static str) -> Rows<'a> {
+        self.defines.push((name, function));
+        self
+    }
+
+    pub(crate) fn number(mut self, at: usize, bits: u32) -> Rows<'a> {
+        self.parameters.numbers[at] = bits;
+        self
+    }
+
+    pub(crate) fn float(self, at: usize, value: f64) -> Rows<'a> {
+        self.number(at, (value as f32).to_bits())
+    }
+
+    /// Binds a tensor of the space of rows.
+    pub(crate) fn input(self, name: &'static str, tensor: usize, view: &View<'a>) -> Result<Rows<'a>> {
+        self.bind(name, view, Access::Read, Where::Space(tensor))
+    }
+
+    pub(crate) fn output(self, name: &'static str, tensor: usize, view: &View<'a>) -> Result<Rows<'a>> {
+        self.bind(name, view, Access::Scattered, Where::Space(tensor))
+    }
+
+    /// Binds a tensor that lies dense, whose first element is extra number `extra`.
+    pub(crate) fn dense_input(self, name: &'static str, extra: usize, view: &View<'a>) -> Result<Rows<'a>> {
+        self.bind(name, view, Access::Read, Where::Dense(extra))
+    }
+
+    pub(crate) fn dense_output(self, name: &'static str, extra: usize, view: &View<'a>) -> Result<Rows<'a>> {
+        self.bind(name, view, Access::Scattered, Where::Dense(extra))
+    }
+
+    /// Binds what norm_grad.wgsl left.
+    pub(crate) fn teams(mut self, teams: &'a Buffer) -> Result<Rows<'a>> {
+        let (binding, place) = (self.gpu.scratch(self.op, teams)?, Where::Elsewhere);
+        self.inputs.push(Bound {
+            name: "teams",
+            store: Store::I64,
+            access: Access::Read,
+            binding,
+            first: 0,
+            place,
+        });
+        Ok(self)
+    }
+
+    /// Indices are checked against `size`.
+    pub(crate) fn faults(mut self, size: usize) -> Rows<'a> {
+        self.parameters.fault = self.gpu.fault_number(self.op, size);
+        let (binding, place) = (self.gpu.record(), Where::Elsewhere);
+        self.outputs.push(Bound {
+            name: "faults",
+            store: Store::Atomic,
+            access: Access::Scattered,
+            binding,
+            first: 0,
+            place,
+        });
+        self
+    }
+
+    fn bind(mut self, name: &'static str, view: &View<'a>, access: Access, place: Where) -> Result<Rows<'a>> {
+        let (binding, first) = self.gpu.bind(self.op, view)?;
+        let bound = Bound { name, store: Store::of(view.dtype), access, binding, first, place };
+        match access {
+            Access::Read => self.inputs.push(bound),
+            _ => self.outputs.push(bound),
+        }
+        Ok(self)
+    }
+
+    /// Queues it: one launch, or two where rows are cut into parts. `gather` names a function.
+    pub(crate) fn launch(mut self, gather: &'static str, finish: Finish) -> Result<()> {
+        if self.cut.rows == 0 {
+            return Ok(());
+        }
+        let function = self.finishing(finish);
+        if self.cut.parts == 1 {
+            return self.queue(gather, function, None);
+        }
+        let room = self.gpu.alloc(self.cut.rows as usize * self.cut.parts as usize * PART_BYTES)?;
+        let outputs = std::mem::take(&mut self.outputs);
+        self.queue(gather, "finish_part", Some((&room, Access::Scattered)))?;
+        self.outputs = outputs;
+        self.parameters.cut = match finish {
+            Finish::Result(_) => self.cut.gathering(),
+            _ => Cut { gathered: self.cut.parts, ..self.cut },
+        };
+        self.queue("gather_parts", function, Some((&room, Access::Read)))
+    }
+
+    /// The function that finishes rows; those that write elements do so by whole words where they can.
+    fn finishing(&mut self, finish: Finish) -> &'static str {
+        let (outer, prepare, value) = match finish {
+            Finish::Result(function) => return function,
+            Finish::Elements(prepare, value) => (None, prepare, value),
+            Finish::SomeElements(outer, prepare, value) => (Some(outer), prepare, value),
+        };
+        let elements = if self.writes_pairs() { "finish_pairs" } else { "finish_elements" };
+        self.defines.extend([("PREPARE", prepare), ("VALUE", value), ("FINISH_ELEMENTS", elements)]);
+        outer.unwrap_or(elements)
+    }
+
+    /// Whether y lies in whole words of two elements, which it is written by then.
+    fn writes_pairs(&mut self) -> bool {
+        let even = |numbers: &[u32]| numbers.iter().all(|number| number % 2 == 0);
+        let Parameters { rank, over_rank, space, over, .. } = self.parameters;
+        let Some(y) = self.outputs.iter_mut().find(|bound| bound.name == "y") else { return false };
+        let last = over_rank as usize - 1;
+        let in_pairs = y.store.per_word() == 2
+            && over.strides[0][last] == 1
+            && even(&[y.first, over.sizes[last], self.cut.per_part])
+            && even(&over.strides[0][..last])
+            && even(&space.strides[0][..rank as usize]);
+        if in_pairs {
+            y.access = Access::Words;
+        }
+        in_pairs
+    }
+
+    /// Queues a running sum: of parts, those before are added up first.
+    pub(crate) fn launch_running(mut self) -> Result<()> {
+        self.file = "cumulative.wgsl";
+        if self.cut.parts == 1 {
+            return self.queue("running_from_nothing", "", None);
+        }
+        let room = self.gpu.alloc(self.cut.rows as usize * self.cut.parts as usize * PART_BYTES)?;
+        let outputs = std::mem::take(&mut self.outputs);
+        self.file = ROWS;
+        self.queue("reduce_gather", "finish_part", Some((&room, Access::Scattered)))?;
+        self.outputs = outputs;
+        self.file = "cumulative.wgsl";
+        self.parameters.cut.gathered = self.cut.parts;
+        self.queue("running_from_parts", "", Some((&room, Access::Read)))
+    }
+
+    /// Queues norm_grad.wgsl, which leaves sums of teams in `parts`.
+    pub(crate) fn launch_walking(mut self, parts: &Buffer) -> Result<()> {
+        self.file = "norm_grad.wgsl";
+        let held = if self.cut.length <= self.cut.members * EACH_OF_FEW as u32 { EACH_OF_FEW } else { HELD };
+        self.hold = Some(held as u32);
+        let in_pairs = self.writes_pairs();
+        self.parameters.spare = if in_pairs { [1, 2, 0] } else { [self.cut.members, 1, 0] };
+        self.defines.push(("STORE_TWO", if in_pairs { "norm_store_pair" } else { "norm_store_each" }));
+        self.queue("", "", Some((parts, Access::Scattered)))
+    }
+
+    fn queue(
+        &self,
+        gather: &'static str,
+        finish: &'static str,
+        parts: Option<(&Buffer, Access)>,
+    ) -> Result<()> {
+        let accumulator = self.accumulator;
+        let mut variant = Variant::new(self.file, self.class)
+            .text("ACC", accumulator.dtype)
+            .text("START", accumulator.start)
+            .text("MERGE", accumulator.merge)
+            .text("WORDS_FROM", accumulator.words)
+            .text("ACC_FROM", accumulator.from)
+            .text("NUMBER_WORDS", number_words(self.class))
+            .text("GATHER", gather)
+            .text("FINISH", finish);
+        if let Some(hold) = self.hold {
+            variant = variant.number("HOLD", hold);
+        }
+        for (name, function) in &self.defines {
+            variant = variant.text(name, function);
+        }
+        let mut parameters = self.parameters;
+        let mut bindings: SmallVec<[Binding<'_>; 6]> = SmallVec::new();
+        for bound in self.outputs.iter().chain(&self.inputs) {
+            variant = variant.slot(bound.name, bound.store, bound.access);
+            bindings.push(bound.binding);
+            match bound.place {
+                Where::Space(tensor) => parameters.offsets[tensor] = bound.first,
+                Where::Dense(extra) => parameters.extras[extra] = bound.first,
+                Where::Elsewhere => {}
+            }
+        }
+        if let Some((parts, access)) = parts {
+            variant = variant.slot("parts", Store::I64, access);
+            bindings.push(self.gpu.scratch(self.op, parts)?);
+        }
+        let groups = parameters.cut.groups();
+        self.gpu.launch(self.op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
+    }
+}
+
+fn number_words(class: Class) -> &'static str {
+    match class {
+        Class::Float => "words_of_float",
+        Class::Int => "words_of_int",
+        Class::Byte => "words_of_byte",
+        Class::Wide => "words_of_wide",
+    }
+}
+
+/// A tensor, or where it does not lie row by row, room for a copy that does.
+pub(crate) enum Dense<'a> {
+    There(View<'a>),
+    Copy(Buffer, Layout, View<'a>),
+}
+
+impl<'a> Dense<'a> {
+    /// Of an output: [`Dense::finish`] brings the copy to it.
+    pub(crate) fn output(gpu: &Arc<Gpu>, view: &View<'a>) -> Result<Dense<'a>> {
+        if view.layout.is_contiguous() {
+            return Ok(Dense::There(*view));
+        }
+        let layout = Layout::row_major(*view.layout.shape());
+        let room = gpu.alloc(layout.elements() * view.dtype.size())?;
+        Ok(Dense::Copy(room, layout, *view))
+    }
+
+    pub(crate) fn input(gpu: &Arc<Gpu>, op: &'static str, view: &View<'a>) -> Result<Dense<'a>> {
+        let dense = Dense::output(gpu, view)?;
+        if let Dense::Copy(..) = dense {
+            copy(gpu, op, view, &dense.view())?;
+        }
+        Ok(dense)
+    }
+
+    pub(crate) fn view(&self) -> View<'_> {
+        match self {
+            Dense::There(view) => *view,
+            Dense::Copy(buffer, layout, original) => View { buffer, dtype: original.dtype, layout },
+        }
+    }
+
+    pub(crate) fn finish(&self, gpu: &Gpu, op: &'static str) -> Result<()> {
+        match self {
+            Dense::There(_) => Ok(()),
+            Dense::Copy(_, _, original) => copy(gpu, op, &self.view(), original),
+        }
+    }
+}
+
+/// The axes of `layouts` but `axis`, with their strides, for [`Rows::space`].
+pub(crate) fn axes_but(axis: usize, layouts: &[&Layout]) -> Vec<(usize, Vec<i64>)> {
+    let dims = layouts[0].shape().dims();
+    let strides = |at: usize| layouts.iter().map(|layout| layout.strides()[at] as i64).collect();
+    (0..dims.len()).filter(|&at| at != axis).map(|at| (dims[at], strides(at))).collect()
+}

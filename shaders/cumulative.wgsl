@@ -1,0 +1,60 @@
+// Running sums along an axis: y[l, i] = x[l, 0] + .. + x[l, i] for every line l, of any strides. Lines are the rows of rows.wgsl, dealt to threads and
+// cut into parts as there; tensors of their space: y, x.
+//
+// The members of a row take four elements each at a time, sum them, and scan the sums in work-group memory; what came before is carried on:
+//
+//      carry | member 0: 4 | member 1: 4 | ... | -> carry | member 0: 4 | ...
+//
+// Of a row in parts, a first launch of rows.wgsl leaves the sum of each; the carry begins with those of the parts before. Floats are added as pairs
+// (value, what its rounding lost), so that a sum that comes back to near 0 keeps its digits; each is rounded where it is stored.
+
+alias Acc = ACC;
+
+const EACH: u32 = 4u;
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let at = member_of(group_number(group, groups), lane);
+    let base = BASES(at.row);
+    var carry = START();
+    if (at.here) {
+        carry = GATHER(at, base);
+    }
+    carry = of_team(carry, at);
+    let end = select(0u, part_end(at), at.here);
+    let slot = at.member * params.per_group + at.own;
+    for (var chunk = 0u; chunk < params.per_part; chunk += params.members * EACH) {
+        let first = part_begin(at) + chunk + at.member * EACH;
+        var sums: array<Acc, 4>;
+        var own = START();
+        for (var i = 0u; i < EACH; i += 1u) {
+            if (first + i < end) {
+                own = MERGE(own, ENTER(x_at(along(1u, base.y, first + i)), 0u));
+            }
+            sums[i] = own;
+        }
+        workgroupBarrier();
+        team_accs[slot] = own;
+        for (var by = 1u; by < params.members; by *= 2u) {
+            workgroupBarrier();
+            var before = START();
+            if (at.member >= by) {
+                before = team_accs[slot - by * params.per_group];
+            }
+            own = MERGE(before, own);
+            workgroupBarrier();
+            team_accs[slot] = own;
+        }
+        workgroupBarrier();
+        var sum_before = carry;
+        if (at.member > 0u) {
+            sum_before = MERGE(carry, team_accs[slot - params.per_group]);
+        }
+        for (var i = 0u; i < EACH; i += 1u) {
+            if (first + i < end) {
+                y_put(along(0u, base.x, first + i), LEAVE(MERGE(sum_before, sums[i])));
+            }
+        }
+        carry = MERGE(carry, team_accs[(params.members - 1u) * params.per_group + at.own]);
+    }
+}

@@ -1,0 +1,251 @@
+// What rows.wgsl and cumulative.wgsl and the families of the former have in common: parameters, threads, places, parts, exponentials.
+
+struct Parameters {
+    zero: u32,
+    rank: u32,
+    over_rank: u32,
+    fault: u32,
+    rows: u32,
+    length: u32,
+    members: u32,
+    per_group: u32,
+    across: u32,
+    parts: u32,
+    per_part: u32,
+    // Work groups of a part.
+    blocks: u32,
+    // Accumulators of a row that the first launch left.
+    gathered: u32,
+    spare_a: u32,
+    spare_b: u32,
+    spare_c: u32,
+    // First elements: of up to four tensors that have a place for each row in `space`, and of those that lie dense.
+    offsets: vec4<u32>,
+    extras: array<vec4<u32>, 2>,
+    // What else an op asks for.
+    numbers: array<vec4<u32>, 2>,
+    sizes: array<vec4<u32>, 2>,
+    strides: array<vec4<u32>, 8>,
+    // The space of a row's elements, in the same tensors.
+    over_sizes: array<vec4<u32>, 2>,
+    over_strides: array<vec4<u32>, 8>,
+}
+
+// A thread's place among those of its row.
+struct Member {
+    row: u32,
+    // The row's number in the work group.
+    own: u32,
+    member: u32,
+    part: u32,
+    // Whether there is such a row.
+    here: bool,
+}
+
+fn member_of(group: u32, lane: u32) -> Member {
+    let part = group / params.blocks;
+    let across = params.across != 0u;
+    let own = select(lane / params.members, lane % params.per_group, across);
+    let member = select(lane % params.members, lane / params.per_group, across);
+    let row = (group - part * params.blocks) * params.per_group + own;
+    return Member(row, own, member, part, row < params.rows && part < params.parts);
+}
+
+var<workgroup> team_accs: array<Acc, 256>;
+
+// The accumulators of all members of a row, merged.
+fn of_team(acc: Acc, at: Member) -> Acc {
+    let slot = at.member * params.per_group + at.own;
+    team_accs[slot] = acc;
+    for (var half = params.members / 2u; half > 0u; half /= 2u) {
+        workgroupBarrier();
+        if (at.member < half) {
+            team_accs[slot] = MERGE(team_accs[slot], team_accs[slot + half * params.per_group]);
+        }
+    }
+    workgroupBarrier();
+    return team_accs[at.own];
+}
+
+fn part_begin(at: Member) -> u32 {
+    return at.part * params.per_part;
+}
+
+fn part_end(at: Member) -> u32 {
+    return min(params.length, (at.part + 1u) * params.per_part);
+}
+
+// Of rows that are found by themselves.
+fn no_bases(row: u32) -> vec4<u32> {
+    return vec4<u32>(0u);
+}
+
+fn two_bases(row: u32) -> vec4<u32> {
+    return vec4<u32>(located(0u, row), located(1u, row), 0u, 0u);
+}
+
+fn three_bases(row: u32) -> vec4<u32> {
+    return vec4<u32>(located(0u, row), located(1u, row), located(2u, row), 0u);
+}
+
+fn four_bases(row: u32) -> vec4<u32> {
+    return vec4<u32>(located(0u, row), located(1u, row), located(2u, row), located(3u, row));
+}
+
+// Element r of the row of a tensor that begins at `base`.
+fn along(tensor: u32, base: u32, r: u32) -> u32 {
+    if (params.over_rank == 1u) {
+        return base + r * params.over_strides[tensor * 2u].x;
+    }
+    var rest = r;
+    var place = base;
+    for (var axis = params.over_rank - 1u; axis > 0u; axis -= 1u) {
+        let size = params.over_sizes[axis / 4u][axis % 4u];
+        let next = rest / size;
+        place += (rest - next * size) * params.over_strides[tensor * 2u + axis / 4u][axis % 4u];
+        rest = next;
+    }
+    return place + rest * params.over_strides[tensor * 2u].x;
+}
+
+// ---------------------------------------------------------------- parts
+
+// The accumulators that the first launch left of this row.
+fn gather_parts(at: Member, base: vec4<u32>) -> Acc {
+    var acc = START();
+    for (var part = at.member; part < params.gathered; part += params.members) {
+        let place = 2u * (at.row * params.gathered + part);
+        acc = MERGE(acc, ACC_FROM(vec4<u32>(parts_bits(place), parts_bits(place + 1u))));
+    }
+    return acc;
+}
+
+fn finish_part(at: Member, base: vec4<u32>, acc: Acc) {
+    if (at.member == 0u) {
+        let words = WORDS_FROM(acc);
+        let place = 2u * (at.row * params.parts + at.part);
+        parts_put_bits(place, words.xy);
+        parts_put_bits(place + 1u, words.zw);
+    }
+}
+
+fn floats_from(words: vec4<u32>) -> vec4<f32> {
+    return bitcast<vec4<f32>>(words);
+}
+
+fn floats_words(acc: vec4<f32>) -> vec4<u32> {
+    return bitcast<vec4<u32>>(acc);
+}
+
+// Several sums at once.
+fn sums_start() -> vec4<f32> {
+    return vec4<f32>(0.0);
+}
+
+fn sums_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
+    return a + b;
+}
+
+// ---------------------------------------------------------------- elements that follow from a row's accumulator
+
+// What PREPARE(at, base, acc) finds out for a row, and VALUE(at, base, state, r) takes for each of its elements of y.
+struct RowState {
+    numbers: vec4<f32>,
+    index: u32,
+}
+
+fn finish_elements(at: Member, base: vec4<u32>, acc: Acc) {
+    let state = PREPARE(at, base, acc);
+    let end = part_end(at);
+    for (var r = part_begin(at) + at.member; r < end; r += params.members) {
+        y_put(along(0u, base.x, r), VALUE(at, base, state, r));
+    }
+}
+
+// Of y that lies dense in whole words of two: each is stored at once.
+fn finish_pairs(at: Member, base: vec4<u32>, acc: Acc) {
+    let state = PREPARE(at, base, acc);
+    let end = part_end(at);
+    for (var r = part_begin(at) + 2u * at.member; r < end; r += 2u * params.members) {
+        let low = y_rounded(VALUE(at, base, state, r));
+        let high = y_rounded(VALUE(at, base, state, r + 1u));
+        y_put_word(along(0u, base.x, r) / 2u, low | (high << 16u));
+    }
+}
+
+// ---------------------------------------------------------------- exponentials
+
+// e^x for x that is not above 0, within 2 units in the last place; 0 instead of subnormal results.
+//
+// The sum with 1.5 * 2^23 leaves the power of two in the lower bits; of -127 on that is the exponent of 0.
+fn exponential(x: f32) -> f32 {
+    let bounded = max(min(x, 0.0), -88.0296936);
+    let shifted = settled(bounded * 1.442695022 + 12582912.0);
+    let power = settled(shifted - 12582912.0);
+    let r = settled(bounded - power * 0.6931457520) - power * 1.428606765e-06;
+    let p = 0.5 + r * (0.1666666716 + r * (4.166645557e-02 + r * (8.333310485e-03 + r * (1.393453218e-03 + r * 1.989197044e-04))));
+    let value = (1.0 + (r + (r * r) * p)) * bitcast<f32>((bitcast<u32>(shifted) << 23u) + 0x3f800000u);
+    return select(value, x, size_bits(x) > 0x7f800000u);
+}
+
+// e^x for any x.
+fn exponential_of_any(x: f32) -> f32 {
+    if (x > 0.0) {
+        return exp_of(x);
+    }
+    return exponential(x);
+}
+
+fn finite_or_zero(x: f32) -> f32 {
+    return select(0.0, x, size_bits(x) < 0x7f800000u);
+}
+
+// x: the largest number; y: the sum of e^(number - x), by 0 instead of an infinite x. NaN is told by y.
+fn exponentials_start() -> vec4<f32> {
+    return vec4<f32>(lowest(), 0.0, 0.0, 0.0);
+}
+
+fn exponentials_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
+    let largest = max(a.x, b.x);
+    let shift = finite_or_zero(largest);
+    return vec4<f32>(largest, a.y * exponential(a.x - shift) + b.y * exponential(b.x - shift), 0.0, 0.0);
+}
+
+// Four numbers at a time: one rescaling for them.
+fn exponentials_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
+    var largest = lowest();
+    var sum = 0.0;
+    let end = part_end(at);
+    let step = params.members;
+    for (var r = part_begin(at) + at.member; r < end; r += 4u * step) {
+        let a = x_at(along(1u, base.y, r));
+        var b = lowest();
+        var c = lowest();
+        var d = lowest();
+        if (r + step < end) {
+            b = x_at(along(1u, base.y, r + step));
+        }
+        if (r + 2u * step < end) {
+            c = x_at(along(1u, base.y, r + 2u * step));
+        }
+        if (r + 3u * step < end) {
+            d = x_at(along(1u, base.y, r + 3u * step));
+        }
+        let new_largest = max(max(largest, a), max(b, max(c, d)));
+        let shift = finite_or_zero(new_largest);
+        if (new_largest != largest) {
+            sum *= exponential(largest - shift);
+            largest = new_largest;
+        }
+        sum += (exponential(a - shift) + exponential(b - shift)) + (exponential(c - shift) + exponential(d - shift));
+    }
+    return vec4<f32>(largest, sum, 0.0, 0.0);
+}
+
+// log(sum of e^(number - x)): what is not finite is as the largest number says.
+fn log_of_exponentials(acc: vec4<f32>) -> f32 {
+    if (is_nan(acc.y) || size_bits(acc.x) >= 0x7f800000u) {
+        return select(acc.x, quiet_nan(), is_nan(acc.y));
+    }
+    return log_of(acc.y);
+}

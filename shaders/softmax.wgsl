@@ -1,0 +1,57 @@
+// Softmax, its logarithm and their gradients for rows.wgsl, along any axis; tensors of the space of rows: y, x, then d.
+//
+//   softmax          y = exp(x - max x) / sum exp(x - max x)
+//   log_softmax      y = (x - max x) - log sum exp(x - max x)
+//   softmax_grad     x is the output, d the gradient of it, y the gradient of the input: y = x * (d - sum(x * d))
+//   log_softmax_grad                                                                     y = d - exp(x) * sum(d)
+//
+// A row of only -infinity gives NaN, and so does one with +infinity or NaN.
+
+fn softmax_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
+    return exponential(x_at(along(1u, base.y, r)) - state.numbers.x) * state.numbers.y;
+}
+
+fn log_softmax_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
+    return (x_at(along(1u, base.y, r)) - state.numbers.x) - state.numbers.y;
+}
+
+// The largest number, and the factor of exponentials or the logarithm of their sum.
+fn softmax_statistics(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState {
+    if (is_nan(acc.y) || size_bits(acc.x) >= 0x7f800000u) {
+        return RowState(vec4<f32>(0.0, quiet_nan(), 0.0, 0.0), 0u);
+    }
+    return RowState(vec4<f32>(acc.x, FACTOR(acc.y), 0.0, 0.0), 0u);
+}
+
+fn softmax_factor(sum: f32) -> f32 {
+    return 1.0 / sum;
+}
+
+fn softmax_slope_term(y: f32, dy: f32) -> f32 {
+    return y * dy;
+}
+
+fn log_softmax_slope_term(y: f32, dy: f32) -> f32 {
+    return dy;
+}
+
+fn softmax_grad_gather(at: Member, base: vec4<u32>) -> f32 {
+    var sum = 0.0;
+    let end = part_end(at);
+    for (var r = part_begin(at) + at.member; r < end; r += params.members) {
+        sum += SLOPE_TERM(x_at(along(1u, base.y, r)), d_at(along(2u, base.z, r)));
+    }
+    return sum;
+}
+
+fn softmax_grad_state(at: Member, base: vec4<u32>, sum: f32) -> RowState {
+    return RowState(vec4<f32>(sum, 0.0, 0.0, 0.0), 0u);
+}
+
+fn softmax_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
+    return x_at(along(1u, base.y, r)) * (d_at(along(2u, base.z, r)) - state.numbers.x);
+}
+
+fn log_softmax_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
+    return d_at(along(2u, base.z, r)) - exponential_of_any(x_at(along(1u, base.y, r))) * state.numbers.x;
+}
