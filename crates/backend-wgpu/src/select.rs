@@ -66,6 +66,11 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         Op::Compare(_) => Ok(ops::elementwise::run_compare),
         Op::CompareScalar(_) => Ok(ops::elementwise::run_compare_scalar),
         Op::Select(_) => Ok(ops::elementwise::run_select),
+        Op::Gather(_) => Ok(ops::gather::run_gather),
+        Op::IndexSelect(_) => Ok(ops::gather::run_index_select),
+        Op::Scatter(_) | Op::IndexAdd(_) => Ok(ops::scatter::run),
+        Op::RandomBits(_) | Op::Uniform(_) | Op::Normal(_) => Ok(ops::random::run),
+        Op::Dropout(_) => Ok(ops::random::run_dropout),
         _ => Err(Unsupported::because("no shader of its own: composed")),
     }
 }

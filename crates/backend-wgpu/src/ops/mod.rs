@@ -3,6 +3,11 @@
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod elementwise;
+pub(crate) mod gather;
+pub(crate) mod radix;
+pub(crate) mod random;
+pub(crate) mod scatter;
+pub(crate) mod write;
 
 /// Threads of a work group of most shaders, as in their texts.
 pub(crate) const GROUP: usize = 256;
@@ -11,6 +16,10 @@ pub(crate) const GROUP: usize = 256;
 pub(crate) fn shader(name: &str) -> &'static str {
     match name {
         "elementwise.wgsl" => include_str!("../../shaders/elementwise.wgsl"),
+        "gather.wgsl" => include_str!("../../shaders/gather.wgsl"),
+        "radix.wgsl" => include_str!("../../shaders/radix.wgsl"),
+        "scatter.wgsl" => include_str!("../../shaders/scatter.wgsl"),
+        "random.wgsl" => include_str!("../../shaders/random.wgsl"),
         _ => unreachable!("{name} is not among the shaders"),
     }
 }
