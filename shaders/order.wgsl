@@ -18,3 +18,6 @@ fn key_bf16(bits: u32) -> u32 { return float_key(bits, 0x8000u, 0x7f80u); }
 fn key_i32(bits: u32) -> u32 { return bits ^ 0x80000000u; }
 fn key_u8(bits: u32) -> u32 { return bits; }
 fn key_i64(bits: vec2<u32>) -> vec2<u32> { return vec2<u32>(bits.x, bits.y ^ 0x80000000u); }
+
+fn key_above(a: u32, b: u32) -> bool { return a > b; }
+fn wide_key_above(a: vec2<u32>, b: vec2<u32>) -> bool { return wide_below(b, a); }

@@ -71,6 +71,7 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         Op::Scatter(_) | Op::IndexAdd(_) => Ok(ops::scatter::run),
         Op::RandomBits(_) | Op::Uniform(_) | Op::Normal(_) => Ok(ops::random::run),
         Op::Dropout(_) => Ok(ops::random::run_dropout),
+        Op::Sort(_) => Ok(ops::sort::run),
         _ => Err(Unsupported::because("no shader of its own: composed")),
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod gather;
 pub(crate) mod radix;
 pub(crate) mod random;
 pub(crate) mod scatter;
+pub(crate) mod sort;
 pub(crate) mod write;
 
 /// Threads of a work group of most shaders, as in their texts.
@@ -20,6 +21,7 @@ pub(crate) fn shader(name: &str) -> &'static str {
         "radix.wgsl" => include_str!("../../shaders/radix.wgsl"),
         "scatter.wgsl" => include_str!("../../shaders/scatter.wgsl"),
         "random.wgsl" => include_str!("../../shaders/random.wgsl"),
+        "sort.wgsl" => include_str!("../../shaders/sort.wgsl"),
         _ => unreachable!("{name} is not among the shaders"),
     }
 }
