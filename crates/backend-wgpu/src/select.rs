@@ -72,6 +72,9 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         Op::RandomBits(_) | Op::Uniform(_) | Op::Normal(_) => Ok(ops::random::run),
         Op::Dropout(_) => Ok(ops::random::run_dropout),
         Op::Sort(_) => Ok(ops::sort::run),
+        Op::Pad(_) => Ok(ops::assemble::run_pad),
+        Op::Concat(_) => Ok(ops::assemble::run_concat),
+        Op::SliceAssign(_) => Ok(ops::assemble::run_slice_assign),
         _ => Err(Unsupported::because("no shader of its own: composed")),
     }
 }

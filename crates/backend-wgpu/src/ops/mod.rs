@@ -1,5 +1,6 @@
 //! What queues the shaders of each op, a file for each family, with the stem of its shader.
 
+pub(crate) mod assemble;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod elementwise;
@@ -22,6 +23,8 @@ pub(crate) fn shader(name: &str) -> &'static str {
         "scatter.wgsl" => include_str!("../../shaders/scatter.wgsl"),
         "random.wgsl" => include_str!("../../shaders/random.wgsl"),
         "sort.wgsl" => include_str!("../../shaders/sort.wgsl"),
+        "pad.wgsl" => include_str!("../../shaders/pad.wgsl"),
+        "concat.wgsl" => include_str!("../../shaders/concat.wgsl"),
         _ => unreachable!("{name} is not among the shaders"),
     }
 }
