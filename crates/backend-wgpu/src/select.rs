@@ -75,6 +75,7 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         Op::Pad(_) => Ok(ops::assemble::run_pad),
         Op::Concat(_) => Ok(ops::assemble::run_concat),
         Op::SliceAssign(_) => Ok(ops::assemble::run_slice_assign),
+        Op::SgdStep(_) | Op::AdamStep(_) => Ok(ops::step::run),
         _ => Err(Unsupported::because("no shader of its own: composed")),
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod radix;
 pub(crate) mod random;
 pub(crate) mod scatter;
 pub(crate) mod sort;
+pub(crate) mod step;
 pub(crate) mod write;
 
 /// Threads of a work group of most shaders, as in their texts.
@@ -25,6 +26,7 @@ pub(crate) fn shader(name: &str) -> &'static str {
         "sort.wgsl" => include_str!("../../shaders/sort.wgsl"),
         "pad.wgsl" => include_str!("../../shaders/pad.wgsl"),
         "concat.wgsl" => include_str!("../../shaders/concat.wgsl"),
+        "step.wgsl" => include_str!("../../shaders/step.wgsl"),
         _ => unreachable!("{name} is not among the shaders"),
     }
 }
