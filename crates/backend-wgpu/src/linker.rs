@@ -39,18 +39,19 @@ macro_rules! texts {
 texts! {
     FLOAT = "float.wgsl", INT = "int.wgsl", BYTE = "byte.wgsl", WIDE = "wide.wgsl",
     STORE = "store.wgsl", CAST = "cast.wgsl", INDEX = "index.wgsl", WRITE = "write.wgsl", RESULT = "result.wgsl", PHILOX = "philox.wgsl",
-    PLACES = "places.wgsl", DIGITS = "digits.wgsl", ORDER = "order.wgsl", RULES = "rules.wgsl",
+    PLACES = "places.wgsl", DIGITS = "digits.wgsl", ORDER = "order.wgsl", RULES = "rules.wgsl", WINDOW = "window.wgsl",
+    POOLING = "pooling.wgsl",
 }
 
 /// Where a name is looked for: the class first, then what all have in common.
-fn libraries(class: Class) -> [&'static Library; 12] {
+fn libraries(class: Class) -> [&'static Library; 14] {
     let own = match class {
         Class::Float => &FLOAT,
         Class::Int => &INT,
         Class::Byte => &BYTE,
         Class::Wide => &WIDE,
     };
-    [own, &STORE, &CAST, &INDEX, &WRITE, &RESULT, &PHILOX, &WIDE, &PLACES, &DIGITS, &ORDER, &RULES]
+    [own, &STORE, &CAST, &INDEX, &WRITE, &RESULT, &PHILOX, &WIDE, &PLACES, &DIGITS, &ORDER, &RULES, &WINDOW, &POOLING]
 }
 
 /// The whole text of a shader: all of `root`, and what it reaches. Identifiers of `defines` stand for their texts.

@@ -1,15 +1,18 @@
 //! What queues the shaders of each op, a file for each family, with the stem of its shader.
 
 pub(crate) mod assemble;
+pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod elementwise;
 pub(crate) mod gather;
+pub(crate) mod pool;
 pub(crate) mod radix;
 pub(crate) mod random;
 pub(crate) mod scatter;
 pub(crate) mod sort;
 pub(crate) mod step;
+pub(crate) mod window;
 pub(crate) mod write;
 
 /// Threads of a work group of most shaders, as in their texts.
@@ -27,6 +30,8 @@ pub(crate) fn shader(name: &str) -> &'static str {
         "pad.wgsl" => include_str!("../../shaders/pad.wgsl"),
         "concat.wgsl" => include_str!("../../shaders/concat.wgsl"),
         "step.wgsl" => include_str!("../../shaders/step.wgsl"),
+        "pool.wgsl" => include_str!("../../shaders/pool.wgsl"),
+        "conv.wgsl" => include_str!("../../shaders/conv.wgsl"),
         _ => unreachable!("{name} is not among the shaders"),
     }
 }
