@@ -27,50 +27,66 @@ fn words_of(block: u32) -> vec4<u32> {
     return philox(state_bits(params.offsets.y), wide_add(base, vec2<u32>(block, 0u)));
 }
 
-// ---------------------------------------------------------------- NUMBER of random.wgsl: the bits of element `number`, which has word `part` of its block
+// ---------------------------------------------------------------- NUMBER of random.wgsl: the bits of element `number`, the work group's `local`
+
+// The words of the work group, in order.
+var<workgroup> drawn: array<u32, 1024>;
+
+fn draw(block: u32, lane: u32) {
+    let words = words_of(block);
+    for (var part = 0u; part < 4u; part += 1u) {
+        drawn[lane * 4u + part] = words[part];
+    }
+}
 
 const UNIT: f32 = 5.9604644775390625e-8;
 
-fn bits_number(number: u32, words: vec4<u32>, part: u32) -> u32 {
-    return words[part] >> params.shift;
+fn bits_number(number: u32, local: u32) -> u32 {
+    return drawn[local] >> params.shift;
 }
 
-fn uniform_number(number: u32, words: vec4<u32>, part: u32) -> u32 {
-    return y_rounded(f32(words[part] >> 8u) * UNIT);
+fn uniform_number(number: u32, local: u32) -> u32 {
+    return y_rounded(f32(drawn[local] >> 8u) * UNIT);
 }
 
 // Two words each. The first number is from (0, 1]: the logarithm of 0 cannot come up.
-fn normal_number(number: u32, words: vec4<u32>, part: u32) -> u32 {
-    let u = f32((words[2u * part] >> 8u) + 1u) * UNIT;
-    let v = f32(words[2u * part + 1u] >> 8u) * UNIT;
+fn normal_number(number: u32, local: u32) -> u32 {
+    let u = f32((drawn[2u * local] >> 8u) + 1u) * UNIT;
+    let v = f32(drawn[2u * local + 1u] >> 8u) * UNIT;
     return y_rounded(sqrt_of(-2.0 * log_of(u)) * cos_of(settled(v * 6.2831853071795865)));
 }
 
-fn dropout_number(number: u32, words: vec4<u32>, part: u32) -> u32 {
-    if ((words[part] >> 8u) < params.threshold) {
+fn dropout_number(number: u32, local: u32) -> u32 {
+    if ((drawn[local] >> 8u) < params.threshold) {
         return 0u;
     }
     return y_rounded(x_at(place(2u, number)) * params.scale);
 }
 
-// ---------------------------------------------------------------- WRITE of random.wgsl: the elements of a block, from `first` on
+// ---------------------------------------------------------------- WRITE of random.wgsl: the elements of a work group, from `first` on
 
-fn write_elements(first: u32, words: vec4<u32>) {
-    for (var part = 0u; part < ELEMENTS && first + part < params.count; part += 1u) {
-        y_put_bits(place(0u, first + part), NUMBER(first + part, words, part));
+fn write_elements(first: u32, lane: u32) {
+    for (var local = lane; local < 256u * ELEMENTS; local += 256u) {
+        let number = first + local;
+        if (number < params.count) {
+            y_put_bits(place(0u, number), NUMBER(number, local));
+        }
     }
 }
 
 // Of two to a word, where y begins with a word: what is behind the last element keeps its bits.
-fn write_pairs(first: u32, words: vec4<u32>) {
-    for (var part = 0u; part < 4u && first + part < params.count; part += 2u) {
-        let word = (params.offsets.x + first + part) / 2u;
-        var bits = NUMBER(first + part, words, part);
-        if (first + part + 1u < params.count) {
-            bits |= NUMBER(first + part + 1u, words, part + 1u) << 16u;
-        } else {
-            bits |= y_word(word) & 0xffff0000u;
+fn write_pairs(first: u32, lane: u32) {
+    for (var local = 2u * lane; local < 1024u; local += 512u) {
+        let number = first + local;
+        if (number < params.count) {
+            let word = (params.offsets.x + number) / 2u;
+            var bits = NUMBER(number, local);
+            if (number + 1u < params.count) {
+                bits |= NUMBER(number + 1u, local + 1u) << 16u;
+            } else {
+                bits |= y_word(word) & 0xffff0000u;
+            }
+            y_put_word(word, bits);
         }
-        y_put_word(word, bits);
     }
 }

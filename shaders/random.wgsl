@@ -1,5 +1,8 @@
-// Random numbers: y[i] is made of word i (normal: 2i and 2i + 1) of a Philox stream, i in row-major order. A thread makes what one block of four words
-// gives: ELEMENTS elements.
+// Random numbers: y[i] is made of word i (normal: 2i and 2i + 1) of a Philox stream, i in row-major order. A thread draws a block of four words, which
+// make ELEMENTS elements; which thread writes them is told by where they lie, so that neighbours write neighbours:
+//
+//   thread    0       1       2      ...            drawn | 0 1 2 3 | 4 5 6 7 | ...
+//   draws     0-3     4-7     8-11                  written by threads 0 1 2 3 4 ... 255, 0 1 2 ...
 //
 //   bits      word >> shift, i32             normal    sqrt(-2 ln u) cos(2 pi v) (Box and Muller 1958)
 //   uniform   (word >> 8) * 2^-24            dropout   x * scale where word >> 8 is at least `threshold`, else 0
@@ -36,8 +39,8 @@ fn place(tensor: u32, number: u32) -> u32 {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let block = group_number(group, groups) * 256u + lane;
-    if (block < (params.count + ELEMENTS - 1u) / ELEMENTS) {
-        WRITE(block * ELEMENTS, words_of(block));
-    }
+    let number = group_number(group, groups);
+    draw(number * 256u + lane, lane);
+    workgroupBarrier();
+    WRITE(number * 256u * ELEMENTS, lane);
 }

@@ -51,7 +51,10 @@ fn libraries(class: Class) -> [&'static Library; 14] {
         Class::Byte => &BYTE,
         Class::Wide => &WIDE,
     };
-    [own, &STORE, &CAST, &INDEX, &WRITE, &RESULT, &PHILOX, &WIDE, &PLACES, &DIGITS, &ORDER, &RULES, &WINDOW, &POOLING]
+    [
+        own, &STORE, &CAST, &INDEX, &WRITE, &RESULT, &PHILOX, &WIDE, &PLACES, &DIGITS, &ORDER, &RULES,
+        &WINDOW, &POOLING,
+    ]
 }
 
 /// The whole text of a shader: all of `root`, and what it reaches. Identifiers of `defines` stand for their texts.
@@ -170,8 +173,15 @@ mod tests {
 
     #[test]
     fn only_what_is_reached_is_linked() {
-        let text = link("fn main() { let x = FUNCTION(one()); }", Class::Int, &[("FUNCTION".into(), "unary_neg".into())]);
-        assert!(text.contains("fn unary_neg") && text.contains("fn one()") && text.contains("alias C"), "{text}");
+        let text = link(
+            "fn main() { let x = FUNCTION(one()); }",
+            Class::Int,
+            &[("FUNCTION".into(), "unary_neg".into())],
+        );
+        assert!(
+            text.contains("fn unary_neg") && text.contains("fn one()") && text.contains("alias C"),
+            "{text}"
+        );
         assert!(!text.contains("unary_abs") && !text.contains("FUNCTION"), "{text}");
     }
 }

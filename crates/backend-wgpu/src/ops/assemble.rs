@@ -143,10 +143,14 @@ struct Joined {
 fn joined(axis: usize, y: &Layout, parts: &[View<'_>]) -> SmallVec<[Joined; MAX_RANK]> {
     let mut axes: SmallVec<[Joined; MAX_RANK]> = SmallVec::new();
     for own in 0..y.shape().rank() {
-        let strides: SmallVec<[isize; 8]> =
-            std::iter::once(y).chain(parts.iter().map(|part| part.layout)).map(|layout| layout.strides()[own]).collect();
+        let strides: SmallVec<[isize; 8]> = std::iter::once(y)
+            .chain(parts.iter().map(|part| part.layout))
+            .map(|layout| layout.strides()[own])
+            .collect();
         let dim = y.shape().dim(own);
-        let even = |outer: &Joined| outer.strides.iter().zip(&strides).all(|(slow, step)| *slow == step * dim as isize);
+        let even = |outer: &Joined| {
+            outer.strides.iter().zip(&strides).all(|(slow, step)| *slow == step * dim as isize)
+        };
         match axes.last_mut() {
             _ if own != axis && dim == 1 => {}
             Some(outer) if own != axis && even(outer) => {
@@ -243,7 +247,10 @@ mod tests {
         let (x, y) = (row_major(&[2, 3, 4, 5]), row_major(&[2, 4, 4, 5]));
         let axes = bordered(&[[0, 0], [1, 0], [0, 0], [0, 0]], &x, &y);
         let inner = Bordered { dim: 80, before: 20, size: 60, y_stride: 1, x_stride: 1 };
-        assert_eq!(axes.as_slice(), [Bordered { dim: 2, before: 0, size: 2, y_stride: 80, x_stride: 60 }, inner]);
+        assert_eq!(
+            axes.as_slice(),
+            [Bordered { dim: 2, before: 0, size: 2, y_stride: 80, x_stride: 60 }, inner]
+        );
         assert_eq!(bordered(&[], &row_major(&[]), &row_major(&[])).len(), 1, "a number");
     }
 }

@@ -66,7 +66,11 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
     let (space, rank) = Space::in_order(&axes);
     let (store, writing) = (Store::bits_of(x.dtype), Writing::of(y, Store::bits_of(x.dtype)));
     let variant = writing
-        .slot(Variant::new("gather.wgsl", Class::Byte).text("RESULT", "picked").text("POSITION", position(index.dtype)))
+        .slot(
+            Variant::new("gather.wgsl", Class::Byte)
+                .text("RESULT", "picked")
+                .text("POSITION", position(index.dtype)),
+        )
         .slot("index", Store::of(index.dtype), Access::Read)
         .slot("x", store, Access::Read)
         .slot("faults", Store::Atomic, Access::Scattered);
@@ -84,6 +88,7 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
         spare: [0; 2],
         space,
     };
-    let launch = Launch { variant, bindings: smallvec![to, positions, from, gpu.record()], groups: writing.groups() };
+    let launch =
+        Launch { variant, bindings: smallvec![to, positions, from, gpu.record()], groups: writing.groups() };
     gpu.launch(op, launch, bytemuck::bytes_of(&parameters))
 }

@@ -54,7 +54,10 @@ fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: &'static str, more: &[
     let size = image(op, &pooling.images)?;
     let [down, across] = slides(op, pooling.window, size, image(op, &pooling.windows)?)?;
     if i32::try_from(size[0].saturating_mul(size[1])).is_err() {
-        return Err(Error::invalid(op, format!("planes of {size:?}, of which positions count up to 2^31 - 1 elements")));
+        return Err(Error::invalid(
+            op,
+            format!("planes of {size:?}, of which positions count up to 2^31 - 1 elements"),
+        ));
     }
     let [(y_memory, y_offset), (x_memory, x_offset), (positions_memory, positions_offset)] =
         [gpu.bind(op, to)?, gpu.bind(op, x)?, gpu.bind(op, positions)?];
@@ -74,7 +77,8 @@ fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: &'static str, more: &[
     };
     let store = Store::of(to.dtype);
     let writing = Writing::of(to, store);
-    let variant = Variant::new("pool.wgsl", store.class()).text("RESULT", pooling.result).text("WANTED", wanted);
+    let variant =
+        Variant::new("pool.wgsl", store.class()).text("RESULT", pooling.result).text("WANTED", wanted);
     let mut variant = writing.slot(variant).slot("x", store, Access::Read);
     let mut bindings = smallvec![y_memory, x_memory];
     if pooling.positions.is_some() {
@@ -138,8 +142,16 @@ fn max_grad(call: &Call<'_>, window: &Window) -> Result<()> {
     let layout = Layout::row_major(Shape::new(&[1])?);
     fill(gpu, op, &View { buffer: &stray, dtype: DType::I32, layout: &layout }, 0)?;
     let mark = gpu.scratch(op, &stray)?;
-    let pooling =
-        Pooling { result: "largest_grad", window, images: to, windows, to, x: windows, positions: Some(positions), whole: 0.0 };
+    let pooling = Pooling {
+        result: "largest_grad",
+        window,
+        images: to,
+        windows,
+        to,
+        x: windows,
+        positions: Some(positions),
+        whole: 0.0,
+    };
     let marks = [
         ("stray", Store::Atomic, Access::Scattered, mark),
         ("faults", Store::Atomic, Access::Scattered, gpu.record()),

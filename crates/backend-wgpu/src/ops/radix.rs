@@ -81,7 +81,14 @@ impl Pairs {
         for shift in (0..bits).step_by(DIGIT_BITS as usize) {
             parameters.shift = shift;
             let launch = |stage, slots: &[(&'static str, &Buffer, Access)], groups| {
-                launch(gpu, op, Variant::new("radix.wgsl", Class::Byte).text("STAGE", stage), slots, groups, &parameters)
+                launch(
+                    gpu,
+                    op,
+                    Variant::new("radix.wgsl", Class::Byte).text("STAGE", stage),
+                    slots,
+                    groups,
+                    &parameters,
+                )
             };
             let (read, written) = (Access::Read, Access::Scattered);
             launch("count_digits", &[("keys", &self.keys, read), ("counts", &counts, written)], tiles)?;

@@ -49,7 +49,8 @@ fn launch(call: &Call<'_>, x: &View<'_>, state: &View<'_>, numbers: &Numbers) ->
     if count == 0 {
         return Ok(());
     }
-    let [(to, y_offset), (seed, state_offset), (factor, x_offset)] = [gpu.bind(op, y)?, gpu.bind(op, state)?, gpu.bind(op, x)?];
+    let [(to, y_offset), (seed, state_offset), (factor, x_offset)] =
+        [gpu.bind(op, y)?, gpu.bind(op, state)?, gpu.bind(op, x)?];
     let (space, rank) = Space::of(&[y.layout, y.layout, x.layout]);
     let dense = y.layout.is_contiguous() && x.layout.is_contiguous();
     let store = Store::of(y.dtype);
@@ -89,11 +90,16 @@ fn launch(call: &Call<'_>, x: &View<'_>, state: &View<'_>, numbers: &Numbers) ->
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let plain = Numbers { number: "", elements: 4, offset: 0, shift: 0, threshold: 0, scale: 1.0 };
     let numbers = match op {
-        Op::RandomBits(payload) => {
-            Numbers { number: "bits_number", offset: payload.offset, shift: 32 - u32::from(payload.bits), ..plain }
-        }
+        Op::RandomBits(payload) => Numbers {
+            number: "bits_number",
+            offset: payload.offset,
+            shift: 32 - u32::from(payload.bits),
+            ..plain
+        },
         Op::Uniform(payload) => Numbers { number: "uniform_number", offset: payload.offset, ..plain },
-        Op::Normal(payload) => Numbers { number: "normal_number", elements: 2, offset: payload.offset, ..plain },
+        Op::Normal(payload) => {
+            Numbers { number: "normal_number", elements: 2, offset: payload.offset, ..plain }
+        }
         _ => return Err(Error::invalid(call.name, "makes no random numbers")),
     };
     launch(call, &call.outputs[0], &call.inputs[0], &numbers)

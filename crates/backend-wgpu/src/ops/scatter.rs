@@ -12,7 +12,7 @@ use crate::select::Call;
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
-use smallvec::{SmallVec};
+use smallvec::SmallVec;
 use ternion_core::backend::View;
 use ternion_core::ops::index::ScatterMode;
 use ternion_core::{DType, Error, Layout, Op, Result, Shape};
@@ -56,7 +56,13 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 /// Queues a stage of places.wgsl.
-fn stage(call: &Call<'_>, stage: &'static str, slots: &[Bound<'_>], threads: usize, parameters: &Parameters) -> Result<()> {
+fn stage(
+    call: &Call<'_>,
+    stage: &'static str,
+    slots: &[Bound<'_>],
+    threads: usize,
+    parameters: &Parameters,
+) -> Result<()> {
     let adds = stage.starts_with("add");
     let class = if adds { Store::of(call.outputs[0].dtype).class() } else { Class::Byte };
     // A position is noted where it is seen first.
@@ -70,11 +76,16 @@ fn stage(call: &Call<'_>, stage: &'static str, slots: &[Bound<'_>], threads: usi
         variant = variant.slot(name, *store, *access);
         bindings.push(*binding);
     }
-    call.gpu.launch(call.name, Launch { variant, bindings, groups: threads.div_ceil(GROUP) }, bytemuck::bytes_of(parameters))
+    call.gpu.launch(
+        call.name,
+        Launch { variant, bindings, groups: threads.div_ceil(GROUP) },
+        bytemuck::bytes_of(parameters),
+    )
 }
 
 fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
-    let (gpu, op, y, index, source) = (call.gpu, call.name, &call.outputs[0], &call.inputs[1], &call.inputs[2]);
+    let (gpu, op, y, index, source) =
+        (call.gpu, call.name, &call.outputs[0], &call.inputs[1], &call.inputs[2]);
     let shape = index.layout.shape();
     let axes: Vec<(usize, Vec<i64>)> = (0..shape.rank())
         .map(|other| {
@@ -116,7 +127,13 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
 }
 
 /// The last source of each place is found, then put.
-fn put<'a>(call: &'a Call<'a>, parameters: &Parameters, index: Bound<'a>, from: Binding<'a>, to: Binding<'a>) -> Result<()> {
+fn put<'a>(
+    call: &'a Call<'a>,
+    parameters: &Parameters,
+    index: Bound<'a>,
+    from: Binding<'a>,
+    to: Binding<'a>,
+) -> Result<()> {
     let (gpu, op, dtype) = (call.gpu, call.name, call.outputs[0].dtype);
     let (count, places) = (parameters.count as usize, parameters.nowhere as usize);
     let winners = gpu.alloc(places * 4)?;
@@ -151,7 +168,13 @@ fn sorted(call: &Call<'_>, parameters: &Parameters, index: Bound<'_>) -> Result<
 }
 
 /// Adds the runs of sorted sources.
-fn add(call: &Call<'_>, name: &'static str, parameters: &Parameters, pairs: &Pairs, [to, from]: [Binding<'_>; 2]) -> Result<()> {
+fn add(
+    call: &Call<'_>,
+    name: &'static str,
+    parameters: &Parameters,
+    pairs: &Pairs,
+    [to, from]: [Binding<'_>; 2],
+) -> Result<()> {
     let (gpu, op, store) = (call.gpu, call.name, Store::of(call.outputs[0].dtype));
     let slots = [
         ("y", store, Access::Scattered, to),
@@ -163,7 +186,8 @@ fn add(call: &Call<'_>, name: &'static str, parameters: &Parameters, pairs: &Pai
 }
 
 fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
-    let (gpu, op, y, index, source) = (call.gpu, call.name, &call.outputs[0], &call.inputs[1], &call.inputs[2]);
+    let (gpu, op, y, index, source) =
+        (call.gpu, call.name, &call.outputs[0], &call.inputs[1], &call.inputs[2]);
     let [(to, y_offset), (positions, index_offset), (from, source_offset)] =
         [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, source)?];
     let (size, count) = (y.layout.shape().dim(axis), index.layout.elements());
@@ -188,7 +212,9 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
     let shape = y.layout.shape();
     let axes: Vec<(usize, Vec<i64>)> = (0..shape.rank())
         .filter(|&other| other != axis)
-        .map(|other| (shape.dim(other), vec![y.layout.strides()[other] as i64, source.layout.strides()[other] as i64]))
+        .map(|other| {
+            (shape.dim(other), vec![y.layout.strides()[other] as i64, source.layout.strides()[other] as i64])
+        })
         .collect();
     let (space, rank) = Space::in_order(&axes);
     let parameters = Parameters {

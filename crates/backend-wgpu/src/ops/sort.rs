@@ -60,7 +60,11 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let lines = lines(call, sort.axis)?;
-    if lines.length <= LINE { short(call, &lines, sort.descending) } else { long(call, &lines, sort.descending) }
+    if lines.length <= LINE {
+        short(call, &lines, sort.descending)
+    } else {
+        long(call, &lines, sort.descending)
+    }
 }
 
 fn lines<'a>(call: &Call<'a>, axis: usize) -> Result<Lines<'a>> {
@@ -88,16 +92,20 @@ fn lines<'a>(call: &Call<'a>, axis: usize) -> Result<Lines<'a>> {
 /// With the slots of values, positions and x.
 fn with_slots(variant: Variant, dtype: DType) -> Variant {
     let bits = Store::bits_of(dtype);
-    variant
-        .slot("values", bits, Access::Scattered)
-        .slot("positions", Store::Word, Access::Scattered)
-        .slot("x", bits, Access::Read)
+    variant.slot("values", bits, Access::Scattered).slot("positions", Store::Word, Access::Scattered).slot(
+        "x",
+        bits,
+        Access::Read,
+    )
 }
 
 fn short(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     let dtype = call.inputs[0].dtype;
     let (key, above) = if dtype.size() == 8 { ("vec2<u32>", "wide_key_above") } else { ("u32", "key_above") };
-    let variant = Variant::new("sort.wgsl", Class::Byte).text("ORDER", order(dtype)).text("KEY", key).text("ABOVE", above);
+    let variant = Variant::new("sort.wgsl", Class::Byte)
+        .text("ORDER", order(dtype))
+        .text("KEY", key)
+        .text("ABOVE", above);
     let room = lines.length.next_power_of_two();
     let parameters = Parameters {
         zero: 0,
@@ -136,7 +144,8 @@ fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     // Keys of two words are sorted by the lower one first.
     let parts: &[&'static str] = if dtype.size() == 8 { &["low_key", "high_key"] } else { &["whole_key"] };
     for (at, part) in parts.iter().enumerate() {
-        let (stage, numbers) = if at == 0 { ("make_keys", Access::Scattered) } else { ("remake_keys", Access::Read) };
+        let (stage, numbers) =
+            if at == 0 { ("make_keys", Access::Scattered) } else { ("remake_keys", Access::Read) };
         let variant = Variant::new("radix.wgsl", Class::Byte)
             .text("STAGE", stage)
             .text("KEY_PART", part)
@@ -144,7 +153,8 @@ fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
             .slot("keys", Store::Word, Access::Scattered)
             .slot("numbers", Store::Word, numbers)
             .slot("x", Store::bits_of(dtype), Access::Read);
-        let bindings = smallvec![gpu.scratch(op, &pairs.keys)?, gpu.scratch(op, &pairs.numbers)?, lines.bindings[2]];
+        let bindings =
+            smallvec![gpu.scratch(op, &pairs.keys)?, gpu.scratch(op, &pairs.numbers)?, lines.bindings[2]];
         gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))?;
         pairs.sort(gpu, op, bits)?;
     }

@@ -27,7 +27,10 @@ impl Slide {
         // Every place of every window lies within these, so that all other numbers are below 2^31 too.
         let pixels = padding.saturating_mul(2).saturating_add(size);
         if i32::try_from(pixels).is_err() {
-            return Err(Error::invalid(op, format!("{pixels} pixels with padding, of which a shader counts up to 2^31 - 1")));
+            return Err(Error::invalid(
+                op,
+                format!("{pixels} pixels with padding, of which a shader counts up to 2^31 - 1"),
+            ));
         }
         // Steps that are never made may be of any length.
         let stride = if count == 1 { 1 } else { window.stride[axis] };
@@ -51,7 +54,12 @@ fn greatest_common_divisor(a: usize, b: usize) -> usize {
 }
 
 /// The window along both axes of an image of `size` on which `count` windows fit.
-pub(crate) fn slides(op: &'static str, window: &Window, size: [usize; 2], count: [usize; 2]) -> Result<[Slide; 2]> {
+pub(crate) fn slides(
+    op: &'static str,
+    window: &Window,
+    size: [usize; 2],
+    count: [usize; 2],
+) -> Result<[Slide; 2]> {
     Ok([Slide::new(op, window, 0, size[0], count[0])?, Slide::new(op, window, 1, size[1], count[1])?])
 }
 
