@@ -43,14 +43,14 @@ fn joined(number: u32) -> y_BITS {
         indices[axis / 4u][axis % 4u] = rest - next * params.sizes[axis / 4u][axis % 4u];
         rest = next;
     }
-    let along = indices[params.axis / 4u][params.axis % 4u];
+    let index = indices[params.axis / 4u][params.axis % 4u];
     var part = 0u;
     var start = 0u;
-    while (part < 6u && along >= params.ends[part / 4u][part % 4u]) {
+    while (part < 6u && index >= params.ends[part / 4u][part % 4u]) {
         start = params.ends[part / 4u][part % 4u];
         part += 1u;
     }
-    indices[params.axis / 4u][params.axis % 4u] = along - start;
+    indices[params.axis / 4u][params.axis % 4u] = index - start;
     let steps = indices[0] * params.part_strides[part * 2u] + indices[1] * params.part_strides[part * 2u + 1u];
     return part_element(part, params.part_offsets[part / 4u][part % 4u] + steps.x + steps.y + steps.z + steps.w);
 }

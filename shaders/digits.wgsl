@@ -1,6 +1,6 @@
 // The stages of radix.wgsl, each for one thread of a work group. A group beyond the last tile goes through all barriers and changes nothing.
 
-const TILE: u32 = 2048u;
+const DIGIT_TILE: u32 = 2048u;
 const DIGITS: u32 = 16u;
 // Pairs of a thread.
 const PAIRS: u32 = 8u;
@@ -12,8 +12,8 @@ fn digit_at(place: u32) -> u32 {
 // ---------------------------------------------------------------- keys of elements
 
 fn whole_key(key: u32) -> u32 { return key; }
-fn low_key(key: vec2<u32>) -> u32 { return key.x; }
-fn high_key(key: vec2<u32>) -> u32 { return key.y; }
+fn lower_key(key: vec2<u32>) -> u32 { return key.x; }
+fn upper_key(key: vec2<u32>) -> u32 { return key.y; }
 
 fn key_in(line: u32, place: u32) -> u32 {
     let key = KEY_PART(ORDER(x_bits(located(2u, line) + place * params.steps.z)));
@@ -60,8 +60,8 @@ fn count_digits(group: u32, lane: u32) {
     }
     workgroupBarrier();
     if (line < params.lines) {
-        let end = min(params.length, (tile + 1u) * TILE);
-        for (var i = tile * TILE + lane; i < end; i += 256u) {
+        let end = min(params.length, (tile + 1u) * DIGIT_TILE);
+        for (var i = tile * DIGIT_TILE + lane; i < end; i += 256u) {
             atomicAdd(&histogram[digit_at(line * params.length + i)], 1u);
         }
     }
@@ -71,21 +71,21 @@ fn count_digits(group: u32, lane: u32) {
     }
 }
 
-var<workgroup> sums: array<u32, 256>;
+var<workgroup> digit_sums: array<u32, 256>;
 
 // Sum of `own` of the threads up to this one.
 fn sum_through(own: u32, lane: u32) -> u32 {
-    sums[lane] = own;
+    digit_sums[lane] = own;
     workgroupBarrier();
     var sum = own;
     for (var by = 1u; by < 256u; by *= 2u) {
         var other = 0u;
         if (lane >= by) {
-            other = sums[lane - by];
+            other = digit_sums[lane - by];
         }
         workgroupBarrier();
         sum += other;
-        sums[lane] = sum;
+        digit_sums[lane] = sum;
         workgroupBarrier();
     }
     return sum;
@@ -114,7 +114,7 @@ fn sum_digits(line: u32, lane: u32) {
             }
             before += own[i];
         }
-        carry += sums[255];
+        carry += digit_sums[255];
         workgroupBarrier();
     }
 }
@@ -125,7 +125,7 @@ var<workgroup> ranks: array<array<u32, 256>, 8>;
 fn move_digits(group: u32, lane: u32) {
     let line = group / params.tiles;
     let tile = group - line * params.tiles;
-    let first = tile * TILE + lane * PAIRS;
+    let first = tile * DIGIT_TILE + lane * PAIRS;
     var end = min(params.length, first + PAIRS);
     if (line >= params.lines) {
         end = 0u;
@@ -138,7 +138,7 @@ fn move_digits(group: u32, lane: u32) {
         ranks[digit & 7u][lane] += 1u << ((digit >> 3u) * 16u);
     }
     workgroupBarrier();
-    // A thread sums one of 8 lines of 32 threads each: first its own 8 neighbours, then what is before them.
+    // A thread digit_sums one of 8 lines of 32 threads each: first its own 8 neighbours, then what is before them.
     let row = lane / 32u;
     let part = (lane & 31u) * 8u;
     var sum = 0u;
@@ -147,11 +147,11 @@ fn move_digits(group: u32, lane: u32) {
         ranks[row][part + i] = sum;
         sum += own;
     }
-    sums[lane] = sum;
+    digit_sums[lane] = sum;
     workgroupBarrier();
     var before = 0u;
     for (var other = row * 32u; other < lane; other += 1u) {
-        before += sums[other];
+        before += digit_sums[other];
     }
     for (var i = 0u; i < 8u; i += 1u) {
         ranks[row][part + i] += before;

@@ -32,7 +32,7 @@ fn words_of(block: u32) -> vec4<u32> {
 // The words of the work group, in order.
 var<workgroup> drawn: array<u32, 1024>;
 
-fn draw(block: u32, lane: u32) {
+fn draw_words(block: u32, lane: u32) {
     let words = words_of(block);
     for (var part = 0u; part < 4u; part += 1u) {
         drawn[lane * 4u + part] = words[part];

@@ -3,7 +3,7 @@
 fn always() -> bool { return true; }
 fn where_strays() -> bool { return stray_bits(0u) != 0u; }
 
-fn largest(number: u32) -> y_BITS {
+fn largest_of_window(number: u32) -> y_BITS {
     let spot = spot_of(params.sizes[0], number);
     let plane = plane_at(1u, spot);
     let top = start_of(params.down, spot.row);
@@ -36,7 +36,7 @@ fn divisor_of(rows: Taps, columns: Taps) -> f32 {
     return f32((rows.high - rows.low) * (columns.high - columns.low));
 }
 
-fn mean(number: u32) -> y_BITS {
+fn mean_of_window(number: u32) -> y_BITS {
     let spot = spot_of(params.sizes[0], number);
     let plane = plane_at(1u, spot);
     let top = start_of(params.down, spot.row);
@@ -52,7 +52,7 @@ fn mean(number: u32) -> y_BITS {
     return y_rounded(sum / divisor_of(rows, columns));
 }
 
-fn mean_grad(number: u32) -> y_BITS {
+fn mean_of_window_grad(number: u32) -> y_BITS {
     let spot = spot_of(params.sizes[0], number);
     let plane = plane_at(1u, spot);
     let rows = windows_over(params.down, spot.row);
@@ -81,7 +81,7 @@ fn check_window(number: u32) {
     }
 }
 
-fn largest_grad(number: u32) -> y_BITS {
+fn largest_of_window_grad(number: u32) -> y_BITS {
     for (var window = number; window < params.windows; window += params.count) {
         check_window(window);
     }
@@ -103,7 +103,7 @@ fn largest_grad(number: u32) -> y_BITS {
 }
 
 // Of every window of the plane, where a winner lies outside its own window.
-fn strays_grad(number: u32) -> y_BITS {
+fn strays_of_plane(number: u32) -> y_BITS {
     let spot = spot_of(params.sizes[0], number);
     let own = u32(spot.row * params.across.size + spot.column);
     let plane = plane_at(1u, spot);

@@ -79,8 +79,8 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         Op::MaxPool2d(_) | Op::MaxPool2dGrad(_) | Op::AvgPool2d(_) | Op::AvgPool2dGrad(_) => {
             Ok(ops::pool::run)
         }
-        Op::Im2col(_) => Ok(ops::conv::run_im2col),
-        Op::Col2im(_) => Ok(ops::conv::run_col2im),
+        Op::Im2col(_) => Ok(ops::patches::run_im2col),
+        Op::Col2im(_) => Ok(ops::patches::run_col2im),
         _ => Err(Unsupported::because("no shader of its own: composed")),
     }
 }

@@ -1,11 +1,11 @@
 //! What queues the shaders of each op, a file for each family, with the stem of its shader.
 
 pub(crate) mod assemble;
-pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod elementwise;
 pub(crate) mod gather;
+pub(crate) mod patches;
 pub(crate) mod pool;
 pub(crate) mod radix;
 pub(crate) mod random;
@@ -31,7 +31,7 @@ pub(crate) fn shader(name: &str) -> &'static str {
         "concat.wgsl" => include_str!("../../shaders/concat.wgsl"),
         "step.wgsl" => include_str!("../../shaders/step.wgsl"),
         "pool.wgsl" => include_str!("../../shaders/pool.wgsl"),
-        "conv.wgsl" => include_str!("../../shaders/conv.wgsl"),
+        "patches.wgsl" => include_str!("../../shaders/patches.wgsl"),
         _ => unreachable!("{name} is not among the shaders"),
     }
 }

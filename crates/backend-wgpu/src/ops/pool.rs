@@ -82,7 +82,7 @@ fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: &'static str, more: &[
     let mut variant = writing.slot(variant).slot("x", store, Access::Read);
     let mut bindings = smallvec![y_memory, x_memory];
     if pooling.positions.is_some() {
-        let access = if pooling.result == "largest" { Access::Scattered } else { Access::Read };
+        let access = if pooling.result == "largest_of_window" { Access::Scattered } else { Access::Read };
         variant = variant.slot("positions", Store::Word, access);
         bindings.push(positions_memory);
     }
@@ -117,16 +117,19 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         whole,
     };
     match op {
-        Op::MaxPool2d(pool) => {
-            launch(call, &forward(&pool.window, "largest", Some(call.outputs[1]), 0.0), "always", &[])
-        }
+        Op::MaxPool2d(pool) => launch(
+            call,
+            &forward(&pool.window, "largest_of_window", Some(call.outputs[1]), 0.0),
+            "always",
+            &[],
+        ),
         Op::AvgPool2d(pool) => {
             let whole = whole(&pool.window, pool.count_include_pad);
-            launch(call, &forward(&pool.window, "mean", None, whole), "always", &[])
+            launch(call, &forward(&pool.window, "mean_of_window", None, whole), "always", &[])
         }
         Op::AvgPool2dGrad(pool) => {
             let whole = whole(&pool.window, pool.count_include_pad);
-            let forward = forward(&pool.window, "mean_grad", None, whole);
+            let forward = forward(&pool.window, "mean_of_window_grad", None, whole);
             launch(call, &Pooling { images: to, windows: first, ..forward }, "always", &[])
         }
         Op::MaxPool2dGrad(pool) => max_grad(call, &pool.window),
@@ -143,7 +146,7 @@ fn max_grad(call: &Call<'_>, window: &Window) -> Result<()> {
     fill(gpu, op, &View { buffer: &stray, dtype: DType::I32, layout: &layout }, 0)?;
     let mark = gpu.scratch(op, &stray)?;
     let pooling = Pooling {
-        result: "largest_grad",
+        result: "largest_of_window_grad",
         window,
         images: to,
         windows,
@@ -157,6 +160,6 @@ fn max_grad(call: &Call<'_>, window: &Window) -> Result<()> {
         ("faults", Store::Atomic, Access::Scattered, gpu.record()),
     ];
     launch(call, &pooling, "always", &marks)?;
-    let strays = Pooling { result: "strays_grad", ..pooling };
+    let strays = Pooling { result: "strays_of_plane", ..pooling };
     launch(call, &strays, "where_strays", &[("stray", Store::Word, Access::Read, mark)])
 }

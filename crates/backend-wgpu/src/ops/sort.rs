@@ -142,7 +142,7 @@ fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
         ..pairs.parameters()
     };
     // Keys of two words are sorted by the lower one first.
-    let parts: &[&'static str] = if dtype.size() == 8 { &["low_key", "high_key"] } else { &["whole_key"] };
+    let parts: &[&'static str] = if dtype.size() == 8 { &["lower_key", "upper_key"] } else { &["whole_key"] };
     for (at, part) in parts.iter().enumerate() {
         let (stage, numbers) =
             if at == 0 { ("make_keys", Access::Scattered) } else { ("remake_keys", Access::Read) };

@@ -13,7 +13,7 @@ use ternion_core::backend::View;
 use ternion_core::ops::conv::Window;
 use ternion_core::{Error, Op, Result};
 
-/// The parameters, as in conv.wgsl.
+/// The parameters, as in patches.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -59,7 +59,7 @@ fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: &'static 
     };
     let store = Store::of(y.dtype);
     let writing = Writing::of(y, store);
-    let variant = writing.slot(Variant::new("conv.wgsl", store.class()).text("RESULT", result));
+    let variant = writing.slot(Variant::new("patches.wgsl", store.class()).text("RESULT", result));
     let variant = variant.slot("x", store, Access::Read);
     let launch = Launch { variant, bindings: smallvec![to, origin], groups: writing.groups() };
     gpu.launch(op, launch, bytemuck::bytes_of(&parameters))
