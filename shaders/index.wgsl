@@ -26,3 +26,11 @@ fn note_fault(index: vec2<u32>) {
         atomicStore(&faults[3], index.y);
     }
 }
+
+// A position from the bits of an element of an index tensor.
+fn position_of_i32(bits: u32) -> vec2<u32> {
+    return wide_from_i32(bitcast<i32>(bits));
+}
+fn position_of_i64(bits: vec2<u32>) -> vec2<u32> {
+    return bits;
+}

@@ -31,26 +31,49 @@ pub(crate) enum Class {
     Wide,
 }
 
-macro_rules! texts {
-    ($($constant:ident = $file:literal),* $(,)?) => {
-        $(static $constant: LazyLock<Library> = LazyLock::new(|| library(include_str!(concat!("../shaders/", $file))));)*
+/// The text of a file of `shaders/`.
+macro_rules! text {
+    ($file:literal) => {
+        include_str!(concat!("../shaders/", $file))
     };
-}
-texts! {
-    FLOAT = "float.wgsl", INT = "int.wgsl", BYTE = "byte.wgsl", WIDE = "wide.wgsl",
-    STORE = "store.wgsl", CAST = "cast.wgsl", INDEX = "index.wgsl", WRITE = "write.wgsl", RESULT = "result.wgsl", PHILOX = "philox.wgsl",
-    ROW = "row.wgsl", REDUCE = "reduce.wgsl", SOFTMAX = "softmax.wgsl", NORM = "norm.wgsl", LOSS = "loss.wgsl",
 }
 
-/// Where a name is looked for: the class first, then what all have in common.
-fn libraries(class: Class) -> [&'static Library; 13] {
-    let own = match class {
-        Class::Float => &FLOAT,
-        Class::Int => &INT,
-        Class::Byte => &BYTE,
-        Class::Wide => &WIDE,
-    };
-    [own, &STORE, &CAST, &INDEX, &WRITE, &RESULT, &PHILOX, &WIDE, &ROW, &REDUCE, &SOFTMAX, &NORM, &LOSS]
+static CLASSES: [LazyLock<Library>; 4] = [
+    LazyLock::new(|| library(&[text!("float.wgsl")])),
+    LazyLock::new(|| library(&[text!("int.wgsl")])),
+    LazyLock::new(|| library(&[text!("byte.wgsl")])),
+    LazyLock::new(|| library(&[WIDE])),
+];
+
+/// Its functions of 64-bit numbers serve other classes too, for indices and casts.
+const WIDE: &str = text!("wide.wgsl");
+
+/// What shaders of every class may reach.
+static COMMON: LazyLock<Library> = LazyLock::new(|| library(&COMMON_TEXTS));
+const COMMON_TEXTS: [&str; 18] = [
+    text!("store.wgsl"),
+    text!("cast.wgsl"),
+    text!("index.wgsl"),
+    text!("write.wgsl"),
+    text!("result.wgsl"),
+    text!("philox.wgsl"),
+    text!("row.wgsl"),
+    text!("reduce.wgsl"),
+    text!("softmax.wgsl"),
+    text!("norm.wgsl"),
+    text!("loss.wgsl"),
+    text!("places.wgsl"),
+    text!("digits.wgsl"),
+    text!("order.wgsl"),
+    text!("rules.wgsl"),
+    text!("window.wgsl"),
+    text!("pooling.wgsl"),
+    WIDE,
+];
+
+/// Where a name is looked for: the class first.
+fn libraries(class: Class) -> [&'static Library; 2] {
+    [&CLASSES[class as usize], &COMMON]
 }
 
 /// The whole text of a shader: all of `root`, and what it reaches. Identifiers of `defines` stand for their texts.
@@ -82,8 +105,9 @@ fn sorted(words: FxHashSet<String>) -> Vec<String> {
     words
 }
 
-fn library(text: &str) -> Library {
-    items(&without_comments(text)).into_iter().map(|item| (item.name.clone(), Arc::new(item))).collect()
+fn library(texts: &[&str]) -> Library {
+    let all = texts.iter().flat_map(|text| items(&without_comments(text)));
+    all.map(|item| (item.name.clone(), Arc::new(item))).collect()
 }
 
 /// The text without what follows `//` on a line.
@@ -165,6 +189,30 @@ mod tests {
                     const ONE: u32 = 1u;\n@compute @workgroup_size(64)\nfn main() { let x = ONE; }\nalias C = f32;";
         let names: Vec<String> = items(&without_comments(text)).into_iter().map(|item| item.name).collect();
         assert_eq!(names, ["Pair", "shared_sums", "ONE", "main", "C"]);
+    }
+
+    #[test]
+    fn no_name_means_two_things() {
+        let mut count = 0;
+        let mut names = FxHashSet::default();
+        for item in COMMON_TEXTS.iter().flat_map(|text| items(&without_comments(text))) {
+            count += 1;
+            assert!(names.insert(item.name.clone()), "{} is declared twice", item.name);
+        }
+        assert!(count > 100, "{count} items");
+        // What all classes have under one name is looked for in the class; nothing else may hide there.
+        let own = |class: usize| CLASSES[class].keys().cloned().collect::<FxHashSet<String>>();
+        let interface = &(&(&own(0) & &own(1)) & &own(2)) & &own(3);
+        for class in 0..3 {
+            let hidden: Vec<String> = own(class)
+                .into_iter()
+                .filter(|name| names.contains(name) && !interface.contains(name))
+                .collect();
+            assert!(
+                hidden.iter().all(|name| own(3).contains(name)),
+                "{hidden:?} of class {class} hide others"
+            );
+        }
     }
 
     #[test]

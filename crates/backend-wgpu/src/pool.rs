@@ -91,7 +91,7 @@ mod tests {
         for bytes in [0, 1, 63, 64, 65, 1000, 1025, 4097, 1_000_000, 123_456_789] {
             let size = block_size(bytes);
             assert!(
-                size >= bytes && size % 4 == 0 && size <= (bytes + bytes / 8).max(64 + bytes),
+                size >= bytes && size.is_multiple_of(4) && size <= (bytes + bytes / 8).max(64 + bytes),
                 "{bytes}: {size}"
             );
         }

@@ -80,6 +80,21 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         Op::RmsNormGrad(_) => Ok(ops::norm::run_rms_grad),
         Op::BatchNorm(_) => Ok(ops::batch_norm::run),
         Op::BatchNormGrad(_) => Ok(ops::batch_norm::run_grad),
+        Op::Gather(_) => Ok(ops::gather::run_gather),
+        Op::IndexSelect(_) => Ok(ops::gather::run_index_select),
+        Op::Scatter(_) | Op::IndexAdd(_) => Ok(ops::scatter::run),
+        Op::RandomBits(_) | Op::Uniform(_) | Op::Normal(_) => Ok(ops::random::run),
+        Op::Dropout(_) => Ok(ops::random::run_dropout),
+        Op::Sort(_) => Ok(ops::sort::run),
+        Op::Pad(_) => Ok(ops::assemble::run_pad),
+        Op::Concat(_) => Ok(ops::assemble::run_concat),
+        Op::SliceAssign(_) => Ok(ops::assemble::run_slice_assign),
+        Op::SgdStep(_) | Op::AdamStep(_) => Ok(ops::step::run),
+        Op::MaxPool2d(_) | Op::MaxPool2dGrad(_) | Op::AvgPool2d(_) | Op::AvgPool2dGrad(_) => {
+            Ok(ops::pool::run)
+        }
+        Op::Im2col(_) => Ok(ops::patches::run_im2col),
+        Op::Col2im(_) => Ok(ops::patches::run_col2im),
         _ => Err(Unsupported::because("no shader of its own: composed")),
     }
 }

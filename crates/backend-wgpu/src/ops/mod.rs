@@ -1,15 +1,26 @@
 //! What queues the shaders of each op, a file for each family, with the stem of its shader.
 
+pub(crate) mod assemble;
 pub(crate) mod batch_norm;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod cumulative;
 pub(crate) mod elementwise;
+pub(crate) mod gather;
 pub(crate) mod loss;
 pub(crate) mod norm;
+pub(crate) mod patches;
+pub(crate) mod pool;
+pub(crate) mod radix;
+pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod rows;
+pub(crate) mod scatter;
 pub(crate) mod softmax;
+pub(crate) mod sort;
+pub(crate) mod step;
+pub(crate) mod window;
+pub(crate) mod write;
 
 /// Threads of a work group of most shaders, as in their texts.
 pub(crate) const GROUP: usize = 256;
@@ -21,6 +32,16 @@ pub(crate) fn shader(name: &str) -> &'static str {
         "cumulative.wgsl" => include_str!("../../shaders/cumulative.wgsl"),
         "norm_grad.wgsl" => include_str!("../../shaders/norm_grad.wgsl"),
         "rows.wgsl" => include_str!("../../shaders/rows.wgsl"),
+        "gather.wgsl" => include_str!("../../shaders/gather.wgsl"),
+        "radix.wgsl" => include_str!("../../shaders/radix.wgsl"),
+        "scatter.wgsl" => include_str!("../../shaders/scatter.wgsl"),
+        "random.wgsl" => include_str!("../../shaders/random.wgsl"),
+        "sort.wgsl" => include_str!("../../shaders/sort.wgsl"),
+        "pad.wgsl" => include_str!("../../shaders/pad.wgsl"),
+        "concat.wgsl" => include_str!("../../shaders/concat.wgsl"),
+        "step.wgsl" => include_str!("../../shaders/step.wgsl"),
+        "pool.wgsl" => include_str!("../../shaders/pool.wgsl"),
+        "patches.wgsl" => include_str!("../../shaders/patches.wgsl"),
         _ => unreachable!("{name} is not among the shaders"),
     }
 }

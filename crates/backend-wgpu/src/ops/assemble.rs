@@ -1,0 +1,256 @@
+//! Tensors put together from parts: borders, concatenation, slices that are overwritten.
+
+use super::copy::copy;
+use super::elementwise::{element_bits, words};
+use super::write::Writing;
+use crate::gpu::Launch;
+use crate::linker::Class;
+use crate::pipelines::Variant;
+use crate::select::Call;
+use crate::slots::{Access, Store};
+use crate::space::Space;
+use bytemuck::{Pod, Zeroable};
+use smallvec::{SmallVec, smallvec};
+use ternion_core::backend::View;
+use ternion_core::{Error, Layout, MAX_RANK, Op, Result};
+
+/// Tensors of one launch of concat.wgsl.
+const PARTS: usize = 7;
+
+/// The parameters, as in pad.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Padding {
+    zero: u32,
+    count: u32,
+    rank: u32,
+    spare: u32,
+    offsets: [u32; 4],
+    value: [u32; 4],
+    before: [u32; MAX_RANK],
+    inner: [u32; MAX_RANK],
+    space: Space,
+}
+
+/// An axis of a padded tensor: elements of y, of which those of x start behind `before`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Bordered {
+    dim: usize,
+    before: usize,
+    size: usize,
+    y_stride: isize,
+    x_stride: isize,
+}
+
+impl Bordered {
+    /// As one axis with `inner`, the next faster one, if that has no border and both sides lie evenly.
+    fn merged(&self, inner: &Bordered) -> Option<Bordered> {
+        let dim = inner.dim as isize;
+        let even = self.x_stride == inner.x_stride * dim && self.y_stride == inner.y_stride * dim;
+        (inner.size == inner.dim && even).then(|| Bordered {
+            dim: self.dim * inner.dim,
+            before: self.before * inner.dim,
+            size: self.size * inner.dim,
+            ..*inner
+        })
+    }
+}
+
+/// The axes, slowest first, as few as possible but one.
+fn bordered(amounts: &[[usize; 2]], x: &Layout, y: &Layout) -> SmallVec<[Bordered; MAX_RANK]> {
+    let mut axes: SmallVec<[Bordered; MAX_RANK]> = SmallVec::new();
+    for (axis, &[before, _]) in amounts.iter().enumerate() {
+        let (dim, size) = (y.shape().dim(axis), x.shape().dim(axis));
+        let own = Bordered { dim, before, size, y_stride: y.strides()[axis], x_stride: x.strides()[axis] };
+        match axes.last_mut() {
+            _ if dim == 1 && size == 1 => {}
+            Some(outer) => match outer.merged(&own) {
+                Some(both) => *outer = both,
+                None => axes.push(own),
+            },
+            None => axes.push(own),
+        }
+    }
+    if axes.is_empty() {
+        axes.push(Bordered { dim: 1, before: 0, size: 1, y_stride: 1, x_stride: 1 });
+    }
+    axes
+}
+
+pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Pad(pad) = op else { return Err(Error::invalid(call.name, "is not pad")) };
+    let (gpu, x, y) = (call.gpu, &call.inputs[0], &call.outputs[0]);
+    let count = y.layout.elements();
+    if count == 0 {
+        return Ok(());
+    }
+    let [(to, y_offset), (origin, x_offset)] = [gpu.bind(call.name, y)?, gpu.bind(call.name, x)?];
+    let axes = bordered(&pad.amounts, x.layout, y.layout);
+    let [low, high] = words(element_bits(pad.value, x.dtype));
+    let mut parameters = Padding {
+        zero: 0,
+        count: count as u32,
+        rank: axes.len() as u32,
+        spare: 0,
+        offsets: [y_offset, x_offset, 0, 0],
+        value: [low, high, 0, 0],
+        before: [0; MAX_RANK],
+        inner: [1; MAX_RANK],
+        space: Space::EMPTY,
+    };
+    for (at, axis) in axes.iter().enumerate() {
+        parameters.before[at] = axis.before as u32;
+        parameters.inner[at] = axis.size as u32;
+        parameters.space.sizes[at] = axis.dim as u32;
+        parameters.space.strides[0][at] = axis.y_stride as u32;
+        parameters.space.strides[1][at] = axis.x_stride as u32;
+    }
+    let store = Store::bits_of(y.dtype);
+    let writing = Writing::of(y, store);
+    let value = if y.dtype.size() == 8 { "wide_value" } else { "narrow_value" };
+    let variant = Variant::new("pad.wgsl", Class::Byte).text("RESULT", "padded").text("VALUE", value);
+    let variant = writing.slot(variant).slot("x", store, Access::Read);
+    let launch = Launch { variant, bindings: smallvec![to, origin], groups: writing.groups() };
+    gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters))
+}
+
+/// The parameters, as in concat.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Concatenation {
+    zero: u32,
+    count: u32,
+    rank: u32,
+    axis: u32,
+    offsets: [u32; 4],
+    ends: [u32; MAX_RANK],
+    part_offsets: [u32; MAX_RANK],
+    sizes: [u32; MAX_RANK],
+    strides: [u32; MAX_RANK],
+    part_strides: [[u32; MAX_RANK]; PARTS],
+}
+
+/// An axis of y, and the strides of y and of the parts. `joins`: the one that parts follow each other along, whose `dim` is y's.
+struct Joined {
+    dim: usize,
+    strides: SmallVec<[isize; 8]>,
+    joins: bool,
+    /// Elements of the original axis that one step of the joined one is made of.
+    inner: usize,
+}
+
+/// The axes, slowest first, as few as possible.
+fn joined(axis: usize, y: &Layout, parts: &[View<'_>]) -> SmallVec<[Joined; MAX_RANK]> {
+    let mut axes: SmallVec<[Joined; MAX_RANK]> = SmallVec::new();
+    for own in 0..y.shape().rank() {
+        let strides: SmallVec<[isize; 8]> = std::iter::once(y)
+            .chain(parts.iter().map(|part| part.layout))
+            .map(|layout| layout.strides()[own])
+            .collect();
+        let dim = y.shape().dim(own);
+        let even = |outer: &Joined| {
+            outer.strides.iter().zip(&strides).all(|(slow, step)| *slow == step * dim as isize)
+        };
+        match axes.last_mut() {
+            _ if own != axis && dim == 1 => {}
+            Some(outer) if own != axis && even(outer) => {
+                outer.dim *= dim;
+                outer.strides = strides;
+                outer.inner *= dim;
+            }
+            _ => axes.push(Joined { dim, strides, joins: own == axis, inner: 1 }),
+        }
+    }
+    axes
+}
+
+pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Concat(concat) = op else { return Err(Error::invalid(call.name, "is not concat")) };
+    let y = &call.outputs[0];
+    let parts: SmallVec<[View<'_>; 8]> =
+        call.inputs.iter().copied().filter(|part| part.layout.elements() > 0).collect();
+    let mut start = 0;
+    for some in parts.chunks(PARTS) {
+        let end = start + some.iter().map(|part| part.layout.shape().dim(concat.axis)).sum::<usize>();
+        let place = y.layout.slice(concat.axis, start, end as isize, 1)?;
+        concatenate(call, concat.axis, &View { layout: &place, ..*y }, some)?;
+        start = end;
+    }
+    Ok(())
+}
+
+/// Writes up to seven parts, which are all of `y`, in one launch.
+fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -> Result<()> {
+    let (gpu, op, store) = (call.gpu, call.name, Store::bits_of(y.dtype));
+    let axes = joined(axis, y.layout, parts);
+    let (to, y_offset) = gpu.bind(op, y)?;
+    let mut parameters = Concatenation {
+        zero: 0,
+        count: y.layout.elements() as u32,
+        rank: axes.len() as u32,
+        axis: axes.iter().position(|own| own.joins).unwrap_or(0) as u32,
+        offsets: [y_offset, 0, 0, 0],
+        ends: [u32::MAX; MAX_RANK],
+        part_offsets: [0; MAX_RANK],
+        sizes: [1; MAX_RANK],
+        strides: [0; MAX_RANK],
+        part_strides: [[0; MAX_RANK]; PARTS],
+    };
+    for (at, own) in axes.iter().enumerate() {
+        parameters.sizes[at] = own.dim as u32;
+        parameters.strides[at] = own.strides[0] as u32;
+        for (part, stride) in own.strides[1..].iter().enumerate() {
+            parameters.part_strides[part][at] = *stride as u32;
+        }
+    }
+    let writing = Writing::of(y, store);
+    let mut variant = writing.slot(Variant::new("concat.wgsl", Class::Byte).text("RESULT", "joined"));
+    let mut bindings = smallvec![to];
+    let inner = axes.iter().find(|own| own.joins).map_or(1, |own| own.inner);
+    let mut end = 0;
+    const NAMES: [&str; PARTS] = ["part_0", "part_1", "part_2", "part_3", "part_4", "part_5", "part_6"];
+    for (at, name) in NAMES.into_iter().enumerate() {
+        let part = parts.get(at).unwrap_or(&parts[0]);
+        let (origin, offset) = gpu.bind(op, part)?;
+        variant = variant.slot(name, store, Access::Read);
+        bindings.push(origin);
+        if at < parts.len() {
+            end += part.layout.shape().dim(axis) * inner;
+            parameters.ends[at] = end as u32;
+            parameters.part_offsets[at] = offset;
+        }
+    }
+    gpu.launch(op, Launch { variant, bindings, groups: writing.groups() }, bytemuck::bytes_of(&parameters))
+}
+
+pub(crate) fn run_slice_assign(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::SliceAssign(assign) = op else { return Err(Error::invalid(call.name, "is not slice_assign")) };
+    let (base, source, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
+    if !y.is(base) {
+        copy(call.gpu, call.name, base, y)?;
+    }
+    let mut place = *y.layout;
+    for (axis, &(start, end, step)) in assign.slices.iter().enumerate() {
+        place = place.slice(axis, start, end, step)?;
+    }
+    copy(call.gpu, call.name, source, &View { layout: &place, ..*y })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ternion_core::Shape;
+
+    #[test]
+    fn axes_without_a_border_are_merged() {
+        let row_major = |dims: &[usize]| Layout::row_major(Shape::new(dims).expect("a shape"));
+        let (x, y) = (row_major(&[2, 3, 4, 5]), row_major(&[2, 4, 4, 5]));
+        let axes = bordered(&[[0, 0], [1, 0], [0, 0], [0, 0]], &x, &y);
+        let inner = Bordered { dim: 80, before: 20, size: 60, y_stride: 1, x_stride: 1 };
+        assert_eq!(
+            axes.as_slice(),
+            [Bordered { dim: 2, before: 0, size: 2, y_stride: 80, x_stride: 60 }, inner]
+        );
+        assert_eq!(bordered(&[], &row_major(&[]), &row_major(&[])).len(), 1, "a number");
+    }
+}

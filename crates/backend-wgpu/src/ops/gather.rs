@@ -1,0 +1,94 @@
+//! Picking along an axis.
+
+use super::write::Writing;
+use crate::gpu::Launch;
+use crate::linker::Class;
+use crate::pipelines::Variant;
+use crate::select::Call;
+use crate::slots::{Access, Store};
+use crate::space::Space;
+use bytemuck::{Pod, Zeroable};
+use smallvec::smallvec;
+use ternion_core::backend::View;
+use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result};
+
+/// The parameters, as in gather.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Parameters {
+    zero: u32,
+    count: u32,
+    rank: u32,
+    fault: u32,
+    offsets: [u32; 4],
+    size: u32,
+    step: u32,
+    spare: [u32; 2],
+    space: Space,
+}
+
+/// What makes a position of an element of an index tensor.
+pub(crate) fn position(index: DType) -> &'static str {
+    if index == DType::I64 { "position_of_i64" } else { "position_of_i32" }
+}
+
+pub(crate) fn run_gather(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Gather(payload) = op else { return Err(Error::invalid(call.name, "is not gather")) };
+    gather(call, payload.axis, &call.inputs[1])
+}
+
+pub(crate) fn run_index_select(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::IndexSelect(payload) = op else { return Err(Error::invalid(call.name, "is not index_select")) };
+    let expanded = along(payload.axis, call.inputs[1].layout, call.outputs[0].layout)?;
+    gather(call, payload.axis, &View { layout: &expanded, ..call.inputs[1] })
+}
+
+/// The vector `index` as seen from every place of `target`: it varies along `axis` alone.
+fn along(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> {
+    let mut strides = [0; MAX_RANK];
+    strides[axis] = index.strides()[0];
+    Layout::new(*target.shape(), &strides[..target.shape().rank()], index.offset())
+}
+
+fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
+    let (gpu, op, x, y) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0]);
+    if y.layout.elements() == 0 {
+        return Ok(());
+    }
+    let shape = y.layout.shape();
+    let axes: Vec<(usize, Vec<i64>)> = (0..shape.rank())
+        .map(|other| {
+            let of_x = if other == axis { 0 } else { x.layout.strides()[other] };
+            let strides = [y.layout.strides()[other], index.layout.strides()[other], of_x];
+            (shape.dim(other), strides.map(|stride| stride as i64).to_vec())
+        })
+        .collect();
+    let (space, rank) = Space::in_order(&axes);
+    let (store, writing) = (Store::bits_of(x.dtype), Writing::of(y, Store::bits_of(x.dtype)));
+    let variant = writing
+        .slot(
+            Variant::new("gather.wgsl", Class::Byte)
+                .text("RESULT", "picked")
+                .text("POSITION", position(index.dtype)),
+        )
+        .slot("index", Store::of(index.dtype), Access::Read)
+        .slot("x", store, Access::Read)
+        .slot("faults", Store::Atomic, Access::Scattered);
+    let [(to, y_offset), (positions, index_offset), (from, x_offset)] =
+        [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, x)?];
+    let size = x.layout.shape().dim(axis);
+    let parameters = Parameters {
+        zero: 0,
+        count: y.layout.elements() as u32,
+        rank,
+        fault: gpu.fault_number(op, size),
+        offsets: [y_offset, index_offset, x_offset, 0],
+        size: size as u32,
+        step: x.layout.strides()[axis] as u32,
+        spare: [0; 2],
+        space,
+    };
+    let launch =
+        Launch { variant, bindings: smallvec![to, positions, from, gpu.record()], groups: writing.groups() };
+    gpu.launch(op, launch, bytemuck::bytes_of(&parameters))
+}

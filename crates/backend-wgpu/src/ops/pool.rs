@@ -1,0 +1,165 @@
+//! Pooling over windows of two axes.
+
+use super::create::fill;
+use super::window::{Slide, image, slides, unmerged};
+use super::write::Writing;
+use crate::gpu::{Binding, Launch};
+use crate::pipelines::Variant;
+use crate::select::Call;
+use crate::slots::{Access, Store};
+use crate::space::Space;
+use bytemuck::{Pod, Zeroable};
+use smallvec::smallvec;
+use ternion_core::backend::View;
+use ternion_core::ops::conv::Window;
+use ternion_core::{DType, Error, Layout, Op, Result, Shape};
+
+/// The parameters, as in pool.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Parameters {
+    zero: u32,
+    count: u32,
+    rank: u32,
+    fault: u32,
+    offsets: [u32; 4],
+    down: Slide,
+    across: Slide,
+    whole: f32,
+    windows: u32,
+    spare: [u32; 2],
+    space: Space,
+}
+
+/// What one op launches.
+struct Pooling<'a> {
+    /// Of those in pooling.wgsl.
+    result: &'static str,
+    window: &'a Window,
+    /// Of these two views, images and windows of them, `to` and `x` are each one.
+    images: View<'a>,
+    windows: View<'a>,
+    to: View<'a>,
+    x: View<'a>,
+    positions: Option<View<'a>>,
+    whole: f32,
+}
+
+/// A slot beyond y, x and positions, and what is bound to it.
+type Bound<'a> = (&'static str, Store, Access, Binding<'a>);
+
+fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: &'static str, more: &[Bound<'_>]) -> Result<()> {
+    let (gpu, op, to, x) = (call.gpu, call.name, &pooling.to, &pooling.x);
+    let positions = pooling.positions.as_ref().unwrap_or(x);
+    let size = image(op, &pooling.images)?;
+    let [down, across] = slides(op, pooling.window, size, image(op, &pooling.windows)?)?;
+    if i32::try_from(size[0].saturating_mul(size[1])).is_err() {
+        return Err(Error::invalid(
+            op,
+            format!("planes of {size:?}, of which positions count up to 2^31 - 1 elements"),
+        ));
+    }
+    let [(y_memory, y_offset), (x_memory, x_offset), (positions_memory, positions_offset)] =
+        [gpu.bind(op, to)?, gpu.bind(op, x)?, gpu.bind(op, positions)?];
+    let checks = more.iter().any(|(name, ..)| *name == "faults");
+    let parameters = Parameters {
+        zero: 0,
+        count: to.layout.elements() as u32,
+        rank: 4,
+        fault: if checks { gpu.fault_number(op, size[0] * size[1]) } else { 0 },
+        offsets: [y_offset, x_offset, positions_offset, 0],
+        down,
+        across,
+        whole: pooling.whole,
+        windows: pooling.windows.layout.elements() as u32,
+        spare: [0; 2],
+        space: unmerged(&[to, x, positions]),
+    };
+    let store = Store::of(to.dtype);
+    let writing = Writing::of(to, store);
+    let variant =
+        Variant::new("pool.wgsl", store.class()).text("RESULT", pooling.result).text("WANTED", wanted);
+    let mut variant = writing.slot(variant).slot("x", store, Access::Read);
+    let mut bindings = smallvec![y_memory, x_memory];
+    if pooling.positions.is_some() {
+        let access = if pooling.result == "largest_of_window" { Access::Scattered } else { Access::Read };
+        variant = variant.slot("positions", Store::Word, access);
+        bindings.push(positions_memory);
+    }
+    for (name, store, access, binding) in more {
+        variant = variant.slot(name, *store, *access);
+        bindings.push(*binding);
+    }
+    gpu.launch(op, Launch { variant, bindings, groups: writing.groups() }, bytemuck::bytes_of(&parameters))
+}
+
+/// By what every window's sum is divided; 0 where that differs.
+fn whole(window: &Window, count_include_pad: bool) -> f32 {
+    match count_include_pad || window.padding == [0, 0] {
+        true => (window.kernel[0] as f64 * window.kernel[1] as f64) as f32,
+        false => 0.0,
+    }
+}
+
+pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+    let (first, to) = (call.inputs[0], call.outputs[0]);
+    if to.layout.elements() == 0 {
+        return Ok(());
+    }
+    let forward = |window, result, positions, whole| Pooling {
+        result,
+        window,
+        images: first,
+        windows: to,
+        to,
+        x: first,
+        positions,
+        whole,
+    };
+    match op {
+        Op::MaxPool2d(pool) => launch(
+            call,
+            &forward(&pool.window, "largest_of_window", Some(call.outputs[1]), 0.0),
+            "always",
+            &[],
+        ),
+        Op::AvgPool2d(pool) => {
+            let whole = whole(&pool.window, pool.count_include_pad);
+            launch(call, &forward(&pool.window, "mean_of_window", None, whole), "always", &[])
+        }
+        Op::AvgPool2dGrad(pool) => {
+            let whole = whole(&pool.window, pool.count_include_pad);
+            let forward = forward(&pool.window, "mean_of_window_grad", None, whole);
+            launch(call, &Pooling { images: to, windows: first, ..forward }, "always", &[])
+        }
+        Op::MaxPool2dGrad(pool) => max_grad(call, &pool.window),
+        _ => Err(Error::invalid(call.name, "is no pooling")),
+    }
+}
+
+/// From the windows that show a pixel; from all windows of the plane where a position lies outside its own.
+fn max_grad(call: &Call<'_>, window: &Window) -> Result<()> {
+    let (gpu, op, to) = (call.gpu, call.name, call.outputs[0]);
+    let (positions, windows) = (call.inputs[0], call.inputs[1]);
+    let stray = gpu.alloc(size_of::<u32>())?;
+    let layout = Layout::row_major(Shape::new(&[1])?);
+    fill(gpu, op, &View { buffer: &stray, dtype: DType::I32, layout: &layout }, 0)?;
+    let mark = gpu.scratch(op, &stray)?;
+    let pooling = Pooling {
+        result: "largest_of_window_grad",
+        window,
+        images: to,
+        windows,
+        to,
+        x: windows,
+        positions: Some(positions),
+        whole: 0.0,
+    };
+    let marks = [
+        ("stray", Store::Atomic, Access::Scattered, mark),
+        ("faults", Store::Atomic, Access::Scattered, gpu.record()),
+    ];
+    launch(call, &pooling, "always", &marks)?;
+    let strays = Pooling { result: "strays_of_plane", ..pooling };
+    launch(call, &strays, "where_strays", &[("stray", Store::Word, Access::Read, mark)])
+}

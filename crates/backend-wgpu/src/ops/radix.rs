@@ -1,0 +1,126 @@
+//! Sorting of (key, number) pairs, for scattering and for sorting along long axes.
+
+use crate::gpu::{Gpu, Launch};
+use crate::linker::Class;
+use crate::pipelines::Variant;
+use crate::slots::{Access, Store};
+use crate::space::Space;
+use bytemuck::{Pod, Zeroable};
+use smallvec::smallvec;
+use std::sync::Arc;
+use ternion_core::Result;
+use ternion_core::backend::Buffer;
+
+/// Pairs of which one work group counts and moves digits, as in digits.wgsl.
+const TILE: usize = 2048;
+/// Values of a digit, and its bits.
+const DIGITS: usize = 16;
+const DIGIT_BITS: u32 = 4;
+
+/// The parameters, as in radix.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+pub(crate) struct Parameters {
+    pub(crate) zero: u32,
+    pub(crate) length: u32,
+    pub(crate) lines: u32,
+    pub(crate) tiles: u32,
+    pub(crate) shift: u32,
+    pub(crate) mask: u32,
+    pub(crate) descending: u32,
+    pub(crate) rank: u32,
+    pub(crate) offsets: [u32; 4],
+    pub(crate) steps: [u32; 4],
+    pub(crate) space: Space,
+}
+
+/// Keys and numbers, `[lines, length]` each, and room for as many: each digit moves them from one to the other.
+pub(crate) struct Pairs {
+    pub(crate) lines: usize,
+    pub(crate) length: usize,
+    pub(crate) keys: Buffer,
+    pub(crate) numbers: Buffer,
+    other_keys: Buffer,
+    other_numbers: Buffer,
+}
+
+impl Pairs {
+    pub(crate) fn new(gpu: &Arc<Gpu>, lines: usize, length: usize) -> Result<Pairs> {
+        let bytes = lines * length * 4;
+        Ok(Pairs {
+            lines,
+            length,
+            keys: gpu.alloc(bytes)?,
+            numbers: gpu.alloc(bytes)?,
+            other_keys: gpu.alloc(bytes)?,
+            other_numbers: gpu.alloc(bytes)?,
+        })
+    }
+
+    pub(crate) fn parameters(&self) -> Parameters {
+        Parameters {
+            zero: 0,
+            length: self.length as u32,
+            lines: self.lines as u32,
+            tiles: self.length.div_ceil(TILE) as u32,
+            shift: 0,
+            mask: u32::MAX,
+            descending: 0,
+            rank: 1,
+            offsets: [0; 4],
+            steps: [0; 4],
+            space: Space::EMPTY,
+        }
+    }
+
+    /// Sorts by the lower `bits` of the keys; equal ones keep their order.
+    pub(crate) fn sort(&mut self, gpu: &Arc<Gpu>, op: &'static str, bits: u32) -> Result<()> {
+        let mut parameters = self.parameters();
+        let tiles = self.lines * parameters.tiles as usize;
+        let counts = gpu.alloc(tiles * DIGITS * 4)?;
+        for shift in (0..bits).step_by(DIGIT_BITS as usize) {
+            parameters.shift = shift;
+            let launch = |stage, slots: &[(&'static str, &Buffer, Access)], groups| {
+                launch(
+                    gpu,
+                    op,
+                    Variant::new("radix.wgsl", Class::Byte).text("STAGE", stage),
+                    slots,
+                    groups,
+                    &parameters,
+                )
+            };
+            let (read, written) = (Access::Read, Access::Scattered);
+            launch("count_digits", &[("keys", &self.keys, read), ("counts", &counts, written)], tiles)?;
+            launch("sum_digits", &[("counts", &counts, written)], self.lines)?;
+            let moved = [
+                ("keys", &self.keys, read),
+                ("numbers", &self.numbers, read),
+                ("counts", &counts, read),
+                ("sorted_keys", &self.other_keys, written),
+                ("sorted_numbers", &self.other_numbers, written),
+            ];
+            launch("move_digits", &moved, tiles)?;
+            std::mem::swap(&mut self.keys, &mut self.other_keys);
+            std::mem::swap(&mut self.numbers, &mut self.other_numbers);
+        }
+        Ok(())
+    }
+}
+
+/// Queues a stage over buffers of words.
+fn launch(
+    gpu: &Gpu,
+    op: &'static str,
+    mut variant: Variant,
+    slots: &[(&'static str, &Buffer, Access)],
+    groups: usize,
+    parameters: &Parameters,
+) -> Result<()> {
+    let mut bindings = smallvec![];
+    for &(name, buffer, access) in slots {
+        variant = variant.slot(name, Store::Word, access);
+        bindings.push(gpu.scratch(op, buffer)?);
+    }
+    gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(parameters))
+}

@@ -1,0 +1,119 @@
+//! Random numbers.
+
+use super::GROUP;
+use crate::gpu::Launch;
+use crate::pipelines::Variant;
+use crate::select::Call;
+use crate::slots::{Access, Store};
+use crate::space::Space;
+use bytemuck::{Pod, Zeroable};
+use smallvec::smallvec;
+use ternion_core::backend::View;
+use ternion_core::{Error, Op, Result};
+
+/// The parameters, as in random.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Parameters {
+    zero: u32,
+    count: u32,
+    rank: u32,
+    shift: u32,
+    offsets: [u32; 4],
+    first_block: [u32; 2],
+    state_step: u32,
+    threshold: u32,
+    scale: f32,
+    spare: u32,
+    spares: [u32; 2],
+    space: Space,
+}
+
+/// What an op makes of the words of a block.
+struct Numbers {
+    /// Of those in philox.wgsl.
+    number: &'static str,
+    /// Elements of a block of four words.
+    elements: u32,
+    /// Blocks of the stream to skip.
+    offset: u64,
+    shift: u32,
+    threshold: u32,
+    scale: f32,
+}
+
+/// Queues the numbers, `x` being what they are multiplied with, or y where there is none.
+fn launch(call: &Call<'_>, x: &View<'_>, state: &View<'_>, numbers: &Numbers) -> Result<()> {
+    let (gpu, op, y) = (call.gpu, call.name, &call.outputs[0]);
+    let count = y.layout.elements();
+    if count == 0 {
+        return Ok(());
+    }
+    let [(to, y_offset), (seed, state_offset), (factor, x_offset)] =
+        [gpu.bind(op, y)?, gpu.bind(op, state)?, gpu.bind(op, x)?];
+    let (space, rank) = Space::of(&[y.layout, y.layout, x.layout]);
+    let dense = y.layout.is_contiguous() && x.layout.is_contiguous();
+    let store = Store::of(y.dtype);
+    let pairs = dense && store.per_word() == 2 && y_offset % 2 == 0;
+    let (write, access) =
+        if pairs { ("write_pairs", Access::Words) } else { ("write_elements", Access::Scattered) };
+    let mut variant = Variant::new("random.wgsl", store.class())
+        .text("NUMBER", numbers.number)
+        .text("WRITE", write)
+        .number("ELEMENTS", numbers.elements)
+        .flag("DENSE", dense)
+        .slot("y", store, access)
+        .slot("state", Store::I64, Access::Read);
+    let mut bindings = smallvec![to, seed];
+    if numbers.number == "dropout_number" {
+        variant = variant.slot("x", store, Access::Read);
+        bindings.push(factor);
+    }
+    let parameters = Parameters {
+        zero: 0,
+        count: count as u32,
+        rank,
+        shift: numbers.shift,
+        offsets: [y_offset, state_offset, x_offset, 0],
+        first_block: super::elementwise::words(numbers.offset),
+        state_step: state.layout.strides()[0] as u32,
+        threshold: numbers.threshold,
+        scale: numbers.scale,
+        spare: 0,
+        spares: [0; 2],
+        space,
+    };
+    let groups = count.div_ceil(numbers.elements as usize).div_ceil(GROUP);
+    gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
+}
+
+pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+    let plain = Numbers { number: "", elements: 4, offset: 0, shift: 0, threshold: 0, scale: 1.0 };
+    let numbers = match op {
+        Op::RandomBits(payload) => Numbers {
+            number: "bits_number",
+            offset: payload.offset,
+            shift: 32 - u32::from(payload.bits),
+            ..plain
+        },
+        Op::Uniform(payload) => Numbers { number: "uniform_number", offset: payload.offset, ..plain },
+        Op::Normal(payload) => {
+            Numbers { number: "normal_number", elements: 2, offset: payload.offset, ..plain }
+        }
+        _ => return Err(Error::invalid(call.name, "makes no random numbers")),
+    };
+    launch(call, &call.outputs[0], &call.inputs[0], &numbers)
+}
+
+pub(crate) fn run_dropout(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Dropout(dropout) = op else { return Err(Error::invalid(call.name, "is not dropout")) };
+    let numbers = Numbers {
+        number: "dropout_number",
+        elements: 4,
+        offset: dropout.offset,
+        shift: 0,
+        threshold: dropout.threshold(),
+        scale: dropout.scale() as f32,
+    };
+    launch(call, &call.inputs[0], &call.inputs[1], &numbers)
+}

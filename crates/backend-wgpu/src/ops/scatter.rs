@@ -1,0 +1,230 @@
+//! Putting and adding along an axis: of sources that are put, the last one is found; those that are added are sorted by the place that they go to.
+
+use super::GROUP;
+use super::copy::copy;
+use super::create::fill;
+use super::gather::position;
+use super::radix::Pairs;
+use crate::gpu::{Binding, Launch};
+use crate::linker::Class;
+use crate::pipelines::Variant;
+use crate::select::Call;
+use crate::slots::{Access, Store};
+use crate::space::Space;
+use bytemuck::{Pod, Zeroable};
+use smallvec::SmallVec;
+use ternion_core::backend::View;
+use ternion_core::ops::index::ScatterMode;
+use ternion_core::{DType, Error, Layout, Op, Result, Shape};
+
+/// The parameters, as in scatter.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Parameters {
+    zero: u32,
+    count: u32,
+    rank: u32,
+    fault: u32,
+    offsets: [u32; 4],
+    size: u32,
+    step: u32,
+    low: u32,
+    nowhere: u32,
+    columns: u32,
+    y_row: u32,
+    source_row: u32,
+    spare: u32,
+    space: Space,
+}
+
+/// A slot of a stage and what is bound to it.
+type Bound<'a> = (&'static str, Store, Access, Binding<'a>);
+
+pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+    let (base, y) = (&call.inputs[0], &call.outputs[0]);
+    if !y.is(base) {
+        copy(call.gpu, call.name, base, y)?;
+    }
+    if call.inputs[2].layout.elements() == 0 {
+        return Ok(());
+    }
+    match op {
+        Op::Scatter(payload) => scatter(call, payload.axis, payload.mode),
+        Op::IndexAdd(payload) => index_add(call, payload.axis),
+        _ => Err(Error::invalid(call.name, "is not scatter")),
+    }
+}
+
+/// Queues a stage of places.wgsl.
+fn stage(
+    call: &Call<'_>,
+    stage: &'static str,
+    slots: &[Bound<'_>],
+    threads: usize,
+    parameters: &Parameters,
+) -> Result<()> {
+    let adds = stage.starts_with("add");
+    let class = if adds { Store::of(call.outputs[0].dtype).class() } else { Class::Byte };
+    // A position is noted where it is seen first.
+    let note = if stage == "put_winners" { "note_nothing" } else { "note_fault" };
+    let mut variant = Variant::new("scatter.wgsl", class)
+        .text("STAGE", stage)
+        .text("NOTE", note)
+        .text("POSITION", position(call.inputs[1].dtype));
+    let mut bindings = SmallVec::new();
+    for (name, store, access, binding) in slots {
+        variant = variant.slot(name, *store, *access);
+        bindings.push(*binding);
+    }
+    call.gpu.launch(
+        call.name,
+        Launch { variant, bindings, groups: threads.div_ceil(GROUP) },
+        bytemuck::bytes_of(parameters),
+    )
+}
+
+fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
+    let (gpu, op, y, index, source) =
+        (call.gpu, call.name, &call.outputs[0], &call.inputs[1], &call.inputs[2]);
+    let shape = index.layout.shape();
+    let axes: Vec<(usize, Vec<i64>)> = (0..shape.rank())
+        .map(|other| {
+            let of_y = if other == axis { 0 } else { y.layout.strides()[other] };
+            let strides = [index.layout.strides()[other], of_y, source.layout.strides()[other]];
+            (shape.dim(other), strides.map(|stride| stride as i64).to_vec())
+        })
+        .collect();
+    let (space, rank) = Space::in_order(&axes);
+    let [(to, y_offset), (positions, index_offset), (from, source_offset)] =
+        [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, source)?];
+    // None where y has no elements: no position is on its axis then.
+    let (low, high) = y.layout.bounds().unwrap_or((0, 0));
+    let (places, size) = (high + 1 - low, y.layout.shape().dim(axis));
+    let parameters = Parameters {
+        zero: 0,
+        count: shape.elements() as u32,
+        rank,
+        fault: gpu.fault_number(op, size),
+        offsets: [index_offset, y_offset, source_offset, 0],
+        size: size as u32,
+        step: y.layout.strides()[axis] as u32,
+        low: (y_offset as usize + low).wrapping_sub(y.layout.offset()) as u32,
+        nowhere: places as u32,
+        columns: 1,
+        y_row: 0,
+        source_row: 0,
+        spare: 0,
+        space,
+    };
+    let index = ("index", Store::of(index.dtype), Access::Read, positions);
+    match mode {
+        ScatterMode::Set => put(call, &parameters, index, from, to),
+        ScatterMode::Add => {
+            let pairs = sorted(call, &parameters, index)?;
+            add(call, "add_runs", &parameters, &pairs, [to, from])
+        }
+    }
+}
+
+/// The last source of each place is found, then put.
+fn put<'a>(
+    call: &'a Call<'a>,
+    parameters: &Parameters,
+    index: Bound<'a>,
+    from: Binding<'a>,
+    to: Binding<'a>,
+) -> Result<()> {
+    let (gpu, op, dtype) = (call.gpu, call.name, call.outputs[0].dtype);
+    let (count, places) = (parameters.count as usize, parameters.nowhere as usize);
+    let winners = gpu.alloc(places * 4)?;
+    let layout = Layout::row_major(Shape::new(&[places])?);
+    fill(gpu, op, &View { buffer: &winners, dtype: DType::I32, layout: &layout }, 0)?;
+    let marked = ("winners", Store::Atomic, Access::Scattered, gpu.scratch(op, &winners)?);
+    let faults = ("faults", Store::Atomic, Access::Scattered, gpu.record());
+    stage(call, "mark_winners", &[index, marked, faults], count, parameters)?;
+    let bits = Store::bits_of(dtype);
+    let slots = [
+        ("y", bits, Access::Scattered, to),
+        index,
+        ("source", bits, Access::Read, from),
+        ("winners", Store::Word, Access::Read, gpu.scratch(op, &winners)?),
+    ];
+    stage(call, "put_winners", &slots, count, parameters)
+}
+
+/// The place of each source, sorted.
+fn sorted(call: &Call<'_>, parameters: &Parameters, index: Bound<'_>) -> Result<Pairs> {
+    let (gpu, op) = (call.gpu, call.name);
+    let mut pairs = Pairs::new(gpu, 1, parameters.count as usize)?;
+    let slots = [
+        ("keys", Store::Word, Access::Scattered, gpu.scratch(op, &pairs.keys)?),
+        ("numbers", Store::Word, Access::Scattered, gpu.scratch(op, &pairs.numbers)?),
+        index,
+        ("faults", Store::Atomic, Access::Scattered, gpu.record()),
+    ];
+    stage(call, "make_places", &slots, pairs.length, parameters)?;
+    pairs.sort(gpu, op, u32::BITS - parameters.nowhere.leading_zeros())?;
+    Ok(pairs)
+}
+
+/// Adds the runs of sorted sources.
+fn add(
+    call: &Call<'_>,
+    name: &'static str,
+    parameters: &Parameters,
+    pairs: &Pairs,
+    [to, from]: [Binding<'_>; 2],
+) -> Result<()> {
+    let (gpu, op, store) = (call.gpu, call.name, Store::of(call.outputs[0].dtype));
+    let slots = [
+        ("y", store, Access::Scattered, to),
+        ("source", store, Access::Read, from),
+        ("keys", Store::Word, Access::Read, gpu.scratch(op, &pairs.keys)?),
+        ("numbers", Store::Word, Access::Read, gpu.scratch(op, &pairs.numbers)?),
+    ];
+    stage(call, name, &slots, pairs.length * parameters.columns as usize, parameters)
+}
+
+fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
+    let (gpu, op, y, index, source) =
+        (call.gpu, call.name, &call.outputs[0], &call.inputs[1], &call.inputs[2]);
+    let [(to, y_offset), (positions, index_offset), (from, source_offset)] =
+        [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, source)?];
+    let (size, count) = (y.layout.shape().dim(axis), index.layout.elements());
+    let (vector, _) = Space::in_order(&[(count, vec![index.layout.strides()[0] as i64, 0, 0])]);
+    let keys = Parameters {
+        zero: 0,
+        count: count as u32,
+        rank: 1,
+        fault: gpu.fault_number(op, size),
+        offsets: [index_offset, 0, 0, 0],
+        size: size as u32,
+        step: 1,
+        low: 0,
+        nowhere: size as u32,
+        columns: 1,
+        y_row: 0,
+        source_row: 0,
+        spare: 0,
+        space: vector,
+    };
+    let pairs = sorted(call, &keys, ("index", Store::of(index.dtype), Access::Read, positions))?;
+    let shape = y.layout.shape();
+    let axes: Vec<(usize, Vec<i64>)> = (0..shape.rank())
+        .filter(|&other| other != axis)
+        .map(|other| {
+            (shape.dim(other), vec![y.layout.strides()[other] as i64, source.layout.strides()[other] as i64])
+        })
+        .collect();
+    let (space, rank) = Space::in_order(&axes);
+    let parameters = Parameters {
+        rank,
+        offsets: [y_offset, source_offset, 0, 0],
+        columns: axes.iter().map(|(size, _)| *size as u32).product(),
+        y_row: y.layout.strides()[axis] as u32,
+        source_row: source.layout.strides()[axis] as u32,
+        space,
+        ..keys
+    };
+    add(call, "add_rows", &parameters, &pairs, [to, from])
+}

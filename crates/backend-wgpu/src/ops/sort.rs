@@ -1,0 +1,166 @@
+//! Sorting along an axis: short lines within a work group, long ones by their digits.
+
+use super::GROUP;
+use super::radix::{self, Pairs};
+use crate::gpu::{Binding, Launch};
+use crate::linker::Class;
+use crate::pipelines::Variant;
+use crate::select::Call;
+use crate::slots::{Access, Store};
+use crate::space::Space;
+use bytemuck::{Pod, Zeroable};
+use smallvec::{SmallVec, smallvec};
+use ternion_core::{DType, Error, Op, Result};
+
+/// Places of a work group of sort.wgsl: the longest line.
+const LINE: usize = 1024;
+
+/// The parameters, as in sort.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Parameters {
+    zero: u32,
+    length: u32,
+    lines: u32,
+    room: u32,
+    descending: u32,
+    rank: u32,
+    spare: [u32; 2],
+    offsets: [u32; 4],
+    steps: [u32; 4],
+    space: Space,
+}
+
+/// How values, positions and x lie, and what is bound to them.
+struct Lines<'a> {
+    bindings: [Binding<'a>; 3],
+    offsets: [u32; 4],
+    steps: [u32; 4],
+    space: Space,
+    rank: u32,
+    count: usize,
+    length: usize,
+}
+
+/// What makes a key of an element's bits, of those in order.wgsl.
+fn order(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "key_f32",
+        DType::F16 => "key_f16",
+        DType::BF16 => "key_bf16",
+        DType::I32 => "key_i32",
+        DType::I64 | DType::F64 => "key_i64",
+        DType::U8 | DType::Bool => "key_u8",
+    }
+}
+
+pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Sort(sort) = op else { return Err(Error::invalid(call.name, "is not sort")) };
+    if call.inputs[0].layout.elements() == 0 {
+        return Ok(());
+    }
+    let lines = lines(call, sort.axis)?;
+    if lines.length <= LINE {
+        short(call, &lines, sort.descending)
+    } else {
+        long(call, &lines, sort.descending)
+    }
+}
+
+fn lines<'a>(call: &Call<'a>, axis: usize) -> Result<Lines<'a>> {
+    let views = [&call.outputs[0], &call.outputs[1], &call.inputs[0]];
+    let shape = call.inputs[0].layout.shape();
+    let axes: Vec<(usize, Vec<i64>)> = (0..shape.rank())
+        .filter(|&other| other != axis)
+        .map(|other| (shape.dim(other), views.map(|view| view.layout.strides()[other] as i64).to_vec()))
+        .collect();
+    let (space, rank) = Space::in_order(&axes);
+    let [values, positions, x] = views.map(|view| call.gpu.bind(call.name, view));
+    let [values, positions, x] = [values?, positions?, x?];
+    let [values_step, positions_step, x_step] = views.map(|view| view.layout.strides()[axis] as u32);
+    Ok(Lines {
+        bindings: [values.0, positions.0, x.0],
+        offsets: [values.1, positions.1, x.1, 0],
+        steps: [values_step, positions_step, x_step, 0],
+        space,
+        rank,
+        count: axes.iter().map(|(size, _)| size).product(),
+        length: shape.dim(axis),
+    })
+}
+
+/// With the slots of values, positions and x.
+fn with_slots(variant: Variant, dtype: DType) -> Variant {
+    let bits = Store::bits_of(dtype);
+    variant.slot("values", bits, Access::Scattered).slot("positions", Store::Word, Access::Scattered).slot(
+        "x",
+        bits,
+        Access::Read,
+    )
+}
+
+fn short(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
+    let dtype = call.inputs[0].dtype;
+    let (key, above) = if dtype.size() == 8 { ("vec2<u32>", "wide_key_above") } else { ("u32", "key_above") };
+    let variant = Variant::new("sort.wgsl", Class::Byte)
+        .text("ORDER", order(dtype))
+        .text("KEY", key)
+        .text("ABOVE", above);
+    let room = lines.length.next_power_of_two();
+    let parameters = Parameters {
+        zero: 0,
+        length: lines.length as u32,
+        lines: lines.count as u32,
+        room: room as u32,
+        descending: u32::from(descending),
+        rank: lines.rank,
+        spare: [0; 2],
+        offsets: lines.offsets,
+        steps: lines.steps,
+        space: lines.space,
+    };
+    let launch = Launch {
+        variant: with_slots(variant, dtype),
+        bindings: lines.bindings.into_iter().collect(),
+        groups: lines.count.div_ceil(LINE / room),
+    };
+    call.gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters))
+}
+
+fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
+    let (gpu, op, dtype) = (call.gpu, call.name, call.inputs[0].dtype);
+    let mut pairs = Pairs::new(gpu, lines.count, lines.length)?;
+    let groups = (lines.count * lines.length).div_ceil(GROUP);
+    let bits = (dtype.size() as u32 * 8).min(32);
+    let parameters = radix::Parameters {
+        mask: u32::MAX >> (32 - bits),
+        descending: u32::from(descending),
+        rank: lines.rank,
+        offsets: lines.offsets,
+        steps: lines.steps,
+        space: lines.space,
+        ..pairs.parameters()
+    };
+    // Keys of two words are sorted by the lower one first.
+    let parts: &[&'static str] = if dtype.size() == 8 { &["lower_key", "upper_key"] } else { &["whole_key"] };
+    for (at, part) in parts.iter().enumerate() {
+        let (stage, numbers) =
+            if at == 0 { ("make_keys", Access::Scattered) } else { ("remake_keys", Access::Read) };
+        let variant = Variant::new("radix.wgsl", Class::Byte)
+            .text("STAGE", stage)
+            .text("KEY_PART", part)
+            .text("ORDER", order(dtype))
+            .slot("keys", Store::Word, Access::Scattered)
+            .slot("numbers", Store::Word, numbers)
+            .slot("x", Store::bits_of(dtype), Access::Read);
+        let bindings =
+            smallvec![gpu.scratch(op, &pairs.keys)?, gpu.scratch(op, &pairs.numbers)?, lines.bindings[2]];
+        gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))?;
+        pairs.sort(gpu, op, bits)?;
+    }
+    let variant = with_slots(Variant::new("radix.wgsl", Class::Byte).text("STAGE", "take_sorted"), dtype);
+    let mut bindings: SmallVec<[Binding<'_>; 6]> = lines.bindings.into_iter().collect();
+    bindings.push(gpu.scratch(op, &pairs.numbers)?);
+    let variant = variant.slot("numbers", Store::Word, Access::Read);
+    gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
+}

@@ -1,0 +1,124 @@
+//! Optimiser steps, a launch for each parameter.
+
+use super::write::Writing;
+use crate::gpu::Launch;
+use crate::linker::Class;
+use crate::pipelines::Variant;
+use crate::select::Call;
+use crate::slots::{Access, Store};
+use crate::space::Space;
+use bytemuck::{Pod, Zeroable};
+use smallvec::SmallVec;
+use ternion_core::backend::View;
+use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
+use ternion_core::{Error, Layout, Op, Result};
+
+/// The parameters, as in step.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Parameters {
+    zero: u32,
+    count: u32,
+    rank: u32,
+    nesterov: u32,
+    offsets: [u32; 4],
+    hyper_first: u32,
+    hyper_step: u32,
+    decoupled: u32,
+    decay: f32,
+    factors: [f32; 4],
+    eps: f32,
+    spare: u32,
+    spares: [u32; 2],
+    space: Space,
+}
+
+/// What does not change from parameter to parameter.
+struct Rule {
+    /// Of those in rules.wgsl.
+    result: &'static str,
+    states: usize,
+    nesterov: bool,
+    decoupled: bool,
+    decay: f64,
+    factors: [f64; 4],
+    eps: f64,
+}
+
+fn rule(op: &Op) -> Result<Rule> {
+    match op {
+        Op::SgdStep(step) => {
+            let SgdStep { momentum, dampening, weight_decay, nesterov } = *step;
+            Ok(Rule {
+                result: if step.states() == 0 { "sgd_rule" } else { "momentum_rule" },
+                states: step.states(),
+                nesterov,
+                decoupled: false,
+                decay: weight_decay,
+                factors: [momentum, 1.0 - dampening, 0.0, 0.0],
+                eps: 0.0,
+            })
+        }
+        Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode }) => Ok(Rule {
+            result: "adam_rule",
+            states: AdamStep::STATES,
+            nesterov: false,
+            decoupled: *decay_mode == DecayMode::Decoupled,
+            decay: *weight_decay,
+            factors: [*beta1, 1.0 - beta1, *beta2, 1.0 - beta2],
+            eps: *eps,
+        }),
+        other => Err(Error::invalid(other.name(), "is not an optimiser's step")),
+    }
+}
+
+pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+    let rule = rule(op)?;
+    call.inputs.chunks(3 + rule.states).try_for_each(|group| step(call, &rule, group))
+}
+
+/// The step of one parameter: it, its gradient, hyper and its states.
+fn step(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
+    let (gpu, op, y, hyper) = (call.gpu, call.name, &group[0], &group[2]);
+    let count = y.layout.elements();
+    if count == 0 {
+        return Ok(());
+    }
+    let tensors: SmallVec<[&View<'_>; 4]> = [y, &group[1]].into_iter().chain(&group[3..]).collect();
+    let layouts: SmallVec<[&Layout; 4]> = tensors.iter().map(|view| view.layout).collect();
+    let (space, rank) = Space::of(&layouts);
+    let (store, writing) = (Store::of(y.dtype), Writing::of(y, Store::of(y.dtype)));
+    let variant = Variant::new("step.wgsl", Class::Float)
+        .text("RESULT", rule.result)
+        .flag("DENSE", layouts.iter().all(|layout| layout.is_contiguous()));
+    let mut variant = writing.slot(variant).slot("g", store, Access::Read);
+    for name in ["first_state", "second_state"].into_iter().take(rule.states) {
+        variant = variant.slot(name, Store::F32, Access::Scattered);
+    }
+    let (numbers, hyper_first) = gpu.bind(op, hyper)?;
+    let mut parameters = Parameters {
+        zero: 0,
+        count: count as u32,
+        rank,
+        nesterov: u32::from(rule.nesterov),
+        offsets: [0; 4],
+        hyper_first,
+        hyper_step: hyper.layout.strides()[0] as u32,
+        decoupled: u32::from(rule.decoupled),
+        decay: rule.decay as f32,
+        factors: rule.factors.map(|factor| factor as f32),
+        eps: rule.eps as f32,
+        spare: 0,
+        spares: [0; 2],
+        space,
+    };
+    let mut bindings = SmallVec::new();
+    for (offset, view) in parameters.offsets.iter_mut().zip(&tensors) {
+        let (binding, first) = gpu.bind(op, view)?;
+        *offset = first;
+        bindings.push(binding);
+    }
+    bindings.push(numbers);
+    let variant = variant.slot("numbers", Store::F32, Access::Read);
+    gpu.launch(op, Launch { variant, bindings, groups: writing.groups() }, bytemuck::bytes_of(&parameters))
+}
