@@ -39,17 +39,18 @@ macro_rules! texts {
 texts! {
     FLOAT = "float.wgsl", INT = "int.wgsl", BYTE = "byte.wgsl", WIDE = "wide.wgsl",
     STORE = "store.wgsl", CAST = "cast.wgsl", INDEX = "index.wgsl", WRITE = "write.wgsl", RESULT = "result.wgsl", PHILOX = "philox.wgsl",
+    PRODUCT = "product.wgsl",
 }
 
 /// Where a name is looked for: the class first, then what all have in common.
-fn libraries(class: Class) -> [&'static Library; 8] {
+fn libraries(class: Class) -> [&'static Library; 9] {
     let own = match class {
         Class::Float => &FLOAT,
         Class::Int => &INT,
         Class::Byte => &BYTE,
         Class::Wide => &WIDE,
     };
-    [own, &STORE, &CAST, &INDEX, &WRITE, &RESULT, &PHILOX, &WIDE]
+    [own, &STORE, &CAST, &INDEX, &WRITE, &RESULT, &PHILOX, &PRODUCT, &WIDE]
 }
 
 /// The whole text of a shader: all of `root`, and what it reaches. Identifiers of `defines` stand for their texts.

@@ -66,6 +66,7 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         Op::Compare(_) => Ok(ops::elementwise::run_compare),
         Op::CompareScalar(_) => Ok(ops::elementwise::run_compare_scalar),
         Op::Select(_) => Ok(ops::elementwise::run_select),
+        Op::Matmul(_) => Ok(ops::matmul::run),
         _ => Err(Unsupported::because("no shader of its own: composed")),
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod elementwise;
+pub(crate) mod matmul;
 
 /// Threads of a work group of most shaders, as in their texts.
 pub(crate) const GROUP: usize = 256;
@@ -11,6 +12,7 @@ pub(crate) const GROUP: usize = 256;
 pub(crate) fn shader(name: &str) -> &'static str {
     match name {
         "elementwise.wgsl" => include_str!("../../shaders/elementwise.wgsl"),
+        "matmul.wgsl" => include_str!("../../shaders/matmul.wgsl"),
         _ => unreachable!("{name} is not among the shaders"),
     }
 }
