@@ -39,18 +39,18 @@ macro_rules! texts {
 texts! {
     FLOAT = "float.wgsl", INT = "int.wgsl", BYTE = "byte.wgsl", WIDE = "wide.wgsl",
     STORE = "store.wgsl", CAST = "cast.wgsl", INDEX = "index.wgsl", WRITE = "write.wgsl", RESULT = "result.wgsl", PHILOX = "philox.wgsl",
-    PRODUCT = "product.wgsl",
+    PRODUCT = "product.wgsl", ATTENTION_TILE = "attention_tile.wgsl",
 }
 
 /// Where a name is looked for: the class first, then what all have in common.
-fn libraries(class: Class) -> [&'static Library; 9] {
+fn libraries(class: Class) -> [&'static Library; 10] {
     let own = match class {
         Class::Float => &FLOAT,
         Class::Int => &INT,
         Class::Byte => &BYTE,
         Class::Wide => &WIDE,
     };
-    [own, &STORE, &CAST, &INDEX, &WRITE, &RESULT, &PHILOX, &PRODUCT, &WIDE]
+    [own, &STORE, &CAST, &INDEX, &WRITE, &RESULT, &PHILOX, &PRODUCT, &ATTENTION_TILE, &WIDE]
 }
 
 /// The whole text of a shader: all of `root`, and what it reaches. Identifiers of `defines` stand for their texts.

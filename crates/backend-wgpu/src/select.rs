@@ -67,6 +67,8 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         Op::CompareScalar(_) => Ok(ops::elementwise::run_compare_scalar),
         Op::Select(_) => Ok(ops::elementwise::run_select),
         Op::Matmul(_) => Ok(ops::matmul::run),
+        Op::Attention(_) => Ok(ops::attention::run),
+        Op::AttentionGrad(_) => Ok(ops::attention::run_grad),
         _ => Err(Unsupported::because("no shader of its own: composed")),
     }
 }

@@ -188,8 +188,12 @@ fn variant(tensors: &Tensors<'_>, tile: &'static str, y: Store, a: Store, functi
         .text("RIGHT_RUNS", "(params.right_runs != 0u)")
 }
 
+pub(crate) fn wrong(call: &Call<'_>) -> Error {
+    Error::invalid(call.name, "another op's shader was chosen")
+}
+
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::Matmul(payload) = op else { return Err(Error::invalid(call.name, "another op's shader was chosen")) };
+    let Op::Matmul(payload) = op else { return Err(wrong(call)) };
     let epilogue = &payload.epilogue;
     let tensors = Tensors::of(call, epilogue);
     let sizes = tensors.sizes();

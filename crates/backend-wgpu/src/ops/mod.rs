@@ -1,5 +1,6 @@
 //! What queues the shaders of each op, a file for each family, with the stem of its shader.
 
+pub(crate) mod attention;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod elementwise;
@@ -13,6 +14,9 @@ pub(crate) fn shader(name: &str) -> &'static str {
     match name {
         "elementwise.wgsl" => include_str!("../../shaders/elementwise.wgsl"),
         "matmul.wgsl" => include_str!("../../shaders/matmul.wgsl"),
+        "attention.wgsl" => include_str!("../../shaders/attention.wgsl"),
+        "attention_grad.wgsl" => include_str!("../../shaders/attention_grad.wgsl"),
+        "attention_grad_rows.wgsl" => include_str!("../../shaders/attention_grad_rows.wgsl"),
         _ => unreachable!("{name} is not among the shaders"),
     }
 }
