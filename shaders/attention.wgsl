@@ -130,11 +130,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         scores.inner_3 = scores_of(scores.inner_3, query, key + 3u, mask_head);
         let own_max = larger_of_rows(larger_of_rows(scores.inner_0, scores.inner_1), larger_of_rows(scores.inner_2, scores.inner_3));
         workgroupBarrier();
-        left_slice[inners * 17u + lines] = own_max;
+        attention_left[inners * 17u + lines] = own_max;
         workgroupBarrier();
         var new_max = row_max;
         for (var other = 0u; other < 8u; other += 1u) {
-            new_max = larger_of_rows(new_max, left_slice[other * 17u + lines]);
+            new_max = larger_of_rows(new_max, attention_left[other * 17u + lines]);
         }
         let base = base_of(new_max);
         let shrink = weights_of(row_max, base);
@@ -144,23 +144,23 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         scores.inner_2 = weights_of(scores.inner_2, base);
         scores.inner_3 = weights_of(scores.inner_3, base);
         row_sum = row_sum * shrink + (scores.inner_0 + scores.inner_1) + (scores.inner_2 + scores.inner_3);
-        output_0 *= shrink.x;
-        output_1 *= shrink.y;
-        output_2 *= shrink.z;
-        output_3 *= shrink.w;
-        further_0 *= shrink.x;
-        further_1 *= shrink.y;
-        further_2 *= shrink.z;
-        further_3 *= shrink.w;
+        output_near_0 *= shrink.x;
+        output_near_1 *= shrink.y;
+        output_near_2 *= shrink.z;
+        output_near_3 *= shrink.w;
+        output_far_0 *= shrink.x;
+        output_far_1 *= shrink.y;
+        output_far_2 *= shrink.z;
+        output_far_3 *= shrink.w;
         put_weights(scores, lane);
         add_product(step, first_column, lane);
     }
     workgroupBarrier();
-    left_slice[inners * 17u + lines] = row_sum;
+    attention_left[inners * 17u + lines] = row_sum;
     workgroupBarrier();
     var whole_sum = vec4<f32>();
     for (var other = 0u; other < 8u; other += 1u) {
-        whole_sum += left_slice[other * 17u + lines];
+        whole_sum += attention_left[other * 17u + lines];
     }
     let head_y = params.offsets.w + batch * params.y.x + head * params.y.y;
     let head_lse = params.more_offsets.x + batch * params.lse.x + head * params.lse.y;

@@ -7,11 +7,11 @@
 // each tells 0 beyond its edges. 15 KiB of work-group memory.
 
 // [16 places][64 lines, and 4 so that neighbours go to different banks]; a part of the matrix, likewise; sums of rows on their way.
-var<workgroup> left_slice: array<vec4<f32>, 272>;
+var<workgroup> attention_left: array<vec4<f32>, 272>;
 // [16 places][32 inner, and 4].
-var<workgroup> right_slice: array<vec4<f32>, 144>;
+var<workgroup> attention_right: array<vec4<f32>, 144>;
 // [32 inner][64 lines, and 4].
-var<workgroup> weights: array<vec4<f32>, 544>;
+var<workgroup> score_weights: array<vec4<f32>, 544>;
 
 // What a thread has of a tile of scores: for its 4 inner, 4 lines each.
 struct Scores {
@@ -22,14 +22,14 @@ struct Scores {
 }
 
 // A thread's part of the output: 4 lines, in columns 4 (lane % 8) on and 32 further.
-var<private> output_0: vec4<f32>;
-var<private> output_1: vec4<f32>;
-var<private> output_2: vec4<f32>;
-var<private> output_3: vec4<f32>;
-var<private> further_0: vec4<f32>;
-var<private> further_1: vec4<f32>;
-var<private> further_2: vec4<f32>;
-var<private> further_3: vec4<f32>;
+var<private> output_near_0: vec4<f32>;
+var<private> output_near_1: vec4<f32>;
+var<private> output_near_2: vec4<f32>;
+var<private> output_near_3: vec4<f32>;
+var<private> output_far_0: vec4<f32>;
+var<private> output_far_1: vec4<f32>;
+var<private> output_far_2: vec4<f32>;
+var<private> output_far_3: vec4<f32>;
 
 // left * right^T of scores number `which`.
 fn tile_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, lane: u32) -> Scores {
@@ -40,17 +40,17 @@ fn tile_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, lane: 
     for (var step = 0u; step < depth; step += 16u) {
         workgroupBarrier();
         for (var line = lane / 16u; line < 64u; line += 8u) {
-            left_slice[place * 17u + line / 4u][line % 4u] = LEFT(which, first_line + line, step + place);
+            attention_left[place * 17u + line / 4u][line % 4u] = LEFT(which, first_line + line, step + place);
         }
         for (var inner = lane / 16u; inner < 32u; inner += 8u) {
-            right_slice[place * 9u + inner / 4u][inner % 4u] = RIGHT(which, first_inner + inner, step + place);
+            attention_right[place * 9u + inner / 4u][inner % 4u] = RIGHT(which, first_inner + inner, step + place);
         }
         workgroupBarrier();
         for (var at = 0u; at < 16u; at += 2u) {
-            let left = left_slice[at * 17u + lines];
-            let right = right_slice[at * 9u + inners];
-            let left_next = left_slice[at * 17u + 17u + lines];
-            let right_next = right_slice[at * 9u + 9u + inners];
+            let left = attention_left[at * 17u + lines];
+            let right = attention_right[at * 9u + inners];
+            let left_next = attention_left[at * 17u + 17u + lines];
+            let right_next = attention_right[at * 9u + 9u + inners];
             scores.inner_0 += left * right.x;
             scores.inner_1 += left * right.y;
             scores.inner_2 += left * right.z;
@@ -67,10 +67,10 @@ fn tile_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, lane: 
 // A thread's part of the weights, to where all threads see them.
 fn put_weights(part: Scores, lane: u32) {
     let at = lane % 8u * 68u + lane / 8u;
-    weights[at] = part.inner_0;
-    weights[at + 17u] = part.inner_1;
-    weights[at + 34u] = part.inner_2;
-    weights[at + 51u] = part.inner_3;
+    score_weights[at] = part.inner_0;
+    score_weights[at + 17u] = part.inner_1;
+    score_weights[at + 34u] = part.inner_2;
+    score_weights[at + 51u] = part.inner_3;
 }
 
 // Adds weights * matrix to the output. Begins and ends with all threads together.
@@ -81,21 +81,21 @@ fn add_product(first_inner: u32, first_column: u32, lane: u32) {
         workgroupBarrier();
         let column = lane % 64u;
         for (var inner = lane / 64u; inner < 16u; inner += 2u) {
-            left_slice[inner * 17u + column / 4u][column % 4u] = MATRIX(first_inner + half + inner, first_column + column);
+            attention_left[inner * 17u + column / 4u][column % 4u] = MATRIX(first_inner + half + inner, first_column + column);
         }
         workgroupBarrier();
         for (var at = 0u; at < 16u; at += 1u) {
-            let weight = weights[(half + at) * 17u + lines];
-            let near = left_slice[at * 17u + columns];
-            let far = left_slice[at * 17u + columns + 8u];
-            output_0 += weight.x * near;
-            output_1 += weight.y * near;
-            output_2 += weight.z * near;
-            output_3 += weight.w * near;
-            further_0 += weight.x * far;
-            further_1 += weight.y * far;
-            further_2 += weight.z * far;
-            further_3 += weight.w * far;
+            let weight = score_weights[(half + at) * 17u + lines];
+            let near = attention_left[at * 17u + columns];
+            let far = attention_left[at * 17u + columns + 8u];
+            output_near_0 += weight.x * near;
+            output_near_1 += weight.y * near;
+            output_near_2 += weight.z * near;
+            output_near_3 += weight.w * near;
+            output_far_0 += weight.x * far;
+            output_far_1 += weight.y * far;
+            output_far_2 += weight.z * far;
+            output_far_3 += weight.w * far;
         }
     }
     workgroupBarrier();
@@ -103,8 +103,8 @@ fn add_product(first_inner: u32, first_column: u32, lane: u32) {
 
 // The output of a thread's line `row` (0 to 3), near columns or those that are 32 further.
 fn output_row(row: u32, far: bool) -> vec4<f32> {
-    let near_part = select(select(output_0, output_1, row == 1u), select(output_2, output_3, row == 3u), row >= 2u);
-    let far_part = select(select(further_0, further_1, row == 1u), select(further_2, further_3, row == 3u), row >= 2u);
+    let near_part = select(select(output_near_0, output_near_1, row == 1u), select(output_near_2, output_near_3, row == 3u), row >= 2u);
+    let far_part = select(select(output_far_0, output_far_1, row == 1u), select(output_far_2, output_far_3, row == 3u), row >= 2u);
     return select(near_part, far_part, far);
 }
 

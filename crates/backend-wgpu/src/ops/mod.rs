@@ -1,6 +1,7 @@
 //! What queues the shaders of each op, a file for each family, with the stem of its shader.
 
 pub(crate) mod attention;
+pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod elementwise;
@@ -17,6 +18,7 @@ pub(crate) fn shader(name: &str) -> &'static str {
         "attention.wgsl" => include_str!("../../shaders/attention.wgsl"),
         "attention_grad.wgsl" => include_str!("../../shaders/attention_grad.wgsl"),
         "attention_grad_rows.wgsl" => include_str!("../../shaders/attention_grad_rows.wgsl"),
+        "conv2d.wgsl" => include_str!("../../shaders/conv2d.wgsl"),
         _ => unreachable!("{name} is not among the shaders"),
     }
 }
