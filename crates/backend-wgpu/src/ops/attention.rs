@@ -95,7 +95,10 @@ impl Sizes {
         let [_, kv_heads, keys, _] = call.inputs[1].layout.shape().to_array(call.name)?;
         let [_, _, _, value_dim] = call.inputs[2].layout.shape().to_array(call.name)?;
         if queries.max(keys) > MOST_LINES {
-            return Err(Error::invalid(call.name, format!("{queries} queries and {keys} keys: a tile takes {MOST_LINES}")));
+            return Err(Error::invalid(
+                call.name,
+                format!("{queries} queries and {keys} keys: a tile takes {MOST_LINES}"),
+            ));
         }
         let window = config.window.map_or(EVERYWHERE, |window| window.min(EVERYWHERE as usize) as i32);
         Ok(Sizes {
@@ -164,7 +167,11 @@ impl<'a> Slots<'a> {
     }
 
     fn launch(self, call: &Call<'_>, groups: usize, parameters: &[u8]) -> Result<()> {
-        call.gpu.launch(call.name, Launch { variant: self.variant, bindings: self.bindings, groups }, parameters)
+        call.gpu.launch(
+            call.name,
+            Launch { variant: self.variant, bindings: self.bindings, groups },
+            parameters,
+        )
     }
 }
 
@@ -252,7 +259,12 @@ fn launch_rows<'a>(call: &Call<'a>, delta: Binding<'a>, rows: usize) -> Result<(
     slots.launch(call, rows.div_ceil(GROUP_ROWS), bytemuck::bytes_of(&parameters))
 }
 
-fn launch_grad<'a>(call: &Call<'a>, config: &AttentionConfig, delta: Binding<'a>, wanted: Wanted) -> Result<()> {
+fn launch_grad<'a>(
+    call: &Call<'a>,
+    config: &AttentionConfig,
+    delta: Binding<'a>,
+    wanted: Wanted,
+) -> Result<()> {
     let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
     let (lse, mask, out) = (call.inputs[4], call.inputs.get(6), call.outputs[wanted as usize]);
     if out.layout.elements() == 0 {

@@ -87,28 +87,31 @@ pub(crate) fn run_conv2d(op: &Op, call: &Call<'_>) -> Result<()> {
     let [out, inside, _, _] = sizes(call, &weight)?;
     let [_, _, oh, ow] = sizes(call, &y)?;
     let outside = out / groups;
-    launch(call, &Product {
-        y,
-        left: weight,
-        right: x,
-        bias: call.inputs.get(2).copied(),
-        reads: Right::Patches,
-        right_runs: false,
-        groups,
-        rows: outside,
-        outer: [batch, inside],
-        columns: [oh, ow],
-        column_steps: window.stride,
-        inners: window.kernel,
-        inner_steps: window.dilation,
-        padding: window.padding,
-        image: [height, width],
-        group_axes: [1, 0, 1],
-        group_sizes: [outside, outside, inside],
-        y_axes: [1, 0],
-        left_axes: [0, 1],
-        right_axes: [0, 1],
-    })
+    launch(
+        call,
+        &Product {
+            y,
+            left: weight,
+            right: x,
+            bias: call.inputs.get(2).copied(),
+            reads: Right::Patches,
+            right_runs: false,
+            groups,
+            rows: outside,
+            outer: [batch, inside],
+            columns: [oh, ow],
+            column_steps: window.stride,
+            inners: window.kernel,
+            inner_steps: window.dilation,
+            padding: window.padding,
+            image: [height, width],
+            group_axes: [1, 0, 1],
+            group_sizes: [outside, outside, inside],
+            y_axes: [1, 0],
+            left_axes: [0, 1],
+            right_axes: [0, 1],
+        },
+    )
 }
 
 pub(crate) fn run_grad_input(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -118,28 +121,31 @@ pub(crate) fn run_grad_input(op: &Op, call: &Call<'_>) -> Result<()> {
     let [batch, _, oh, ow] = sizes(call, &dy)?;
     let [out, inside, _, _] = sizes(call, &weight)?;
     let outside = out / groups;
-    launch(call, &Product {
-        y: dx,
-        left: weight,
-        right: dy,
-        bias: None,
-        reads: Right::Spread,
-        right_runs: false,
-        groups,
-        rows: inside,
-        outer: [batch, outside],
-        columns: grad.size,
-        column_steps: window.stride,
-        inners: window.kernel,
-        inner_steps: window.dilation,
-        padding: window.padding,
-        image: [oh, ow],
-        group_axes: [1, 0, 1],
-        group_sizes: [inside, outside, outside],
-        y_axes: [1, 0],
-        left_axes: [1, 0],
-        right_axes: [0, 1],
-    })
+    launch(
+        call,
+        &Product {
+            y: dx,
+            left: weight,
+            right: dy,
+            bias: None,
+            reads: Right::Spread,
+            right_runs: false,
+            groups,
+            rows: inside,
+            outer: [batch, outside],
+            columns: grad.size,
+            column_steps: window.stride,
+            inners: window.kernel,
+            inner_steps: window.dilation,
+            padding: window.padding,
+            image: [oh, ow],
+            group_axes: [1, 0, 1],
+            group_sizes: [inside, outside, outside],
+            y_axes: [1, 0],
+            left_axes: [1, 0],
+            right_axes: [0, 1],
+        },
+    )
 }
 
 pub(crate) fn run_grad_weight(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -150,28 +156,31 @@ pub(crate) fn run_grad_weight(op: &Op, call: &Call<'_>) -> Result<()> {
     let [out, inside, _, _] = sizes(call, &dweight)?;
     let [_, _, oh, ow] = sizes(call, &dy)?;
     let outside = out / groups;
-    launch(call, &Product {
-        y: dweight,
-        left: dy,
-        right: x,
-        bias: None,
-        reads: Right::Patches,
-        right_runs: true,
-        groups,
-        rows: outside,
-        outer: [inside, batch],
-        columns: window.kernel,
-        column_steps: window.dilation,
-        inners: [oh, ow],
-        inner_steps: window.stride,
-        padding: window.padding,
-        image: [height, width],
-        group_axes: [0, 1, 1],
-        group_sizes: [outside, outside, inside],
-        y_axes: [0, 1],
-        left_axes: [1, 0],
-        right_axes: [1, 0],
-    })
+    launch(
+        call,
+        &Product {
+            y: dweight,
+            left: dy,
+            right: x,
+            bias: None,
+            reads: Right::Patches,
+            right_runs: true,
+            groups,
+            rows: outside,
+            outer: [inside, batch],
+            columns: window.kernel,
+            column_steps: window.dilation,
+            inners: [oh, ow],
+            inner_steps: window.stride,
+            padding: window.padding,
+            image: [height, width],
+            group_axes: [0, 1, 1],
+            group_sizes: [outside, outside, inside],
+            y_axes: [0, 1],
+            left_axes: [1, 0],
+            right_axes: [1, 0],
+        },
+    )
 }
 
 impl<'a> Product<'a> {
@@ -189,8 +198,8 @@ impl<'a> Product<'a> {
         };
         let four = |[a, b]: [usize; 2], [c, d]: [usize; 2]| [a as u32, b as u32, c as u32, d as u32];
         let views = [&self.y, &self.left, &self.right];
-        let [y, left, right] =
-            [0, 1, 2].map(|at| stride(views[at], self.group_axes[at]).wrapping_mul(self.group_sizes[at] as u32));
+        let [y, left, right] = [0, 1, 2]
+            .map(|at| stride(views[at], self.group_axes[at]).wrapping_mul(self.group_sizes[at] as u32));
         let bias_stride = self.bias.map_or(0, |bias| stride(&bias, 0));
         Parameters {
             zero: 0,

@@ -147,7 +147,8 @@ fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tilin
     let [m, n, k, matrices] = tensors.sizes();
     let (space, rank) = batch_space(tensors, epilogue.residual, false);
     let ([a_row, a_inner], [b_inner, b_column]) = (matrix_strides(&tensors.a), matrix_strides(&tensors.b));
-    let ([y_row, y_column], [r_row, r_column]) = (matrix_strides(&tensors.y), matrix_strides(&tensors.residual));
+    let ([y_row, y_column], [r_row, r_column]) =
+        (matrix_strides(&tensors.y), matrix_strides(&tensors.residual));
     let wide = tensors.a.dtype.accumulator();
     let alpha = words(element_bits(Scalar::Float(epilogue.alpha), wide));
     Parameters {
@@ -166,7 +167,14 @@ fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tilin
         offsets: [0; 4],
         inputs: [a_row, a_inner, b_inner, b_column],
         outputs: [y_row, y_column, r_row, r_column],
-        bias: [0, call.inputs.get(2).map_or(0, |bias| bias.layout.strides().last().map_or(0, |&stride| stride as u32)), 0, 0],
+        bias: [
+            0,
+            call.inputs
+                .get(2)
+                .map_or(0, |bias| bias.layout.strides().last().map_or(0, |&stride| stride as u32)),
+            0,
+            0,
+        ],
         alpha: [alpha[0], alpha[1], 0, 0],
         constants: activation(epilogue, wide).1,
         space,
@@ -216,7 +224,8 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let (y_store, a_store) = (Store::of(tensors.y.dtype), Store::of(tensors.a.dtype));
     if tiling.splits == 1 {
         let variant = variant(&tensors, tiling.tile, y_store, a_store, function);
-        let launch = Launch { variant, bindings: smallvec::smallvec![y, a, b, bias, residual], groups: tiling.groups };
+        let launch =
+            Launch { variant, bindings: smallvec::smallvec![y, a, b, bias, residual], groups: tiling.groups };
         return call.gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters));
     }
     let count = tensors.y.layout.elements();
