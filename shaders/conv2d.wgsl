@@ -7,8 +7,8 @@
 //   conv2d_grad_weight  [out][channels, kh, kw]        dy, inner (n, oh, ow)      x
 //
 // Columns and inner numbers are each (outer, r, c) with sizes `columns` and `inners`. RIGHT: patch_value reads the image at r * step of the column +
-// r * step of the inner - padding; spread_value where a column's r + padding is r * step of the inner and a multiple of the column's step. STORE is
-// store_part where sums are cut into parts [splits][groups][rows][columns], else store_whole. Limits: fewer than 2^30 pixels along an axis.
+// r * step of the inner - padding; spread_value where a column's r + padding is r * step of the inner and a multiple of the column's step. OUTPUT is
+// place_of_part where sums are cut into parts [splits][groups][rows][columns], else place_of_whole. Limits: fewer than 2^30 pixels along an axis.
 
 struct Parameters {
     zero: u32,
@@ -121,21 +121,24 @@ fn spread_value(line: vec3<u32>, inner: vec3<u32>) -> f32 {
     return b_at(line.x + inner.x * params.right.y + down * params.right.z + across * params.right.w);
 }
 
-fn store_element(row: u32, column: u32, sum: f32) {
-    STORE(row, column, sum);
-}
-
-fn store_part(row: u32, column: u32, sum: f32) {
-    y_put(first_part + (first_row + row) * params.n + column, sum);
-}
-
-fn store_whole(row: u32, column: u32, sum: f32) {
-    var value = sum;
+fn finished(row: u32, column: u32, place: u32, sum: f32) -> f32 {
     if (params.with_bias != 0u) {
-        value += bias_at(params.offsets.w + (first_row + row) * params.groups.w);
+        return sum + bias_at(params.offsets.w + (first_row + row) * params.groups.w);
     }
+    return sum;
+}
+
+fn place_of(row: u32, column: u32) -> u32 {
+    return OUTPUT(row, column);
+}
+
+fn place_of_part(row: u32, column: u32) -> u32 {
+    return first_part + (first_row + row) * params.n + column;
+}
+
+fn place_of_whole(row: u32, column: u32) -> u32 {
     let parts = parts_of(column, params.columns);
-    y_put(y_group + row * params.y.x + parts.x * params.y.y + parts.y * params.y.z + parts.z * params.y.w, value);
+    return y_group + row * params.y.x + parts.x * params.y.y + parts.y * params.y.z + parts.z * params.y.w;
 }
 
 @compute @workgroup_size(256)

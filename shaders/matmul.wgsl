@@ -76,8 +76,8 @@ fn right_value(line: vec3<u32>, inner: u32) -> C {
     return b_at(line.x + inner * params.inputs.z);
 }
 
-fn store_element(row: u32, column: u32, sum: C) {
-    let place = y_matrix + row * params.outputs.x + column * params.outputs.y;
+// What is stored of a sum, at `place`.
+fn finished(row: u32, column: u32, place: u32, sum: C) -> C {
     var value = sum;
     if ((params.follows & 1u) != 0u) {
         value = product_of(number_from(params.alpha.xy), value);
@@ -92,7 +92,11 @@ fn store_element(row: u32, column: u32, sum: C) {
     if ((params.follows & 8u) != 0u) {
         value = sum_of(y_at(place), value);
     }
-    y_put(place, value);
+    return value;
+}
+
+fn place_of(row: u32, column: u32) -> u32 {
+    return y_matrix + row * params.outputs.x + column * params.outputs.y;
 }
 
 @compute @workgroup_size(256)

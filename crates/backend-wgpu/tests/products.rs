@@ -39,6 +39,12 @@ fn products_of_all_layouts() {
 }
 
 #[test]
+fn products_of_many_tiles() {
+    compare(&[&[30, 130, 20], &[30, 20, 150]], |x| x[0].matmul(&x[1]));
+    compare(&[&[30, 20, 130], &[30, 150, 20]], |x| x[0].transpose(1, 2)?.matmul(&x[1].transpose(1, 2)?));
+}
+
+#[test]
 fn long_sums_in_parts() {
     compare(&[&[40, 1500], &[1500, 50]], |x| x[0].matmul(&x[1]));
     compare(&[&[2, 3, 1100], &[2, 1100, 5]], |x| x[0].matmul(&x[1]));

@@ -222,7 +222,7 @@ impl<'a> Product<'a> {
     }
 
     /// The shader with this tile. `y` and `a` say how these lie; a is the sums where those are added.
-    fn variant(&self, tile: &'static str, store: &'static str, y: Store, a: Store) -> Variant {
+    fn variant(&self, tile: &'static str, place_of: &'static str, y: Store, a: Store) -> Variant {
         let operand = Store::of(self.right.dtype);
         let (place, value) = match self.reads {
             Right::Patches => ("patch_place", "patch_value"),
@@ -234,7 +234,7 @@ impl<'a> Product<'a> {
             .slot("b", operand, Access::Read)
             .slot("bias", operand, Access::Read)
             .text("TILE", tile)
-            .text("STORE", store)
+            .text("OUTPUT", place_of)
             .text("PLACE", place)
             .text("RIGHT", value)
             .flag("LEFT_RUNS", true)
@@ -276,20 +276,21 @@ fn launch<'a>(call: &Call<'a>, product: &Product<'a>) -> Result<()> {
     let bytes = bytemuck::bytes_of(&parameters);
     let (y_store, a_store) = (Store::of(product.y.dtype), Store::of(product.left.dtype));
     if tiling.splits == 1 {
-        let variant = product.variant(tiling.tile, "store_whole", y_store, a_store);
+        let variant = product.variant(tiling.tile, "place_of_whole", y_store, a_store);
         let launch = Launch { variant, bindings: smallvec::smallvec![y, a, b, bias], groups: tiling.groups };
         return call.gpu.launch(call.name, launch, bytes);
     }
     let scratch = call.gpu.alloc(tiling.splits * count * 4)?;
     let parts = call.gpu.scratch(call.name, &scratch)?;
     let first = Launch {
-        variant: product.variant(tiling.tile, "store_part", Store::F32, a_store),
+        variant: product.variant(tiling.tile, "place_of_part", Store::F32, a_store),
         bindings: smallvec::smallvec![parts, a, b, bias],
         groups: tiling.groups,
     };
-    call.gpu.launch(call.name, first, bytes)?;
+    let sums_alone = Parameters { with_bias: 0, ..parameters };
+    call.gpu.launch(call.name, first, bytemuck::bytes_of(&sums_alone))?;
     let second = Launch {
-        variant: product.variant("sum_parts", "store_whole", y_store, Store::F32),
+        variant: product.variant("sum_parts", "place_of_whole", y_store, Store::F32),
         bindings: smallvec::smallvec![y, parts, b, bias],
         groups: count.div_ceil(GROUP),
     };

@@ -13,9 +13,14 @@ use ternion_core::backend::View;
 use ternion_core::ops::matmul::Epilogue;
 use ternion_core::{DType, Error, Op, Result, Scalar};
 
-/// Rows and columns of the large tile; both must be more than half of it for the tile to be taken.
-const LARGE: usize = 64;
-const SMALL: usize = 16;
+/// Tiles of product.wgsl: name, and rows and columns.
+const TILE_128: (&str, usize) = ("tile_128", 128);
+const TILE_64: (&str, usize) = ("tile_64", 64);
+const TILE_16: (&str, usize) = ("tile_16", 16);
+/// What inner lengths of parts are multiples of.
+const STEP: usize = 16;
+/// The largest tile is taken where there are so many of it: fewer leave processors idle.
+const MANY_TILES: usize = 120;
 
 /// Work groups that a device is kept busy by, and the shortest part of a sum that is worth a group.
 const WANTED_GROUPS: usize = 256;
@@ -36,13 +41,17 @@ pub(crate) struct Tiling {
 impl Tiling {
     /// For so many matrices `[m, n]`, sums of k products.
     pub(crate) fn of(class: Class, [m, n, k, matrices]: [usize; 4]) -> Tiling {
-        let large = class == Class::Float && m > LARGE / 2 && n > LARGE / 2;
-        let (tile, size) = if large { ("large_tile", LARGE) } else { ("small_tile", SMALL) };
-        let tiles = m.div_ceil(size) * n.div_ceil(size) * matrices;
+        let count = |size: usize| m.div_ceil(size) * n.div_ceil(size) * matrices;
+        let (tile, size) = match class == Class::Float && m > TILE_64.1 / 2 && n > TILE_64.1 / 2 {
+            true if m > TILE_64.1 && n > TILE_64.1 && count(TILE_128.1) >= MANY_TILES => TILE_128,
+            true => TILE_64,
+            false => TILE_16,
+        };
+        let tiles = count(size);
         let affordable = MOST_PART_BYTES / (m * n * matrices * 4).max(1);
         let most = (k / SHORTEST_PART).min(MOST_PARTS).min(affordable).max(1);
         let wanted = if class == Class::Float { (WANTED_GROUPS / tiles.max(1)).clamp(1, most) } else { 1 };
-        let split_length = k.div_ceil(wanted).next_multiple_of(SMALL).max(SMALL);
+        let split_length = k.div_ceil(wanted).next_multiple_of(STEP).max(STEP);
         let splits = k.div_ceil(split_length).max(1);
         Tiling { tile, splits, split_length, groups: tiles * splits }
     }
