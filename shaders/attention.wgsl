@@ -97,6 +97,21 @@ fn base_of(row_max: vec4<f32>) -> vec4<f32> {
     return select(row_max, vec4<f32>(), bits == vec4<u32>(0xff800000u));
 }
 
+// Two columns of the row that begins at `place`.
+fn put_columns(place: u32, column: u32, results: vec2<f32>) {
+    let at = place + column * params.y.w;
+    if (params.y.w == 1u && column + 1u < params.value_dim) {
+        y_put_pair(at, results.x, results.y);
+        return;
+    }
+    if (column < params.value_dim) {
+        y_put(at, results.x);
+    }
+    if (column + 1u < params.value_dim) {
+        y_put(at + params.y.w, results.y);
+    }
+}
+
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let number = group_number(group, groups);
@@ -172,11 +187,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         if (query + row < params.queries) {
             let place = head_y + (query + row) * params.y.z;
             let column = first_column + inners * 4u + part % 2u * 32u;
-            for (var at = 0u; at < 4u; at += 1u) {
-                if (column + at < params.value_dim) {
-                    y_put(place + (column + at) * params.y.w, select(outputs[at] / sum, 0.0, blind));
-                }
-            }
+            let results = select(outputs / sum, vec4<f32>(), blind);
+            put_columns(place, column, results.xy);
+            put_columns(place, column + 2u, results.zw);
             if (first_column == 0u && inners == 0u && part % 2u == 0u) {
                 // Where NaN kept the maximum at -infinity, scores were taken as they are.
                 let log_sum = base_of(row_max)[row] + log_of(sum);

@@ -135,6 +135,21 @@ fn add_step(first_line: u32, first_column: u32, step: u32, lane: u32) {
     add_product(step, first_column, lane);
 }
 
+// Two columns of the row that begins at `place`.
+fn put_columns(place: u32, column: u32, results: vec2<f32>) {
+    let at = place + column * params.out.w;
+    if (params.out.w == 1u && column + 1u < params.width) {
+        out_put_pair(at, results.x, results.y);
+        return;
+    }
+    if (column < params.width) {
+        out_put(at, results.x);
+    }
+    if (column + 1u < params.width) {
+        out_put(at + params.out.w, results.y);
+    }
+}
+
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let number = group_number(group, groups);
@@ -168,10 +183,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let line = first_line + lane / 8u * 4u + part / 2u;
         let outputs = output_row(part / 2u, part % 2u == 1u);
         let column = first_column + lane % 8u * 4u + part % 2u * 32u;
-        for (var at = 0u; at < 4u; at += 1u) {
-            if (line < lines && column + at < params.width) {
-                out_put(head_out + line * params.out.z + (column + at) * params.out.w, factor * outputs[at]);
-            }
+        if (line < lines) {
+            let place = head_out + line * params.out.z;
+            put_columns(place, column, factor * outputs.xy);
+            put_columns(place, column + 2u, factor * outputs.zw);
         }
     }
 }

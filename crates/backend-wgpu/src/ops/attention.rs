@@ -3,9 +3,9 @@
 use super::matmul::wrong;
 use crate::gpu::{Binding, Launch};
 use crate::linker::Class;
-use crate::pipelines::Variant;
+use crate::pipelines::{Define, Variant};
 use crate::select::Call;
-use crate::slots::{Access, Store};
+use crate::slots::{Access, Slot, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::SmallVec;
@@ -158,12 +158,27 @@ impl<'a> Slots<'a> {
     }
 
     fn bound(&mut self, name: &'static str, store: Store, access: Access, binding: Binding<'a>) {
-        self.variant.slots.push(crate::slots::Slot { name, store, access });
+        self.variant.slots.push(Slot { name, store, access });
         self.bindings.push(binding);
     }
 
-    fn text(&mut self, name: &'static str, text: &'static str) {
-        self.variant = self.variant.clone().text(name, text);
+    /// The tensors that read alike in both shaders: q, k, v and their fourth.
+    fn bind_four(&mut self, call: &Call<'a>, fourth: (&'static str, &View<'a>, Access)) -> Result<[u32; 4]> {
+        let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
+        Ok([
+            self.bind(call, "q", q, Access::Read)?,
+            self.bind(call, "k", k, Access::Read)?,
+            self.bind(call, "v", v, Access::Read)?,
+            self.bind(call, fourth.0, fourth.1, fourth.2)?,
+        ])
+    }
+
+    /// The mask, if there is one; which function takes it into account; what the scores and the outputs are made of.
+    fn bind_mask(&mut self, call: &Call<'a>, mask: Option<&View<'a>>, operands: [&'static str; 3]) -> Result<u32> {
+        let names = ["LEFT", "RIGHT", "MATRIX"].into_iter().zip(operands);
+        self.variant.defines.extend(names.map(|(name, text)| (name, Define::Text(text))));
+        self.variant.defines.push(("MASKED", Define::Text(masked(mask))));
+        mask.map_or(Ok(0), |mask| self.bind(call, "mask", mask, Access::Read))
     }
 
     fn launch(self, call: &Call<'_>, groups: usize, parameters: &[u8]) -> Result<()> {
@@ -182,29 +197,20 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let sizes = Sizes::of(call, &attention.config, [heads, queries, width])?;
-    let [q, k, v] = [0, 1, 2].map(|at| call.inputs[at]);
+    let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
     let [y, lse] = [0, 1].map(|at| call.outputs[at]);
     let mask = call.inputs.get(3);
     let mut slots = Slots::new("attention.wgsl");
-    let offsets = [
-        slots.bind(call, "q", &q, Access::Read)?,
-        slots.bind(call, "k", &k, Access::Read)?,
-        slots.bind(call, "v", &v, Access::Read)?,
-        slots.bind(call, "y", &y, Access::Scattered)?,
-    ];
+    let offsets = slots.bind_four(call, ("y", &y, Access::Scattered))?;
     let lse_offset = slots.bind(call, "lse", &lse, Access::Scattered)?;
-    let mask_offset = mask.map_or(Ok(0), |mask| slots.bind(call, "mask", mask, Access::Read))?;
-    slots.text("LEFT", "query_element");
-    slots.text("RIGHT", "key_element");
-    slots.text("MATRIX", "value_element");
-    slots.text("MASKED", masked(mask));
+    let mask_offset = slots.bind_mask(call, mask, ["query_element", "key_element", "value_element"])?;
     let parameters = Parameters {
         sizes,
         offsets,
         more_offsets: [lse_offset, mask_offset, 0, 0],
-        q: strides(&q),
-        k: strides(&k),
-        v: strides(&v),
+        q: strides(q),
+        k: strides(k),
+        v: strides(v),
         y: strides(&y),
         lse: strides(&lse),
         mask: mask.map_or([0; 4], strides),
@@ -218,6 +224,16 @@ enum Wanted {
     Query,
     Key,
     Value,
+}
+
+impl Wanted {
+    /// What the scores are made of, and what their weights are multiplied with, as functions of the shader.
+    fn operands(self) -> [&'static str; 3] {
+        match self {
+            Wanted::Query => ["query_element", "key_element", "key_matrix"],
+            Wanted::Key | Wanted::Value => ["key_element", "query_element", "query_matrix"],
+        }
+    }
 }
 
 pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -272,28 +288,13 @@ fn launch_grad<'a>(
     }
     let [batch, heads, lines, width] = out.layout.shape().to_array(call.name)?;
     let sizes = Sizes::of(call, config, [heads, lines, width])?;
-    let by_keys = wanted != Wanted::Query;
     let mut slots = Slots::new("attention_grad.wgsl");
-    let offsets = [
-        slots.bind(call, "q", &q, Access::Read)?,
-        slots.bind(call, "k", &k, Access::Read)?,
-        slots.bind(call, "v", &v, Access::Read)?,
-        slots.bind(call, "dy", &dy, Access::Read)?,
-    ];
+    let offsets = slots.bind_four(call, ("dy", &dy, Access::Read))?;
     let lse_offset = slots.bind(call, "lse", &lse, Access::Read)?;
     slots.bound("delta", Store::F32, Access::Read, delta);
     let out_offset = slots.bind(call, "out", &out, Access::Scattered)?;
-    let mask_offset = mask.map_or(Ok(0), |mask| slots.bind(call, "mask", mask, Access::Read))?;
-    let [left, right, matrix] = if by_keys {
-        ["key_element", "query_element", "query_matrix"]
-    } else {
-        ["query_element", "key_element", "key_matrix"]
-    };
-    slots.text("LEFT", left);
-    slots.text("RIGHT", right);
-    slots.text("MATRIX", matrix);
-    slots.text("MASKED", masked(mask));
-    slots.text("BY_KEYS", if by_keys { "true" } else { "false" });
+    let mask_offset = slots.bind_mask(call, mask, wanted.operands())?;
+    slots.variant.defines.push(("BY_KEYS", Define::Flag(wanted != Wanted::Query)));
     let parameters = GradParameters {
         sizes,
         width: width as u32,

@@ -258,41 +258,48 @@ fn check(call: &Call<'_>, product: &Product<'_>) -> Result<()> {
 }
 
 fn launch<'a>(call: &Call<'a>, product: &Product<'a>) -> Result<()> {
-    let count = product.y.layout.elements();
-    if count == 0 {
+    if product.y.layout.elements() == 0 {
         return Ok(());
     }
     check(call, product)?;
     let tiling = Tiling::of(Class::Float, product.sizes());
     let mut parameters = product.parameters(tiling);
-    let mut bindings: [Option<Binding<'_>>; 4] = [None; 4];
+    let bind = |view: &View<'a>| call.gpu.bind(call.name, view);
     let bias = product.bias.unwrap_or(product.right);
-    for (at, view) in [product.y, product.left, product.right, bias].iter().enumerate() {
-        let (binding, offset) = call.gpu.bind(call.name, view)?;
-        bindings[at] = Some(binding);
-        parameters.offsets[at] = offset;
+    let bound = [bind(&product.y)?, bind(&product.left)?, bind(&product.right)?, bind(&bias)?];
+    parameters.offsets = bound.map(|(_, offset)| offset);
+    let bindings = bound.map(|(binding, _)| binding);
+    if tiling.splits > 1 {
+        return launch_parts(call, product, bindings, parameters, tiling);
     }
-    let [y, a, b, bias] = bindings.map(|binding| binding.expect("all four are bound"));
-    let bytes = bytemuck::bytes_of(&parameters);
-    let (y_store, a_store) = (Store::of(product.y.dtype), Store::of(product.left.dtype));
-    if tiling.splits == 1 {
-        let variant = product.variant(tiling.tile, "place_of_whole", y_store, a_store);
-        let launch = Launch { variant, bindings: smallvec::smallvec![y, a, b, bias], groups: tiling.groups };
-        return call.gpu.launch(call.name, launch, bytes);
-    }
+    let (y, a) = (Store::of(product.y.dtype), Store::of(product.left.dtype));
+    let variant = product.variant(tiling.tile, "place_of_whole", y, a);
+    let launch = Launch { variant, bindings: bindings.into_iter().collect(), groups: tiling.groups };
+    call.gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters))
+}
+
+/// The parts of the sums first, then their sums with the bias.
+fn launch_parts<'a>(
+    call: &Call<'a>,
+    product: &Product<'a>,
+    [y, a, b, bias]: [Binding<'_>; 4],
+    parameters: Parameters,
+    tiling: Tiling,
+) -> Result<()> {
+    let count = product.y.layout.elements();
     let scratch = call.gpu.alloc(tiling.splits * count * 4)?;
     let parts = call.gpu.scratch(call.name, &scratch)?;
     let first = Launch {
-        variant: product.variant(tiling.tile, "place_of_part", Store::F32, a_store),
+        variant: product.variant(tiling.tile, "place_of_part", Store::F32, Store::of(product.left.dtype)),
         bindings: smallvec::smallvec![parts, a, b, bias],
         groups: tiling.groups,
     };
     let sums_alone = Parameters { with_bias: 0, ..parameters };
     call.gpu.launch(call.name, first, bytemuck::bytes_of(&sums_alone))?;
     let second = Launch {
-        variant: product.variant("sum_parts", "place_of_whole", y_store, Store::F32),
+        variant: product.variant("sum_parts", "place_of_whole", Store::of(product.y.dtype), Store::F32),
         bindings: smallvec::smallvec![y, parts, b, bias],
         groups: count.div_ceil(GROUP),
     };
-    call.gpu.launch(call.name, second, bytes)
+    call.gpu.launch(call.name, second, bytemuck::bytes_of(&parameters))
 }

@@ -211,47 +211,67 @@ pub(crate) fn wrong(call: &Call<'_>) -> Error {
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Matmul(payload) = op else { return Err(wrong(call)) };
-    let epilogue = &payload.epilogue;
-    let tensors = Tensors::of(call, epilogue);
-    let sizes = tensors.sizes();
+    let tensors = Tensors::of(call, &payload.epilogue);
     if tensors.y.layout.elements() == 0 {
         return Ok(());
     }
-    let tiling = Tiling::of(Store::of(tensors.a.dtype).class(), sizes);
-    let mut parameters = parameters(call, &tensors, epilogue, tiling);
-    let mut bindings: [Option<Binding<'_>>; 5] = [None; 5];
-    for (at, view) in [tensors.y, tensors.a, tensors.b, tensors.bias, tensors.residual].iter().enumerate() {
-        let (binding, offset) = call.gpu.bind(call.name, view)?;
-        bindings[at] = Some(binding);
-        match at {
-            3 => parameters.bias[0] = offset,
-            _ => parameters.offsets[at.min(3)] = offset,
-        }
+    let tiling = Tiling::of(Store::of(tensors.a.dtype).class(), tensors.sizes());
+    let mut parameters = parameters(call, &tensors, &payload.epilogue, tiling);
+    let bind = |view: &View<'_>| call.gpu.bind(call.name, view).map(|(_, offset)| offset);
+    parameters.offsets = [bind(&tensors.y)?, bind(&tensors.a)?, bind(&tensors.b)?, bind(&tensors.residual)?];
+    parameters.bias[0] = bind(&tensors.bias)?;
+    let function = activation(&payload.epilogue, tensors.a.dtype.accumulator()).0;
+    match tiling.splits {
+        1 => launch_whole(call, &tensors, &parameters, tiling, function),
+        _ => launch_parts(call, &tensors, &parameters, tiling, function),
     }
-    let [y, a, b, bias, residual] = bindings.map(|binding| binding.expect("all five are bound"));
-    let function = activation(epilogue, tensors.a.dtype.accumulator()).0;
-    let (y_store, a_store) = (Store::of(tensors.y.dtype), Store::of(tensors.a.dtype));
-    if tiling.splits == 1 {
-        let variant = variant(&tensors, tiling.tile, y_store, a_store, function);
-        let launch =
-            Launch { variant, bindings: smallvec::smallvec![y, a, b, bias, residual], groups: tiling.groups };
-        return call.gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters));
-    }
+}
+
+/// Bindings of y, a, b, bias, residual; sums in parts take the place of y or of a.
+fn bindings<'a>(call: &Call<'a>, tensors: &Tensors<'a>) -> Result<[Binding<'a>; 5]> {
+    let bind = |view: &View<'a>| call.gpu.bind(call.name, view).map(|(binding, _)| binding);
+    let Tensors { y, a, b, bias, residual } = tensors;
+    Ok([bind(y)?, bind(a)?, bind(b)?, bind(bias)?, bind(residual)?])
+}
+
+fn launch_whole(
+    call: &Call<'_>,
+    tensors: &Tensors<'_>,
+    parameters: &Parameters,
+    tiling: Tiling,
+    function: &'static str,
+) -> Result<()> {
+    let (y, a) = (Store::of(tensors.y.dtype), Store::of(tensors.a.dtype));
+    let variant = variant(tensors, tiling.tile, y, a, function);
+    let bindings = bindings(call, tensors)?.into_iter().collect();
+    let launch = Launch { variant, bindings, groups: tiling.groups };
+    call.gpu.launch(call.name, launch, bytemuck::bytes_of(parameters))
+}
+
+/// The parts of the sums first, then their sums and what follows.
+fn launch_parts(
+    call: &Call<'_>,
+    tensors: &Tensors<'_>,
+    parameters: &Parameters,
+    tiling: Tiling,
+    function: &'static str,
+) -> Result<()> {
     let count = tensors.y.layout.elements();
     let scratch = call.gpu.alloc(tiling.splits * count * 4)?;
     let parts = call.gpu.scratch(call.name, &scratch)?;
+    let [y, a, b, bias, residual] = bindings(call, tensors)?;
     let first = Launch {
-        variant: variant(&tensors, tiling.tile, Store::F32, a_store, "unchanged"),
+        variant: variant(tensors, tiling.tile, Store::F32, Store::of(tensors.a.dtype), "unchanged"),
         bindings: smallvec::smallvec![parts, a, b, bias, residual],
         groups: tiling.groups,
     };
-    call.gpu.launch(call.name, first, bytemuck::bytes_of(&sums_alone(&parameters, &tensors)))?;
+    call.gpu.launch(call.name, first, bytemuck::bytes_of(&sums_alone(parameters, tensors)))?;
     let second = Launch {
-        variant: variant(&tensors, "sum_parts", y_store, Store::F32, function),
+        variant: variant(tensors, "sum_parts", Store::of(tensors.y.dtype), Store::F32, function),
         bindings: smallvec::smallvec![y, parts, b, bias, residual],
         groups: count.div_ceil(GROUP),
     };
-    call.gpu.launch(call.name, second, bytemuck::bytes_of(&parameters))
+    call.gpu.launch(call.name, second, bytemuck::bytes_of(parameters))
 }
 
 /// The parameters of a launch that writes the parts of the sums, one behind the other, and no more.
