@@ -50,7 +50,7 @@ const WIDE: &str = text!("wide.wgsl");
 
 /// What shaders of every class may reach.
 static COMMON: LazyLock<Library> = LazyLock::new(|| library(&COMMON_TEXTS));
-const COMMON_TEXTS: [&str; 18] = [
+const COMMON_TEXTS: [&str; 20] = [
     text!("store.wgsl"),
     text!("cast.wgsl"),
     text!("index.wgsl"),
@@ -68,6 +68,8 @@ const COMMON_TEXTS: [&str; 18] = [
     text!("rules.wgsl"),
     text!("window.wgsl"),
     text!("pooling.wgsl"),
+    text!("product.wgsl"),
+    text!("attention_tile.wgsl"),
     WIDE,
 ];
 

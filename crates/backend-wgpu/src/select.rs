@@ -95,6 +95,12 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         }
         Op::Im2col(_) => Ok(ops::patches::run_im2col),
         Op::Col2im(_) => Ok(ops::patches::run_col2im),
+        Op::Matmul(_) => Ok(ops::matmul::run),
+        Op::Attention(_) => Ok(ops::attention::run),
+        Op::AttentionGrad(_) => Ok(ops::attention::run_grad),
+        Op::Conv2d(_) => Ok(ops::conv::run_conv2d),
+        Op::Conv2dGradInput(_) => Ok(ops::conv::run_grad_input),
+        Op::Conv2dGradWeight(_) => Ok(ops::conv::run_grad_weight),
         _ => Err(Unsupported::because("no shader of its own: composed")),
     }
 }

@@ -1,7 +1,7 @@
 //! The tensors of a shader: how each dtype lies in words, and the functions by which a shader reads and writes elements.
 //!
 //! Of a slot `x` a shader gets `x_at(i)` (element i as a number of its class), `x_bits(i)` (its bits), and where it is written `x_put(i, number)` and
-//! `x_put_bits(i, bits)`; `x_PER` elements lie in a word. 16-bit floats and bytes share words. A shader that writes elements anywhere (`Scattered`)
+//! `x_put_bits(i, bits)`, and `x_put_pair(i, number, next)`, which writes a whole word where elements i and i + 1 are one; `x_PER` elements lie in a word. 16-bit floats and bytes share words. A shader that writes elements anywhere (`Scattered`)
 //! changes its part of a word by atomic operations on integers, each bit by one thread; one that owns whole words (`Words`) uses `x_put_word(w, word)`.
 
 use crate::linker::Class;
@@ -179,6 +179,15 @@ impl Slot {
                     text,
                     "fn {name}_put(i: u32, v: {number}) {{ {name}_put_bits(i, {name}_rounded(v)); }}"
                 );
+                let both = format!("{name}_put(i, v); {name}_put(i + 1u, w);");
+                let pair = match per {
+                    2 => format!(
+                        "if ((i & 1u) == 0u) {{ atomicStore(&{name}[i >> 1u], ({name}_rounded(v) & 0xffffu) | ({name}_rounded(w) << 16u)); }} \
+                         else {{ {both} }}"
+                    ),
+                    _ => both,
+                };
+                let _ = writeln!(text, "fn {name}_put_pair(i: u32, v: {number}, w: {number}) {{ {pair} }}");
             }
         }
     }

@@ -194,6 +194,11 @@ fn constants_of(op: UnaryOp, dtype: DType) -> [u64; 2] {
     }
 }
 
+/// A function of one element: its name in the files of the classes, and its constants.
+pub(crate) fn unary_function(op: UnaryOp, dtype: DType) -> (&'static str, [u64; 2]) {
+    (unary(op), constants_of(op, dtype))
+}
+
 /// The names in the files of the classes.
 fn unary(op: UnaryOp) -> &'static str {
     match op {

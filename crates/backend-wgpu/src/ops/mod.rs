@@ -1,13 +1,16 @@
 //! What queues the shaders of each op, a file for each family, with the stem of its shader.
 
 pub(crate) mod assemble;
+pub(crate) mod attention;
 pub(crate) mod batch_norm;
+pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod cumulative;
 pub(crate) mod elementwise;
 pub(crate) mod gather;
 pub(crate) mod loss;
+pub(crate) mod matmul;
 pub(crate) mod norm;
 pub(crate) mod patches;
 pub(crate) mod pool;
@@ -42,6 +45,11 @@ pub(crate) fn shader(name: &str) -> &'static str {
         "step.wgsl" => include_str!("../../shaders/step.wgsl"),
         "pool.wgsl" => include_str!("../../shaders/pool.wgsl"),
         "patches.wgsl" => include_str!("../../shaders/patches.wgsl"),
+        "matmul.wgsl" => include_str!("../../shaders/matmul.wgsl"),
+        "attention.wgsl" => include_str!("../../shaders/attention.wgsl"),
+        "attention_grad.wgsl" => include_str!("../../shaders/attention_grad.wgsl"),
+        "attention_grad_rows.wgsl" => include_str!("../../shaders/attention_grad_rows.wgsl"),
+        "conv2d.wgsl" => include_str!("../../shaders/conv2d.wgsl"),
         _ => unreachable!("{name} is not among the shaders"),
     }
 }

@@ -1,0 +1,320 @@
+//! Scaled dot-product attention and its gradients: how far queries see, and how many groups of tiles there are.
+
+use super::matmul::wrong;
+use crate::gpu::{Binding, Launch};
+use crate::linker::Class;
+use crate::pipelines::{Define, Variant};
+use crate::select::Call;
+use crate::slots::{Access, Slot, Store};
+use crate::space::Space;
+use bytemuck::{Pod, Zeroable};
+use smallvec::SmallVec;
+use ternion_core::backend::View;
+use ternion_core::ops::attention::AttentionConfig;
+use ternion_core::{DType, Error, Op, Result};
+
+/// Lines and columns of a tile of outputs.
+const TILE: usize = 64;
+/// Rows of a work group of attention_grad_rows.wgsl.
+const GROUP_ROWS: usize = 16;
+/// Farther than any key, and small enough for sums of two with a position.
+const EVERYWHERE: i32 = 0x3fff_ffff;
+/// Queries and keys, each: positions and reach are i32.
+const MOST_LINES: usize = 1 << 29;
+
+/// The parameters, as in attention.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Parameters {
+    sizes: Sizes,
+    offsets: [u32; 4],
+    more_offsets: [u32; 4],
+    q: [u32; 4],
+    k: [u32; 4],
+    v: [u32; 4],
+    y: [u32; 4],
+    lse: [u32; 4],
+    mask: [u32; 4],
+}
+
+/// The parameters, as in attention_grad.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct GradParameters {
+    sizes: Sizes,
+    width: u32,
+    is_dv: u32,
+    all_heads: u32,
+    spare: u32,
+    offsets: [u32; 4],
+    more_offsets: [u32; 4],
+    q: [u32; 4],
+    k: [u32; 4],
+    v: [u32; 4],
+    dy: [u32; 4],
+    lse: [u32; 4],
+    mask: [u32; 4],
+    out: [u32; 4],
+}
+
+/// What the parameters of both begin with.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Sizes {
+    zero: u32,
+    queries: u32,
+    keys: u32,
+    head_dim: u32,
+    value_dim: u32,
+    heads: u32,
+    shared_by: u32,
+    chunks: u32,
+    tiles: u32,
+    scale: f32,
+    back: i32,
+    ahead: i32,
+}
+
+/// The parameters, as in attention_grad_rows.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct RowParameters {
+    zero: u32,
+    count: u32,
+    rank: u32,
+    width: u32,
+    offsets: [u32; 4],
+    along: [u32; 4],
+    space: Space,
+}
+
+impl Sizes {
+    /// Of an output of so many heads, lines and columns.
+    fn of(call: &Call<'_>, config: &AttentionConfig, [heads, lines, width]: [usize; 3]) -> Result<Sizes> {
+        let [_, all_heads, queries, head_dim] = call.inputs[0].layout.shape().to_array(call.name)?;
+        let [_, kv_heads, keys, _] = call.inputs[1].layout.shape().to_array(call.name)?;
+        let [_, _, _, value_dim] = call.inputs[2].layout.shape().to_array(call.name)?;
+        if queries.max(keys) > MOST_LINES {
+            return Err(Error::invalid(
+                call.name,
+                format!("{queries} queries and {keys} keys: a tile takes {MOST_LINES}"),
+            ));
+        }
+        let window = config.window.map_or(EVERYWHERE, |window| window.min(EVERYWHERE as usize) as i32);
+        Ok(Sizes {
+            zero: 0,
+            queries: queries as u32,
+            keys: keys as u32,
+            head_dim: head_dim as u32,
+            value_dim: value_dim as u32,
+            heads: heads as u32,
+            shared_by: (all_heads / kv_heads) as u32,
+            chunks: width.div_ceil(TILE).max(1) as u32,
+            tiles: lines.div_ceil(TILE) as u32,
+            scale: config.scale as f32,
+            back: window,
+            ahead: if config.causal { 1 } else { window },
+        })
+    }
+
+    fn groups(&self, batch: usize) -> usize {
+        batch * self.heads as usize * self.tiles as usize * self.chunks as usize
+    }
+}
+
+/// Strides of up to four axes.
+fn strides(view: &View<'_>) -> [u32; 4] {
+    let mut all = [0; 4];
+    for (to, &stride) in all.iter_mut().zip(view.layout.strides()) {
+        *to = stride as u32;
+    }
+    all
+}
+
+/// The function of attention_tile.wgsl that takes the mask into account.
+fn masked(mask: Option<&View<'_>>) -> &'static str {
+    match mask {
+        None => "not_masked",
+        Some(mask) if mask.dtype == DType::Bool => "masked_by_truth",
+        Some(_) => "masked_by_sum",
+    }
+}
+
+/// The tensors of a launch in the order of its slots: with `bind` each is bound, and tells its first element.
+struct Slots<'a> {
+    variant: Variant,
+    bindings: SmallVec<[Binding<'a>; 6]>,
+}
+
+impl<'a> Slots<'a> {
+    fn new(file: &'static str) -> Slots<'a> {
+        Slots { variant: Variant::new(file, Class::Float), bindings: SmallVec::new() }
+    }
+
+    fn bind(&mut self, call: &Call<'a>, name: &'static str, view: &View<'a>, access: Access) -> Result<u32> {
+        let (binding, offset) = call.gpu.bind(call.name, view)?;
+        self.bound(name, Store::of(view.dtype), access, binding);
+        Ok(offset)
+    }
+
+    fn bound(&mut self, name: &'static str, store: Store, access: Access, binding: Binding<'a>) {
+        self.variant.slots.push(Slot { name, store, access });
+        self.bindings.push(binding);
+    }
+
+    /// The tensors that read alike in both shaders: q, k, v and their fourth.
+    fn bind_four(&mut self, call: &Call<'a>, fourth: (&'static str, &View<'a>, Access)) -> Result<[u32; 4]> {
+        let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
+        Ok([
+            self.bind(call, "q", q, Access::Read)?,
+            self.bind(call, "k", k, Access::Read)?,
+            self.bind(call, "v", v, Access::Read)?,
+            self.bind(call, fourth.0, fourth.1, fourth.2)?,
+        ])
+    }
+
+    /// The mask, if there is one; which function takes it into account; what the scores and the outputs are made of.
+    fn bind_mask(
+        &mut self,
+        call: &Call<'a>,
+        mask: Option<&View<'a>>,
+        operands: [&'static str; 3],
+    ) -> Result<u32> {
+        let names = ["LEFT", "RIGHT", "MATRIX"].into_iter().zip(operands);
+        self.variant.defines.extend(names.map(|(name, text)| (name, Define::Text(text))));
+        self.variant.defines.push(("MASKED", Define::Text(masked(mask))));
+        mask.map_or(Ok(0), |mask| self.bind(call, "mask", mask, Access::Read))
+    }
+
+    fn launch(self, call: &Call<'_>, groups: usize, parameters: &[u8]) -> Result<()> {
+        call.gpu.launch(
+            call.name,
+            Launch { variant: self.variant, bindings: self.bindings, groups },
+            parameters,
+        )
+    }
+}
+
+pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Attention(attention) = op else { return Err(wrong(call)) };
+    let [batch, heads, queries, width] = call.outputs[0].layout.shape().to_array(call.name)?;
+    if batch * heads * queries == 0 {
+        return Ok(());
+    }
+    let sizes = Sizes::of(call, &attention.config, [heads, queries, width])?;
+    let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
+    let [y, lse] = [0, 1].map(|at| call.outputs[at]);
+    let mask = call.inputs.get(3);
+    let mut slots = Slots::new("attention.wgsl");
+    let offsets = slots.bind_four(call, ("y", &y, Access::Scattered))?;
+    let lse_offset = slots.bind(call, "lse", &lse, Access::Scattered)?;
+    let mask_offset = slots.bind_mask(call, mask, ["query_element", "key_element", "value_element"])?;
+    let parameters = Parameters {
+        sizes,
+        offsets,
+        more_offsets: [lse_offset, mask_offset, 0, 0],
+        q: strides(q),
+        k: strides(k),
+        v: strides(v),
+        y: strides(&y),
+        lse: strides(&lse),
+        mask: mask.map_or([0; 4], strides),
+    };
+    slots.launch(call, sizes.groups(batch), bytemuck::bytes_of(&parameters))
+}
+
+/// Which gradient.
+#[derive(Clone, Copy, PartialEq)]
+enum Wanted {
+    Query,
+    Key,
+    Value,
+}
+
+impl Wanted {
+    /// What the scores are made of, and what their weights are multiplied with, as functions of the shader.
+    fn operands(self) -> [&'static str; 3] {
+        match self {
+            Wanted::Query => ["query_element", "key_element", "key_matrix"],
+            Wanted::Key | Wanted::Value => ["key_element", "query_element", "query_matrix"],
+        }
+    }
+}
+
+pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::AttentionGrad(attention) = op else { return Err(wrong(call)) };
+    let [batch, heads, queries, _] = call.inputs[0].layout.shape().to_array(call.name)?;
+    let rows = batch * heads * queries;
+    let scratch = call.gpu.alloc(rows.max(1) * 4)?;
+    let delta = call.gpu.scratch(call.name, &scratch)?;
+    launch_rows(call, delta, rows)?;
+    launch_grad(call, &attention.config, delta, Wanted::Query)?;
+    launch_grad(call, &attention.config, delta, Wanted::Key)?;
+    launch_grad(call, &attention.config, delta, Wanted::Value)
+}
+
+/// Sums of `dy * y` over each row.
+fn launch_rows<'a>(call: &Call<'a>, delta: Binding<'a>, rows: usize) -> Result<()> {
+    let (dy, y) = (call.inputs[5], call.inputs[3]);
+    let [_, _, _, width] = y.layout.shape().to_array(call.name)?;
+    let axes: Vec<(usize, Vec<i64>)> = (0..3)
+        .map(|axis| {
+            let stride = |view: &View<'_>| view.layout.strides()[axis] as i64;
+            (y.layout.shape().dim(axis), vec![stride(&dy), stride(&y)])
+        })
+        .collect();
+    let (space, rank) = Space::in_order(&axes);
+    let mut slots = Slots::new("attention_grad_rows.wgsl");
+    slots.bound("delta", Store::F32, Access::Scattered, delta);
+    let dy_offset = slots.bind(call, "dy", &dy, Access::Read)?;
+    let y_offset = slots.bind(call, "y", &y, Access::Read)?;
+    let parameters = RowParameters {
+        zero: 0,
+        count: rows as u32,
+        rank,
+        width: width as u32,
+        offsets: [dy_offset, y_offset, 0, 0],
+        along: [strides(&dy)[3], strides(&y)[3], 0, 0],
+        space,
+    };
+    slots.launch(call, rows.div_ceil(GROUP_ROWS), bytemuck::bytes_of(&parameters))
+}
+
+fn launch_grad<'a>(
+    call: &Call<'a>,
+    config: &AttentionConfig,
+    delta: Binding<'a>,
+    wanted: Wanted,
+) -> Result<()> {
+    let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
+    let (lse, mask, out) = (call.inputs[4], call.inputs.get(6), call.outputs[wanted as usize]);
+    if out.layout.elements() == 0 {
+        return Ok(());
+    }
+    let [batch, heads, lines, width] = out.layout.shape().to_array(call.name)?;
+    let sizes = Sizes::of(call, config, [heads, lines, width])?;
+    let mut slots = Slots::new("attention_grad.wgsl");
+    let offsets = slots.bind_four(call, ("dy", &dy, Access::Read))?;
+    let lse_offset = slots.bind(call, "lse", &lse, Access::Read)?;
+    slots.bound("delta", Store::F32, Access::Read, delta);
+    let out_offset = slots.bind(call, "out", &out, Access::Scattered)?;
+    let mask_offset = slots.bind_mask(call, mask, wanted.operands())?;
+    slots.variant.defines.push(("BY_KEYS", Define::Flag(wanted != Wanted::Query)));
+    let parameters = GradParameters {
+        sizes,
+        width: width as u32,
+        is_dv: u32::from(wanted == Wanted::Value),
+        all_heads: q.layout.shape().dim(1) as u32,
+        spare: 0,
+        offsets,
+        more_offsets: [lse_offset, mask_offset, out_offset, 0],
+        q: strides(&q),
+        k: strides(&k),
+        v: strides(&v),
+        dy: strides(&dy),
+        lse: strides(&lse),
+        mask: mask.map_or([0; 4], strides),
+        out: strides(&out),
+    };
+    slots.launch(call, sizes.groups(batch), bytemuck::bytes_of(&parameters))
+}

@@ -1,0 +1,305 @@
+//! Convolutions and their gradients: which numbers of which tensors are the rows, columns and inner axis of a product.
+
+use super::GROUP;
+use super::matmul::{Tiling, wrong};
+use crate::gpu::{Binding, Launch};
+use crate::linker::Class;
+use crate::pipelines::Variant;
+use crate::select::Call;
+use crate::slots::{Access, Store};
+use bytemuck::{Pod, Zeroable};
+use ternion_core::backend::View;
+use ternion_core::ops::conv::ConvConfig;
+use ternion_core::{Error, Op, Result};
+
+/// Pixels along an axis, padding included.
+const MOST_PIXELS: usize = 1 << 30;
+
+/// The parameters, as in conv2d.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Parameters {
+    zero: u32,
+    count: u32,
+    m: u32,
+    n: u32,
+    k: u32,
+    splits: u32,
+    split_length: u32,
+    with_bias: u32,
+    columns: [u32; 4],
+    inners: [u32; 4],
+    image: [u32; 4],
+    offsets: [u32; 4],
+    groups: [u32; 4],
+    y: [u32; 4],
+    left: [u32; 4],
+    right: [u32; 4],
+}
+
+/// How the right operand is read from an image.
+#[derive(Clone, Copy, PartialEq)]
+enum Right {
+    Patches,
+    Spread,
+}
+
+/// A convolution as a product for each group of channels. All pairs are of the two spatial axes.
+struct Product<'a> {
+    y: View<'a>,
+    left: View<'a>,
+    right: View<'a>,
+    bias: Option<View<'a>>,
+    reads: Right,
+    /// Whether neighbours along the inner axis lie side by side in the right operand.
+    right_runs: bool,
+    groups: usize,
+    /// Rows of a group.
+    rows: usize,
+    /// Outer number of the columns and of the inner axis, of a group.
+    outer: [usize; 2],
+    columns: [usize; 2],
+    column_steps: [usize; 2],
+    inners: [usize; 2],
+    inner_steps: [usize; 2],
+    padding: [usize; 2],
+    image: [usize; 2],
+    /// Axes of y, left and right along which groups of channels lie side by side.
+    group_axes: [usize; 3],
+    /// How many channels a group has there.
+    group_sizes: [usize; 3],
+    /// Axes of y and left: rows, and the outer number of the columns or of the inner axis.
+    y_axes: [usize; 2],
+    left_axes: [usize; 2],
+    /// Axes of right: outer number of the columns, of the inner axis.
+    right_axes: [usize; 2],
+}
+
+fn sizes(call: &Call<'_>, view: &View<'_>) -> Result<[usize; 4]> {
+    view.layout.shape().to_array(call.name)
+}
+
+pub(crate) fn run_conv2d(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Conv2d(conv) = op else { return Err(wrong(call)) };
+    let ConvConfig { window, groups } = conv.config;
+    let [x, weight, y] = [call.inputs[0], call.inputs[1], call.outputs[0]];
+    let [batch, _, height, width] = sizes(call, &x)?;
+    let [out, inside, _, _] = sizes(call, &weight)?;
+    let [_, _, oh, ow] = sizes(call, &y)?;
+    let outside = out / groups;
+    launch(
+        call,
+        &Product {
+            y,
+            left: weight,
+            right: x,
+            bias: call.inputs.get(2).copied(),
+            reads: Right::Patches,
+            right_runs: false,
+            groups,
+            rows: outside,
+            outer: [batch, inside],
+            columns: [oh, ow],
+            column_steps: window.stride,
+            inners: window.kernel,
+            inner_steps: window.dilation,
+            padding: window.padding,
+            image: [height, width],
+            group_axes: [1, 0, 1],
+            group_sizes: [outside, outside, inside],
+            y_axes: [1, 0],
+            left_axes: [0, 1],
+            right_axes: [0, 1],
+        },
+    )
+}
+
+pub(crate) fn run_grad_input(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Conv2dGradInput(grad) = op else { return Err(wrong(call)) };
+    let ConvConfig { window, groups } = grad.config;
+    let [weight, dy, dx] = [call.inputs[0], call.inputs[1], call.outputs[0]];
+    let [batch, _, oh, ow] = sizes(call, &dy)?;
+    let [out, inside, _, _] = sizes(call, &weight)?;
+    let outside = out / groups;
+    launch(
+        call,
+        &Product {
+            y: dx,
+            left: weight,
+            right: dy,
+            bias: None,
+            reads: Right::Spread,
+            right_runs: false,
+            groups,
+            rows: inside,
+            outer: [batch, outside],
+            columns: grad.size,
+            column_steps: window.stride,
+            inners: window.kernel,
+            inner_steps: window.dilation,
+            padding: window.padding,
+            image: [oh, ow],
+            group_axes: [1, 0, 1],
+            group_sizes: [inside, outside, outside],
+            y_axes: [1, 0],
+            left_axes: [1, 0],
+            right_axes: [0, 1],
+        },
+    )
+}
+
+pub(crate) fn run_grad_weight(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Conv2dGradWeight(grad) = op else { return Err(wrong(call)) };
+    let ConvConfig { window, groups } = grad.config;
+    let [x, dy, dweight] = [call.inputs[0], call.inputs[1], call.outputs[0]];
+    let [batch, _, height, width] = sizes(call, &x)?;
+    let [out, inside, _, _] = sizes(call, &dweight)?;
+    let [_, _, oh, ow] = sizes(call, &dy)?;
+    let outside = out / groups;
+    launch(
+        call,
+        &Product {
+            y: dweight,
+            left: dy,
+            right: x,
+            bias: None,
+            reads: Right::Patches,
+            right_runs: true,
+            groups,
+            rows: outside,
+            outer: [inside, batch],
+            columns: window.kernel,
+            column_steps: window.dilation,
+            inners: [oh, ow],
+            inner_steps: window.stride,
+            padding: window.padding,
+            image: [height, width],
+            group_axes: [0, 1, 1],
+            group_sizes: [outside, outside, inside],
+            y_axes: [0, 1],
+            left_axes: [1, 0],
+            right_axes: [1, 0],
+        },
+    )
+}
+
+impl<'a> Product<'a> {
+    /// m, n, k and the number of products.
+    fn sizes(&self) -> [usize; 4] {
+        let [columns, inners] = [self.columns, self.inners].map(|sizes| sizes[0] * sizes[1]);
+        [self.rows, self.outer[0] * columns, self.outer[1] * inners, self.groups]
+    }
+
+    fn parameters(&self, tiling: Tiling) -> Parameters {
+        let [m, n, k, groups] = self.sizes();
+        let stride = |view: &View<'_>, axis: usize| view.layout.strides()[axis] as u32;
+        let spatial = |view: &View<'_>, axes: [usize; 2]| {
+            [stride(view, axes[0]), stride(view, axes[1]), stride(view, 2), stride(view, 3)]
+        };
+        let four = |[a, b]: [usize; 2], [c, d]: [usize; 2]| [a as u32, b as u32, c as u32, d as u32];
+        let views = [&self.y, &self.left, &self.right];
+        let [y, left, right] = [0, 1, 2]
+            .map(|at| stride(views[at], self.group_axes[at]).wrapping_mul(self.group_sizes[at] as u32));
+        let bias_stride = self.bias.map_or(0, |bias| stride(&bias, 0));
+        Parameters {
+            zero: 0,
+            count: (m * n * groups) as u32,
+            m: m as u32,
+            n: n as u32,
+            k: k as u32,
+            splits: tiling.splits as u32,
+            split_length: tiling.split_length as u32,
+            with_bias: u32::from(self.bias.is_some()),
+            columns: four(self.columns, self.column_steps),
+            inners: four(self.inners, self.inner_steps),
+            image: four(self.padding, self.image),
+            offsets: [0; 4],
+            groups: [y, left, right, bias_stride],
+            y: spatial(&self.y, self.y_axes),
+            left: spatial(&self.left, self.left_axes),
+            right: spatial(&self.right, self.right_axes),
+        }
+    }
+
+    /// The shader with this tile. `y` and `a` say how these lie; a is the sums where those are added.
+    fn variant(&self, tile: &'static str, place_of: &'static str, y: Store, a: Store) -> Variant {
+        let operand = Store::of(self.right.dtype);
+        let (place, value) = match self.reads {
+            Right::Patches => ("patch_place", "patch_value"),
+            Right::Spread => ("spread_place", "spread_value"),
+        };
+        Variant::new("conv2d.wgsl", Class::Float)
+            .slot("y", y, Access::Scattered)
+            .slot("a", a, Access::Read)
+            .slot("b", operand, Access::Read)
+            .slot("bias", operand, Access::Read)
+            .text("TILE", tile)
+            .text("OUTPUT", place_of)
+            .text("PLACE", place)
+            .text("RIGHT", value)
+            .flag("LEFT_RUNS", true)
+            .flag("RIGHT_RUNS", self.right_runs)
+    }
+}
+
+/// Numbers of rows and columns of an image that fit the arithmetic of the shader.
+fn check(call: &Call<'_>, product: &Product<'_>) -> Result<()> {
+    let reach = |axis: usize| {
+        let span = |sizes: [usize; 2], steps: [usize; 2]| sizes[axis].saturating_mul(steps[axis]);
+        span(product.columns, product.column_steps)
+            .saturating_add(span(product.inners, product.inner_steps))
+            .saturating_add(product.padding[axis].saturating_mul(2))
+            .saturating_add(product.image[axis])
+    };
+    match reach(0).max(reach(1)) < MOST_PIXELS {
+        true => Ok(()),
+        false => Err(Error::invalid(call.name, format!("windows reach over more than {MOST_PIXELS} pixels"))),
+    }
+}
+
+fn launch<'a>(call: &Call<'a>, product: &Product<'a>) -> Result<()> {
+    if product.y.layout.elements() == 0 {
+        return Ok(());
+    }
+    check(call, product)?;
+    let tiling = Tiling::of(Class::Float, product.sizes());
+    let mut parameters = product.parameters(tiling);
+    let bind = |view: &View<'a>| call.gpu.bind(call.name, view);
+    let bias = product.bias.unwrap_or(product.right);
+    let bound = [bind(&product.y)?, bind(&product.left)?, bind(&product.right)?, bind(&bias)?];
+    parameters.offsets = bound.map(|(_, offset)| offset);
+    let bindings = bound.map(|(binding, _)| binding);
+    if tiling.splits > 1 {
+        return launch_parts(call, product, bindings, parameters, tiling);
+    }
+    let (y, a) = (Store::of(product.y.dtype), Store::of(product.left.dtype));
+    let variant = product.variant(tiling.tile, "place_of_whole", y, a);
+    let launch = Launch { variant, bindings: bindings.into_iter().collect(), groups: tiling.groups };
+    call.gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters))
+}
+
+/// The parts of the sums first, then their sums with the bias.
+fn launch_parts<'a>(
+    call: &Call<'a>,
+    product: &Product<'a>,
+    [y, a, b, bias]: [Binding<'_>; 4],
+    parameters: Parameters,
+    tiling: Tiling,
+) -> Result<()> {
+    let count = product.y.layout.elements();
+    let scratch = call.gpu.alloc(tiling.splits * count * 4)?;
+    let parts = call.gpu.scratch(call.name, &scratch)?;
+    let first = Launch {
+        variant: product.variant(tiling.tile, "place_of_part", Store::F32, Store::of(product.left.dtype)),
+        bindings: smallvec::smallvec![parts, a, b, bias],
+        groups: tiling.groups,
+    };
+    let sums_alone = Parameters { with_bias: 0, ..parameters };
+    call.gpu.launch(call.name, first, bytemuck::bytes_of(&sums_alone))?;
+    let second = Launch {
+        variant: product.variant("sum_parts", "place_of_whole", Store::of(product.y.dtype), Store::F32),
+        bindings: smallvec::smallvec![y, parts, b, bias],
+        groups: count.div_ceil(GROUP),
+    };
+    call.gpu.launch(call.name, second, bytemuck::bytes_of(&parameters))
+}

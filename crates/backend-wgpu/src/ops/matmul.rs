@@ -1,0 +1,290 @@
+//! Matrix products: which tile, and into how many parts long sums are cut.
+
+use super::GROUP;
+use super::elementwise::{element_bits, unary_function, words};
+use crate::gpu::{Binding, Launch};
+use crate::linker::Class;
+use crate::pipelines::Variant;
+use crate::select::Call;
+use crate::slots::{Access, Store};
+use crate::space::Space;
+use bytemuck::{Pod, Zeroable};
+use ternion_core::backend::View;
+use ternion_core::ops::matmul::Epilogue;
+use ternion_core::{DType, Error, Op, Result, Scalar};
+
+/// Tiles of product.wgsl: name, and rows and columns.
+const TILE_128: (&str, usize) = ("tile_128", 128);
+const TILE_64: (&str, usize) = ("tile_64", 64);
+const TILE_16: (&str, usize) = ("tile_16", 16);
+/// What inner lengths of parts are multiples of.
+const STEP: usize = 16;
+/// The largest tile is taken where there are so many of it: fewer leave processors idle.
+const MANY_TILES: usize = 120;
+
+/// Work groups that a device is kept busy by, and the shortest part of a sum that is worth a group.
+const WANTED_GROUPS: usize = 256;
+const SHORTEST_PART: usize = 64;
+/// The most parts, and the most bytes of them.
+const MOST_PARTS: usize = 64;
+const MOST_PART_BYTES: usize = 128 << 20;
+
+/// A tile of product.wgsl and how the inner axis is cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tiling {
+    pub(crate) tile: &'static str,
+    pub(crate) splits: usize,
+    pub(crate) split_length: usize,
+    pub(crate) groups: usize,
+}
+
+impl Tiling {
+    /// For so many matrices `[m, n]`, sums of k products.
+    pub(crate) fn of(class: Class, [m, n, k, matrices]: [usize; 4]) -> Tiling {
+        let count = |size: usize| m.div_ceil(size) * n.div_ceil(size) * matrices;
+        let (tile, size) = match class == Class::Float && m > TILE_64.1 / 2 && n > TILE_64.1 / 2 {
+            true if m > TILE_64.1 && n > TILE_64.1 && count(TILE_128.1) >= MANY_TILES => TILE_128,
+            true => TILE_64,
+            false => TILE_16,
+        };
+        let tiles = count(size);
+        let affordable = MOST_PART_BYTES / (m * n * matrices * 4).max(1);
+        let most = (k / SHORTEST_PART).min(MOST_PARTS).min(affordable).max(1);
+        let wanted = if class == Class::Float { (WANTED_GROUPS / tiles.max(1)).clamp(1, most) } else { 1 };
+        let split_length = k.div_ceil(wanted).next_multiple_of(STEP).max(STEP);
+        let splits = k.div_ceil(split_length).max(1);
+        Tiling { tile, splits, split_length, groups: tiles * splits }
+    }
+}
+
+/// The parameters, as in matmul.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Parameters {
+    zero: u32,
+    count: u32,
+    rank: u32,
+    follows: u32,
+    m: u32,
+    n: u32,
+    k: u32,
+    splits: u32,
+    split_length: u32,
+    left_runs: u32,
+    right_runs: u32,
+    split_stride: u32,
+    offsets: [u32; 4],
+    inputs: [u32; 4],
+    outputs: [u32; 4],
+    bias: [u32; 4],
+    alpha: [u32; 4],
+    constants: [u32; 4],
+    space: Space,
+}
+
+/// What follows a product, as bits of `follows`.
+const ALPHA: u32 = 1;
+const BIAS: u32 = 2;
+const RESIDUAL: u32 = 4;
+const ACCUMULATE: u32 = 8;
+
+/// The tensors of a product. Those that it has not are a.
+#[derive(Clone, Copy)]
+struct Tensors<'a> {
+    y: View<'a>,
+    a: View<'a>,
+    b: View<'a>,
+    bias: View<'a>,
+    residual: View<'a>,
+}
+
+impl<'a> Tensors<'a> {
+    fn of(call: &Call<'a>, epilogue: &Epilogue) -> Tensors<'a> {
+        let [a, b] = [call.inputs[0], call.inputs[1]];
+        let residual = if epilogue.residual { call.inputs[2 + usize::from(epilogue.bias)] } else { a };
+        Tensors { y: call.outputs[0], a, b, bias: if epilogue.bias { call.inputs[2] } else { a }, residual }
+    }
+
+    /// m, n, k and the number of matrices.
+    fn sizes(&self) -> [usize; 4] {
+        let dims = self.y.layout.shape().dims();
+        let (matrices, matrix) = dims.split_at(dims.len() - 2);
+        [matrix[0], matrix[1], self.a.layout.shape().dim(dims.len() - 1), matrices.iter().product()]
+    }
+}
+
+/// The last two strides of a view, as shaders take them.
+fn matrix_strides(view: &View<'_>) -> [u32; 2] {
+    let strides = view.layout.strides();
+    [strides[strides.len() - 2] as u32, strides[strides.len() - 1] as u32]
+}
+
+/// Sizes of the axes before the matrices, with the strides of y, a, b and residual. `dense`: y is one matrix behind the other.
+fn batch_space(tensors: &Tensors<'_>, has_residual: bool, dense: bool) -> (Space, u32) {
+    let dims = tensors.y.layout.shape().dims();
+    let leading = dims.len() - 2;
+    let dense_stride = |axis: usize| dims[axis + 1..].iter().product::<usize>() as i64;
+    let stride = |view: &View<'_>, axis: usize| view.layout.strides()[axis] as i64;
+    let axes: Vec<(usize, Vec<i64>)> = (0..leading)
+        .map(|axis| {
+            let y = if dense { dense_stride(axis) } else { stride(&tensors.y, axis) };
+            let residual = if has_residual { stride(&tensors.residual, axis) } else { 0 };
+            (dims[axis], vec![y, stride(&tensors.a, axis), stride(&tensors.b, axis), residual])
+        })
+        .collect();
+    if axes.is_empty() { (Space::EMPTY, 1) } else { Space::in_order(&axes) }
+}
+
+/// The two constants of an activation, in the dtype that it is computed in, and its name in the files of the classes.
+fn activation(epilogue: &Epilogue, dtype: DType) -> (&'static str, [u32; 4]) {
+    let Some(op) = epilogue.activation else { return ("unchanged", [0; 4]) };
+    let (name, constants) = unary_function(op, dtype);
+    let [first, second] = constants.map(words);
+    (name, [first[0], first[1], second[0], second[1]])
+}
+
+fn follows(epilogue: &Epilogue) -> u32 {
+    let bit = |flag: bool, bit: u32| if flag { bit } else { 0 };
+    bit(epilogue.alpha != 1.0, ALPHA)
+        | bit(epilogue.bias, BIAS)
+        | bit(epilogue.residual, RESIDUAL)
+        | bit(epilogue.accumulate, ACCUMULATE)
+}
+
+/// Parameters of a launch that does all.
+fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tiling: Tiling) -> Parameters {
+    let [m, n, k, matrices] = tensors.sizes();
+    let (space, rank) = batch_space(tensors, epilogue.residual, false);
+    let ([a_row, a_inner], [b_inner, b_column]) = (matrix_strides(&tensors.a), matrix_strides(&tensors.b));
+    let ([y_row, y_column], [r_row, r_column]) =
+        (matrix_strides(&tensors.y), matrix_strides(&tensors.residual));
+    let wide = tensors.a.dtype.accumulator();
+    let alpha = words(element_bits(Scalar::Float(epilogue.alpha), wide));
+    Parameters {
+        zero: 0,
+        count: (m * n * matrices) as u32,
+        rank,
+        follows: follows(epilogue),
+        m: m as u32,
+        n: n as u32,
+        k: k as u32,
+        splits: tiling.splits as u32,
+        split_length: tiling.split_length as u32,
+        left_runs: u32::from(a_inner == 1),
+        right_runs: u32::from(b_inner == 1 && b_column != 1),
+        split_stride: 0,
+        offsets: [0; 4],
+        inputs: [a_row, a_inner, b_inner, b_column],
+        outputs: [y_row, y_column, r_row, r_column],
+        bias: [
+            0,
+            call.inputs
+                .get(2)
+                .map_or(0, |bias| bias.layout.strides().last().map_or(0, |&stride| stride as u32)),
+            0,
+            0,
+        ],
+        alpha: [alpha[0], alpha[1], 0, 0],
+        constants: activation(epilogue, wide).1,
+        space,
+    }
+}
+
+/// The shader with this tile. `y` and `a` say how these lie; a is the sums where those are added.
+fn variant(tensors: &Tensors<'_>, tile: &'static str, y: Store, a: Store, function: &'static str) -> Variant {
+    let store = |view: &View<'_>| Store::of(view.dtype);
+    Variant::new("matmul.wgsl", store(&tensors.a).class())
+        .slot("y", y, Access::Scattered)
+        .slot("a", a, Access::Read)
+        .slot("b", store(&tensors.b), Access::Read)
+        .slot("bias", store(&tensors.bias), Access::Read)
+        .slot("residual", store(&tensors.residual), Access::Read)
+        .text("TILE", tile)
+        .text("FUNCTION", function)
+        .text("LEFT_RUNS", "(params.left_runs != 0u)")
+        .text("RIGHT_RUNS", "(params.right_runs != 0u)")
+}
+
+pub(crate) fn wrong(call: &Call<'_>) -> Error {
+    Error::invalid(call.name, "another op's shader was chosen")
+}
+
+pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+    let Op::Matmul(payload) = op else { return Err(wrong(call)) };
+    let tensors = Tensors::of(call, &payload.epilogue);
+    if tensors.y.layout.elements() == 0 {
+        return Ok(());
+    }
+    let tiling = Tiling::of(Store::of(tensors.a.dtype).class(), tensors.sizes());
+    let mut parameters = parameters(call, &tensors, &payload.epilogue, tiling);
+    let bind = |view: &View<'_>| call.gpu.bind(call.name, view).map(|(_, offset)| offset);
+    parameters.offsets = [bind(&tensors.y)?, bind(&tensors.a)?, bind(&tensors.b)?, bind(&tensors.residual)?];
+    parameters.bias[0] = bind(&tensors.bias)?;
+    let function = activation(&payload.epilogue, tensors.a.dtype.accumulator()).0;
+    match tiling.splits {
+        1 => launch_whole(call, &tensors, &parameters, tiling, function),
+        _ => launch_parts(call, &tensors, &parameters, tiling, function),
+    }
+}
+
+/// Bindings of y, a, b, bias, residual; sums in parts take the place of y or of a.
+fn bindings<'a>(call: &Call<'a>, tensors: &Tensors<'a>) -> Result<[Binding<'a>; 5]> {
+    let bind = |view: &View<'a>| call.gpu.bind(call.name, view).map(|(binding, _)| binding);
+    let Tensors { y, a, b, bias, residual } = tensors;
+    Ok([bind(y)?, bind(a)?, bind(b)?, bind(bias)?, bind(residual)?])
+}
+
+fn launch_whole(
+    call: &Call<'_>,
+    tensors: &Tensors<'_>,
+    parameters: &Parameters,
+    tiling: Tiling,
+    function: &'static str,
+) -> Result<()> {
+    let (y, a) = (Store::of(tensors.y.dtype), Store::of(tensors.a.dtype));
+    let variant = variant(tensors, tiling.tile, y, a, function);
+    let bindings = bindings(call, tensors)?.into_iter().collect();
+    let launch = Launch { variant, bindings, groups: tiling.groups };
+    call.gpu.launch(call.name, launch, bytemuck::bytes_of(parameters))
+}
+
+/// The parts of the sums first, then their sums and what follows.
+fn launch_parts(
+    call: &Call<'_>,
+    tensors: &Tensors<'_>,
+    parameters: &Parameters,
+    tiling: Tiling,
+    function: &'static str,
+) -> Result<()> {
+    let count = tensors.y.layout.elements();
+    let scratch = call.gpu.alloc(tiling.splits * count * 4)?;
+    let parts = call.gpu.scratch(call.name, &scratch)?;
+    let [y, a, b, bias, residual] = bindings(call, tensors)?;
+    let first = Launch {
+        variant: variant(tensors, tiling.tile, Store::F32, Store::of(tensors.a.dtype), "unchanged"),
+        bindings: smallvec::smallvec![parts, a, b, bias, residual],
+        groups: tiling.groups,
+    };
+    call.gpu.launch(call.name, first, bytemuck::bytes_of(&sums_alone(parameters, tensors)))?;
+    let second = Launch {
+        variant: variant(tensors, "sum_parts", Store::of(tensors.y.dtype), Store::F32, function),
+        bindings: smallvec::smallvec![y, parts, b, bias, residual],
+        groups: count.div_ceil(GROUP),
+    };
+    call.gpu.launch(call.name, second, bytemuck::bytes_of(parameters))
+}
+
+/// The parameters of a launch that writes the parts of the sums, one behind the other, and no more.
+fn sums_alone(whole: &Parameters, tensors: &Tensors<'_>) -> Parameters {
+    let (space, rank) = batch_space(tensors, false, true);
+    let [_, a, b, _] = whole.offsets;
+    Parameters {
+        rank,
+        follows: 0,
+        split_stride: whole.count,
+        offsets: [0, a, b, 0],
+        outputs: [whole.n, 1, 0, 0],
+        space,
+        ..*whole
+    }
+}

@@ -1,0 +1,71 @@
+//! Products beyond one tile and sums in several parts, which the op table is too small for, against the CPU: where `TERNION_EXPECT` names wgpu.
+
+use std::sync::OnceLock;
+use ternion_core::ops::conv_methods::Conv2dOptions;
+use ternion_core::{AttentionOptions, DType, Device, Result, Tensor};
+use ternion_testing::compare_devices;
+
+/// The first adapter, where one is asked for.
+fn adapter() -> Option<&'static Device> {
+    static ADAPTER: OnceLock<Option<Device>> = OnceLock::new();
+    let wanted = std::env::var("TERNION_EXPECT").unwrap_or_default();
+    let open = || ternion_wgpu::device(0).expect("an adapter, as TERNION_EXPECT says");
+    ADAPTER.get_or_init(|| wanted.split(',').any(|name| name.trim() == "wgpu").then(open)).as_ref()
+}
+
+/// Compares outputs and gradients, in f32 and in a half type.
+fn compare(shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
+    let Some(adapter) = adapter() else { return };
+    let cpu = ternion_cpu::device();
+    cpu.seed(7);
+    for dtype in [DType::F32, DType::BF16] {
+        let inputs: Vec<Tensor> = shapes
+            .iter()
+            .map(|shape| Tensor::randn(*shape, DType::F32, &cpu).unwrap().to_dtype(dtype).unwrap())
+            .collect();
+        let compared = compare_devices(|x| Ok(vec![f(x)?]), adapter, &cpu, &inputs);
+        assert!(compared.is_ok(), "{shapes:?} {dtype}: {}", compared.unwrap_err());
+    }
+}
+
+#[test]
+fn products_of_all_layouts() {
+    compare(&[&[130, 70], &[70, 90]], |x| x[0].matmul(&x[1]));
+    compare(&[&[70, 130], &[70, 90]], |x| x[0].t()?.matmul(&x[1]));
+    compare(&[&[130, 70], &[90, 70]], |x| x[0].matmul(&x[1].t()?));
+    compare(&[&[70, 130], &[90, 70]], |x| x[0].t()?.matmul(&x[1].t()?));
+    compare(&[&[3, 40, 33], &[33, 65]], |x| x[0].matmul(&x[1]));
+    compare(&[&[2, 3, 40, 17], &[3, 17, 65]], |x| x[0].matmul(&x[1]));
+}
+
+#[test]
+fn products_of_many_tiles() {
+    compare(&[&[30, 130, 20], &[30, 20, 150]], |x| x[0].matmul(&x[1]));
+    compare(&[&[30, 20, 130], &[30, 150, 20]], |x| x[0].transpose(1, 2)?.matmul(&x[1].transpose(1, 2)?));
+}
+
+#[test]
+fn long_sums_in_parts() {
+    compare(&[&[40, 1500], &[1500, 50]], |x| x[0].matmul(&x[1]));
+    compare(&[&[2, 3, 1100], &[2, 1100, 5]], |x| x[0].matmul(&x[1]));
+    compare(&[&[1, 900], &[900, 300]], |x| x[0].matmul(&x[1]));
+}
+
+#[test]
+fn convolutions_of_many_channels() {
+    let options = Conv2dOptions { padding: [1, 1], ..Conv2dOptions::default() };
+    compare(&[&[3, 40, 9, 11], &[48, 40, 3, 3]], |x| x[0].conv2d(&x[1], None, options));
+    let options = Conv2dOptions { stride: [2, 1], dilation: [1, 2], groups: 2, ..options };
+    compare(&[&[2, 80, 12, 9], &[84, 40, 3, 2]], |x| x[0].conv2d(&x[1], None, options));
+}
+
+#[test]
+fn attention_over_many_tiles() {
+    let shapes: [&[usize]; 3] = [&[2, 4, 150, 72], &[2, 2, 190, 72], &[2, 2, 190, 100]];
+    for causal in [false, true] {
+        for window in [None, Some(50)] {
+            let options = AttentionOptions { causal, window, ..AttentionOptions::default() };
+            compare(&shapes, |x| x[0].scaled_dot_product_attention(&x[1], &x[2], options));
+        }
+    }
+}

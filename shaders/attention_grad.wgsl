@@ -1,0 +1,192 @@
+// Gradients of attention (Dao et al. 2022, algorithm 4): with p = exp(scale * q kT + mask - lse) and ds = p * (dy vT - delta),
+// dq = scale * ds k, dk = scale * dsT q, dv = pT dy, where delta = rowsum(dy * y) (attention_grad_rows.wgsl).
+//
+//   q, out (dq) [batch, heads, queries, head_dim]     k, out (dk) [batch, kv_heads, keys, head_dim]     v, out (dv) [batch, kv_heads, keys, value_dim]
+//   dy [batch, heads, queries, value_dim]             lse, delta [batch, heads, queries]                mask [batch, heads, queries, keys]
+//
+// A work group makes 64 lines by 64 columns of one of them. BY_KEYS tells whether lines are keys: then it goes over the queries that see them, 32 at
+// a time, of all query heads that share the key head; else lines are queries, and it goes over the keys that they see. Each element is summed by one
+// thread, in one order.
+
+struct Parameters {
+    zero: u32,
+    queries: u32,
+    keys: u32,
+    head_dim: u32,
+    value_dim: u32,
+    // Heads of the output.
+    heads: u32,
+    // Query heads that share a key head.
+    shared_by: u32,
+    chunks: u32,
+    tiles: u32,
+    scale: f32,
+    // Keys above position - back and below position + ahead are seen.
+    back: i32,
+    ahead: i32,
+    // Columns of the output; 1: it is dv.
+    width: u32,
+    is_dv: u32,
+    all_heads: u32,
+    spare: u32,
+    // First elements of q, k, v, dy; of lse, mask, out. delta lies densely from 0 on.
+    offsets: vec4<u32>,
+    more_offsets: vec4<u32>,
+    // Strides.
+    q: vec4<u32>,
+    k: vec4<u32>,
+    v: vec4<u32>,
+    dy: vec4<u32>,
+    lse: vec4<u32>,
+    mask: vec4<u32>,
+    out: vec4<u32>,
+}
+
+// First elements of the heads at hand.
+var<private> q_head: u32;
+var<private> k_head: u32;
+var<private> v_head: u32;
+var<private> dy_head: u32;
+var<private> lse_head: u32;
+var<private> delta_head: u32;
+var<private> mask_head: u32;
+
+fn choose_heads(batch: u32, head: u32) {
+    let kv_head = head / params.shared_by;
+    q_head = params.offsets.x + batch * params.q.x + head * params.q.y;
+    k_head = params.offsets.y + batch * params.k.x + kv_head * params.k.y;
+    v_head = params.offsets.z + batch * params.v.x + kv_head * params.v.y;
+    dy_head = params.offsets.w + batch * params.dy.x + head * params.dy.y;
+    lse_head = params.more_offsets.x + batch * params.lse.x + head * params.lse.y;
+    mask_head = params.more_offsets.y + batch * params.mask.x + head * params.mask.y;
+    delta_head = (batch * params.all_heads + head) * params.queries;
+}
+
+// Of q for scores 0, of dy for scores 1.
+fn query_element(which: u32, query: u32, place: u32) -> f32 {
+    if (query >= params.queries || place >= select(params.head_dim, params.value_dim, which == 1u)) {
+        return 0.0;
+    }
+    if (which == 1u) {
+        return dy_at(dy_head + query * params.dy.z + place * params.dy.w);
+    }
+    return q_at(q_head + query * params.q.z + place * params.q.w);
+}
+
+// Of k for scores 0, of v for scores 1.
+fn key_element(which: u32, key: u32, place: u32) -> f32 {
+    if (key >= params.keys || place >= select(params.head_dim, params.value_dim, which == 1u)) {
+        return 0.0;
+    }
+    if (which == 1u) {
+        return v_at(v_head + key * params.v.z + place * params.v.w);
+    }
+    return k_at(k_head + key * params.k.z + place * params.k.w);
+}
+
+// What the weights are multiplied with.
+fn query_matrix(query: u32, column: u32) -> f32 {
+    return query_element(params.is_dv, query, column);
+}
+
+fn key_matrix(key: u32, column: u32) -> f32 {
+    return key_element(0u, key, column);
+}
+
+// p, or ds.
+fn weight_of(product: f32, slope: f32, line: u32, inner: u32) -> f32 {
+    let query = select(line, inner, BY_KEYS);
+    let key = select(inner, line, BY_KEYS);
+    let score = score_of(product, query, key, mask_head);
+    if (query >= params.queries || key >= params.keys) {
+        return 0.0;
+    }
+    let log_sum = lse_at(lse_head + query * params.lse.z);
+    let blind = bitcast<u32>(log_sum) == 0xff800000u;
+    let weight = exp_of(score - select(log_sum, 0.0, blind));
+    if (params.is_dv == 1u) {
+        return weight;
+    }
+    return weight * (slope - delta_at(delta_head + query));
+}
+
+fn weights_of(products: vec4<f32>, slopes: vec4<f32>, line: u32, inner: u32) -> vec4<f32> {
+    return vec4<f32>(
+        weight_of(products.x, slopes.x, line, inner),
+        weight_of(products.y, slopes.y, line + 1u, inner),
+        weight_of(products.z, slopes.z, line + 2u, inner),
+        weight_of(products.w, slopes.w, line + 3u, inner),
+    );
+}
+
+// Adds what 32 inner contribute.
+fn add_step(first_line: u32, first_column: u32, step: u32, lane: u32) {
+    let products = tile_scores(0u, first_line, step, params.head_dim, lane);
+    // dv needs no slopes: a depth of 0.
+    let slopes = tile_scores(1u, first_line, step, params.value_dim * (1u - params.is_dv), lane);
+    let line = first_line + lane / 8u * 4u;
+    let inner = step + lane % 8u * 4u;
+    var part = Scores();
+    part.inner_0 = weights_of(products.inner_0, slopes.inner_0, line, inner);
+    part.inner_1 = weights_of(products.inner_1, slopes.inner_1, line, inner + 1u);
+    part.inner_2 = weights_of(products.inner_2, slopes.inner_2, line, inner + 2u);
+    part.inner_3 = weights_of(products.inner_3, slopes.inner_3, line, inner + 3u);
+    put_weights(part, lane);
+    add_product(step, first_column, lane);
+}
+
+// Two columns of the row that begins at `place`.
+fn put_columns(place: u32, column: u32, results: vec2<f32>) {
+    let at = place + column * params.out.w;
+    if (params.out.w == 1u && column + 1u < params.width) {
+        out_put_pair(at, results.x, results.y);
+        return;
+    }
+    if (column < params.width) {
+        out_put(at, results.x);
+    }
+    if (column + 1u < params.width) {
+        out_put(at + params.out.w, results.y);
+    }
+}
+
+@compute @workgroup_size(128)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let number = group_number(group, groups);
+    let first_column = number % params.chunks * 64u;
+    let first_line = number / params.chunks % params.tiles * 64u;
+    let head_number = number / params.chunks / params.tiles;
+    let head = head_number % params.heads;
+    let batch = head_number / params.heads;
+    let shift = i32(params.keys) - i32(params.queries);
+    if (BY_KEYS) {
+        let first_inner = u32(max(i32(first_line) - params.ahead + 1i - shift, 0i));
+        let end = u32(clamp(i32(first_line) + 63i + params.back - shift, 0i, i32(params.queries)));
+        for (var member = 0u; member < params.shared_by; member += 1u) {
+            choose_heads(batch, head * params.shared_by + member);
+            for (var step = first_inner; step < end; step += 32u) {
+                add_step(first_line, first_column, step, lane);
+            }
+        }
+    } else {
+        choose_heads(batch, head);
+        let first_inner = u32(max(i32(first_line) + shift - params.back + 1i, 0i));
+        let end = u32(clamp(i32(first_line) + 63i + shift + params.ahead, 0i, i32(params.keys)));
+        for (var step = first_inner; step < end; step += 32u) {
+            add_step(first_line, first_column, step, lane);
+        }
+    }
+    let lines = select(params.queries, params.keys, BY_KEYS);
+    let head_out = params.more_offsets.z + batch * params.out.x + head * params.out.y;
+    let factor = select(params.scale, 1.0, params.is_dv == 1u);
+    for (var part = 0u; part < 8u; part += 1u) {
+        let line = first_line + lane / 8u * 4u + part / 2u;
+        let outputs = output_row(part / 2u, part % 2u == 1u);
+        let column = first_column + lane % 8u * 4u + part % 2u * 32u;
+        if (line < lines) {
+            let place = head_out + line * params.out.z;
+            put_columns(place, column, factor * outputs.xy);
+            put_columns(place, column + 2u, factor * outputs.zw);
+        }
+    }
+}

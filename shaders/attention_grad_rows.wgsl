@@ -1,0 +1,46 @@
+// delta = rowsum(dy * y), for the gradients of attention.
+//
+//   dy, y [batch, heads, queries, width], any strides     delta [batch, heads, queries], dense
+//
+// A work group takes 16 rows; 16 threads share one.
+
+struct Parameters {
+    zero: u32,
+    // Rows.
+    count: u32,
+    rank: u32,
+    width: u32,
+    // First elements of dy and y, and their strides along a row.
+    offsets: vec4<u32>,
+    along: vec4<u32>,
+    // Of the rows.
+    sizes: array<vec4<u32>, 2>,
+    strides: array<vec4<u32>, 8>,
+}
+
+// [16 rows][16 threads, and 1 so that columns go to different banks].
+var<workgroup> parts: array<f32, 272>;
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let row = group_number(group, groups) * 16u + lane / 16u;
+    let own = lane / 16u * 17u + lane % 16u;
+    var sum = 0.0;
+    if (row < params.count) {
+        let dy_row = located(0u, row);
+        let y_row = located(1u, row);
+        for (var place = lane % 16u; place < params.width; place += 16u) {
+            sum += dy_at(dy_row + place * params.along.x) * y_at(y_row + place * params.along.y);
+        }
+    }
+    parts[own] = sum;
+    for (var reach = 8u; reach > 0u; reach /= 2u) {
+        workgroupBarrier();
+        if (lane % 16u < reach) {
+            parts[own] += parts[own + reach];
+        }
+    }
+    if (lane % 16u == 0u && row < params.count) {
+        delta_put(row, parts[own]);
+    }
+}

@@ -1,0 +1,147 @@
+// Convolutions and their two gradients, as matrix products whose right operand is read from an image as it is needed (implicit GEMM). One product for
+// each group of channels, with the tiles of product.wgsl, where the picture is:
+//
+//                       y [rows][columns]              left [rows][inner]         right [inner][columns], patches of
+//   conv2d              [out][batch, oh, ow]           weight, inner (c, i, j)    x  [batch, channels, height, width]
+//   conv2d_grad_input   [channels][batch, h, w]        weight, inner (o, i, j)    dy [batch, out, oh, ow]
+//   conv2d_grad_weight  [out][channels, kh, kw]        dy, inner (n, oh, ow)      x
+//
+// Columns and inner numbers are each (outer, r, c) with sizes `columns` and `inners`. RIGHT: patch_value reads the image at r * step of the column +
+// r * step of the inner - padding; spread_value where a column's r + padding is r * step of the inner and a multiple of the column's step. OUTPUT is
+// place_of_part where sums are cut into parts [splits][groups][rows][columns], else place_of_whole. Limits: fewer than 2^30 pixels along an axis.
+
+struct Parameters {
+    zero: u32,
+    // Elements of y.
+    count: u32,
+    m: u32,
+    n: u32,
+    k: u32,
+    splits: u32,
+    split_length: u32,
+    // 1: a bias for each row.
+    with_bias: u32,
+    // Sizes of r and c, and steps.
+    columns: vec4<u32>,
+    inners: vec4<u32>,
+    // Padding; height and width of the image.
+    image: vec4<u32>,
+    // First elements of y, a (left), b (right), bias.
+    offsets: vec4<u32>,
+    // From one group of channels to the next in y, a, b; the stride of bias.
+    groups: vec4<u32>,
+    // Strides: rows, then outer, r, c of the columns.
+    y: vec4<u32>,
+    // Rows, then outer, r, c of the inner numbers.
+    left: vec4<u32>,
+    // Outer of the columns, outer of the inner numbers, then pixels down and across.
+    right: vec4<u32>,
+}
+
+// A row or column of no image.
+const NOWHERE: u32 = 0x40000000u;
+
+var<private> y_group: u32;
+var<private> a_group: u32;
+var<private> b_group: u32;
+// Row 0 of the group, counted over all groups; of the parts: the part.
+var<private> first_row: u32;
+var<private> first_part: u32;
+
+fn begin(group: u32, split: u32) {
+    y_group = params.offsets.x + group * params.groups.x;
+    a_group = params.offsets.y + group * params.groups.y;
+    b_group = params.offsets.z + group * params.groups.z;
+    first_row = group * params.m;
+    first_part = split * params.count;
+}
+
+// (outer, r, c) of a number.
+fn parts_of(number: u32, sizes: vec4<u32>) -> vec3<u32> {
+    let across = number / sizes.y;
+    let outer = across / sizes.x;
+    return vec3<u32>(outer, across - outer * sizes.x, number - across * sizes.y);
+}
+
+fn left_line(row: u32) -> vec3<u32> {
+    return vec3<u32>(a_group + row * params.left.x, u32(row < params.m), 0u);
+}
+
+fn left_value(line: vec3<u32>, inner: u32) -> f32 {
+    if (line.y == 0u) {
+        return 0.0;
+    }
+    let parts = parts_of(inner, params.inners);
+    return a_at(line.x + parts.x * params.left.y + parts.y * params.left.z + parts.z * params.left.w);
+}
+
+// Where a column's images begin, and its r and c.
+fn right_line(column: u32) -> vec3<u32> {
+    if (column >= params.n) {
+        return vec3<u32>(0u, NOWHERE, NOWHERE);
+    }
+    let parts = parts_of(column, params.columns);
+    return vec3<u32>(b_group + parts.x * params.right.x, PLACE(parts.y, 0u), PLACE(parts.z, 1u));
+}
+
+fn right_value(line: vec3<u32>, inner: u32) -> f32 {
+    return RIGHT(line, parts_of(inner, params.inners));
+}
+
+// The pixel that the first of a patch shows; before the image it wraps.
+fn patch_place(number: u32, axis: u32) -> u32 {
+    return number * params.columns[2u + axis] - params.image[axis];
+}
+
+fn patch_value(line: vec3<u32>, inner: vec3<u32>) -> f32 {
+    let down = line.y + inner.y * params.inners.z;
+    let across = line.z + inner.z * params.inners.w;
+    if (down >= params.image.z || across >= params.image.w) {
+        return 0.0;
+    }
+    return b_at(line.x + inner.x * params.right.y + down * params.right.z + across * params.right.w);
+}
+
+fn spread_place(number: u32, axis: u32) -> u32 {
+    return number + params.image[axis];
+}
+
+fn spread_value(line: vec3<u32>, inner: vec3<u32>) -> f32 {
+    let back_down = inner.y * params.inners.z;
+    let back_across = inner.z * params.inners.w;
+    if (line.y < back_down || line.z < back_across) {
+        return 0.0;
+    }
+    let down = (line.y - back_down) / params.columns.z;
+    let across = (line.z - back_across) / params.columns.w;
+    let between = down * params.columns.z != line.y - back_down || across * params.columns.w != line.z - back_across;
+    if (between || down >= params.image.z || across >= params.image.w) {
+        return 0.0;
+    }
+    return b_at(line.x + inner.x * params.right.y + down * params.right.z + across * params.right.w);
+}
+
+fn finished(row: u32, column: u32, place: u32, sum: f32) -> f32 {
+    if (params.with_bias != 0u) {
+        return sum + bias_at(params.offsets.w + (first_row + row) * params.groups.w);
+    }
+    return sum;
+}
+
+fn place_of(row: u32, column: u32) -> u32 {
+    return OUTPUT(row, column);
+}
+
+fn place_of_part(row: u32, column: u32) -> u32 {
+    return first_part + (first_row + row) * params.n + column;
+}
+
+fn place_of_whole(row: u32, column: u32) -> u32 {
+    let parts = parts_of(column, params.columns);
+    return y_group + row * params.y.x + parts.x * params.y.y + parts.y * params.y.z + parts.z * params.y.w;
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    TILE(group_number(group, groups), lane);
+}
