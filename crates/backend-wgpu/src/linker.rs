@@ -11,9 +11,12 @@ use std::sync::{Arc, LazyLock};
 struct Item {
     name: String,
     text: String,
-    /// Every identifier in it.
-    words: FxHashSet<String>,
+    is_function: bool,
+    words: Words,
 }
+
+/// The identifiers of a text, and whether any stands before a bracket: a variable may have the name of a function that it has nothing to do with.
+type Words = FxHashMap<String, bool>;
 
 /// The items of a file by name.
 type Library = FxHashMap<String, Arc<Item>>;
@@ -82,18 +85,22 @@ fn libraries(class: Class) -> [&'static Library; 2] {
 pub(crate) fn link(root: &str, class: Class, defines: &[(String, String)]) -> String {
     let mut text = without_comments(root);
     let mut taken: FxHashSet<String> = items(&text).into_iter().map(|item| item.name).collect();
-    let mut waiting: Vec<String> = sorted(identifiers(&text));
+    let mut waiting = sorted(words_of(&text));
     let libraries = libraries(class);
-    while let Some(name) = waiting.pop() {
+    while let Some((name, is_called)) = waiting.pop() {
         if taken.contains(&name) {
             continue;
         }
+        let item = libraries.iter().find_map(|library| library.get(&name));
         if let Some((_, with)) = defines.iter().find(|(defined, _)| *defined == name) {
-            waiting.extend(sorted(identifiers(with)));
-        } else if let Some(item) = libraries.iter().find_map(|library| library.get(&name)) {
+            // What stands for a called name is called.
+            waiting.extend(sorted(words_of(with)).into_iter().map(|(word, _)| (word, true)));
+        } else if let Some(item) = item.filter(|item| is_called || !item.is_function) {
             text.push_str(&item.text);
             text.push('\n');
             waiting.extend(sorted(item.words.clone()));
+        } else if item.is_some() {
+            continue;
         }
         taken.insert(name);
     }
@@ -101,8 +108,8 @@ pub(crate) fn link(root: &str, class: Class, defines: &[(String, String)]) -> St
 }
 
 /// In one order, so that a shader is the same text in every run.
-fn sorted(words: FxHashSet<String>) -> Vec<String> {
-    let mut words: Vec<String> = words.into_iter().collect();
+fn sorted(words: Words) -> Vec<(String, bool)> {
+    let mut words: Vec<(String, bool)> = words.into_iter().collect();
     words.sort_unstable();
     words
 }
@@ -136,8 +143,16 @@ fn pieces(text: &str) -> impl Iterator<Item = (bool, &str)> {
     })
 }
 
-fn identifiers(text: &str) -> FxHashSet<String> {
-    pieces(text).filter(|(word, _)| *word).map(|(_, piece)| piece.to_string()).collect()
+fn words_of(text: &str) -> Words {
+    let mut words = Words::default();
+    let mut pieces = pieces(text).peekable();
+    while let Some((is_word, piece)) = pieces.next() {
+        if is_word {
+            let is_called = pieces.peek().is_some_and(|(_, next)| next.trim_start().starts_with('('));
+            *words.entry(piece.to_string()).or_default() |= is_called;
+        }
+    }
+    words
 }
 
 fn substituted(text: &str, defines: &[(String, String)]) -> String {
@@ -178,7 +193,12 @@ fn item(text: &str) -> Option<Item> {
     } else {
         words.get(kind + 1)?
     };
-    Some(Item { name: name.to_string(), text: text.trim().to_string(), words: identifiers(text) })
+    Some(Item {
+        name: name.to_string(),
+        text: text.trim().to_string(),
+        is_function: words[kind] == "fn",
+        words: words_of(text),
+    })
 }
 
 #[cfg(test)]
@@ -229,5 +249,7 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("unary_abs") && !text.contains("FUNCTION"), "{text}");
+        let text = link("fn main() { let located = 1u; let x = located + 2u; }", Class::Int, &[]);
+        assert!(!text.contains("params"), "a variable is no function: {text}");
     }
 }
