@@ -136,9 +136,8 @@ impl Gpu {
             memory_hints: wgpu::MemoryHints::Performance,
             ..Default::default()
         };
-        let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).map_err(|error| {
-            Error::Device { device: name.clone(), detail: format!("was not opened: {error}") }
-        })?;
+        let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
+            .map_err(|error| Error::Device { device: name.clone(), detail: format!("was not opened: {error}") })?;
         let troubles = Arc::new(Mutex::new(None));
         watch(&device, &troubles);
         let about = describe(index, adapter);
@@ -184,9 +183,7 @@ impl Gpu {
         let size = block_size(bytes);
         let block = match self.pool.take(size) {
             Some(block) => block,
-            None => {
-                Block { buffer: self.make(size, bytes)?, number: self.blocks.fetch_add(1, Ordering::Relaxed) }
-            }
+            None => Block { buffer: self.make(size, bytes)?, number: self.blocks.fetch_add(1, Ordering::Relaxed) },
         };
         let (version, gpu) = (AtomicU64::new(0), Arc::downgrade(self));
         Ok(Buffer::new(WgpuMemory { block: Some(block), bytes, version, gpu }))
@@ -242,11 +239,7 @@ impl Gpu {
         if ((high + 1) * size) as u64 - start > most {
             return Err(Error::invalid(
                 op,
-                format!(
-                    "a tensor over {} bytes; {} binds at most {most} at a time",
-                    (high + 1 - low) * size,
-                    self.name
-                ),
+                format!("a tensor over {} bytes; {} binds at most {most} at a time", (high + 1 - low) * size, self.name),
             ));
         }
         Ok((Binding { memory, start }, (offset - start as usize / size) as u32))
@@ -256,8 +249,7 @@ impl Gpu {
     pub(crate) fn fits(&self, view: &View<'_>) -> bool {
         let most = self.limits.max_storage_buffer_binding_size as usize;
         let (low, high) = view.layout.bounds().unwrap_or((0, 0));
-        view.buffer.bytes() + (view.buffer.bytes() >> 3) <= most
-            || (high + 1 - low) * view.dtype.size() + 512 <= most
+        view.buffer.bytes() + (view.buffer.bytes() >> 3) <= most || (high + 1 - low) * view.dtype.size() + 512 <= most
     }
 
     // ---- Commands
@@ -277,17 +269,14 @@ impl Gpu {
         let folded = self.folded(op, groups)?;
         self.launches.fetch_add(1, Ordering::Relaxed);
         let mut batch = self.batch.lock();
-        let offset =
-            batch.push_parameters(parameters, self.limits.min_uniform_buffer_offset_alignment as usize);
-        let group =
-            batch.group(&self.device, &pipeline, &bindings, self.limits.max_storage_buffer_binding_size);
+        let offset = batch.push_parameters(parameters, self.limits.min_uniform_buffer_offset_alignment as usize);
+        let group = batch.group(&self.device, &pipeline, &bindings, self.limits.max_storage_buffer_binding_size);
         let pass = batch.pass(&self.device);
         pass.set_pipeline(&pipeline.compiled);
         pass.set_bind_group(0, &group, &[offset]);
         pass.dispatch_workgroups(folded[0], folded[1], 1);
         batch.launches += 1;
-        let full = batch.launches >= MOST_LAUNCHES
-            || batch.parameters.len() + 2 * MOST_PARAMETERS > batch.ring.size() as usize;
+        let full = batch.launches >= MOST_LAUNCHES || batch.parameters.len() + 2 * MOST_PARAMETERS > batch.ring.size() as usize;
         if full || batch.since.elapsed() >= LONGEST_WAIT {
             batch.submit(&self.device, &self.queue);
         }
@@ -386,8 +375,7 @@ impl Gpu {
         if !matches!(answer, Ok(Ok(()))) {
             return Err(self.error(format!("memory could not be read: {answer:?}")));
         }
-        let mapped =
-            staging.slice(..length).get_mapped_range().map_err(|error| self.error(error.to_string()))?;
+        let mapped = staging.slice(..length).get_mapped_range().map_err(|error| self.error(error.to_string()))?;
         host.copy_from_slice(&mapped);
         drop(mapped);
         staging.unmap();
@@ -444,12 +432,7 @@ fn record(device: &wgpu::Device) -> WgpuMemory {
         usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,
     });
-    WgpuMemory {
-        block: Some(Block { buffer, number: 0 }),
-        bytes: faults::WORDS * 4,
-        version: AtomicU64::new(0),
-        gpu: Weak::new(),
-    }
+    WgpuMemory { block: Some(Block { buffer, number: 0 }), bytes: faults::WORDS * 4, version: AtomicU64::new(0), gpu: Weak::new() }
 }
 
 /// Slots that read memory which the same launch writes are bound as written memory is.
@@ -475,12 +458,7 @@ pub(crate) fn memory_of<'a>(op: &'static str, buffer: &'a Buffer) -> Result<&'a 
 }
 
 /// The memory behind `buffer`, in which `length` bytes from `offset_bytes` on must fit.
-fn within<'a>(
-    op: &'static str,
-    buffer: &'a Buffer,
-    offset_bytes: usize,
-    length: usize,
-) -> Result<&'a WgpuMemory> {
+fn within<'a>(op: &'static str, buffer: &'a Buffer, offset_bytes: usize, length: usize) -> Result<&'a WgpuMemory> {
     let memory = memory_of(op, buffer)?;
     match offset_bytes.checked_add(length) {
         Some(end) if end <= memory.bytes => Ok(memory),
@@ -562,13 +540,7 @@ impl Batch {
         })
     }
 
-    fn group(
-        &mut self,
-        device: &wgpu::Device,
-        pipeline: &Pipeline,
-        bindings: &[Binding<'_>],
-        most: u64,
-    ) -> wgpu::BindGroup {
+    fn group(&mut self, device: &wgpu::Device, pipeline: &Pipeline, bindings: &[Binding<'_>], most: u64) -> wgpu::BindGroup {
         let key: GroupKey = (
             Arc::as_ptr(&pipeline.layout).addr(),
             bindings.iter().map(|binding| (binding.memory.number(), binding.start)).collect(),
@@ -576,28 +548,15 @@ impl Batch {
         if let Some(group) = self.groups.get(&key) {
             return group.clone();
         }
-        let parameters = wgpu::BufferBinding {
-            buffer: &self.ring,
-            offset: 0,
-            size: wgpu::BufferSize::new(MOST_PARAMETERS as u64),
-        };
-        let mut entries =
-            vec![wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(parameters) }];
+        let parameters = wgpu::BufferBinding { buffer: &self.ring, offset: 0, size: wgpu::BufferSize::new(MOST_PARAMETERS as u64) };
+        let mut entries = vec![wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(parameters) }];
         for (at, binding) in bindings.iter().enumerate() {
             let buffer = binding.memory.buffer();
             let size = (buffer.size() - binding.start).min(most / 4 * 4);
-            let part =
-                wgpu::BufferBinding { buffer, offset: binding.start, size: wgpu::BufferSize::new(size) };
-            entries.push(wgpu::BindGroupEntry {
-                binding: at as u32 + 1,
-                resource: wgpu::BindingResource::Buffer(part),
-            });
+            let part = wgpu::BufferBinding { buffer, offset: binding.start, size: wgpu::BufferSize::new(size) };
+            entries.push(wgpu::BindGroupEntry { binding: at as u32 + 1, resource: wgpu::BindingResource::Buffer(part) });
         }
-        let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: None,
-            layout: &pipeline.layout.group,
-            entries: &entries,
-        });
+        let group = device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout.group, entries: &entries });
         if self.groups.len() >= MOST_GROUPS {
             self.groups.clear();
         }

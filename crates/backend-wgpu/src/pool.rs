@@ -90,10 +90,7 @@ mod tests {
     fn blocks_are_little_larger_than_requests() {
         for bytes in [0, 1, 63, 64, 65, 1000, 1025, 4097, 1_000_000, 123_456_789] {
             let size = block_size(bytes);
-            assert!(
-                size >= bytes && size % 4 == 0 && size <= (bytes + bytes / 8).max(64 + bytes),
-                "{bytes}: {size}"
-            );
+            assert!(size >= bytes && size % 4 == 0 && size <= (bytes + bytes / 8).max(64 + bytes), "{bytes}: {size}");
         }
     }
 }

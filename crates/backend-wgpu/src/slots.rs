@@ -126,10 +126,7 @@ impl Slot {
         };
         let mode = if access.writes() || atomic { "read_write" } else { "read" };
         let per = store.per_word();
-        let _ = writeln!(
-            text,
-            "@group(0) @binding({binding}) var<storage, {mode}> {name}: array<{word}>;\nconst {name}_PER: u32 = {per}u;"
-        );
+        let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, {mode}> {name}: array<{word}>;\nconst {name}_PER: u32 = {per}u;");
         if store == Store::Atomic {
             return;
         }
@@ -137,21 +134,12 @@ impl Slot {
         let at = |i: &str| if atomic { format!("atomicLoad(&{name}[{i}])") } else { format!("{name}[{i}]") };
         let _ = match per {
             1 => writeln!(text, "fn {name}_bits(i: u32) -> {bits} {{ return {}; }}", at("i")),
-            2 => writeln!(
-                text,
-                "fn {name}_bits(i: u32) -> u32 {{ return ({} >> ((i & 1u) * 16u)) & 0xffffu; }}",
-                at("i >> 1u")
-            ),
-            _ => writeln!(
-                text,
-                "fn {name}_bits(i: u32) -> u32 {{ return ({} >> ((i & 3u) * 8u)) & 0xffu; }}",
-                at("i >> 2u")
-            ),
+            2 => writeln!(text, "fn {name}_bits(i: u32) -> u32 {{ return ({} >> ((i & 1u) * 16u)) & 0xffffu; }}", at("i >> 1u")),
+            _ => writeln!(text, "fn {name}_bits(i: u32) -> u32 {{ return ({} >> ((i & 3u) * 8u)) & 0xffu; }}", at("i >> 2u")),
         };
         let _ = writeln!(text, "alias {name}_BITS = {bits};");
         if access == Access::Scattered {
-            let (shift, mask) =
-                if per == 2 { ("(i & 1u) * 16u", "0xffffu") } else { ("(i & 3u) * 8u", "0xffu") };
+            let (shift, mask) = if per == 2 { ("(i & 1u) * 16u", "0xffffu") } else { ("(i & 3u) * 8u", "0xffu") };
             let _ = match per {
                 1 => writeln!(text, "fn {name}_put_bits(i: u32, b: {bits}) {{ {name}[i] = b; }}"),
                 _ => writeln!(
@@ -162,23 +150,14 @@ impl Slot {
             };
         }
         if access == Access::Words {
-            let _ = writeln!(
-                text,
-                "fn {name}_put_word(w: u32, word: {bits}) {{ {name}[w] = word; }}\nfn {name}_word(w: u32) -> {bits} {{ return {name}[w]; }}"
-            );
+            let _ = writeln!(text, "fn {name}_put_word(w: u32, word: {bits}) {{ {name}[w] = word; }}\nfn {name}_word(w: u32) -> {bits} {{ return {name}[w]; }}");
         }
         if let Some((number, from, to)) = store.conversions() {
             let _ = writeln!(text, "fn {name}_number(bits: {bits}) -> {number} {{ return {from}; }}");
-            let _ = writeln!(
-                text,
-                "fn {name}_at(i: u32) -> {number} {{ return {name}_number({name}_bits(i)); }}"
-            );
+            let _ = writeln!(text, "fn {name}_at(i: u32) -> {number} {{ return {name}_number({name}_bits(i)); }}");
             let _ = writeln!(text, "fn {name}_rounded(v: {number}) -> {bits} {{ return {to}; }}");
             if access == Access::Scattered {
-                let _ = writeln!(
-                    text,
-                    "fn {name}_put(i: u32, v: {number}) {{ {name}_put_bits(i, {name}_rounded(v)); }}"
-                );
+                let _ = writeln!(text, "fn {name}_put(i: u32, v: {number}) {{ {name}_put_bits(i, {name}_rounded(v)); }}");
             }
         }
     }
