@@ -14,8 +14,9 @@ struct Parameters {
     per_part: u32,
     // Work groups of a part.
     blocks: u32,
-    // Accumulators of a row that the first launch left.
+    // Accumulators of a row that the first launch left; of norm_grad.wgsl the rows of a team.
     gathered: u32,
+    // Of norm_grad.wgsl.
     spare_a: u32,
     spare_b: u32,
     spare_c: u32,

@@ -519,3 +519,24 @@ pub(crate) fn axes_but(axis: usize, layouts: &[&Layout]) -> Vec<(usize, Vec<i64>
     let strides = |at: usize| layouts.iter().map(|layout| layout.strides()[at] as i64).collect();
     (0..dims.len()).filter(|&at| at != axis).map(|at| (dims[at], strides(at))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_cover_every_element_once() {
+        for beside in [Beside::Elements, Beside::Rows] {
+            for rows in [0, 1, 3, 1000, 1 << 20] {
+                for length in [0, 1, 2, 7, 33, 1024, 4099, 1_000_003] {
+                    let cut = Cut::of("test", rows, length, beside).expect("within the limits");
+                    assert_eq!(cut.members * cut.per_group, 256, "{cut:?}");
+                    assert!(u64::from(cut.blocks) * u64::from(cut.per_group) >= rows as u64, "{cut:?}");
+                    let (parts, per_part) = (u64::from(cut.parts), u64::from(cut.per_part));
+                    assert!(parts * per_part >= length as u64, "{cut:?}");
+                    assert!(length == 0 || (parts - 1) * per_part < length as u64, "{cut:?}");
+                }
+            }
+        }
+    }
+}
