@@ -8,8 +8,8 @@ use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::smallvec;
 use std::sync::Arc;
-use ternion_core::Result;
 use ternion_core::backend::Buffer;
+use ternion_core::{Error, Result};
 
 /// Pairs of which one work group counts and moves digits, as in digits.wgsl.
 const TILE: usize = 2048;
@@ -44,16 +44,31 @@ pub(crate) struct Pairs {
     other_numbers: Buffer,
 }
 
+/// Memory for so many words, all of which a shader sees at once.
+pub(crate) fn scratch_words(gpu: &Arc<Gpu>, op: &'static str, words: usize) -> Result<Buffer> {
+    let most = gpu.limits.max_storage_buffer_binding_size;
+    match words.checked_mul(4) {
+        Some(bytes) if bytes as u64 <= most && u32::try_from(words).is_ok() => gpu.alloc(bytes),
+        _ => Err(Error::invalid(
+            op,
+            format!(
+                "{words} places, which take 4 bytes each; {} binds at most {most} bytes at a time",
+                gpu.name
+            ),
+        )),
+    }
+}
+
 impl Pairs {
-    pub(crate) fn new(gpu: &Arc<Gpu>, lines: usize, length: usize) -> Result<Pairs> {
-        let bytes = lines * length * 4;
+    pub(crate) fn new(gpu: &Arc<Gpu>, op: &'static str, lines: usize, length: usize) -> Result<Pairs> {
+        let words = || scratch_words(gpu, op, lines * length);
         Ok(Pairs {
             lines,
             length,
-            keys: gpu.alloc(bytes)?,
-            numbers: gpu.alloc(bytes)?,
-            other_keys: gpu.alloc(bytes)?,
-            other_numbers: gpu.alloc(bytes)?,
+            keys: words()?,
+            numbers: words()?,
+            other_keys: words()?,
+            other_numbers: words()?,
         })
     }
 

@@ -4,7 +4,7 @@ use super::GROUP;
 use super::copy::copy;
 use super::create::fill;
 use super::gather::position;
-use super::radix::Pairs;
+use super::radix::{Pairs, scratch_words};
 use crate::gpu::{Binding, Launch};
 use crate::linker::Class;
 use crate::pipelines::Variant;
@@ -63,6 +63,10 @@ fn stage(
     threads: usize,
     parameters: &Parameters,
 ) -> Result<()> {
+    if u32::try_from(threads).is_err() {
+        let detail = format!("{threads} elements, of which a launch takes up to 2^32 - 1");
+        return Err(Error::invalid(call.name, detail));
+    }
     let adds = stage.starts_with("add");
     let class = if adds { Store::of(call.outputs[0].dtype).class() } else { Class::Byte };
     // A position is noted where it is seen first.
@@ -136,7 +140,7 @@ fn put<'a>(
 ) -> Result<()> {
     let (gpu, op, dtype) = (call.gpu, call.name, call.outputs[0].dtype);
     let (count, places) = (parameters.count as usize, parameters.nowhere as usize);
-    let winners = gpu.alloc(places * 4)?;
+    let winners = scratch_words(gpu, op, places)?;
     let layout = Layout::row_major(Shape::new(&[places])?);
     fill(gpu, op, &View { buffer: &winners, dtype: DType::I32, layout: &layout }, 0)?;
     let marked = ("winners", Store::Atomic, Access::Scattered, gpu.scratch(op, &winners)?);
@@ -155,7 +159,7 @@ fn put<'a>(
 /// The place of each source, sorted.
 fn sorted(call: &Call<'_>, parameters: &Parameters, index: Bound<'_>) -> Result<Pairs> {
     let (gpu, op) = (call.gpu, call.name);
-    let mut pairs = Pairs::new(gpu, 1, parameters.count as usize)?;
+    let mut pairs = Pairs::new(gpu, op, 1, parameters.count as usize)?;
     let slots = [
         ("keys", Store::Word, Access::Scattered, gpu.scratch(op, &pairs.keys)?),
         ("numbers", Store::Word, Access::Scattered, gpu.scratch(op, &pairs.numbers)?),

@@ -129,7 +129,7 @@ fn short(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
 
 fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     let (gpu, op, dtype) = (call.gpu, call.name, call.inputs[0].dtype);
-    let mut pairs = Pairs::new(gpu, lines.count, lines.length)?;
+    let mut pairs = Pairs::new(gpu, op, lines.count, lines.length)?;
     let groups = (lines.count * lines.length).div_ceil(GROUP);
     let bits = (dtype.size() as u32 * 8).min(32);
     let parameters = radix::Parameters {
