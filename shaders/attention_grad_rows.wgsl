@@ -12,7 +12,7 @@ struct Parameters {
     width: u32,
     // First elements of dy and y, and their strides along a row.
     offsets: vec4<u32>,
-    along: vec4<u32>,
+    steps: vec4<u32>,
     // Of the rows.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
@@ -30,7 +30,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let dy_row = located(0u, row);
         let y_row = located(1u, row);
         for (var place = lane % 16u; place < params.width; place += 16u) {
-            sum += dy_at(dy_row + place * params.along.x) * y_at(y_row + place * params.along.y);
+            sum += dy_at(dy_row + place * params.steps.x) * y_at(y_row + place * params.steps.y);
         }
     }
     parts[own] = sum;

@@ -84,7 +84,7 @@ struct RowParameters {
     rank: u32,
     width: u32,
     offsets: [u32; 4],
-    along: [u32; 4],
+    steps: [u32; 4],
     space: Space,
 }
 
@@ -274,7 +274,7 @@ fn launch_rows<'a>(call: &Call<'a>, delta: Binding<'a>, rows: usize) -> Result<(
         rank,
         width: width as u32,
         offsets: [dy_offset, y_offset, 0, 0],
-        along: [strides(&dy)[3], strides(&y)[3], 0, 0],
+        steps: [strides(&dy)[3], strides(&y)[3], 0, 0],
         space,
     };
     slots.launch(call, rows.div_ceil(GROUP_ROWS), bytemuck::bytes_of(&parameters))
