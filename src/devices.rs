@@ -52,7 +52,11 @@ pub struct DeviceDescription {
 /// }
 /// ```
 pub fn devices() -> Vec<DeviceDescription> {
-    processor::descriptions().into_iter().chain(graphics::descriptions()).chain(adapters::descriptions()).collect()
+    processor::descriptions()
+        .into_iter()
+        .chain(graphics::descriptions())
+        .chain(adapters::descriptions())
+        .collect()
 }
 
 /// The fastest device that is compiled in and there: CUDA, where its kernels can be compiled or are kept on disk, else a GPU through wgpu, else the
@@ -147,7 +151,9 @@ mod processor {
     /// This machine's processor, its memory as Linux tells it.
     pub fn descriptions() -> Option<super::DeviceDescription> {
         let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let kibibytes = told.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+        let kibibytes = told.lines().find_map(|line| {
+            line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+        });
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Some(super::DeviceDescription {
             name: "cpu".into(),
@@ -288,7 +294,9 @@ mod adapters {
     fn plain(name: &str) -> Result<Device> {
         match super::parse(name)? {
             super::Named::Cpu => super::processor::unwrapped(),
-            super::Named::Wgpu(adapter) => Ok(Composed::new(ternion_wgpu::device(ternion_wgpu::find(&adapter)?)?)),
+            super::Named::Wgpu(adapter) => {
+                Ok(Composed::new(ternion_wgpu::device(ternion_wgpu::find(&adapter)?)?))
+            }
             _ => super::device(name),
         }
     }

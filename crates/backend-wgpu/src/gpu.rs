@@ -1,31 +1,19 @@
 //! An open device: memory, the commands that wait to be submitted, and the way back to the host.
 
 use crate::adapters::{adapter, describe};
-use crate::faults::{self, Faults};
-use crate::pipelines::{MOST_PARAMETERS, Pipeline, Pipelines, Variant};
+use crate::batch::{Batch, COPY_ALIGNMENT, LONGEST_WAIT, MOST_LAUNCHES};
+use crate::faults;
+use crate::pipelines::{MOST_PARAMETERS, Pipelines, Variant};
 use crate::pool::{Block, Pool, block_size};
 use crate::slots::Access;
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use ternion_core::backend::{Buffer, Memory, MemoryStats, View};
 use ternion_core::{Error, Result};
-
-/// Launches of a batch: a submission costs as much as a few dozen of them.
-const MOST_LAUNCHES: usize = 256;
-
-/// A batch is submitted when its oldest launch has waited so long.
-const LONGEST_WAIT: Duration = Duration::from_millis(1);
-
-/// Groups of bindings that are kept for launches with the same memory.
-const MOST_GROUPS: usize = 4096;
-
-/// What must be equal for an offset of a copy or a binding.
-const COPY_ALIGNMENT: u64 = wgpu::COPY_BUFFER_ALIGNMENT;
 
 /// A device of wgpu's, with all that belongs to it.
 #[derive(Debug)]
@@ -47,24 +35,6 @@ pub(crate) struct Gpu {
     record: WgpuMemory,
 }
 
-/// Commands that wait to be submitted.
-#[derive(Debug)]
-struct Batch {
-    encoder: Option<wgpu::CommandEncoder>,
-    pass: Option<wgpu::ComputePass<'static>>,
-    /// Parameters of its launches; they are written to `ring` when it is submitted.
-    parameters: Vec<u8>,
-    ring: wgpu::Buffer,
-    staging: Option<wgpu::Buffer>,
-    faults: Faults,
-    launches: usize,
-    since: Instant,
-    groups: FxHashMap<GroupKey, wgpu::BindGroup>,
-}
-
-/// The layout of a group and the memory that is bound: buffers by their numbers, and from where.
-type GroupKey = (usize, SmallVec<[(u64, u64); 6]>);
-
 /// Memory of the pool.
 #[derive(Debug)]
 pub(crate) struct WgpuMemory {
@@ -79,11 +49,11 @@ impl WgpuMemory {
         self.block.as_ref().expect("there until it is dropped")
     }
 
-    fn buffer(&self) -> &wgpu::Buffer {
+    pub(crate) fn buffer(&self) -> &wgpu::Buffer {
         &self.block().buffer
     }
 
-    fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.block().number
     }
 }
@@ -111,7 +81,7 @@ impl Drop for WgpuMemory {
 pub(crate) struct Binding<'a> {
     pub(crate) memory: &'a WgpuMemory,
     /// The first byte that is bound.
-    start: u64,
+    pub(crate) start: u64,
 }
 
 /// What is queued: a shader, what is bound to it, its parameters, and how many work groups.
@@ -503,120 +473,5 @@ fn within<'a>(
             op,
             format!("{length} bytes from byte {offset_bytes} on, in a buffer of {} bytes", memory.bytes),
         )),
-    }
-}
-
-impl Batch {
-    fn new(device: &wgpu::Device) -> Batch {
-        let ring = device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("parameters"),
-            size: ((MOST_LAUNCHES + 2) * MOST_PARAMETERS) as u64,
-            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
-        Batch {
-            encoder: None,
-            pass: None,
-            parameters: Vec::new(),
-            ring,
-            staging: None,
-            faults: Faults::default(),
-            launches: 0,
-            since: Instant::now(),
-            groups: FxHashMap::default(),
-        }
-    }
-
-    /// Where these parameters will lie.
-    fn push_parameters(&mut self, parameters: &[u8], alignment: usize) -> u32 {
-        let offset = self.parameters.len().next_multiple_of(alignment);
-        self.parameters.resize(offset, 0);
-        self.parameters.extend_from_slice(parameters);
-        offset as u32
-    }
-
-    /// The pass that launches go into.
-    fn pass(&mut self, device: &wgpu::Device) -> &mut wgpu::ComputePass<'static> {
-        if self.launches == 0 {
-            self.since = Instant::now();
-        }
-        let encoder = self.encoder.get_or_insert_with(|| device.create_command_encoder(&Default::default()));
-        self.pass.get_or_insert_with(|| encoder.begin_compute_pass(&Default::default()).forget_lifetime())
-    }
-
-    /// The encoder for copies, behind the launches so far.
-    fn copies(&mut self, device: &wgpu::Device) -> &mut wgpu::CommandEncoder {
-        self.pass = None;
-        self.encoder.get_or_insert_with(|| device.create_command_encoder(&Default::default()))
-    }
-
-    /// Hands everything to the device.
-    fn submit(&mut self, device: &wgpu::Device, queue: &wgpu::Queue) {
-        self.pass = None;
-        let Some(encoder) = self.encoder.take() else { return };
-        if !self.parameters.is_empty() {
-            self.parameters.resize(self.parameters.len().next_multiple_of(COPY_ALIGNMENT as usize), 0);
-            queue.write_buffer(&self.ring, 0, &self.parameters);
-            self.parameters.clear();
-        }
-        queue.submit([encoder.finish()]);
-        // Frees what finished submissions held.
-        let _ = device.poll(wgpu::PollType::Poll);
-        self.launches = 0;
-    }
-
-    /// A buffer that the host can read, of so many bytes at least.
-    fn take_staging(&mut self, device: &wgpu::Device, bytes: u64) -> wgpu::Buffer {
-        self.staging.take().filter(|staging| staging.size() >= bytes).unwrap_or_else(|| {
-            device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some("download"),
-                size: bytes.next_power_of_two().max(1 << 12),
-                usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            })
-        })
-    }
-
-    fn group(
-        &mut self,
-        device: &wgpu::Device,
-        pipeline: &Pipeline,
-        bindings: &[Binding<'_>],
-        most: u64,
-    ) -> wgpu::BindGroup {
-        let key: GroupKey = (
-            Arc::as_ptr(&pipeline.layout).addr(),
-            bindings.iter().map(|binding| (binding.memory.number(), binding.start)).collect(),
-        );
-        if let Some(group) = self.groups.get(&key) {
-            return group.clone();
-        }
-        let parameters = wgpu::BufferBinding {
-            buffer: &self.ring,
-            offset: 0,
-            size: wgpu::BufferSize::new(MOST_PARAMETERS as u64),
-        };
-        let mut entries =
-            vec![wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(parameters) }];
-        for (at, binding) in bindings.iter().enumerate() {
-            let buffer = binding.memory.buffer();
-            let size = (buffer.size() - binding.start).min(most / 4 * 4);
-            let part =
-                wgpu::BufferBinding { buffer, offset: binding.start, size: wgpu::BufferSize::new(size) };
-            entries.push(wgpu::BindGroupEntry {
-                binding: at as u32 + 1,
-                resource: wgpu::BindingResource::Buffer(part),
-            });
-        }
-        let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: None,
-            layout: &pipeline.layout.group,
-            entries: &entries,
-        });
-        if self.groups.len() >= MOST_GROUPS {
-            self.groups.clear();
-        }
-        self.groups.insert(key, group.clone());
-        group
     }
 }

@@ -5,6 +5,7 @@
 //! tells them how each dtype lies in memory; `pipelines` compiles each once; `gpu` batches launches and reads results back.
 
 mod adapters;
+mod batch;
 mod faults;
 mod gpu;
 mod linker;

@@ -239,8 +239,15 @@ mod tests {
 
     #[test]
     fn only_what_is_reached_is_linked() {
-        let text = link("fn main() { let x = FUNCTION(one()); }", Class::Int, &[("FUNCTION".into(), "unary_neg".into())]);
-        assert!(text.contains("fn unary_neg") && text.contains("fn one()") && text.contains("alias C"), "{text}");
+        let text = link(
+            "fn main() { let x = FUNCTION(one()); }",
+            Class::Int,
+            &[("FUNCTION".into(), "unary_neg".into())],
+        );
+        assert!(
+            text.contains("fn unary_neg") && text.contains("fn one()") && text.contains("alias C"),
+            "{text}"
+        );
         assert!(!text.contains("unary_abs") && !text.contains("FUNCTION"), "{text}");
         let text = link("fn main() { let located = 1u; let x = located + 2u; }", Class::Int, &[]);
         assert!(!text.contains("params"), "a variable is no function: {text}");

@@ -140,7 +140,9 @@ impl Pipelines {
         });
         match pollster::block_on(scope.pop()) {
             None => Ok(Pipeline { compiled, layout }),
-            Some(error) => Err(format!("{} of {variant:?}: {error}\n{}", variant.file, numbered(&variant.source()))),
+            Some(error) => {
+                Err(format!("{} of {variant:?}: {error}\n{}", variant.file, numbered(&variant.source())))
+            }
         }
     }
 
@@ -157,17 +159,20 @@ impl Pipelines {
 
 impl Layout {
     fn new(device: &wgpu::Device, written: &[bool]) -> Layout {
-        let entry = |binding: usize, ty: wgpu::BufferBindingType, has_dynamic_offset: bool| wgpu::BindGroupLayoutEntry {
-            binding: binding as u32,
-            visibility: wgpu::ShaderStages::COMPUTE,
-            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset, min_binding_size: None },
-            count: None,
+        let entry = |binding: usize, ty: wgpu::BufferBindingType, has_dynamic_offset: bool| {
+            wgpu::BindGroupLayoutEntry {
+                binding: binding as u32,
+                visibility: wgpu::ShaderStages::COMPUTE,
+                ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset, min_binding_size: None },
+                count: None,
+            }
         };
         let mut entries = vec![entry(0, wgpu::BufferBindingType::Uniform, true)];
         for (at, &written) in written.iter().enumerate() {
             entries.push(entry(at + 1, wgpu::BufferBindingType::Storage { read_only: !written }, false));
         }
-        let group = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
+        let group = device
+            .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
         let whole = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: None,
             bind_group_layouts: &[Some(&group)],

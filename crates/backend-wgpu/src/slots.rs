@@ -77,11 +77,6 @@ impl Store {
         }
     }
 
-    /// Bytes of an element.
-    pub(crate) fn size(self) -> usize {
-        if self == Store::I64 { 8 } else { 4 / self.per_word() }
-    }
-
     /// The arithmetic of its elements.
     pub(crate) fn class(self) -> Class {
         match self {

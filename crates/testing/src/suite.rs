@@ -20,7 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
-use ternion_core::Device;
+use ternion_core::ops::create::Fill;
+use ternion_core::{DType, Device, Scalar, Shape};
 
 /// The environment variable that lists the devices that must be there: `TERNION_EXPECT=cpu,cuda`.
 pub const EXPECT: &str = "TERNION_EXPECT";
@@ -452,12 +453,20 @@ pub fn every_op_has_a_row(rows: &[OpCase], target: &Target) -> Result<(), String
     if missing.is_empty() { Ok(()) } else { Err(format!("no row reaches: {}", missing.join(", "))) }
 }
 
-/// Variant and name of every op that the rows reach.
+/// Whether a device has tensors of `dtype`.
+fn has(target: &Target, dtype: DType) -> bool {
+    let fill = Fill { shape: Shape::SCALAR, dtype, value: Scalar::Bool(false) };
+    target.device.backend().plan(&fill.into(), &[]).is_ok()
+}
+
+/// Variant and name of every op that the rows reach, each on its smallest shape in the first dtype that the device has.
 pub fn reached(rows: &[OpCase], target: &Target) -> BTreeSet<kinds::OpName> {
     let mut all = BTreeSet::new();
     for row in rows {
+        let there = row.dtypes.iter().copied().filter(|&dtype| has(target, dtype)).take(1).collect();
+        let smallest = OpCase { dtypes: there, ..row.smallest() };
         for check in [Check::Forward, Check::Backward, Check::Composed] {
-            let row = row.smallest();
+            let row = smallest.clone();
             if applies(check, std::slice::from_ref(&row)) && !row.instances.is_empty() {
                 let outcome = check_row(&row, check, target, &Filter::default());
                 all.extend(

@@ -49,7 +49,11 @@ impl Shader {
 
     /// One that only moves elements of `dtype`.
     pub(crate) fn moving(dtype: DType, result: &'static str) -> Shader {
-        Shader { stores: [Store::bits_of(dtype); 4], class: Class::Byte, ..Shader::new(DType::U8, result, "") }
+        Shader {
+            stores: [Store::bits_of(dtype); 4],
+            class: Class::Byte,
+            ..Shader::new(DType::U8, result, "")
+        }
     }
 
     pub(crate) fn storing(self, y: Store) -> Shader {
@@ -133,7 +137,8 @@ pub(crate) fn launch(gpu: &Gpu, op: &'static str, shader: Shader, views: &[View<
         parameters.offsets[at] = offset;
     }
     // A word more where the first one begins in the middle.
-    let threads = if access == Access::Words { count.div_ceil(per_word) + usize::from(per_word > 1) } else { count };
+    let threads =
+        if access == Access::Words { count.div_ceil(per_word) + usize::from(per_word > 1) } else { count };
     let launch = Launch { variant, bindings, groups: threads.div_ceil(GROUP) };
     gpu.launch(op, launch, bytemuck::bytes_of(&parameters))
 }
@@ -144,13 +149,18 @@ fn in_halves(gpu: &Gpu, op: &'static str, shader: Shader, views: &[View<'_>]) ->
     let axis = (0..shape.rank()).max_by_key(|&axis| shape.dim(axis)).unwrap_or(0);
     let size = if shape.rank() == 0 { 1 } else { shape.dim(axis) };
     if size < 2 {
-        return Err(Error::invalid(op, format!("shape {shape:?} is larger than what {} binds at a time", gpu.name)));
+        return Err(Error::invalid(
+            op,
+            format!("shape {shape:?} is larger than what {} binds at a time", gpu.name),
+        ));
     }
     // Halves of words stay together.
     let middle = if size >= 16 { size / 2 / 8 * 8 } else { size / 2 };
     for (start, end) in [(0, middle), (middle, size)] {
-        let layouts: Vec<Layout> =
-            views.iter().map(|view| view.layout.slice(axis, start, end as isize, 1)).collect::<Result<_>>()?;
+        let layouts: Vec<Layout> = views
+            .iter()
+            .map(|view| view.layout.slice(axis, start, end as isize, 1))
+            .collect::<Result<_>>()?;
         let parts: Vec<View<'_>> =
             views.iter().zip(&layouts).map(|(view, layout)| View { layout, ..*view }).collect();
         launch(gpu, op, shader, &parts)?;
@@ -331,7 +341,10 @@ pub(crate) fn run_bias_activation(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::BiasActivation(payload) = op else { return Err(wrong(call)) };
     let dtype = call.inputs[0].dtype;
     let constants = constants_of(payload.activation, dtype);
-    queue(call, Shader { constants, ..Shader::new(dtype, "bias_activation_result", unary(payload.activation)) })
+    queue(
+        call,
+        Shader { constants, ..Shader::new(dtype, "bias_activation_result", unary(payload.activation)) },
+    )
 }
 
 pub(crate) fn run_compare(op: &Op, call: &Call<'_>) -> Result<()> {
