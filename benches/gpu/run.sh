@@ -72,10 +72,10 @@ sanitize() {
         threads=8
         [ "$tool" != racecheck ] || threads=1
         # memcheck takes longer for each op the more of them a process has run: in parts. The others' time goes into preparing kernels, anew in each process;
-        # but racecheck, which has one thread, gets a process for each processor.
+        # but racecheck, which has one thread, gets eight processes (more of them take turns on the device: 32 were slower).
         parts=1 sides=1
         [ "$tool" != memcheck ] || parts=12 sides=4
-        [ "$tool" != racecheck ] || parts=32 sides="$(nproc)"
+        [ "$tool" != racecheck ] || parts=8 sides=8
         parts="${PARTS:-$parts}"
         # SIDE parts at a time, each a process of its own.
         seq "$parts" | xargs -P "${SIDE:-$sides}" -I {} "$here/run.sh" sanitize_part "$tool" {} "$parts" "$threads" "$logs" || failed+=("$tool")
