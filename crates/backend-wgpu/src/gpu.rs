@@ -211,38 +211,37 @@ impl Gpu {
         self.pool.stats()
     }
 
-    /// The memory of a view as a shader sees it, and the view's first element there, in elements.
-    pub(crate) fn bind<'a>(&self, op: &'static str, view: &View<'a>) -> Result<(Binding<'a>, u32)> {
-        let memory = memory_of(op, view.buffer)?;
+    /// The byte from which on a shader sees a view's memory: all of it, or the part that holds the view. `None` where the view is larger than a binding.
+    fn window(&self, memory: &WgpuMemory, view: &View<'_>) -> Option<u64> {
         let most = self.limits.max_storage_buffer_binding_size;
-        let offset = view.layout.offset();
         if memory.buffer().size() <= most {
-            return Ok((Binding { memory, start: 0 }, offset as u32));
+            return Some(0);
         }
-        // Only a part can be seen at a time: that which holds the view.
-        let (low, high) = view.layout.bounds().unwrap_or((0, 0));
+        let (low, high) = view.layout.bounds()?;
         let size = view.dtype.size();
         let step = u64::from(self.limits.min_storage_buffer_offset_alignment).max(8);
         let start = (low * size) as u64 / step * step;
-        if ((high + 1) * size) as u64 - start > most {
-            return Err(Error::invalid(
-                op,
-                format!(
-                    "a tensor over {} bytes; {} binds at most {most} at a time",
-                    (high + 1 - low) * size,
-                    self.name
-                ),
-            ));
-        }
-        Ok((Binding { memory, start }, (offset - start as usize / size) as u32))
+        (((high + 1) * size) as u64 - start <= most).then_some(start)
     }
 
-    /// Whether a view can be seen whole by a shader.
-    pub(crate) fn fits(&self, view: &View<'_>) -> bool {
-        let most = self.limits.max_storage_buffer_binding_size as usize;
-        let (low, high) = view.layout.bounds().unwrap_or((0, 0));
-        view.buffer.bytes() + (view.buffer.bytes() >> 3) <= most
-            || (high + 1 - low) * view.dtype.size() + 512 <= most
+    /// The memory of a view as a shader sees it, and the view's first element there, in elements.
+    pub(crate) fn bind<'a>(&self, op: &'static str, view: &View<'a>) -> Result<(Binding<'a>, u32)> {
+        let memory = memory_of(op, view.buffer)?;
+        let start = self.window(memory, view).ok_or_else(|| {
+            let (low, high) = view.layout.bounds().unwrap_or((0, 0));
+            let (bytes, most) =
+                ((high + 1 - low) * view.dtype.size(), self.limits.max_storage_buffer_binding_size);
+            Error::invalid(
+                op,
+                format!("a tensor over {bytes} bytes; {} binds at most {most} at a time", self.name),
+            )
+        })?;
+        Ok((Binding { memory, start }, (view.layout.offset() - start as usize / view.dtype.size()) as u32))
+    }
+
+    /// Whether a shader sees a view whole.
+    pub(crate) fn fits(&self, op: &'static str, view: &View<'_>) -> Result<bool> {
+        Ok(self.window(memory_of(op, view.buffer)?, view).is_some())
     }
 
     // ---- Commands

@@ -10,10 +10,14 @@ use std::sync::Arc;
 /// Bytes of a launch's parameters, at most.
 pub(crate) const MOST_PARAMETERS: usize = 512;
 
+/// A function of the class files: the family that its name begins with, and the op's stem.
+pub(crate) type Name = [&'static str; 2];
+
 /// What an identifier in a shader stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Define {
     Text(&'static str),
+    Name(Name),
     Number(u32),
     Flag(bool),
 }
@@ -22,6 +26,7 @@ impl Define {
     fn text(self) -> String {
         match self {
             Define::Text(text) => text.into(),
+            Define::Name(name) => name.concat(),
             Define::Number(number) => format!("{number}u"),
             Define::Flag(flag) => flag.to_string(),
         }
@@ -49,6 +54,11 @@ impl Variant {
 
     pub(crate) fn text(mut self, name: &'static str, text: &'static str) -> Variant {
         self.defines.push((name, Define::Text(text)));
+        self
+    }
+
+    pub(crate) fn name(mut self, name: &'static str, function: Name) -> Variant {
+        self.defines.push((name, Define::Name(function)));
         self
     }
 

@@ -144,6 +144,20 @@ impl Scalar {
         }
     }
 
+    /// Its bits as an element of `dtype`, rounded once, in the low end of the word; integers saturate.
+    pub fn bits(self, dtype: DType) -> u64 {
+        match dtype {
+            DType::F64 => f64::from_scalar(self).to_bits(),
+            DType::F32 => u64::from(f32::from_scalar(self).to_bits()),
+            DType::F16 => u64::from(f16::from_scalar(self).to_bits()),
+            DType::BF16 => u64::from(bf16::from_scalar(self).to_bits()),
+            DType::I64 => i64::from_scalar(self) as u64,
+            DType::I32 => u64::from(i32::from_scalar(self) as u32),
+            DType::U8 => u64::from(u8::from_scalar(self)),
+            DType::Bool => u64::from(self.as_bool()),
+        }
+    }
+
     /// The value as a truth value: everything but zero is true.
     pub fn as_bool(self) -> bool {
         match self {

@@ -2,7 +2,7 @@
 
 use super::TOO_LONG;
 use super::copy::copy;
-use super::elementwise::{self, Operand, element_bits};
+use super::elementwise::{self, Operand};
 use super::window::takes_runs;
 use crate::gpu::Launch;
 use crate::select::Call;
@@ -105,7 +105,7 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
     let mut parameters = Padding {
         y: gpu.address(call.name, y)?,
         x: gpu.address(call.name, x)?,
-        value: element_bits(pad.value, x.dtype),
+        value: pad.value.bits(x.dtype),
         count: count as u32,
         rank: axes.len() as u32,
         dims: [Divisor::new(1); MAX_RANK],
@@ -133,7 +133,7 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
 /// For any number of elements.
 fn fill_and_copy(pad: &Pad, call: &Call<'_>) -> Result<()> {
     let (gpu, x, y) = (call.gpu, &call.inputs[0], &call.outputs[0]);
-    let value = Operand::Number(element_bits(pad.value, y.dtype));
+    let value = Operand::Number(pad.value.bits(y.dtype));
     let unit = Unit::of(Family::Move, "", bits_like(y.dtype));
     elementwise::launch(gpu, call.name, unit, y, [value, Operand::Absent, Operand::Absent], [0; 2])?;
     let mut inside = *y.layout;

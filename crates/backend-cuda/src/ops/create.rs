@@ -1,6 +1,6 @@
 //! Tensors from nothing.
 
-use super::elementwise::{self, Operand, element_bits};
+use super::elementwise::{self, Operand};
 use crate::gpu::{Gpu, Launch};
 use crate::select::Call;
 use crate::sources::{Family, Unit, bits_like};
@@ -17,7 +17,7 @@ pub(crate) fn run_fill(op: &Op, call: &Call<'_>) -> Result<()> {
 /// Puts `value` everywhere.
 pub(crate) fn fill(gpu: &Gpu, op: &'static str, y: &View<'_>, value: Scalar) -> Result<()> {
     let unit = Unit::of(Family::Move, "", bits_like(y.dtype));
-    let number = Operand::Number(element_bits(value, y.dtype));
+    let number = Operand::Number(value.bits(y.dtype));
     elementwise::launch(gpu, op, unit, y, [number, Operand::Absent, Operand::Absent], [0; 2])
 }
 

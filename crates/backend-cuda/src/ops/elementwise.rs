@@ -6,7 +6,7 @@ use crate::sources::{ACTIVATIONS, Family, Unit, bits_like};
 use crate::space::Space;
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
 use ternion_core::ops::binary::{BiasActivation, BinaryScalar, Side};
-use ternion_core::ops::compare::{CompareOp, CompareScalar};
+use ternion_core::ops::compare::CompareScalar;
 use ternion_core::{DType, Error, Op, Result, Scalar, UnaryOp};
 
 /// Threads of a block, as in the kernels.
@@ -47,21 +47,6 @@ pub(crate) fn plan_for(inputs: &[Meta<'_>]) -> Plan {
         meta.layout.strides().iter().zip(meta.shape().dims()).all(|(&stride, &dim)| stride != 0 || dim == 1)
     };
     inputs.iter().position(whole).map_or(Plan::ROW_MAJOR, Plan::like)
-}
-
-/// The bits of `scalar` as an element of `dtype`, rounded once.
-pub(crate) fn element_bits(scalar: Scalar, dtype: DType) -> u64 {
-    use ternion_core::Element;
-    match dtype {
-        DType::F64 => f64::from_scalar(scalar).to_bits(),
-        DType::F32 => u64::from(f32::from_scalar(scalar).to_bits()),
-        DType::F16 => u64::from(half::f16::from_scalar(scalar).to_bits()),
-        DType::BF16 => u64::from(half::bf16::from_scalar(scalar).to_bits()),
-        DType::I64 => i64::from_scalar(scalar) as u64,
-        DType::I32 => u64::from(i32::from_scalar(scalar) as u32),
-        DType::U8 => u64::from(u8::from_scalar(scalar)),
-        DType::Bool => u64::from(scalar.as_bool()),
-    }
 }
 
 /// Launches `unit` for `y` from its operands. Tensors have y's shape.
@@ -126,17 +111,9 @@ fn wrong(call: &Call<'_>) -> Error {
     Error::invalid(call.name, "another op's kernel was chosen")
 }
 
-/// The constants of a function, in the type that it is computed in.
+/// The constants of a function, in the type that it is computed in; one beyond an integer dtype is the dtype's own extreme.
 fn constants_of(op: UnaryOp, dtype: DType) -> [u64; 2] {
-    let wide = dtype.accumulator();
-    let bits = |value: f64| element_bits(Scalar::Float(value), wide);
-    // Saturates: a bound beyond an integer dtype is the dtype's own extreme.
-    match op {
-        UnaryOp::LeakyRelu { slope } => [bits(slope), 0],
-        UnaryOp::Elu { alpha } => [bits(alpha), 0],
-        UnaryOp::Clamp { low, high } => [bits(low), bits(high)],
-        _ => [0; 2],
-    }
+    op.constants().map(|constant| Scalar::Float(constant).bits(dtype.accumulator()))
 }
 
 pub(crate) fn run_unary(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -172,7 +149,7 @@ pub(crate) fn run_binary_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::BinaryScalar(BinaryScalar { op, scalar, side }) = op else { return Err(wrong(call)) };
     let (x, dtype) = (Operand::Tensor(&call.inputs[0]), call.inputs[0].dtype);
     let wide = dtype.accumulator();
-    let number = Operand::Number(element_bits(*scalar, wide));
+    let number = Operand::Number(scalar.bits(wide));
     let (types, a, b) = match side {
         Side::Right => ([dtype, wide, dtype], x, number),
         Side::Left => ([wide, dtype, dtype], number, x),
@@ -190,7 +167,7 @@ pub(crate) fn run_multiply_add(_: &Op, call: &Call<'_>) -> Result<()> {
 pub(crate) fn run_scale_add(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::ScaleAdd(payload) = op else { return Err(wrong(call)) };
     let dtype = call.inputs[0].dtype;
-    let scale = element_bits(Scalar::Float(payload.scale), dtype.accumulator());
+    let scale = Scalar::Float(payload.scale).bits(dtype.accumulator());
     two(call, Unit::of(Family::ScaleAdd, "", dtype), [scale, 0])
 }
 
@@ -216,28 +193,17 @@ fn run_bias_activation(op: &Op, call: &Call<'_>) -> Result<()> {
     two(call, unit, constants_of(payload.activation, dtype))
 }
 
-fn comparison(op: CompareOp) -> &'static str {
-    match op {
-        CompareOp::Eq => "eq",
-        CompareOp::Ne => "ne",
-        CompareOp::Lt => "lt",
-        CompareOp::Le => "le",
-        CompareOp::Gt => "gt",
-        CompareOp::Ge => "ge",
-    }
-}
-
 pub(crate) fn run_compare(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Compare(payload) = op else { return Err(wrong(call)) };
-    two(call, Unit::of(Family::Compare, comparison(payload.op), call.inputs[0].dtype), [0; 2])
+    two(call, Unit::of(Family::Compare, payload.op.name(), call.inputs[0].dtype), [0; 2])
 }
 
 /// The number is rounded to the tensor's dtype first.
 pub(crate) fn run_compare_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::CompareScalar(CompareScalar { op, scalar }) = op else { return Err(wrong(call)) };
     let x = &call.inputs[0];
-    let number = Operand::Number(element_bits(*scalar, x.dtype));
-    let unit = Unit::of(Family::Compare, comparison(*op), x.dtype);
+    let number = Operand::Number(scalar.bits(x.dtype));
+    let unit = Unit::of(Family::Compare, op.name(), x.dtype);
     launch(call.gpu, call.name, unit, &call.outputs[0], [Operand::Tensor(x), number, Operand::Absent], [0; 2])
 }
 

@@ -3,7 +3,6 @@
 mod choice;
 mod operand;
 
-use super::elementwise::element_bits;
 use crate::gpu::Launch;
 use crate::select::{Call, Variant};
 use crate::sources::{Family, Unit};
@@ -342,7 +341,7 @@ fn launch(
         residual_row: 0,
         residual_column: 0,
         bias_stride: bias.map_or(0, |bias| stride(bias, 0)),
-        alpha: element_bits(Scalar::Float(epilogue.alpha), y.dtype.accumulator()),
+        alpha: Scalar::Float(epilogue.alpha).bits(y.dtype.accumulator()),
         // The kernels' activation is relu where the first constant is not 0.
         constants: [u64::from(epilogue.activation.is_some()), 0],
         m: sizes.m as u32,

@@ -1,7 +1,7 @@
 //! Tensors put together from parts: borders, concatenation, slices that are overwritten.
 
 use super::copy::copy;
-use super::elementwise::{element_bits, words};
+use super::elementwise::words;
 use super::write::Writing;
 use crate::gpu::Launch;
 use crate::linker::Class;
@@ -86,7 +86,7 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
     }
     let [(to, y_offset), (origin, x_offset)] = [gpu.bind(call.name, y)?, gpu.bind(call.name, x)?];
     let axes = bordered(&pad.amounts, x.layout, y.layout);
-    let [low, high] = words(element_bits(pad.value, x.dtype));
+    let [low, high] = words(pad.value.bits(x.dtype));
     let mut parameters = Padding {
         zero: 0,
         count: count as u32,

@@ -51,9 +51,9 @@ fn shader(from: DType, to: DType) -> Shader {
     }
     let (x, y) = (Store::of(from), Store::of(to));
     let (result, function) = match cast(from, to) {
-        None => ("same_result", ""),
-        Some((function, true)) => ("cast_bits_result", function),
-        Some((function, false)) => ("cast_result", function),
+        None => ("same_result", ["", ""]),
+        Some((function, true)) => ("cast_bits_result", ["", function]),
+        Some((function, false)) => ("cast_result", ["", function]),
     };
     Shader { class: x.class(), stores: [y, x, x, x], result, function, constants: [0; 2], scalar: 0 }
 }

@@ -1,7 +1,7 @@
 //! Tensors from nothing.
 
 use super::copy::copy;
-use super::elementwise::{Shader, element_bits, launch};
+use super::elementwise::{Shader, launch};
 use crate::gpu::Gpu;
 use crate::select::Call;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(crate) fn run_fill(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Fill(Fill { dtype, value, .. }) = op else {
         return Err(Error::invalid(call.name, "another op's shader was chosen"));
     };
-    fill(call.gpu, call.name, &call.outputs[0], element_bits(*value, *dtype))
+    fill(call.gpu, call.name, &call.outputs[0], value.bits(*dtype))
 }
 
 /// Fills `y` with an element's bits.

@@ -1,10 +1,10 @@
 //! Matrix products: which tile, and into how many parts long sums are cut.
 
 use super::GROUP;
-use super::elementwise::{element_bits, unary_function, words};
+use super::elementwise::{unary_function, words};
 use crate::gpu::{Binding, Launch};
 use crate::linker::Class;
-use crate::pipelines::Variant;
+use crate::pipelines::{Name, Variant};
 use crate::select::Call;
 use crate::slots::{Access, Store};
 use crate::space::Space;
@@ -135,9 +135,12 @@ fn batch_space(tensors: &Tensors<'_>, has_residual: bool, dense: bool) -> (Space
     if axes.is_empty() { (Space::EMPTY, 1) } else { Space::in_order(&axes) }
 }
 
+/// The function of no activation.
+pub(crate) const UNCHANGED: Name = ["", "unchanged"];
+
 /// The two constants of an activation, in the dtype that it is computed in, and its name in the files of the classes.
-fn activation(epilogue: &Epilogue, dtype: DType) -> (&'static str, [u32; 4]) {
-    let Some(op) = epilogue.activation else { return ("unchanged", [0; 4]) };
+fn activation(epilogue: &Epilogue, dtype: DType) -> (Name, [u32; 4]) {
+    let Some(op) = epilogue.activation else { return (UNCHANGED, [0; 4]) };
     let (name, constants) = unary_function(op, dtype);
     let [first, second] = constants.map(words);
     (name, [first[0], first[1], second[0], second[1]])
@@ -159,7 +162,7 @@ fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tilin
     let ([y_row, y_column], [r_row, r_column]) =
         (matrix_strides(&tensors.y), matrix_strides(&tensors.residual));
     let wide = tensors.a.dtype.accumulator();
-    let alpha = words(element_bits(Scalar::Float(epilogue.alpha), wide));
+    let alpha = words(Scalar::Float(epilogue.alpha).bits(wide));
     Parameters {
         zero: 0,
         count: (m * n * matrices) as u32,
@@ -191,7 +194,7 @@ fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tilin
 }
 
 /// The shader with this tile. `y` and `a` say how these lie; a is the sums where those are added.
-fn variant(tensors: &Tensors<'_>, tile: &'static str, y: Store, a: Store, function: &'static str) -> Variant {
+fn variant(tensors: &Tensors<'_>, tile: &'static str, y: Store, a: Store, function: Name) -> Variant {
     let store = |view: &View<'_>| Store::of(view.dtype);
     Variant::new("matmul.wgsl", store(&tensors.a).class())
         .slot("y", y, Access::Scattered)
@@ -200,7 +203,7 @@ fn variant(tensors: &Tensors<'_>, tile: &'static str, y: Store, a: Store, functi
         .slot("bias", store(&tensors.bias), Access::Read)
         .slot("residual", store(&tensors.residual), Access::Read)
         .text("TILE", tile)
-        .text("FUNCTION", function)
+        .name("FUNCTION", function)
         .text("LEFT_RUNS", "(params.left_runs != 0u)")
         .text("RIGHT_RUNS", "(params.right_runs != 0u)")
 }
@@ -239,7 +242,7 @@ fn launch_whole(
     tensors: &Tensors<'_>,
     parameters: &Parameters,
     tiling: Tiling,
-    function: &'static str,
+    function: Name,
 ) -> Result<()> {
     let (y, a) = (Store::of(tensors.y.dtype), Store::of(tensors.a.dtype));
     let variant = variant(tensors, tiling.tile, y, a, function);
@@ -254,14 +257,14 @@ fn launch_parts(
     tensors: &Tensors<'_>,
     parameters: &Parameters,
     tiling: Tiling,
-    function: &'static str,
+    function: Name,
 ) -> Result<()> {
     let count = tensors.y.layout.elements();
     let scratch = call.gpu.alloc(tiling.splits * count * 4)?;
     let parts = call.gpu.scratch(call.name, &scratch)?;
     let [y, a, b, bias, residual] = bindings(call, tensors)?;
     let first = Launch {
-        variant: variant(tensors, tiling.tile, Store::F32, Store::of(tensors.a.dtype), "unchanged"),
+        variant: variant(tensors, tiling.tile, Store::F32, Store::of(tensors.a.dtype), UNCHANGED),
         bindings: smallvec::smallvec![parts, a, b, bias, residual],
         groups: tiling.groups,
     };

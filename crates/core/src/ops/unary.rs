@@ -139,6 +139,16 @@ impl UnaryOp {
         self.facts().3 == Domain::Numbers
     }
 
+    /// The numbers that the function has beside x, in the order of its fields; zeros where it has none.
+    pub fn constants(self) -> [f64; 2] {
+        match self {
+            UnaryOp::LeakyRelu { slope } => [slope, 0.0],
+            UnaryOp::Elu { alpha } => [alpha, 0.0],
+            UnaryOp::Clamp { low, high } => [low, high],
+            _ => [0.0; 2],
+        }
+    }
+
     /// Whether the derivative is formed from the output (else from the input).
     pub fn saves_output(self) -> bool {
         self.facts().4 == Derivative::FromOutput
