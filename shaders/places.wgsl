@@ -17,7 +17,7 @@ fn mark_winners(number: u32) {
     if (number < params.count) {
         let key = key_of(number);
         if (key != params.nowhere) {
-            atomicMax(&winners[key], number + 1u);
+            winners_max(key, number + 1u);
         }
     }
 }

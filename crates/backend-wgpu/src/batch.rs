@@ -1,7 +1,7 @@
 //! Commands that wait to be submitted: launches in one pass, their parameters, and the groups of bindings that they use.
 
+use crate::binding::{Binding, Limits};
 use crate::faults::Faults;
-use crate::gpu::Binding;
 use crate::pipelines::{MOST_PARAMETERS, Pipeline};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -35,8 +35,8 @@ pub(crate) struct Batch {
     pub(crate) groups: FxHashMap<GroupKey, wgpu::BindGroup>,
 }
 
-/// The layout of a group and the memory that is bound: buffers by their numbers, and from where.
-type GroupKey = (usize, SmallVec<[(u64, u64); 6]>);
+/// The layout of a group and the memory that is bound: buffers by their numbers, from where, and how many bytes.
+type GroupKey = (usize, SmallVec<[(u64, u64, u64); 6]>);
 
 impl Batch {
     pub(crate) fn new(device: &wgpu::Device) -> Batch {
@@ -114,11 +114,11 @@ impl Batch {
         device: &wgpu::Device,
         pipeline: &Pipeline,
         bindings: &[Binding<'_>],
-        most: u64,
+        limits: Limits,
     ) -> wgpu::BindGroup {
         let key: GroupKey = (
             Arc::as_ptr(&pipeline.layout).addr(),
-            bindings.iter().map(|binding| (binding.memory.number(), binding.start)).collect(),
+            bindings.iter().map(|binding| (binding.memory.number(), binding.start, binding.bytes)).collect(),
         );
         if let Some(group) = self.groups.get(&key) {
             return group.clone();
@@ -130,15 +130,9 @@ impl Batch {
         };
         let mut entries =
             vec![wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(parameters) }];
-        for (at, binding) in bindings.iter().enumerate() {
-            let buffer = binding.memory.buffer();
-            let size = (buffer.size() - binding.start).min(most / 4 * 4);
-            let part =
-                wgpu::BufferBinding { buffer, offset: binding.start, size: wgpu::BufferSize::new(size) };
-            entries.push(wgpu::BindGroupEntry {
-                binding: at as u32 + 1,
-                resource: wgpu::BindingResource::Buffer(part),
-            });
+        for part in bindings.iter().flat_map(|binding| binding.windows(limits)) {
+            let binding = entries.len() as u32;
+            entries.push(wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(part) });
         }
         let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,

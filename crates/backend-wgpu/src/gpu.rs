@@ -1,7 +1,10 @@
 //! An open device: memory, the commands that wait to be submitted, and the way back to the host.
 
+use crate::Options;
 use crate::adapters::{adapter, describe};
 use crate::batch::{Batch, COPY_ALIGNMENT, LONGEST_WAIT, MOST_LAUNCHES};
+pub(crate) use crate::binding::Binding;
+use crate::binding::{Limits, uncountable, within_count};
 use crate::faults;
 use crate::pipelines::{MOST_PARAMETERS, Pipelines, Variant};
 use crate::pool::{Block, Pool, block_size};
@@ -21,6 +24,7 @@ pub(crate) struct Gpu {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) limits: wgpu::Limits,
+    bound: Limits,
     device: wgpu::Device,
     queue: wgpu::Queue,
     pool: Pool,
@@ -76,14 +80,6 @@ impl Drop for WgpuMemory {
     }
 }
 
-/// Memory as a shader sees it: a buffer from a byte on.
-#[derive(Clone, Copy)]
-pub(crate) struct Binding<'a> {
-    pub(crate) memory: &'a WgpuMemory,
-    /// The first byte that is bound.
-    pub(crate) start: u64,
-}
-
 /// What is queued: a shader, what is bound to it, its parameters, and how many work groups.
 pub(crate) struct Launch<'a> {
     pub(crate) variant: Variant,
@@ -93,15 +89,19 @@ pub(crate) struct Launch<'a> {
 
 impl Gpu {
     /// Opens the adapter with this index, with all that it offers.
-    pub(crate) fn open(index: usize) -> Result<Arc<Gpu>> {
+    pub(crate) fn open(index: usize, options: Options) -> Result<Arc<Gpu>> {
         let adapter = adapter(index)?;
+        let mut limits = adapter.limits();
+        if let Some(bytes) = options.binding_bytes {
+            limits.max_storage_buffer_binding_size = bytes.min(limits.max_storage_buffer_binding_size);
+        }
         let name = format!("wgpu:{index}");
         let wanted = wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY;
         let features = adapter.features() & wanted;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("ternion"),
             required_features: features,
-            required_limits: adapter.limits(),
+            required_limits: limits,
             memory_hints: wgpu::MemoryHints::Performance,
             ..Default::default()
         };
@@ -117,16 +117,19 @@ impl Gpu {
     fn on(device: wgpu::Device, queue: wgpu::Queue, name: String, description: String) -> Arc<Gpu> {
         let troubles = Arc::new(Mutex::new(None));
         watch(&device, &troubles);
+        let limits = device.limits();
+        let bound = Limits::of(&limits);
         Arc::new(Gpu {
             description,
-            limits: device.limits(),
+            bound,
+            limits,
             name,
             batch: Mutex::new(Batch::new(&device)),
             record: record(&device),
             device,
             queue,
             pool: Pool::default(),
-            pipelines: Pipelines::default(),
+            pipelines: Pipelines::new(bound.window),
             troubles,
             launches: AtomicU64::new(0),
             blocks: AtomicU64::new(1),
@@ -211,37 +214,20 @@ impl Gpu {
         self.pool.stats()
     }
 
-    /// The byte from which on a shader sees a view's memory: all of it, or the part that holds the view. `None` where the view is larger than a binding.
-    fn window(&self, memory: &WgpuMemory, view: &View<'_>) -> Option<u64> {
-        let most = self.limits.max_storage_buffer_binding_size;
-        if memory.buffer().size() <= most {
-            return Some(0);
-        }
-        let (low, high) = view.layout.bounds()?;
-        let size = view.dtype.size();
-        let step = u64::from(self.limits.min_storage_buffer_offset_alignment).max(8);
-        let start = (low * size) as u64 / step * step;
-        (((high + 1) * size) as u64 - start <= most).then_some(start)
-    }
-
     /// The memory of a view as a shader sees it, and the view's first element there, in elements.
+    ///
+    /// # Errors
+    /// More elements than shaders count.
     pub(crate) fn bind<'a>(&self, op: &'static str, view: &View<'a>) -> Result<(Binding<'a>, u32)> {
-        let memory = memory_of(op, view.buffer)?;
-        let start = self.window(memory, view).ok_or_else(|| {
-            let (low, high) = view.layout.bounds().unwrap_or((0, 0));
-            let (bytes, most) =
-                ((high + 1 - low) * view.dtype.size(), self.limits.max_storage_buffer_binding_size);
-            Error::invalid(
-                op,
-                format!("a tensor over {bytes} bytes; {} binds at most {most} at a time", self.name),
-            )
-        })?;
-        Ok((Binding { memory, start }, (view.layout.offset() - start as usize / view.dtype.size()) as u32))
+        let binding = Binding::of(memory_of(op, view.buffer)?, view, self.bound);
+        let first = binding.first(view).ok_or_else(|| uncountable(op, view))?;
+        Ok((binding, first))
     }
 
-    /// Whether a shader sees a view whole.
+    /// Whether a shader sees a view in one binding, and can count its elements.
     pub(crate) fn fits(&self, op: &'static str, view: &View<'_>) -> Result<bool> {
-        Ok(self.window(memory_of(op, view.buffer)?, view).is_some())
+        let binding = Binding::of(memory_of(op, view.buffer)?, view, self.bound);
+        Ok(binding.count(self.bound) == 1 && binding.first(view).is_some())
     }
 
     // ---- Commands
@@ -253,7 +239,11 @@ impl Gpu {
         }
         debug_assert!(parameters.len() <= MOST_PARAMETERS, "{op}: {} bytes of parameters", parameters.len());
         let Launch { mut variant, bindings, groups } = launch;
+        within_count(op, &self.name, &bindings, self.bound)?;
         share(&mut variant, &bindings);
+        for (slot, binding) in variant.slots.iter_mut().zip(&bindings) {
+            slot.windows = binding.count(self.bound);
+        }
         let pipeline = self
             .pipelines
             .get(&self.device, &variant)
@@ -263,8 +253,7 @@ impl Gpu {
         let mut batch = self.batch.lock();
         let offset =
             batch.push_parameters(parameters, self.limits.min_uniform_buffer_offset_alignment as usize);
-        let group =
-            batch.group(&self.device, &pipeline, &bindings, self.limits.max_storage_buffer_binding_size);
+        let group = batch.group(&self.device, &pipeline, &bindings, self.bound);
         let pass = batch.pass(&self.device);
         pass.set_pipeline(&pipeline.compiled);
         pass.set_bind_group(0, &group, &[offset]);
@@ -298,12 +287,12 @@ impl Gpu {
 
     /// The record of such indices, to be bound.
     pub(crate) fn record(&self) -> Binding<'_> {
-        Binding { memory: &self.record, start: 0 }
+        Binding::whole(&self.record)
     }
 
     /// Memory of an op's own, to be bound.
     pub(crate) fn scratch<'a>(&self, op: &'static str, buffer: &'a Buffer) -> Result<Binding<'a>> {
-        Ok(Binding { memory: memory_of(op, buffer)?, start: 0 })
+        memory_of(op, buffer).map(Binding::whole)
     }
 
     pub(crate) fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {

@@ -6,6 +6,7 @@
 
 mod adapters;
 mod batch;
+mod binding;
 mod faults;
 mod gpu;
 mod linker;
@@ -23,14 +24,58 @@ pub use adapters::{AdapterDescription, descriptions, find};
 use gpu::Gpu;
 use std::sync::Arc;
 use ternion_core::backend::{Backend, Buffer, MemoryStats, Meta, Plan, Unsupported, View};
-use ternion_core::{Device, Op, Result};
+use ternion_core::{Device, Error, Op, Result};
+
+/// How a device is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes of a binding, at most, where that is to be less than what the adapter allows: so that tests need no large tensors. At least [`Options::LEAST_BINDING_BYTES`].
+    pub binding_bytes: Option<u64>,
+}
+
+impl Options {
+    /// What [`device`] reads [`Options::binding_bytes`] from.
+    pub const BINDING_BYTES: &str = "TERNION_WGPU_BINDING_BYTES";
+
+    /// The beginnings of bindings are multiples of this on every device.
+    pub const LEAST_BINDING_BYTES: u64 = 256;
+
+    /// As the environment says.
+    ///
+    /// # Errors
+    /// A variable that is no number of bytes.
+    pub fn from_env() -> Result<Options> {
+        let Ok(text) = std::env::var(Options::BINDING_BYTES) else { return Ok(Options::default()) };
+        match text.parse() {
+            Ok(bytes) => Ok(Options { binding_bytes: Some(bytes) }),
+            Err(_) => Err(Error::invalid(
+                "wgpu",
+                format!("{}={text} is no number of bytes", Options::BINDING_BYTES),
+            )),
+        }
+    }
+}
+
+/// The wgpu adapter with this index, as [`descriptions`] counts, opened as the environment says.
+///
+/// # Errors
+/// No adapter, or none with this index; one that does not open; [`Options::from_env`].
+pub fn device(index: usize) -> Result<Device> {
+    device_with(index, Options::from_env()?)
+}
 
 /// The wgpu adapter with this index, as [`descriptions`] counts.
 ///
 /// # Errors
-/// No adapter, or none with this index; one that does not open.
-pub fn device(index: usize) -> Result<Device> {
-    Ok(Device::new(WgpuBackend { gpu: Gpu::open(index)? }))
+/// No adapter, or none with this index; one that does not open; a binding below the least.
+pub fn device_with(index: usize, options: Options) -> Result<Device> {
+    match options.binding_bytes {
+        Some(bytes) if bytes < Options::LEAST_BINDING_BYTES => {
+            let least = Options::LEAST_BINDING_BYTES;
+            Err(Error::invalid("wgpu", format!("bindings of {bytes} bytes; they have {least} at least")))
+        }
+        _ => Ok(Device::new(WgpuBackend { gpu: Gpu::open(index, options)? })),
+    }
 }
 
 /// A device of wgpu's as a [`Backend`].

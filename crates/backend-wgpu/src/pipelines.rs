@@ -48,7 +48,7 @@ impl Variant {
     }
 
     pub(crate) fn slot(mut self, name: &'static str, store: Store, access: Access) -> Variant {
-        self.slots.push(Slot { name, store, access });
+        self.slots.push(Slot::new(name, store, access));
         self
     }
 
@@ -72,8 +72,8 @@ impl Variant {
         self
     }
 
-    /// The whole WGSL text.
-    pub(crate) fn source(&self) -> String {
+    /// The whole WGSL text, for windows of so many bytes.
+    fn source(&self, window_bytes: u64) -> String {
         let mut header = String::from("@group(0) @binding(0) var<uniform> params: Parameters;\n");
         header.push_str("fn opaque_zero() -> u32 { return params.zero; }\n");
         header.push_str(match self.class {
@@ -82,8 +82,10 @@ impl Variant {
             Class::Byte => "fn number_from(bits: vec2<u32>) -> C { return bits.x; }\n",
             Class::Wide => "fn number_from(bits: vec2<u32>) -> C { return bits; }\n",
         });
-        for (at, slot) in self.slots.iter().enumerate() {
-            slot.declare(at + 1, &mut header);
+        let mut binding = 1;
+        for slot in &self.slots {
+            slot.declare(binding, window_bytes, &mut header);
+            binding += slot.windows as usize;
         }
         header.push_str(crate::ops::shader(self.file));
         let defines: Vec<(String, String)> =
@@ -107,8 +109,10 @@ pub(crate) struct Layout {
 }
 
 /// Every pipeline of a device that was asked for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pipelines {
+    /// What a binding of a tensor that has several covers.
+    window_bytes: u64,
     compiled: RwLock<FxHashMap<Variant, Arc<Pipeline>>>,
     layouts: RwLock<FxHashMap<SmallVec<[bool; 8]>, Arc<Layout>>>,
     #[cfg(test)]
@@ -116,6 +120,16 @@ pub(crate) struct Pipelines {
 }
 
 impl Pipelines {
+    pub(crate) fn new(window_bytes: u64) -> Pipelines {
+        Pipelines {
+            window_bytes,
+            compiled: RwLock::default(),
+            layouts: RwLock::default(),
+            #[cfg(test)]
+            refused: parking_lot::Mutex::default(),
+        }
+    }
+
     /// The pipeline of `variant`, compiled where it is asked for the first time.
     pub(crate) fn get(&self, device: &wgpu::Device, variant: &Variant) -> Result<Arc<Pipeline>, String> {
         if let Some(pipeline) = self.compiled.read().get(variant) {
@@ -136,9 +150,10 @@ impl Pipelines {
     fn compile(&self, device: &wgpu::Device, variant: &Variant) -> Result<Pipeline, String> {
         let layout = self.layout(device, variant);
         let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let source = variant.source(self.window_bytes);
         let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
             label: Some(variant.file),
-            source: wgpu::ShaderSource::Wgsl(variant.source().into()),
+            source: wgpu::ShaderSource::Wgsl(source.as_str().into()),
         });
         let compiled = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(variant.file),
@@ -150,15 +165,13 @@ impl Pipelines {
         });
         match pollster::block_on(scope.pop()) {
             None => Ok(Pipeline { compiled, layout }),
-            Some(error) => {
-                Err(format!("{} of {variant:?}: {error}\n{}", variant.file, numbered(&variant.source())))
-            }
+            Some(error) => Err(format!("{} of {variant:?}: {error}\n{}", variant.file, numbered(&source))),
         }
     }
 
     fn layout(&self, device: &wgpu::Device, variant: &Variant) -> Arc<Layout> {
-        let key: SmallVec<[bool; 8]> =
-            variant.slots.iter().map(|slot| slot.access.writes() || slot.store == Store::Atomic).collect();
+        let windows = |slot: &Slot| std::iter::repeat_n(slot.writable(), slot.windows as usize);
+        let key: SmallVec<[bool; 8]> = variant.slots.iter().flat_map(windows).collect();
         if let Some(layout) = self.layouts.read().get(&key) {
             return layout.clone();
         }

@@ -3,6 +3,8 @@
 //! Of a slot `x` a shader gets `x_at(i)` (element i as a number of its class), `x_bits(i)` (its bits), and where it is written `x_put(i, number)` and
 //! `x_put_bits(i, bits)`, and `x_put_pair(i, number, next)`, which writes a whole word where elements i and i + 1 are one; `x_PER` elements lie in a word. 16-bit floats and bytes share words. A shader that writes elements anywhere (`Scattered`)
 //! changes its part of a word by atomic operations on integers, each bit by one thread; one that owns whole words (`Words`) uses `x_put_word(w, word)`.
+//!
+//! A tensor larger than a binding may be is bound as several windows; its functions then find the window of a word. A shader knows nothing of that.
 
 use crate::linker::Class;
 use std::fmt::Write;
@@ -107,83 +109,170 @@ pub(crate) struct Slot {
     pub(crate) name: &'static str,
     pub(crate) store: Store,
     pub(crate) access: Access,
+    /// Bindings that the tensor takes, one behind the other: more than one where it is larger than a binding may be.
+    pub(crate) windows: u32,
 }
 
 impl Slot {
-    /// The declaration of the slot and of its functions.
-    pub(crate) fn declare(&self, binding: usize, text: &mut String) {
-        let Slot { name, store, access } = *self;
-        let atomic = store == Store::Atomic || (access == Access::Scattered && store.per_word() > 1);
-        let word = match store {
-            Store::I64 => "vec2<u32>",
-            _ if atomic => "atomic<u32>",
-            _ => "u32",
-        };
-        let mode = if access.writes() || atomic { "read_write" } else { "read" };
-        let per = store.per_word();
-        let _ = writeln!(
-            text,
-            "@group(0) @binding({binding}) var<storage, {mode}> {name}: array<{word}>;\nconst {name}_PER: u32 = {per}u;"
-        );
-        if store == Store::Atomic {
+    pub(crate) fn new(name: &'static str, store: Store, access: Access) -> Slot {
+        Slot { name, store, access, windows: 1 }
+    }
+
+    /// Whether its memory is bound for writing.
+    pub(crate) fn writable(&self) -> bool {
+        self.access.writes() || self.store == Store::Atomic
+    }
+
+    /// Whether its words are changed by atomic operations.
+    fn atomic(&self) -> bool {
+        self.store == Store::Atomic || (self.access == Access::Scattered && self.store.per_word() > 1)
+    }
+
+    /// The type of a word's value.
+    fn bits(&self) -> &'static str {
+        if self.store == Store::I64 { "vec2<u32>" } else { "u32" }
+    }
+
+    /// The declaration of the slot, whose first binding has this number, and of its functions. `window_bytes` is a power of two.
+    pub(crate) fn declare(&self, binding: usize, window_bytes: u64, text: &mut String) {
+        self.declare_bindings(binding, text);
+        if self.windows > 1 {
+            self.declare_windows(window_bytes, text);
+        }
+        if self.store == Store::Atomic {
+            let (name, larger) = (self.name, self.stored("atomicMax", "i", "v"));
+            let _ = writeln!(text, "fn {name}_max(i: u32, v: u32) {{ {larger} }}");
             return;
         }
-        let bits = if store == Store::I64 { "vec2<u32>" } else { "u32" };
-        let at = |i: &str| if atomic { format!("atomicLoad(&{name}[{i}])") } else { format!("{name}[{i}]") };
-        let _ = match per {
-            1 => writeln!(text, "fn {name}_bits(i: u32) -> {bits} {{ return {}; }}", at("i")),
-            2 => writeln!(
-                text,
-                "fn {name}_bits(i: u32) -> u32 {{ return ({} >> ((i & 1u) * 16u)) & 0xffffu; }}",
-                at("i >> 1u")
-            ),
-            _ => writeln!(
-                text,
-                "fn {name}_bits(i: u32) -> u32 {{ return ({} >> ((i & 3u) * 8u)) & 0xffu; }}",
-                at("i >> 2u")
-            ),
-        };
-        let _ = writeln!(text, "alias {name}_BITS = {bits};");
-        if access == Access::Scattered {
-            let (shift, mask) =
-                if per == 2 { ("(i & 1u) * 16u", "0xffffu") } else { ("(i & 3u) * 8u", "0xffu") };
-            let _ = match per {
-                1 => writeln!(text, "fn {name}_put_bits(i: u32, b: {bits}) {{ {name}[i] = b; }}"),
-                _ => writeln!(
-                    text,
-                    "fn {name}_put_bits(i: u32, b: u32) {{ let s = {shift}; atomicAnd(&{name}[i / {per}u], ~({mask} << s)); \
-                     atomicOr(&{name}[i / {per}u], (b & {mask}) << s); }}"
-                ),
-            };
+        self.declare_reads(text);
+        match self.access {
+            Access::Scattered => self.declare_scattered(text),
+            Access::Words => self.declare_words(text),
+            Access::Read | Access::Shared => {}
         }
-        if access == Access::Words {
-            let _ = writeln!(
-                text,
-                "fn {name}_put_word(w: u32, word: {bits}) {{ {name}[w] = word; }}\nfn {name}_word(w: u32) -> {bits} {{ return {name}[w]; }}"
-            );
+        self.declare_numbers(text);
+    }
+
+    fn declare_bindings(&self, binding: usize, text: &mut String) {
+        let Slot { name, store, .. } = *self;
+        let word = if self.atomic() { "atomic<u32>" } else { self.bits() };
+        let mode = if self.writable() { "read_write" } else { "read" };
+        for window in 0..self.windows {
+            let array = window_name(name, window);
+            let at = binding + window as usize;
+            let _ = writeln!(text, "@group(0) @binding({at}) var<storage, {mode}> {array}: array<{word}>;");
         }
-        if let Some((number, from, to)) = store.conversions() {
-            let _ = writeln!(text, "fn {name}_number(bits: {bits}) -> {number} {{ return {from}; }}");
-            let _ = writeln!(
-                text,
-                "fn {name}_at(i: u32) -> {number} {{ return {name}_number({name}_bits(i)); }}"
-            );
-            let _ = writeln!(text, "fn {name}_rounded(v: {number}) -> {bits} {{ return {to}; }}");
-            if access == Access::Scattered {
-                let _ = writeln!(
-                    text,
-                    "fn {name}_put(i: u32, v: {number}) {{ {name}_put_bits(i, {name}_rounded(v)); }}"
-                );
-                let both = format!("{name}_put(i, v); {name}_put(i + 1u, w);");
-                let pair = match per {
-                    2 => format!(
-                        "if ((i & 1u) == 0u) {{ atomicStore(&{name}[i >> 1u], ({name}_rounded(v) & 0xffffu) | ({name}_rounded(w) << 16u)); }} \
-                         else {{ {both} }}"
-                    ),
-                    _ => both,
-                };
-                let _ = writeln!(text, "fn {name}_put_pair(i: u32, v: {number}, w: {number}) {{ {pair} }}");
+        let (per, bits) = (store.per_word(), self.bits());
+        let _ = writeln!(text, "const {name}_PER: u32 = {per}u;\nalias {name}_BITS = {bits};");
+    }
+
+    /// Functions that find the window of a word, for a tensor of several: `x_load(w)`, and `x_store(w, v)` or the atomic operations.
+    fn declare_windows(&self, window_bytes: u64, text: &mut String) {
+        let (name, bits) = (self.name, self.bits());
+        let words = window_bytes / if self.store == Store::I64 { 8 } else { 4 };
+        let (shift, mask) = (words.trailing_zeros(), words - 1);
+        let mut function = |head: &str, statement: &dyn Fn(&str) -> String| {
+            let _ = write!(text, "fn {name}_{head} {{ let i = w & {mask}u; switch (w >> {shift}u) {{ ");
+            for window in 0..self.windows {
+                let case =
+                    if window + 1 == self.windows { "default".into() } else { format!("case {window}u") };
+                let _ = write!(text, "{case}: {{ {} }} ", statement(&window_name(name, window)));
             }
+            text.push_str("} }\n");
+        };
+        if !self.atomic() {
+            function(&format!("load(w: u32) -> {bits}"), &|array| format!("return {array}[i];"));
+            if self.access.writes() && self.access != Access::Shared {
+                function(&format!("store(w: u32, v: {bits})"), &|array| format!("{array}[i] = v;"));
+            }
+            return;
+        }
+        function("load(w: u32) -> u32", &|array| format!("return atomicLoad(&{array}[i]);"));
+        for operation in ["atomicAnd", "atomicOr", "atomicMax", "atomicStore"] {
+            let head = format!("{operation}(w: u32, v: u32)");
+            function(&head, &|array| format!("{operation}(&{array}[i], v);"));
         }
     }
+
+    /// The value of word `w`.
+    fn loaded(&self, w: &str) -> String {
+        let name = self.name;
+        match (self.windows, self.atomic()) {
+            (1, false) => format!("{name}[{w}]"),
+            (1, true) => format!("atomicLoad(&{name}[{w}])"),
+            _ => format!("{name}_load({w})"),
+        }
+    }
+
+    /// The statement that changes word `w` by an atomic operation, or sets it where its words are not changed by those.
+    fn stored(&self, operation: &str, w: &str, value: &str) -> String {
+        let name = self.name;
+        match (self.windows, self.atomic()) {
+            (1, false) => format!("{name}[{w}] = {value};"),
+            (1, true) => format!("{operation}(&{name}[{w}], {value});"),
+            (_, false) => format!("{name}_store({w}, {value});"),
+            (_, true) => format!("{name}_{operation}({w}, {value});"),
+        }
+    }
+
+    fn declare_reads(&self, text: &mut String) {
+        let (name, bits) = (self.name, self.bits());
+        let read = match self.store.per_word() {
+            1 => self.loaded("i"),
+            2 => format!("({} >> ((i & 1u) * 16u)) & 0xffffu", self.loaded("i >> 1u")),
+            _ => format!("({} >> ((i & 3u) * 8u)) & 0xffu", self.loaded("i >> 2u")),
+        };
+        let _ = writeln!(text, "fn {name}_bits(i: u32) -> {bits} {{ return {read}; }}");
+    }
+
+    fn declare_scattered(&self, text: &mut String) {
+        let (name, bits) = (self.name, self.bits());
+        let put = match self.store.per_word() {
+            1 => self.stored("atomicStore", "i", "b"),
+            per => {
+                let (places, width, ones) = if per == 2 { (1, 16, "0xffffu") } else { (3, 8, "0xffu") };
+                let clear = self.stored("atomicAnd", "w", &format!("~({ones} << s)"));
+                let set = self.stored("atomicOr", "w", &format!("(b & {ones}) << s"));
+                format!("let s = (i & {places}u) * {width}u; let w = i / {per}u; {clear} {set}")
+            }
+        };
+        let _ = writeln!(text, "fn {name}_put_bits(i: u32, b: {bits}) {{ {put} }}");
+    }
+
+    fn declare_words(&self, text: &mut String) {
+        let (name, bits) = (self.name, self.bits());
+        let (put, read) = (self.stored("atomicStore", "w", "word"), self.loaded("w"));
+        let _ = writeln!(text, "fn {name}_put_word(w: u32, word: {bits}) {{ {put} }}");
+        let _ = writeln!(text, "fn {name}_word(w: u32) -> {bits} {{ return {read}; }}");
+    }
+
+    /// Functions of numbers, where elements are any.
+    fn declare_numbers(&self, text: &mut String) {
+        let (name, bits) = (self.name, self.bits());
+        let Some((number, from, to)) = self.store.conversions() else { return };
+        let _ = writeln!(text, "fn {name}_number(bits: {bits}) -> {number} {{ return {from}; }}");
+        let _ =
+            writeln!(text, "fn {name}_at(i: u32) -> {number} {{ return {name}_number({name}_bits(i)); }}");
+        let _ = writeln!(text, "fn {name}_rounded(v: {number}) -> {bits} {{ return {to}; }}");
+        if self.access != Access::Scattered {
+            return;
+        }
+        let _ =
+            writeln!(text, "fn {name}_put(i: u32, v: {number}) {{ {name}_put_bits(i, {name}_rounded(v)); }}");
+        let both = format!("{name}_put(i, v); {name}_put(i + 1u, w);");
+        let pair = match self.store.per_word() {
+            2 => {
+                let word = format!("({name}_rounded(v) & 0xffffu) | ({name}_rounded(w) << 16u)");
+                let whole = self.stored("atomicStore", "i >> 1u", &word);
+                format!("if ((i & 1u) == 0u) {{ {whole} }} else {{ {both} }}")
+            }
+            _ => both,
+        };
+        let _ = writeln!(text, "fn {name}_put_pair(i: u32, v: {number}, w: {number}) {{ {pair} }}");
+    }
+}
+
+/// What a window of a slot is called: the first has the slot's name.
+fn window_name(name: &str, window: u32) -> String {
+    if window == 0 { name.into() } else { format!("{name}_window_{window}") }
 }

@@ -158,7 +158,7 @@ impl<'a> Slots<'a> {
     }
 
     fn bound(&mut self, name: &'static str, store: Store, access: Access, binding: Binding<'a>) {
-        self.variant.slots.push(Slot { name, store, access });
+        self.variant.slots.push(Slot::new(name, store, access));
         self.bindings.push(binding);
     }
 

@@ -44,18 +44,11 @@ pub(crate) struct Pairs {
     other_numbers: Buffer,
 }
 
-/// Memory for so many words, all of which a shader sees at once.
+/// Memory for so many words, of which shaders count fewer than 2^32 - 1.
 pub(crate) fn scratch_words(gpu: &Arc<Gpu>, op: &'static str, words: usize) -> Result<Buffer> {
-    let most = gpu.limits.max_storage_buffer_binding_size;
-    match words.checked_mul(4) {
-        Some(bytes) if bytes as u64 <= most && u32::try_from(words).is_ok() => gpu.alloc(bytes),
-        _ => Err(Error::invalid(
-            op,
-            format!(
-                "{words} places, which take 4 bytes each; {} binds at most {most} bytes at a time",
-                gpu.name
-            ),
-        )),
+    match u32::try_from(words) {
+        Ok(count) if count < u32::MAX => gpu.alloc(words * 4),
+        _ => Err(Error::invalid(op, format!("{words} places, of which shaders count fewer than 2^32 - 1"))),
     }
 }
 

@@ -1,0 +1,121 @@
+//! Memory as shaders see it: which bytes of a buffer, in how many bindings.
+
+use crate::gpu::WgpuMemory;
+use ternion_core::backend::View;
+use ternion_core::{Error, Result};
+
+/// What a device binds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Bytes of a binding.
+    most: u64,
+    /// Bytes of each binding of a tensor that has several: the largest power of two within `most`.
+    pub(crate) window: u64,
+    /// What the beginning of a binding is a multiple of.
+    step: u64,
+    /// Bindings of a shader.
+    pub(crate) count: usize,
+}
+
+impl Limits {
+    pub(crate) fn of(limits: &wgpu::Limits) -> Limits {
+        let most = limits.max_storage_buffer_binding_size / 8 * 8;
+        // The parameters are a binding of the group, too.
+        let of_group = limits.max_bindings_per_bind_group.saturating_sub(1);
+        Limits {
+            most,
+            window: 1 << most.max(1).ilog2(),
+            step: u64::from(limits.min_storage_buffer_offset_alignment).max(8),
+            count: limits.max_storage_buffers_per_shader_stage.min(of_group) as usize,
+        }
+    }
+}
+
+/// Memory as a shader sees it: bytes of a buffer, from a byte on.
+#[derive(Clone, Copy)]
+pub(crate) struct Binding<'a> {
+    pub(crate) memory: &'a WgpuMemory,
+    /// The first byte that is bound.
+    pub(crate) start: u64,
+    pub(crate) bytes: u64,
+}
+
+impl<'a> Binding<'a> {
+    /// All of a buffer.
+    pub(crate) fn whole(memory: &'a WgpuMemory) -> Binding<'a> {
+        Binding { memory, start: 0, bytes: memory.buffer().size() }
+    }
+
+    /// All of the buffer where it is within the limit, else the part that holds the view.
+    pub(crate) fn of(memory: &'a WgpuMemory, view: &View<'_>, limits: Limits) -> Binding<'a> {
+        let whole = Binding::whole(memory);
+        if whole.bytes <= limits.most {
+            return whole;
+        }
+        let Some((low, high)) = view.layout.bounds() else {
+            return Binding { bytes: limits.step, ..whole };
+        };
+        let size = view.dtype.size();
+        let start = (low * size) as u64 / limits.step * limits.step;
+        let end = (((high + 1) * size) as u64).next_multiple_of(8).min(whole.bytes);
+        Binding { memory, start, bytes: end - start }
+    }
+
+    /// The view's first element here, in elements, if shaders can count that far.
+    pub(crate) fn first(&self, view: &View<'_>) -> Option<u32> {
+        let start = self.start as usize / view.dtype.size();
+        let (_, high) = view.layout.bounds().unwrap_or((0, start));
+        let counted = |number: usize| u32::try_from(number).ok().filter(|&number| number < u32::MAX);
+        counted(high - start)?;
+        counted(view.layout.elements())?;
+        counted(view.layout.offset().saturating_sub(start))
+    }
+
+    /// Bindings that it takes.
+    pub(crate) fn count(&self, limits: Limits) -> u32 {
+        if self.bytes <= limits.most { 1 } else { self.bytes.div_ceil(limits.window) as u32 }
+    }
+
+    /// These bindings.
+    pub(crate) fn windows(self, limits: Limits) -> impl Iterator<Item = wgpu::BufferBinding<'a>> {
+        let window = if self.bytes <= limits.most { self.bytes } else { limits.window };
+        (0..u64::from(self.count(limits))).map(move |number| {
+            let before = number * window;
+            wgpu::BufferBinding {
+                buffer: self.memory.buffer(),
+                offset: self.start + before,
+                size: wgpu::BufferSize::new(window.min(self.bytes - before)),
+            }
+        })
+    }
+}
+
+/// The error of a tensor with elements that shaders cannot count.
+pub(crate) fn uncountable(op: &'static str, view: &View<'_>) -> Error {
+    let (low, high) = view.layout.bounds().unwrap_or((0, 0));
+    let detail = format!(
+        "a tensor of {} elements over {} places; shaders of wgpu count fewer than 2^32 - 1",
+        view.layout.elements(),
+        high - low + 1
+    );
+    Error::invalid(op, detail)
+}
+
+/// That these bindings are no more than a shader may have.
+pub(crate) fn within_count(
+    op: &'static str,
+    device: &str,
+    bindings: &[Binding<'_>],
+    limits: Limits,
+) -> Result<()> {
+    let count: usize = bindings.iter().map(|binding| binding.count(limits) as usize).sum();
+    if count <= limits.count {
+        return Ok(());
+    }
+    let bytes: Vec<u64> = bindings.iter().map(|binding| binding.bytes).collect();
+    let detail = format!(
+        "tensors over {bytes:?} bytes take {count} bindings of {} bytes; {device} has {} for a shader",
+        limits.window, limits.count
+    );
+    Err(Error::invalid(op, detail))
+}
