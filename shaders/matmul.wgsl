@@ -3,7 +3,7 @@
 //
 //   y, residual   [.., m, n]     a [.., m, k]     b [.., k, n]     bias [n]          any strides, any offset
 //
-// TILE is one of product.wgsl, where the picture is; FUNCTION the activation. Slots that a product has not are bound to a and not read. Where the sum
+// TILE is one of product.wgsl or product_fours.wgsl, where the pictures are, for THREADS threads; FUNCTION the activation. Slots that a product has not are bound to a and not read. Where the sum
 // is cut into parts, y is [splits][.., m, n] of sums alone, and a second launch with TILE sum_parts does the rest.
 
 struct Parameters {
@@ -76,6 +76,18 @@ fn right_value(line: vec3<u32>, inner: u32) -> C {
     return b_at(line.x + inner * params.inputs.z);
 }
 
+// Fours of elements that lie side by side: their numbers.
+fn left_four_place(line: u32, inner: u32) -> u32 {
+    return (a_matrix + line * params.inputs.x + inner * params.inputs.y) / 4u;
+}
+
+fn right_four_place(line: u32, inner: u32) -> u32 {
+    return (b_matrix + line * params.inputs.w + inner * params.inputs.z) / 4u;
+}
+
+fn left_four_step(inner: u32) -> u32 { return inner * params.inputs.y / 4u; }
+fn right_four_step(inner: u32) -> u32 { return inner * params.inputs.z / 4u; }
+
 // What is stored of a sum, at `place`.
 fn finished(row: u32, column: u32, place: u32, sum: C) -> C {
     var value = sum;
@@ -99,7 +111,7 @@ fn place_of(row: u32, column: u32) -> u32 {
     return y_matrix + row * params.outputs.x + column * params.outputs.y;
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     TILE(group_number(group, groups), lane);
 }

@@ -97,12 +97,19 @@ impl Gpu {
         }
         let name = format!("wgpu:{index}");
         let wanted = wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY;
-        let features = adapter.features() & wanted;
+        let mut features = adapter.features() & wanted;
+        let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
+        if multiplies_halves(adapter) {
+            features |= wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+            // SAFETY: what is experimental here is asked for by one shader, which keeps to the sizes that the adapter lists; the op table runs it.
+            experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
+        }
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("ternion"),
             required_features: features,
             required_limits: limits,
             memory_hints: wgpu::MemoryHints::Performance,
+            experimental_features,
             ..Default::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).map_err(|error| {
@@ -110,11 +117,17 @@ impl Gpu {
         })?;
         let about = describe(index, adapter);
         let description = format!("{}, {} ({})", about.name, about.interface, about.driver);
-        Ok(Gpu::on(device, queue, name, description))
+        Ok(Gpu::on(device, queue, name, description, options))
     }
 
     /// All that belongs to an opened device.
-    fn on(device: wgpu::Device, queue: wgpu::Queue, name: String, description: String) -> Arc<Gpu> {
+    fn on(
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        name: String,
+        description: String,
+        options: Options,
+    ) -> Arc<Gpu> {
         let troubles = Arc::new(Mutex::new(None));
         watch(&device, &troubles);
         let limits = device.limits();
@@ -129,7 +142,7 @@ impl Gpu {
             device,
             queue,
             pool: Pool::default(),
-            pipelines: Pipelines::new(bound.window),
+            pipelines: Pipelines::new(bound.window, options.checked),
             troubles,
             launches: AtomicU64::new(0),
             blocks: AtomicU64::new(1),
@@ -139,8 +152,23 @@ impl Gpu {
     /// A device that validates shaders and runs none.
     #[cfg(test)]
     pub(crate) fn noop() -> Arc<Gpu> {
-        let (device, queue) = wgpu::Device::noop(&wgpu::DeviceDescriptor::default());
-        Gpu::on(device, queue, "noop".into(), "nothing".into())
+        let required_features = wgpu::Features::SHADER_F16 | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+        let (device, queue) = wgpu::Device::noop(&wgpu::DeviceDescriptor {
+            required_features,
+            required_limits: wgpu::Limits {
+                max_compute_workgroup_storage_size: 32 << 10,
+                ..wgpu::Limits::default()
+            },
+            // SAFETY: nothing runs.
+            experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
+            ..wgpu::DeviceDescriptor::default()
+        });
+        Gpu::on(device, queue, "noop".into(), "nothing".into(), Options::default())
+    }
+
+    /// Whether there are cooperative matrices of 16 x 16 x 16, f16 with sums in f32.
+    pub(crate) fn multiplies_halves(&self) -> bool {
+        self.device.features().contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
     }
 
     /// Shaders that were compiled, and what was said of those that were refused.
@@ -462,4 +490,19 @@ fn within<'a>(
             format!("{length} bytes from byte {offset_bytes} on, in a buffer of {} bytes", memory.bytes),
         )),
     }
+}
+
+/// Whether an adapter has cooperative matrices as cooperative_128 of product_fours.wgsl takes them.
+fn multiplies_halves(adapter: &wgpu::Adapter) -> bool {
+    let (info, features) = (adapter.get_info(), adapter.features());
+    let has = |feature| features.contains(feature);
+    has(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
+        && has(wgpu::Features::SHADER_F16)
+        // A subgroup is 32 threads with numbers behind one another.
+        && (info.subgroup_min_size, info.subgroup_max_size) == (32, 32)
+        && adapter.cooperative_matrix_properties().iter().any(|matrix| {
+            (matrix.m_size, matrix.n_size, matrix.k_size) == (16, 16, 16)
+                && (matrix.ab_type, matrix.cr_type)
+                    == (wgpu::CooperativeScalarType::F16, wgpu::CooperativeScalarType::F32)
+        })
 }

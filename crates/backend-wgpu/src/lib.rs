@@ -13,6 +13,7 @@ mod linker;
 mod ops;
 mod pipelines;
 mod pool;
+mod repeat;
 mod select;
 mod slots;
 mod space;
@@ -31,11 +32,16 @@ use ternion_core::{Device, Error, Op, Result};
 pub struct Options {
     /// Bytes of a binding, at most, where that is to be less than what the adapter allows: so that tests need no large tensors. At least [`Options::LEAST_BINDING_BYTES`].
     pub binding_bytes: Option<u64>,
+    /// Whether compilers put checks of their own around every access to memory and every loop: slower, and needed only to find an error in a shader.
+    pub checked: bool,
 }
 
 impl Options {
     /// What [`device`] reads [`Options::binding_bytes`] from.
     pub const BINDING_BYTES: &str = "TERNION_WGPU_BINDING_BYTES";
+
+    /// What [`device`] reads [`Options::checked`] from: on where it is set and not 0.
+    pub const CHECKED: &str = "TERNION_WGPU_CHECKED";
 
     /// The beginnings of bindings are multiples of this on every device.
     pub const LEAST_BINDING_BYTES: u64 = 256;
@@ -45,9 +51,12 @@ impl Options {
     /// # Errors
     /// A variable that is no number of bytes.
     pub fn from_env() -> Result<Options> {
-        let Ok(text) = std::env::var(Options::BINDING_BYTES) else { return Ok(Options::default()) };
+        let checked = std::env::var(Options::CHECKED).is_ok_and(|text| text != "0");
+        let Ok(text) = std::env::var(Options::BINDING_BYTES) else {
+            return Ok(Options { binding_bytes: None, checked });
+        };
         match text.parse() {
-            Ok(bytes) => Ok(Options { binding_bytes: Some(bytes) }),
+            Ok(bytes) => Ok(Options { binding_bytes: Some(bytes), checked }),
             Err(_) => Err(Error::invalid(
                 "wgpu",
                 format!("{}={text} is no number of bytes", Options::BINDING_BYTES),

@@ -3,6 +3,7 @@
 //! A text is a flat list of items (`fn`, `struct`, `const`, `alias`, `var`, `override`). Compilers of GPU drivers are slow: what a shader does not
 //! use is left out before they see it.
 
+use crate::repeat::unrolled;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, LazyLock};
 
@@ -53,7 +54,7 @@ const WIDE: &str = text!("wide.wgsl");
 
 /// What shaders of every class may reach.
 static COMMON: LazyLock<Library> = LazyLock::new(|| library(&COMMON_TEXTS));
-const COMMON_TEXTS: [&str; 20] = [
+const COMMON_TEXTS: [&str; 21] = [
     text!("store.wgsl"),
     text!("cast.wgsl"),
     text!("index.wgsl"),
@@ -72,6 +73,7 @@ const COMMON_TEXTS: [&str; 20] = [
     text!("window.wgsl"),
     text!("pooling.wgsl"),
     text!("product.wgsl"),
+    text!("product_fours.wgsl"),
     text!("attention_tile.wgsl"),
     WIDE,
 ];
@@ -83,7 +85,7 @@ fn libraries(class: Class) -> [&'static Library; 2] {
 
 /// The whole text of a shader: all of `root`, and what it reaches. Identifiers of `defines` stand for their texts.
 pub(crate) fn link(root: &str, class: Class, defines: &[(String, String)]) -> String {
-    let mut text = without_comments(root);
+    let mut text = unrolled(&without_comments(root));
     let mut taken: FxHashSet<String> = items(&text).into_iter().map(|item| item.name).collect();
     let mut waiting = sorted(words_of(&text));
     let libraries = libraries(class);
@@ -115,7 +117,7 @@ fn sorted(words: Words) -> Vec<(String, bool)> {
 }
 
 fn library(texts: &[&str]) -> Library {
-    let all = texts.iter().flat_map(|text| items(&without_comments(text)));
+    let all = texts.iter().flat_map(|text| items(&unrolled(&without_comments(text))));
     all.map(|item| (item.name.clone(), Arc::new(item))).collect()
 }
 
@@ -217,7 +219,7 @@ mod tests {
     fn no_name_means_two_things() {
         let mut count = 0;
         let mut names = FxHashSet::default();
-        for item in COMMON_TEXTS.iter().flat_map(|text| items(&without_comments(text))) {
+        for item in COMMON_TEXTS.iter().flat_map(|text| items(&unrolled(&without_comments(text)))) {
             count += 1;
             assert!(names.insert(item.name.clone()), "{} is declared twice", item.name);
         }

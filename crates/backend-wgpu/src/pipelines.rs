@@ -74,7 +74,11 @@ impl Variant {
 
     /// The whole WGSL text, for windows of so many bytes.
     fn source(&self, window_bytes: u64) -> String {
-        let mut header = String::from("@group(0) @binding(0) var<uniform> params: Parameters;\n");
+        let mut header = String::new();
+        if self.slots.iter().any(|slot| slot.access == Access::Halves) {
+            header.push_str("enable f16;\nenable wgpu_cooperative_matrix;\n");
+        }
+        header.push_str("@group(0) @binding(0) var<uniform> params: Parameters;\n");
         header.push_str("fn opaque_zero() -> u32 { return params.zero; }\n");
         header.push_str(match self.class {
             Class::Float => "fn number_from(bits: vec2<u32>) -> C { return bitcast<f32>(bits.x); }\n",
@@ -113,6 +117,7 @@ pub(crate) struct Layout {
 pub(crate) struct Pipelines {
     /// What a binding of a tensor that has several covers.
     window_bytes: u64,
+    checks: wgpu::ShaderRuntimeChecks,
     compiled: RwLock<FxHashMap<Variant, Arc<Pipeline>>>,
     layouts: RwLock<FxHashMap<SmallVec<[bool; 8]>, Arc<Layout>>>,
     #[cfg(test)]
@@ -120,9 +125,14 @@ pub(crate) struct Pipelines {
 }
 
 impl Pipelines {
-    pub(crate) fn new(window_bytes: u64) -> Pipelines {
+    /// `checked`: with checks by the compiler around every access and every loop.
+    pub(crate) fn new(window_bytes: u64, checked: bool) -> Pipelines {
+        let mut checks = wgpu::ShaderRuntimeChecks::checked();
+        checks.bounds_checks = checked;
+        checks.force_loop_bounding = checked;
         Pipelines {
             window_bytes,
+            checks,
             compiled: RwLock::default(),
             layouts: RwLock::default(),
             #[cfg(test)]
@@ -151,10 +161,13 @@ impl Pipelines {
         let layout = self.layout(device, variant);
         let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
         let source = variant.source(self.window_bytes);
-        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+        let descriptor = wgpu::ShaderModuleDescriptor {
             label: Some(variant.file),
             source: wgpu::ShaderSource::Wgsl(source.as_str().into()),
-        });
+        };
+        // SAFETY: the shader is the project's own. Its loops end: each counts up to a size. Its places come from shapes and strides that core has checked
+        // against the memory; what comes from a tensor, an index, is compared with its axis before it is followed.
+        let module = unsafe { device.create_shader_module_trusted(descriptor, self.checks) };
         let compiled = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(variant.file),
             layout: Some(&layout.whole),

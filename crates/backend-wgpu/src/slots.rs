@@ -20,11 +20,22 @@ pub(crate) enum Access {
     Scattered,
     /// Writes whole words, each by one thread, which may read what it holds.
     Words,
+    /// Reads floats four at a time: `x_four(i)`.
+    Fours,
+    /// The same of f16, for cooperative matrices: `x_halves(i)`.
+    Halves,
+    /// Writes floats four at a time: `x_put_four(i, four)`, each by one thread, which may read what it holds.
+    FoursWritten,
 }
 
 impl Access {
     pub(crate) fn writes(self) -> bool {
-        self != Access::Read
+        !matches!(self, Access::Read | Access::Fours | Access::Halves)
+    }
+
+    /// Whether the tensor is declared as an array of fours.
+    fn by_fours(self) -> bool {
+        matches!(self, Access::Fours | Access::Halves | Access::FoursWritten)
     }
 }
 
@@ -128,9 +139,24 @@ impl Slot {
         self.store == Store::Atomic || (self.access == Access::Scattered && self.store.per_word() > 1)
     }
 
-    /// The type of a word's value.
+    /// The type of a word's value, or of the words of four elements.
     fn bits(&self) -> &'static str {
-        if self.store == Store::I64 { "vec2<u32>" } else { "u32" }
+        match (self.access, self.store) {
+            (Access::Halves, _) => "vec4<f16>",
+            (access, Store::F32) if access.by_fours() => "vec4<u32>",
+            (access, _) if access.by_fours() => "vec2<u32>",
+            (_, Store::I64) => "vec2<u32>",
+            _ => "u32",
+        }
+    }
+
+    /// Its bytes.
+    fn bits_bytes(&self) -> u64 {
+        match self.bits() {
+            "vec4<u32>" => 16,
+            "u32" => 4,
+            _ => 8,
+        }
     }
 
     /// The declaration of the slot, whose first binding has this number, and of its functions. `window_bytes` is a power of two.
@@ -144,11 +170,14 @@ impl Slot {
             let _ = writeln!(text, "fn {name}_max(i: u32, v: u32) {{ {larger} }}");
             return;
         }
+        if self.access.by_fours() {
+            return self.declare_fours(text);
+        }
         self.declare_reads(text);
         match self.access {
             Access::Scattered => self.declare_scattered(text),
             Access::Words => self.declare_words(text),
-            Access::Read | Access::Shared => {}
+            _ => {}
         }
         self.declare_numbers(text);
     }
@@ -169,7 +198,7 @@ impl Slot {
     /// Functions that find the window of a word, for a tensor of several: `x_load(w)`, and `x_store(w, v)` or the atomic operations.
     fn declare_windows(&self, window_bytes: u64, text: &mut String) {
         let (name, bits) = (self.name, self.bits());
-        let words = window_bytes / if self.store == Store::I64 { 8 } else { 4 };
+        let words = window_bytes / self.bits_bytes();
         let (shift, mask) = (words.trailing_zeros(), words - 1);
         let mut function = |head: &str, statement: &dyn Fn(&str) -> String| {
             let _ = write!(text, "fn {name}_{head} {{ let i = w & {mask}u; switch (w >> {shift}u) {{ ");
@@ -244,6 +273,32 @@ impl Slot {
         let (put, read) = (self.stored("atomicStore", "w", "word"), self.loaded("w"));
         let _ = writeln!(text, "fn {name}_put_word(w: u32, word: {bits}) {{ {put} }}");
         let _ = writeln!(text, "fn {name}_word(w: u32) -> {bits} {{ return {read}; }}");
+    }
+
+    /// Functions of four floats, and of one among them.
+    fn declare_fours(&self, text: &mut String) {
+        let (name, bits, word) = (self.name, self.bits(), self.loaded("i"));
+        let (four, put) = match (self.access, self.store) {
+            (Access::Halves, _) => ("vec4<f32>(w)", "vec4<f16>(v)"),
+            (_, Store::F32) => ("bitcast<vec4<f32>>(w)", "bitcast<vec4<u32>>(v)"),
+            (_, Store::F16) => (
+                "vec4<f32>(f16_to_f32(w.x & 0xffffu), f16_to_f32(w.x >> 16u), f16_to_f32(w.y & 0xffffu), f16_to_f32(w.y >> 16u))",
+                "vec2<u32>(f32_to_f16(v.x) | (f32_to_f16(v.y) << 16u), f32_to_f16(v.z) | (f32_to_f16(v.w) << 16u))",
+            ),
+            _ => (
+                "bitcast<vec4<f32>>(vec4<u32>(w.x << 16u, w.x & 0xffff0000u, w.y << 16u, w.y & 0xffff0000u))",
+                "vec2<u32>(f32_to_bf16(v.x) | (f32_to_bf16(v.y) << 16u), f32_to_bf16(v.z) | (f32_to_bf16(v.w) << 16u))",
+            ),
+        };
+        let _ = writeln!(text, "fn {name}_four(i: u32) -> vec4<f32> {{ let w = {word}; return {four}; }}");
+        let _ = writeln!(text, "fn {name}_at(i: u32) -> f32 {{ return {name}_four(i / 4u)[i % 4u]; }}");
+        if self.access == Access::Halves {
+            let _ = writeln!(text, "fn {name}_halves(i: u32) -> {bits} {{ return {word}; }}");
+        }
+        if self.access.writes() {
+            let stored = self.stored("", "i", put);
+            let _ = writeln!(text, "fn {name}_put_four(i: u32, v: vec4<f32>) {{ {stored} }}");
+        }
     }
 
     /// Functions of numbers, where elements are any.

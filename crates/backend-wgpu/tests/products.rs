@@ -13,12 +13,12 @@ fn adapter() -> Option<&'static Device> {
     ADAPTER.get_or_init(|| wanted.split(',').any(|name| name.trim() == "wgpu").then(open)).as_ref()
 }
 
-/// Compares outputs and gradients, in f32 and in a half type.
+/// Compares outputs and gradients, in f32 and in the half types.
 fn compare(shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
     let Some(adapter) = adapter() else { return };
     let cpu = ternion_cpu::device();
     cpu.seed(7);
-    for dtype in [DType::F32, DType::BF16] {
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
         let inputs: Vec<Tensor> = shapes
             .iter()
             .map(|shape| Tensor::randn(*shape, DType::F32, &cpu).unwrap().to_dtype(dtype).unwrap())
@@ -36,6 +36,23 @@ fn products_of_all_layouts() {
     compare(&[&[70, 130], &[90, 70]], |x| x[0].t()?.matmul(&x[1].t()?));
     compare(&[&[3, 40, 33], &[33, 65]], |x| x[0].matmul(&x[1]));
     compare(&[&[2, 3, 40, 17], &[3, 17, 65]], |x| x[0].matmul(&x[1]));
+}
+
+/// Sizes and strides that are multiples of four, with edges inside a tile: those are read four elements at a time.
+#[test]
+fn products_in_fours() {
+    compare(&[&[132, 72], &[72, 200]], |x| x[0].matmul(&x[1]));
+    compare(&[&[72, 132], &[72, 200]], |x| x[0].t()?.matmul(&x[1]));
+    compare(&[&[132, 72], &[200, 72]], |x| x[0].matmul(&x[1].t()?));
+    compare(&[&[71, 132], &[200, 71]], |x| x[0].t()?.matmul(&x[1].t()?.contiguous()?));
+    compare(&[&[2, 132, 36], &[36, 68]], |x| x[0].matmul(&x[1]));
+    compare(&[&[3, 1, 68, 20], &[2, 20, 72]], |x| x[0].matmul(&x[1]));
+    // A part of a matrix, and one that begins in the middle of a four.
+    compare(&[&[100, 80], &[80, 96]], |x| x[0].narrow(1, 8, 40)?.matmul(&x[1].narrow(0, 40, 40)?));
+    compare(&[&[100, 80], &[80, 96]], |x| x[0].narrow(1, 9, 40)?.matmul(&x[1].narrow(0, 40, 40)?));
+    // What follows, and long sums in parts.
+    compare(&[&[132, 40], &[40, 72], &[72]], |x| x[0].matmul(&x[1])?.add(&x[2])?.gelu());
+    compare(&[&[68, 1024], &[1024, 72]], |x| x[0].matmul(&x[1]));
 }
 
 #[test]

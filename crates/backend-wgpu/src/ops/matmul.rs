@@ -2,7 +2,7 @@
 
 use super::GROUP;
 use super::elementwise::{unary_function, words};
-use crate::gpu::{Binding, Launch};
+use crate::gpu::{Binding, Gpu, Launch};
 use crate::linker::Class;
 use crate::pipelines::{Name, Variant};
 use crate::select::Call;
@@ -17,6 +17,14 @@ use ternion_core::{DType, Error, Op, Result, Scalar};
 const TILE_128: (&str, usize) = ("tile_128", 128);
 const TILE_64: (&str, usize) = ("tile_64", 64);
 const TILE_16: (&str, usize) = ("tile_16", 16);
+/// Tiles of product_fours.wgsl, of 128 rows and columns.
+const FOURS: (&str, usize) = ("fours_128", 128);
+const COOPERATIVE: (&str, usize) = ("cooperative_128", 128);
+/// Threads of a group of the last.
+const COOPERATIVE_GROUP: u32 = 128;
+/// Bytes of memory of their groups.
+const FOURS_BYTES: u32 = 2 * 528 * 16;
+const COOPERATIVE_BYTES: u32 = 2 * 1536 * 8 + 256 * 16;
 /// What inner lengths of parts are multiples of.
 const STEP: usize = 16;
 /// The largest tile is taken where there are so many of it: fewer leave processors idle.
@@ -36,6 +44,8 @@ pub(crate) struct Tiling {
     pub(crate) splits: usize,
     pub(crate) split_length: usize,
     pub(crate) groups: usize,
+    /// Of a tile of product_fours.wgsl: whether fours of a, and of b, lie along the inner axis.
+    fours: Option<[bool; 2]>,
 }
 
 impl Tiling {
@@ -47,13 +57,23 @@ impl Tiling {
             true => TILE_64,
             false => TILE_16,
         };
-        let tiles = count(size);
+        Tiling::by(tile, count(size), class, [m, n, k, matrices])
+    }
+
+    /// Tiles of 128 that are read four elements at a time.
+    fn by_fours(tile: (&'static str, usize), [m, n, k, matrices]: [usize; 4], runs: [bool; 2]) -> Tiling {
+        let tiles = m.div_ceil(tile.1) * n.div_ceil(tile.1) * matrices;
+        Tiling { fours: Some(runs), ..Tiling::by(tile.0, tiles, Class::Float, [m, n, k, matrices]) }
+    }
+
+    /// So many tiles, and sums in as many parts as keep a device busy.
+    fn by(tile: &'static str, tiles: usize, class: Class, [m, n, k, matrices]: [usize; 4]) -> Tiling {
         let affordable = MOST_PART_BYTES / (m * n * matrices * 4).max(1);
         let most = (k / SHORTEST_PART).min(MOST_PARTS).min(affordable).max(1);
         let wanted = if class == Class::Float { (WANTED_GROUPS / tiles.max(1)).clamp(1, most) } else { 1 };
         let split_length = k.div_ceil(wanted).next_multiple_of(STEP).max(STEP);
         let splits = k.div_ceil(split_length).max(1);
-        Tiling { tile, splits, split_length, groups: tiles * splits }
+        Tiling { tile, splits, split_length, groups: tiles * splits, fours: None }
     }
 }
 
@@ -193,19 +213,89 @@ fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tilin
     }
 }
 
-/// The shader with this tile. `y` and `a` say how these lie; a is the sums where those are added.
-fn variant(tensors: &Tensors<'_>, tile: &'static str, y: Store, a: Store, function: Name) -> Variant {
+/// Whether elements lie side by side along `axis`, and begin a four at multiples of four on all others.
+fn lies_in_fours(view: &View<'_>, offset: u32, axis: usize) -> bool {
+    let (dims, strides) = (view.layout.shape().dims(), view.layout.strides());
+    let fits = |at: usize| match at == axis {
+        true => strides[at] == 1 && dims[at].is_multiple_of(4),
+        false => dims[at] == 1 || strides[at] % 4 == 0,
+    };
+    offset.is_multiple_of(4) && (0..dims.len()).all(fits)
+}
+
+/// How a and b lie where they, and y, can be read and written four elements at a time: whether along the inner axis.
+fn in_fours(tensors: &Tensors<'_>, offsets: [u32; 4]) -> Option<[bool; 2]> {
+    let Tensors { y, a, b, .. } = tensors;
+    let [y_offset, a_offset, b_offset, _] = offsets;
+    // Memory that is written is declared as y is.
+    let is_y = |view: &View<'_>| view.buffer.is(y.buffer);
+    if is_y(a) || is_y(b) {
+        return None;
+    }
+    let [row, column] = [y.layout.shape().rank() - 2, y.layout.shape().rank() - 1];
+    if !lies_in_fours(y, y_offset, column) {
+        return None;
+    }
+    let runs = |view: &View<'_>, offset: u32, inner: usize, line: usize| {
+        let along = |axis: usize| lies_in_fours(view, offset, axis);
+        if along(inner) { Some(true) } else { along(line).then_some(false) }
+    };
+    Some([runs(a, a_offset, column, row)?, runs(b, b_offset, row, column)?])
+}
+
+/// The tile that reads fours, where a product is large enough for it and the device has the memory.
+fn fours_tile(gpu: &Gpu, tensors: &Tensors<'_>) -> Option<(&'static str, usize)> {
+    let [m, n, ..] = tensors.sizes();
+    let memory = gpu.limits.max_compute_workgroup_storage_size;
+    let is_large = m.min(n) > TILE_64.1;
+    let halves = tensors.a.dtype == DType::F16 && gpu.multiplies_halves() && memory >= COOPERATIVE_BYTES;
+    match Store::of(tensors.a.dtype).class() {
+        Class::Float if is_large && halves => Some(COOPERATIVE),
+        Class::Float if is_large && memory >= FOURS_BYTES => Some(FOURS),
+        _ => None,
+    }
+}
+
+/// The shader of this tiling. `y` and `a` say how these lie; a is the sums where those are added.
+fn variant(tensors: &Tensors<'_>, tiling: Tiling, y: Store, a: Store, function: Name) -> Variant {
     let store = |view: &View<'_>| Store::of(view.dtype);
-    Variant::new("matmul.wgsl", store(&tensors.a).class())
-        .slot("y", y, Access::Scattered)
-        .slot("a", a, Access::Read)
-        .slot("b", store(&tensors.b), Access::Read)
+    let is_cooperative = tiling.tile == COOPERATIVE.0;
+    let (written, read) = match tiling.fours {
+        None => (Access::Scattered, Access::Read),
+        Some(_) if is_cooperative => (Access::FoursWritten, Access::Halves),
+        Some(_) => (Access::FoursWritten, Access::Fours),
+    };
+    let variant = Variant::new("matmul.wgsl", store(&tensors.a).class())
+        .slot("y", y, written)
+        .slot("a", a, read)
+        .slot("b", store(&tensors.b), read)
         .slot("bias", store(&tensors.bias), Access::Read)
         .slot("residual", store(&tensors.residual), Access::Read)
-        .text("TILE", tile)
+        .text("TILE", tiling.tile)
         .name("FUNCTION", function)
-        .text("LEFT_RUNS", "(params.left_runs != 0u)")
-        .text("RIGHT_RUNS", "(params.right_runs != 0u)")
+        .number("THREADS", if is_cooperative { COOPERATIVE_GROUP } else { GROUP as u32 });
+    match tiling.fours {
+        None => variant
+            .text("LEFT_RUNS", "(params.left_runs != 0u)")
+            .text("RIGHT_RUNS", "(params.right_runs != 0u)"),
+        Some(runs) if is_cooperative => cooperative(in_order(variant, runs, ["a_halves", "b_halves"]), runs),
+        Some(runs) => in_order(variant, runs, ["a_four", "b_four"]),
+    }
+}
+
+/// What reads a four, and how those lie.
+fn in_order(variant: Variant, [left, right]: [bool; 2], read: [&'static str; 2]) -> Variant {
+    variant
+        .flag("LEFT_RUNS", left)
+        .flag("RIGHT_RUNS", right)
+        .text("LEFT_FOUR", read[0])
+        .text("RIGHT_FOUR", read[1])
+}
+
+/// How matrices are loaded: functions with a T for those whose rows lie one behind the other. The roles A, B, C of matrices must be no other names.
+fn cooperative(variant: Variant, [left, right]: [bool; 2]) -> Variant {
+    let load = |rows: bool| if rows { "coopLoadT" } else { "coopLoad" };
+    variant.text("LOAD_LEFT", load(left)).text("LOAD_RIGHT", load(!right)).text("C", "f32").text("SUM", "C")
 }
 
 pub(crate) fn wrong(call: &Call<'_>) -> Error {
@@ -218,10 +308,16 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     if tensors.y.layout.elements() == 0 {
         return Ok(());
     }
-    let tiling = Tiling::of(Store::of(tensors.a.dtype).class(), tensors.sizes());
-    let mut parameters = parameters(call, &tensors, &payload.epilogue, tiling);
     let bind = |view: &View<'_>| call.gpu.bind(call.name, view).map(|(_, offset)| offset);
-    parameters.offsets = [bind(&tensors.y)?, bind(&tensors.a)?, bind(&tensors.b)?, bind(&tensors.residual)?];
+    let offsets = [bind(&tensors.y)?, bind(&tensors.a)?, bind(&tensors.b)?, bind(&tensors.residual)?];
+    let sizes = tensors.sizes();
+    let fours = fours_tile(call.gpu, &tensors);
+    let tiling = match fours.and_then(|tile| Some((tile, in_fours(&tensors, offsets)?))) {
+        Some((tile, runs)) => Tiling::by_fours(tile, sizes, runs),
+        None => Tiling::of(Store::of(tensors.a.dtype).class(), sizes),
+    };
+    let mut parameters = parameters(call, &tensors, &payload.epilogue, tiling);
+    parameters.offsets = offsets;
     parameters.bias[0] = bind(&tensors.bias)?;
     let function = activation(&payload.epilogue, tensors.a.dtype.accumulator()).0;
     match tiling.splits {
@@ -245,7 +341,7 @@ fn launch_whole(
     function: Name,
 ) -> Result<()> {
     let (y, a) = (Store::of(tensors.y.dtype), Store::of(tensors.a.dtype));
-    let variant = variant(tensors, tiling.tile, y, a, function);
+    let variant = variant(tensors, tiling, y, a, function);
     let bindings = bindings(call, tensors)?.into_iter().collect();
     let launch = Launch { variant, bindings, groups: tiling.groups };
     call.gpu.launch(call.name, launch, bytemuck::bytes_of(parameters))
@@ -264,13 +360,14 @@ fn launch_parts(
     let parts = call.gpu.scratch(call.name, &scratch)?;
     let [y, a, b, bias, residual] = bindings(call, tensors)?;
     let first = Launch {
-        variant: variant(tensors, tiling.tile, Store::F32, Store::of(tensors.a.dtype), UNCHANGED),
+        variant: variant(tensors, tiling, Store::F32, Store::of(tensors.a.dtype), UNCHANGED),
         bindings: smallvec::smallvec![parts, a, b, bias, residual],
         groups: tiling.groups,
     };
     call.gpu.launch(call.name, first, bytemuck::bytes_of(&sums_alone(parameters, tensors)))?;
+    let added = Tiling { tile: "sum_parts", fours: None, ..tiling };
     let second = Launch {
-        variant: variant(tensors, "sum_parts", Store::of(tensors.y.dtype), Store::F32, function),
+        variant: variant(tensors, added, Store::of(tensors.y.dtype), Store::F32, function),
         bindings: smallvec::smallvec![y, parts, b, bias, residual],
         groups: count.div_ceil(GROUP),
     };

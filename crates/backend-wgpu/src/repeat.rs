@@ -1,0 +1,128 @@
+//! Loops that are written out before a compiler sees them: WGSL has no way to ask for that, and drivers do it for short ones alone.
+//!
+//! The lines from `#repeat name count` to its `#end` are repeated, with `name` 0, 1 and so on; in them, `#{expression}` stands for a number: of names,
+//! numbers, and `+ - * / %` of integers, of which the last three bind closer.
+
+/// A name of a `#repeat`, and what it stands for.
+type Name<'a> = (&'a str, usize);
+
+/// The text with its repeated lines written out.
+pub(crate) fn unrolled(text: &str) -> String {
+    if !text.contains("#repeat") {
+        return text.into();
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let mut whole = String::with_capacity(4 * text.len());
+    write(&lines, &mut Vec::new(), &mut whole);
+    whole
+}
+
+fn write<'a>(lines: &[&'a str], names: &mut Vec<Name<'a>>, whole: &mut String) {
+    let mut at = 0;
+    while let Some(line) = lines.get(at) {
+        at += 1;
+        let Some(what) = line.trim().strip_prefix("#repeat ") else {
+            write_line(line, names, whole);
+            continue;
+        };
+        let (name, count) = what.split_once(' ').expect("#repeat has a name and a count");
+        let body = &lines[at..at + length(&lines[at..])];
+        for number in 0..value(count, names) {
+            names.push((name, number));
+            write(body, names, whole);
+            names.pop();
+        }
+        at += body.len() + 1;
+    }
+}
+
+/// Lines before the `#end` that belongs to those in front of these.
+fn length(lines: &[&str]) -> usize {
+    let mut depth = 0usize;
+    let ends = |line: &&str| match line.trim() {
+        "#end" if depth == 0 => true,
+        "#end" => {
+            depth -= 1;
+            false
+        }
+        other => {
+            depth += usize::from(other.starts_with("#repeat "));
+            false
+        }
+    };
+    lines.iter().position(ends).expect("#repeat has an #end")
+}
+
+fn write_line(line: &str, names: &[Name<'_>], whole: &mut String) {
+    let mut parts = line.split("#{");
+    whole.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let (expression, behind) = part.split_once('}').expect("#{ has a }");
+        whole.push_str(&value(expression, names).to_string());
+        whole.push_str(behind);
+    }
+    whole.push('\n');
+}
+
+/// A sum of products of names and numbers.
+fn value(expression: &str, names: &[Name<'_>]) -> usize {
+    folded(expression, ['+', '-', '-'], |term| {
+        folded(term, ['*', '/', '%'], |word| {
+            let named = names.iter().rev().find(|(name, _)| *name == word);
+            named.map_or_else(
+                || word.parse().unwrap_or_else(|_| panic!("{word} in #{{{expression}}} is nothing")),
+                |&(_, number)| number,
+            )
+        })
+    })
+}
+
+/// What is between these operators, put together from left to right.
+fn folded(text: &str, operators: [char; 3], operand: impl Fn(&str) -> usize) -> usize {
+    let (mut whole, mut operator) = (0, '+');
+    for piece in text.split_inclusive(operators) {
+        let number = operand(piece.trim_end_matches(operators).trim());
+        whole = match operator {
+            '+' => whole + number,
+            '-' => whole - number,
+            '*' => whole * number,
+            '/' => whole / number,
+            _ => whole % number,
+        };
+        operator = piece.chars().next_back().unwrap_or('+');
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_repeated() {
+        assert_eq!(unrolled("a\nb#{1}"), "a\nb#{1}", "nothing is repeated here");
+        assert_eq!(
+            unrolled("a\n#repeat i 3\n  x_#{i} = #{i*4+1}u;\n#end\nb"),
+            "a\n  x_0 = 1u;\n  x_1 = 5u;\n  x_2 = 9u;\nb\n"
+        );
+        assert_eq!(unrolled("#repeat i 2\n#repeat j i+1\n#{i}#{j}\n#end\n-\n#end\n"), "00\n-\n10\n11\n-\n");
+        assert_eq!(unrolled("#repeat i 0\na\n#end\nb\n"), "b\n");
+    }
+
+    #[test]
+    fn products_bind_closer_than_sums() {
+        let names = [("i", 7), ("row", 2)];
+        for (expression, expected) in [
+            ("i", 7),
+            ("12", 12),
+            ("1+2*3", 7),
+            ("2*3+1", 7),
+            ("i/4", 1),
+            ("i%4*2", 6),
+            ("20 - row*i - 1", 5),
+            ("i - 2 + 1", 6),
+        ] {
+            assert_eq!(value(expression, &names), expected, "{expression}");
+        }
+    }
+}
