@@ -474,7 +474,7 @@ impl Gpu {
     }
 
     /// Waits for the stream.
-    fn finished(&self) -> Result<()> {
+    pub(crate) fn finished(&self) -> Result<()> {
         self.context.bind()?;
         // Not what other threads launch meanwhile.
         let (last, launched) = {

@@ -7,6 +7,7 @@
 mod cache;
 mod driver;
 mod faults;
+mod floor;
 mod gpu;
 mod memory;
 mod modules;
@@ -82,6 +83,14 @@ impl CudaBackend {
     /// Faults of the device.
     pub fn timer(&self) -> Result<Timer> {
         Timer::new(&self.gpu)
+    }
+
+    /// Host time of so many launches of a kernel that does nothing, queued by the driver's call and nothing else: what an op's host time is measured by.
+    ///
+    /// # Errors
+    /// A step that is being recorded; a driver that does not compile PTX; faults of the device.
+    pub fn launch_floor(&self, launches: usize) -> Result<std::time::Duration> {
+        self.gpu.launch_floor(launches)
     }
 
     /// Queues a plain copy of the first `bytes` bytes: what every kernel that moves memory is measured by.
