@@ -17,7 +17,7 @@ fn fallback_knows_the_name_of_every_op() {
 
 /// The table in one dtype and layout. The rows that ask for a device's random numbers or versions do so of the decorated one.
 fn table_runs_on(device: &Device) {
-    let target = Target { device: device.clone(), reference: ternion_cpu::device() };
+    let target = Target::new(device.clone());
     let filter = Filter::Text("f32 dense".into());
     let mut all = Outcome::default();
     for row in table() {

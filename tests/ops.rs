@@ -2,9 +2,37 @@
 //!
 //! `cargo test --test ops -- softmax` runs the tests whose names contain that; `cargo test --test ops -- 'softmax axis=1 [7,33] bf16 sliced'` runs every check of the case
 //! with that printed key. A filter that matches nothing fails. `TERNION_EXPECT=cpu,cuda` makes a missing device a failure.
+//!
+//! With the feature `wgpu` it also runs on the first adapter that is hardware, or on any if `TERNION_EXPECT` names wgpu: `cpu,cuda,wgpu` are all devices in one run.
 
 use std::process::ExitCode;
+use ternion_testing::suite;
 
 fn main() -> ExitCode {
-    ternion_testing::suite::main("cargo test --test ops", &ternion_testing::suite::targets())
+    let mut targets = suite::targets();
+    match adapter() {
+        Ok(adapter) => targets.extend(adapter),
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    suite::main("cargo test --test ops", &targets)
+}
+
+/// The first adapter. Software is left to the test of the backend itself, unless it is asked for: it would take the processor from all other devices.
+#[cfg(feature = "wgpu")]
+fn adapter() -> Result<Option<ternion_testing::Target>, String> {
+    let first = ternion_wgpu::descriptions().into_iter().next();
+    if !suite::expects("wgpu") && first.is_none_or(|first| first.kind == "software") {
+        return Ok(None);
+    }
+    let device = ternion_wgpu::device(0).map_err(|error| error.to_string())?;
+    let what = device.downcast().map(ternion_wgpu::WgpuBackend::description).unwrap_or_default().to_string();
+    Ok(Some(ternion_testing::Target::new(device).described(what)))
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn adapter() -> Result<Option<ternion_testing::Target>, String> {
+    Ok(None)
 }

@@ -2,6 +2,7 @@
 """Ternion beside its peers on one GPU, in one go; only Python's standard library is needed.
 
     compare.py run --bundle DIR [--out results.jsonl]     on the GPU machine: measures, family by family, Ternion and its peers in turn
+    compare.py run --bundle DIR --device wgpu             the same of the wgpu backend; its peers are the CUDA backend and PyTorch, where there is CUDA
     compare.py check --bundle DIR [--out checks.jsonl]    there too: the op table twice, compute-sanitizer, training, memory; minutes each
     compare.py write results.jsonl.. docs/benchmarks.md   anywhere: writes the tables between the page's markers
 
@@ -19,8 +20,9 @@ import sys
 import tempfile
 import time
 
+import tables
+import wgpu_tables
 from checks import Checks
-from tables import page
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -49,7 +51,7 @@ PEERS = {"reduce": "cub_reduce", "softmax": "cudnn_softmax"}
 
 def refuse_mixed(one, other):
     """Figures of two devices or commits do not stand in one table."""
-    differing = [f"{key} {one.get(key)} and {other.get(key)}" for key in ("device", "driver", "commit") if one.get(key) != other.get(key)]
+    differing = [f"{key} {one.get(key)} and {other.get(key)}" for key in ("device", "driver", "commit", "backend") if one.get(key) != other.get(key)]
     if differing:
         raise SystemExit(f"error: results of different runs: {', '.join(differing)}")
 
@@ -148,12 +150,19 @@ class Run:
         self.bundle = given.bundle.resolve()
         self.results = Results(given.out, given.resume)
         self.built = {}
+        # Why peers of the wgpu backend cannot run.
+        self.cuda = output_of(str(self.bundle / "ternion-bench"), "start", "context")[1] if given.device != "cuda" else None
 
     def go(self):
         begun = time.monotonic()
         if not (self.bundle / "ternion-bench").is_file():
             raise SystemExit(f"error: {self.bundle}: holds no ternion-bench")
-        self.results.add(run=self.results.same(header(self.bundle)))
+        told = header(self.bundle)
+        if self.given.device != "cuda":
+            told.update(backend="wgpu", cuda=self.cuda or "present")
+            if self.cuda:
+                print(f"without the CUDA backend and PyTorch: {self.cuda}", flush=True)
+        self.results.add(run=self.results.same(told))
         failed = []
         for family, number in order(self.given.families, self.given.rounds):
             label = f"{family} {number}"
@@ -180,12 +189,12 @@ class Run:
             only = ["--only", *FAMILIES[family]]
             sizes = ["--rep", str(self.given.rep), "--steps", str(self.given.steps)]
             flags = ["--skip-compile"] if self.given.skip_compile else []
-            programs = {
-                "ternion": [str(self.bundle / "ternion-bench"), *only, *sizes],
-                "torch": [self.given.python, str(HERE / "torch_cases.py"), *only, *sizes, *flags],
-            }
+            bench = [str(self.bundle / "ternion-bench"), *only, *sizes]
+            programs = {"ternion": bench, "torch": [self.given.python, str(HERE / "torch_cases.py"), *only, *sizes, *flags]}
+            if self.given.device != "cuda":
+                programs = {wgpu_tables.OURS: [*bench, "--device", self.given.device], **({} if self.cuda else programs)}
             failed = [impl for impl, command in programs.items() if not self.program(family, number, impl, command)]
-            if family in PEERS:
+            if family in PEERS and self.given.device == "cuda":
                 self.peer(family, number, only)
         print(f"{family}: {time.monotonic() - begun:.0f} s", flush=True)
         return failed
@@ -209,6 +218,8 @@ class Run:
                     tail = [*tail[-4:], text.strip()]
                 elif "versions" in line:
                     self.results.add(versions=line["versions"])
+                elif "adapter" in line:
+                    self.results.add(**line)
                 else:
                     if "error" in line:
                         print(f"  {line.get('case')} {line.get('impl')}: {line['error']}")
@@ -348,6 +359,7 @@ def write(given):
     for header in headers[1:]:
         refuse_mixed(headers[0], header)
     text = given.page.read_text(encoding="utf-8")
+    page = wgpu_tables.page if wgpu_tables.is_of_wgpu(lines) else tables.page
     replace(given.page, page(text, lines))
 
 
@@ -359,13 +371,21 @@ def positive(text):
     return number
 
 
+def device(text):
+    """The name of a device that ternion-bench can measure by peers."""
+    if text != "cuda" and text.split(":")[0] != "wgpu":
+        raise ValueError
+    return text
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="measures on this machine")
     run.add_argument("--bundle", type=pathlib.Path, required=True, help="the folder that holds ternion-bench")
     run.add_argument("--out", type=pathlib.Path, default=pathlib.Path("results.jsonl"))
-    run.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES), metavar="FAMILY", help=f"of {', '.join(FAMILIES)}")
+    run.add_argument("--device", type=device, default="cuda", help="cuda, wgpu or wgpu:ADAPTER")
+    run.add_argument("--families", nargs="+", choices=FAMILIES, metavar="FAMILY", help=f"of {', '.join(FAMILIES)}; start is of cuda alone")
     run.add_argument("--rounds", type=positive, default=1, help="times that each family is run; medians are told")
     run.add_argument("--rep", type=float, default=60.0, help="milliseconds to measure a case for")
     run.add_argument("--steps", type=positive, default=20, help="steps of a round of a train case")
@@ -384,7 +404,13 @@ def arguments():
     written = commands.add_parser("write", help="writes the tables into a page")
     written.add_argument("results", type=pathlib.Path, nargs="+")
     written.add_argument("page", type=pathlib.Path)
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.command == "run":
+        there = [family for family in FAMILIES if given.device == "cuda" or family != "start"]
+        given.families = given.families or there
+        if not set(given.families) <= set(there):
+            parser.error(f"--device {given.device}: there is no family start, which is of cuda alone")
+    return given
 
 
 def main():

@@ -2,7 +2,7 @@
 
 import statistics
 
-START, END = "<!-- gpu:start -->", "<!-- gpu:end -->"
+MARKERS = START, END = "<!-- gpu:start -->", "<!-- gpu:end -->"
 
 # What Ternion promises of its bandwidth: the least share of a device-to-device copy measured in the same run.
 LEAST_SHARE = 0.85
@@ -38,9 +38,10 @@ TITLES = {
 
 
 class Figures:
-    """Medians of a results file by family, case and impl."""
+    """Medians of a results file by family, case and impl. `ours` is what is compared with the others, `copies` its copies of as many bytes."""
 
-    def __init__(self, lines):
+    def __init__(self, lines, ours="ternion", copies="copy"):
+        self.ours, self.copies = ours, copies
         found = {}
         for line in lines:
             if "ms" in line:
@@ -70,8 +71,11 @@ class Figures:
         """The figures of a case, wherever it was measured or in one family; None where it was not."""
         return next((figure for (where, what, how), figure in self.found.items() if (what, how) == (case, impl) and family in (None, where)), None)
 
+    def is_ours(self, impl):
+        return impl.split("/")[0] == self.ours
+
     def copy(self, family):
-        return self.get("copy/d2d", "ternion", family)
+        return self.get("copy/d2d", self.ours, family)
 
     def share(self, family, figure):
         """Of the bandwidth of a copy, measured beside that family."""
@@ -80,12 +84,8 @@ class Figures:
 
     def share_of_equal(self, family, case, figure):
         """Of the bandwidth of a copy that moves as many bytes as the case, measured right after it."""
-        copy = self.get(case, "copy", family)
+        copy = self.get(case, self.copies, family)
         return figure["value"] / copy["value"] if copy else None
-
-
-def is_ours(impl):
-    return impl.split("/")[0] == "ternion"
 
 
 def duration(milliseconds):
@@ -109,6 +109,8 @@ def beside(ours, other):
     """The other's time, and ours over it; bold where ours is longer."""
     if other is None:
         return ""
+    if not other["ms"]:
+        return rate(other)
     if ours is None:
         return duration(other["ms"])
     ratio = ours["ms"] / other["ms"]
@@ -116,15 +118,15 @@ def beside(ours, other):
     return f"{duration(other['ms'])} ({f'**{text}**' if float(text) > 1 else text})"
 
 
-def family_table(figures, family):
-    """A row for each case and each way in which Ternion ran it, a column for each peer."""
+def family_table(figures, family, name="Ternion", heads=lambda impl: impl):
+    """A row for each case and each way in which Ternion, called `name`, ran it, a column for each peer that `heads` gives a head."""
     here = [(case, impl) for where, case, impl in figures.found if where == family]
-    peers = list(dict.fromkeys(impl for _, impl in here if not is_ours(impl)))
+    peers = [impl for impl in dict.fromkeys(impl for _, impl in here if not figures.is_ours(impl)) if heads(impl)]
     with_share = figures.copy(family) is not None
-    head = ["case", "Ternion", "rate", *(["of copy"] if with_share else []), *peers]
+    head = ["case", name, "rate", *(["of copy"] if with_share else []), *map(heads, peers)]
     lines = [f"### {TITLES.get(family, family)}", "", row(head), row(["---", *["---:"] * (len(head) - 1)])]
     for case in dict.fromkeys(case for case, _ in here):
-        ours = [impl for what, impl in here if what == case and is_ours(impl)] or [None]
+        ours = [impl for what, impl in here if what == case and figures.is_ours(impl)] or [None]
         for impl in ours:
             lines.append(case_row(figures, family, case, impl, peers, with_share, len(ours) > 1))
     errors = [f"- {case} {impl}: {error}".replace("\n", " ") for (where, case, impl), error in figures.errors.items() if where == family]
@@ -133,7 +135,7 @@ def family_table(figures, family):
 
 def case_row(figures, family, case, impl, peers, with_share, tell_impl):
     figure = figures.get(case, impl, family) if impl else None
-    name = f"{case} ({impl.split('/')[1]})" if tell_impl else case
+    name = f"{case} ({impl.split('/')[1]})" if tell_impl and "/" in impl else case
     time = "" if figure is None or not figure["ms"] else duration(figure["ms"])
     share = figures.share(family, figure) if figure else None
     shares = [f"{share:.2f}" if share is not None else ""] if with_share else []
@@ -145,24 +147,24 @@ def verdict(what, measured, expected, holds):
     return row([what, measured, expected, {True: "yes", False: "**no**", None: "not measured"}[holds]])
 
 
-def share_verdicts(figures):
-    for group, prefixes in SHARES.items():
+def share_verdicts(figures, groups=None, least_share=LEAST_SHARE):
+    for group, prefixes in (groups or SHARES).items():
         for dtype in DTYPES_OF.get(group, ("f32", "bf16")):
             ours = [
                 (family, case, figure)
                 for (family, case, impl), figure in figures.found.items()
-                if impl == "ternion" and case.startswith(prefixes) and dtype in case.split("/")
+                if impl == figures.ours and case.startswith(prefixes) and dtype in case.split("/")
             ]
             of_large = {case: figures.share(family, figure) for family, case, figure in ours}
             of_equal = {case: figures.share_of_equal(family, case, figure) for family, case, figure in ours}
             for what, shares in (("a copy of 128 MiB", of_large), ("a copy of as many bytes", of_equal)):
                 shares = {case: share for case, share in shares.items() if share is not None}
-                name, expected = f"{group}, {dtype}: least share of the bandwidth of {what}", f"at least {LEAST_SHARE}"
+                name, expected = f"{group}, {dtype}: least share of the bandwidth of {what}", f"at least {least_share}"
                 if not shares:
                     yield verdict(name, "", expected, None)
                     continue
                 least = min(shares, key=shares.get)
-                below = sum(share < LEAST_SHARE for share in shares.values())
+                below = sum(share < least_share for share in shares.values())
                 yield verdict(name, f"{shares[least]:.3f} ({least}; {len(shares) - below} of {len(shares)} reach it)", expected, below == 0)
 
 
@@ -319,10 +321,11 @@ def body(lines):
     return "\n".join([provenance(figures), "", *summary(figures), *tables])
 
 
-def page(text, lines):
+def page(text, lines, markers=MARKERS, make_body=body):
     """The page with the tables in place of what is between its markers."""
-    if text.count(START) != 1 or text.count(END) != 1 or text.index(START) > text.index(END):
-        raise SystemExit(f"error: expected {START} and, after it, {END} once each in the page")
-    before, rest = text.split(START)
-    after = rest.split(END)[1]
-    return f"{before}{START}\n{body(lines)}{END}{after}"
+    start, end = markers
+    if text.count(start) != 1 or text.count(end) != 1 or text.index(start) > text.index(end):
+        raise SystemExit(f"error: expected {start} and, after it, {end} once each in the page")
+    before, rest = text.split(start)
+    after = rest.split(end)[1]
+    return f"{before}{start}\n{make_body(lines)}{end}{after}"

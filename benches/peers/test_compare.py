@@ -13,8 +13,10 @@ sys.path.insert(0, str(HERE))
 import checks  # noqa: E402
 import compare  # noqa: E402
 import tables  # noqa: E402
+import wgpu_tables  # noqa: E402
 
 PAGE = f"# Benchmarks\n\n## CPU\n\nkept\n\n## GPU\n\n{tables.START}\nstale\n{tables.END}\n\nkept too\n"
+WGPU_PAGE = PAGE + "{}\nNo run yet.\n{}\n\nthe end\n".format(*wgpu_tables.MARKERS)
 
 # Prints a line for each prefix after --only; `start` prints what compare.py waits for.
 PRETENDED = """#!/usr/bin/env python3
@@ -26,6 +28,9 @@ if "start" in given or "--start" in given:
     sys.exit()
 if "-c" in given:
     sys.exit(1)
+if "--device" in given:
+    impl = "ternion-" + given[given.index("--device") + 1].split(":")[0]
+    print(json.dumps({{"adapter": "Some GPU, Vulkan (driver 1)", "clock": "timestamps"}}))
 only = given[given.index("--only") + 1:]
 only = only[: next((at for at, text in enumerate(only) if text.startswith("--")), len(only))]
 if impl == "torch":
@@ -112,6 +117,70 @@ class Tables(unittest.TestCase):
         self.assertIn(f"| {case} recorded: time over PyTorch's recorded | 0.50 | below 1 | yes |", text)
 
 
+class WgpuTables(unittest.TestCase):
+    def told(self, *lines):
+        return [text for text in wgpu_tables.body([{"adapter": "Some GPU, Vulkan (driver 1)", "clock": "timestamps"}, *lines]).splitlines()]
+
+    def verdict(self, what, *lines):
+        return next(text for text in self.told(*lines) if text.startswith(f"| {what}"))
+
+    def test_each_case_stands_beside_its_copies_cuda_and_pytorch(self):
+        text = self.told(
+            line("copy/d2d", "ternion-wgpu", 0.1, 2000, family="elementwise"),
+            line("copy/d2d", "ternion-wgpu/command", 0.2, 1000, family="elementwise"),
+            line("copy/d2d", "ternion-wgpu/shader", 0.1, 2000, family="elementwise"),
+            line("copy/d2d", "ternion", 0.05, 4000, family="elementwise"),
+            line("elementwise/add/f32", "ternion-wgpu", 0.2, 1400),
+            line("elementwise/add/f32", "copy-wgpu", 0.16, 1750),
+            line("elementwise/add/f32", "ternion", 0.1, 2800),
+            line("elementwise/add/f32", "copy", 0.1, 2800),
+            line("elementwise/add/f32", "torch", 0.4, 700),
+        )
+        self.assertEqual(text[0], "### wgpu on Some GPU")
+        self.assertIn("| case | Ternion wgpu | rate | of copy | CUDA | copy | torch |", text)
+        self.assertIn("| elementwise/add/f32 | 0.200 ms | 1,400 GB/s | 0.70 | 0.100 ms (**2.00**) | 0.160 ms (**1.25**) | 0.400 ms (0.50) |", text)
+        self.assertIn("| copy/d2d (command) | 0.200 ms | 1,000 GB/s | 0.50 | 50.00 us (**4.00**) |  |  |", text)
+        self.assertIn("| elementwise, f32: least share of the bandwidth of a copy of 128 MiB | 0.700 (elementwise/add/f32; 0 of 1 reach it) | at least 0.75 | **no** |", text)
+        self.assertIn("| elementwise, f32: least share of the bandwidth of a copy of as many bytes | 0.800 (elementwise/add/f32; 1 of 1 reach it) | at least 0.75 | yes |", text)
+        self.assertIn("| AdamW, f32: least share of the bandwidth of a copy of 128 MiB |  | at least 0.75 | not measured |", text)
+
+    def test_products_are_judged_by_their_rates(self):
+        def of(case, rate):
+            return self.verdict(case, line(case, "ternion-wgpu", 1.0, rate, "TFLOP/s"), line(case, "ternion", 0.1, 450, "TFLOP/s"))
+
+        self.assertEqual(of("gemm/f32/nn/4096", 42.0), "| gemm/f32/nn/4096 | 42.0 TFLOP/s | at least 42 TFLOP/s | yes |")
+        self.assertTrue(of("gemm/f32/nn/4096", 41.9).endswith("| **no** |"))
+        self.assertTrue(of("gemm/f16/nn/4096", 149.0).endswith("| at least 150 TFLOP/s | **no** |"))
+        self.assertTrue(self.verdict("gemm/f16/nn/4096").endswith("| not measured |"))
+
+    def test_attention_must_take_less_time_than_its_composition_everywhere(self):
+        def pair(case, ours, composed):
+            return [line(f"attention/{case}", "ternion-wgpu", ours, 1, "TFLOP/s"), line(f"attention/{case}", "ternion-wgpu-composed", composed, 1, "TFLOP/s")]
+
+        faster, slower = pair("fwd/a", 1.0, 2.0), pair("fwd/b", 3.0, 2.0)
+        what = "attention: time over"
+        self.assertTrue(self.verdict(what, *faster).endswith("| 0.50 (attention/fwd/a; 1 of 1 are below 1) | below 1 at every size | yes |"))
+        self.assertTrue(self.verdict(what, *faster, *slower).endswith("| 1.50 (attention/fwd/b; 1 of 2 are below 1) | below 1 at every size | **no** |"))
+        failed = dict(case="attention/fwd/b", impl="ternion-wgpu-composed", error="no memory", family="attention", round=0)
+        self.assertIn("1 of 1 are below 1, 1 not measured) | below 1 at every size | not measured |", self.verdict(what, *faster, slower[0], failed))
+        self.assertTrue(self.verdict(what).endswith("| not measured |"))
+
+    def test_the_launches_of_a_step_stand_beside_those_of_cuda(self):
+        case = "launches/train/mnist_mlp/f32/b64"
+        text = self.told(line(case, "ternion-wgpu/eager", 0.0, 23, "launches", "train"), line(case, "ternion/eager", 0.0, 20, "launches", "train"))
+        self.assertIn(f"| {case} |  | 23 launches | 20 launches |", text)
+
+    def test_only_the_part_of_wgpu_changes(self):
+        lines = [{"run": {"backend": "wgpu"}}, line("elementwise/add/f32", "ternion-wgpu", 0.1, 1)]
+        self.assertTrue(wgpu_tables.is_of_wgpu(lines))
+        self.assertFalse(wgpu_tables.is_of_wgpu([{"run": {"device": "one"}}, lines[1]]))
+        page = wgpu_tables.page(WGPU_PAGE, lines)
+        self.assertTrue(page.startswith(PAGE + wgpu_tables.MARKERS[0]) and page.endswith(wgpu_tables.MARKERS[1] + "\n\nthe end\n"))
+        self.assertNotIn("No run yet", page)
+        with self.assertRaises(SystemExit):
+            wgpu_tables.page(PAGE, lines)
+
+
 class Order(unittest.TestCase):
     def test_rounds_of_the_host_are_spread_over_the_run(self):
         steps = compare.order(["start", "host", "gemm", "softmax"], 1)
@@ -157,6 +226,27 @@ class Run(unittest.TestCase):
         page.write_text(PAGE)
         subprocess.run([sys.executable, str(HERE / "compare.py"), "write", str(self.root / "results.jsonl"), str(page)], check=True)
         self.assertIn("| elementwise/add/f32 | 0.100 ms | 1,000 GB/s | 1.00 | 0.200 ms (0.50) |", page.read_text())
+
+    def test_wgpu_is_measured_beside_cuda_and_pytorch(self):
+        _, lines = self.run_compare("--device", "wgpu:1", "--families", "host", "elementwise")
+        self.assertEqual((lines[0]["run"]["backend"], lines[0]["run"]["cuda"]), ("wgpu", "present"))
+        impls = [one["impl"] for one in lines if one.get("case") == "elementwise/add/f32"]
+        self.assertEqual(impls, ["ternion-wgpu", "ternion", "torch"])
+        page = self.root / "page.md"
+        page.write_text(WGPU_PAGE)
+        subprocess.run([sys.executable, str(HERE / "compare.py"), "write", str(self.root / "results.jsonl"), str(page)], check=True)
+        self.assertIn("| elementwise/add/f32 | 0.100 ms | 1,000 GB/s | 1.00 | 0.100 ms (1.00) | 0.200 ms (0.50) |", page.read_text())
+        self.assertIn("stale", page.read_text(), "the tables of CUDA are left alone")
+        error = "error: results of different runs: backend wgpu and None\n"
+        self.run_compare("--resume", "--families", "host", error=error)
+
+    def test_wgpu_is_measured_alone_where_there_is_no_cuda(self):
+        bench = self.root / "ternion-bench"
+        bench.write_text(bench.read_text().replace('if "start" in given', 'if "start" in given: sys.exit("error: no CUDA driver")\nif "start" in given'))
+        printed, lines = self.run_compare("--device", "wgpu", "--families", "elementwise")
+        self.assertIn("without the CUDA backend and PyTorch: error: no CUDA driver", printed)
+        self.assertEqual({one["impl"] for one in lines if "case" in one}, {"ternion-wgpu"})
+        self.assertIn("no CUDA driver", lines[0]["run"]["cuda"])
 
     def test_a_run_goes_on_where_it_was_cut_off(self):
         self.run_compare("--families", "host")

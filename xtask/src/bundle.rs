@@ -1,5 +1,6 @@
 //! What a GPU machine without Rust needs, in one folder: test runners, examples, `ternion-bench`, the peers it is compared with, and a script that runs them.
 
+use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,9 +13,6 @@ const LIMIT_BYTES: u64 = 20 << 20;
 /// The C library of Ubuntu 24.04, where the programs must start.
 const GLIBC: (u32, u32) = (2, 39);
 
-/// The tests that do something on a GPU.
-const TESTS: [&str; 2] = ["ops", "cuda"];
-
 /// All examples in one program: each alone would take 3 MiB of the limit.
 const EXAMPLES: &str = "every";
 
@@ -24,8 +22,61 @@ const SMALLER: &str = "-C link-arg=-Wl,--icf=all -C relocation-model=static";
 /// The file that tells a bundle from any other folder, and what it was made from.
 const MANIFEST: &str = "bundle.json";
 
+/// For which backend a bundle is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Device {
+    /// NVIDIA's driver and NVRTC
+    Cuda,
+    /// Vulkan, Metal, DX12 or GL; with the CUDA backend, to be compared with where it is there
+    Wgpu,
+}
+
+impl Device {
+    fn name(self) -> &'static str {
+        match self {
+            Device::Cuda => "cuda",
+            Device::Wgpu => "wgpu",
+        }
+    }
+
+    /// The folder's name in cargo's target folder.
+    pub fn folder(self) -> &'static str {
+        match self {
+            Device::Cuda => "bundle",
+            Device::Wgpu => "bundle-wgpu",
+        }
+    }
+
+    /// The script that runs what the bundle holds, in `benches/gpu`.
+    fn script(self) -> &'static str {
+        match self {
+            Device::Cuda => "run.sh",
+            Device::Wgpu => "run-wgpu.sh",
+        }
+    }
+
+    /// The features of the package `ternion`.
+    fn features(self) -> &'static str {
+        match self {
+            Device::Cuda => "ternion/cuda",
+            Device::Wgpu => "ternion/cuda,ternion/wgpu",
+        }
+    }
+
+    /// Package and name of the tests that do something on a GPU.
+    fn tests(self) -> [(&'static str, &'static str); 2] {
+        match self {
+            Device::Cuda => [("ternion", "ops"), ("ternion", "cuda")],
+            // All of the backend's own in one program.
+            Device::Wgpu => [("ternion", "ops"), ("ternion-wgpu", "adapter")],
+        }
+    }
+}
+
 /// What is to be made.
 pub struct Wanted {
+    /// The backend that it is for.
+    pub device: Device,
     /// The folder.
     pub out: PathBuf,
     /// Whether compiled kernels go along, packed.
@@ -44,7 +95,7 @@ struct Program {
 
 pub fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
     replaceable(&wanted.out)?;
-    let programs = build(root)?;
+    let programs = build(root, wanted.device)?;
     let parent = wanted.out.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     let unfinished = parent.join(format!(".bundle-{}", std::process::id()));
@@ -67,9 +118,13 @@ fn fill(root: &Path, folder: &Path, programs: &[Program], wanted: &Wanted) -> Re
     for entry in entries(&root.join("benches/peers"))?.into_iter().filter(|path| path.is_file()) {
         copy(&entry, &folder.join("peers").join(file_name(&entry)))?;
     }
-    copy(&root.join("benches/gpu/run.sh"), &folder.join("run.sh"))?;
-    let manifest = serde_json::to_string_pretty(&manifest(root)?).map_err(|error| error.to_string())?;
+    copy(&root.join("benches/gpu").join(wanted.device.script()), &folder.join("run.sh"))?;
+    let manifest =
+        serde_json::to_string_pretty(&manifest(root, wanted.device)?).map_err(|error| error.to_string())?;
     fs::write(folder.join(MANIFEST), manifest + "\n").map_err(|error| told(folder, &error))?;
+    if wanted.device == Device::Wgpu {
+        pack_programs(folder)?;
+    }
     weigh(folder)?;
     if wanted.cache {
         pack_kernels(folder, &wanted.architecture)?;
@@ -78,14 +133,18 @@ fn fill(root: &Path, folder: &Path, programs: &[Program], wanted: &Wanted) -> Re
 }
 
 /// Builds the programs and tells where they are.
-fn build(root: &Path) -> Result<Vec<Program>, String> {
-    let measured = ["-p", "ternion-bench", "--bin", "ternion-bench", "--no-default-features"];
-    let mut programs = compile(root, "bundled", &measured)?;
+fn build(root: &Path, device: Device) -> Result<Vec<Program>, String> {
+    let mut measured = vec!["-p", "ternion-bench", "--bin", "ternion-bench", "--no-default-features"];
+    if device == Device::Wgpu {
+        measured.extend(["--features", "ternion-bench/wgpu"]);
+    }
+    let mut programs = compile(root, "bundled", device, &measured)?;
     // With the CPU backend, which the benchmark has no use for.
-    programs.extend(compile(root, "bundled", &["--example", EXAMPLES])?);
-    let tests: Vec<&str> = TESTS.iter().flat_map(|test| ["--test", test]).collect();
-    programs.extend(compile(root, "bundled-tests", &tests)?);
-    let expected = TESTS.map(|test| format!("tests/{test}")).into_iter();
+    programs.extend(compile(root, "bundled", device, &["--example", EXAMPLES])?);
+    let tests: Vec<&str> =
+        device.tests().iter().flat_map(|(package, test)| ["-p", package, "--test", test]).collect();
+    programs.extend(compile(root, "bundled-tests", device, &tests)?);
+    let expected = device.tests().map(|(_, test)| format!("tests/{test}")).into_iter();
     for place in expected.chain([format!("examples/{EXAMPLES}"), "ternion-bench".into()]) {
         if !programs.iter().any(|program| program.place == place) {
             return Err(format!("cargo built no {place}"));
@@ -95,13 +154,13 @@ fn build(root: &Path) -> Result<Vec<Program>, String> {
 }
 
 /// Builds what `arguments` name.
-fn compile(root: &Path, profile: &str, arguments: &[&str]) -> Result<Vec<Program>, String> {
+fn compile(root: &Path, profile: &str, device: Device, arguments: &[&str]) -> Result<Vec<Program>, String> {
     let versions = output(Command::new("rustc").arg("-vV"), "rustc")?;
     let host = versions.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc tells no host")?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--profile", profile, "--locked", "--message-format=json-render-diagnostics"]);
     // A target that is named keeps the flags from programs that run while building.
-    cargo.args(["--target", host, "-p", "ternion", "--features", "ternion/cuda"]).args(arguments);
+    cargo.args(["--target", host, "-p", "ternion", "--features", device.features()]).args(arguments);
     cargo.env("RUSTFLAGS", SMALLER).current_dir(root).stderr(Stdio::inherit());
     programs(&output(&mut cargo, "cargo build")?)
 }
@@ -194,17 +253,33 @@ fn pack_kernels(folder: &Path, architecture: &str) -> Result<(), String> {
     let compile = ["kernels", "--keep", "--arch", architecture];
     output(Command::new(program).args(compile).env("TERNION_CACHE", &cache), "cargo xtask kernels")?;
     let packed = folder.join("kernel-cache.tar.xz");
-    let mut tar = Command::new("tar");
-    tar.env("XZ_OPT", "-6 -T0").arg("-cJf").arg(&packed).arg("-C").arg(&cache).arg("kernels");
-    output(&mut tar, "tar")?;
+    pack(&packed, &cache, &["kernels"])?;
     fs::remove_dir_all(&cache).map_err(|error| told(&cache, &error))?;
     let bytes = fs::metadata(&packed).map_err(|error| told(&packed, &error))?.len();
     println!("{:>9.2} MiB  kernel-cache.tar.xz for {architecture}, not counted above", mebibytes(bytes));
     Ok(())
 }
 
+/// All programs as `programs.tar.xz`, a third of what they weigh: each has wgpu and its compiler of shaders in it.
+fn pack_programs(folder: &Path) -> Result<(), String> {
+    let programs = ["ternion-bench", "tests", "examples"];
+    pack(&folder.join("programs.tar.xz"), folder, &programs)?;
+    for program in programs.map(|program| folder.join(program)) {
+        let removed = if program.is_dir() { fs::remove_dir_all(&program) } else { fs::remove_file(&program) };
+        removed.map_err(|error| told(&program, &error))?;
+    }
+    Ok(())
+}
+
+/// `names` in `folder`, into the file `packed`.
+fn pack(packed: &Path, folder: &Path, names: &[&str]) -> Result<(), String> {
+    let mut tar = Command::new("tar");
+    tar.env("XZ_OPT", "-6 -T0").arg("-cJf").arg(packed).arg("-C").arg(folder).args(names);
+    output(&mut tar, "tar").map(drop)
+}
+
 /// What the bundle was made from.
-fn manifest(root: &Path) -> Result<Value, String> {
+fn manifest(root: &Path, device: Device) -> Result<Value, String> {
     let told = |program: &str, arguments: &[&str]| {
         output(Command::new(program).args(arguments).current_dir(root), program)
             .map(|text| text.trim().to_string())
@@ -213,6 +288,7 @@ fn manifest(root: &Path) -> Result<Value, String> {
     let changed = !told("git", &["status", "--porcelain", "--untracked-files=no"])?.is_empty();
     Ok(json!({
         "commit": if changed { commit + " with changes" } else { commit },
+        "device": device.name(),
         "built": told("date", &["-u", "+%Y-%m-%d %H:%M UTC"])?,
         "rustc": told("rustc", &["--version"])?,
     }))
@@ -298,7 +374,9 @@ mod tests {
     fn every_example_is_taken_along() {
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
         let every = fs::read_to_string(examples.join(format!("support/{EXAMPLES}.rs"))).expect("reads");
-        let script = fs::read_to_string(examples.join("../benches/gpu/run.sh")).expect("reads");
+        let scripts = [Device::Cuda, Device::Wgpu]
+            .map(|device| examples.join("../benches/gpu").join(device.script()))
+            .map(|path| fs::read_to_string(path).expect("reads"));
         let sources = entries(&examples).expect("reads").into_iter().filter(|path| path.is_file());
         let names: Vec<String> = sources
             .map(|path| path.with_extension(""))
@@ -311,7 +389,24 @@ mod tests {
                 "{name} is not in {EXAMPLES}.rs"
             );
         }
-        assert!(script.contains(&format!("an example: {}", names.join(", "))), "run.sh names them");
+        let told = format!("an example: {}", names.join(", "));
+        assert!(scripts.iter().all(|script| script.contains(&told)), "run.sh names them: {told}");
+    }
+
+    #[test]
+    fn every_test_of_the_adapter_is_taken_along() {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/backend-wgpu/tests");
+        let all = fs::read_to_string(tests.join("support/adapter.rs")).expect("reads");
+        let sources = entries(&tests).expect("reads").into_iter().filter(|path| path.is_file());
+        let names: Vec<String> = sources
+            .map(|path| path.with_extension(""))
+            .map(|path| file_name(&path).to_string_lossy().into())
+            .collect();
+        assert!(names.iter().any(|name| name == "limits"), "{names:?}");
+        // The table's place is the root's program, which runs it on all devices.
+        for name in names.iter().filter(|name| *name != "table") {
+            assert!(all.contains(&format!("mod {name};")), "{name} is not in adapter.rs");
+        }
     }
 
     #[test]
@@ -332,6 +427,26 @@ mod tests {
         assert!(replaceable(&folder).is_err_and(|text| text.contains("has no bundle.json")));
         fs::write(folder.join(MANIFEST), "{}").expect("writes");
         assert_eq!(replaceable(&folder), Ok(()));
+        fs::remove_dir_all(&folder).expect("removes");
+    }
+
+    #[test]
+    fn packed_programs_come_out_as_they_went_in() {
+        let folder = std::env::temp_dir().join(format!("ternion-packed-{}", std::process::id()));
+        for (name, text) in [("ternion-bench", "bench"), ("tests/ops", "ops"), ("examples/every", "every")] {
+            let path = folder.join(name);
+            fs::create_dir_all(path.parent().expect("a folder"))
+                .expect("the temporary folder can be written");
+            fs::write(&path, text).expect("writes");
+        }
+        fs::write(folder.join("run.sh"), "script").expect("writes");
+        pack_programs(&folder).expect("packs");
+        let left: Vec<PathBuf> = entries(&folder).expect("reads");
+        assert_eq!(left, ["programs.tar.xz", "run.sh"].map(|name| folder.join(name)));
+        let mut tar = Command::new("tar");
+        tar.arg("-xJf").arg(folder.join("programs.tar.xz")).arg("-C").arg(&folder);
+        output(&mut tar, "tar").expect("unpacks");
+        assert_eq!(fs::read_to_string(folder.join("tests/ops")).expect("reads"), "ops");
         fs::remove_dir_all(&folder).expect("removes");
     }
 

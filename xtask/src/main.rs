@@ -22,7 +22,10 @@ struct Arguments {
 enum Command {
     /// Builds what a GPU machine without Rust needs, into one folder: tests, examples, the benchmark and its peers.
     Bundle {
-        /// The folder; a bundle that is there is replaced [default: bundle in cargo's target folder]
+        /// The backend that it is for
+        #[arg(long, value_enum, default_value_t = bundle::Device::Cuda)]
+        device: bundle::Device,
+        /// The folder; a bundle that is there is replaced [default: bundle, or bundle-wgpu, in cargo's target folder]
         #[arg(long)]
         out: Option<PathBuf>,
         /// Also compiles every kernel, packed as kernel-cache.tar.xz.
@@ -77,9 +80,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Bundle { out, cache, arch } => {
-            let out = out.unwrap_or_else(|| target().join("bundle"));
-            bundle::run(&root(), &bundle::Wanted { out, cache, architecture: arch })
+        Command::Bundle { device, out, cache, arch } => {
+            let out = out.unwrap_or_else(|| target().join(device.folder()));
+            bundle::run(&root(), &bundle::Wanted { device, out, cache, architecture: arch })
         }
         Command::Coverage { results, allow_shrink } => coverage::write(&root(), &results, allow_shrink),
         Command::Kernels { only, arch, keep, share } => {

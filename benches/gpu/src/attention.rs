@@ -1,7 +1,9 @@
-//! Attention, forward and backward.
+//! Attention, forward and backward; on wgpu beside its composition.
 
 use crate::Case;
-use crate::clock::{Clock, emit};
+use crate::clock::{Clock, emit, emit_error};
+use crate::composed::Composed;
+use crate::device::Kind;
 use ternion::{AttentionOptions, DType, GradOptions, Result, Tensor, grad, no_grad};
 
 /// 16,384 tokens of width 2,048, as in the PyTorch script.
@@ -11,12 +13,8 @@ pub fn cases() -> Vec<Case> {
         for tokens in [512, 1024, 4096, 16384] {
             for causal in [false, true] {
                 for backward in [false, true] {
-                    let pass = if backward { "bwd" } else { "fwd" };
-                    let mask = if causal { "causal" } else { "full" };
-                    let name = format!("attention/{pass}/bf16/d{head_dim}/t{tokens}/{mask}");
-                    cases.push(Case::new(name, move |clock, name| {
-                        run(clock, name, head_dim, tokens, causal, backward)
-                    }));
+                    let wanted = Wanted { head_dim, tokens, causal, backward };
+                    cases.push(Case::new(wanted.name(), move |clock, name| run(clock, name, wanted)));
                 }
             }
         }
@@ -24,34 +22,73 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-fn run(
-    clock: &Clock,
-    name: &str,
+/// What a case is about.
+#[derive(Clone, Copy)]
+struct Wanted {
     head_dim: usize,
     tokens: usize,
     causal: bool,
     backward: bool,
-) -> Result<()> {
-    let (batch, heads) = (16384 / tokens, 2048 / head_dim);
-    let random = || clock.randn(&[batch, heads, tokens, head_dim], DType::BF16)?.requires_grad();
-    let (q, k, v) = (random()?, random()?, random()?);
-    let options = || AttentionOptions { causal, ..AttentionOptions::default() };
-    let attend = || q.scaled_dot_product_attention(&k, &v, options());
-    let mut operations = 4.0 * (batch * heads * tokens * tokens * head_dim) as f64;
-    if causal {
-        operations *= 0.5;
+}
+
+impl Wanted {
+    fn name(self) -> String {
+        let Wanted { head_dim, tokens, .. } = self;
+        let pass = if self.backward { "bwd" } else { "fwd" };
+        let mask = if self.causal { "causal" } else { "full" };
+        format!("attention/{pass}/bf16/d{head_dim}/t{tokens}/{mask}")
     }
-    let milliseconds = if backward {
-        operations *= 2.5;
-        let y = attend()?;
-        let dy = Tensor::randn(*y.shape(), y.dtype(), &clock.device)?;
-        let retain = || GradOptions { retain_graph: true, ..GradOptions::default() };
-        clock.median(|| {
-            grad(&[y.clone()], &[q.clone(), k.clone(), v.clone()], &[dy.clone()], retain()).map(drop)
-        })?
-    } else {
-        clock.median(|| no_grad(|| attend().map(drop)))?
+
+    fn shape(self) -> [usize; 4] {
+        [16384 / self.tokens, 2048 / self.head_dim, self.tokens, self.head_dim]
+    }
+
+    /// Multiplications and additions: of the scores that are not hidden, and of two and a half times as many backward.
+    fn operations(self) -> f64 {
+        let [batch, heads, tokens, head_dim] = self.shape();
+        let all = 4.0 * (batch * heads * tokens * tokens * head_dim) as f64;
+        all * if self.causal { 0.5 } else { 1.0 } * if self.backward { 2.5 } else { 1.0 }
+    }
+}
+
+fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
+    let random = || clock.randn(&wanted.shape(), DType::BF16)?.requires_grad();
+    let (q, k, v) = (random()?, random()?, random()?);
+    let rate = |milliseconds: f64| wanted.operations() / milliseconds / 1e9;
+    let options = || AttentionOptions { causal: wanted.causal, ..AttentionOptions::default() };
+    let attend = || Ok(vec![q.scaled_dot_product_attention(&k, &v, options())?]);
+    let inputs = [q.clone(), k.clone(), v.clone()];
+    let milliseconds = time(clock, wanted, &inputs, &attend)?;
+    emit(name, clock.implementation(), milliseconds, rate(milliseconds), "TFLOP/s");
+    if clock.kind == Kind::Cuda || clock.is_once() {
+        return Ok(());
+    }
+    let kind = format!("{}-composed", clock.implementation());
+    let compose = || {
+        let composed = Composed::large([&q, &k, &v], wanted.causal)?;
+        time(clock, wanted, &composed.leaves(), &|| composed.attend())
     };
-    emit(name, "ternion", milliseconds, operations / milliseconds / 1e9, "TFLOP/s");
+    match compose() {
+        Ok(milliseconds) => emit(name, &kind, milliseconds, rate(milliseconds), "TFLOP/s"),
+        // That it cannot be composed says nothing against the op.
+        Err(error) => emit_error(name, &kind, &error),
+    }
     Ok(())
+}
+
+/// Median milliseconds of the pass that is wanted.
+fn time(
+    clock: &Clock,
+    wanted: Wanted,
+    inputs: &[Tensor],
+    attend: &dyn Fn() -> Result<Vec<Tensor>>,
+) -> Result<f64> {
+    if !wanted.backward {
+        return clock.median(|| no_grad(|| attend().map(drop)));
+    }
+    let ys = attend()?;
+    let random = |y: &Tensor| Tensor::randn(*y.shape(), y.dtype(), &clock.device);
+    let dys = ys.iter().map(random).collect::<Result<Vec<_>>>()?;
+    let retain = || GradOptions { retain_graph: true, ..GradOptions::default() };
+    clock.median(|| grad(&ys, inputs, &dys, retain()).map(drop))
 }

@@ -1,8 +1,8 @@
 //! How a case is timed, and how its line is printed.
 
+use crate::device::{self, Kind, Timed};
 use std::time::Instant;
-use ternion::{DType, Device, Error, Result, Tensor, no_grad};
-use ternion_cuda::{CudaBackend, Timer};
+use ternion::{DType, Device, Result, Tensor, no_grad};
 
 /// What is written between two calls so that the cache holds nothing of the first: five times the L2 of an H100.
 const FLUSHED_BYTES: usize = 256 << 20;
@@ -19,30 +19,37 @@ pub enum Measure {
     Once,
 }
 
+/// What is timed, and for how long.
+pub struct Settings<'a> {
+    pub kind: Kind,
+    /// The device's name.
+    pub name: &'a str,
+    pub measure: Measure,
+    /// For which a case runs.
+    pub milliseconds: f64,
+    /// Of a round of a train case.
+    pub steps: usize,
+}
+
 /// A device and its clock.
 pub struct Clock {
     pub device: Device,
+    pub kind: Kind,
+    pub timed: Box<dyn Timed>,
     measure: Measure,
-    timer: Timer,
     flushed: Tensor,
     milliseconds: f64,
     pub steps: usize,
 }
 
 impl Clock {
-    /// Of the first CUDA device; cases run for so many milliseconds, or rounds of so many steps.
-    pub fn new(measure: Measure, milliseconds: f64, steps: usize) -> Result<Clock> {
-        let device = ternion::cuda(0)?;
-        let backend = cuda(&device)?;
+    /// Opens the device.
+    pub fn new(settings: Settings<'_>) -> Result<Clock> {
+        let Settings { kind, name, measure, milliseconds, steps } = settings;
+        let (device, timed) = device::open(kind, name)?;
         // By a kernel, as PyTorch's script does it: what follows a copy engine's work waits longer to begin.
         let flushed = Tensor::zeros([FLUSHED_BYTES / 4], DType::F32, &device)?;
-        let timer = backend.timer()?;
-        Ok(Clock { measure, timer, flushed, milliseconds, steps, device: device.clone() })
-    }
-
-    /// The backend itself.
-    pub fn cuda(&self) -> Result<&CudaBackend> {
-        cuda(&self.device)
+        Ok(Clock { device, kind, timed, measure, flushed, milliseconds, steps })
     }
 
     /// Random numbers of the normal distribution.
@@ -54,17 +61,18 @@ impl Clock {
     fn once(&self, call: &mut impl FnMut() -> Result<()>) -> Result<f64> {
         call()?;
         self.device.synchronize()?;
-        let told = |error: cudarc::driver::DriverError| Error::Device {
-            device: self.device.name().to_string(),
-            detail: format!("the profiler: {error}"),
-        };
-        cudarc::driver::profiler_start().map_err(told)?;
+        self.timed.show()?;
         let start = Instant::now();
         call()?;
         self.device.synchronize()?;
         let seconds = start.elapsed().as_secs_f64();
-        cudarc::driver::profiler_stop().map_err(told)?;
+        self.timed.hide()?;
         Ok(seconds)
+    }
+
+    /// What lines call the backend.
+    pub fn implementation(&self) -> &'static str {
+        self.kind.implementation()
     }
 
     /// Whether a profiler is to see one call and nothing else.
@@ -84,10 +92,10 @@ impl Clock {
         let (mut times, mut total) = (Vec::new(), 0.0);
         while (total < self.milliseconds || times.len() < 20) && times.len() < 400 {
             no_grad(|| self.flushed.fill_(0.0))?;
-            self.timer.begin()?;
+            self.timed.begin()?;
             call()?;
-            self.timer.end()?;
-            let time = self.timer.milliseconds()?;
+            self.timed.end()?;
+            let time = self.timed.milliseconds()?;
             times.push(time);
             total += time;
         }
@@ -136,12 +144,9 @@ impl Clock {
     }
 }
 
-/// The backend of `device`, unless something is wrapped around it.
-pub fn cuda(device: &Device) -> Result<&CudaBackend> {
-    device.downcast().ok_or_else(|| Error::Device {
-        device: device.name().to_string(),
-        detail: "is wrapped: benchmarks run on the device itself".into(),
-    })
+/// Prints the line of a case that `kind` of implementation could not run.
+pub fn emit_error(case: &str, kind: &str, error: &impl std::fmt::Display) {
+    println!("{}", serde_json::json!({"case": case, "impl": kind, "error": error.to_string()}));
 }
 
 /// Prints the line of a case.

@@ -75,7 +75,7 @@ fn run(clock: &Clock, name: &str, dtype: DType, sizes: Sizes, backward: bool) ->
     } else {
         clock.median(|| no_grad(|| convolve().map(drop)))?
     };
-    emit(name, "ternion", milliseconds, operations / milliseconds / 1e9, "TFLOP/s");
+    emit(name, clock.implementation(), milliseconds, operations / milliseconds / 1e9, "TFLOP/s");
     Ok(())
 }
 

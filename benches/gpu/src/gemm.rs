@@ -40,6 +40,12 @@ fn run(clock: &Clock, name: &str, dtype: DType, layouts: &str, [m, n, k]: [usize
     let a = operand(layouts.starts_with('t'), m, k)?;
     let b = operand(layouts.ends_with('t'), k, n)?;
     let milliseconds = clock.median(|| a.matmul(&b).map(drop))?;
-    emit(name, "ternion", milliseconds, 2.0 * (m * n * k) as f64 / milliseconds / 1e9, "TFLOP/s");
+    emit(
+        name,
+        clock.implementation(),
+        milliseconds,
+        2.0 * (m * n * k) as f64 / milliseconds / 1e9,
+        "TFLOP/s",
+    );
     Ok(())
 }

@@ -39,6 +39,6 @@ pub fn cases() -> Vec<Case> {
 
 fn time(clock: &Clock, name: &str, op: impl FnMut() -> Result<()>) -> Result<()> {
     let microseconds = clock.microseconds_of_op(OPS, op)?;
-    emit(name, "ternion", microseconds / 1e3, microseconds, "us/op");
+    emit(name, clock.implementation(), microseconds / 1e3, microseconds, "us/op");
     Ok(())
 }

@@ -1,13 +1,15 @@
-//! Times Ternion's CUDA backend: the cases, method and output lines of the PyTorch script beside it in `benches/peers`.
+//! Times Ternion's CUDA and wgpu backends: the cases, method and output lines of the PyTorch script beside it in `benches/peers`.
 //!
-//! Prints one JSON object a line: `{"case", "impl", "ms", "value", "unit"}`. Kernel cases: events around one call, a 256 MB buffer rewritten before
+//! Prints one JSON object a line: `{"case", "impl", "ms", "value", "unit"}`. Kernel cases: events (on wgpu: timestamps) around one call, a 256 MB buffer rewritten before
 //! each so that the L2 cache holds none of its inputs, 10 warm-ups, median of the calls that fit in `--rep` milliseconds (20 at least), random inputs.
 //! Train cases: wall clock over `--steps` steps between two synchronisations, after 5 warm-ups; median of 5 rounds.
 
 mod attention;
 mod bandwidth;
 mod clock;
+mod composed;
 mod conv;
+mod device;
 mod gemm;
 mod host;
 mod ncu;
@@ -16,17 +18,21 @@ mod start;
 mod train;
 
 use clap::{Parser, Subcommand};
-use clock::{Clock, Measure};
+use clock::{Clock, Measure, Settings, emit_error};
+use device::Kind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use ternion::Result;
 
-/// Times Ternion's CUDA backend.
+/// Times Ternion's CUDA backend, or that of wgpu.
 #[derive(Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
+    /// What is timed: cuda, cuda:INDEX, wgpu, wgpu:INDEX or wgpu:NAME
+    #[arg(long, default_value = "cuda", global = true, overrides_with = "device")]
+    device: String,
     /// Only cases whose names begin with one of these
     #[arg(long, num_args = 1..)]
     only: Vec<String>,
@@ -56,6 +62,15 @@ enum Command {
     },
     /// Runs a case under Nsight Compute and keeps the key figures as text
     Profile(profile::Wanted),
+}
+
+impl Command {
+    fn name(&self) -> &'static str {
+        match self {
+            Command::Start { .. } => "start",
+            Command::Profile(_) => "profile",
+        }
+    }
 }
 
 /// A case: its name, and what measures and prints it.
@@ -96,13 +111,7 @@ fn wanted(arguments: &Arguments) -> std::result::Result<Vec<Case>, String> {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let result = match &arguments.command {
-        Some(Command::Start { what }) => start::run(*what),
-        Some(Command::Profile(wanted)) => profile::run(wanted),
-        None => measure(&arguments),
-    };
-    match result {
+    match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -111,22 +120,38 @@ fn main() -> ExitCode {
     }
 }
 
+fn run(arguments: &Arguments) -> std::result::Result<(), String> {
+    let kind = Kind::of(&arguments.device)?;
+    match &arguments.command {
+        None => measure(kind, arguments),
+        Some(command) if kind != Kind::Cuda || arguments.device != "cuda" => Err(format!(
+            "{} knows the first CUDA device alone; got --device {}",
+            command.name(),
+            arguments.device
+        )),
+        Some(Command::Start { what }) => start::run(*what),
+        Some(Command::Profile(wanted)) => profile::run(wanted),
+    }
+}
+
 /// Runs the cases. One that fails is a line with its error, and the others go on.
-fn measure(arguments: &Arguments) -> std::result::Result<(), String> {
+fn measure(kind: Kind, arguments: &Arguments) -> std::result::Result<(), String> {
     let cases = wanted(arguments)?;
     if arguments.list {
         cases.iter().for_each(|case| println!("{}", case.name));
         return Ok(());
     }
     let measure = if arguments.once { Measure::Once } else { Measure::Median };
-    let clock = Clock::new(measure, arguments.rep, arguments.steps).map_err(|error| error.to_string())?;
+    let Arguments { device: name, rep: milliseconds, steps, .. } = arguments;
+    let settings = Settings { kind, name, measure, milliseconds: *milliseconds, steps: *steps };
+    let clock = Clock::new(settings).map_err(|error| error.to_string())?;
+    if let Some(about) = clock.timed.about() {
+        println!("{about}");
+    }
     let mut failed = 0;
     for case in &cases {
         if let Err(error) = (case.run)(&clock) {
-            println!(
-                "{}",
-                serde_json::json!({"case": case.name, "impl": "ternion", "error": error.to_string()})
-            );
+            emit_error(&case.name, clock.implementation(), &error);
             failed += 1;
         }
     }
@@ -176,6 +201,19 @@ mod tests {
         let unknown = names(&["--case", "elementwise/add"]);
         assert_eq!(unknown, Err("no case is called elementwise/add; --list names all".into()));
         assert!(names(&["--only", "nothing/"]).is_err());
+    }
+
+    #[test]
+    fn what_runs_on_cuda_alone_says_so() {
+        let told = |line: &[&str]| run(&parsed(line)).expect_err("refused");
+        let expected = "start knows the first CUDA device alone; got --device wgpu";
+        assert_eq!(told(&["start", "result", "--device", "wgpu"]), expected);
+        assert!(told(&["profile", "copy/d2d", "--device", "wgpu:1"]).starts_with("profile knows"));
+        assert!(
+            told(&["--device", "cpu", "--list"]).contains("expected cuda, cuda:INDEX, wgpu or wgpu:ADAPTER")
+        );
+        assert_eq!(parsed(&[]).device, "cuda", "as before there was a choice");
+        assert_eq!(names(&["--device", "wgpu"]), names(&[]), "all cases are for both");
     }
 
     #[test]

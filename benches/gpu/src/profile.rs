@@ -1,11 +1,12 @@
 //! Runs one case of this program under Nsight Compute and keeps its key figures as text.
 
-use crate::clock::cuda;
+use crate::device::backend;
 use crate::{ncu, temporary, told};
 use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use ternion_cuda::CudaBackend;
 
 /// Where Nsight Compute lies beside the search path: toolkits put it there.
 const PLACES: [&str; 2] = ["/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/ncu"];
@@ -52,7 +53,8 @@ pub fn run(wanted: &Wanted) -> Result<(), String> {
 /// The device's name, which also tells in words where there is none.
 fn device() -> Result<String, String> {
     let device = ternion::cuda(0).map_err(|error| error.to_string())?;
-    cuda(&device).map(|backend| backend.description()).map_err(|error| error.to_string())
+    let backend = backend::<CudaBackend>(&device).map_err(|error| error.to_string())?;
+    Ok(backend.description())
 }
 
 /// Nsight Compute in the search path, else where toolkits put it.

@@ -1,5 +1,7 @@
 //! An open device: memory, the commands that wait to be submitted, and the way back to the host.
 
+pub(crate) mod timing;
+
 use crate::Options;
 use crate::adapters::{adapter, describe};
 use crate::batch::{Batch, COPY_ALIGNMENT, LONGEST_WAIT, MOST_LAUNCHES};

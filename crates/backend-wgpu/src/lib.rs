@@ -2,7 +2,7 @@
 //!
 //! The path of an op: [`Backend::run`] goes through `select`, the one list of what runs, to a function of `ops`, which chooses a shader and its grid by
 //! shapes and strides and queues it. `linker` puts shaders together from `shaders/` of the repository and leaves out what they do not reach; `slots`
-//! tells them how each dtype lies in memory; `pipelines` compiles each once; `gpu` batches launches and reads results back.
+//! tells them how each dtype lies in memory; `pipelines` compiles each once; `gpu` batches launches, reads results back and takes times.
 
 mod adapters;
 mod batch;
@@ -21,6 +21,7 @@ mod space;
 mod validation;
 
 pub use adapters::{AdapterDescription, descriptions, find};
+pub use gpu::timing::Timer;
 
 use gpu::Gpu;
 use std::sync::Arc;
@@ -97,6 +98,19 @@ impl WgpuBackend {
     /// What the device and its driver are called, for reports.
     pub fn description(&self) -> &str {
         &self.gpu.description
+    }
+
+    /// A clock in the device's queue.
+    pub fn timer(&self) -> Timer {
+        Timer::new(&self.gpu)
+    }
+
+    /// Queues a plain copy of the first `bytes` bytes, a multiple of 4: what every shader that moves memory is measured by.
+    ///
+    /// # Errors
+    /// Buffers of other backends, shorter ones, or one buffer twice; a part of a word.
+    pub fn copy_bytes(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
+        self.gpu.copy_bytes(from, to, bytes)
     }
 
     /// Shaders that were launched so far.

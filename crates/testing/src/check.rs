@@ -36,12 +36,19 @@ pub struct Target {
     pub device: Device,
     /// A device that has f64.
     pub reference: Device,
+    /// What the hardware is, for the coverage page; empty where the device itself tells.
+    pub description: String,
 }
 
 impl Target {
     /// `device`, with the CPU as reference.
     pub fn new(device: Device) -> Target {
-        Target { device, reference: ternion_cpu::device() }
+        Target { device, reference: ternion_cpu::device(), description: String::new() }
+    }
+
+    /// With what its hardware is called.
+    pub fn described(self, description: impl Into<String>) -> Target {
+        Target { description: description.into(), ..self }
     }
 }
 

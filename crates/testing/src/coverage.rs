@@ -14,7 +14,7 @@ use crate::report::{Check, Outcome, Tally};
 use crate::suite::rows_by_op;
 use crate::table::OpCase;
 use std::collections::BTreeMap;
-use ternion_core::{DType, Device};
+use ternion_core::DType;
 use ternion_cuda::CudaBackend;
 
 /// What was found in one direction of an op in one dtype.
@@ -92,10 +92,10 @@ pub struct Coverage {
 
 impl Coverage {
     /// Nothing, so far. `scope` says what is going to be run.
-    pub fn new(device: &Device, scope: &str) -> Coverage {
+    pub fn new(target: &Target, scope: &str) -> Coverage {
         Coverage {
-            device: device.name().to_string(),
-            description: describe(device),
+            device: target.device.name().to_string(),
+            description: describe(target),
             scope: scope.to_string(),
             ..Coverage::default()
         }
@@ -154,8 +154,10 @@ impl Coverage {
 }
 
 /// What the device is, with its driver.
-fn describe(device: &Device) -> String {
+fn describe(target: &Target) -> String {
+    let device = &target.device;
     match device.downcast::<CudaBackend>() {
+        _ if !target.description.is_empty() => target.description.clone(),
         Some(cuda) => {
             let version = std::fs::read_to_string("/sys/module/nvidia/version").unwrap_or_default();
             let version = Some(version.trim()).filter(|version| !version.is_empty());
@@ -168,7 +170,7 @@ fn describe(device: &Device) -> String {
 
 /// Runs every row on its smallest shapes in every dtype, forward and backward.
 pub fn measure(target: &Target) -> Coverage {
-    let mut coverage = Coverage::new(&target.device, "each row on its smallest shapes");
+    let mut coverage = Coverage::new(target, "each row on its smallest shapes");
     for (op, rows) in rows_by_op() {
         for dtype in DType::ALL {
             let smallest = rows.iter().filter_map(|row| smallest_in(row, dtype));

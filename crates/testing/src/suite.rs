@@ -54,6 +54,16 @@ fn only_part(trials: Vec<Trial>, (part, of): (usize, usize), wanted: impl Fn(&st
     wanted.skip(part - 1).step_by(of).collect()
 }
 
+/// What a run of the table is called where it tells what it found.
+const WHOLE: &str = "every case of the op table";
+const SMALLEST: &str = "each row of the op table on its smallest shapes";
+
+/// Whether [`EXPECT`] names this device, without its number.
+pub fn expects(device: &str) -> bool {
+    let wanted = std::env::var(EXPECT).unwrap_or_default();
+    wanted.split(',').any(|name| name.trim().split(':').next() == Some(device))
+}
+
 fn smallest_alone() -> bool {
     std::env::var(TABLE).is_ok_and(|value| value == "smallest")
 }
@@ -252,7 +262,7 @@ impl Run {
         let mut all = self.found();
         let found = all.entry(device.name().to_string()).or_insert_with(|| Found {
             totals: Outcome::default(),
-            coverage: Coverage::new(device, "every case of the op table"),
+            coverage: Coverage::new(&test.target, if smallest_alone() { SMALLEST } else { WHOLE }),
         });
         if let Some(row) = test.rows.first() {
             found.coverage.note(row.op, test.check, &outcome);

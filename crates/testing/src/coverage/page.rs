@@ -125,11 +125,21 @@ fn refusals(devices: &[Coverage]) -> String {
     let mut text = String::new();
     for device in devices.iter().filter(|device| !device.refused.is_empty()) {
         write!(text, "\nRefused by {}:\n\n", device.device).expect("text grows");
+        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
         for (why, count) in &device.refused {
+            *reasons.entry(without_op(why)).or_default() += count;
+        }
+        for (why, count) in reasons {
             writeln!(text, "- {why} ({count} cases)").expect("text grows");
         }
     }
     text
+}
+
+/// `f64: the device has no f64; exp: no such floats`, as it is said of each op, without the op.
+fn without_op(why: &str) -> String {
+    let split = why.split_once("; ").and_then(|(head, rest)| Some((head, rest.split_once(": ")?.1)));
+    split.map_or_else(|| why.to_string(), |(head, reason)| format!("{head}; {reason}"))
 }
 
 #[cfg(test)]
@@ -160,6 +170,21 @@ mod tests {
         ] {
             assert!(page.lines().any(|line| line == expected), "no line {expected:?} in\n{page}");
         }
+    }
+
+    #[test]
+    fn what_a_device_lacks_is_said_once_for_all_ops() {
+        let lacks = |op: &str| format!("f64: the device has no f64; {op}: WGSL has no 64-bit floats");
+        let refused = [(lacks("exp"), 40), (lacks("floor"), 2), ("f16: none".into(), 1)].into();
+        let page = page(&[Coverage { device: "wgpu:0".into(), refused, ..example() }]);
+        let found: Vec<&str> = page.lines().skip_while(|line| *line != "Refused by wgpu:0:").collect();
+        let expected = [
+            "",
+            "- f16: none (1 cases)",
+            "- f64: the device has no f64; WGSL has no 64-bit floats (42 cases)",
+            "",
+        ];
+        assert_eq!(found[1..5], expected);
     }
 
     #[test]

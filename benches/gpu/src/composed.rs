@@ -1,0 +1,125 @@
+//! Attention from products and a softmax, as one would write it without an op for it: what the op must be faster than.
+
+use ternion::{DType, Device, Result, Tensor};
+
+/// The most scores at a time, 1 GiB of bf16: what an adapter binds is limited, and so is its memory.
+const MOST_SCORES: usize = 1 << 29;
+
+/// Queries, keys and values in as few parts as their scores allow.
+pub struct Composed {
+    /// Each `[heads, tokens, head_dim]`.
+    parts: Vec<[Tensor; 3]>,
+    /// Added to the scores: -infinity where a key is not seen, `[tokens, tokens]`.
+    mask: Option<Tensor>,
+    scale: f64,
+}
+
+impl Composed {
+    /// Of q, k and v, each `[batch, heads, tokens, head_dim]`; the parts are leaves that ask for gradients. `most` scores are in a part, or those of
+    /// one head.
+    ///
+    /// # Errors
+    /// Other ranks; no memory.
+    pub fn new(inputs: [&Tensor; 3], causal: bool, most: usize) -> Result<Composed> {
+        let [batch, heads, tokens, head_dim]: [usize; 4] = inputs[0].sizes()?;
+        let step = (most / (tokens * tokens)).clamp(1, batch * heads);
+        let part = |x: &Tensor, first: usize| {
+            let rows = x.detach().reshape([batch * heads, tokens, head_dim])?;
+            let count = step.min(batch * heads - first);
+            rows.narrow(0, first, count)?.contiguous()?.requires_grad()
+        };
+        let parts = (0..batch * heads).step_by(step).map(|first| {
+            let [q, k, v] = inputs;
+            Ok([part(q, first)?, part(k, first)?, part(v, first)?])
+        });
+        let mask = causal.then(|| later(tokens, inputs[0].dtype(), inputs[0].device())).transpose()?;
+        let scale = 1.0 / (head_dim as f64).sqrt();
+        Ok(Composed { parts: parts.collect::<Result<_>>()?, mask, scale })
+    }
+
+    /// With as many scores in a part as an adapter takes.
+    pub fn large(inputs: [&Tensor; 3], causal: bool) -> Result<Composed> {
+        Composed::new(inputs, causal, MOST_SCORES)
+    }
+
+    /// Everything that the outputs depend on, part by part.
+    pub fn leaves(&self) -> Vec<Tensor> {
+        self.parts.iter().flatten().cloned().collect()
+    }
+
+    /// The outputs, each `[heads, tokens, head_dim]`.
+    ///
+    /// # Errors
+    /// No memory for the scores; faults of the device.
+    pub fn attend(&self) -> Result<Vec<Tensor>> {
+        self.parts.iter().map(|[q, k, v]| self.attend_part(q, k, v)).collect()
+    }
+
+    fn attend_part(&self, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<Tensor> {
+        // The queries are scaled and not the scores, of which there are more.
+        let mut scores = q.mul_scalar(self.scale)?.matmul(&k.t()?)?;
+        if let Some(mask) = &self.mask {
+            scores = scores.add(mask)?;
+        }
+        scores.softmax(-1)?.matmul(v)
+    }
+}
+
+/// 0 where the key is not later than the query, else -infinity: `[tokens, tokens]`.
+fn later(tokens: usize, dtype: DType, device: &Device) -> Result<Tensor> {
+    let position = Tensor::iota(tokens, DType::I32, 0, 1, device)?;
+    let hidden = position.unsqueeze(0)?.gt(&position.unsqueeze(1)?)?;
+    Tensor::zeros([tokens, tokens], dtype, device)?.masked_fill(&hidden, f64::NEG_INFINITY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ternion::{AttentionOptions, GradOptions, grad};
+
+    /// The largest difference of two tensors of one number of elements.
+    fn difference(a: &Tensor, b: &Tensor) -> f64 {
+        let (a, b) = (a.to_vec::<f64>().expect("read"), b.to_vec::<f64>().expect("read"));
+        assert_eq!(a.len(), b.len());
+        a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    }
+
+    fn compare(causal: bool, most: usize, parts: usize) -> Result<()> {
+        let device = ternion::cpu()?;
+        let random = || Tensor::randn([2, 3, 5, 4], DType::F64, &device)?.requires_grad();
+        let (q, k, v) = (random()?, random()?, random()?);
+        let options = AttentionOptions { causal, ..AttentionOptions::default() };
+        let y = q.scaled_dot_product_attention(&k, &v, options)?;
+        let dy = Tensor::randn(*y.shape(), DType::F64, &device)?;
+        let expected =
+            grad(&[y.clone()], &[q.clone(), k.clone(), v.clone()], &[dy.clone()], GradOptions::default())?;
+        let composed = Composed::new([&q, &k, &v], causal, most)?;
+        let ys = composed.attend()?;
+        assert_eq!(ys.len(), parts);
+        let joined = |all: Vec<&Tensor>| Tensor::concat(&all, 0);
+        assert!(difference(&joined(ys.iter().collect())?, &y) < 1e-12);
+        let heads = dy.reshape([6, 5, 4])?;
+        let mut first = 0;
+        let mut dys = Vec::new();
+        for y in &ys {
+            dys.push(heads.narrow(0, first, y.dims()[0])?);
+            first += y.dims()[0];
+        }
+        let found = grad(&ys, &composed.leaves(), &dys, GradOptions::default())?;
+        for (input, expected) in expected.iter().enumerate() {
+            let of_input = found.iter().skip(input).step_by(3).map(|one| one.as_ref().expect("used"));
+            assert!(difference(&joined(of_input.collect())?, expected.as_ref().expect("used")) < 1e-12);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn it_is_the_attention_of_the_op_in_any_number_of_parts() -> Result<()> {
+        for causal in [false, true] {
+            compare(causal, 1 << 20, 1)?;
+            compare(causal, 4 * 25, 2)?;
+            compare(causal, 1, 6)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! The device that is timed: what a benchmark needs of a backend and core has no door for.
+
+use ternion::backend::{Backend, Buffer};
+use ternion::{Device, Error, Result};
+
+/// Which of Ternion's backends is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Cuda,
+    Wgpu,
+}
+
+impl Kind {
+    /// Of a device's name as [`ternion::device`] knows it.
+    pub fn of(name: &str) -> std::result::Result<Kind, String> {
+        match name.split(':').next() {
+            Some("cuda") => Ok(Kind::Cuda),
+            Some("wgpu") => Ok(Kind::Wgpu),
+            _ => Err(format!("--device {name}: expected cuda, cuda:INDEX, wgpu or wgpu:ADAPTER")),
+        }
+    }
+
+    /// What lines of results call it.
+    pub fn implementation(self) -> &'static str {
+        match self {
+            Kind::Cuda => "ternion",
+            Kind::Wgpu => "ternion-wgpu",
+        }
+    }
+
+    /// What they call a copy of as many bytes as a case moves.
+    pub fn copy(self) -> &'static str {
+        match self {
+            Kind::Cuda => "copy",
+            Kind::Wgpu => "copy-wgpu",
+        }
+    }
+}
+
+/// A backend's clock, launches and plain copies.
+pub trait Timed {
+    /// Marks the beginning, behind everything queued so far.
+    fn begin(&self) -> Result<()>;
+    /// Marks the end, behind everything queued so far.
+    fn end(&self) -> Result<()>;
+    /// Between the marks.
+    fn milliseconds(&self) -> Result<f64>;
+    /// Kernels or shaders so far.
+    fn launches(&self) -> Result<u64>;
+    /// Queues a copy by the device's own means.
+    fn copy_bytes(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()>;
+    /// What a profiler that starts switched off gets to see begins here.
+    fn show(&self) -> Result<()> {
+        Ok(())
+    }
+    /// It ends here.
+    fn hide(&self) -> Result<()> {
+        Ok(())
+    }
+    /// What the device is and whose clock takes the times, where lines of results do not tell it by themselves.
+    fn about(&self) -> Option<serde_json::Value> {
+        None
+    }
+}
+
+/// The device itself and its clock.
+pub fn open(kind: Kind, name: &str) -> Result<(Device, Box<dyn Timed>)> {
+    let device = ternion::device(name)?;
+    let timed: Box<dyn Timed> = match kind {
+        Kind::Cuda => Box::new(cuda::Cuda::new(&device)?),
+        Kind::Wgpu => adapter(&device)?,
+    };
+    Ok((device, timed))
+}
+
+#[cfg(feature = "wgpu")]
+fn adapter(device: &Device) -> Result<Box<dyn Timed>> {
+    Ok(Box::new(wgpu::Wgpu::new(device)?))
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn adapter(device: &Device) -> Result<Box<dyn Timed>> {
+    Err(failed(device, "this program was built without its feature `wgpu`"))
+}
+
+fn failed(device: &Device, detail: impl Into<String>) -> Error {
+    Error::Device { device: device.name().to_string(), detail: detail.into() }
+}
+
+/// The backend of `device`, unless something is wrapped around it.
+pub fn backend<T: Backend>(device: &Device) -> Result<&T> {
+    device.downcast().ok_or_else(|| failed(device, "is wrapped: benchmarks run on the device itself"))
+}
+
+mod cuda {
+    use super::{Buffer, Device, Error, Result, Timed, backend, failed};
+    use ternion_cuda::{CudaBackend, Timer};
+
+    pub struct Cuda {
+        device: Device,
+        timer: Timer,
+    }
+
+    impl Cuda {
+        pub fn new(device: &Device) -> Result<Cuda> {
+            Ok(Cuda { timer: backend::<CudaBackend>(device)?.timer()?, device: device.clone() })
+        }
+
+        fn unprofiled(&self, error: cudarc::driver::DriverError) -> Error {
+            failed(&self.device, format!("the profiler: {error}"))
+        }
+    }
+
+    impl Timed for Cuda {
+        fn begin(&self) -> Result<()> {
+            self.timer.begin()
+        }
+        fn end(&self) -> Result<()> {
+            self.timer.end()
+        }
+        fn milliseconds(&self) -> Result<f64> {
+            self.timer.milliseconds()
+        }
+        fn launches(&self) -> Result<u64> {
+            Ok(backend::<CudaBackend>(&self.device)?.launches())
+        }
+        fn copy_bytes(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
+            backend::<CudaBackend>(&self.device)?.copy_bytes(from, to, bytes)
+        }
+        fn show(&self) -> Result<()> {
+            cudarc::driver::profiler_start().map_err(|error| self.unprofiled(error))
+        }
+        fn hide(&self) -> Result<()> {
+            cudarc::driver::profiler_stop().map_err(|error| self.unprofiled(error))
+        }
+    }
+}
+
+#[cfg(feature = "wgpu")]
+mod wgpu {
+    use super::{Buffer, Device, Result, Timed, backend};
+    use ternion_wgpu::{Timer, WgpuBackend};
+
+    pub struct Wgpu {
+        device: Device,
+        timer: Timer,
+    }
+
+    impl Wgpu {
+        pub fn new(device: &Device) -> Result<Wgpu> {
+            Ok(Wgpu { timer: backend::<WgpuBackend>(device)?.timer(), device: device.clone() })
+        }
+    }
+
+    impl Timed for Wgpu {
+        fn begin(&self) -> Result<()> {
+            self.timer.begin()
+        }
+        fn end(&self) -> Result<()> {
+            self.timer.end()
+        }
+        fn milliseconds(&self) -> Result<f64> {
+            self.timer.milliseconds()
+        }
+        fn launches(&self) -> Result<u64> {
+            Ok(backend::<WgpuBackend>(&self.device)?.launches())
+        }
+        fn copy_bytes(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
+            backend::<WgpuBackend>(&self.device)?.copy_bytes(from, to, bytes)
+        }
+        fn about(&self) -> Option<serde_json::Value> {
+            let description = backend::<WgpuBackend>(&self.device).ok()?.description();
+            let clock = match self.timer.is_on_device() {
+                true => "timestamps of the device",
+                false => "the host's clock around two waits: the device has no timestamps",
+            };
+            Some(serde_json::json!({"adapter": description, "clock": clock}))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_backend() {
+        for name in ["cuda", "cuda:1"] {
+            assert_eq!(Kind::of(name), Ok(Kind::Cuda));
+        }
+        for name in ["wgpu", "wgpu:0", "wgpu:radeon"] {
+            assert_eq!(Kind::of(name), Ok(Kind::Wgpu));
+        }
+        let told = Err("--device cpu: expected cuda, cuda:INDEX, wgpu or wgpu:ADAPTER".into());
+        assert_eq!(Kind::of("cpu"), told);
+        assert!(Kind::of("auto").is_err() && Kind::of("").is_err());
+    }
+}

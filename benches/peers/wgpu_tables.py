@@ -1,0 +1,88 @@
+"""The tables of compare.py for the wgpu backend: lines of results in, Markdown out."""
+
+import tables
+
+MARKERS = "<!-- wgpu:start -->", "<!-- wgpu:end -->"
+OURS, COMPOSED, COPIES = "ternion-wgpu", "ternion-wgpu-composed", "copy-wgpu"
+
+# What the wgpu backend promises of its bandwidth: the least share of the faster of two device-to-device copies measured in the same run.
+LEAST_SHARE = 0.75
+# Group -> what the names of its cases begin with.
+SHARES = {
+    "elementwise": ("elementwise/",),
+    "softmax, forward and backward": ("softmax/",),
+    "layer_norm, forward and backward": ("layernorm/",),
+    "cross_entropy, forward and backward": ("cross_entropy/",),
+    "AdamW": ("adamw/",),
+}
+# Case -> the least TFLOP/s.
+RATES = {"gemm/f32/nn/4096": 42, "gemm/f16/nn/4096": 150}
+
+
+def is_of_wgpu(lines):
+    """Whether a results file tells of the wgpu backend."""
+    return any(line["run"].get("backend") == "wgpu" for line in lines if "run" in line)
+
+
+def head(impl):
+    """What a column is called; none for what is no peer of wgpu's."""
+    backend, _, way = impl.partition("/")
+    if backend == "ternion":
+        return f"CUDA/{way}" if way else "CUDA"
+    return {COPIES: "copy", COMPOSED: "composed", "copy": None}.get(impl, impl)
+
+
+def rate_verdict(figures, case, least):
+    figure = figures.get(case, OURS)
+    return tables.verdict(case, tables.rate(figure) if figure else "", f"at least {least} TFLOP/s", figure["value"] >= least if figure else None)
+
+
+def attention_verdict(figures):
+    """Whether attention takes less time than its composition, wherever either was measured."""
+    told = {case for _, case, impl in [*figures.found, *figures.errors] if case.startswith("attention/") and impl in (OURS, COMPOSED) and not case.endswith("attention/")}
+    pairs = {case: (figures.get(case, OURS), figures.get(case, COMPOSED)) for case in told}
+    ratios = {case: ours["ms"] / composed["ms"] for case, (ours, composed) in pairs.items() if ours and composed}
+    what, expected = "attention: time over that of its composition, the largest", "below 1 at every size"
+    if not ratios:
+        return tables.verdict(what, "", expected, None)
+    most = max(ratios, key=ratios.get)
+    below = sum(ratio < 1 for ratio in ratios.values())
+    missing = len(told) - len(ratios)
+    measured = f"{ratios[most]:.2f} ({most}; {below} of {len(ratios)} are below 1{f', {missing} not measured' if missing else ''})"
+    return tables.verdict(what, measured, expected, False if below < len(ratios) else None if missing else True)
+
+
+def summary(figures):
+    lines = ["### What must hold on wgpu", "", tables.row(["what", "measured", "expected", "holds"]), "|---|---:|---:|---|"]
+    rates = [rate_verdict(figures, case, least) for case, least in RATES.items()]
+    shares = tables.share_verdicts(figures, SHARES, LEAST_SHARE)
+    return [*lines, *rates, *shares, attention_verdict(figures), ""]
+
+
+def provenance(figures, adapter):
+    """What the figures were measured on, as a sentence."""
+    header, versions = figures.header, figures.versions
+    parts = [
+        adapter.get("adapter", "unknown adapter"),
+        f"times by {adapter.get('clock', 'an unknown clock')}",
+        tables.torch_versions(versions) if versions else "no PyTorch",
+        f"commit {header.get('commit', 'unknown')}",
+        header.get("date", "unknown date"),
+    ]
+    return ", ".join(parts) + "."
+
+
+def body(lines):
+    """All tables of a results file."""
+    figures = tables.Figures(lines, OURS, COPIES)
+    adapter = next((line for line in reversed(lines) if "adapter" in line), {})
+    name = adapter.get("adapter", "an unknown adapter").split(",")[0]
+    text = [f"### wgpu on {name}", "", provenance(figures, adapter), "", *summary(figures)]
+    for family in figures.families():
+        text += ["#" + line if line.startswith("### ") else line for line in tables.family_table(figures, family, "Ternion wgpu", head)]
+    return "\n".join(text)
+
+
+def page(text, lines):
+    """The page with these tables in place of what is between their markers."""
+    return tables.page(text, lines, MARKERS, body)

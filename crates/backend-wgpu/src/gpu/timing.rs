@@ -1,0 +1,185 @@
+//! Time on the device, and plain copies to compare it with: for benchmarks.
+
+use super::{Gpu, within};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use ternion_core::backend::Buffer;
+use ternion_core::{Error, Result};
+
+/// Two marks in the queue of a device, and the time between them.
+///
+/// Where the device has timestamps, each is written when everything queued before it is done. Elsewhere the host waits at both marks and takes its own
+/// time: see [`is_on_device`](Timer::is_on_device).
+#[derive(Debug)]
+pub struct Timer {
+    gpu: Arc<Gpu>,
+    marks: Marks,
+}
+
+#[derive(Debug)]
+enum Marks {
+    Device(Timestamps),
+    /// When the first mark was reached, and how long after it the second.
+    Host(Mutex<(Option<Instant>, Option<Duration>)>),
+}
+
+/// Two timestamps of the device, and the memory from which they are read.
+#[derive(Debug)]
+struct Timestamps {
+    queries: wgpu::QuerySet,
+    resolved: wgpu::Buffer,
+    nanoseconds_of_tick: f64,
+    /// Which were asked for: nobody may wait for one that was not.
+    asked: Mutex<[bool; 2]>,
+}
+
+const BEGIN: u32 = 0;
+const END: u32 = 1;
+
+/// Two timestamps of 64 bits.
+const BYTES: usize = 16;
+
+fn not_marked() -> Error {
+    Error::invalid("timer", "expected calls of begin and end, one of them is missing")
+}
+
+impl Timer {
+    pub(crate) fn new(gpu: &Arc<Gpu>) -> Timer {
+        let marks = match gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
+            true => Marks::Device(Timestamps::new(&gpu.device, &gpu.queue)),
+            false => Marks::Host(Mutex::default()),
+        };
+        Timer { gpu: gpu.clone(), marks }
+    }
+
+    /// Whether the times are those of the device. If not, they are the host's, with two waits in them.
+    pub fn is_on_device(&self) -> bool {
+        matches!(self.marks, Marks::Device(_))
+    }
+
+    /// Marks the beginning, behind everything queued so far.
+    ///
+    /// # Errors
+    /// Faults of the device.
+    pub fn begin(&self) -> Result<()> {
+        match &self.marks {
+            Marks::Device(timestamps) => {
+                // What came before has a submission of its own: the device begins one when it has ended the last, while launches of one may overlap.
+                self.gpu.batch.lock().submit(&self.gpu.device, &self.gpu.queue);
+                timestamps.mark(&self.gpu, BEGIN);
+                *timestamps.asked.lock() = [true, false];
+            }
+            Marks::Host(times) => {
+                self.wait()?;
+                *times.lock() = (Some(Instant::now()), None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks the end, behind everything queued so far.
+    ///
+    /// # Errors
+    /// Faults of the device.
+    pub fn end(&self) -> Result<()> {
+        match &self.marks {
+            Marks::Device(timestamps) => {
+                timestamps.mark(&self.gpu, END);
+                timestamps.asked.lock()[END as usize] = true;
+            }
+            Marks::Host(times) => {
+                self.wait()?;
+                let mut times = times.lock();
+                times.1 = times.0.map(|begun| begun.elapsed());
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the end; the milliseconds between the marks.
+    ///
+    /// # Errors
+    /// A mark that is missing; faults of the device.
+    pub fn milliseconds(&self) -> Result<f64> {
+        match &self.marks {
+            Marks::Device(timestamps) => timestamps.milliseconds(&self.gpu),
+            Marks::Host(times) => {
+                let passed = times.lock().1.ok_or_else(not_marked)?;
+                Ok(passed.as_secs_f64() * 1e3)
+            }
+        }
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.gpu.batch.lock().submit(&self.gpu.device, &self.gpu.queue);
+        self.gpu.poll()
+    }
+}
+
+impl Timestamps {
+    fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Timestamps {
+        let queries = device.create_query_set(&wgpu::QuerySetDescriptor {
+            label: Some("timer"),
+            ty: wgpu::QueryType::Timestamp,
+            count: 2,
+        });
+        let resolved = device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("timer"),
+            size: BYTES as u64,
+            usage: wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
+            mapped_at_creation: false,
+        });
+        let nanoseconds_of_tick = f64::from(queue.get_timestamp_period());
+        Timestamps { queries, resolved, nanoseconds_of_tick, asked: Mutex::default() }
+    }
+
+    /// A pass without launches whose beginning is the mark: launches are queued in passes, and timestamps are written where one begins or ends.
+    fn mark(&self, gpu: &Gpu, index: u32) {
+        let mut batch = gpu.batch.lock();
+        let encoder = batch.copies(&gpu.device);
+        drop(encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
+            label: None,
+            timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
+                query_set: &self.queries,
+                beginning_of_pass_write_index: Some(index),
+                end_of_pass_write_index: None,
+            }),
+        }));
+    }
+
+    fn milliseconds(&self, gpu: &Gpu) -> Result<f64> {
+        if *self.asked.lock() != [true; 2] {
+            return Err(not_marked());
+        }
+        let mut batch = gpu.batch.lock();
+        batch.copies(&gpu.device).resolve_query_set(&self.queries, BEGIN..END + 1, &self.resolved, 0);
+        drop(batch);
+        let mut ticks = [0u64; 2];
+        gpu.read(&self.resolved, 0, bytemuck::cast_slice_mut(&mut ticks), false)?;
+        let [begin, end] = ticks;
+        let passed = end
+            .checked_sub(begin)
+            .ok_or_else(|| gpu.error(format!("its timestamps went back from {begin} to {end}")))?;
+        Ok(passed as f64 * self.nanoseconds_of_tick / 1e6)
+    }
+}
+
+impl Gpu {
+    /// Queues a plain copy of the first `bytes` bytes.
+    pub(crate) fn copy_bytes(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
+        let [source, target] = [within("copy", from, 0, bytes)?, within("copy", to, 0, bytes)?];
+        if source.number() == target.number() {
+            return Err(Error::invalid("copy", "expected two buffers, got one"));
+        }
+        if !bytes.is_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT as usize) {
+            return Err(Error::invalid("copy", format!("expected a multiple of 4 bytes, got {bytes}")));
+        }
+        if bytes > 0 {
+            let mut batch = self.batch.lock();
+            let encoder = batch.copies(&self.device);
+            encoder.copy_buffer_to_buffer(source.buffer(), 0, target.buffer(), 0, Some(bytes as u64));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,10 @@
+//! The tests that compare more than the op table does, in one program that shares most of their code: `cargo xtask bundle --device wgpu` takes it along.
+
+#[path = "../limits.rs"]
+mod limits;
+#[path = "../many_elements.rs"]
+mod many_elements;
+#[path = "../products.rs"]
+mod products;
+#[path = "../timer.rs"]
+mod timer;
