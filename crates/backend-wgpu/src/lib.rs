@@ -7,8 +7,10 @@
 mod adapters;
 mod batch;
 mod binding;
+mod disk;
 mod faults;
 mod gpu;
+mod health;
 mod linker;
 mod ops;
 mod pipelines;
@@ -31,6 +33,8 @@ use ternion_core::{Device, Error, Op, Result};
 pub struct Options {
     /// Bytes of a binding, at most, where that is to be less than what the adapter allows: so that tests need no large tensors. At least [`Options::LEAST_BINDING_BYTES`].
     pub binding_bytes: Option<u64>,
+    /// Bytes that tensors and what is kept for reuse may take in all, where that is to be less than the device has.
+    pub memory_bytes: Option<u64>,
 }
 
 impl Options {
@@ -47,7 +51,7 @@ impl Options {
     pub fn from_env() -> Result<Options> {
         let Ok(text) = std::env::var(Options::BINDING_BYTES) else { return Ok(Options::default()) };
         match text.parse() {
-            Ok(bytes) => Ok(Options { binding_bytes: Some(bytes) }),
+            Ok(bytes) => Ok(Options { binding_bytes: Some(bytes), ..Options::default() }),
             Err(_) => Err(Error::invalid(
                 "wgpu",
                 format!("{}={text} is no number of bytes", Options::BINDING_BYTES),

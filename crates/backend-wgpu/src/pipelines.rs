@@ -1,5 +1,6 @@
 //! Pipelines: a shader for given dtypes and functions, linked and compiled once.
 
+use crate::disk::Disk;
 use crate::linker::{Class, link};
 use crate::slots::{Access, Slot, Store};
 use parking_lot::RwLock;
@@ -113,6 +114,7 @@ pub(crate) struct Layout {
 pub(crate) struct Pipelines {
     /// What a binding of a tensor that has several covers.
     window_bytes: u64,
+    disk: Disk,
     compiled: RwLock<FxHashMap<Variant, Arc<Pipeline>>>,
     layouts: RwLock<FxHashMap<SmallVec<[bool; 8]>, Arc<Layout>>>,
     #[cfg(test)]
@@ -120,9 +122,10 @@ pub(crate) struct Pipelines {
 }
 
 impl Pipelines {
-    pub(crate) fn new(window_bytes: u64) -> Pipelines {
+    pub(crate) fn new(window_bytes: u64, disk: Disk) -> Pipelines {
         Pipelines {
             window_bytes,
+            disk,
             compiled: RwLock::default(),
             layouts: RwLock::default(),
             #[cfg(test)]
@@ -139,6 +142,7 @@ impl Pipelines {
         #[cfg(test)]
         self.refused.lock().extend(compiled.as_ref().err().cloned());
         let pipeline = Arc::new(compiled?);
+        self.disk.compiled();
         Ok(self.compiled.write().entry(variant.clone()).or_insert(pipeline).clone())
     }
 
@@ -161,7 +165,7 @@ impl Pipelines {
             module: &module,
             entry_point: Some("main"),
             compilation_options: Default::default(),
-            cache: None,
+            cache: self.disk.cache(),
         });
         match pollster::block_on(scope.pop()) {
             None => Ok(Pipeline { compiled, layout }),
