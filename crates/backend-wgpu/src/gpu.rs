@@ -21,6 +21,9 @@ use std::time::Duration;
 use ternion_core::backend::{Buffer, Memory, MemoryStats, View};
 use ternion_core::{Error, Result};
 
+/// Bytes that are read at once: larger reads take several turns, so that the memory between device and host stays small.
+const MOST_STAGING: usize = 64 << 20;
+
 /// A device of wgpu's, with all that belongs to it.
 #[derive(Debug)]
 pub(crate) struct Gpu {
@@ -361,14 +364,15 @@ impl Gpu {
     pub(crate) fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
         let memory = within("download", from, offset_bytes, host.len())?;
         self.check_faults()?;
-        if host.is_empty() {
-            return Ok(());
+        let mut begin = offset_bytes as u64;
+        for host in host.chunks_mut(MOST_STAGING) {
+            let end = begin + host.len() as u64;
+            let first = begin / COPY_ALIGNMENT * COPY_ALIGNMENT;
+            let mut words = vec![0; (end.next_multiple_of(COPY_ALIGNMENT) - first) as usize];
+            self.read(memory.buffer(), first, &mut words, false)?;
+            host.copy_from_slice(&words[(begin - first) as usize..][..host.len()]);
+            begin = end;
         }
-        let (begin, end) = (offset_bytes as u64, (offset_bytes + host.len()) as u64);
-        let first = begin / COPY_ALIGNMENT * COPY_ALIGNMENT;
-        let mut words = vec![0; (end.next_multiple_of(COPY_ALIGNMENT) - first) as usize];
-        self.read(memory.buffer(), first, &mut words, false)?;
-        host.copy_from_slice(&words[(begin - first) as usize..][..host.len()]);
         Ok(())
     }
 

@@ -11,6 +11,8 @@ mod disk;
 mod faults;
 mod gpu;
 mod health;
+#[cfg(test)]
+mod launches;
 mod linker;
 mod ops;
 mod pipelines;
@@ -18,8 +20,6 @@ mod pool;
 mod select;
 mod slots;
 mod space;
-#[cfg(test)]
-mod validation;
 
 pub use adapters::{AdapterDescription, descriptions, find};
 

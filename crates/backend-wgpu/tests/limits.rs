@@ -35,6 +35,10 @@ fn rows_beyond_a_binding_are_reached() -> Result<()> {
     let rows = x.index_select(0, &index)?;
     assert_eq!(rows.select(1, 783)?.to_vec::<f32>()?, [0.0, 59_999.0, 42_800.0, 42_801.0]);
     assert_eq!(rows.select(1, 782)?.to_vec::<f32>()?, [0.5; 4]);
+    let whole = x.to_vec::<f32>()?;
+    assert!(
+        whole.chunks(784).enumerate().all(|(row, line)| line[..783] == [0.5; 783] && line[783] == row as f32)
+    );
     let largest = x.max(1)?;
     assert_eq!(largest.narrow(0, 59_998, 2)?.to_vec::<f32>()?, [59_998.0, 59_999.0]);
     assert_eq!(x.narrow(1, 0, 782)?.sum(1)?.index_select(0, &index)?.to_vec::<f32>()?, [391.0; 4]);
