@@ -2,6 +2,7 @@
 
 use crate::binding::{Binding, Limits};
 use crate::faults::Faults;
+use crate::health::Health;
 use crate::pipelines::{MOST_PARAMETERS, Pipeline};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -83,7 +84,7 @@ impl Batch {
     }
 
     /// Hands everything to the device.
-    pub(crate) fn submit(&mut self, device: &wgpu::Device, queue: &wgpu::Queue) {
+    pub(crate) fn submit(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, health: &Health) {
         self.pass = None;
         let Some(encoder) = self.encoder.take() else { return };
         if !self.parameters.is_empty() {
@@ -92,8 +93,8 @@ impl Batch {
             self.parameters.clear();
         }
         queue.submit([encoder.finish()]);
-        // Frees what finished submissions held.
-        let _ = device.poll(wgpu::PollType::Poll);
+        // Frees what finished submissions held. What went wrong is the error of the next call.
+        health.free(device);
         self.launches = 0;
     }
 

@@ -7,18 +7,24 @@ use crate::adapters::{adapter, describe};
 use crate::batch::{Batch, COPY_ALIGNMENT, LONGEST_WAIT, MOST_LAUNCHES};
 pub(crate) use crate::binding::Binding;
 use crate::binding::{Limits, uncountable, within_count};
+use crate::disk::{self, Disk};
 use crate::faults;
+use crate::health::Health;
 use crate::pipelines::{MOST_PARAMETERS, Pipelines, Variant};
 use crate::pool::{Block, Pool, block_size};
 use crate::slots::Access;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use ternion_core::backend::{Buffer, Memory, MemoryStats, View};
 use ternion_core::{Error, Result};
+
+/// Bytes that are read at once: larger reads take several turns, so that the memory between device and host stays small.
+const MOST_STAGING: usize = 64 << 20;
 
 /// A device of wgpu's, with all that belongs to it.
 #[derive(Debug)]
@@ -32,8 +38,9 @@ pub(crate) struct Gpu {
     pool: Pool,
     pipelines: Pipelines,
     batch: Mutex<Batch>,
-    /// What wgpu told outside any call: the device was lost, or a command was refused.
-    troubles: Arc<Mutex<Option<String>>>,
+    health: Arc<Health>,
+    /// Bytes that blocks may take in all.
+    most_memory: u64,
     launches: AtomicU64,
     /// Blocks that were made.
     blocks: AtomicU64,
@@ -92,13 +99,21 @@ pub(crate) struct Launch<'a> {
 impl Gpu {
     /// Opens the adapter with this index, with all that it offers.
     pub(crate) fn open(index: usize, options: Options) -> Result<Arc<Gpu>> {
+        Gpu::open_in(index, options, disk::folder())
+    }
+
+    /// The same, with what drivers compiled kept in `folder`.
+    pub(crate) fn open_in(index: usize, options: Options, folder: Option<PathBuf>) -> Result<Arc<Gpu>> {
         let adapter = adapter(index)?;
         let mut limits = adapter.limits();
         if let Some(bytes) = options.binding_bytes {
             limits.max_storage_buffer_binding_size = bytes.min(limits.max_storage_buffer_binding_size);
         }
         let name = format!("wgpu:{index}");
-        let wanted = wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY;
+        let wanted = wgpu::Features::SUBGROUP
+            | wgpu::Features::SHADER_F16
+            | wgpu::Features::TIMESTAMP_QUERY
+            | wgpu::Features::PIPELINE_CACHE;
         let mut features = adapter.features() & wanted;
         let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
         if multiplies_halves(adapter) {
@@ -119,19 +134,19 @@ impl Gpu {
         })?;
         let about = describe(index, adapter);
         let description = format!("{}, {} ({})", about.name, about.interface, about.driver);
-        Ok(Gpu::on(device, queue, name, description, options))
+        let disk = Disk::open(&device, &adapter.get_info(), folder);
+        Ok(Gpu::on(device, queue, [name, description], options, disk))
     }
 
     /// All that belongs to an opened device.
     fn on(
         device: wgpu::Device,
         queue: wgpu::Queue,
-        name: String,
-        description: String,
+        [name, description]: [String; 2],
         options: Options,
+        disk: Disk,
     ) -> Arc<Gpu> {
-        let troubles = Arc::new(Mutex::new(None));
-        watch(&device, &troubles);
+        let health = Health::watch(&device);
         let limits = device.limits();
         let bound = Limits::of(&limits);
         Arc::new(Gpu {
@@ -144,8 +159,9 @@ impl Gpu {
             device,
             queue,
             pool: Pool::default(),
-            pipelines: Pipelines::new(bound.window, options.checked),
-            troubles,
+            pipelines: Pipelines::new(bound.window, options.checked, disk),
+            health,
+            most_memory: options.memory_bytes.unwrap_or(u64::MAX),
             launches: AtomicU64::new(0),
             blocks: AtomicU64::new(1),
         })
@@ -153,7 +169,7 @@ impl Gpu {
 
     /// A device that validates shaders and runs none.
     #[cfg(test)]
-    pub(crate) fn noop() -> Arc<Gpu> {
+    pub(crate) fn noop(options: Options) -> Arc<Gpu> {
         let required_features = wgpu::Features::SHADER_F16 | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
         let (device, queue) = wgpu::Device::noop(&wgpu::DeviceDescriptor {
             required_features,
@@ -165,7 +181,21 @@ impl Gpu {
             experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
             ..wgpu::DeviceDescriptor::default()
         });
-        Gpu::on(device, queue, "noop".into(), "nothing".into(), Options::default())
+        Gpu::on(device, queue, ["noop".into(), "nothing".into()], options, Disk::default())
+    }
+
+    /// Loses the device.
+    #[cfg(test)]
+    pub(crate) fn destroy(&self) {
+        self.device.destroy();
+    }
+
+    /// Has wgpu refuse something outside any call: a buffer that may be read and written by the host.
+    #[cfg(test)]
+    pub(crate) fn refused(&self) {
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE;
+        let descriptor = wgpu::BufferDescriptor { label: None, size: 64, usage, mapped_at_creation: false };
+        let _ = self.device.create_buffer(&descriptor);
     }
 
     /// Whether there are cooperative matrices of 16 x 16 x 16, f16 with sums in f32.
@@ -188,12 +218,9 @@ impl Gpu {
         Error::Device { device: self.name.clone(), detail: detail.into() }
     }
 
-    /// What wgpu told outside any call, once.
-    fn troubled(&self) -> Result<()> {
-        match self.troubles.lock().take() {
-            Some(detail) => Err(self.error(detail)),
-            None => Ok(()),
-        }
+    /// What wgpu told outside any call.
+    fn healthy(&self) -> Result<()> {
+        self.health.check(&self.device).map_err(|detail| self.error(detail))
     }
 
     // ---- Memory
@@ -212,24 +239,33 @@ impl Gpu {
 
     /// A new block; what is kept for reuse is given back where the device has no more.
     fn make(&self, size: usize, requested: usize) -> Result<wgpu::Buffer> {
-        let fits = size as u64 <= self.limits.max_buffer_size;
+        self.healthy()?;
+        let most = self.limits.max_buffer_size.min(self.most_memory);
         for again in [false, true] {
+            if size as u64 > most {
+                break;
+            }
             if again {
                 self.synchronize()?;
                 self.batch.lock().groups.clear();
                 self.pool.flush().iter().for_each(|block| block.buffer.destroy());
-                let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
+                self.poll()?;
             }
-            if let Some(buffer) = if fits { self.try_make(size) } else { None } {
+            if let Some(buffer) = self.try_make(size) {
                 self.pool.made(size);
                 return Ok(buffer);
             }
+            self.healthy()?;
         }
         let MemoryStats { in_use, cached, peak } = self.pool.stats();
         Err(Error::OutOfMemory { device: self.name.clone(), requested, in_use, cached, peak })
     }
 
     fn try_make(&self, size: usize) -> Option<wgpu::Buffer> {
+        let MemoryStats { in_use, cached, .. } = self.pool.stats();
+        if (in_use + cached + size) as u64 > self.most_memory {
+            return None;
+        }
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: None,
@@ -267,6 +303,7 @@ impl Gpu {
         if launch.groups == 0 {
             return Ok(());
         }
+        self.healthy()?;
         debug_assert!(parameters.len() <= MOST_PARAMETERS, "{op}: {} bytes of parameters", parameters.len());
         let Launch { mut variant, bindings, groups } = launch;
         within_count(op, &self.name, &bindings, self.bound)?;
@@ -292,7 +329,7 @@ impl Gpu {
         let full = batch.launches >= MOST_LAUNCHES
             || batch.parameters.len() + 2 * MOST_PARAMETERS > batch.ring.size() as usize;
         if full || batch.since.elapsed() >= LONGEST_WAIT {
-            batch.submit(&self.device, &self.queue);
+            batch.submit(&self.device, &self.queue, &self.health);
         }
         Ok(())
     }
@@ -330,12 +367,13 @@ impl Gpu {
         if host.is_empty() {
             return Ok(());
         }
-        self.batch.lock().submit(&self.device, &self.queue);
+        self.healthy()?;
+        self.batch.lock().submit(&self.device, &self.queue, &self.health);
         let (begin, end) = (offset_bytes as u64, (offset_bytes + host.len()) as u64);
         let (first, last) = (begin / COPY_ALIGNMENT * COPY_ALIGNMENT, end.next_multiple_of(COPY_ALIGNMENT));
         if (first, last) == (begin, end) {
             self.queue.write_buffer(memory.buffer(), begin, host);
-            return self.troubled();
+            return self.healthy();
         }
         // Words of which only a part is written keep the rest.
         let mut words = vec![0; (last - first) as usize];
@@ -344,26 +382,28 @@ impl Gpu {
         self.read(memory.buffer(), last - COPY_ALIGNMENT, &mut words[behind..], false)?;
         words[(begin - first) as usize..][..host.len()].copy_from_slice(host);
         self.queue.write_buffer(memory.buffer(), first, &words);
-        self.troubled()
+        self.healthy()
     }
 
     pub(crate) fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
         let memory = within("download", from, offset_bytes, host.len())?;
         self.check_faults()?;
-        if host.is_empty() {
-            return Ok(());
+        let mut begin = offset_bytes as u64;
+        for host in host.chunks_mut(MOST_STAGING) {
+            let end = begin + host.len() as u64;
+            let first = begin / COPY_ALIGNMENT * COPY_ALIGNMENT;
+            let mut words = vec![0; (end.next_multiple_of(COPY_ALIGNMENT) - first) as usize];
+            self.read(memory.buffer(), first, &mut words, false)?;
+            host.copy_from_slice(&words[(begin - first) as usize..][..host.len()]);
+            begin = end;
         }
-        let (begin, end) = (offset_bytes as u64, (offset_bytes + host.len()) as u64);
-        let first = begin / COPY_ALIGNMENT * COPY_ALIGNMENT;
-        let mut words = vec![0; (end.next_multiple_of(COPY_ALIGNMENT) - first) as usize];
-        self.read(memory.buffer(), first, &mut words, false)?;
-        host.copy_from_slice(&words[(begin - first) as usize..][..host.len()]);
         Ok(())
     }
 
     /// Waits for what was queued and copies bytes to the host; offset and length are multiples of a word. With `clear` they are zeros afterwards,
     /// before whatever is queued later.
     fn read(&self, from: &wgpu::Buffer, offset: u64, host: &mut [u8], clear: bool) -> Result<()> {
+        self.healthy()?;
         let length = host.len() as u64;
         let mut batch = self.batch.lock();
         let staging = batch.take_staging(&self.device, length);
@@ -372,7 +412,7 @@ impl Gpu {
         if clear {
             copies.clear_buffer(from, offset, Some(length));
         }
-        batch.submit(&self.device, &self.queue);
+        batch.submit(&self.device, &self.queue, &self.health);
         drop(batch);
         let (told, heard) = std::sync::mpsc::channel();
         staging.slice(..length).map_async(wgpu::MapMode::Read, move |result| {
@@ -412,31 +452,16 @@ impl Gpu {
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.batch.lock().submit(&self.device, &self.queue);
+        self.batch.lock().submit(&self.device, &self.queue, &self.health);
         self.poll()?;
         self.check_faults()
     }
 
     /// Waits until the device has done what was submitted.
     fn poll(&self) -> Result<()> {
-        let waited = self.device.poll(wgpu::PollType::wait_indefinitely());
-        waited.map_err(|error| self.error(format!("waiting failed: {error}")))?;
-        self.troubled()
+        let waited = self.health.wait(&self.device);
+        waited.map_err(|detail| self.error(detail))
     }
-}
-
-/// Notes what wgpu tells outside any call.
-fn watch(device: &wgpu::Device, troubles: &Arc<Mutex<Option<String>>>) {
-    let refused = troubles.clone();
-    device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-        refused.lock().get_or_insert_with(|| error.to_string());
-    }));
-    let lost = troubles.clone();
-    device.set_device_lost_callback(move |reason, message| {
-        if reason != wgpu::DeviceLostReason::Destroyed {
-            lost.lock().get_or_insert_with(|| format!("was lost: {message}"));
-        }
-    });
 }
 
 /// The record of indices out of range, of zeros.

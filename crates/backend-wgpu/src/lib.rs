@@ -7,8 +7,12 @@
 mod adapters;
 mod batch;
 mod binding;
+mod disk;
 mod faults;
 mod gpu;
+mod health;
+#[cfg(test)]
+mod launches;
 mod linker;
 mod ops;
 mod pipelines;
@@ -35,6 +39,8 @@ pub struct Options {
     pub binding_bytes: Option<u64>,
     /// Whether compilers put checks of their own around every access to memory and every loop: slower, and needed only to find an error in a shader.
     pub checked: bool,
+    /// Bytes that tensors and what is kept for reuse may take in all, where that is to be less than the device has.
+    pub memory_bytes: Option<u64>,
 }
 
 impl Options {
@@ -54,10 +60,10 @@ impl Options {
     pub fn from_env() -> Result<Options> {
         let checked = std::env::var(Options::CHECKED).is_ok_and(|text| text != "0");
         let Ok(text) = std::env::var(Options::BINDING_BYTES) else {
-            return Ok(Options { binding_bytes: None, checked });
+            return Ok(Options { checked, ..Options::default() });
         };
         match text.parse() {
-            Ok(bytes) => Ok(Options { binding_bytes: Some(bytes), checked }),
+            Ok(bytes) => Ok(Options { binding_bytes: Some(bytes), checked, ..Options::default() }),
             Err(_) => Err(Error::invalid(
                 "wgpu",
                 format!("{}={text} is no number of bytes", Options::BINDING_BYTES),

@@ -1,5 +1,6 @@
 //! Pipelines: a shader for given dtypes and functions, linked and compiled once.
 
+use crate::disk::Disk;
 use crate::linker::{Class, link};
 use crate::slots::{Access, Slot, Store};
 use parking_lot::RwLock;
@@ -118,6 +119,7 @@ pub(crate) struct Pipelines {
     /// What a binding of a tensor that has several covers.
     window_bytes: u64,
     checks: wgpu::ShaderRuntimeChecks,
+    disk: Disk,
     compiled: RwLock<FxHashMap<Variant, Arc<Pipeline>>>,
     layouts: RwLock<FxHashMap<SmallVec<[bool; 8]>, Arc<Layout>>>,
     #[cfg(test)]
@@ -126,13 +128,14 @@ pub(crate) struct Pipelines {
 
 impl Pipelines {
     /// `checked`: with checks by the compiler around every access and every loop.
-    pub(crate) fn new(window_bytes: u64, checked: bool) -> Pipelines {
+    pub(crate) fn new(window_bytes: u64, checked: bool, disk: Disk) -> Pipelines {
         let mut checks = wgpu::ShaderRuntimeChecks::checked();
         checks.bounds_checks = checked;
         checks.force_loop_bounding = checked;
         Pipelines {
             window_bytes,
             checks,
+            disk,
             compiled: RwLock::default(),
             layouts: RwLock::default(),
             #[cfg(test)]
@@ -149,6 +152,7 @@ impl Pipelines {
         #[cfg(test)]
         self.refused.lock().extend(compiled.as_ref().err().cloned());
         let pipeline = Arc::new(compiled?);
+        self.disk.compiled();
         Ok(self.compiled.write().entry(variant.clone()).or_insert(pipeline).clone())
     }
 
@@ -174,7 +178,7 @@ impl Pipelines {
             module: &module,
             entry_point: Some("main"),
             compilation_options: Default::default(),
-            cache: None,
+            cache: self.disk.cache(),
         });
         match pollster::block_on(scope.pop()) {
             None => Ok(Pipeline { compiled, layout }),

@@ -1,26 +1,13 @@
-//! Every shader that the op table asks for is accepted by naga, also where there is no adapter.
+//! Shaders that the op table's smallest shapes do not ask for (those it does: launches.rs) are accepted by naga, also where there is no adapter.
 
-use crate::WgpuBackend;
 use crate::gpu::Gpu;
+use crate::{Options, WgpuBackend};
 use ternion_core::{DType, Device, Tensor};
-use ternion_testing::table::table;
-use ternion_testing::{Target, suite};
 
-/// The device computes nothing, so the results mean nothing: what counts is that no shader is refused.
-#[test]
-fn every_shader_is_valid() {
-    let gpu = Gpu::noop();
-    let target = Target::new(Device::new(WgpuBackend { gpu: gpu.clone() }));
-    suite::reached(&table(), &target);
-    let (compiled, refused) = gpu.compiled();
-    assert!(refused.is_empty(), "{} shaders were refused, the first: {}", refused.len(), refused[0]);
-    assert!(compiled > 150, "only {compiled} shaders were asked for");
-}
-
-/// Products that are large enough to be read in fours, of both orders of each operand: the table's smallest shapes have none.
+/// Products that are large enough to be read in fours, of both orders of each operand.
 #[test]
 fn products_in_fours_are_valid() {
-    let gpu = Gpu::noop();
+    let gpu = Gpu::noop(Options::default());
     let device = Device::new(WgpuBackend { gpu: gpu.clone() });
     let matrix = |dtype| Tensor::zeros([128, 128], dtype, &device).unwrap();
     for dtype in [DType::F32, DType::F16, DType::BF16] {

@@ -24,6 +24,27 @@ fn tensors_larger_than_a_binding_are_computed_in_parts() -> Result<()> {
     Ok(())
 }
 
+/// 188 MB of f32, more than Mesa's software binds at a time: rows are picked from it, and reduced.
+#[test]
+fn rows_beyond_a_binding_are_reached() -> Result<()> {
+    let Some(device) = adapter() else { return Ok(()) };
+    let x = Tensor::full([60_000, 784], 0.5f32, DType::F32, &device)?;
+    let column = Tensor::iota(60_000, DType::F32, 0, 1, &device)?;
+    x.select(1, 783)?.copy_(&column)?;
+    let index = Tensor::from_vec(vec![0i64, 59_999, 42_800, 42_801], [4], &device)?;
+    let rows = x.index_select(0, &index)?;
+    assert_eq!(rows.select(1, 783)?.to_vec::<f32>()?, [0.0, 59_999.0, 42_800.0, 42_801.0]);
+    assert_eq!(rows.select(1, 782)?.to_vec::<f32>()?, [0.5; 4]);
+    let whole = x.to_vec::<f32>()?;
+    assert!(
+        whole.chunks(784).enumerate().all(|(row, line)| line[..783] == [0.5; 783] && line[783] == row as f32)
+    );
+    let largest = x.max(1)?;
+    assert_eq!(largest.narrow(0, 59_998, 2)?.to_vec::<f32>()?, [59_998.0, 59_999.0]);
+    assert_eq!(x.narrow(1, 0, 782)?.sum(1)?.index_select(0, &index)?.to_vec::<f32>()?, [391.0; 4]);
+    Ok(())
+}
+
 /// Views of 16-bit floats and bytes begin in the middle of words; what lies beside them stays.
 #[test]
 fn neighbours_in_a_word_stay() -> Result<()> {

@@ -1,0 +1,162 @@
+//! Ops over tensors larger than a binding, against the CPU, where `TERNION_EXPECT` names wgpu: with bindings of 1 KiB, so that the tensors are small.
+
+use std::sync::OnceLock;
+use ternion_core::dispatch::apply;
+use ternion_core::ops::conv_methods::Conv2dOptions;
+use ternion_core::ops::pool::PoolOptions;
+use ternion_core::ops::step::{AdamStep, DecayMode};
+use ternion_core::{AttentionOptions, DType, Device, Result, Tensor};
+use ternion_testing::compare_devices;
+use ternion_wgpu::Options;
+
+/// The first adapter with narrow bindings, where one is asked for.
+fn narrow() -> Option<&'static Device> {
+    static NARROW: OnceLock<Option<Device>> = OnceLock::new();
+    let wanted = std::env::var(ternion_testing::suite::EXPECT).unwrap_or_default();
+    let open = || {
+        ternion_wgpu::device_with(0, Options { binding_bytes: Some(1024), ..Options::default() })
+            .expect("an adapter, as TERNION_EXPECT says")
+    };
+    NARROW.get_or_init(|| wanted.split(',').any(|name| name.trim() == "wgpu").then(open)).as_ref()
+}
+
+/// Compares outputs and gradients, in f32 and in a half type.
+fn compare(shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>) {
+    let Some(narrow) = narrow() else { return };
+    let cpu = ternion_cpu::device();
+    cpu.seed(7);
+    for dtype in [DType::F32, DType::F16] {
+        let inputs: Vec<Tensor> = shapes
+            .iter()
+            .map(|shape| Tensor::randn(*shape, DType::F32, &cpu).unwrap().to_dtype(dtype).unwrap())
+            .collect();
+        let compared = compare_devices(&f, narrow, &cpu, &inputs);
+        assert!(compared.is_ok(), "{shapes:?} {dtype}: {}", compared.unwrap_err());
+    }
+}
+
+/// `count` positions below `size`, without order, where the other tensor is.
+fn positions(count: usize, size: usize, beside: &Tensor) -> Result<Tensor> {
+    let numbers = (0..count).map(|at| ((at * 7919 + at * at) % size) as i64).collect();
+    Tensor::from_vec(numbers, [count], beside.device())
+}
+
+#[test]
+fn elements_are_picked_put_and_added() {
+    compare(&[&[40, 30]], |x| Ok(vec![x[0].index_select(0, &positions(60, 40, &x[0])?)?]));
+    compare(&[&[900]], |x| Ok(vec![x[0].gather(0, &positions(700, 900, &x[0])?)?]));
+    compare(&[&[900], &[700]], |x| Ok(vec![x[0].scatter_add(0, &positions(700, 900, &x[0])?, &x[1])?]));
+    compare(&[&[900], &[700]], |x| Ok(vec![x[0].scatter(0, &positions(700, 900, &x[0])?, &x[1])?]));
+    compare(&[&[40, 30], &[50, 30]], |x| Ok(vec![x[0].index_add(0, &positions(50, 40, &x[0])?, &x[1])?]));
+}
+
+#[test]
+fn rows_are_reduced() {
+    let all = [0, 1];
+    compare(&[&[40, 33]], |x| Ok(vec![x[0].sum(1)?, x[0].sum(0)?, x[0].sum(all)?]));
+    compare(&[&[40, 33]], |x| Ok(vec![x[0].max(1)?, x[0].max(0)?, x[0].max(all)?]));
+    compare(&[&[30, 40]], |x| Ok(vec![x[0].softmax(1)?, x[0].t()?.softmax(1)?, x[0].log_softmax(0)?]));
+    compare(&[&[3, 900]], |x| Ok(vec![x[0].cumsum(1)?]));
+}
+
+#[test]
+fn elements_are_moved() {
+    compare(&[&[40, 33]], |x| Ok(vec![x[0].t()?.contiguous()?, x[0].pad(&[[1, 2], [3, 0]], 2.0)?]));
+    compare(&[&[10, 33], &[20, 33]], |x| Ok(vec![Tensor::concat(&[&x[0], &x[1]], 0)?]));
+    compare(&[&[3, 500], &[1, 1100]], |x| Ok(vec![x[0].sort(1, false)?.0, x[1].sort(1, true)?.0]));
+}
+
+#[test]
+fn products_and_images() {
+    compare(&[&[40, 30], &[30, 40]], |x| Ok(vec![x[0].matmul(&x[1])?]));
+    compare(&[&[2, 2, 400], &[2, 400, 3]], |x| Ok(vec![x[0].matmul(&x[1])?]));
+    let options = Conv2dOptions { padding: [1, 1], ..Conv2dOptions::default() };
+    compare(&[&[2, 4, 13, 11], &[6, 4, 3, 3]], |x| Ok(vec![x[0].conv2d(&x[1], None, options)?]));
+    let options = AttentionOptions { causal: true, ..AttentionOptions::default() };
+    compare(&[&[1, 2, 36, 8], &[1, 2, 40, 8], &[1, 2, 40, 8]], |x| {
+        Ok(vec![x[0].scaled_dot_product_attention(&x[1], &x[2], options)?])
+    });
+}
+
+#[test]
+fn norms_and_losses() {
+    compare(&[&[40, 20], &[20], &[20]], |x| {
+        Ok(vec![x[0].layer_norm(Some(&x[1]), Some(&x[2]), 1e-5)?, x[0].rms_norm(Some(&x[1]), 1e-5)?])
+    });
+    compare(&[&[5, 6, 7, 6], &[6], &[6]], |x| {
+        let (y, mean, var) = x[0].batch_norm_train(Some(&x[1]), Some(&x[2]), 1e-5)?;
+        Ok(vec![y, mean, var])
+    });
+    compare(&[&[40, 33]], |x| Ok(vec![x[0].cross_entropy(&positions(40, 33, &x[0])?)?]));
+}
+
+#[test]
+fn pools() {
+    let options = PoolOptions::new([2, 2]);
+    compare(&[&[2, 3, 16, 14]], |x| Ok(vec![x[0].max_pool2d(options)?]));
+    compare(&[&[2, 3, 16, 14]], |x| Ok(vec![x[0].avg_pool2d(options)?]));
+}
+
+/// A parameter after a step of AdamW.
+fn stepped(device: &Device) -> Result<Vec<f32>> {
+    let numbers = |scale: f32| {
+        let values = (0..1500).map(|at| ((at % 37) as f32 - 18.5) * scale).collect();
+        Tensor::from_vec(values, [1500], device)
+    };
+    let hyper = Tensor::from_vec(vec![0.1f32, 1.0, 0.1, 0.03], [4], device)?;
+    let (parameter, gradient) = (numbers(1.0)?, numbers(0.5)?);
+    let (first, second) = (numbers(0.0)?, numbers(0.0)?);
+    let step = AdamStep {
+        beta1: 0.9,
+        beta2: 0.999,
+        eps: 1e-8,
+        weight_decay: 0.01,
+        decay_mode: DecayMode::Decoupled,
+    };
+    apply(step, &[&parameter, &gradient, &hyper, &first, &second])?;
+    parameter.to_vec()
+}
+
+#[test]
+fn steps_and_random_numbers() -> Result<()> {
+    let Some(narrow) = narrow() else { return Ok(()) };
+    let cpu = ternion_cpu::device();
+    for (ours, theirs) in stepped(narrow)?.into_iter().zip(stepped(&cpu)?) {
+        assert!((ours - theirs).abs() <= 2e-6 * (1.0 + theirs.abs()), "{ours}, expected {theirs}");
+    }
+    let words = |device: &Device| -> Result<Vec<f32>> {
+        device.seed(7);
+        Tensor::rand([1500], DType::F32, device)?.to_vec()
+    };
+    assert_eq!(words(narrow)?, words(&cpu)?);
+    device_normal(narrow, &cpu)
+}
+
+/// Normal numbers are those of the CPU to rounding.
+fn device_normal(narrow: &Device, cpu: &Device) -> Result<()> {
+    let numbers = |device: &Device| -> Result<Vec<f32>> {
+        device.seed(9);
+        Tensor::randn([1500], DType::F32, device)?.to_vec()
+    };
+    for (ours, theirs) in numbers(narrow)?.into_iter().zip(numbers(cpu)?) {
+        assert!((ours - theirs).abs() <= 1e-5, "{ours}, expected {theirs}");
+    }
+    Ok(())
+}
+
+/// A shader has only so many bindings: beyond them the error names the op and what there is.
+#[test]
+fn more_windows_than_bindings_are_an_error_in_words() -> Result<()> {
+    if narrow().is_none() {
+        return Ok(());
+    }
+    let least = Options { binding_bytes: Some(Options::LEAST_BINDING_BYTES), ..Options::default() };
+    let device = ternion_wgpu::device_with(0, least)?;
+    let x = Tensor::zeros([1 << 24], DType::F32, &device)?;
+    let error = x.sum(0).expect_err("64 MiB in windows of 256 bytes").to_string();
+    assert!(error.contains("bindings of 256 bytes"), "{error}");
+    let error = ternion_wgpu::device_with(0, Options { binding_bytes: Some(100), ..Options::default() })
+        .expect_err("too few");
+    assert!(error.to_string().contains("256 at least"), "{error}");
+    Ok(())
+}
