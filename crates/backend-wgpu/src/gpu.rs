@@ -4,7 +4,7 @@ use crate::Options;
 use crate::adapters::{adapter, describe};
 use crate::batch::{Batch, COPY_ALIGNMENT, LONGEST_WAIT, MOST_LAUNCHES};
 pub(crate) use crate::binding::Binding;
-use crate::binding::{Limits, uncountable, within_count};
+use crate::binding::{Limits, uncountable, windowed, within_count};
 use crate::disk::{self, Disk};
 use crate::faults;
 use crate::health::Health;
@@ -282,11 +282,9 @@ impl Gpu {
         self.healthy()?;
         debug_assert!(parameters.len() <= MOST_PARAMETERS, "{op}: {} bytes of parameters", parameters.len());
         let Launch { mut variant, bindings, groups } = launch;
-        within_count(op, &self.name, &bindings, self.bound)?;
         share(&mut variant, &bindings);
-        for (slot, binding) in variant.slots.iter_mut().zip(&bindings) {
-            slot.windows = binding.count(self.bound);
-        }
+        let bindings = windowed(&mut variant.slots, bindings, self.bound);
+        within_count(op, &self.name, &bindings, self.bound)?;
         let pipeline = self
             .pipelines
             .get(&self.device, &variant)

@@ -86,7 +86,7 @@ impl Variant {
         let mut binding = 1;
         for slot in &self.slots {
             slot.declare(binding, window_bytes, &mut header);
-            binding += slot.windows as usize;
+            binding += slot.own_windows() as usize;
         }
         header.push_str(crate::ops::shader(self.file));
         let defines: Vec<(String, String)> =
@@ -174,7 +174,7 @@ impl Pipelines {
     }
 
     fn layout(&self, device: &wgpu::Device, variant: &Variant) -> Arc<Layout> {
-        let windows = |slot: &Slot| std::iter::repeat_n(slot.writable(), slot.windows as usize);
+        let windows = |slot: &Slot| std::iter::repeat_n(slot.writable(), slot.own_windows() as usize);
         let key: SmallVec<[bool; 8]> = variant.slots.iter().flat_map(windows).collect();
         if let Some(layout) = self.layouts.read().get(&key) {
             return layout.clone();
