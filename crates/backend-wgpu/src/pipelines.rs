@@ -153,7 +153,10 @@ impl Pipelines {
 
     fn compile(&self, device: &wgpu::Device, variant: &Variant) -> Result<Pipeline, String> {
         let layout = self.layout(device, variant);
-        let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
+        // The last one is popped first.
+        let kinds =
+            [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation];
+        let scopes = kinds.map(|kind| device.push_error_scope(kind));
         let source = variant.source(self.window_bytes);
         let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
             label: Some(variant.file),
@@ -167,7 +170,8 @@ impl Pipelines {
             compilation_options: Default::default(),
             cache: self.disk.cache(),
         });
-        match pollster::block_on(scope.pop()) {
+        let errors = scopes.into_iter().rev().map(|scope| pollster::block_on(scope.pop()));
+        match errors.fold(None, Option::or) {
             None => Ok(Pipeline { compiled, layout }),
             Some(error) => Err(format!("{} of {variant:?}: {error}\n{}", variant.file, numbered(&source))),
         }
