@@ -1,6 +1,8 @@
 //! Memory as shaders see it: which bytes of a buffer, in how many bindings.
 
 use crate::gpu::WgpuMemory;
+use crate::slots::Slot;
+use smallvec::SmallVec;
 use ternion_core::backend::View;
 use ternion_core::{Error, Result};
 
@@ -71,6 +73,12 @@ impl<'a> Binding<'a> {
         counted(view.layout.offset().saturating_sub(start))
     }
 
+    /// Whether both are the same bytes.
+    fn is(&self, other: &Binding<'_>) -> bool {
+        let bytes = |binding: &Binding<'_>| (binding.memory.number(), binding.start, binding.bytes);
+        bytes(self) == bytes(other)
+    }
+
     /// Bindings that it takes.
     pub(crate) fn count(&self, limits: Limits) -> u32 {
         if self.bytes <= limits.most { 1 } else { self.bytes.div_ceil(limits.window) as u32 }
@@ -99,6 +107,27 @@ pub(crate) fn uncountable(op: &'static str, view: &View<'_>) -> Error {
         high - low + 1
     );
     Error::invalid(op, detail)
+}
+
+/// Tells the slots of a shader how many windows they have, and which have those of another: what stays is bound.
+pub(crate) fn windowed<'a>(
+    slots: &mut [Slot],
+    bindings: SmallVec<[Binding<'a>; 6]>,
+    limits: Limits,
+) -> SmallVec<[Binding<'a>; 6]> {
+    let mut own: SmallVec<[Binding<'a>; 6]> = SmallVec::new();
+    for (at, binding) in bindings.iter().enumerate() {
+        slots[at].windows = binding.count(limits);
+        let like = |&other: &usize| bindings[other].is(binding) && slots[at].may_be_like(&slots[other]);
+        if slots[at].windows > 1
+            && let Some(other) = (0..at).find(like)
+        {
+            slots[at].like = Some(slots[other].name);
+        } else {
+            own.push(*binding);
+        }
+    }
+    own
 }
 
 /// That these bindings are no more than a shader may have.

@@ -6,7 +6,7 @@ use crate::Options;
 use crate::adapters::{adapter, describe};
 use crate::batch::{Batch, COPY_ALIGNMENT, LONGEST_WAIT, MOST_LAUNCHES};
 pub(crate) use crate::binding::Binding;
-use crate::binding::{Limits, uncountable, within_count};
+use crate::binding::{Limits, uncountable, windowed, within_count};
 use crate::disk::{self, Disk};
 use crate::faults;
 use crate::health::Health;
@@ -22,6 +22,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use ternion_core::backend::{Buffer, Memory, MemoryStats, View};
 use ternion_core::{Error, Result};
+
+/// How often memory is asked for before there is none.
+const MOST_TURNS: usize = 8;
 
 /// Bytes that are read at once: larger reads take several turns, so that the memory between device and host stays small.
 const MOST_STAGING: usize = 64 << 20;
@@ -237,35 +240,36 @@ impl Gpu {
         Ok(Buffer::new(WgpuMemory { block: Some(block), bytes, version, gpu }))
     }
 
-    /// A new block; what is kept for reuse is given back where the device has no more.
+    /// A new block; what is kept for reuse is given back where the device has no more. Other threads may keep more meanwhile, so that there are several turns.
     fn make(&self, size: usize, requested: usize) -> Result<wgpu::Buffer> {
         self.healthy()?;
-        let most = self.limits.max_buffer_size.min(self.most_memory);
-        for again in [false, true] {
-            if size as u64 > most {
-                break;
-            }
-            if again {
-                self.synchronize()?;
-                self.batch.lock().groups.clear();
-                self.pool.flush().iter().for_each(|block| block.buffer.destroy());
-                self.poll()?;
-            }
+        let fits = size as u64 <= self.limits.max_buffer_size.min(self.most_memory);
+        for turn in 0..if fits { MOST_TURNS } else { 0 } {
             if let Some(buffer) = self.try_make(size) {
-                self.pool.made(size);
                 return Ok(buffer);
             }
             self.healthy()?;
+            if turn > 0 && self.pool.stats().cached == 0 {
+                break;
+            }
+            self.give_back_kept()?;
         }
         let MemoryStats { in_use, cached, peak } = self.pool.stats();
         Err(Error::OutOfMemory { device: self.name.clone(), requested, in_use, cached, peak })
     }
 
+    /// Frees the blocks that are kept for reuse. What waits to be submitted may still use some, so that it is submitted first and nothing comes between.
+    fn give_back_kept(&self) -> Result<()> {
+        let mut batch = self.batch.lock();
+        batch.submit(&self.device, &self.queue, &self.health);
+        batch.groups.clear();
+        drop(self.pool.flush());
+        drop(batch);
+        self.poll()
+    }
+
     fn try_make(&self, size: usize) -> Option<wgpu::Buffer> {
-        let MemoryStats { in_use, cached, .. } = self.pool.stats();
-        if (in_use + cached + size) as u64 > self.most_memory {
-            return None;
-        }
+        self.pool.made(size, self.most_memory)?;
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: None,
@@ -273,7 +277,12 @@ impl Gpu {
             usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        pollster::block_on(scope.pop()).is_none().then_some(buffer)
+        if pollster::block_on(scope.pop()).is_some() {
+            self.pool.not_made(size);
+            return None;
+        }
+        self.pool.reached();
+        Some(buffer)
     }
 
     pub(crate) fn memory(&self) -> MemoryStats {
@@ -306,11 +315,9 @@ impl Gpu {
         self.healthy()?;
         debug_assert!(parameters.len() <= MOST_PARAMETERS, "{op}: {} bytes of parameters", parameters.len());
         let Launch { mut variant, bindings, groups } = launch;
-        within_count(op, &self.name, &bindings, self.bound)?;
         share(&mut variant, &bindings);
-        for (slot, binding) in variant.slots.iter_mut().zip(&bindings) {
-            slot.windows = binding.count(self.bound);
-        }
+        let bindings = windowed(&mut variant.slots, bindings, self.bound);
+        within_count(op, &self.name, &bindings, self.bound)?;
         let pipeline = self
             .pipelines
             .get(&self.device, &variant)

@@ -172,6 +172,31 @@ mod tests {
         Ok(())
     }
 
+    /// Threads that take and give back memory while blocks that are kept are freed.
+    #[test]
+    fn memory_is_given_back_while_other_threads_compute() -> Result<()> {
+        let options = Options { memory_bytes: Some(1 << 20), ..Options::default() };
+        for gpu in gpus(options) {
+            let device = device(&gpu);
+            std::thread::scope(|scope| {
+                let work = |thread: usize| {
+                    let device = &device;
+                    scope.spawn(move || -> Result<()> {
+                        for round in 0..60 {
+                            let count = 10_000 + 4_000 * ((round + thread) % 4);
+                            let x = Tensor::full([count], 2.0f32, DType::F32, device)?;
+                            drop(x.mul_scalar(3.0)?.add(&x)?);
+                        }
+                        device.synchronize()
+                    })
+                };
+                let threads = [0, 1, 2].map(work);
+                threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+            })?;
+        }
+        Ok(())
+    }
+
     #[test]
     fn more_than_a_buffer_holds_is_out_of_memory() {
         for gpu in gpus(Options::default()) {

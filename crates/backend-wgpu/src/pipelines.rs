@@ -90,7 +90,7 @@ impl Variant {
         let mut binding = 1;
         for slot in &self.slots {
             slot.declare(binding, window_bytes, &mut header);
-            binding += slot.windows as usize;
+            binding += slot.own_windows() as usize;
         }
         header.push_str(crate::ops::shader(self.file));
         let defines: Vec<(String, String)> =
@@ -163,7 +163,10 @@ impl Pipelines {
 
     fn compile(&self, device: &wgpu::Device, variant: &Variant) -> Result<Pipeline, String> {
         let layout = self.layout(device, variant);
-        let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
+        // The last one is popped first.
+        let kinds =
+            [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation];
+        let scopes = kinds.map(|kind| device.push_error_scope(kind));
         let source = variant.source(self.window_bytes);
         let descriptor = wgpu::ShaderModuleDescriptor {
             label: Some(variant.file),
@@ -180,14 +183,15 @@ impl Pipelines {
             compilation_options: Default::default(),
             cache: self.disk.cache(),
         });
-        match pollster::block_on(scope.pop()) {
+        let errors = scopes.into_iter().rev().map(|scope| pollster::block_on(scope.pop()));
+        match errors.fold(None, Option::or) {
             None => Ok(Pipeline { compiled, layout }),
             Some(error) => Err(format!("{} of {variant:?}: {error}\n{}", variant.file, numbered(&source))),
         }
     }
 
     fn layout(&self, device: &wgpu::Device, variant: &Variant) -> Arc<Layout> {
-        let windows = |slot: &Slot| std::iter::repeat_n(slot.writable(), slot.windows as usize);
+        let windows = |slot: &Slot| std::iter::repeat_n(slot.writable(), slot.own_windows() as usize);
         let key: SmallVec<[bool; 8]> = variant.slots.iter().flat_map(windows).collect();
         if let Some(layout) = self.layouts.read().get(&key) {
             return layout.clone();

@@ -49,9 +49,21 @@ impl Pool {
         Some(block)
     }
 
-    /// Counts a block that was made for a request.
-    pub(crate) fn made(&self, size: usize) {
-        self.state.lock().count(size);
+    /// Counts a block that is to be made for a request; nothing if there are more than `most` bytes with it.
+    pub(crate) fn made(&self, size: usize, most: u64) -> Option<()> {
+        let mut state = self.state.lock();
+        let held = state.stats.in_use + state.stats.cached;
+        ((held + size) as u64 <= most).then(|| state.stats.in_use += size)
+    }
+
+    /// That it was made.
+    pub(crate) fn reached(&self) {
+        self.state.lock().count(0);
+    }
+
+    /// That it could not be made.
+    pub(crate) fn not_made(&self, size: usize) {
+        self.state.lock().stats.in_use -= size;
     }
 
     /// Takes a block back.

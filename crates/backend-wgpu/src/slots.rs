@@ -122,11 +122,24 @@ pub(crate) struct Slot {
     pub(crate) access: Access,
     /// Bindings that the tensor takes, one behind the other: more than one where it is larger than a binding may be.
     pub(crate) windows: u32,
+    /// The slot before it whose bindings it reads through: of two that would bind the same windows.
+    pub(crate) like: Option<&'static str>,
 }
 
 impl Slot {
     pub(crate) fn new(name: &'static str, store: Store, access: Access) -> Slot {
-        Slot { name, store, access, windows: 1 }
+        Slot { name, store, access, windows: 1, like: None }
+    }
+
+    /// Bindings of its own.
+    pub(crate) fn own_windows(&self) -> u32 {
+        if self.like.is_some() { 0 } else { self.windows }
+    }
+
+    /// Whether its windows may be those of `other`, if they are the same memory: both are read, by words of one type.
+    pub(crate) fn may_be_like(&self, other: &Slot) -> bool {
+        let read = |slot: &Slot| slot.access == Access::Read && slot.store != Store::Atomic;
+        read(self) && read(other) && self.bits() == other.bits()
     }
 
     /// Whether its memory is bound for writing.
@@ -186,7 +199,7 @@ impl Slot {
         let Slot { name, store, .. } = *self;
         let word = if self.atomic() { "atomic<u32>" } else { self.bits() };
         let mode = if self.writable() { "read_write" } else { "read" };
-        for window in 0..self.windows {
+        for window in 0..self.own_windows() {
             let array = window_name(name, window);
             let at = binding + window as usize;
             let _ = writeln!(text, "@group(0) @binding({at}) var<storage, {mode}> {array}: array<{word}>;");
@@ -197,7 +210,7 @@ impl Slot {
 
     /// Functions that find the window of a word, for a tensor of several: `x_load(w)`, and `x_store(w, v)` or the atomic operations.
     fn declare_windows(&self, window_bytes: u64, text: &mut String) {
-        let (name, bits) = (self.name, self.bits());
+        let (name, array, bits) = (self.name, self.like.unwrap_or(self.name), self.bits());
         let words = window_bytes / self.bits_bytes();
         let (shift, mask) = (words.trailing_zeros(), words - 1);
         let mut function = |head: &str, statement: &dyn Fn(&str) -> String| {
@@ -205,7 +218,7 @@ impl Slot {
             for window in 0..self.windows {
                 let case =
                     if window + 1 == self.windows { "default".into() } else { format!("case {window}u") };
-                let _ = write!(text, "{case}: {{ {} }} ", statement(&window_name(name, window)));
+                let _ = write!(text, "{case}: {{ {} }} ", statement(&window_name(array, window)));
             }
             text.push_str("} }\n");
         };

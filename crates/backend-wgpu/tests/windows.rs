@@ -69,6 +69,8 @@ fn elements_are_moved() {
 #[test]
 fn products_and_images() {
     compare(&[&[40, 30], &[30, 40]], |x| Ok(vec![x[0].matmul(&x[1])?]));
+    // Both operands are the same windows.
+    compare(&[&[40, 50]], |x| Ok(vec![x[0].matmul(&x[0].t()?)?]));
     compare(&[&[2, 2, 400], &[2, 400, 3]], |x| Ok(vec![x[0].matmul(&x[1])?]));
     let options = Conv2dOptions { padding: [1, 1], ..Conv2dOptions::default() };
     compare(&[&[2, 4, 13, 11], &[6, 4, 3, 3]], |x| Ok(vec![x[0].conv2d(&x[1], None, options)?]));
