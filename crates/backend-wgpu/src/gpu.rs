@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use ternion_core::backend::{Buffer, Memory, MemoryStats, View};
+use ternion_core::backend::{Buffer, Download, Memory, MemoryStats, View};
 use ternion_core::{Error, Result};
 
 /// How often memory is asked for before there is none.
@@ -28,6 +28,9 @@ const MOST_TURNS: usize = 8;
 
 /// Bytes that are read at once: larger reads take several turns, so that the memory between device and host stays small.
 const MOST_STAGING: usize = 64 << 20;
+
+/// Bytes of several downloads that wait once: more of them gain nothing by it.
+const MOST_JOINED: u64 = 1 << 24;
 
 /// A device of wgpu's, with all that belongs to it.
 #[derive(Debug)]
@@ -90,6 +93,34 @@ impl Drop for WgpuMemory {
             gpu.pool.give_back(block);
         }
     }
+}
+
+/// Words to be read: offset and length are multiples of [`COPY_ALIGNMENT`].
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    from: &'a wgpu::Buffer,
+    offset: u64,
+    length: u64,
+}
+
+impl<'a> Place<'a> {
+    /// The words that a download needs; none for no bytes.
+    fn of(memory: &'a WgpuMemory, part: &Download<'_>) -> Place<'a> {
+        let (begin, bytes) = (part.offset_bytes as u64, part.host.len() as u64);
+        let offset = begin / COPY_ALIGNMENT * COPY_ALIGNMENT;
+        let end = if bytes == 0 { offset } else { (begin + bytes).next_multiple_of(COPY_ALIGNMENT) };
+        Place { from: memory.buffer(), offset, length: end - offset }
+    }
+}
+
+/// How many of the first places are read together: one at least, and no more than take a buffer of [`MOST_JOINED`] bytes.
+fn joined(places: &[Place<'_>]) -> usize {
+    let mut bytes = 0;
+    let small = places.iter().take_while(|place| {
+        bytes += place.length;
+        bytes <= MOST_JOINED
+    });
+    small.count().max(1)
 }
 
 /// What is queued: a shader, what is bound to it, its parameters, and how many work groups.
@@ -384,40 +415,67 @@ impl Gpu {
         }
         // Words of which only a part is written keep the rest.
         let mut words = vec![0; (last - first) as usize];
-        self.read(memory.buffer(), first, &mut words[..COPY_ALIGNMENT as usize], false)?;
+        let word = |offset| Place { from: memory.buffer(), offset, length: COPY_ALIGNMENT };
+        let ends = self.read(&[word(first), word(last - COPY_ALIGNMENT)], false)?;
         let behind = words.len() - COPY_ALIGNMENT as usize;
-        self.read(memory.buffer(), last - COPY_ALIGNMENT, &mut words[behind..], false)?;
+        words[..COPY_ALIGNMENT as usize].copy_from_slice(&ends[..COPY_ALIGNMENT as usize]);
+        words[behind..].copy_from_slice(&ends[COPY_ALIGNMENT as usize..]);
         words[(begin - first) as usize..][..host.len()].copy_from_slice(host);
         self.queue.write_buffer(memory.buffer(), first, &words);
         self.healthy()
     }
 
     pub(crate) fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
-        let memory = within("download", from, offset_bytes, host.len())?;
+        self.download_all(&mut [Download { from, offset_bytes, host }])
+    }
+
+    /// Copies the bytes of all parts to the host, and waits once for those that fit one buffer together.
+    pub(crate) fn download_all(&self, parts: &mut [Download<'_>]) -> Result<()> {
+        let mut pieces = Vec::with_capacity(parts.len());
+        let mut places = Vec::with_capacity(parts.len());
+        for part in parts {
+            let memory = within("download", part.from, part.offset_bytes, part.host.len())?;
+            for (turn, host) in part.host.chunks_mut(MOST_STAGING).enumerate() {
+                let offset_bytes = part.offset_bytes + turn * MOST_STAGING;
+                let piece = Download { from: part.from, offset_bytes, host };
+                places.push(Place::of(memory, &piece));
+                pieces.push(piece);
+            }
+        }
         self.check_faults()?;
-        let mut begin = offset_bytes as u64;
-        for host in host.chunks_mut(MOST_STAGING) {
-            let end = begin + host.len() as u64;
-            let first = begin / COPY_ALIGNMENT * COPY_ALIGNMENT;
-            let mut words = vec![0; (end.next_multiple_of(COPY_ALIGNMENT) - first) as usize];
-            self.read(memory.buffer(), first, &mut words, false)?;
-            host.copy_from_slice(&words[(begin - first) as usize..][..host.len()]);
-            begin = end;
+        let mut begin = 0;
+        while begin < pieces.len() {
+            let fits = joined(&places[begin..]);
+            let words = self.read(&places[begin..begin + fits], false)?;
+            let mut from = 0;
+            for (place, piece) in places[begin..begin + fits].iter().zip(&mut pieces[begin..begin + fits]) {
+                let first = from + piece.offset_bytes - place.offset as usize;
+                piece.host.copy_from_slice(&words[first..first + piece.host.len()]);
+                from += place.length as usize;
+            }
+            begin += fits;
         }
         Ok(())
     }
 
-    /// Waits for what was queued and copies bytes to the host; offset and length are multiples of a word. With `clear` they are zeros afterwards,
-    /// before whatever is queued later.
-    fn read(&self, from: &wgpu::Buffer, offset: u64, host: &mut [u8], clear: bool) -> Result<()> {
+    /// Waits for what was queued and copies words to the host, place after place. With `clear` they are zeros afterwards, before whatever is queued later.
+    fn read(&self, places: &[Place<'_>], clear: bool) -> Result<Vec<u8>> {
         self.healthy()?;
-        let length = host.len() as u64;
+        let length = places.iter().map(|place| place.length).sum::<u64>();
+        if length == 0 {
+            return Ok(Vec::new());
+        }
         let mut batch = self.batch.lock();
         let staging = batch.take_staging(&self.device, length);
         let copies = batch.copies(&self.device);
-        copies.copy_buffer_to_buffer(from, offset, &staging, 0, Some(length));
-        if clear {
-            copies.clear_buffer(from, offset, Some(length));
+        let mut to = 0;
+        for place in places.iter().filter(|place| place.length > 0) {
+            let Place { from, offset, length } = *place;
+            copies.copy_buffer_to_buffer(from, offset, &staging, to, Some(length));
+            if clear {
+                copies.clear_buffer(from, offset, Some(length));
+            }
+            to += length;
         }
         batch.submit(&self.device, &self.queue, &self.health);
         drop(batch);
@@ -438,11 +496,11 @@ impl Gpu {
         }
         let mapped =
             staging.slice(..length).get_mapped_range().map_err(|error| self.error(error.to_string()))?;
-        host.copy_from_slice(&mapped);
+        let words = mapped.to_vec();
         drop(mapped);
         staging.unmap();
         self.batch.lock().staging = Some(staging);
-        Ok(())
+        Ok(words)
     }
 
     /// Looks at the record of indices out of range, if a shader may have written one.
@@ -454,7 +512,9 @@ impl Gpu {
         let mut launched = std::mem::take(&mut batch.faults);
         drop(batch);
         let mut words = [0u32; faults::WORDS];
-        self.read(self.record.buffer(), 0, bytemuck::cast_slice_mut(&mut words), true)?;
+        let length = size_of_val(&words) as u64;
+        let noted = self.read(&[Place { from: self.record.buffer(), offset: 0, length }], true)?;
+        bytemuck::cast_slice_mut(&mut words).copy_from_slice(&noted);
         launched.read(words).map_or(Ok(()), Err)
     }
 

@@ -29,7 +29,7 @@ pub use gpu::timing::Timer;
 
 use gpu::Gpu;
 use std::sync::Arc;
-use ternion_core::backend::{Backend, Buffer, MemoryStats, Meta, Plan, Unsupported, View};
+use ternion_core::backend::{Backend, Buffer, Download, MemoryStats, Meta, Plan, Unsupported, View};
 use ternion_core::{Device, Error, Op, Result};
 
 /// How a device is opened.
@@ -140,6 +140,10 @@ impl Backend for WgpuBackend {
 
     fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
         self.gpu.download(from, offset_bytes, host)
+    }
+
+    fn download_all(&self, parts: &mut [Download<'_>]) -> Result<()> {
+        self.gpu.download_all(parts)
     }
 
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A device that stores buffers and runs ops on them, in the order in which they are submitted.
 ///
-/// Ten methods. [`plan`](Backend::plan) and [`run`](Backend::run) must agree: an op that is planned is run. A backend that runs the
+/// Eleven methods, three of them optional. [`plan`](Backend::plan) and [`run`](Backend::run) must agree: an op that is planned is run. A backend that runs the
 /// primitives (see [`Op::is_primitive`]) runs every model; it may fuse any composite for the dtypes, shapes and layouts it likes
 /// and answers [`Unsupported`] for the rest, which core then composes from primitives.
 pub trait Backend: Send + Sync + Debug + Any {
@@ -36,6 +36,14 @@ pub trait Backend: Send + Sync + Debug + Any {
     /// # Errors
     /// If the buffer is too short, or an earlier op failed on the device.
     fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()>;
+
+    /// (optional) [`download`](Backend::download) from several places, for which a device may wait once. Default: one after the other.
+    ///
+    /// # Errors
+    /// Those of `download`; what is in `host` of the other parts is then unspecified.
+    fn download_all(&self, parts: &mut [Download<'_>]) -> Result<()> {
+        parts.iter_mut().try_for_each(|part| self.download(part.from, part.offset_bytes, part.host))
+    }
 
     /// Whether this backend runs `op` itself on such inputs, and how it would like the outputs to be laid out.
     ///
@@ -70,6 +78,17 @@ pub trait Backend: Send + Sync + Debug + Any {
     fn interop(&self) -> Option<&dyn Interop> {
         None
     }
+}
+
+/// Bytes on their way to the host: those of `from`, from `offset_bytes` on, as many as `host` takes.
+#[derive(Debug)]
+pub struct Download<'a> {
+    /// Where they are.
+    pub from: &'a Buffer,
+    /// The first of them.
+    pub offset_bytes: usize,
+    /// Where they go.
+    pub host: &'a mut [u8],
 }
 
 /// Methods of a [`Backend`] that wraps another device, which is in the named field: those that are listed are passed on to it as they are.

@@ -3,8 +3,8 @@
 use crate::phase::{self, Phase};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
-use ternion_core::backend::Memory;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ternion_core::backend::{Download, Memory};
 use ternion_core::ops::{copy::Copy, create::Fill};
 use ternion_core::{
     Backend, Buffer, DType, Device, Error, Layout, MemoryStats, Meta, Op, Plan, Result, Scalar, Shape,
@@ -138,6 +138,14 @@ struct Fenced {
     inner: Buffer,
     bytes: usize,
     version: AtomicU64,
+    /// What is known to be in `inner`: what was written there since, by the host or by an op that was watched. Without it a look tells.
+    known: Mutex<Option<Vec<u8>>>,
+}
+
+impl Fenced {
+    fn known(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Memory for Fenced {
@@ -155,27 +163,40 @@ fn fenced(buffer: &Buffer) -> Result<&Fenced> {
 
 /// The contents of one buffer before an op ran, margins included.
 struct Snapshot<'a> {
-    buffer: &'a Buffer,
+    fenced: &'a Fenced,
     bytes: Vec<u8>,
     /// Which bytes belong to an output.
     writable: Vec<bool>,
 }
 
-fn contents(device: &Device, buffer: &Buffer) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; buffer.bytes()];
-    device.backend().download(buffer, 0, &mut bytes)?;
-    Ok(bytes)
+/// What is in these buffers, after one wait.
+fn contents(device: &Device, buffers: &[&Fenced]) -> Result<Vec<Vec<u8>>> {
+    let mut all: Vec<Vec<u8>> = buffers.iter().map(|fenced| vec![0; fenced.inner.bytes()]).collect();
+    let parts = buffers.iter().zip(&mut all);
+    let mut parts: Vec<Download<'_>> =
+        parts.map(|(fenced, host)| Download { from: &fenced.inner, offset_bytes: 0, host }).collect();
+    device.backend().download_all(&mut parts)?;
+    Ok(all)
 }
 
-fn snapshots<'a>(device: &Device, inputs: &[View<'a>], outputs: &[View<'a>]) -> Result<Vec<Snapshot<'a>>> {
+/// All buffers behind the views, each once. What is known of their contents is taken from them: it is known again when the op has run and was seen to be right.
+fn snapshots<'a>(
+    device: &Device,
+    inputs: &[Shifted<'a>],
+    outputs: &[Shifted<'a>],
+) -> Result<Vec<Snapshot<'a>>> {
     let mut all: Vec<Snapshot<'a>> = Vec::new();
     for (view, is_output) in inputs.iter().map(|v| (v, false)).chain(outputs.iter().map(|v| (v, true))) {
-        let found = all.iter().position(|snapshot| snapshot.buffer.is(view.buffer));
+        let found = all.iter().position(|snapshot| std::ptr::eq(snapshot.fenced, view.fenced));
         let at = match found {
             Some(at) => at,
             None => {
-                let bytes = contents(device, view.buffer)?;
-                all.push(Snapshot { buffer: view.buffer, writable: vec![false; bytes.len()], bytes });
+                let known = view.fenced.known().take();
+                let bytes = match known {
+                    Some(bytes) => bytes,
+                    None => contents(device, &[view.fenced])?.remove(0),
+                };
+                all.push(Snapshot { fenced: view.fenced, writable: vec![false; bytes.len()], bytes });
                 all.len() - 1
             }
         };
@@ -191,36 +212,37 @@ fn snapshots<'a>(device: &Device, inputs: &[View<'a>], outputs: &[View<'a>]) -> 
 
 impl Guarded {
     /// Runs `op` between two looks at all memory that it can reach.
-    fn watched(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+    fn watched(&self, op: &Op, inputs: &[Shifted<'_>], outputs: &[Shifted<'_>]) -> Result<()> {
         let backend = self.inner.backend();
         let before = snapshots(&self.inner, inputs, outputs)?;
-        backend.run(op, inputs, outputs)?;
-        let mut first = Vec::with_capacity(before.len());
-        for snapshot in &before {
-            let after = contents(&self.inner, snapshot.buffer)?;
-            only_outputs_changed(op, snapshot, &after, outputs)?;
-            first.push(after);
+        let buffers: Vec<&Fenced> = before.iter().map(|snapshot| snapshot.fenced).collect();
+        let (sources, targets) = (views(inputs), views(outputs));
+        backend.run(op, &sources, &targets)?;
+        let first = contents(&self.inner, &buffers)?;
+        for (snapshot, after) in before.iter().zip(&first) {
+            only_outputs_changed(op, snapshot, after, outputs)?;
         }
-        truth_values_are_0_or_1(op, &self.inner, outputs)?;
+        truth_values_are_0_or_1(op, &buffers, &first, outputs)?;
         if self.repeat == Repeat::Twice {
             for snapshot in before.iter().filter(|snapshot| snapshot.writable.contains(&true)) {
-                backend.upload(&snapshot.bytes, snapshot.buffer, 0)?;
+                backend.upload(&snapshot.bytes, &snapshot.fenced.inner, 0)?;
             }
-            backend.run(op, inputs, outputs)?;
-            for (snapshot, first) in before.iter().zip(&first) {
-                if contents(&self.inner, snapshot.buffer)? != *first {
-                    return Err(Error::invalid(op.name(), "guarded: a second run gave other bits"));
-                }
+            backend.run(op, &sources, &targets)?;
+            if contents(&self.inner, &buffers)? != first {
+                return Err(Error::invalid(op.name(), "guarded: a second run gave other bits"));
             }
+        }
+        for (fenced, bytes) in buffers.into_iter().zip(first) {
+            *fenced.known() = Some(bytes);
         }
         Ok(())
     }
 }
 
-fn only_outputs_changed(op: &Op, before: &Snapshot<'_>, after: &[u8], outputs: &[View<'_>]) -> Result<()> {
+fn only_outputs_changed(op: &Op, before: &Snapshot<'_>, after: &[u8], outputs: &[Shifted<'_>]) -> Result<()> {
     let changed = (0..after.len()).find(|&at| !before.writable[at] && before.bytes[at] != after[at]);
     let Some(at) = changed else { return Ok(()) };
-    let owner = outputs.iter().position(|view| view.buffer.is(before.buffer));
+    let owner = outputs.iter().position(|view| std::ptr::eq(view.fenced, before.fenced));
     let end = after.len() - MARGIN;
     let place = match owner {
         Some(output) if at < MARGIN => format!("{} bytes before the memory of output {output}", MARGIN - at),
@@ -233,9 +255,15 @@ fn only_outputs_changed(op: &Op, before: &Snapshot<'_>, after: &[u8], outputs: &
     Err(Error::invalid(op.name(), format!("guarded: wrote outside its outputs: {place}")))
 }
 
-fn truth_values_are_0_or_1(op: &Op, device: &Device, outputs: &[View<'_>]) -> Result<()> {
+fn truth_values_are_0_or_1(
+    op: &Op,
+    buffers: &[&Fenced],
+    contents: &[Vec<u8>],
+    outputs: &[Shifted<'_>],
+) -> Result<()> {
     for (index, view) in outputs.iter().enumerate().filter(|(_, view)| view.dtype == DType::Bool) {
-        let bytes = contents(device, view.buffer)?;
+        let of_view = buffers.iter().zip(contents).find(|(fenced, _)| std::ptr::eq(**fenced, view.fenced));
+        let bytes = of_view.map_or(&[][..], |(_, bytes)| bytes);
         if let Some(position) = view.layout.positions().find(|&position| bytes[position] > 1) {
             let detail = format!("guarded: output {index} holds the truth value {}", bytes[position]);
             return Err(Error::invalid(op.name(), detail));
@@ -244,17 +272,26 @@ fn truth_values_are_0_or_1(op: &Op, device: &Device, outputs: &[View<'_>]) -> Re
     Ok(())
 }
 
+/// A view of a buffer of the watched device, which has a margin before it.
+struct Shifted<'a> {
+    fenced: &'a Fenced,
+    dtype: DType,
+    layout: Layout,
+}
+
 /// Where views lie in the buffers of the watched device, which have margins of that many bytes.
-fn shifted<'a>(views: &[View<'a>], margin: usize) -> Result<Vec<(&'a Buffer, DType, Layout)>> {
+fn shifted<'a>(views: &[View<'a>], margin: usize) -> Result<Vec<Shifted<'a>>> {
     let shift = |view: &View<'a>| {
         let layout = view.layout.shifted(margin / view.dtype.size());
-        Ok((&fenced(view.buffer)?.inner, view.dtype, layout))
+        Ok(Shifted { fenced: fenced(view.buffer)?, dtype: view.dtype, layout })
     };
     views.iter().map(shift).collect()
 }
 
-fn views<'a>(parts: &'a [(&'a Buffer, DType, Layout)]) -> Vec<View<'a>> {
-    parts.iter().map(|(buffer, dtype, layout)| View { buffer, dtype: *dtype, layout }).collect()
+fn views<'a>(parts: &'a [Shifted<'_>]) -> Vec<View<'a>> {
+    let view =
+        |part: &'a Shifted<'_>| View { buffer: &part.fenced.inner, dtype: part.dtype, layout: &part.layout };
+    parts.iter().map(view).collect()
 }
 
 impl Backend for Guarded {
@@ -265,18 +302,25 @@ impl Backend for Guarded {
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
         let (backend, margin) = (self.inner.backend(), self.margin());
         let inner = backend.alloc(bytes + 2 * margin)?;
+        let mut known = None;
         if margin > 0 {
             let mut fill: Vec<u8> = CANARY.iter().copied().cycle().take(inner.bytes()).collect();
             fill[margin..margin + bytes].fill(POISON);
             backend.upload(&fill, &inner, 0)?;
+            known = Some(fill);
         }
-        Ok(Buffer::new(Fenced { inner, bytes, version: AtomicU64::new(0) }))
+        Ok(Buffer::new(Fenced { inner, bytes, version: AtomicU64::new(0), known: Mutex::new(known) }))
     }
 
     fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
         let to = fenced(to)?;
         within(to, offset_bytes, host.len())?;
-        self.inner.backend().upload(host, &to.inner, offset_bytes + self.margin())
+        let (mut known, at) = (to.known(), offset_bytes + self.margin());
+        self.inner.backend().upload(host, &to.inner, at).inspect_err(|_| *known = None)?;
+        if let Some(known) = &mut *known {
+            known[at..at + host.len()].copy_from_slice(host);
+        }
+        Ok(())
     }
 
     fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
@@ -312,13 +356,12 @@ impl Backend for Guarded {
         }
         let margin = self.margin();
         let (inputs, outputs) = (shifted(inputs, margin)?, shifted(outputs, margin)?);
-        let (inputs, outputs) = (views(&inputs), views(&outputs));
         self.note(|trace| {
             trace.runs += 1;
             trace.ran.insert((phase::current(), op.name()));
         });
         match self.repeat {
-            Repeat::Unwatched => self.inner.backend().run(op, &inputs, &outputs),
+            Repeat::Unwatched => self.inner.backend().run(op, &views(&inputs), &views(&outputs)),
             _ => self.watched(op, &inputs, &outputs),
         }
     }

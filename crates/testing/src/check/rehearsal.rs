@@ -1,5 +1,6 @@
 //! Which checks would skip every case of a row on a device: told from what the device plans, without running any op.
 
+use super::run::run_twice;
 use super::{Case, Filter, NO_GRADIENT, Session, Target, Trouble, cases};
 use crate::array::Array;
 use crate::case::case_key;
@@ -93,6 +94,11 @@ impl Session<'_> {
         {
             return self.after(error);
         }
+        if self.check == Check::Twice
+            && let Err(error) = self.rehearse_twice(case)
+        {
+            return self.after(error);
+        }
         match self.check == Check::Composed && self.trace.get().fused.is_empty() {
             true => Rehearsed::Skipped(super::NOTHING_FUSED.into()),
             false => Rehearsed::Compared,
@@ -108,8 +114,11 @@ impl Session<'_> {
     /// Why the check leaves a case out, whatever the device is.
     fn out_of_question(&self, (instance, dtype, _): Case<'_>) -> Option<&'static str> {
         let large = || instance.iter().any(|shape| shape.iter().product::<usize>() > FULL_LIMIT);
+        // Such a case is run, but alone it compares nothing.
+        let empty = || instance.iter().all(|shape| shape.iter().product::<usize>() == 0);
         match self.check {
             Check::Backward | Check::Twice if !self.differentiable(dtype) => Some(NO_GRADIENT),
+            Check::Backward | Check::Twice if empty() => Some("no elements, and no other case applies"),
             Check::Twice if large() => Some("too large for second differences"),
             _ => None,
         }
@@ -118,6 +127,12 @@ impl Session<'_> {
     fn rehearse_backward(&self, case: Case<'_>, inputs: &[Array], outputs: &[Tensor]) -> Result<()> {
         let cotangents: Vec<Array> = outputs.iter().map(|output| Array::zeros(output.dims())).collect();
         self.row.run_backward(&self.device, case.1, case.2, inputs, &cotangents).map(|_| ())
+    }
+
+    /// The second walk asks for ops that the first does without, such as sums of gradients.
+    fn rehearse_twice(&self, case: Case<'_>) -> Result<()> {
+        let known = self.known(case);
+        run_twice(self.row, &self.device, case.1, case.2, &known, &known.drawn.directions()).map(|_| ())
     }
 
     fn after(&self, error: Error) -> Rehearsed {
