@@ -1,6 +1,6 @@
 //! Time on the device, and plain copies to compare it with: for benchmarks.
 
-use super::{Gpu, within};
+use super::{Gpu, Place, within};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -156,7 +156,9 @@ impl Timestamps {
         batch.copies(&gpu.device).resolve_query_set(&self.queries, BEGIN..END + 1, &self.resolved, 0);
         drop(batch);
         let mut ticks = [0u64; 2];
-        gpu.read(&self.resolved, 0, bytemuck::cast_slice_mut(&mut ticks), false)?;
+        let length = size_of_val(&ticks) as u64;
+        let words = gpu.read(&[Place { from: &self.resolved, offset: 0, length }], false)?;
+        bytemuck::cast_slice_mut(&mut ticks).copy_from_slice(&words);
         let [begin, end] = ticks;
         let passed = end
             .checked_sub(begin)
