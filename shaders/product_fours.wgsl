@@ -7,7 +7,7 @@
 // cooperative_128  f16, summed in f32 by cooperative matrices of 16 x 16 x 16: 4 subgroups of 32 threads, each 64 x 64 of y
 //
 // From a shader: begin(matrix, split); left_four_place(line, inner), right_four_place(line, inner), the number of a four;
-// LEFT_FOUR(place) and RIGHT_FOUR(place), which read one; left_four_step(inner), right_four_step(inner), fours from one inner place to another; finished(row, column, place, sum). LEFT_RUNS and RIGHT_RUNS tell along which axis four elements lie: the inner one, or rows or
+// LEFT_FOUR(place) and RIGHT_FOUR(place), which read one; left_four_step(inner), right_four_step(inner), fours from one inner place to another; finished(row, column, place, sum), which is left out where the sum alone is stored (PLAIN). LEFT_RUNS and RIGHT_RUNS tell along which axis four elements lie: the inner one, or rows or
 // columns. Limits: that axis is a multiple of 4 long, n is, and every four begins at a multiple of four elements.
 
 // ---------------------------------------------------------------- floats
@@ -15,6 +15,11 @@
 // [16 inner][128 lines and 4 more, so that threads along the inner axis write to different banks].
 var<workgroup> fours_left: array<vec4<f32>, 528>;
 var<workgroup> fours_right: array<vec4<f32>, 528>;
+
+// Lines beyond an edge are read as the last ones, and not stored.
+fn line_within(line: u32, count: u32, runs: bool) -> u32 {
+    return min(line, count - select(4u, 1u, runs));
+}
 
 // The first line and the first inner place of a step's four of this number.
 fn four_line(number: u32, runs: bool) -> u32 {
@@ -57,17 +62,15 @@ fn fours_128(group: u32, lane: u32) {
     let columns = lane % 8u + lane / 32u % 2u * 8u;
 #repeat turn 2
     let left_inner_#{turn} = work.begin + four_inner(lane + #{turn*256}u, LEFT_RUNS);
-    let left_line_#{turn} = work.row + four_line(lane + #{turn*256}u, LEFT_RUNS);
-    let left_there_#{turn} = left_line_#{turn} < params.m;
+    let left_line_#{turn} = line_within(work.row + four_line(lane + #{turn*256}u, LEFT_RUNS), params.m, LEFT_RUNS);
     var left_at_#{turn} = left_four_place(left_line_#{turn}, left_inner_#{turn});
     var left_#{turn} = vec4<f32>();
     let right_inner_#{turn} = work.begin + four_inner(lane + #{turn*256}u, RIGHT_RUNS);
-    let right_line_#{turn} = work.column + four_line(lane + #{turn*256}u, RIGHT_RUNS);
-    let right_there_#{turn} = right_line_#{turn} < params.n;
+    let right_line_#{turn} = line_within(work.column + four_line(lane + #{turn*256}u, RIGHT_RUNS), params.n, RIGHT_RUNS);
     var right_at_#{turn} = right_four_place(right_line_#{turn}, right_inner_#{turn});
     var right_#{turn} = vec4<f32>();
-    if (left_there_#{turn} && left_inner_#{turn} < work.end) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
-    if (right_there_#{turn} && right_inner_#{turn} < work.end) { right_#{turn} = RIGHT_FOUR(right_at_#{turn}); }
+    if (left_inner_#{turn} < work.end) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
+    if (right_inner_#{turn} < work.end) { right_#{turn} = RIGHT_FOUR(right_at_#{turn}); }
 #end
     let left_step = left_four_step(16u);
     let right_step = right_four_step(16u);
@@ -80,15 +83,25 @@ fn fours_128(group: u32, lane: u32) {
         put_right_four(lane + #{turn*256}u, right_#{turn});
 #end
         workgroupBarrier();
-        // The next step is read while this one is summed. What lies beyond an edge counts as zero.
+        // The next step is read while this one is summed. Beyond the end of the sum are zeros.
+        let next = done + 16u;
 #repeat turn 2
         left_at_#{turn} += left_step;
-        left_#{turn} = vec4<f32>();
-        if (left_there_#{turn} && left_inner_#{turn} + done + 16u < work.end) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
         right_at_#{turn} += right_step;
-        right_#{turn} = vec4<f32>();
-        if (right_there_#{turn} && right_inner_#{turn} + done + 16u < work.end) { right_#{turn} = RIGHT_FOUR(right_at_#{turn}); }
 #end
+        if (work.begin + next + 16u <= work.end) {
+#repeat turn 2
+            left_#{turn} = LEFT_FOUR(left_at_#{turn});
+            right_#{turn} = RIGHT_FOUR(right_at_#{turn});
+#end
+        } else if (work.begin + next < work.end) {
+#repeat turn 2
+            left_#{turn} = vec4<f32>();
+            if (left_inner_#{turn} + next < work.end) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
+            right_#{turn} = vec4<f32>();
+            if (right_inner_#{turn} + next < work.end) { right_#{turn} = RIGHT_FOUR(right_at_#{turn}); }
+#end
+        }
 #repeat inner 16
         {
             let a_0 = fours_left[#{inner*33}u + rows];
@@ -102,6 +115,12 @@ fn fours_128(group: u32, lane: u32) {
         }
 #end
         workgroupBarrier();
+    }
+    if (PLAIN) {
+#repeat part 16
+        store_four(work.row + rows * 4u + #{part/2%4+part/8*64}u, work.column + columns * 4u + #{part%2*64}u, sums_#{part});
+#end
+        return;
     }
     // One place in the text for all elements: what follows a sum may be long.
     for (var part = 0u; part < 16u; part += 1u) {
@@ -121,6 +140,10 @@ fn fours_128(group: u32, lane: u32) {
 fn store_four(row: u32, column: u32, sums: vec4<f32>) {
     if (row < params.m && column < params.n) {
         let place = place_of(row, column);
+        if (PLAIN) {
+            y_put_four(place / 4u, sums);
+            return;
+        }
 #repeat i 4
         let value_#{i} = finished(row, column + #{i}u, place + #{i}u, sums[#{i}]);
 #end
@@ -157,17 +180,15 @@ fn cooperative_128(group: u32, lane: u32) {
     let own_column = lane / 32u % 2u * 64u;
 #repeat turn 4
     let left_inner_#{turn} = work.begin + four_inner(lane + #{turn*128}u, LEFT_RUNS);
-    let left_line_#{turn} = work.row + four_line(lane + #{turn*128}u, LEFT_RUNS);
-    let left_there_#{turn} = left_line_#{turn} < params.m;
+    let left_line_#{turn} = line_within(work.row + four_line(lane + #{turn*128}u, LEFT_RUNS), params.m, LEFT_RUNS);
     var left_at_#{turn} = left_four_place(left_line_#{turn}, left_inner_#{turn});
     var left_#{turn} = vec4<f16>();
     let right_inner_#{turn} = work.begin + four_inner(lane + #{turn*128}u, RIGHT_RUNS);
-    let right_line_#{turn} = work.column + four_line(lane + #{turn*128}u, RIGHT_RUNS);
-    let right_there_#{turn} = right_line_#{turn} < params.n;
+    let right_line_#{turn} = line_within(work.column + four_line(lane + #{turn*128}u, RIGHT_RUNS), params.n, RIGHT_RUNS);
     var right_at_#{turn} = right_four_place(right_line_#{turn}, right_inner_#{turn});
     var right_#{turn} = vec4<f16>();
-    if (left_there_#{turn} && left_inner_#{turn} < work.end) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
-    if (right_there_#{turn} && right_inner_#{turn} < work.end) { right_#{turn} = RIGHT_FOUR(right_at_#{turn}); }
+    if (left_inner_#{turn} < work.end) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
+    if (right_inner_#{turn} < work.end) { right_#{turn} = RIGHT_FOUR(right_at_#{turn}); }
 #end
     let left_step = left_four_step(16u);
     let right_step = right_four_step(16u);
@@ -184,14 +205,25 @@ fn cooperative_128(group: u32, lane: u32) {
         halves_right[half + halves_place(lane + #{turn*128}u, RIGHT_RUNS)] = right_#{turn};
 #end
         workgroupBarrier();
+        // The next step is read while this one is summed. Beyond the end of the sum are zeros.
+        let next = done + 16u;
 #repeat turn 4
         left_at_#{turn} += left_step;
-        left_#{turn} = vec4<f16>();
-        if (left_there_#{turn} && left_inner_#{turn} + done + 16u < work.end) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
         right_at_#{turn} += right_step;
-        right_#{turn} = vec4<f16>();
-        if (right_there_#{turn} && right_inner_#{turn} + done + 16u < work.end) { right_#{turn} = RIGHT_FOUR(right_at_#{turn}); }
 #end
+        if (work.begin + next + 16u <= work.end) {
+#repeat turn 4
+            left_#{turn} = LEFT_FOUR(left_at_#{turn});
+            right_#{turn} = RIGHT_FOUR(right_at_#{turn});
+#end
+        } else if (work.begin + next < work.end) {
+#repeat turn 4
+            left_#{turn} = vec4<f16>();
+            if (left_inner_#{turn} + next < work.end) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
+            right_#{turn} = vec4<f16>();
+            if (right_inner_#{turn} + next < work.end) { right_#{turn} = RIGHT_FOUR(right_at_#{turn}); }
+#end
+        }
 #repeat i 4
         let a_place_#{i} = half + halves_matrix(own_row + #{i*16}u, LEFT_RUNS);
         let a_#{i} = LOAD_LEFT<coop_mat16x16<f16, A>>(&halves_left[a_place_#{i}], left_stride);
@@ -207,19 +239,15 @@ fn cooperative_128(group: u32, lane: u32) {
     }
     let own = lane / 32u * 64u;
     let stride = 4u;
-    for (var part = 0u; part < 16u; part += 1u) {
-        switch (part) {
+    let row = work.row + own_row + lane % 32u / 2u;
+    let column = work.column + own_column + lane % 2u * 8u;
+    let place = own + lane % 32u * 2u;
+    // Not in a loop: matrices that are chosen by a number are not kept in registers.
 #repeat part 16
-            case #{part}u: { coopStoreT(sums_#{part}, &cooperative_sums[own], stride); }
+    workgroupBarrier();
+    coopStoreT(sums_#{part}, &cooperative_sums[own], stride);
+    workgroupBarrier();
+    store_four(row + #{part/4*16}u, column + #{part%4*16}u, cooperative_sums[place]);
+    store_four(row + #{part/4*16}u, column + #{part%4*16+4}u, cooperative_sums[place + 1u]);
 #end
-            default: {}
-        }
-        workgroupBarrier();
-        let row = work.row + own_row + part / 4u * 16u + lane % 32u / 2u;
-        let column = work.column + own_column + part % 4u * 16u + lane % 2u * 8u;
-        let place = own + lane % 32u * 2u;
-        store_four(row, column, cooperative_sums[place]);
-        store_four(row, column + 4u, cooperative_sums[place + 1u]);
-        workgroupBarrier();
-    }
 }

@@ -256,8 +256,14 @@ fn fours_tile(gpu: &Gpu, tensors: &Tensors<'_>) -> Option<(&'static str, usize)>
     }
 }
 
-/// The shader of this tiling. `y` and `a` say how these lie; a is the sums where those are added.
-fn variant(tensors: &Tensors<'_>, tiling: Tiling, y: Store, a: Store, function: Name) -> Variant {
+/// The shader of this tiling. `y` and `a` say how these lie; a is the sums where those are added. `plain`: nothing follows the sums.
+fn variant(
+    tensors: &Tensors<'_>,
+    tiling: Tiling,
+    [y, a]: [Store; 2],
+    function: Name,
+    plain: bool,
+) -> Variant {
     let store = |view: &View<'_>| Store::of(view.dtype);
     let is_cooperative = tiling.tile == COOPERATIVE.0;
     let (written, read) = match tiling.fours {
@@ -278,14 +284,17 @@ fn variant(tensors: &Tensors<'_>, tiling: Tiling, y: Store, a: Store, function: 
         None => variant
             .text("LEFT_RUNS", "(params.left_runs != 0u)")
             .text("RIGHT_RUNS", "(params.right_runs != 0u)"),
-        Some(runs) if is_cooperative => cooperative(in_order(variant, runs, ["a_halves", "b_halves"]), runs),
-        Some(runs) => in_order(variant, runs, ["a_four", "b_four"]),
+        Some(runs) if is_cooperative => {
+            cooperative(in_order(variant, plain, runs, ["a_halves", "b_halves"]), runs)
+        }
+        Some(runs) => in_order(variant, plain, runs, ["a_four", "b_four"]),
     }
 }
 
 /// What reads a four, and how those lie.
-fn in_order(variant: Variant, [left, right]: [bool; 2], read: [&'static str; 2]) -> Variant {
+fn in_order(variant: Variant, plain: bool, [left, right]: [bool; 2], read: [&'static str; 2]) -> Variant {
     variant
+        .flag("PLAIN", plain)
         .flag("LEFT_RUNS", left)
         .flag("RIGHT_RUNS", right)
         .text("LEFT_FOUR", read[0])
@@ -341,7 +350,8 @@ fn launch_whole(
     function: Name,
 ) -> Result<()> {
     let (y, a) = (Store::of(tensors.y.dtype), Store::of(tensors.a.dtype));
-    let variant = variant(tensors, tiling, y, a, function);
+    let variant =
+        variant(tensors, tiling, [y, a], function, parameters.follows == 0 && function == UNCHANGED);
     let bindings = bindings(call, tensors)?.into_iter().collect();
     let launch = Launch { variant, bindings, groups: tiling.groups };
     call.gpu.launch(call.name, launch, bytemuck::bytes_of(parameters))
@@ -360,14 +370,14 @@ fn launch_parts(
     let parts = call.gpu.scratch(call.name, &scratch)?;
     let [y, a, b, bias, residual] = bindings(call, tensors)?;
     let first = Launch {
-        variant: variant(tensors, tiling, Store::F32, Store::of(tensors.a.dtype), UNCHANGED),
+        variant: variant(tensors, tiling, [Store::F32, Store::of(tensors.a.dtype)], UNCHANGED, true),
         bindings: smallvec::smallvec![parts, a, b, bias, residual],
         groups: tiling.groups,
     };
     call.gpu.launch(call.name, first, bytemuck::bytes_of(&sums_alone(parameters, tensors)))?;
     let added = Tiling { tile: "sum_parts", fours: None, ..tiling };
     let second = Launch {
-        variant: variant(tensors, added, Store::of(tensors.y.dtype), Store::F32, function),
+        variant: variant(tensors, added, [Store::of(tensors.y.dtype), Store::F32], function, false),
         bindings: smallvec::smallvec![y, parts, b, bias, residual],
         groups: count.div_ceil(GROUP),
     };
