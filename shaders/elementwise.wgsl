@@ -2,8 +2,9 @@
 //
 //   y, a, b, c   one shape, any strides (broadcast by stride 0), any offset
 //
-// A thread stores a word of y where y lies dense (one element, or those of 16 or 8 bits that share it), else one element. RESULT, below, tells the
-// bits of an element; FUNCTION is the function. Limits: fewer than 2^32 elements.
+// A thread stores fours of y where all tensors lie so (write.wgsl; RUNS tells by bits which inputs have four elements there and not one), a word of y
+// where y lies dense (one element, or those of 16 or 8 bits that share it), else one element. RESULT (result.wgsl) tells the
+// bits of an element, of inputs at PLACE(tensor, number); FUNCTION is the function. Limits: fewer than 2^32 elements.
 
 struct Parameters {
     zero: u32,
@@ -23,14 +24,6 @@ struct Parameters {
 fn first() -> C { return number_from(params.constants.xy); }
 fn second() -> C { return number_from(params.constants.zw); }
 fn scalar() -> C { return number_from(params.scalar.xy); }
-
-// Element `number` of an input.
-fn place(tensor: u32, number: u32) -> u32 {
-    if (DENSE) {
-        return params.offsets[tensor] + number;
-    }
-    return located(tensor, number);
-}
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {

@@ -18,6 +18,11 @@ fn located(tensor: u32, number: u32) -> u32 {
     return place + rest * params.strides[tensor * 2u][0];
 }
 
+// The same of tensors that lie dense.
+fn located_dense(tensor: u32, number: u32) -> u32 {
+    return params.offsets[tensor] + number;
+}
+
 // Notes an index that is out of range, if it is the first since the host last looked. The record: how many, which launch, the index.
 fn note_fault(index: vec2<u32>) {
     if (atomicAdd(&faults[0], 1u) == 0u) {

@@ -59,7 +59,8 @@ impl<'a> Binding<'a> {
         };
         let size = view.dtype.size();
         let start = (low * size) as u64 / limits.step * limits.step;
-        let end = (((high + 1) * size) as u64).next_multiple_of(8).min(whole.bytes);
+        // Whole fours of four bytes.
+        let end = (((high + 1) * size) as u64).next_multiple_of(16).min(whole.bytes);
         Binding { memory, start, bytes: end - start }
     }
 

@@ -558,9 +558,14 @@ fn share(variant: &mut Variant, bindings: &[Binding<'_>]) {
         .map(|(_, binding)| binding.memory.number())
         .collect();
     for (slot, binding) in variant.slots.iter_mut().zip(bindings) {
-        if slot.access == Access::Read && written.contains(&binding.memory.number()) {
-            slot.access = Access::Shared;
+        if !written.contains(&binding.memory.number()) {
+            continue;
         }
+        slot.access = match slot.access {
+            Access::Read => Access::Shared,
+            Access::Fours => Access::FoursWritten,
+            other => other,
+        };
     }
 }
 

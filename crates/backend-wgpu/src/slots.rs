@@ -20,11 +20,12 @@ pub(crate) enum Access {
     Scattered,
     /// Writes whole words, each by one thread, which may read what it holds.
     Words,
-    /// Reads floats four at a time: `x_four(i)`.
+    /// Reads elements of up to 32 bits four at a time: `x_four(i)`, of floats.
     Fours,
     /// The same of f16, for cooperative matrices: `x_halves(i)`.
     Halves,
-    /// Writes floats four at a time: `x_put_four(i, four)`, each by one thread, which may read what it holds.
+    /// Writes such elements four at a time: `x_put_four_bits(i, bits)`, and `x_put_four(i, four)` of floats, each by one thread, which may read what
+    /// it holds.
     FoursWritten,
 }
 
@@ -156,14 +157,18 @@ impl Slot {
     fn bits(&self) -> &'static str {
         match (self.access, self.store) {
             (Access::Halves, _) => "vec4<f16>",
-            (access, Store::F32) if access.by_fours() => "vec4<u32>",
-            (access, _) if access.by_fours() => "vec2<u32>",
+            (access, store) if access.by_fours() => ["vec4<u32>", "vec2<u32>", "u32"][store.per_word() / 2],
             (_, Store::I64) => "vec2<u32>",
             _ => "u32",
         }
     }
 
-    /// Its bytes.
+    /// The type of an element's bits.
+    fn element_bits(&self) -> &'static str {
+        if self.access.by_fours() { "u32" } else { self.bits() }
+    }
+
+    /// Bytes of what [`Slot::bits`] names.
     fn bits_bytes(&self) -> u64 {
         match self.bits() {
             "vec4<u32>" => 16,
@@ -204,7 +209,8 @@ impl Slot {
             let at = binding + window as usize;
             let _ = writeln!(text, "@group(0) @binding({at}) var<storage, {mode}> {array}: array<{word}>;");
         }
-        let (per, bits) = (store.per_word(), self.bits());
+        let per = store.per_word();
+        let bits = self.element_bits();
         let _ = writeln!(text, "const {name}_PER: u32 = {per}u;\nalias {name}_BITS = {bits};");
     }
 
@@ -288,35 +294,66 @@ impl Slot {
         let _ = writeln!(text, "fn {name}_word(w: u32) -> {bits} {{ return {read}; }}");
     }
 
-    /// Functions of four floats, and of one among them.
+    /// Functions of fours, and of the elements in them.
     fn declare_fours(&self, text: &mut String) {
-        let (name, bits, word) = (self.name, self.bits(), self.loaded("i"));
-        let (four, put) = match (self.access, self.store) {
-            (Access::Halves, _) => ("vec4<f32>(w)", "vec4<f16>(v)"),
-            (_, Store::F32) => ("bitcast<vec4<f32>>(w)", "bitcast<vec4<u32>>(v)"),
-            (_, Store::F16) => (
-                "vec4<f32>(f16_to_f32(w.x & 0xffffu), f16_to_f32(w.x >> 16u), f16_to_f32(w.y & 0xffffu), f16_to_f32(w.y >> 16u))",
-                "vec2<u32>(f32_to_f16(v.x) | (f32_to_f16(v.y) << 16u), f32_to_f16(v.z) | (f32_to_f16(v.w) << 16u))",
+        let (name, bits) = (self.name, self.bits());
+        if self.access == Access::Halves {
+            let word = self.loaded("i");
+            let _ = writeln!(text, "fn {name}_halves(i: u32) -> {bits} {{ return {word}; }}");
+            let _ = writeln!(
+                text,
+                "fn {name}_at(i: u32) -> f32 {{ return f32({name}_halves(i / 4u)[i % 4u]); }}"
+            );
+            return;
+        }
+        let (four, word) = (self.loaded("i"), self.loaded("i / 4u"));
+        let (element, apart, together) = match self.store.per_word() {
+            1 => (format!("{word}[i % 4u]"), "w", "v"),
+            2 => (
+                format!("({word}[i / 2u % 2u] >> (i % 2u * 16u)) & 0xffffu"),
+                "vec4<u32>(w.x & 0xffffu, w.x >> 16u, w.y & 0xffffu, w.y >> 16u)",
+                "vec2<u32>((v.x & 0xffffu) | (v.y << 16u), (v.z & 0xffffu) | (v.w << 16u))",
             ),
             _ => (
-                "bitcast<vec4<f32>>(vec4<u32>(w.x << 16u, w.x & 0xffff0000u, w.y << 16u, w.y & 0xffff0000u))",
-                "vec2<u32>(f32_to_bf16(v.x) | (f32_to_bf16(v.y) << 16u), f32_to_bf16(v.z) | (f32_to_bf16(v.w) << 16u))",
+                format!("({word} >> (i % 4u * 8u)) & 0xffu"),
+                "(vec4<u32>(w) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(0xffu)",
+                "(v.x & 0xffu) | ((v.y & 0xffu) << 8u) | ((v.z & 0xffu) << 16u) | (v.w << 24u)",
             ),
         };
-        let _ = writeln!(text, "fn {name}_four(i: u32) -> vec4<f32> {{ let w = {word}; return {four}; }}");
-        let _ = writeln!(text, "fn {name}_at(i: u32) -> f32 {{ return {name}_four(i / 4u)[i % 4u]; }}");
-        if self.access == Access::Halves {
-            let _ = writeln!(text, "fn {name}_halves(i: u32) -> {bits} {{ return {word}; }}");
-        }
+        let _ = writeln!(text, "fn {name}_bits(i: u32) -> u32 {{ return {element}; }}");
+        let _ =
+            writeln!(text, "fn {name}_four_bits(i: u32) -> vec4<u32> {{ let w = {four}; return {apart}; }}");
         if self.access.writes() {
-            let stored = self.stored("", "i", put);
-            let _ = writeln!(text, "fn {name}_put_four(i: u32, v: vec4<f32>) {{ {stored} }}");
+            let stored = self.stored("", "i", together);
+            let _ = writeln!(text, "fn {name}_put_four_bits(i: u32, v: vec4<u32>) {{ {stored} }}");
+        }
+        self.declare_numbers(text);
+        if self.store.class() == Class::Float {
+            self.declare_float_fours(text);
+        }
+    }
+
+    fn declare_float_fours(&self, text: &mut String) {
+        let (name, writes) = (self.name, self.access.writes());
+        let number = |bits: &str| format!("{name}_number({bits})");
+        let parts = ["x", "y", "z", "w"];
+        let numbers = parts.map(|part| number(&format!("b.{part}"))).join(", ");
+        let rounded = parts.map(|part| format!("{name}_rounded(v.{part})")).join(", ");
+        let _ = writeln!(
+            text,
+            "fn {name}_four(i: u32) -> vec4<f32> {{ let b = {name}_four_bits(i); return vec4<f32>({numbers}); }}"
+        );
+        if writes {
+            let _ = writeln!(
+                text,
+                "fn {name}_put_four(i: u32, v: vec4<f32>) {{ {name}_put_four_bits(i, vec4<u32>({rounded})); }}"
+            );
         }
     }
 
     /// Functions of numbers, where elements are any.
     fn declare_numbers(&self, text: &mut String) {
-        let (name, bits) = (self.name, self.bits());
+        let (name, bits) = (self.name, self.element_bits());
         let Some((number, from, to)) = self.store.conversions() else { return };
         let _ = writeln!(text, "fn {name}_number(bits: {bits}) -> {number} {{ return {from}; }}");
         let _ =

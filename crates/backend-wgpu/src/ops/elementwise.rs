@@ -59,6 +59,21 @@ impl Shader {
         }
     }
 
+    /// The shader without its slots.
+    fn variant(&self, write: &'static str) -> Variant {
+        Variant::new("elementwise.wgsl", self.class)
+            .text("RESULT", self.result)
+            .name("FUNCTION", self.function)
+            .text("WRITE", write)
+    }
+
+    /// With so many slots, y first, and what is done with each.
+    fn slots(&self, variant: Variant, slots: impl Iterator<Item = (usize, Access)>) -> Variant {
+        slots.fold(variant, |variant, (at, access)| {
+            variant.slot(["y", "a", "b", "c"][at], self.stores[at], access)
+        })
+    }
+
     pub(crate) fn storing(self, y: Store) -> Shader {
         let [_, a, b, c] = self.stores;
         Shader { stores: [y, a, b, c], ..self }
@@ -94,14 +109,6 @@ pub(crate) fn launch(gpu: &Gpu, op: &'static str, shader: Shader, views: &[View<
     let (space, rank) = Space::of(&layouts);
     let y = views[0];
     let count = y.layout.elements();
-    let dense = |at: usize| layouts[at].is_contiguous();
-    let inputs_dense = (1..views.len()).all(dense);
-    let per_word = shader.stores[0].per_word();
-    let (write, access) = match (dense(0), per_word) {
-        (false, _) => ("write_anywhere", Access::Scattered),
-        (true, 1) => ("write_single", Access::Words),
-        (true, _) => ("write_packed", Access::Words),
-    };
     let [constants_first, constants_second] = shader.constants.map(words);
     let scalar = words(shader.scalar);
     let mut parameters = Parameters {
@@ -114,24 +121,92 @@ pub(crate) fn launch(gpu: &Gpu, op: &'static str, shader: Shader, views: &[View<
         scalar: [scalar[0], scalar[1], 0, 0],
         space,
     };
-    let mut variant = Variant::new("elementwise.wgsl", shader.class)
-        .text("RESULT", shader.result)
-        .name("FUNCTION", shader.function)
-        .text("WRITE", write)
-        .flag("DENSE", inputs_dense);
     let mut bindings = smallvec::SmallVec::new();
-    for (at, view) in views.iter().enumerate() {
-        let access = if at == 0 { access } else { Access::Read };
-        variant = variant.slot(["y", "a", "b", "c"][at], shader.stores[at], access);
-        let (binding, offset) = gpu.bind(op, view)?;
+    for (offset, view) in parameters.offsets.iter_mut().zip(views) {
+        let (binding, first) = gpu.bind(op, view)?;
         bindings.push(binding);
-        parameters.offsets[at] = offset;
+        *offset = first;
     }
+    let fours = Fours::of(&shader, &parameters, views);
+    let (variant, groups) = match fours {
+        Some(fours) => fours.variant(&shader, views.len(), count),
+        None => one_by_one(&shader, &layouts),
+    };
+    gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
+}
+
+/// The shader that forms words or elements of y, and its work groups.
+fn one_by_one(shader: &Shader, layouts: &[&Layout]) -> (Variant, usize) {
+    let (count, per_word) = (layouts[0].elements(), shader.stores[0].per_word());
+    let (write, access) = match (layouts[0].is_contiguous(), per_word) {
+        (false, _) => ("write_anywhere", Access::Scattered),
+        (true, 1) => ("write_single", Access::Words),
+        (true, _) => ("write_packed", Access::Words),
+    };
+    let dense = layouts[1..].iter().all(|layout| layout.is_contiguous());
+    let variant = shader.variant(write).text("PLACE", if dense { "located_dense" } else { "located" });
+    let slots = (0..layouts.len()).map(|at| (at, if at == 0 { access } else { Access::Read }));
     // A word more where the first one begins in the middle.
-    let threads =
-        if access == Access::Words { count.div_ceil(per_word) + usize::from(per_word > 1) } else { count };
-    let launch = Launch { variant, bindings, groups: threads.div_ceil(GROUP) };
-    gpu.launch(op, launch, bytemuck::bytes_of(&parameters))
+    let words = count.div_ceil(per_word) + usize::from(per_word > 1);
+    let threads = if access == Access::Words { words } else { count };
+    (shader.slots(variant, slots), threads.div_ceil(GROUP))
+}
+
+/// Elements from which on fours are worth a shader of their own.
+const MANY: usize = 1 << 14;
+
+/// Which inputs lie in fours as y does, by bits of their numbers; the others have one element at each four of y.
+#[derive(Clone, Copy)]
+struct Fours {
+    runs: u32,
+}
+
+impl Fours {
+    /// Where y does, and every input is one or the other.
+    fn of(shader: &Shader, parameters: &Parameters, views: &[View<'_>]) -> Option<Fours> {
+        let Parameters { count, rank, offsets, space, .. } = parameters;
+        let last = *rank as usize - 1;
+        let wide = shader.stores[..views.len()].contains(&Store::I64);
+        let cut = last > 0 && space.sizes[last] % 4 != 0;
+        // Numbers of elements behind the last one are formed, too.
+        let countable = (MANY..1 << 31).contains(&(*count as usize));
+        if wide || cut || !countable {
+            return None;
+        }
+        let mut runs = 0;
+        for at in 0..views.len() {
+            let strides = &space.strides[at];
+            let aligned = offsets[at] % 4 == 0 && strides[..last].iter().all(|stride| stride % 4 == 0);
+            match strides[last] {
+                1 if aligned => runs |= 1 << at,
+                0 if at > 0 => {}
+                _ => return None,
+            }
+            // Memory that is written is declared as y is.
+            if at > 0 && views[at].buffer.is(views[0].buffer) && runs >> at & 1 == 0 {
+                return None;
+            }
+        }
+        Some(Fours { runs })
+    }
+
+    /// The shader, and its work groups.
+    fn variant(self, shader: &Shader, tensors: usize, count: usize) -> (Variant, usize) {
+        // 16 bytes of y for each thread and more.
+        let twice = shader.stores[0].per_word() > 1;
+        let write = if twice { "write_fours_twice" } else { "write_fours" };
+        let variant = shader.variant(write).text("PLACE", "place_in_four").number("RUNS", self.runs);
+        let slots = (0..tensors).map(|at| {
+            let access = match self.runs >> at & 1 {
+                _ if at == 0 => Access::FoursWritten,
+                1 => Access::Fours,
+                _ => Access::Read,
+            };
+            (at, access)
+        });
+        let threads = count.div_ceil(if twice { 8 } else { 4 });
+        (shader.slots(variant, slots), threads.div_ceil(GROUP))
+    }
 }
 
 /// As two launches over halves of the longest axis, of tensors of which a shader sees only a part at a time.
