@@ -23,8 +23,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let member = lane % params.members;
     let team = group_number(group, groups) * params.per_group + own;
     let teams = params.blocks * params.per_group;
-    var weight_sums: array<f32, HOLD>;
-    var bias_sums: array<f32, HOLD>;
+#repeat k HOLD
+    var weight_sum_#{k} = 0.0;
+    var bias_sum_#{k} = 0.0;
+#end
     for (var turn = 0u; turn < params.gathered; turn += 1u) {
         let row = turn * teams + team;
         let here = row < params.rows && team < teams;
@@ -34,38 +36,37 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         if (here) {
             statistics = KEPT(row);
         }
-        var normal: array<f32, HOLD>;
-        var slope: array<f32, HOLD>;
         var acc = vec4<f32>(0.0);
-        for (var k = 0u; k < HOLD; k += 1u) {
-            let r = held_column(member, k);
-            if (here && r < params.length) {
-                let n = (x_at(along(1u, base.y, r)) - statistics.x) * statistics.y;
-                let d = d_at(along(2u, base.z, r));
-                let g = d * WEIGHT(row, r);
-                weight_sums[k] += d * n;
-                bias_sums[k] += d;
-                acc += vec4<f32>(g, g * n, 0.0, 0.0);
-                normal[k] = n;
-                slope[k] = g;
-            }
+#repeat k HOLD
+        var normal_#{k} = 0.0;
+        var slope_#{k} = 0.0;
+        let column_#{k} = held_column(member, #{k}u);
+        if (here && column_#{k} < params.length) {
+            let n = (x_at(along(1u, base.y, column_#{k})) - statistics.x) * statistics.y;
+            let d = d_at(along(2u, base.z, column_#{k}));
+            let g = d * WEIGHT(row, column_#{k});
+            weight_sum_#{k} += d * n;
+            bias_sum_#{k} += d;
+            acc += vec4<f32>(g, g * n, 0.0, 0.0);
+            normal_#{k} = n;
+            slope_#{k} = g;
         }
+#end
         workgroupBarrier();
         acc = of_team(acc, at);
         let mean = CENTRE(acc.x);
         let mean_along = acc.y * norm_share();
-        for (var k = 0u; k < HOLD; k += 2u) {
-            let low = statistics.y * ((slope[k] - mean) - normal[k] * mean_along);
-            let high = statistics.y * ((slope[k + 1u] - mean) - normal[k + 1u] * mean_along);
-            if (here) {
-                STORE_TWO(base.x, held_column(member, k), held_column(member, k + 1u), vec2<f32>(low, high));
-            }
+        if (here) {
+#repeat pair HOLD/2
+            STORE_TWO(base.x, column_#{pair*2}, column_#{pair*2+1}, statistics.y * vec2<f32>(
+                (slope_#{pair*2} - mean) - normal_#{pair*2} * mean_along,
+                (slope_#{pair*2+1} - mean) - normal_#{pair*2+1} * mean_along));
+#end
         }
     }
-    for (var k = 0u; k < HOLD; k += 1u) {
-        let r = held_column(member, k);
-        if (team < teams && r < params.length) {
-            parts_put_bits(team * params.length + r, bitcast<vec2<u32>>(vec2<f32>(bias_sums[k], weight_sums[k])));
-        }
+#repeat k HOLD
+    if (team < teams && held_column(member, #{k}u) < params.length) {
+        parts_put_bits(team * params.length + held_column(member, #{k}u), bitcast<vec2<u32>>(vec2<f32>(bias_sum_#{k}, weight_sum_#{k})));
     }
+#end
 }

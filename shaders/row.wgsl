@@ -174,7 +174,31 @@ fn finish_pairs(at: Member, base: vec4<u32>, acc: Acc) {
     }
 }
 
-// ---------------------------------------------------------------- exponentials
+// Of y whose elements lie side by side, two to a word, in rows that may begin and end in the middle of one: words of two are stored at once.
+fn finish_words(at: Member, base: vec4<u32>, acc: Acc) {
+    let state = PREPARE(at, base, acc);
+    let begin = part_begin(at);
+    let end = part_end(at);
+    // The element behind the first of a word.
+    for (var next = begin + 1u - ((base.x + begin) & 1u) + 2u * at.member; next <= end; next += 2u * params.members) {
+        var low = 0.0;
+        if (next > begin) {
+            low = VALUE(at, base, state, next - 1u);
+        }
+        if (next < end) {
+            let high = VALUE(at, base, state, next);
+            if (next > begin) {
+                y_put_pair(base.x + next - 1u, low, high);
+            } else {
+                y_put(base.x + next, high);
+            }
+        } else if (next > begin) {
+            y_put(base.x + next - 1u, low);
+        }
+    }
+}
+
+// ---------------------------------------------------------------- exponentials: EXPONENTIAL is one of two, as exact as results are
 
 // e^x for x that is not above 0, within 2 units in the last place; 0 instead of subnormal results.
 //
@@ -189,12 +213,18 @@ fn exponential(x: f32) -> f32 {
     return select(value, x, size_bits(x) > 0x7f800000u);
 }
 
+// The same from the device's own 2^x, a few units in the twentieth place off: for results of 16 bits.
+fn exponential_of_half(x: f32) -> f32 {
+    let value = select(exp2(max(x, -88.0) * 1.442695022), 0.0, x < -87.0);
+    return select(value, x, size_bits(x) > 0x7f800000u);
+}
+
 // e^x for any x.
 fn exponential_of_any(x: f32) -> f32 {
     if (x > 0.0) {
         return exp_of(x);
     }
-    return exponential(x);
+    return EXPONENTIAL(x);
 }
 
 fn finite_or_zero(x: f32) -> f32 {
@@ -209,7 +239,7 @@ fn exponentials_start() -> vec4<f32> {
 fn exponentials_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     let largest = max(a.x, b.x);
     let shift = finite_or_zero(largest);
-    return vec4<f32>(largest, a.y * exponential(a.x - shift) + b.y * exponential(b.x - shift), 0.0, 0.0);
+    return vec4<f32>(largest, a.y * EXPONENTIAL(a.x - shift) + b.y * EXPONENTIAL(b.x - shift), 0.0, 0.0);
 }
 
 // Four numbers at a time: one rescaling for them.
@@ -235,10 +265,10 @@ fn exponentials_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
         let new_largest = max(max(largest, a), max(b, max(c, d)));
         let shift = finite_or_zero(new_largest);
         if (new_largest != largest) {
-            sum *= exponential(largest - shift);
+            sum *= EXPONENTIAL(largest - shift);
             largest = new_largest;
         }
-        sum += (exponential(a - shift) + exponential(b - shift)) + (exponential(c - shift) + exponential(d - shift));
+        sum += (EXPONENTIAL(a - shift) + EXPONENTIAL(b - shift)) + (EXPONENTIAL(c - shift) + EXPONENTIAL(d - shift));
     }
     return vec4<f32>(largest, sum, 0.0, 0.0);
 }

@@ -8,7 +8,7 @@
 // A row of only -infinity gives NaN, and so does one with +infinity or NaN.
 
 fn softmax_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
-    return exponential(x_at(along(1u, base.y, r)) - state.numbers.x) * state.numbers.y;
+    return EXPONENTIAL(x_at(along(1u, base.y, r)) - state.numbers.x) * state.numbers.y;
 }
 
 fn log_softmax_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {

@@ -83,9 +83,13 @@ fn libraries(class: Class) -> [&'static Library; 2] {
     [&CLASSES[class as usize], &COMMON]
 }
 
-/// The whole text of a shader: all of `root`, and what it reaches. Identifiers of `defines` stand for their texts.
+/// The whole text of a shader: all of `root`, and what it reaches. Identifiers of `defines` stand for their texts, those that are numbers also in
+/// what `root` repeats.
 pub(crate) fn link(root: &str, class: Class, defines: &[(String, String)]) -> String {
-    let mut text = unrolled(&without_comments(root));
+    let number = |text: &str| text.strip_suffix('u').and_then(|digits| digits.parse().ok());
+    let numbers: Vec<(&str, usize)> =
+        defines.iter().filter_map(|(name, text)| Some((name.as_str(), number(text)?))).collect();
+    let mut text = unrolled(&without_comments(root), &numbers);
     let mut taken: FxHashSet<String> = items(&text).into_iter().map(|item| item.name).collect();
     let mut waiting = sorted(words_of(&text));
     let libraries = libraries(class);
@@ -117,7 +121,7 @@ fn sorted(words: Words) -> Vec<(String, bool)> {
 }
 
 fn library(texts: &[&str]) -> Library {
-    let all = texts.iter().flat_map(|text| items(&unrolled(&without_comments(text))));
+    let all = texts.iter().flat_map(|text| items(&unrolled(&without_comments(text), &[])));
     all.map(|item| (item.name.clone(), Arc::new(item))).collect()
 }
 
@@ -219,7 +223,7 @@ mod tests {
     fn no_name_means_two_things() {
         let mut count = 0;
         let mut names = FxHashSet::default();
-        for item in COMMON_TEXTS.iter().flat_map(|text| items(&unrolled(&without_comments(text)))) {
+        for item in COMMON_TEXTS.iter().flat_map(|text| items(&unrolled(&without_comments(text), &[]))) {
             count += 1;
             assert!(names.insert(item.name.clone()), "{} is declared twice", item.name);
         }

@@ -4,16 +4,16 @@
 //! numbers, and `+ - * / %` of integers, of which the last three bind closer.
 
 /// A name of a `#repeat`, and what it stands for.
-type Name<'a> = (&'a str, usize);
+pub(crate) type Name<'a> = (&'a str, usize);
 
-/// The text with its repeated lines written out.
-pub(crate) fn unrolled(text: &str) -> String {
+/// The text with its repeated lines written out. `names` stand for numbers everywhere.
+pub(crate) fn unrolled(text: &str, names: &[Name<'_>]) -> String {
     if !text.contains("#repeat") {
         return text.into();
     }
     let lines: Vec<&str> = text.lines().collect();
     let mut whole = String::with_capacity(4 * text.len());
-    write(&lines, &mut Vec::new(), &mut whole);
+    write(&lines, &mut names.to_vec(), &mut whole);
     whole
 }
 
@@ -98,6 +98,10 @@ fn folded(text: &str, operators: [char; 3], operand: impl Fn(&str) -> usize) -> 
 mod tests {
     use super::*;
 
+    fn unrolled(text: &str) -> String {
+        super::unrolled(text, &[("MANY", 2)])
+    }
+
     #[test]
     fn lines_are_repeated() {
         assert_eq!(unrolled("a\nb#{1}"), "a\nb#{1}", "nothing is repeated here");
@@ -106,6 +110,7 @@ mod tests {
             "a\n  x_0 = 1u;\n  x_1 = 5u;\n  x_2 = 9u;\nb\n"
         );
         assert_eq!(unrolled("#repeat i 2\n#repeat j i+1\n#{i}#{j}\n#end\n-\n#end\n"), "00\n-\n10\n11\n-\n");
+        assert_eq!(unrolled("#repeat i MANY+1\n#{i}\n#end\n"), "0\n1\n2\n");
         assert_eq!(unrolled("#repeat i 0\na\n#end\nb\n"), "b\n");
     }
 

@@ -373,7 +373,11 @@ impl<'a> Rows<'a> {
             Finish::Elements(prepare, value) => (None, prepare, value),
             Finish::SomeElements(outer, prepare, value) => (Some(outer), prepare, value),
         };
-        let elements = if self.writes_pairs() { "finish_pairs" } else { "finish_elements" };
+        let elements = match (self.writes_pairs(), self.lies_side_by_side()) {
+            (true, _) => "finish_pairs",
+            (_, true) => "finish_words",
+            _ => "finish_elements",
+        };
         self.defines.extend([("PREPARE", prepare), ("VALUE", value), ("FINISH_ELEMENTS", elements)]);
         outer.unwrap_or(elements)
     }
@@ -393,6 +397,20 @@ impl<'a> Rows<'a> {
             y.access = Access::Words;
         }
         in_pairs
+    }
+
+    /// Whether the elements of a row of y lie side by side, two to a word.
+    fn lies_side_by_side(&self) -> bool {
+        let Parameters { over_rank, over, .. } = self.parameters;
+        let in_halves = |bound: &Bound<'_>| bound.name == "y" && bound.store.per_word() == 2;
+        over_rank == 1 && over.strides[0][0] == 1 && self.outputs.iter().any(in_halves)
+    }
+
+    /// The exponential that is exact enough for what comes of it.
+    fn exponential(&self) -> &'static str {
+        let mut floats =
+            self.outputs.iter().chain(&self.inputs).filter(|bound| ["x", "y"].contains(&bound.name));
+        if floats.all(|bound| bound.store.per_word() == 2) { "exponential_of_half" } else { "exponential" }
     }
 
     /// Queues a running sum: of parts, those before are added up first.
@@ -436,6 +454,7 @@ impl<'a> Rows<'a> {
             .text("WORDS_FROM", accumulator.words)
             .text("ACC_FROM", accumulator.from)
             .text("NUMBER_WORDS", number_words(self.class))
+            .text("EXPONENTIAL", self.exponential())
             .text("GATHER", gather)
             .text("FINISH", finish);
         if let Some(hold) = self.hold {
