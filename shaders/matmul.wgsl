@@ -3,8 +3,8 @@
 //
 //   y, residual   [.., m, n]     a [.., m, k]     b [.., k, n]     bias [n]          any strides, any offset
 //
-// TILE is one of product.wgsl or product_fours.wgsl, where the pictures are, for THREADS threads; FUNCTION the activation. Slots that a product has not are bound to a and not read. Where the sum
-// is cut into parts, y is [splits][.., m, n] of sums alone, and a second launch with TILE sum_parts does the rest.
+// TILE is one of product.wgsl or product_fours.wgsl, where the pictures are, FUNCTION the activation. Slots that a product has not are bound to a and not read. Where the sum
+// is cut into parts, y is [splits][.., m, n] of sums alone, and a second launch with TILE sum_parts does the rest; so does one with sum_padded_parts after matmul_cooperative.wgsl.
 
 struct Parameters {
     zero: u32,
@@ -111,7 +111,7 @@ fn place_of(row: u32, column: u32) -> u32 {
     return y_matrix + row * params.outputs.x + column * params.outputs.y;
 }
 
-@compute @workgroup_size(THREADS)
+@compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     TILE(group_number(group, groups), lane);
 }

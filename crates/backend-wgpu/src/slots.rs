@@ -24,6 +24,8 @@ pub(crate) enum Access {
     Fours,
     /// The same of f16, for cooperative matrices: `x_halves(i)`.
     Halves,
+    /// Written by cooperative matrices of f32, as `x`.
+    Sums,
     /// Writes such elements four at a time: `x_put_four_bits(i, bits)`, and `x_put_four(i, four)` of floats, each by one thread, which may read what
     /// it holds.
     FoursWritten,
@@ -157,6 +159,7 @@ impl Slot {
     fn bits(&self) -> &'static str {
         match (self.access, self.store) {
             (Access::Halves, _) => "vec4<f16>",
+            (Access::Sums, _) => "f32",
             (access, store) if access.by_fours() => ["vec4<u32>", "vec2<u32>", "u32"][store.per_word() / 2],
             (_, Store::I64) => "vec2<u32>",
             _ => "u32",
@@ -172,7 +175,7 @@ impl Slot {
     fn bits_bytes(&self) -> u64 {
         match self.bits() {
             "vec4<u32>" => 16,
-            "u32" => 4,
+            "u32" | "f32" => 4,
             _ => 8,
         }
     }
@@ -186,6 +189,9 @@ impl Slot {
         if self.store == Store::Atomic {
             let (name, larger) = (self.name, self.stored("atomicMax", "i", "v"));
             let _ = writeln!(text, "fn {name}_max(i: u32, v: u32) {{ {larger} }}");
+            return;
+        }
+        if self.access == Access::Sums {
             return;
         }
         if self.access.by_fours() {

@@ -1,5 +1,7 @@
 //! Matrix products: which tile, and into how many parts long sums are cut.
 
+mod cooperative;
+
 use super::GROUP;
 use super::elementwise::{unary_function, words};
 use crate::gpu::{Binding, Gpu, Launch};
@@ -9,6 +11,7 @@ use crate::select::Call;
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
+use cooperative::Cooperative;
 use ternion_core::backend::View;
 use ternion_core::ops::matmul::Epilogue;
 use ternion_core::{DType, Error, Op, Result, Scalar};
@@ -17,14 +20,10 @@ use ternion_core::{DType, Error, Op, Result, Scalar};
 const TILE_128: (&str, usize) = ("tile_128", 128);
 const TILE_64: (&str, usize) = ("tile_64", 64);
 const TILE_16: (&str, usize) = ("tile_16", 16);
-/// Tiles of product_fours.wgsl, of 128 rows and columns.
+/// Tile of product_fours.wgsl, of 128 rows and columns.
 const FOURS: (&str, usize) = ("fours_128", 128);
-const COOPERATIVE: (&str, usize) = ("cooperative_128", 128);
-/// Threads of a group of the last.
-const COOPERATIVE_GROUP: u32 = 128;
-/// Bytes of memory of their groups.
+/// Bytes of memory of its groups.
 const FOURS_BYTES: u32 = 2 * 528 * 16;
-const COOPERATIVE_BYTES: u32 = 2 * 1536 * 8 + 256 * 16;
 /// What inner lengths of parts are multiples of.
 const STEP: usize = 16;
 /// The largest tile is taken where there are so many of it: fewer leave processors idle.
@@ -100,6 +99,13 @@ struct Parameters {
     alpha: [u32; 4],
     constants: [u32; 4],
     space: Space,
+}
+
+impl Parameters {
+    /// Whether nothing follows the sums.
+    fn is_plain(&self, function: Name) -> bool {
+        self.follows == 0 && function == UNCHANGED
+    }
 }
 
 /// What follows a product, as bits of `follows`.
@@ -243,17 +249,12 @@ fn in_fours(tensors: &Tensors<'_>, offsets: [u32; 4]) -> Option<[bool; 2]> {
     Some([runs(a, a_offset, column, row)?, runs(b, b_offset, row, column)?])
 }
 
-/// The tile that reads fours, where a product is large enough for it and the device has the memory.
-fn fours_tile(gpu: &Gpu, tensors: &Tensors<'_>) -> Option<(&'static str, usize)> {
+/// Whether a product is large enough to be read in fours, and the device has the memory.
+fn takes_fours(gpu: &Gpu, tensors: &Tensors<'_>) -> bool {
     let [m, n, ..] = tensors.sizes();
-    let memory = gpu.limits.max_compute_workgroup_storage_size;
-    let is_large = m.min(n) > TILE_64.1;
-    let halves = tensors.a.dtype == DType::F16 && gpu.multiplies_halves() && memory >= COOPERATIVE_BYTES;
-    match Store::of(tensors.a.dtype).class() {
-        Class::Float if is_large && halves => Some(COOPERATIVE),
-        Class::Float if is_large && memory >= FOURS_BYTES => Some(FOURS),
-        _ => None,
-    }
+    Store::of(tensors.a.dtype).class() == Class::Float
+        && m.min(n) > TILE_64.1
+        && gpu.limits.max_compute_workgroup_storage_size >= FOURS_BYTES
 }
 
 /// The shader of this tiling. `y` and `a` say how these lie; a is the sums where those are added. `plain`: nothing follows the sums.
@@ -265,10 +266,8 @@ fn variant(
     plain: bool,
 ) -> Variant {
     let store = |view: &View<'_>| Store::of(view.dtype);
-    let is_cooperative = tiling.tile == COOPERATIVE.0;
     let (written, read) = match tiling.fours {
         None => (Access::Scattered, Access::Read),
-        Some(_) if is_cooperative => (Access::FoursWritten, Access::Halves),
         Some(_) => (Access::FoursWritten, Access::Fours),
     };
     let variant = Variant::new("matmul.wgsl", store(&tensors.a).class())
@@ -278,33 +277,18 @@ fn variant(
         .slot("bias", store(&tensors.bias), Access::Read)
         .slot("residual", store(&tensors.residual), Access::Read)
         .text("TILE", tiling.tile)
-        .name("FUNCTION", function)
-        .number("THREADS", if is_cooperative { COOPERATIVE_GROUP } else { GROUP as u32 });
+        .name("FUNCTION", function);
     match tiling.fours {
         None => variant
             .text("LEFT_RUNS", "(params.left_runs != 0u)")
             .text("RIGHT_RUNS", "(params.right_runs != 0u)"),
-        Some(runs) if is_cooperative => {
-            cooperative(in_order(variant, plain, runs, ["a_halves", "b_halves"]), runs)
-        }
-        Some(runs) => in_order(variant, plain, runs, ["a_four", "b_four"]),
+        Some([left, right]) => variant
+            .flag("PLAIN", plain)
+            .flag("LEFT_RUNS", left)
+            .flag("RIGHT_RUNS", right)
+            .text("LEFT_FOUR", "a_four")
+            .text("RIGHT_FOUR", "b_four"),
     }
-}
-
-/// What reads a four, and how those lie.
-fn in_order(variant: Variant, plain: bool, [left, right]: [bool; 2], read: [&'static str; 2]) -> Variant {
-    variant
-        .flag("PLAIN", plain)
-        .flag("LEFT_RUNS", left)
-        .flag("RIGHT_RUNS", right)
-        .text("LEFT_FOUR", read[0])
-        .text("RIGHT_FOUR", read[1])
-}
-
-/// How matrices are loaded: functions with a T for those whose rows lie one behind the other. The roles A, B, C of matrices must be no other names.
-fn cooperative(variant: Variant, [left, right]: [bool; 2]) -> Variant {
-    let load = |rows: bool| if rows { "coopLoadT" } else { "coopLoad" };
-    variant.text("LOAD_LEFT", load(left)).text("LOAD_RIGHT", load(!right)).text("C", "f32").text("SUM", "C")
 }
 
 pub(crate) fn wrong(call: &Call<'_>) -> Error {
@@ -320,15 +304,18 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let bind = |view: &View<'_>| call.gpu.bind(call.name, view).map(|(_, offset)| offset);
     let offsets = [bind(&tensors.y)?, bind(&tensors.a)?, bind(&tensors.b)?, bind(&tensors.residual)?];
     let sizes = tensors.sizes();
-    let fours = fours_tile(call.gpu, &tensors);
-    let tiling = match fours.and_then(|tile| Some((tile, in_fours(&tensors, offsets)?))) {
-        Some((tile, runs)) => Tiling::by_fours(tile, sizes, runs),
+    let runs = takes_fours(call.gpu, &tensors).then(|| in_fours(&tensors, offsets)).flatten();
+    let tiling = match runs {
+        Some(runs) => Tiling::by_fours(FOURS, sizes, runs),
         None => Tiling::of(Store::of(tensors.a.dtype).class(), sizes),
     };
     let mut parameters = parameters(call, &tensors, &payload.epilogue, tiling);
     parameters.offsets = offsets;
     parameters.bias[0] = bind(&tensors.bias)?;
     let function = activation(&payload.epilogue, tensors.a.dtype.accumulator()).0;
+    if let Some(product) = runs.and_then(|runs| Cooperative::of(call, &tensors, &parameters, runs)) {
+        return product.launch(call, &tensors, &parameters, function);
+    }
     match tiling.splits {
         1 => launch_whole(call, &tensors, &parameters, tiling, function),
         _ => launch_parts(call, &tensors, &parameters, tiling, function),
@@ -350,8 +337,7 @@ fn launch_whole(
     function: Name,
 ) -> Result<()> {
     let (y, a) = (Store::of(tensors.y.dtype), Store::of(tensors.a.dtype));
-    let variant =
-        variant(tensors, tiling, [y, a], function, parameters.follows == 0 && function == UNCHANGED);
+    let variant = variant(tensors, tiling, [y, a], function, parameters.is_plain(function));
     let bindings = bindings(call, tensors)?.into_iter().collect();
     let launch = Launch { variant, bindings, groups: tiling.groups };
     call.gpu.launch(call.name, launch, bytemuck::bytes_of(parameters))

@@ -46,6 +46,7 @@ pub(crate) fn shader(name: &str) -> &'static str {
         "pool.wgsl" => include_str!("../../shaders/pool.wgsl"),
         "patches.wgsl" => include_str!("../../shaders/patches.wgsl"),
         "matmul.wgsl" => include_str!("../../shaders/matmul.wgsl"),
+        "matmul_cooperative.wgsl" => include_str!("../../shaders/matmul_cooperative.wgsl"),
         "attention.wgsl" => include_str!("../../shaders/attention.wgsl"),
         "attention_grad.wgsl" => include_str!("../../shaders/attention_grad.wgsl"),
         "attention_grad_rows.wgsl" => include_str!("../../shaders/attention_grad_rows.wgsl"),

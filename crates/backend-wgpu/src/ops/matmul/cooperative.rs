@@ -1,0 +1,152 @@
+//! Products of f16 by cooperative matrices: sums in f32 first, then what follows.
+
+use super::{FOURS, Parameters, Tensors, Tiling, batch_space, bindings};
+use crate::gpu::Launch;
+use crate::linker::Class;
+use crate::ops::GROUP;
+use crate::pipelines::{Name, Variant};
+use crate::select::Call;
+use crate::slots::{Access, Store};
+use crate::space::Space;
+use bytemuck::{Pod, Zeroable};
+use ternion_core::{DType, Result};
+
+/// Rows and columns of a tile.
+const TILE: usize = 128;
+/// Inner places of a step.
+const STEP: usize = 16;
+/// Work groups that a device is kept busy by, and the shortest part of a sum that is worth a group.
+const WANTED_GROUPS: usize = 264;
+const SHORTEST_PART: usize = 256;
+/// Bytes of sums that may lie in memory.
+const MOST_BYTES: usize = 1 << 30;
+/// Bytes of memory of a work group.
+const GROUP_BYTES: u32 = 2 * 1536 * 8;
+
+/// The parameters, as in matmul_cooperative.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct SumParameters {
+    zero: u32,
+    rank: u32,
+    m: u32,
+    n: u32,
+    splits: u32,
+    k: u32,
+    split_length: u32,
+    matrices: u32,
+    left_slow: u32,
+    right_slow: u32,
+    rows: u32,
+    columns: u32,
+    offsets: [u32; 4],
+    space: Space,
+}
+
+/// A product that is summed so.
+pub(super) struct Cooperative {
+    runs: [bool; 2],
+    parameters: SumParameters,
+}
+
+impl Cooperative {
+    /// Of f16, where the device can, k is whole steps and the sums are not too many.
+    pub(super) fn of(
+        call: &Call<'_>,
+        tensors: &Tensors<'_>,
+        whole: &Parameters,
+        runs: [bool; 2],
+    ) -> Option<Cooperative> {
+        let gpu = call.gpu;
+        let [m, n, k, matrices] = tensors.sizes();
+        let can = gpu.multiplies_halves() && gpu.limits.max_compute_workgroup_storage_size >= GROUP_BYTES;
+        if !can || tensors.a.dtype != DType::F16 || k == 0 || !k.is_multiple_of(STEP) {
+            return None;
+        }
+        let (rows, columns) = (m.next_multiple_of(TILE), n.next_multiple_of(TILE));
+        let bytes = matrices * rows * columns * 4;
+        let most = (k / SHORTEST_PART).min(MOST_BYTES / bytes).max(1);
+        let wanted = (WANTED_GROUPS / (bytes / (4 * TILE * TILE))).clamp(1, most);
+        let split_length = k.div_ceil(wanted).next_multiple_of(STEP);
+        let [a_row, a_inner, b_inner, b_column] = whole.inputs;
+        let (space, rank) = batch_space(tensors, false, true);
+        let parameters = SumParameters {
+            zero: 0,
+            rank,
+            m: whole.m,
+            n: whole.n,
+            splits: k.div_ceil(split_length) as u32,
+            k: whole.k,
+            split_length: split_length as u32,
+            matrices: matrices as u32,
+            left_slow: if runs[0] { a_row } else { a_inner },
+            right_slow: if runs[1] { b_column } else { b_inner },
+            rows: rows as u32,
+            columns: columns as u32,
+            offsets: whole.offsets,
+            space,
+        };
+        (bytes <= MOST_BYTES).then_some(Cooperative { runs, parameters })
+    }
+
+    /// The sums, and what follows.
+    pub(super) fn launch(
+        &self,
+        call: &Call<'_>,
+        tensors: &Tensors<'_>,
+        whole: &Parameters,
+        function: Name,
+    ) -> Result<()> {
+        let SumParameters { splits, matrices, rows, columns, .. } = self.parameters;
+        let plane = matrices as usize * rows as usize * columns as usize;
+        let scratch = call.gpu.alloc(splits as usize * plane * 4)?;
+        let parts = call.gpu.scratch(call.name, &scratch)?;
+        let [y, a, b, bias, residual] = bindings(call, tensors)?;
+        let sums = Launch {
+            variant: self.variant(),
+            bindings: smallvec::smallvec![parts, a, b],
+            groups: splits as usize * plane / (TILE * TILE),
+        };
+        call.gpu.launch(call.name, sums, bytemuck::bytes_of(&self.parameters))?;
+        let added =
+            Parameters { splits, split_stride: plane as u32, left_runs: rows, right_runs: columns, ..*whole };
+        let tiling =
+            Tiling { tile: "sum_padded_parts", ..Tiling::by_fours(FOURS, tensors.sizes(), self.runs) };
+        let plain = whole.is_plain(function);
+        let what_follows = Launch {
+            variant: super::variant(
+                tensors,
+                tiling,
+                [Store::of(tensors.y.dtype), Store::F32],
+                function,
+                plain,
+            ),
+            bindings: smallvec::smallvec![y, parts, b, bias, residual],
+            groups: tensors.y.layout.elements().div_ceil(4 * GROUP),
+        };
+        call.gpu.launch(call.name, what_follows, bytemuck::bytes_of(&added))
+    }
+
+    /// How fours lie in memory: see the shader. A matrix is loaded row by row by functions with a T. The roles A, B, C of matrices must be no other names.
+    fn variant(&self) -> Variant {
+        let number = |runs: bool, [along, across]: [u32; 2]| if runs { along } else { across };
+        let load = |by_rows: bool| if by_rows { "coopLoadT" } else { "coopLoad" };
+        let [left, right] = self.runs;
+        Variant::new("matmul_cooperative.wgsl", Class::Float)
+            .slot("parts", Store::F32, Access::Sums)
+            .slot("a", Store::F16, Access::Halves)
+            .slot("b", Store::F16, Access::Halves)
+            .flag("LEFT_RUNS", left)
+            .flag("RIGHT_RUNS", right)
+            .number("LEFT_ACROSS", number(left, [4, 32]))
+            .number("RIGHT_ACROSS", number(right, [4, 32]))
+            .number("LEFT_STRIDE", number(left, [6, 34]))
+            .number("RIGHT_STRIDE", number(right, [6, 34]))
+            .number("LEFT_UNIT", number(left, [24, 1]))
+            .number("RIGHT_UNIT", number(right, [24, 1]))
+            .text("LOAD_LEFT", load(left))
+            .text("LOAD_RIGHT", load(!right))
+            .text("C", "f32")
+            .text("SUM", "C")
+    }
+}
