@@ -38,8 +38,16 @@ fn log_softmax_slope_term(y: f32, dy: f32) -> f32 {
 fn softmax_grad_gather(at: Member, base: vec4<u32>) -> f32 {
     var sum = 0.0;
     let end = part_end(at);
-    for (var r = part_begin(at) + at.member; r < end; r += params.members) {
-        sum += SLOPE_TERM(x_at(along(1u, base.y, r)), d_at(along(2u, base.z, r)));
+    let step = params.members;
+    for (var r = part_begin(at) + at.member; r < end; r += 4u * step) {
+#repeat k 4
+        let r_#{k} = min(r + #{k}u * step, end - 1u);
+        let term_#{k} = SLOPE_TERM(x_at(along(1u, base.y, r_#{k})), d_at(along(2u, base.z, r_#{k})));
+#end
+        sum += term_0;
+#repeat k 3
+        sum += select(0.0, term_#{k+1}, r + #{k+1}u * step < end);
+#end
     }
     return sum;
 }

@@ -373,9 +373,13 @@ impl<'a> Rows<'a> {
             Finish::Elements(prepare, value) => (None, prepare, value),
             Finish::SomeElements(outer, prepare, value) => (Some(outer), prepare, value),
         };
+        // So many that a thread has several turns of four.
+        let many = self.cut.per_part >= 8 * self.cut.members;
         let elements = match (self.writes_pairs(), self.lies_side_by_side()) {
+            (true, _) if many => "finish_two_pairs",
             (true, _) => "finish_pairs",
             (_, true) => "finish_words",
+            _ if many => "finish_four_elements",
             _ => "finish_elements",
         };
         self.defines.extend([("PREPARE", prepare), ("VALUE", value), ("FINISH_ELEMENTS", elements)]);

@@ -4,6 +4,8 @@
 mod fours;
 #[path = "../limits.rs"]
 mod limits;
+#[path = "../long_rows.rs"]
+mod long_rows;
 #[path = "../many_elements.rs"]
 mod many_elements;
 #[path = "../products.rs"]

@@ -1,0 +1,54 @@
+//! Softmax, norms and losses over rows that a thread takes several turns for, against the CPU: where `TERNION_EXPECT` names wgpu.
+
+use ternion_core::{DType, Result, Tensor};
+use ternion_testing::{compare_devices, suite};
+
+/// Compares outputs and gradients of random inputs, in every float that wgpu has.
+fn compare(shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
+    let wanted = std::env::var(suite::EXPECT).unwrap_or_default();
+    if !wanted.split(',').any(|name| name.trim() == "wgpu") {
+        return;
+    }
+    let (wgpu, cpu) = (ternion_wgpu::device(0).expect("an adapter"), ternion_cpu::device());
+    cpu.seed(7);
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let random = |shape: &&[usize]| Tensor::randn(*shape, DType::F32, &cpu)?.to_dtype(dtype);
+        let inputs: Vec<Tensor> = shapes.iter().map(|shape| random(shape).expect("on the CPU")).collect();
+        let compared = compare_devices(|x| Ok(vec![f(x)?]), &wgpu, &cpu, &inputs);
+        assert!(compared.is_ok(), "{shapes:?} {dtype}: {}", compared.unwrap_err());
+    }
+}
+
+/// Few rows, which are cut into parts, and more; lengths that are even, odd, and multiples of nothing.
+const ROWS: [[usize; 2]; 5] = [[2, 9000], [3, 5001], [40, 4098], [300, 2051], [70, 2048]];
+
+#[test]
+fn softmax() {
+    for shape in ROWS {
+        compare(&[&shape], |x| x[0].mul_scalar(3.0)?.softmax(1));
+        compare(&[&shape], |x| x[0].mul_scalar(3.0)?.log_softmax(1));
+    }
+    compare(&[&[700, 40]], |x| x[0].softmax(0));
+    // Rows that begin in the middle of a word.
+    compare(&[&[30, 2100]], |x| x[0].narrow(1, 1, 2091)?.softmax(1));
+}
+
+#[test]
+fn norms() {
+    for shape in ROWS {
+        compare(&[&shape, &shape[1..], &shape[1..]], |x| x[0].layer_norm(Some(&x[1]), Some(&x[2]), 1e-5));
+        compare(&[&shape, &shape[1..]], |x| x[0].rms_norm(Some(&x[1]), 1e-5));
+        compare(&[&shape], |x| x[0].layer_norm(None, None, 1e-5));
+    }
+    compare(&[&[5, 3, 60, 50], &[3], &[3]], |x| Ok(x[0].batch_norm_train(Some(&x[1]), Some(&x[2]), 1e-5)?.0));
+}
+
+#[test]
+fn losses() {
+    for [rows, classes] in ROWS {
+        compare(&[&[rows, classes]], |x| {
+            let targets = (0..rows as i64).map(|row| row * 7919 % classes as i64).collect();
+            x[0].cross_entropy(&Tensor::from_vec(targets, [rows], x[0].device())?)
+        });
+    }
+}
