@@ -1,6 +1,6 @@
 //! Scaled dot-product attention and its gradients: how far queries see, and how many groups of tiles there are.
 
-use super::matmul::wrong;
+use super::matmul::{lies_in_fours, wrong};
 use crate::gpu::{Binding, Launch};
 use crate::linker::Class;
 use crate::pipelines::{Define, Variant};
@@ -15,6 +15,10 @@ use ternion_core::{DType, Error, Op, Result};
 
 /// Lines and columns of a tile of outputs.
 const TILE: usize = 64;
+/// The widest rows of attention_fours_tile.wgsl.
+const MOST_WIDTH: usize = 128;
+/// Fours of memory of attention_fours.wgsl.
+const FORWARD_FOURS: u32 = 1632;
 /// Rows of a work group of attention_grad_rows.wgsl.
 const GROUP_ROWS: usize = 16;
 /// Farther than any key, and small enough for sums of two with a position.
@@ -117,6 +121,11 @@ impl Sizes {
         })
     }
 
+    /// For tiles as wide as the output.
+    fn in_one_chunk(self) -> Sizes {
+        Sizes { chunks: 1, ..self }
+    }
+
     fn groups(&self, batch: usize) -> usize {
         batch * self.heads as usize * self.tiles as usize * self.chunks as usize
     }
@@ -138,6 +147,23 @@ fn masked(mask: Option<&View<'_>>) -> &'static str {
         Some(mask) if mask.dtype == DType::Bool => "masked_by_truth",
         Some(_) => "masked_by_sum",
     }
+}
+
+/// Whether tiles of attention_fours_tile.wgsl can take these tensors, of which the last is written, in so many fours of memory: rows of up to 128 elements,
+/// read and written four at a time.
+fn in_fours(call: &Call<'_>, read: &[View<'_>], written: &[View<'_>], memory_fours: u32) -> Result<bool> {
+    if call.gpu.limits.max_compute_workgroup_storage_size < memory_fours * 16 {
+        return Ok(false);
+    }
+    for view in read.iter().chain(written) {
+        let (_, offset) = call.gpu.bind(call.name, view)?;
+        let [.., lines, width] = view.layout.shape().to_array::<4>(call.name)?;
+        if lines == 0 || !(1..=MOST_WIDTH).contains(&width) || !lies_in_fours(view, offset, 3) {
+            return Ok(false);
+        }
+    }
+    // Memory that is written is declared as what is written there.
+    Ok(!read.iter().any(|view| written.iter().any(|written| view.buffer.is(written.buffer))))
 }
 
 /// The tensors of a launch in the order of its slots: with `bind` each is bound, and tells its first element.
@@ -162,27 +188,43 @@ impl<'a> Slots<'a> {
         self.bindings.push(binding);
     }
 
-    /// The tensors that read alike in both shaders: q, k, v and their fourth.
-    fn bind_four(&mut self, call: &Call<'a>, fourth: (&'static str, &View<'a>, Access)) -> Result<[u32; 4]> {
+    /// The tensors that all shaders but one have: q, k, v, which are read as `read`, and their fourth.
+    fn bind_four(
+        &mut self,
+        call: &Call<'a>,
+        read: Access,
+        fourth: (&'static str, &View<'a>, Access),
+    ) -> Result<[u32; 4]> {
         let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
         Ok([
-            self.bind(call, "q", q, Access::Read)?,
-            self.bind(call, "k", k, Access::Read)?,
-            self.bind(call, "v", v, Access::Read)?,
+            self.bind(call, "q", q, read)?,
+            self.bind(call, "k", k, read)?,
+            self.bind(call, "v", v, read)?,
             self.bind(call, fourth.0, fourth.1, fourth.2)?,
         ])
     }
 
-    /// The mask, if there is one; which function takes it into account; what the scores and the outputs are made of.
-    fn bind_mask(
-        &mut self,
-        call: &Call<'a>,
-        mask: Option<&View<'a>>,
-        operands: [&'static str; 3],
-    ) -> Result<u32> {
-        let names = ["LEFT", "RIGHT", "MATRIX"].into_iter().zip(operands);
-        self.variant.defines.extend(names.map(|(name, text)| (name, Define::Text(text))));
-        self.variant.defines.push(("MASKED", Define::Text(masked(mask))));
+    /// What the shader makes of these names.
+    fn define<const N: usize>(&mut self, defines: [(&'static str, Define); N]) {
+        self.variant.defines.extend(defines);
+    }
+
+    /// How tiles of attention_fours_tile.wgsl lie in memory, for outputs of this width. `turn`: fours from one step's operands to the next one's.
+    fn define_tiles(&mut self, width: usize, [operands, turn, matrix, all]: [u32; 4]) {
+        let is_wide = width > TILE;
+        self.define([
+            ("WIDE", Define::Flag(is_wide)),
+            ("FOURS_ACROSS", Define::Number(if is_wide { 32 } else { 16 })),
+            ("OPERANDS_AT", Define::Number(operands)),
+            ("OPERANDS_TURN", Define::Number(turn)),
+            ("MATRIX_AT", Define::Number(matrix)),
+            ("TILE_MEMORY", Define::Number(all)),
+        ]);
+    }
+
+    /// The mask, if there is one, and which function takes it into account.
+    fn bind_mask(&mut self, call: &Call<'a>, mask: Option<&View<'a>>) -> Result<u32> {
+        self.define([("MASKED", Define::Text(masked(mask)))]);
         mask.map_or(Ok(0), |mask| self.bind(call, "mask", mask, Access::Read))
     }
 
@@ -202,13 +244,47 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let sizes = Sizes::of(call, &attention.config, [heads, queries, width])?;
+    if in_fours(call, &call.inputs[..3], &call.outputs[..1], FORWARD_FOURS)? {
+        return launch_fours(call, sizes.in_one_chunk(), batch, width);
+    }
+    let mut slots = Slots::new("attention.wgsl");
+    slots.define([
+        ("LEFT", Define::Text("query_element")),
+        ("RIGHT", Define::Text("key_element")),
+        ("MATRIX", Define::Text("value_element")),
+    ]);
+    launch_forward(call, slots, sizes, batch, [Access::Read, Access::Scattered])
+}
+
+/// By the tiles of attention_fours_tile.wgsl.
+fn launch_fours(call: &Call<'_>, sizes: Sizes, batch: usize, width: usize) -> Result<()> {
+    let mut slots = Slots::new("attention_fours.wgsl");
+    slots.define_tiles(width, [0, 656, 1088, FORWARD_FOURS]);
+    slots.define([
+        ("LEFT_ROW", Define::Text("query_row")),
+        ("LEFT_FOUR", Define::Text("query_four")),
+        ("RIGHT_ROW", Define::Text("key_row")),
+        ("RIGHT_FOUR", Define::Text("key_four")),
+        ("MATRIX_ROW", Define::Text("value_row")),
+        ("MATRIX_FOUR", Define::Text("value_four")),
+        ("HAS_MASK", Define::Flag(call.inputs.len() > 3)),
+    ]);
+    launch_forward(call, slots, sizes, batch, [Access::Fours, Access::FoursWritten])
+}
+
+fn launch_forward<'a>(
+    call: &Call<'a>,
+    mut slots: Slots<'a>,
+    sizes: Sizes,
+    batch: usize,
+    [read, written]: [Access; 2],
+) -> Result<()> {
     let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
     let [y, lse] = [0, 1].map(|at| call.outputs[at]);
     let mask = call.inputs.get(3);
-    let mut slots = Slots::new("attention.wgsl");
-    let offsets = slots.bind_four(call, ("y", &y, Access::Scattered))?;
+    let offsets = slots.bind_four(call, read, ("y", &y, written))?;
     let lse_offset = slots.bind(call, "lse", &lse, Access::Scattered)?;
-    let mask_offset = slots.bind_mask(call, mask, ["query_element", "key_element", "value_element"])?;
+    let mask_offset = slots.bind_mask(call, mask)?;
     let parameters = Parameters {
         sizes,
         offsets,
@@ -294,11 +370,13 @@ fn launch_grad<'a>(
     let [batch, heads, lines, width] = out.layout.shape().to_array(call.name)?;
     let sizes = Sizes::of(call, config, [heads, lines, width])?;
     let mut slots = Slots::new("attention_grad.wgsl");
-    let offsets = slots.bind_four(call, ("dy", &dy, Access::Read))?;
+    let offsets = slots.bind_four(call, Access::Read, ("dy", &dy, Access::Read))?;
     let lse_offset = slots.bind(call, "lse", &lse, Access::Read)?;
     slots.bound("delta", Store::F32, Access::Read, delta);
     let out_offset = slots.bind(call, "out", &out, Access::Scattered)?;
-    let mask_offset = slots.bind_mask(call, mask, wanted.operands())?;
+    let mask_offset = slots.bind_mask(call, mask)?;
+    let [left, right, matrix] = wanted.operands().map(Define::Text);
+    slots.define([("LEFT", left), ("RIGHT", right), ("MATRIX", matrix)]);
     slots.variant.defines.push(("BY_KEYS", Define::Flag(wanted != Wanted::Query)));
     let parameters = GradParameters {
         sizes,

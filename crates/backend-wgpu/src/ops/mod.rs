@@ -47,6 +47,7 @@ pub(crate) fn shader(name: &str) -> &'static str {
         "patches.wgsl" => include_str!("../../shaders/patches.wgsl"),
         "matmul.wgsl" => include_str!("../../shaders/matmul.wgsl"),
         "attention.wgsl" => include_str!("../../shaders/attention.wgsl"),
+        "attention_fours.wgsl" => include_str!("../../shaders/attention_fours.wgsl"),
         "attention_grad.wgsl" => include_str!("../../shaders/attention_grad.wgsl"),
         "attention_grad_rows.wgsl" => include_str!("../../shaders/attention_grad_rows.wgsl"),
         "conv2d.wgsl" => include_str!("../../shaders/conv2d.wgsl"),
