@@ -64,8 +64,8 @@ fn key_four(which: u32, place: u32) -> vec4<f32> {
     return k_four(place);
 }
 
-fn value_row(which: u32, key: u32) -> u32 {
-    return (v_head + min(key, params.keys - 1u) * params.v.z) / 4u;
+fn value_place(which: u32, key: u32, column: u32) -> u32 {
+    return (v_head + min(key, params.keys - 1u) * params.v.z) / 4u + min(column, params.value_dim / 4u - 1u);
 }
 
 fn value_four(which: u32, place: u32) -> vec4<f32> {
@@ -171,10 +171,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             scores.far_#{inner} = seen_by_queries(scores.far_#{inner}, query + 32u, key + #{inner*16}u, mask_head);
 #end
         } else {
-#repeat inner 4
-            scores.near_#{inner} *= params.scale;
-            scores.far_#{inner} *= params.scale;
-#end
+            scores = scaled_tile(scores);
         }
         let own = Rows(
             max(max(scores.near_0, scores.near_1), max(scores.near_2, scores.near_3)),

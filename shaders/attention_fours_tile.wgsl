@@ -13,8 +13,9 @@
 // Registers: 32 for scores, 64 for an output (WIDE), 16 for what is read ahead, about 20 for operands.
 //
 // From a shader: LEFT_ROW(which, line) and RIGHT_ROW(which, inner), the number of a row's first four; LEFT_FOUR(which, place) and
-// RIGHT_FOUR(which, place), which read one, of the operands of scores number `which`; MATRIX_ROW(which, inner) and MATRIX_FOUR(which, place) likewise.
-// All take lines and inner beyond their edges for the last ones. FOURS_ACROSS, of a row of the matrix: 16, or 32 where WIDE.
+// RIGHT_FOUR(which, place), which read one, of the operands of scores number `which`; MATRIX_PLACE(which, inner, column), the number of the four in this
+// column of fours, and MATRIX_FOUR(which, place), of matrix number `which`. All take the last place for those beyond an edge. FOURS_ACROSS, the columns
+// of fours that a tile has: 16, or 32 where WIDE.
 //
 // Work-group memory, in fours; OPERANDS_AT, OPERANDS_TURN, MATRIX_AT and TILE_MEMORY are such numbers:
 //   weights    [64 inner][64 lines, and 4], from 0 on
@@ -159,7 +160,8 @@ fn own_part(lane: u32) -> TileScores {
 fn read_matrix(which: u32, inner: u32, lane: u32) {
 #repeat turn 2
     let number_#{turn} = lane + #{turn*128}u;
-    next_matrix_#{turn} = MATRIX_FOUR(which, MATRIX_ROW(which, inner + number_#{turn} / FOURS_ACROSS) + number_#{turn} % FOURS_ACROSS);
+    let place_#{turn} = MATRIX_PLACE(which, inner + number_#{turn} / FOURS_ACROSS, number_#{turn} % FOURS_ACROSS);
+    next_matrix_#{turn} = MATRIX_FOUR(which, place_#{turn});
 #end
 }
 
@@ -239,7 +241,32 @@ fn seen_keys(products: vec4<f32>, query: u32, key: u32, mask_head: u32) -> vec4<
     );
 }
 
+// scale * product, of scores that everyone sees.
+fn scaled_tile(products: TileScores) -> TileScores {
+    var scores: TileScores;
+#repeat inner 4
+    scores.near_#{inner} = products.near_#{inner} * params.scale;
+    scores.far_#{inner} = products.far_#{inner} * params.scale;
+#end
+    return scores;
+}
+
 // e^x of four numbers that are not above 0.
 fn four_exponentials(x: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(exponential(x.x), exponential(x.y), exponential(x.z), exponential(x.w));
+}
+
+// e^x as `exponential` in row.wgsl, for x above 0, too: infinite from 88.4 on.
+fn exponential_or_infinity(x: f32) -> f32 {
+    let bounded = clamp(x, -88.0296936, 88.9);
+    let shifted = settled(bounded * 1.442695022 + 12582912.0);
+    let power = settled(shifted - 12582912.0);
+    let r = settled(bounded - power * 0.6931457520) - power * 1.428606765e-06;
+    let p = 0.5 + r * (0.1666666716 + r * (4.166645557e-02 + r * (8.333310485e-03 + r * (1.393453218e-03 + r * 1.989197044e-04))));
+    let value = (1.0 + (r + (r * r) * p)) * bitcast<f32>((bitcast<u32>(shifted) << 23u) + 0x3f800000u);
+    return select(value, x, is_nan(x));
+}
+
+fn four_weights(x: vec4<f32>) -> vec4<f32> {
+    return vec4<f32>(exponential_or_infinity(x.x), exponential_or_infinity(x.y), exponential_or_infinity(x.z), exponential_or_infinity(x.w));
 }

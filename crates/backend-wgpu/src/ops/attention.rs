@@ -17,8 +17,9 @@ use ternion_core::{DType, Error, Op, Result};
 const TILE: usize = 64;
 /// The widest rows of attention_fours_tile.wgsl.
 const MOST_WIDTH: usize = 128;
-/// Fours of memory of attention_fours.wgsl.
+/// Fours of memory of attention_fours.wgsl and attention_fours_grad.wgsl.
 const FORWARD_FOURS: u32 = 1632;
+const GRAD_FOURS: u32 = 1744;
 /// Rows of a work group of attention_grad_rows.wgsl.
 const GROUP_ROWS: usize = 16;
 /// Farther than any key, and small enough for sums of two with a position.
@@ -41,24 +42,23 @@ struct Parameters {
     mask: [u32; 4],
 }
 
-/// The parameters, as in attention_grad.wgsl.
+/// The parameters, as in attention_grad.wgsl and attention_fours_grad.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GradParameters {
     sizes: Sizes,
-    width: u32,
-    is_dv: u32,
+    key_chunks: u32,
     all_heads: u32,
-    spare: u32,
+    spare: [u32; 2],
     offsets: [u32; 4],
     more_offsets: [u32; 4],
     q: [u32; 4],
     k: [u32; 4],
     v: [u32; 4],
     dy: [u32; 4],
-    lse: [u32; 4],
     mask: [u32; 4],
     out: [u32; 4],
+    other: [u32; 4],
 }
 
 /// What the parameters of both begin with.
@@ -265,7 +265,7 @@ fn launch_fours(call: &Call<'_>, sizes: Sizes, batch: usize, width: usize) -> Re
         ("LEFT_FOUR", Define::Text("query_four")),
         ("RIGHT_ROW", Define::Text("key_row")),
         ("RIGHT_FOUR", Define::Text("key_four")),
-        ("MATRIX_ROW", Define::Text("value_row")),
+        ("MATRIX_PLACE", Define::Text("value_place")),
         ("MATRIX_FOUR", Define::Text("value_four")),
         ("HAS_MASK", Define::Flag(call.inputs.len() > 3)),
     ]);
@@ -299,20 +299,58 @@ fn launch_forward<'a>(
     slots.launch(call, sizes.groups(batch), bytemuck::bytes_of(&parameters))
 }
 
-/// Which gradient.
+/// What a launch makes: dq, or dk and dv.
 #[derive(Clone, Copy, PartialEq)]
 enum Wanted {
     Query,
-    Key,
-    Value,
+    KeyAndValue,
 }
 
 impl Wanted {
-    /// What the scores are made of, and what their weights are multiplied with, as functions of the shader.
-    fn operands(self) -> [&'static str; 3] {
-        match self {
+    /// Functions of attention_grad.wgsl: what the scores are made of, and what their weights are multiplied with.
+    fn operands(self) -> [(&'static str, Define); 3] {
+        let [left, right, matrix] = match self {
             Wanted::Query => ["query_element", "key_element", "key_matrix"],
-            Wanted::Key | Wanted::Value => ["key_element", "query_element", "query_matrix"],
+            Wanted::KeyAndValue => ["key_element", "query_element", "query_matrix"],
+        };
+        [("LEFT", Define::Text(left)), ("RIGHT", Define::Text(right)), ("MATRIX", Define::Text(matrix))]
+    }
+
+    /// The same of attention_fours_grad.wgsl: their rows, and fours of them.
+    fn fours(self) -> [(&'static str, Define); 6] {
+        let (query, key) = (["query_row", "query_four"], ["key_row", "key_four"]);
+        let (left, right, matrix) = match self {
+            Wanted::Query => (query, key, ["key_place", "key_four"]),
+            Wanted::KeyAndValue => (key, query, ["query_place", "query_four"]),
+        };
+        [
+            ("LEFT_ROW", Define::Text(left[0])),
+            ("LEFT_FOUR", Define::Text(left[1])),
+            ("RIGHT_ROW", Define::Text(right[0])),
+            ("RIGHT_FOUR", Define::Text(right[1])),
+            ("MATRIX_PLACE", Define::Text(matrix[0])),
+            ("MATRIX_FOUR", Define::Text(matrix[1])),
+        ]
+    }
+
+    /// Functions that write dv, where a launch makes it.
+    fn puts(self) -> [(&'static str, Define); 3] {
+        let [one, pair, four] = match self {
+            Wanted::Query => ["out_put", "out_put_pair", "out_put_four"],
+            Wanted::KeyAndValue => ["other_put", "other_put_pair", "other_put_four"],
+        };
+        [
+            ("OTHER_PUT", Define::Text(one)),
+            ("OTHER_PUT_PAIR", Define::Text(pair)),
+            ("OTHER_PUT_FOUR", Define::Text(four)),
+        ]
+    }
+
+    /// Those among the outputs.
+    fn outputs<'a>(self, call: &Call<'a>) -> &'a [View<'a>] {
+        match self {
+            Wanted::Query => &call.outputs[..1],
+            Wanted::KeyAndValue => &call.outputs[1..],
         }
     }
 }
@@ -321,78 +359,105 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::AttentionGrad(attention) = op else { return Err(wrong(call)) };
     let [batch, heads, queries, _] = call.inputs[0].layout.shape().to_array(call.name)?;
     let rows = batch * heads * queries;
-    let scratch = call.gpu.alloc(rows.max(1) * 4)?;
-    let delta = call.gpu.scratch(call.name, &scratch)?;
-    launch_rows(call, delta, rows)?;
-    launch_grad(call, &attention.config, delta, Wanted::Query)?;
-    launch_grad(call, &attention.config, delta, Wanted::Key)?;
-    launch_grad(call, &attention.config, delta, Wanted::Value)
+    let scratch = call.gpu.alloc(rows.max(1) * 8)?;
+    let row_numbers = call.gpu.scratch(call.name, &scratch)?;
+    launch_rows(call, row_numbers, rows)?;
+    launch_grad(call, &attention.config, row_numbers, Wanted::Query)?;
+    launch_grad(call, &attention.config, row_numbers, Wanted::KeyAndValue)
 }
 
-/// Sums of `dy * y` over each row.
-fn launch_rows<'a>(call: &Call<'a>, delta: Binding<'a>, rows: usize) -> Result<()> {
-    let (dy, y) = (call.inputs[5], call.inputs[3]);
+/// The log-sum-exp of each row, and its sum of `dy * y`.
+fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Result<()> {
+    let (dy, y, lse) = (call.inputs[5], call.inputs[3], call.inputs[4]);
     let [_, _, _, width] = y.layout.shape().to_array(call.name)?;
     let axes: Vec<(usize, Vec<i64>)> = (0..3)
         .map(|axis| {
             let stride = |view: &View<'_>| view.layout.strides()[axis] as i64;
-            (y.layout.shape().dim(axis), vec![stride(&dy), stride(&y)])
+            (y.layout.shape().dim(axis), vec![stride(&dy), stride(&y), stride(&lse)])
         })
         .collect();
     let (space, rank) = Space::in_order(&axes);
     let mut slots = Slots::new("attention_grad_rows.wgsl");
-    slots.bound("delta", Store::F32, Access::Scattered, delta);
+    slots.bound("row_numbers", Store::F32, Access::Scattered, row_numbers);
     let dy_offset = slots.bind(call, "dy", &dy, Access::Read)?;
     let y_offset = slots.bind(call, "y", &y, Access::Read)?;
+    let lse_offset = slots.bind(call, "lse", &lse, Access::Read)?;
     let parameters = RowParameters {
         zero: 0,
         count: rows as u32,
         rank,
         width: width as u32,
-        offsets: [dy_offset, y_offset, 0, 0],
+        offsets: [dy_offset, y_offset, lse_offset, 0],
         steps: [strides(&dy)[3], strides(&y)[3], 0, 0],
         space,
     };
     slots.launch(call, rows.div_ceil(GROUP_ROWS), bytemuck::bytes_of(&parameters))
 }
 
+/// Gradients by tiles of fours, where the tensors allow it.
 fn launch_grad<'a>(
     call: &Call<'a>,
     config: &AttentionConfig,
-    delta: Binding<'a>,
+    row_numbers: Binding<'a>,
     wanted: Wanted,
 ) -> Result<()> {
     let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
-    let (lse, mask, out) = (call.inputs[4], call.inputs.get(6), call.outputs[wanted as usize]);
-    if out.layout.elements() == 0 {
+    let outputs = wanted.outputs(call);
+    if outputs.iter().all(|out| out.layout.elements() == 0) {
         return Ok(());
     }
-    let [batch, heads, lines, width] = out.layout.shape().to_array(call.name)?;
-    let sizes = Sizes::of(call, config, [heads, lines, width])?;
+    let [_, heads, lines, key_width] = outputs[0].layout.shape().to_array(call.name)?;
+    let [.., value_width] = v.layout.shape().to_array::<4>(call.name)?;
+    let sizes = Sizes::of(call, config, [heads, lines, key_width])?;
+    let by_keys = Define::Flag(wanted == Wanted::KeyAndValue);
+    if in_fours(call, &[q, k, v, dy], outputs, GRAD_FOURS)? {
+        let mut slots = Slots::new("attention_fours_grad.wgsl");
+        let width = if wanted == Wanted::Query { key_width } else { key_width.max(value_width) };
+        slots.define_tiles(width, [1088, 0, 1088, GRAD_FOURS]);
+        slots.define(wanted.fours());
+        slots.define([("BY_KEYS", by_keys), ("HAS_MASK", Define::Flag(call.inputs.len() > 6))]);
+        let access = [Access::Fours, Access::FoursWritten];
+        return launch_tiles(call, slots, sizes.in_one_chunk(), row_numbers, wanted, access);
+    }
     let mut slots = Slots::new("attention_grad.wgsl");
-    let offsets = slots.bind_four(call, Access::Read, ("dy", &dy, Access::Read))?;
-    let lse_offset = slots.bind(call, "lse", &lse, Access::Read)?;
-    slots.bound("delta", Store::F32, Access::Read, delta);
-    let out_offset = slots.bind(call, "out", &out, Access::Scattered)?;
-    let mask_offset = slots.bind_mask(call, mask)?;
-    let [left, right, matrix] = wanted.operands().map(Define::Text);
-    slots.define([("LEFT", left), ("RIGHT", right), ("MATRIX", matrix)]);
-    slots.variant.defines.push(("BY_KEYS", Define::Flag(wanted != Wanted::Query)));
+    slots.define(wanted.operands());
+    slots.define([("BY_KEYS", by_keys)]);
+    let chunks = outputs.iter().map(|out| out.layout.shape().dim(3).div_ceil(TILE) as u32).sum();
+    let access = [Access::Read, Access::Scattered];
+    launch_tiles(call, slots, Sizes { chunks, ..sizes }, row_numbers, wanted, access)
+}
+
+fn launch_tiles<'a>(
+    call: &Call<'a>,
+    mut slots: Slots<'a>,
+    sizes: Sizes,
+    row_numbers: Binding<'a>,
+    wanted: Wanted,
+    [read, written]: [Access; 2],
+) -> Result<()> {
+    let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
+    let (mask, outputs) = (call.inputs.get(6), wanted.outputs(call));
+    let offsets = slots.bind_four(call, read, ("dy", &dy, read))?;
+    slots.bound("row_numbers", Store::F32, Access::Read, row_numbers);
+    let mut more_offsets = [slots.bind_mask(call, mask)?, 0, 0, 0];
+    for ((name, out), offset) in ["out", "other"].into_iter().zip(outputs).zip(&mut more_offsets[1..]) {
+        *offset = slots.bind(call, name, out, written)?;
+    }
+    slots.define(wanted.puts());
     let parameters = GradParameters {
         sizes,
-        width: width as u32,
-        is_dv: u32::from(wanted == Wanted::Value),
+        key_chunks: outputs[0].layout.shape().dim(3).div_ceil(TILE) as u32,
         all_heads: q.layout.shape().dim(1) as u32,
-        spare: 0,
+        spare: [0; 2],
         offsets,
-        more_offsets: [lse_offset, mask_offset, out_offset, 0],
+        more_offsets,
         q: strides(&q),
         k: strides(&k),
         v: strides(&v),
         dy: strides(&dy),
-        lse: strides(&lse),
         mask: mask.map_or([0; 4], strides),
-        out: strides(&out),
+        out: strides(&outputs[0]),
+        other: outputs.get(1).map_or([0; 4], strides),
     };
-    slots.launch(call, sizes.groups(batch), bytemuck::bytes_of(&parameters))
+    slots.launch(call, sizes.groups(q.layout.shape().dim(0)), bytemuck::bytes_of(&parameters))
 }
