@@ -1,12 +1,12 @@
 // Gradients of attention (Dao et al. 2022, algorithm 4): with p = exp(scale * q kT + mask - lse) and ds = p * (dy vT - delta),
 // dq = scale * ds k, dk = scale * dsT q, dv = pT dy, where delta = rowsum(dy * y) (attention_grad_rows.wgsl).
 //
-//   q, out (dq) [batch, heads, queries, head_dim]     k, out (dk) [batch, kv_heads, keys, head_dim]     v, out (dv) [batch, kv_heads, keys, value_dim]
-//   dy [batch, heads, queries, value_dim]             lse, delta [batch, heads, queries]                mask [batch, heads, queries, keys]
+//   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]       v, dv [batch, kv_heads, keys, value_dim]
+//   dy [batch, heads, queries, value_dim]       row_numbers: lse, delta of each query         mask [batch, heads, queries, keys]
 //
 // A work group makes 64 lines by 64 columns of one of them. BY_KEYS tells whether lines are keys: then it goes over the queries that see them, 32 at
-// a time, of all query heads that share the key head; else lines are queries, and it goes over the keys that they see. Each element is summed by one
-// thread, in one order.
+// a time, of all query heads that share the key head, and makes dk (`out`) or, in the chunks behind those, dv (`other`); else lines are queries, and
+// it goes over the keys that they see, for dq (`out`). Each element is summed by one thread, in one order.
 
 struct Parameters {
     zero: u32,
@@ -24,12 +24,12 @@ struct Parameters {
     // Keys above position - back and below position + ahead are seen.
     back: i32,
     ahead: i32,
-    // Columns of the output; 1: it is dv.
-    width: u32,
-    is_dv: u32,
+    // Chunks of dk, behind which those of dv are.
+    key_chunks: u32,
     all_heads: u32,
-    spare: u32,
-    // First elements of q, k, v, dy; of lse, mask, out. delta lies densely from 0 on.
+    spare_a: u32,
+    spare_b: u32,
+    // First elements of q, k, v, dy; of mask, out, other. row_numbers lie densely from 0 on.
     offsets: vec4<u32>,
     more_offsets: vec4<u32>,
     // Strides.
@@ -37,9 +37,9 @@ struct Parameters {
     k: vec4<u32>,
     v: vec4<u32>,
     dy: vec4<u32>,
-    lse: vec4<u32>,
     mask: vec4<u32>,
     out: vec4<u32>,
+    other: vec4<u32>,
 }
 
 // First elements of the heads at hand.
@@ -47,9 +47,10 @@ var<private> q_head: u32;
 var<private> k_head: u32;
 var<private> v_head: u32;
 var<private> dy_head: u32;
-var<private> lse_head: u32;
-var<private> delta_head: u32;
+var<private> first_row: u32;
 var<private> mask_head: u32;
+// Whether this group makes dv.
+var<private> is_dv: bool;
 
 fn choose_heads(batch: u32, head: u32) {
     let kv_head = head / params.shared_by;
@@ -57,9 +58,8 @@ fn choose_heads(batch: u32, head: u32) {
     k_head = params.offsets.y + batch * params.k.x + kv_head * params.k.y;
     v_head = params.offsets.z + batch * params.v.x + kv_head * params.v.y;
     dy_head = params.offsets.w + batch * params.dy.x + head * params.dy.y;
-    lse_head = params.more_offsets.x + batch * params.lse.x + head * params.lse.y;
-    mask_head = params.more_offsets.y + batch * params.mask.x + head * params.mask.y;
-    delta_head = (batch * params.all_heads + head) * params.queries;
+    mask_head = params.more_offsets.x + batch * params.mask.x + head * params.mask.y;
+    first_row = (batch * params.all_heads + head) * params.queries;
 }
 
 // Of q for scores 0, of dy for scores 1.
@@ -86,7 +86,7 @@ fn key_element(which: u32, key: u32, place: u32) -> f32 {
 
 // What the weights are multiplied with.
 fn query_matrix(query: u32, column: u32) -> f32 {
-    return query_element(params.is_dv, query, column);
+    return query_element(u32(is_dv), query, column);
 }
 
 fn key_matrix(key: u32, column: u32) -> f32 {
@@ -101,13 +101,12 @@ fn weight_of(product: f32, slope: f32, line: u32, inner: u32) -> f32 {
     if (query >= params.queries || key >= params.keys) {
         return 0.0;
     }
-    let log_sum = lse_at(lse_head + query * params.lse.z);
-    let blind = bitcast<u32>(log_sum) == 0xff800000u;
-    let weight = exp_of(score - select(log_sum, 0.0, blind));
-    if (params.is_dv == 1u) {
+    let row = 2u * (first_row + query);
+    let weight = exp_of(score - row_numbers_at(row));
+    if (is_dv) {
         return weight;
     }
-    return weight * (slope - delta_at(delta_head + query));
+    return weight * (slope - row_numbers_at(row + 1u));
 }
 
 fn weights_of(products: vec4<f32>, slopes: vec4<f32>, line: u32, inner: u32) -> vec4<f32> {
@@ -123,7 +122,7 @@ fn weights_of(products: vec4<f32>, slopes: vec4<f32>, line: u32, inner: u32) -> 
 fn add_step(first_line: u32, first_column: u32, step: u32, lane: u32) {
     let products = tile_scores(0u, first_line, step, params.head_dim, lane);
     // dv needs no slopes: a depth of 0.
-    let slopes = tile_scores(1u, first_line, step, params.value_dim * (1u - params.is_dv), lane);
+    let slopes = tile_scores(1u, first_line, step, select(params.value_dim, 0u, is_dv), lane);
     let line = first_line + lane / 8u * 4u;
     let inner = step + lane % 8u * 4u;
     var part = Scores();
@@ -136,24 +135,38 @@ fn add_step(first_line: u32, first_column: u32, step: u32, lane: u32) {
 }
 
 // Two columns of the row that begins at `place`.
-fn put_columns(place: u32, column: u32, results: vec2<f32>) {
-    let at = place + column * params.out.w;
-    if (params.out.w == 1u && column + 1u < params.width) {
-        out_put_pair(at, results.x, results.y);
+fn put_columns(place: u32, column: u32, width: u32, stride: u32, results: vec2<f32>) {
+    let at = place + column * stride;
+    if (stride == 1u && column + 1u < width) {
+        if (is_dv) {
+            OTHER_PUT_PAIR(at, results.x, results.y);
+        } else {
+            out_put_pair(at, results.x, results.y);
+        }
         return;
     }
-    if (column < params.width) {
-        out_put(at, results.x);
+    if (column < width) {
+        put_one(at, results.x);
     }
-    if (column + 1u < params.width) {
-        out_put(at + params.out.w, results.y);
+    if (column + 1u < width) {
+        put_one(at + stride, results.y);
+    }
+}
+
+fn put_one(at: u32, result: f32) {
+    if (is_dv) {
+        OTHER_PUT(at, result);
+    } else {
+        out_put(at, result);
     }
 }
 
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let number = group_number(group, groups);
-    let first_column = number % params.chunks * 64u;
+    let chunk = number % params.chunks;
+    is_dv = BY_KEYS && chunk >= params.key_chunks;
+    let first_column = (chunk - select(0u, params.key_chunks, is_dv)) * 64u;
     let first_line = number / params.chunks % params.tiles * 64u;
     let head_number = number / params.chunks / params.tiles;
     let head = head_number % params.heads;
@@ -177,16 +190,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         }
     }
     let lines = select(params.queries, params.keys, BY_KEYS);
-    let head_out = params.more_offsets.z + batch * params.out.x + head * params.out.y;
-    let factor = select(params.scale, 1.0, params.is_dv == 1u);
+    let strides = select(params.out, params.other, vec4<bool>(is_dv));
+    let head_out = select(params.more_offsets.y, params.more_offsets.z, is_dv) + batch * strides.x + head * strides.y;
+    let width = select(params.head_dim, params.value_dim, is_dv);
+    let factor = select(params.scale, 1.0, is_dv);
     for (var part = 0u; part < 8u; part += 1u) {
         let line = first_line + lane / 8u * 4u + part / 2u;
         let outputs = output_row(part / 2u, part % 2u == 1u);
         let column = first_column + lane % 8u * 4u + part % 2u * 32u;
         if (line < lines) {
-            let place = head_out + line * params.out.z;
-            put_columns(place, column, factor * outputs.xy);
-            put_columns(place, column + 2u, factor * outputs.zw);
+            let place = head_out + line * strides.z;
+            put_columns(place, column, width, strides.w, factor * outputs.xy);
+            put_columns(place, column + 2u, width, strides.w, factor * outputs.zw);
         }
     }
 }

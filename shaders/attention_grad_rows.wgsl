@@ -1,6 +1,6 @@
-// delta = rowsum(dy * y), for the gradients of attention.
+// What the gradients of attention need of each row: lse, and delta = rowsum(dy * y).
 //
-//   dy, y [batch, heads, queries, width], any strides     delta [batch, heads, queries], dense
+//   dy, y [batch, heads, queries, width], lse [batch, heads, queries], any strides     row_numbers [batch, heads, queries, 2], dense: lse, delta
 //
 // A work group takes 16 rows; 16 threads share one.
 
@@ -10,7 +10,7 @@ struct Parameters {
     count: u32,
     rank: u32,
     width: u32,
-    // First elements of dy and y, and their strides along a row.
+    // First elements of dy, y and lse, and the strides of the first two along a row.
     offsets: vec4<u32>,
     steps: vec4<u32>,
     // Of the rows.
@@ -41,6 +41,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         }
     }
     if (lane % 16u == 0u && row < params.count) {
-        delta_put(row, parts[own]);
+        // Of a row that saw nothing all weights are exp(-infinity - 0).
+        let log_sum = lse_at(located(2u, row));
+        row_numbers_put(row * 2u, select(log_sum, 0.0, bitcast<u32>(log_sum) == 0xff800000u));
+        row_numbers_put(row * 2u + 1u, parts[own]);
     }
 }

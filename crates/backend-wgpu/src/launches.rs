@@ -71,7 +71,7 @@ fn documented(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> RangeInclus
         Op::SgdStep(step) => exactly((inputs.len() / (3 + step.states())) as u64),
         Op::AdamStep(_) => exactly((inputs.len() / (3 + AdamStep::STATES)) as u64),
         Op::LayerNormGrad(_) | Op::RmsNormGrad(_) | Op::BatchNormGrad(_) if outputs.len() > 1 => exactly(3),
-        Op::AttentionGrad(_) => exactly(4),
+        Op::AttentionGrad(_) => exactly(3),
         Op::MaxPool2dGrad(_) => exactly(3),
         Op::SliceAssign(_) => exactly(copied + 1),
         Op::IndexAdd(add) => sorted(outputs[0].layout.shape().dim(add.axis)),

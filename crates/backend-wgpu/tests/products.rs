@@ -76,13 +76,50 @@ fn convolutions_of_many_channels() {
     compare(&[&[2, 80, 12, 9], &[84, 40, 3, 2]], |x| x[0].conv2d(&x[1], None, options));
 }
 
-#[test]
-fn attention_over_many_tiles() {
-    let shapes: [&[usize]; 3] = [&[2, 4, 150, 72], &[2, 2, 190, 72], &[2, 2, 190, 100]];
+/// Attention of these shapes, with every way to look forward and back.
+fn compare_attention(shapes: [&[usize]; 3]) {
     for causal in [false, true] {
         for window in [None, Some(50)] {
             let options = AttentionOptions { causal, window, ..AttentionOptions::default() };
             compare(&shapes, |x| x[0].scaled_dot_product_attention(&x[1], &x[2], options));
         }
     }
+}
+
+/// Rows that are read an element at a time, and those that are too wide for tiles of fours.
+#[test]
+fn attention_over_many_tiles() {
+    compare_attention([&[1, 4, 150, 70], &[1, 2, 190, 70], &[1, 2, 190, 98]]);
+    compare(&[&[1, 1, 70, 132], &[1, 1, 90, 132], &[1, 1, 90, 136]], |x| {
+        x[0].scaled_dot_product_attention(&x[1], &x[2], AttentionOptions::default())
+    });
+}
+
+/// Rows that are read four elements at a time.
+#[test]
+fn attention_in_fours() {
+    compare_attention([&[1, 4, 150, 128], &[1, 2, 190, 128], &[1, 2, 190, 128]]);
+    compare_attention([&[2, 2, 65, 64], &[2, 1, 65, 64], &[2, 1, 65, 64]]);
+    compare_attention([&[1, 2, 190, 40], &[1, 2, 150, 40], &[1, 2, 150, 100]]);
+}
+
+/// Masks of both kinds, and queries, keys and values that are parts of one tensor.
+#[test]
+fn attention_in_fours_of_all_layouts() {
+    let mask = |device: &Device, dtype: DType| {
+        let seen = Tensor::iota(130 * 140, DType::I32, 0, 1, device)?.remainder_scalar(3)?.gt_scalar(0)?;
+        let seen = seen.reshape([130, 140])?;
+        if dtype == DType::Bool { Ok(seen) } else { seen.to_dtype(dtype)?.mul_scalar(-3.0) }
+    };
+    for is_bool in [true, false] {
+        compare(&[&[1, 2, 130, 48], &[1, 2, 140, 48], &[1, 2, 140, 64]], |x| {
+            let mask = mask(x[0].device(), if is_bool { DType::Bool } else { x[0].dtype() })?;
+            let options = AttentionOptions { mask: Some(&mask), causal: is_bool, ..Default::default() };
+            x[0].scaled_dot_product_attention(&x[1], &x[2], options)
+        });
+    }
+    compare(&[&[2, 70, 3, 2, 64]], |x| {
+        let part = |at| x[0].select(2, at)?.transpose(1, 2);
+        part(0)?.scaled_dot_product_attention(&part(1)?, &part(2)?, AttentionOptions::default())
+    });
 }

@@ -1,6 +1,6 @@
 //! Scaled dot-product attention and its gradients: how far queries see, and how many groups of tiles there are.
 
-use super::matmul::wrong;
+use super::matmul::{lies_in_fours, wrong};
 use crate::gpu::{Binding, Launch};
 use crate::linker::Class;
 use crate::pipelines::{Define, Variant};
@@ -15,6 +15,11 @@ use ternion_core::{DType, Error, Op, Result};
 
 /// Lines and columns of a tile of outputs.
 const TILE: usize = 64;
+/// The widest rows of attention_fours_tile.wgsl.
+const MOST_WIDTH: usize = 128;
+/// Fours of memory of attention_fours.wgsl and attention_fours_grad.wgsl.
+const FORWARD_FOURS: u32 = 1632;
+const GRAD_FOURS: u32 = 1744;
 /// Rows of a work group of attention_grad_rows.wgsl.
 const GROUP_ROWS: usize = 16;
 /// Farther than any key, and small enough for sums of two with a position.
@@ -37,24 +42,23 @@ struct Parameters {
     mask: [u32; 4],
 }
 
-/// The parameters, as in attention_grad.wgsl.
+/// The parameters, as in attention_grad.wgsl and attention_fours_grad.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GradParameters {
     sizes: Sizes,
-    width: u32,
-    is_dv: u32,
+    key_chunks: u32,
     all_heads: u32,
-    spare: u32,
+    spare: [u32; 2],
     offsets: [u32; 4],
     more_offsets: [u32; 4],
     q: [u32; 4],
     k: [u32; 4],
     v: [u32; 4],
     dy: [u32; 4],
-    lse: [u32; 4],
     mask: [u32; 4],
     out: [u32; 4],
+    other: [u32; 4],
 }
 
 /// What the parameters of both begin with.
@@ -117,6 +121,11 @@ impl Sizes {
         })
     }
 
+    /// For tiles as wide as the output.
+    fn in_one_chunk(self) -> Sizes {
+        Sizes { chunks: 1, ..self }
+    }
+
     fn groups(&self, batch: usize) -> usize {
         batch * self.heads as usize * self.tiles as usize * self.chunks as usize
     }
@@ -138,6 +147,23 @@ fn masked(mask: Option<&View<'_>>) -> &'static str {
         Some(mask) if mask.dtype == DType::Bool => "masked_by_truth",
         Some(_) => "masked_by_sum",
     }
+}
+
+/// Whether tiles of attention_fours_tile.wgsl can take these tensors, of which the last is written, in so many fours of memory: rows of up to 128 elements,
+/// read and written four at a time.
+fn in_fours(call: &Call<'_>, read: &[View<'_>], written: &[View<'_>], memory_fours: u32) -> Result<bool> {
+    if call.gpu.limits.max_compute_workgroup_storage_size < memory_fours * 16 {
+        return Ok(false);
+    }
+    for view in read.iter().chain(written) {
+        let (_, offset) = call.gpu.bind(call.name, view)?;
+        let [.., lines, width] = view.layout.shape().to_array::<4>(call.name)?;
+        if lines == 0 || !(1..=MOST_WIDTH).contains(&width) || !lies_in_fours(view, offset, 3) {
+            return Ok(false);
+        }
+    }
+    // Memory that is written is declared as what is written there.
+    Ok(!read.iter().any(|view| written.iter().any(|written| view.buffer.is(written.buffer))))
 }
 
 /// The tensors of a launch in the order of its slots: with `bind` each is bound, and tells its first element.
@@ -162,27 +188,43 @@ impl<'a> Slots<'a> {
         self.bindings.push(binding);
     }
 
-    /// The tensors that read alike in both shaders: q, k, v and their fourth.
-    fn bind_four(&mut self, call: &Call<'a>, fourth: (&'static str, &View<'a>, Access)) -> Result<[u32; 4]> {
+    /// The tensors that all shaders but one have: q, k, v, which are read as `read`, and their fourth.
+    fn bind_four(
+        &mut self,
+        call: &Call<'a>,
+        read: Access,
+        fourth: (&'static str, &View<'a>, Access),
+    ) -> Result<[u32; 4]> {
         let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
         Ok([
-            self.bind(call, "q", q, Access::Read)?,
-            self.bind(call, "k", k, Access::Read)?,
-            self.bind(call, "v", v, Access::Read)?,
+            self.bind(call, "q", q, read)?,
+            self.bind(call, "k", k, read)?,
+            self.bind(call, "v", v, read)?,
             self.bind(call, fourth.0, fourth.1, fourth.2)?,
         ])
     }
 
-    /// The mask, if there is one; which function takes it into account; what the scores and the outputs are made of.
-    fn bind_mask(
-        &mut self,
-        call: &Call<'a>,
-        mask: Option<&View<'a>>,
-        operands: [&'static str; 3],
-    ) -> Result<u32> {
-        let names = ["LEFT", "RIGHT", "MATRIX"].into_iter().zip(operands);
-        self.variant.defines.extend(names.map(|(name, text)| (name, Define::Text(text))));
-        self.variant.defines.push(("MASKED", Define::Text(masked(mask))));
+    /// What the shader makes of these names.
+    fn define<const N: usize>(&mut self, defines: [(&'static str, Define); N]) {
+        self.variant.defines.extend(defines);
+    }
+
+    /// How tiles of attention_fours_tile.wgsl lie in memory, for outputs of this width. `turn`: fours from one step's operands to the next one's.
+    fn define_tiles(&mut self, width: usize, [operands, turn, matrix, all]: [u32; 4]) {
+        let is_wide = width > TILE;
+        self.define([
+            ("WIDE", Define::Flag(is_wide)),
+            ("FOURS_ACROSS", Define::Number(if is_wide { 32 } else { 16 })),
+            ("OPERANDS_AT", Define::Number(operands)),
+            ("OPERANDS_TURN", Define::Number(turn)),
+            ("MATRIX_AT", Define::Number(matrix)),
+            ("TILE_MEMORY", Define::Number(all)),
+        ]);
+    }
+
+    /// The mask, if there is one, and which function takes it into account.
+    fn bind_mask(&mut self, call: &Call<'a>, mask: Option<&View<'a>>) -> Result<u32> {
+        self.define([("MASKED", Define::Text(masked(mask)))]);
         mask.map_or(Ok(0), |mask| self.bind(call, "mask", mask, Access::Read))
     }
 
@@ -202,13 +244,47 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let sizes = Sizes::of(call, &attention.config, [heads, queries, width])?;
+    if in_fours(call, &call.inputs[..3], &call.outputs[..1], FORWARD_FOURS)? {
+        return launch_fours(call, sizes.in_one_chunk(), batch, width);
+    }
+    let mut slots = Slots::new("attention.wgsl");
+    slots.define([
+        ("LEFT", Define::Text("query_element")),
+        ("RIGHT", Define::Text("key_element")),
+        ("MATRIX", Define::Text("value_element")),
+    ]);
+    launch_forward(call, slots, sizes, batch, [Access::Read, Access::Scattered])
+}
+
+/// By the tiles of attention_fours_tile.wgsl.
+fn launch_fours(call: &Call<'_>, sizes: Sizes, batch: usize, width: usize) -> Result<()> {
+    let mut slots = Slots::new("attention_fours.wgsl");
+    slots.define_tiles(width, [0, 656, 1088, FORWARD_FOURS]);
+    slots.define([
+        ("LEFT_ROW", Define::Text("query_row")),
+        ("LEFT_FOUR", Define::Text("query_four")),
+        ("RIGHT_ROW", Define::Text("key_row")),
+        ("RIGHT_FOUR", Define::Text("key_four")),
+        ("MATRIX_PLACE", Define::Text("value_place")),
+        ("MATRIX_FOUR", Define::Text("value_four")),
+        ("HAS_MASK", Define::Flag(call.inputs.len() > 3)),
+    ]);
+    launch_forward(call, slots, sizes, batch, [Access::Fours, Access::FoursWritten])
+}
+
+fn launch_forward<'a>(
+    call: &Call<'a>,
+    mut slots: Slots<'a>,
+    sizes: Sizes,
+    batch: usize,
+    [read, written]: [Access; 2],
+) -> Result<()> {
     let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
     let [y, lse] = [0, 1].map(|at| call.outputs[at]);
     let mask = call.inputs.get(3);
-    let mut slots = Slots::new("attention.wgsl");
-    let offsets = slots.bind_four(call, ("y", &y, Access::Scattered))?;
+    let offsets = slots.bind_four(call, read, ("y", &y, written))?;
     let lse_offset = slots.bind(call, "lse", &lse, Access::Scattered)?;
-    let mask_offset = slots.bind_mask(call, mask, ["query_element", "key_element", "value_element"])?;
+    let mask_offset = slots.bind_mask(call, mask)?;
     let parameters = Parameters {
         sizes,
         offsets,
@@ -223,20 +299,58 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     slots.launch(call, sizes.groups(batch), bytemuck::bytes_of(&parameters))
 }
 
-/// Which gradient.
+/// What a launch makes: dq, or dk and dv.
 #[derive(Clone, Copy, PartialEq)]
 enum Wanted {
     Query,
-    Key,
-    Value,
+    KeyAndValue,
 }
 
 impl Wanted {
-    /// What the scores are made of, and what their weights are multiplied with, as functions of the shader.
-    fn operands(self) -> [&'static str; 3] {
-        match self {
+    /// Functions of attention_grad.wgsl: what the scores are made of, and what their weights are multiplied with.
+    fn operands(self) -> [(&'static str, Define); 3] {
+        let [left, right, matrix] = match self {
             Wanted::Query => ["query_element", "key_element", "key_matrix"],
-            Wanted::Key | Wanted::Value => ["key_element", "query_element", "query_matrix"],
+            Wanted::KeyAndValue => ["key_element", "query_element", "query_matrix"],
+        };
+        [("LEFT", Define::Text(left)), ("RIGHT", Define::Text(right)), ("MATRIX", Define::Text(matrix))]
+    }
+
+    /// The same of attention_fours_grad.wgsl: their rows, and fours of them.
+    fn fours(self) -> [(&'static str, Define); 6] {
+        let (query, key) = (["query_row", "query_four"], ["key_row", "key_four"]);
+        let (left, right, matrix) = match self {
+            Wanted::Query => (query, key, ["key_place", "key_four"]),
+            Wanted::KeyAndValue => (key, query, ["query_place", "query_four"]),
+        };
+        [
+            ("LEFT_ROW", Define::Text(left[0])),
+            ("LEFT_FOUR", Define::Text(left[1])),
+            ("RIGHT_ROW", Define::Text(right[0])),
+            ("RIGHT_FOUR", Define::Text(right[1])),
+            ("MATRIX_PLACE", Define::Text(matrix[0])),
+            ("MATRIX_FOUR", Define::Text(matrix[1])),
+        ]
+    }
+
+    /// Functions that write dv, where a launch makes it.
+    fn puts(self) -> [(&'static str, Define); 3] {
+        let [one, pair, four] = match self {
+            Wanted::Query => ["out_put", "out_put_pair", "out_put_four"],
+            Wanted::KeyAndValue => ["other_put", "other_put_pair", "other_put_four"],
+        };
+        [
+            ("OTHER_PUT", Define::Text(one)),
+            ("OTHER_PUT_PAIR", Define::Text(pair)),
+            ("OTHER_PUT_FOUR", Define::Text(four)),
+        ]
+    }
+
+    /// Those among the outputs.
+    fn outputs<'a>(self, call: &Call<'a>) -> &'a [View<'a>] {
+        match self {
+            Wanted::Query => &call.outputs[..1],
+            Wanted::KeyAndValue => &call.outputs[1..],
         }
     }
 }
@@ -245,76 +359,105 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::AttentionGrad(attention) = op else { return Err(wrong(call)) };
     let [batch, heads, queries, _] = call.inputs[0].layout.shape().to_array(call.name)?;
     let rows = batch * heads * queries;
-    let scratch = call.gpu.alloc(rows.max(1) * 4)?;
-    let delta = call.gpu.scratch(call.name, &scratch)?;
-    launch_rows(call, delta, rows)?;
-    launch_grad(call, &attention.config, delta, Wanted::Query)?;
-    launch_grad(call, &attention.config, delta, Wanted::Key)?;
-    launch_grad(call, &attention.config, delta, Wanted::Value)
+    let scratch = call.gpu.alloc(rows.max(1) * 8)?;
+    let row_numbers = call.gpu.scratch(call.name, &scratch)?;
+    launch_rows(call, row_numbers, rows)?;
+    launch_grad(call, &attention.config, row_numbers, Wanted::Query)?;
+    launch_grad(call, &attention.config, row_numbers, Wanted::KeyAndValue)
 }
 
-/// Sums of `dy * y` over each row.
-fn launch_rows<'a>(call: &Call<'a>, delta: Binding<'a>, rows: usize) -> Result<()> {
-    let (dy, y) = (call.inputs[5], call.inputs[3]);
+/// The log-sum-exp of each row, and its sum of `dy * y`.
+fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Result<()> {
+    let (dy, y, lse) = (call.inputs[5], call.inputs[3], call.inputs[4]);
     let [_, _, _, width] = y.layout.shape().to_array(call.name)?;
     let axes: Vec<(usize, Vec<i64>)> = (0..3)
         .map(|axis| {
             let stride = |view: &View<'_>| view.layout.strides()[axis] as i64;
-            (y.layout.shape().dim(axis), vec![stride(&dy), stride(&y)])
+            (y.layout.shape().dim(axis), vec![stride(&dy), stride(&y), stride(&lse)])
         })
         .collect();
     let (space, rank) = Space::in_order(&axes);
     let mut slots = Slots::new("attention_grad_rows.wgsl");
-    slots.bound("delta", Store::F32, Access::Scattered, delta);
+    slots.bound("row_numbers", Store::F32, Access::Scattered, row_numbers);
     let dy_offset = slots.bind(call, "dy", &dy, Access::Read)?;
     let y_offset = slots.bind(call, "y", &y, Access::Read)?;
+    let lse_offset = slots.bind(call, "lse", &lse, Access::Read)?;
     let parameters = RowParameters {
         zero: 0,
         count: rows as u32,
         rank,
         width: width as u32,
-        offsets: [dy_offset, y_offset, 0, 0],
+        offsets: [dy_offset, y_offset, lse_offset, 0],
         steps: [strides(&dy)[3], strides(&y)[3], 0, 0],
         space,
     };
     slots.launch(call, rows.div_ceil(GROUP_ROWS), bytemuck::bytes_of(&parameters))
 }
 
+/// Gradients by tiles of fours, where the tensors allow it.
 fn launch_grad<'a>(
     call: &Call<'a>,
     config: &AttentionConfig,
-    delta: Binding<'a>,
+    row_numbers: Binding<'a>,
     wanted: Wanted,
 ) -> Result<()> {
     let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
-    let (lse, mask, out) = (call.inputs[4], call.inputs.get(6), call.outputs[wanted as usize]);
-    if out.layout.elements() == 0 {
+    let outputs = wanted.outputs(call);
+    if outputs.iter().all(|out| out.layout.elements() == 0) {
         return Ok(());
     }
-    let [batch, heads, lines, width] = out.layout.shape().to_array(call.name)?;
-    let sizes = Sizes::of(call, config, [heads, lines, width])?;
+    let [_, heads, lines, key_width] = outputs[0].layout.shape().to_array(call.name)?;
+    let [.., value_width] = v.layout.shape().to_array::<4>(call.name)?;
+    let sizes = Sizes::of(call, config, [heads, lines, key_width])?;
+    let by_keys = Define::Flag(wanted == Wanted::KeyAndValue);
+    if in_fours(call, &[q, k, v, dy], outputs, GRAD_FOURS)? {
+        let mut slots = Slots::new("attention_fours_grad.wgsl");
+        let width = if wanted == Wanted::Query { key_width } else { key_width.max(value_width) };
+        slots.define_tiles(width, [1088, 0, 1088, GRAD_FOURS]);
+        slots.define(wanted.fours());
+        slots.define([("BY_KEYS", by_keys), ("HAS_MASK", Define::Flag(call.inputs.len() > 6))]);
+        let access = [Access::Fours, Access::FoursWritten];
+        return launch_tiles(call, slots, sizes.in_one_chunk(), row_numbers, wanted, access);
+    }
     let mut slots = Slots::new("attention_grad.wgsl");
-    let offsets = slots.bind_four(call, ("dy", &dy, Access::Read))?;
-    let lse_offset = slots.bind(call, "lse", &lse, Access::Read)?;
-    slots.bound("delta", Store::F32, Access::Read, delta);
-    let out_offset = slots.bind(call, "out", &out, Access::Scattered)?;
-    let mask_offset = slots.bind_mask(call, mask, wanted.operands())?;
-    slots.variant.defines.push(("BY_KEYS", Define::Flag(wanted != Wanted::Query)));
+    slots.define(wanted.operands());
+    slots.define([("BY_KEYS", by_keys)]);
+    let chunks = outputs.iter().map(|out| out.layout.shape().dim(3).div_ceil(TILE) as u32).sum();
+    let access = [Access::Read, Access::Scattered];
+    launch_tiles(call, slots, Sizes { chunks, ..sizes }, row_numbers, wanted, access)
+}
+
+fn launch_tiles<'a>(
+    call: &Call<'a>,
+    mut slots: Slots<'a>,
+    sizes: Sizes,
+    row_numbers: Binding<'a>,
+    wanted: Wanted,
+    [read, written]: [Access; 2],
+) -> Result<()> {
+    let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
+    let (mask, outputs) = (call.inputs.get(6), wanted.outputs(call));
+    let offsets = slots.bind_four(call, read, ("dy", &dy, read))?;
+    slots.bound("row_numbers", Store::F32, Access::Read, row_numbers);
+    let mut more_offsets = [slots.bind_mask(call, mask)?, 0, 0, 0];
+    for ((name, out), offset) in ["out", "other"].into_iter().zip(outputs).zip(&mut more_offsets[1..]) {
+        *offset = slots.bind(call, name, out, written)?;
+    }
+    slots.define(wanted.puts());
     let parameters = GradParameters {
         sizes,
-        width: width as u32,
-        is_dv: u32::from(wanted == Wanted::Value),
+        key_chunks: outputs[0].layout.shape().dim(3).div_ceil(TILE) as u32,
         all_heads: q.layout.shape().dim(1) as u32,
-        spare: 0,
+        spare: [0; 2],
         offsets,
-        more_offsets: [lse_offset, mask_offset, out_offset, 0],
+        more_offsets,
         q: strides(&q),
         k: strides(&k),
         v: strides(&v),
         dy: strides(&dy),
-        lse: strides(&lse),
         mask: mask.map_or([0; 4], strides),
-        out: strides(&out),
+        out: strides(&outputs[0]),
+        other: outputs.get(1).map_or([0; 4], strides),
     };
-    slots.launch(call, sizes.groups(batch), bytemuck::bytes_of(&parameters))
+    slots.launch(call, sizes.groups(q.layout.shape().dim(0)), bytemuck::bytes_of(&parameters))
 }

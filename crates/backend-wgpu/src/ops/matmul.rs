@@ -220,7 +220,7 @@ fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tilin
 }
 
 /// Whether elements lie side by side along `axis`, and begin a four at multiples of four on all others.
-fn lies_in_fours(view: &View<'_>, offset: u32, axis: usize) -> bool {
+pub(crate) fn lies_in_fours(view: &View<'_>, offset: u32, axis: usize) -> bool {
     let (dims, strides) = (view.layout.shape().dims(), view.layout.strides());
     let fits = |at: usize| match at == axis {
         true => strides[at] == 1 && dims[at].is_multiple_of(4),

@@ -48,6 +48,8 @@ pub(crate) fn shader(name: &str) -> &'static str {
         "matmul.wgsl" => include_str!("../../shaders/matmul.wgsl"),
         "matmul_cooperative.wgsl" => include_str!("../../shaders/matmul_cooperative.wgsl"),
         "attention.wgsl" => include_str!("../../shaders/attention.wgsl"),
+        "attention_fours.wgsl" => include_str!("../../shaders/attention_fours.wgsl"),
+        "attention_fours_grad.wgsl" => include_str!("../../shaders/attention_fours_grad.wgsl"),
         "attention_grad.wgsl" => include_str!("../../shaders/attention_grad.wgsl"),
         "attention_grad_rows.wgsl" => include_str!("../../shaders/attention_grad_rows.wgsl"),
         "conv2d.wgsl" => include_str!("../../shaders/conv2d.wgsl"),
