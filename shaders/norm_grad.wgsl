@@ -31,24 +31,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let row = turn * teams + team;
         let here = row < params.rows && team < teams;
         let at = Member(row, own, member, 0u, here);
-        // Behind the end the last one is read, and counts as nothing: reads that depend on no condition are under way together.
-        let row_there = min(row, params.rows - 1u);
-        let base = three_bases(row_there);
-        let statistics = KEPT(row_there);
+        let base = three_bases(row);
+        var statistics = vec2<f32>(0.0);
+        if (here) {
+            statistics = KEPT(row);
+        }
         var acc = vec4<f32>(0.0);
 #repeat k HOLD
+        var normal_#{k} = 0.0;
+        var slope_#{k} = 0.0;
         let column_#{k} = held_column(member, #{k}u);
-        let there_#{k} = min(column_#{k}, params.length - 1u);
-        let x_#{k} = x_at(along(1u, base.y, there_#{k}));
-        let d_#{k} = d_at(along(2u, base.z, there_#{k}));
-#end
-#repeat k HOLD
-        let counts_#{k} = here && column_#{k} < params.length;
-        let normal_#{k} = (x_#{k} - statistics.x) * statistics.y;
-        let slope_#{k} = d_#{k} * WEIGHT(row_there, there_#{k});
-        weight_sum_#{k} += select(0.0, d_#{k} * normal_#{k}, counts_#{k});
-        bias_sum_#{k} += select(0.0, d_#{k}, counts_#{k});
-        acc += select(vec4<f32>(0.0), vec4<f32>(slope_#{k}, slope_#{k} * normal_#{k}, 0.0, 0.0), counts_#{k});
+        if (here && column_#{k} < params.length) {
+            let n = (x_at(along(1u, base.y, column_#{k})) - statistics.x) * statistics.y;
+            let d = d_at(along(2u, base.z, column_#{k}));
+            let g = d * WEIGHT(row, column_#{k});
+            weight_sum_#{k} += d * n;
+            bias_sum_#{k} += d;
+            acc += vec4<f32>(g, g * n, 0.0, 0.0);
+            normal_#{k} = n;
+            slope_#{k} = g;
+        }
 #end
         workgroupBarrier();
         acc = of_team(acc, at);

@@ -191,24 +191,6 @@ fn finish_pairs(at: Member, base: vec4<u32>, acc: Acc) {
     }
 }
 
-// The same of long rows, two words of a thread at a time.
-fn finish_two_pairs(at: Member, base: vec4<u32>, acc: Acc) {
-    let state = PREPARE(at, base, acc);
-    let end = part_end(at);
-    let step = 2u * params.members;
-    for (var r = part_begin(at) + 2u * at.member; r < end; r += 2u * step) {
-        let far = min(r + step, end - 2u);
-        let low = y_rounded(VALUE(at, base, state, r));
-        let high = y_rounded(VALUE(at, base, state, r + 1u));
-        let far_low = y_rounded(VALUE(at, base, state, far));
-        let far_high = y_rounded(VALUE(at, base, state, far + 1u));
-        y_put_word(along(0u, base.x, r) / 2u, low | (high << 16u));
-        if (r + step < end) {
-            y_put_word(along(0u, base.x, far) / 2u, far_low | (far_high << 16u));
-        }
-    }
-}
-
 // Of y whose elements lie side by side, two to a word, in rows that may begin and end in the middle of one: words of two are stored at once.
 fn finish_words(at: Member, base: vec4<u32>, acc: Acc) {
     let state = PREPARE(at, base, acc);
@@ -284,14 +266,19 @@ fn exponentials_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     let end = part_end(at);
     let step = params.members;
     for (var r = part_begin(at) + at.member; r < end; r += 4u * step) {
-        // Behind the end the last one is read, and counts as nothing: reads that depend on no condition are under way together.
-#repeat k 4
-        let x_#{k} = x_at(along(1u, base.y, min(r + #{k}u * step, end - 1u)));
-#end
-        let a = x_0;
-        let b = select(lowest(), x_1, r + step < end);
-        let c = select(lowest(), x_2, r + 2u * step < end);
-        let d = select(lowest(), x_3, r + 3u * step < end);
+        let a = x_at(along(1u, base.y, r));
+        var b = lowest();
+        var c = lowest();
+        var d = lowest();
+        if (r + step < end) {
+            b = x_at(along(1u, base.y, r + step));
+        }
+        if (r + 2u * step < end) {
+            c = x_at(along(1u, base.y, r + 2u * step));
+        }
+        if (r + 3u * step < end) {
+            d = x_at(along(1u, base.y, r + 3u * step));
+        }
         let new_largest = max(max(largest, a), max(b, max(c, d)));
         let shift = finite_or_zero(new_largest);
         if (new_largest != largest) {

@@ -194,6 +194,8 @@ pub(crate) enum Finish {
     Result(&'static str),
     /// Elements of y, by the threads of each part: PREPARE and VALUE.
     Elements(&'static str, &'static str),
+    /// The same, several elements of a thread at a time where it has many: for values that are mostly read.
+    ManyElements(&'static str, &'static str),
     /// The same of some rows: the first function calls FINISH_ELEMENTS for those.
     SomeElements(&'static str, &'static str, &'static str),
 }
@@ -370,13 +372,11 @@ impl<'a> Rows<'a> {
     fn finishing(&mut self, finish: Finish) -> &'static str {
         let (outer, prepare, value) = match finish {
             Finish::Result(function) => return function,
-            Finish::Elements(prepare, value) => (None, prepare, value),
+            Finish::Elements(prepare, value) | Finish::ManyElements(prepare, value) => (None, prepare, value),
             Finish::SomeElements(outer, prepare, value) => (Some(outer), prepare, value),
         };
-        // So many that a thread has several turns of four.
-        let many = self.cut.per_part >= 8 * self.cut.members;
+        let many = matches!(finish, Finish::ManyElements(..)) && self.cut.per_part >= 8 * self.cut.members;
         let elements = match (self.writes_pairs(), self.lies_side_by_side()) {
-            (true, _) if many => "finish_two_pairs",
             (true, _) => "finish_pairs",
             (_, true) => "finish_words",
             _ if many => "finish_four_elements",

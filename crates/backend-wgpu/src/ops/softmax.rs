@@ -34,7 +34,7 @@ fn gradient(call: &Call<'_>, axis: usize, term: &'static str, value: &'static st
         .with("BASES", "three_bases")
         .with("SLOPE_TERM", term)
         .input("d", 2, &call.inputs[1])?
-        .launch("softmax_grad_gather", Finish::Elements("softmax_grad_state", value))
+        .launch("softmax_grad_gather", Finish::ManyElements("softmax_grad_state", value))
 }
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
