@@ -125,6 +125,17 @@ impl Clock {
         Ok(rounds[2])
     }
 
+    /// Median host microseconds of one of so many launches by the driver alone, where a launch goes to it at once.
+    pub fn microseconds_of_launch(&self, launches: usize) -> Result<Option<f64>> {
+        let mut rounds = Vec::new();
+        for _ in 0..21 {
+            let Some(time) = self.timed.launch_floor(launches)? else { return Ok(None) };
+            rounds.push(time.as_secs_f64() * 1e6 / launches as f64);
+        }
+        rounds.sort_by(f64::total_cmp);
+        Ok(Some(rounds[10]))
+    }
+
     /// Median host microseconds of one of `ops` queued calls.
     pub fn microseconds_of_op(&self, ops: usize, mut op: impl FnMut() -> Result<()>) -> Result<f64> {
         if self.measure == Measure::Once {

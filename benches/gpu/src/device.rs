@@ -1,6 +1,7 @@
 //! The device that is timed: what a benchmark needs of a backend and core has no door for.
 
 use ternion::backend::{Backend, Buffer};
+use std::time::Duration;
 use ternion::{Device, Error, Result};
 
 /// Which of Ternion's backends is timed.
@@ -49,6 +50,10 @@ pub trait Timed {
     fn launches(&self) -> Result<u64>;
     /// Queues a copy by the device's own means.
     fn copy_bytes(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()>;
+    /// Host time of so many launches by the driver alone, where a launch goes to it at once.
+    fn launch_floor(&self, _launches: usize) -> Result<Option<Duration>> {
+        Ok(None)
+    }
     /// What a profiler that starts switched off gets to see begins here.
     fn show(&self) -> Result<()> {
         Ok(())
@@ -93,7 +98,7 @@ pub fn backend<T: Backend>(device: &Device) -> Result<&T> {
 }
 
 mod cuda {
-    use super::{Buffer, Device, Error, Result, Timed, backend, failed};
+    use super::{Buffer, Device, Duration, Error, Result, Timed, backend, failed};
     use ternion_cuda::{CudaBackend, Timer};
 
     pub struct Cuda {
@@ -123,6 +128,9 @@ mod cuda {
         }
         fn launches(&self) -> Result<u64> {
             Ok(backend::<CudaBackend>(&self.device)?.launches())
+        }
+        fn launch_floor(&self, launches: usize) -> Result<Option<Duration>> {
+            backend::<CudaBackend>(&self.device)?.launch_floor(launches).map(Some)
         }
         fn copy_bytes(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
             backend::<CudaBackend>(&self.device)?.copy_bytes(from, to, bytes)

@@ -10,6 +10,13 @@ const OPS: usize = 500;
 /// Host time of one eager op on one element.
 pub fn cases() -> Vec<Case> {
     vec![
+        // What none of the others can be below.
+        Case::new("host/launch", |clock, name| {
+            if let Some(microseconds) = clock.microseconds_of_launch(OPS)? {
+                emit(name, "driver", microseconds / 1e3, microseconds, "us/op");
+            }
+            Ok(())
+        }),
         Case::new("host/add", |clock, name| {
             let x = Tensor::ones([1], DType::F32, &clock.device)?;
             time(clock, name, || x.add(&x).map(drop))
