@@ -165,11 +165,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         var scores = tile_of_scores(0u, params.head_dim, lane);
         read_matrix(0u, step, lane);
         if (HAS_MASK || step < first_inner || step + 64u > end_inner) {
-            let key = step + tile_across(lane);
-#repeat inner 4
-            scores.near_#{inner} = seen_by_queries(scores.near_#{inner}, query, key + #{inner*16}u, mask_head);
-            scores.far_#{inner} = seen_by_queries(scores.far_#{inner}, query + 32u, key + #{inner*16}u, mask_head);
-#end
+            // Once in the text for all fours, as it is long: they pass through the memory of the weights, which others may still read as operands.
+            workgroupBarrier();
+            put_tile(scores, lane);
+            for (var own = 0u; own < 8u; own += 1u) {
+                let place = own_place(own, lane);
+                let key = step + tile_across(lane) + own / 2u * 16u;
+                tile_memory[place] = seen_by_queries(tile_memory[place], query + own % 2u * 32u, key, mask_head);
+            }
+            scores = own_part(lane);
         } else {
             scores = scaled_tile(scores);
         }

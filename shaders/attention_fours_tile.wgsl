@@ -136,9 +136,14 @@ fn tile_of_scores(which: u32, depth: u32, lane: u32) -> TileScores {
     return scores;
 }
 
+// Where a thread's four number `own` of the weights lies: near and far lines of its first inner, of its second, and so on.
+fn own_place(own: u32, lane: u32) -> u32 {
+    return tile_across(lane) * 17u + tile_line(lane) + own / 2u * 272u + own % 2u * 8u;
+}
+
 // A thread's part of the weights, to where all threads see them.
 fn put_tile(part: TileScores, lane: u32) {
-    let at = tile_across(lane) * 17u + tile_line(lane);
+    let at = own_place(0u, lane);
 #repeat inner 4
     tile_memory[at + #{inner*272}u] = part.near_#{inner};
     tile_memory[at + #{inner*272+8}u] = part.far_#{inner};
@@ -147,7 +152,7 @@ fn put_tile(part: TileScores, lane: u32) {
 
 // The part that this thread put there.
 fn own_part(lane: u32) -> TileScores {
-    let at = tile_across(lane) * 17u + tile_line(lane);
+    let at = own_place(0u, lane);
     var part: TileScores;
 #repeat inner 4
     part.near_#{inner} = tile_memory[at + #{inner*272}u];
