@@ -52,24 +52,24 @@ fn query_row(which: u32, query: u32) -> u32 {
     return (q_head + min(query, params.queries - 1u) * params.q.z) / 4u;
 }
 
-fn query_four(which: u32, place: u32) -> vec4<f32> {
-    return q_four(place);
+fn query_words(which: u32, place: u32) -> q_BITS {
+    return q_words(place);
 }
 
 fn key_row(which: u32, key: u32) -> u32 {
     return (k_head + min(key, params.keys - 1u) * params.k.z) / 4u;
 }
 
-fn key_four(which: u32, place: u32) -> vec4<f32> {
-    return k_four(place);
+fn key_words(which: u32, place: u32) -> q_BITS {
+    return k_words(place);
 }
 
 fn value_place(which: u32, key: u32, column: u32) -> u32 {
     return (v_head + min(key, params.keys - 1u) * params.v.z) / 4u + min(column, params.value_dim / 4u - 1u);
 }
 
-fn value_four(which: u32, place: u32) -> vec4<f32> {
-    return v_four(place);
+fn value_words(which: u32, place: u32) -> q_BITS {
+    return v_words(place);
 }
 
 // Nothing seen yet: weights of 0, not of exp(-inf + inf).

@@ -75,11 +75,11 @@ fn query_row(which: u32, query: u32) -> u32 {
     return select(q_head + line * params.q.z, dy_head + line * params.dy.z, which == 1u) / 4u;
 }
 
-fn query_four(which: u32, place: u32) -> vec4<f32> {
+fn query_words(which: u32, place: u32) -> q_BITS {
     if (which == 1u) {
-        return dy_four(place);
+        return dy_words(place);
     }
-    return q_four(place);
+    return q_words(place);
 }
 
 // Of k for scores 0, of v for scores 1.
@@ -88,11 +88,11 @@ fn key_row(which: u32, key: u32) -> u32 {
     return select(k_head + line * params.k.z, v_head + line * params.v.z, which == 1u) / 4u;
 }
 
-fn key_four(which: u32, place: u32) -> vec4<f32> {
+fn key_words(which: u32, place: u32) -> q_BITS {
     if (which == 1u) {
-        return v_four(place);
+        return v_words(place);
     }
-    return k_four(place);
+    return k_words(place);
 }
 
 // The last four of a row.

@@ -20,7 +20,7 @@ pub(crate) enum Access {
     Scattered,
     /// Writes whole words, each by one thread, which may read what it holds.
     Words,
-    /// Reads floats four at a time: `x_four(i)`.
+    /// Reads floats four at a time: `x_four(i)`, which is `x_of_words(x_words(i))`.
     Fours,
     /// The same of f16, for cooperative matrices: `x_halves(i)`.
     Halves,
@@ -303,7 +303,12 @@ impl Slot {
                 "vec2<u32>(f32_to_bf16(v.x) | (f32_to_bf16(v.y) << 16u), f32_to_bf16(v.z) | (f32_to_bf16(v.w) << 16u))",
             ),
         };
-        let _ = writeln!(text, "fn {name}_four(i: u32) -> vec4<f32> {{ let w = {word}; return {four}; }}");
+        let _ = writeln!(text, "fn {name}_words(i: u32) -> {bits} {{ return {word}; }}");
+        let _ = writeln!(text, "fn {name}_of_words(w: {bits}) -> vec4<f32> {{ return {four}; }}");
+        let _ = writeln!(
+            text,
+            "fn {name}_four(i: u32) -> vec4<f32> {{ return {name}_of_words({name}_words(i)); }}"
+        );
         let _ = writeln!(text, "fn {name}_at(i: u32) -> f32 {{ return {name}_four(i / 4u)[i % 4u]; }}");
         if self.access == Access::Halves {
             let _ = writeln!(text, "fn {name}_halves(i: u32) -> {bits} {{ return {word}; }}");
