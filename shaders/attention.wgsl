@@ -13,6 +13,8 @@
 //            +---------+---------+---------+            then y / sum, and max + log sum
 //
 // Values wider than 64 take several groups, each with the scores anew. A query that sees no key gives 0 and -infinity.
+//
+// For tensors that attention_fours.wgsl does not take: wider than 128, or with rows that cannot be read four elements at a time.
 
 struct Parameters {
     zero: u32,

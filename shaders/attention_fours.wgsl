@@ -52,24 +52,24 @@ fn query_row(which: u32, query: u32) -> u32 {
     return (q_head + min(query, params.queries - 1u) * params.q.z) / 4u;
 }
 
-fn query_four(which: u32, place: u32) -> vec4<f32> {
-    return q_four(place);
+fn query_words(which: u32, place: u32) -> q_BITS {
+    return q_words(place);
 }
 
 fn key_row(which: u32, key: u32) -> u32 {
     return (k_head + min(key, params.keys - 1u) * params.k.z) / 4u;
 }
 
-fn key_four(which: u32, place: u32) -> vec4<f32> {
-    return k_four(place);
+fn key_words(which: u32, place: u32) -> q_BITS {
+    return k_words(place);
 }
 
 fn value_place(which: u32, key: u32, column: u32) -> u32 {
     return (v_head + min(key, params.keys - 1u) * params.v.z) / 4u + min(column, params.value_dim / 4u - 1u);
 }
 
-fn value_four(which: u32, place: u32) -> vec4<f32> {
-    return v_four(place);
+fn value_words(which: u32, place: u32) -> q_BITS {
+    return v_words(place);
 }
 
 // Nothing seen yet: weights of 0, not of exp(-inf + inf).
@@ -165,11 +165,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         var scores = tile_of_scores(0u, params.head_dim, lane);
         read_matrix(0u, step, lane);
         if (HAS_MASK || step < first_inner || step + 64u > end_inner) {
-            let key = step + tile_across(lane);
-#repeat inner 4
-            scores.near_#{inner} = seen_by_queries(scores.near_#{inner}, query, key + #{inner*16}u, mask_head);
-            scores.far_#{inner} = seen_by_queries(scores.far_#{inner}, query + 32u, key + #{inner*16}u, mask_head);
-#end
+            // Once in the text for all fours, as it is long: they pass through the memory of the weights, which others may still read as operands.
+            workgroupBarrier();
+            put_tile(scores, lane);
+            for (var own = 0u; own < 8u; own += 1u) {
+                let place = own_place(own, lane);
+                let key = step + tile_across(lane) + own / 2u * 16u;
+                tile_memory[place] = seen_by_queries(tile_memory[place], query + own % 2u * 32u, key, mask_head);
+            }
+            scores = own_part(lane);
         } else {
             scores = scaled_tile(scores);
         }

@@ -14,7 +14,7 @@
 //                    dk (out) += ds q                       dq (out) += ds k
 //
 // p stays in the memory of the weights until ds takes its place. 28 KiB. A step of head_dim = value_dim = 128 is, of a thread BY_KEYS, 16384
-// multiply-adds, 1288 reads of four from work-group memory, 50 barriers and 32 exponentials; else 12288, 1032, 42 and 32. Each element is summed by one
+// multiply-adds, 1296 reads of four from work-group memory, 50 barriers and 32 exponentials; else 12288, 1040, 42 and 32. Each element is summed by one
 // thread, in one order. Registers: BY_KEYS 128 for the outputs (64 where not WIDE), 32 for scores, 16 for what is read ahead, about 30 more.
 
 struct Parameters {
@@ -75,11 +75,11 @@ fn query_row(which: u32, query: u32) -> u32 {
     return select(q_head + line * params.q.z, dy_head + line * params.dy.z, which == 1u) / 4u;
 }
 
-fn query_four(which: u32, place: u32) -> vec4<f32> {
+fn query_words(which: u32, place: u32) -> q_BITS {
     if (which == 1u) {
-        return dy_four(place);
+        return dy_words(place);
     }
-    return q_four(place);
+    return q_words(place);
 }
 
 // Of k for scores 0, of v for scores 1.
@@ -88,11 +88,11 @@ fn key_row(which: u32, key: u32) -> u32 {
     return select(k_head + line * params.k.z, v_head + line * params.v.z, which == 1u) / 4u;
 }
 
-fn key_four(which: u32, place: u32) -> vec4<f32> {
+fn key_words(which: u32, place: u32) -> q_BITS {
     if (which == 1u) {
-        return v_four(place);
+        return v_words(place);
     }
-    return k_four(place);
+    return k_words(place);
 }
 
 // The last four of a row.
@@ -117,57 +117,43 @@ fn of_queries(query: u32, which: u32) -> vec4<f32> {
     return vec4<f32>(of_query(query, which), of_query(query + 1u, which), of_query(query + 2u, which), of_query(query + 3u, which));
 }
 
-// Scores of which some may not be seen; `line` and `inner` are a thread's first.
-fn seen_tile(products: TileScores, line: u32, inner: u32) -> TileScores {
-    var scores: TileScores;
+// The lines of four scores, or their one inner, are queries: number `which` of these.
+fn four_numbers(line: u32, inner: u32, which: u32) -> vec4<f32> {
     if (BY_KEYS) {
-#repeat inner 4
-        scores.near_#{inner} = seen_keys(products.near_#{inner}, inner + #{inner*16}u, line, mask_head);
-        scores.far_#{inner} = seen_keys(products.far_#{inner}, inner + #{inner*16}u, line + 32u, mask_head);
-#end
-    } else {
-#repeat inner 4
-        scores.near_#{inner} = seen_by_queries(products.near_#{inner}, line, inner + #{inner*16}u, mask_head);
-        scores.far_#{inner} = seen_by_queries(products.far_#{inner}, line + 32u, inner + #{inner*16}u, mask_head);
-#end
+        return vec4<f32>(of_query(inner, which));
     }
-    return scores;
+    return of_queries(line, which);
 }
 
-// Number `which` of the queries of a tile, as its scores lie.
-fn tile_of_numbers(line: u32, inner: u32, which: u32) -> TileScores {
-    var numbers: TileScores;
-    if (BY_KEYS) {
-#repeat inner 4
-        numbers.near_#{inner} = vec4<f32>(of_query(inner + #{inner*16}u, which));
-        numbers.far_#{inner} = numbers.near_#{inner};
-#end
-    } else {
-        let near = of_queries(line, which);
-        let far = of_queries(line + 32u, which);
-#repeat inner 4
-        numbers.near_#{inner} = near;
-        numbers.far_#{inner} = far;
-#end
+// p of scores that all lines see or, on an edge, of which some may not be seen; `line` and `inner` are a thread's first. Its scores lie in the memory
+// of the weights, and p takes their place: once in the text for all fours, as it is long.
+fn weigh_own(line: u32, inner: u32, is_edge: bool, lane: u32) {
+    for (var own = 0u; own < 8u; own += 1u) {
+        let place = own_place(own, lane);
+        let own_line = line + own % 2u * 32u;
+        let own_inner = inner + own / 2u * 16u;
+        var scores = tile_memory[place];
+        if (!is_edge) {
+            scores *= params.scale;
+        } else if (BY_KEYS) {
+            scores = seen_keys(scores, own_inner, own_line, mask_head);
+        } else {
+            scores = seen_by_queries(scores, own_line, own_inner, mask_head);
+        }
+        tile_memory[place] = four_weights(scores - four_numbers(own_line, own_inner, 0u));
     }
-    return numbers;
-}
-
-fn weights_of(scores: TileScores, bases: TileScores) -> TileScores {
-    var weights: TileScores;
-#repeat inner 4
-    weights.near_#{inner} = four_weights(scores.near_#{inner} - bases.near_#{inner});
-    weights.far_#{inner} = four_weights(scores.far_#{inner} - bases.far_#{inner});
-#end
-    return weights;
 }
 
 // p * (slope - delta).
-fn score_slopes(weights: TileScores, slopes: TileScores, deltas: TileScores) -> TileScores {
+fn score_slopes(weights: TileScores, slopes: TileScores, line: u32, inner: u32) -> TileScores {
     var results: TileScores;
 #repeat inner 4
-    results.near_#{inner} = weights.near_#{inner} * (slopes.near_#{inner} - deltas.near_#{inner});
-    results.far_#{inner} = weights.far_#{inner} * (slopes.far_#{inner} - deltas.far_#{inner});
+    {
+        let near = four_numbers(line, inner + #{inner*16}u, 1u);
+        let far = four_numbers(line + 32u, inner + #{inner*16}u, 1u);
+        results.near_#{inner} = weights.near_#{inner} * (slopes.near_#{inner} - near);
+        results.far_#{inner} = weights.far_#{inner} * (slopes.far_#{inner} - far);
+    }
 #end
     return results;
 }
@@ -195,6 +181,11 @@ fn reach_of(first_line: u32) -> Reach {
     );
 }
 
+// How deep scores number `which` are.
+fn depth_of(which: u32) -> u32 {
+    return select(params.head_dim, params.value_dim, which == 1u);
+}
+
 // Adds what the heads at hand contribute.
 fn add_heads(first_line: u32, reach: Reach, lane: u32) {
     let line = first_line + tile_line(lane) * 4u;
@@ -203,27 +194,30 @@ fn add_heads(first_line: u32, reach: Reach, lane: u32) {
     }
     for (var step = reach.begin; step < reach.end; step += 64u) {
         let inner = step + tile_across(lane);
-        workgroupBarrier();
-        var scores = tile_of_scores(0u, params.head_dim, lane);
-        begin_scores(1u, first_line, step, params.value_dim, lane);
-        if (HAS_MASK || step < reach.all_begin || step + 64u > reach.all_end) {
-            scores = seen_tile(scores, line, inner);
-        } else {
-            scores = scaled_tile(scores);
-        }
-        put_tile(weights_of(scores, tile_of_numbers(line, inner, 0u)), lane);
-        if (BY_KEYS) {
-            read_matrix(1u, step, lane);
-            add_tile_product_0(1u, step, lane);
+        let is_edge = HAS_MASK || step < reach.all_begin || step + 64u > reach.all_end;
+        // Scores first, then slopes: one text for both, as it is long.
+        for (var which = 0u; which < 2u; which += 1u) {
             workgroupBarrier();
+            let products = tile_of_scores(which, depth_of(which), lane);
+            if (BY_KEYS || which == 1u) {
+                read_matrix(1u - which, step, lane);
+            }
+            if (which == 0u) {
+                put_tile(products, lane);
+                weigh_own(line, inner, is_edge, lane);
+            } else {
+                put_tile(score_slopes(own_part(lane), products, line, inner), lane);
+            }
+            let next = step + which * 64u;
+            if (next < reach.end) {
+                begin_scores(1u - which, first_line, next, depth_of(1u - which), lane);
+            }
+            if (which == 1u) {
+                add_tile_product_1(0u, step, lane);
+            } else if (BY_KEYS) {
+                add_tile_product_0(1u, step, lane);
+            }
         }
-        let slopes = tile_of_scores(1u, params.value_dim, lane);
-        read_matrix(0u, step, lane);
-        put_tile(score_slopes(own_part(lane), slopes, tile_of_numbers(line, inner, 1u)), lane);
-        if (step + 64u < reach.end) {
-            begin_scores(0u, first_line, step + 64u, params.head_dim, lane);
-        }
-        add_tile_product_1(0u, step, lane);
     }
 }
 

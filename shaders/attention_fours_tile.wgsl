@@ -10,12 +10,12 @@
 //   scores, 16 deep    512             48                                     1
 //   output, 16 inner   1024 (WIDE)     64                                     2
 //
-// Registers: 32 for scores, 64 for an output (WIDE), 16 for what is read ahead, about 20 for operands.
+// Registers: 32 for scores, 64 for an output (WIDE), 16 for what is read ahead (8 of 16-bit floats), about 20 for operands.
 //
-// From a shader: LEFT_ROW(which, line) and RIGHT_ROW(which, inner), the number of a row's first four; LEFT_FOUR(which, place) and
-// RIGHT_FOUR(which, place), which read one, of the operands of scores number `which`; MATRIX_PLACE(which, inner, column), the number of the four in this
-// column of fours, and MATRIX_FOUR(which, place), of matrix number `which`. All take the last place for those beyond an edge. FOURS_ACROSS, the columns
-// of fours that a tile has: 16, or 32 where WIDE.
+// From a shader, for the operands of scores number `which`: LEFT_ROW(which, line) and RIGHT_ROW(which, inner), the number of a row's first four;
+// LEFT_WORDS(which, place) and RIGHT_WORDS(which, place), a four as it lies in memory, where all lie as q does. For matrix number `which`:
+// MATRIX_PLACE(which, inner, column), the number of the four in this column of fours, and MATRIX_WORDS(which, place). All take the last place for
+// those beyond an edge. FOURS_ACROSS, the columns of fours that a tile has: 16, or 32 where WIDE.
 //
 // Work-group memory, in fours; OPERANDS_AT, OPERANDS_TURN, MATRIX_AT and TILE_MEMORY are such numbers:
 //   weights    [64 inner][64 lines, and 4], from 0 on
@@ -42,13 +42,13 @@ struct TileScores {
 #end
 }
 
-// What is read ahead.
+// What is read ahead, as it lies in memory: what makes floats of it would wait for it.
 #repeat turn 2
 var<private> left_row_#{turn}: u32;
 var<private> right_row_#{turn}: u32;
-var<private> next_left_#{turn}: vec4<f32>;
-var<private> next_right_#{turn}: vec4<f32>;
-var<private> next_matrix_#{turn}: vec4<f32>;
+var<private> next_left_#{turn}: q_BITS;
+var<private> next_right_#{turn}: q_BITS;
+var<private> next_matrix_#{turn}: q_BITS;
 #end
 
 // A thread's part of two outputs.
@@ -63,13 +63,13 @@ var<private> out_#{set}_far_#{row}: vec4<f32>;
 fn read_operands(which: u32, begin: u32, depth: u32, lane: u32) {
     let there = begin + lane % 4u * 4u < depth;
 #repeat turn 2
-    next_left_#{turn} = vec4<f32>();
-    next_right_#{turn} = vec4<f32>();
+    next_left_#{turn} = q_BITS();
+    next_right_#{turn} = q_BITS();
 #end
     if (there) {
 #repeat turn 2
-        next_left_#{turn} = LEFT_FOUR(which, left_row_#{turn} + begin / 4u);
-        next_right_#{turn} = RIGHT_FOUR(which, right_row_#{turn} + begin / 4u);
+        next_left_#{turn} = LEFT_WORDS(which, left_row_#{turn} + begin / 4u);
+        next_right_#{turn} = RIGHT_WORDS(which, right_row_#{turn} + begin / 4u);
 #end
     }
 }
@@ -97,10 +97,10 @@ fn tile_of_scores(which: u32, depth: u32, lane: u32) -> TileScores {
     let read_right = OPERANDS_AT + 336u + tile_across(lane) * 5u;
     var turn = 0u;
     for (var begin = 0u; begin < depth; begin += 16u) {
-        tile_memory[turn + write_left] = next_left_0;
-        tile_memory[turn + write_left + 168u] = next_left_1;
-        tile_memory[turn + write_right] = next_right_0;
-        tile_memory[turn + write_right + 160u] = next_right_1;
+        tile_memory[turn + write_left] = q_of_words(next_left_0);
+        tile_memory[turn + write_left + 168u] = q_of_words(next_left_1);
+        tile_memory[turn + write_right] = q_of_words(next_right_0);
+        tile_memory[turn + write_right + 160u] = q_of_words(next_right_1);
         workgroupBarrier();
         if (begin + 16u < depth) {
             read_operands(which, begin + 16u, depth, lane);
@@ -136,9 +136,14 @@ fn tile_of_scores(which: u32, depth: u32, lane: u32) -> TileScores {
     return scores;
 }
 
+// Where a thread's four number `own` of the weights lies: near and far lines of its first inner, of its second, and so on.
+fn own_place(own: u32, lane: u32) -> u32 {
+    return tile_across(lane) * 17u + tile_line(lane) + own / 2u * 272u + own % 2u * 8u;
+}
+
 // A thread's part of the weights, to where all threads see them.
 fn put_tile(part: TileScores, lane: u32) {
-    let at = tile_across(lane) * 17u + tile_line(lane);
+    let at = own_place(0u, lane);
 #repeat inner 4
     tile_memory[at + #{inner*272}u] = part.near_#{inner};
     tile_memory[at + #{inner*272+8}u] = part.far_#{inner};
@@ -147,7 +152,7 @@ fn put_tile(part: TileScores, lane: u32) {
 
 // The part that this thread put there.
 fn own_part(lane: u32) -> TileScores {
-    let at = tile_across(lane) * 17u + tile_line(lane);
+    let at = own_place(0u, lane);
     var part: TileScores;
 #repeat inner 4
     part.near_#{inner} = tile_memory[at + #{inner*272}u];
@@ -161,7 +166,7 @@ fn read_matrix(which: u32, inner: u32, lane: u32) {
 #repeat turn 2
     let number_#{turn} = lane + #{turn*128}u;
     let place_#{turn} = MATRIX_PLACE(which, inner + number_#{turn} / FOURS_ACROSS, number_#{turn} % FOURS_ACROSS);
-    next_matrix_#{turn} = MATRIX_FOUR(which, place_#{turn});
+    next_matrix_#{turn} = MATRIX_WORDS(which, place_#{turn});
 #end
 }
 
@@ -173,8 +178,8 @@ fn add_tile_product_#{set}(which: u32, first_inner: u32, lane: u32) {
     let across = MATRIX_AT + tile_across(lane);
     var turn = 0u;
     for (var begin = 0u; begin < 64u; begin += chunk) {
-        tile_memory[MATRIX_AT + turn + lane] = next_matrix_0;
-        tile_memory[MATRIX_AT + turn + lane + 128u] = next_matrix_1;
+        tile_memory[MATRIX_AT + turn + lane] = q_of_words(next_matrix_0);
+        tile_memory[MATRIX_AT + turn + lane + 128u] = q_of_words(next_matrix_1);
         workgroupBarrier();
         if (begin + chunk < 64u) {
             read_matrix(which, first_inner + begin + chunk, lane);

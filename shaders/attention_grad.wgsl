@@ -7,6 +7,8 @@
 // A work group makes 64 lines by 64 columns of one of them. BY_KEYS tells whether lines are keys: then it goes over the queries that see them, 32 at
 // a time, of all query heads that share the key head, and makes dk (`out`) or, in the chunks behind those, dv (`other`); else lines are queries, and
 // it goes over the keys that they see, for dq (`out`). Each element is summed by one thread, in one order.
+//
+// For tensors that attention_fours_grad.wgsl does not take: wider than 128, or with rows that cannot be read four elements at a time.
 
 struct Parameters {
     zero: u32,

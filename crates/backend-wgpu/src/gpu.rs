@@ -1,10 +1,11 @@
 //! An open device: memory, the commands that wait to be submitted, and the way back to the host.
 
 pub(crate) mod timing;
+mod transfers;
 
 use crate::Options;
 use crate::adapters::{adapter, describe};
-use crate::batch::{Batch, COPY_ALIGNMENT, LONGEST_WAIT, MOST_LAUNCHES};
+use crate::batch::{Batch, LONGEST_WAIT, MOST_LAUNCHES};
 pub(crate) use crate::binding::Binding;
 use crate::binding::{Limits, uncountable, windowed, within_count};
 use crate::disk::{self, Disk};
@@ -17,20 +18,13 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
-use ternion_core::backend::{Buffer, Download, Memory, MemoryStats, View};
+use ternion_core::backend::{Buffer, Memory, MemoryStats, View};
 use ternion_core::{Error, Result};
+use transfers::Place;
 
 /// How often memory is asked for before there is none.
 const MOST_TURNS: usize = 8;
-
-/// Bytes that are read at once: larger reads take several turns, so that the memory between device and host stays small.
-const MOST_STAGING: usize = 64 << 20;
-
-/// Bytes of several downloads that wait once: more of them gain nothing by it.
-const MOST_JOINED: u64 = 1 << 24;
 
 /// A device of wgpu's, with all that belongs to it.
 #[derive(Debug)]
@@ -93,34 +87,6 @@ impl Drop for WgpuMemory {
             gpu.pool.give_back(block);
         }
     }
-}
-
-/// Words to be read: offset and length are multiples of [`COPY_ALIGNMENT`].
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    from: &'a wgpu::Buffer,
-    offset: u64,
-    length: u64,
-}
-
-impl<'a> Place<'a> {
-    /// The words that a download needs; none for no bytes.
-    fn of(memory: &'a WgpuMemory, part: &Download<'_>) -> Place<'a> {
-        let (begin, bytes) = (part.offset_bytes as u64, part.host.len() as u64);
-        let offset = begin / COPY_ALIGNMENT * COPY_ALIGNMENT;
-        let end = if bytes == 0 { offset } else { (begin + bytes).next_multiple_of(COPY_ALIGNMENT) };
-        Place { from: memory.buffer(), offset, length: end - offset }
-    }
-}
-
-/// How many of the first places are read together: one at least, and no more than take a buffer of [`MOST_JOINED`] bytes.
-fn joined(places: &[Place<'_>]) -> usize {
-    let mut bytes = 0;
-    let small = places.iter().take_while(|place| {
-        bytes += place.length;
-        bytes <= MOST_JOINED
-    });
-    small.count().max(1)
 }
 
 /// What is queued: a shader, what is bound to it, its parameters, and how many work groups.
@@ -400,109 +366,6 @@ impl Gpu {
         memory_of(op, buffer).map(Binding::whole)
     }
 
-    pub(crate) fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
-        let memory = within("upload", to, offset_bytes, host.len())?;
-        if host.is_empty() {
-            return Ok(());
-        }
-        self.healthy()?;
-        self.batch.lock().submit(&self.device, &self.queue, &self.health);
-        let (begin, end) = (offset_bytes as u64, (offset_bytes + host.len()) as u64);
-        let (first, last) = (begin / COPY_ALIGNMENT * COPY_ALIGNMENT, end.next_multiple_of(COPY_ALIGNMENT));
-        if (first, last) == (begin, end) {
-            self.queue.write_buffer(memory.buffer(), begin, host);
-            return self.healthy();
-        }
-        // Words of which only a part is written keep the rest.
-        let mut words = vec![0; (last - first) as usize];
-        let word = |offset| Place { from: memory.buffer(), offset, length: COPY_ALIGNMENT };
-        let ends = self.read(&[word(first), word(last - COPY_ALIGNMENT)], false)?;
-        let behind = words.len() - COPY_ALIGNMENT as usize;
-        words[..COPY_ALIGNMENT as usize].copy_from_slice(&ends[..COPY_ALIGNMENT as usize]);
-        words[behind..].copy_from_slice(&ends[COPY_ALIGNMENT as usize..]);
-        words[(begin - first) as usize..][..host.len()].copy_from_slice(host);
-        self.queue.write_buffer(memory.buffer(), first, &words);
-        self.healthy()
-    }
-
-    pub(crate) fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
-        self.download_all(&mut [Download { from, offset_bytes, host }])
-    }
-
-    /// Copies the bytes of all parts to the host, and waits once for those that fit one buffer together.
-    pub(crate) fn download_all(&self, parts: &mut [Download<'_>]) -> Result<()> {
-        let mut pieces = Vec::with_capacity(parts.len());
-        let mut places = Vec::with_capacity(parts.len());
-        for part in parts {
-            let memory = within("download", part.from, part.offset_bytes, part.host.len())?;
-            for (turn, host) in part.host.chunks_mut(MOST_STAGING).enumerate() {
-                let offset_bytes = part.offset_bytes + turn * MOST_STAGING;
-                let piece = Download { from: part.from, offset_bytes, host };
-                places.push(Place::of(memory, &piece));
-                pieces.push(piece);
-            }
-        }
-        self.check_faults()?;
-        let mut begin = 0;
-        while begin < pieces.len() {
-            let fits = joined(&places[begin..]);
-            let words = self.read(&places[begin..begin + fits], false)?;
-            let mut from = 0;
-            for (place, piece) in places[begin..begin + fits].iter().zip(&mut pieces[begin..begin + fits]) {
-                let first = from + piece.offset_bytes - place.offset as usize;
-                piece.host.copy_from_slice(&words[first..first + piece.host.len()]);
-                from += place.length as usize;
-            }
-            begin += fits;
-        }
-        Ok(())
-    }
-
-    /// Waits for what was queued and copies words to the host, place after place. With `clear` they are zeros afterwards, before whatever is queued later.
-    fn read(&self, places: &[Place<'_>], clear: bool) -> Result<Vec<u8>> {
-        self.healthy()?;
-        let length = places.iter().map(|place| place.length).sum::<u64>();
-        if length == 0 {
-            return Ok(Vec::new());
-        }
-        let mut batch = self.batch.lock();
-        let staging = batch.take_staging(&self.device, length);
-        let copies = batch.copies(&self.device);
-        let mut to = 0;
-        for place in places.iter().filter(|place| place.length > 0) {
-            let Place { from, offset, length } = *place;
-            copies.copy_buffer_to_buffer(from, offset, &staging, to, Some(length));
-            if clear {
-                copies.clear_buffer(from, offset, Some(length));
-            }
-            to += length;
-        }
-        batch.submit(&self.device, &self.queue, &self.health);
-        drop(batch);
-        let (told, heard) = std::sync::mpsc::channel();
-        staging.slice(..length).map_async(wgpu::MapMode::Read, move |result| {
-            let _ = told.send(result);
-        });
-        // The answer may reach the poll of another thread, which passes it on a moment later.
-        let answer = loop {
-            self.poll()?;
-            match heard.recv_timeout(Duration::from_millis(1)) {
-                Err(RecvTimeoutError::Timeout) => {}
-                answer => break answer,
-            }
-        };
-        if !matches!(answer, Ok(Ok(()))) {
-            return Err(self.error(format!("memory could not be read: {answer:?}")));
-        }
-        let mapped =
-            staging.slice(..length).get_mapped_range().map_err(|error| self.error(error.to_string()))?;
-        let words = mapped.to_vec();
-        drop(mapped);
-        staging.unmap();
-        self.batch.lock().staging = Some(staging);
-        Ok(words)
-    }
-
     /// Looks at the record of indices out of range, if a shader may have written one.
     fn check_faults(&self) -> Result<()> {
         let mut batch = self.batch.lock();
@@ -572,23 +435,6 @@ fn share(variant: &mut Variant, bindings: &[Binding<'_>]) {
 /// The memory behind `buffer`.
 pub(crate) fn memory_of<'a>(op: &'static str, buffer: &'a Buffer) -> Result<&'a WgpuMemory> {
     buffer.downcast().ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))
-}
-
-/// The memory behind `buffer`, in which `length` bytes from `offset_bytes` on must fit.
-fn within<'a>(
-    op: &'static str,
-    buffer: &'a Buffer,
-    offset_bytes: usize,
-    length: usize,
-) -> Result<&'a WgpuMemory> {
-    let memory = memory_of(op, buffer)?;
-    match offset_bytes.checked_add(length) {
-        Some(end) if end <= memory.bytes => Ok(memory),
-        _ => Err(Error::invalid(
-            op,
-            format!("{length} bytes from byte {offset_bytes} on, in a buffer of {} bytes", memory.bytes),
-        )),
-    }
 }
 
 /// Whether an adapter has cooperative matrices as cooperative_128 of product_fours.wgsl takes them.

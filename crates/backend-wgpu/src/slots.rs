@@ -20,7 +20,7 @@ pub(crate) enum Access {
     Scattered,
     /// Writes whole words, each by one thread, which may read what it holds.
     Words,
-    /// Reads elements of up to 32 bits four at a time: `x_four(i)`, of floats.
+    /// Reads elements of up to 32 bits four at a time: `x_four(i)`, of floats, which is `x_of_words(x_words(i))`.
     Fours,
     /// The same of f16, for cooperative matrices: `x_halves(i)`.
     Halves,
@@ -327,8 +327,12 @@ impl Slot {
             ),
         };
         let _ = writeln!(text, "fn {name}_bits(i: u32) -> u32 {{ return {element}; }}");
-        let _ =
-            writeln!(text, "fn {name}_four_bits(i: u32) -> vec4<u32> {{ let w = {four}; return {apart}; }}");
+        let _ = writeln!(text, "fn {name}_words(i: u32) -> {bits} {{ return {four}; }}");
+        let _ = writeln!(text, "fn {name}_bits_of_words(w: {bits}) -> vec4<u32> {{ return {apart}; }}");
+        let _ = writeln!(
+            text,
+            "fn {name}_four_bits(i: u32) -> vec4<u32> {{ return {name}_bits_of_words({name}_words(i)); }}"
+        );
         if self.access.writes() {
             let stored = self.stored("", "i", together);
             let _ = writeln!(text, "fn {name}_put_four_bits(i: u32, v: vec4<u32>) {{ {stored} }}");
@@ -345,9 +349,14 @@ impl Slot {
         let parts = ["x", "y", "z", "w"];
         let numbers = parts.map(|part| number(&format!("b.{part}"))).join(", ");
         let rounded = parts.map(|part| format!("{name}_rounded(v.{part})")).join(", ");
+        let words = self.bits();
         let _ = writeln!(
             text,
-            "fn {name}_four(i: u32) -> vec4<f32> {{ let b = {name}_four_bits(i); return vec4<f32>({numbers}); }}"
+            "fn {name}_of_words(w: {words}) -> vec4<f32> {{ let b = {name}_bits_of_words(w); return vec4<f32>({numbers}); }}"
+        );
+        let _ = writeln!(
+            text,
+            "fn {name}_four(i: u32) -> vec4<f32> {{ return {name}_of_words({name}_words(i)); }}"
         );
         if writes {
             let _ = writeln!(

@@ -2,7 +2,7 @@
 
 use crate::gpu::Gpu;
 use crate::{Options, WgpuBackend};
-use ternion_core::{DType, Device, Tensor};
+use ternion_core::{AttentionOptions, DType, Device, Tensor};
 
 /// Products that are large enough to be read in fours, of both orders of each operand.
 #[test]
@@ -22,4 +22,28 @@ fn products_in_fours_are_valid() {
     let (compiled, refused) = gpu.compiled();
     assert!(refused.is_empty(), "the first of {}: {}", refused.len(), refused[0]);
     assert!(compiled >= 12, "only {compiled} shaders were asked for");
+}
+
+/// Attention whose rows are read in fours, in both widths of tiles, with masks and without, and its gradients.
+#[test]
+fn attention_in_fours_is_valid() {
+    let gpu = Gpu::noop(Options::default());
+    let device = Device::new(WgpuBackend { gpu: gpu.clone() });
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        for width in [64, 128] {
+            let x = Tensor::zeros([1, 1, 8, width], dtype, &device).and_then(|x| x.requires_grad()).unwrap();
+            for mask in [None, Some(DType::Bool), Some(dtype)] {
+                let mask = mask.map(|dtype| Tensor::zeros([8, 8], dtype, &device).unwrap());
+                let options = AttentionOptions { mask: mask.as_ref(), ..AttentionOptions::default() };
+                let y =
+                    x.scaled_dot_product_attention(&x, &x, options).unwrap_or_else(|error| panic!("{error}"));
+                // Squares: the gradient of a sum alone is one number for all places.
+                let squares = y.mul(&y).and_then(|squares| squares.sum_all()).unwrap();
+                squares.backward().unwrap_or_else(|error| panic!("{error}"));
+            }
+        }
+    }
+    let (compiled, refused) = gpu.compiled();
+    assert!(refused.is_empty(), "the first of {}: {}", refused.len(), refused[0]);
+    assert!(compiled >= 3 * 2 * 3 * 3, "only {compiled} shaders were asked for");
 }

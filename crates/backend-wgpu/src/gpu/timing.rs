@@ -1,6 +1,7 @@
 //! Time on the device, and plain copies to compare it with: for benchmarks.
 
-use super::{Gpu, Place, within};
+use super::Gpu;
+use super::transfers::{Place, within};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

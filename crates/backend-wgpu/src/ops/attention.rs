@@ -262,11 +262,11 @@ fn launch_fours(call: &Call<'_>, sizes: Sizes, batch: usize, width: usize) -> Re
     slots.define_tiles(width, [0, 656, 1088, FORWARD_FOURS]);
     slots.define([
         ("LEFT_ROW", Define::Text("query_row")),
-        ("LEFT_FOUR", Define::Text("query_four")),
+        ("LEFT_WORDS", Define::Text("query_words")),
         ("RIGHT_ROW", Define::Text("key_row")),
-        ("RIGHT_FOUR", Define::Text("key_four")),
+        ("RIGHT_WORDS", Define::Text("key_words")),
         ("MATRIX_PLACE", Define::Text("value_place")),
-        ("MATRIX_FOUR", Define::Text("value_four")),
+        ("MATRIX_WORDS", Define::Text("value_words")),
         ("HAS_MASK", Define::Flag(call.inputs.len() > 3)),
     ]);
     launch_forward(call, slots, sizes, batch, [Access::Fours, Access::FoursWritten])
@@ -318,18 +318,18 @@ impl Wanted {
 
     /// The same of attention_fours_grad.wgsl: their rows, and fours of them.
     fn fours(self) -> [(&'static str, Define); 6] {
-        let (query, key) = (["query_row", "query_four"], ["key_row", "key_four"]);
+        let (query, key) = (["query_row", "query_words"], ["key_row", "key_words"]);
         let (left, right, matrix) = match self {
-            Wanted::Query => (query, key, ["key_place", "key_four"]),
-            Wanted::KeyAndValue => (key, query, ["query_place", "query_four"]),
+            Wanted::Query => (query, key, ["key_place", "key_words"]),
+            Wanted::KeyAndValue => (key, query, ["query_place", "query_words"]),
         };
         [
             ("LEFT_ROW", Define::Text(left[0])),
-            ("LEFT_FOUR", Define::Text(left[1])),
+            ("LEFT_WORDS", Define::Text(left[1])),
             ("RIGHT_ROW", Define::Text(right[0])),
-            ("RIGHT_FOUR", Define::Text(right[1])),
+            ("RIGHT_WORDS", Define::Text(right[1])),
             ("MATRIX_PLACE", Define::Text(matrix[0])),
-            ("MATRIX_FOUR", Define::Text(matrix[1])),
+            ("MATRIX_WORDS", Define::Text(matrix[1])),
         ]
     }
 
