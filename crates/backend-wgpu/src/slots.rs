@@ -303,7 +303,10 @@ impl Slot {
                 "vec2<u32>(f32_to_bf16(v.x) | (f32_to_bf16(v.y) << 16u), f32_to_bf16(v.z) | (f32_to_bf16(v.w) << 16u))",
             ),
         };
-        let _ = writeln!(text, "fn {name}_words(i: u32) -> {bits} {{ return {word}; }}");
+        let _ = writeln!(
+            text,
+            "alias {name}_WORDS = {bits};\nfn {name}_words(i: u32) -> {bits} {{ return {word}; }}"
+        );
         let _ = writeln!(text, "fn {name}_of_words(w: {bits}) -> vec4<f32> {{ return {four}; }}");
         let _ = writeln!(
             text,
