@@ -52,7 +52,7 @@ fn query_row(which: u32, query: u32) -> u32 {
     return (q_head + min(query, params.queries - 1u) * params.q.z) / 4u;
 }
 
-fn query_words(which: u32, place: u32) -> q_BITS {
+fn query_words(which: u32, place: u32) -> q_WORDS {
     return q_words(place);
 }
 
@@ -60,7 +60,7 @@ fn key_row(which: u32, key: u32) -> u32 {
     return (k_head + min(key, params.keys - 1u) * params.k.z) / 4u;
 }
 
-fn key_words(which: u32, place: u32) -> q_BITS {
+fn key_words(which: u32, place: u32) -> q_WORDS {
     return k_words(place);
 }
 
@@ -68,7 +68,7 @@ fn value_place(which: u32, key: u32, column: u32) -> u32 {
     return (v_head + min(key, params.keys - 1u) * params.v.z) / 4u + min(column, params.value_dim / 4u - 1u);
 }
 
-fn value_words(which: u32, place: u32) -> q_BITS {
+fn value_words(which: u32, place: u32) -> q_WORDS {
     return v_words(place);
 }
 

@@ -75,7 +75,7 @@ fn query_row(which: u32, query: u32) -> u32 {
     return select(q_head + line * params.q.z, dy_head + line * params.dy.z, which == 1u) / 4u;
 }
 
-fn query_words(which: u32, place: u32) -> q_BITS {
+fn query_words(which: u32, place: u32) -> q_WORDS {
     if (which == 1u) {
         return dy_words(place);
     }
@@ -88,7 +88,7 @@ fn key_row(which: u32, key: u32) -> u32 {
     return select(k_head + line * params.k.z, v_head + line * params.v.z, which == 1u) / 4u;
 }
 
-fn key_words(which: u32, place: u32) -> q_BITS {
+fn key_words(which: u32, place: u32) -> q_WORDS {
     if (which == 1u) {
         return v_words(place);
     }

@@ -46,9 +46,9 @@ struct TileScores {
 #repeat turn 2
 var<private> left_row_#{turn}: u32;
 var<private> right_row_#{turn}: u32;
-var<private> next_left_#{turn}: q_BITS;
-var<private> next_right_#{turn}: q_BITS;
-var<private> next_matrix_#{turn}: q_BITS;
+var<private> next_left_#{turn}: q_WORDS;
+var<private> next_right_#{turn}: q_WORDS;
+var<private> next_matrix_#{turn}: q_WORDS;
 #end
 
 // A thread's part of two outputs.
@@ -63,8 +63,8 @@ var<private> out_#{set}_far_#{row}: vec4<f32>;
 fn read_operands(which: u32, begin: u32, depth: u32, lane: u32) {
     let there = begin + lane % 4u * 4u < depth;
 #repeat turn 2
-    next_left_#{turn} = q_BITS();
-    next_right_#{turn} = q_BITS();
+    next_left_#{turn} = q_WORDS();
+    next_right_#{turn} = q_WORDS();
 #end
     if (there) {
 #repeat turn 2

@@ -327,7 +327,10 @@ impl Slot {
             ),
         };
         let _ = writeln!(text, "fn {name}_bits(i: u32) -> u32 {{ return {element}; }}");
-        let _ = writeln!(text, "fn {name}_words(i: u32) -> {bits} {{ return {four}; }}");
+        let _ = writeln!(
+            text,
+            "alias {name}_WORDS = {bits};\nfn {name}_words(i: u32) -> {bits} {{ return {four}; }}"
+        );
         let _ = writeln!(text, "fn {name}_bits_of_words(w: {bits}) -> vec4<u32> {{ return {apart}; }}");
         let _ = writeln!(
             text,
