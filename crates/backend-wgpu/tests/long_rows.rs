@@ -20,7 +20,7 @@ fn compare(shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
 }
 
 /// Few rows, which are cut into parts, and more; lengths that are even, odd, and multiples of nothing.
-const ROWS: [[usize; 2]; 5] = [[2, 9000], [3, 5001], [40, 4098], [300, 2051], [70, 2048]];
+const ROWS: [[usize; 2]; 3] = [[3, 9000], [40, 2051], [70, 2048]];
 
 #[test]
 fn softmax() {

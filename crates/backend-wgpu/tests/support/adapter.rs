@@ -12,3 +12,5 @@ mod many_elements;
 mod products;
 #[path = "../timer.rs"]
 mod timer;
+#[path = "../windows.rs"]
+mod windows;
