@@ -1,7 +1,7 @@
 //! The device that is timed: what a benchmark needs of a backend and core has no door for.
 
-use ternion::backend::{Backend, Buffer};
 use std::time::Duration;
+use ternion::backend::{Backend, Buffer};
 use ternion::{Device, Error, Result};
 
 /// Which of Ternion's backends is timed.
