@@ -4,8 +4,9 @@
 //   left m x k  128 rows -> [ 128 x 128 of y ]         memory; a thread of 256 sums 8 x 8: 4 x 4 in each quarter
 //
 // From a shader: begin(matrix, split); left_four_place(line, inner), right_four_place(line, inner), the number of a four;
-// LEFT_FOUR(place) and RIGHT_FOUR(place), which read one; left_four_step(inner), right_four_step(inner), fours from one inner place to another; finished(row, column, place, sum), which is left out where the sum alone is stored (PLAIN). LEFT_RUNS and RIGHT_RUNS tell along which axis four elements lie: the inner one, or rows or
-// columns. Limits: that axis is a multiple of 4 long, n is, and every four begins at a multiple of four elements.
+// LEFT_FOUR(place) and RIGHT_FOUR(place), which read one; left_four_step(inner), right_four_step(inner), fours from one inner place to another;
+// finished(row, column, place, sum), which is left out where the sum alone is stored (PLAIN). LEFT_RUNS and RIGHT_RUNS tell along which axis four
+// elements lie: the inner one, or rows or columns. Limits: that axis is a multiple of 4 long, n is, and every four begins at a multiple of four elements.
 
 // ---------------------------------------------------------------- floats
 

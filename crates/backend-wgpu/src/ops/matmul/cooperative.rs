@@ -65,7 +65,9 @@ impl Cooperative {
         }
         let (rows, columns) = (m.next_multiple_of(TILE), n.next_multiple_of(TILE));
         let bytes = matrices * rows * columns * 4;
-        let most = (k / SHORTEST_PART).min(MOST_BYTES / bytes).max(1);
+        // Matrices are stored to one binding: the shader finds no windows.
+        let most_bytes = MOST_BYTES.min(gpu.limits.max_storage_buffer_binding_size as usize);
+        let most = (k / SHORTEST_PART).min(most_bytes / bytes).max(1);
         let wanted = (WANTED_GROUPS / (bytes / (4 * TILE * TILE))).clamp(1, most);
         let split_length = k.div_ceil(wanted).next_multiple_of(STEP);
         let [a_row, a_inner, b_inner, b_column] = whole.inputs;
@@ -86,7 +88,7 @@ impl Cooperative {
             offsets: whole.offsets,
             space,
         };
-        (bytes <= MOST_BYTES).then_some(Cooperative { runs, parameters })
+        (bytes <= most_bytes).then_some(Cooperative { runs, parameters })
     }
 
     /// The sums, and what follows.
