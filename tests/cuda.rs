@@ -78,6 +78,42 @@ fn tensors_move_between_threads() -> Result<()> {
     Ok(())
 }
 
+/// Bursts of launches, which the launcher's thread hands to the driver, between uploads, copies, downloads and rests, during which it falls asleep.
+#[test]
+fn launches_and_copies_keep_the_order_of_the_calls() -> Result<()> {
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let work = |own: f32| -> Result<()> {
+        let (mut x, mut expected) = (Tensor::zeros([300], DType::F32, &device)?, 0.0);
+        for round in 0..120usize {
+            for _ in 0..round * 37 % 1500 {
+                x = x.add_scalar(own)?;
+                expected += own;
+            }
+            if round % 2 == 0 {
+                let more = Tensor::from_slice(&[round as f32; 300], 300, &device)?;
+                x = x.add(&more)?;
+                drop(more);
+                // Another tensor's upload may take the place of the one that is added.
+                Tensor::from_slice(&[f32::NAN; 300], 300, &device)?;
+                expected += round as f32;
+            }
+            if round % 3 == 0 {
+                assert_eq!(x.to_vec::<f32>()?, [expected; 300], "round {round}");
+            }
+            if round % 40 == 39 {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+        }
+        assert_eq!(x.to_vec::<f32>()?, [expected; 300]);
+        Ok(())
+    };
+    work(1.0)?;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..4u8).map(|own| scope.spawn(move || work(f32::from(own)))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+    })
+}
+
 /// A step of a small network with dropout, on fixed tensors.
 struct Training {
     model: Mlp,

@@ -153,6 +153,29 @@ impl Clock {
         rounds.sort_by(f64::total_cmp);
         Ok(rounds[10])
     }
+
+    /// Median microseconds of one of `ops` calls, until the device has done them all: what a program reaches that goes on calling.
+    pub fn sustained_microseconds_of_op(
+        &self,
+        ops: usize,
+        mut op: impl FnMut() -> Result<()>,
+    ) -> Result<f64> {
+        if self.measure == Measure::Once {
+            return Ok(self.once(&mut op)? * 1e6);
+        }
+        let mut rounds = Vec::new();
+        for _ in 0..5 {
+            self.device.synchronize()?;
+            let start = Instant::now();
+            for _ in 0..ops {
+                op()?;
+            }
+            self.device.synchronize()?;
+            rounds.push(start.elapsed().as_secs_f64() * 1e6 / ops as f64);
+        }
+        rounds.sort_by(f64::total_cmp);
+        Ok(rounds[2])
+    }
 }
 
 /// Prints the line of a case that `kind` of implementation could not run.

@@ -7,6 +7,9 @@ use ternion::{DType, Result, Tensor, no_grad};
 /// Ops in a round: few enough that the device's queue does not fill.
 const OPS: usize = 500;
 
+/// Ops in a round that fills every queue on the way.
+const SUSTAINED_OPS: usize = 20_000;
+
 /// Host time of one eager op on one element.
 pub fn cases() -> Vec<Case> {
     vec![
@@ -20,6 +23,12 @@ pub fn cases() -> Vec<Case> {
         Case::new("host/add", |clock, name| {
             let x = Tensor::ones([1], DType::F32, &clock.device)?;
             time(clock, name, || x.add(&x).map(drop))
+        }),
+        Case::new("host/add_sustained", |clock, name| {
+            let x = Tensor::ones([1], DType::F32, &clock.device)?;
+            let microseconds = clock.sustained_microseconds_of_op(SUSTAINED_OPS, || x.add(&x).map(drop))?;
+            emit(name, clock.implementation(), microseconds / 1e3, microseconds, "us/op");
+            Ok(())
         }),
         Case::new("host/add_recorded", |clock, name| {
             let x = Tensor::ones([1], DType::F32, &clock.device)?.requires_grad()?;

@@ -39,6 +39,7 @@ impl Gpu {
     fn queued(&self, function: sys::CUfunction, launches: usize) -> Result<Duration> {
         let mut parameters = [0u64; PARAMETER_BYTES / 8];
         let mut arguments = [parameters.as_mut_ptr().cast::<c_void>()];
+        let stream = self.stream();
         let start = Instant::now();
         for _ in 0..launches {
             // SAFETY: the kernel takes one struct of these bytes, and touches no memory.
@@ -52,7 +53,7 @@ impl Gpu {
                     1,
                     1,
                     0,
-                    self.stream(),
+                    stream,
                     arguments.as_mut_ptr(),
                     std::ptr::null_mut(),
                 )

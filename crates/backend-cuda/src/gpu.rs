@@ -2,6 +2,7 @@
 
 use crate::driver::{Context, check};
 use crate::faults::Faults;
+use crate::launcher::{Kernel, Launcher, Stream};
 use crate::memory::{CudaMemory, DeviceMemory};
 use crate::modules::Modules;
 use crate::pool::{Piece, Pool, Source};
@@ -11,7 +12,6 @@ use crate::sources::Unit;
 use crate::staging::{Downloads, Uploads};
 use cudarc::driver::sys;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ternion_core::backend::{Buffer, MemoryStats, View};
@@ -45,7 +45,7 @@ impl Switches {
 pub(crate) struct Gpu {
     pub(crate) name: String,
     pub(crate) context: Arc<Context>,
-    stream: sys::CUstream,
+    launcher: Arc<Launcher<Stream>>,
     pool: Arc<Pool<DeviceMemory>>,
     modules: Modules,
     pub(crate) faults: Faults,
@@ -63,11 +63,6 @@ pub(crate) struct Gpu {
     turns: RwLock<()>,
 }
 
-// SAFETY: the stream is a handle that the driver lets every thread use.
-unsafe impl Send for Gpu {}
-// SAFETY: as above.
-unsafe impl Sync for Gpu {}
-
 /// Counts of blocks that have arrived, all 0 between kernels: one that uses them sets them back before it ends, and kernels run one after the other,
 /// whichever thread queued them.
 #[derive(Debug)]
@@ -77,15 +72,15 @@ struct Counts {
 }
 
 impl Counts {
-    fn new(context: &Arc<Context>, stream: sys::CUstream) -> Result<Counts> {
-        let memory = DeviceMemory { context: context.clone() };
+    fn new(launcher: &Arc<Launcher<Stream>>) -> Result<Counts> {
+        let memory = DeviceMemory { launcher: launcher.clone() };
         let bytes = Gpu::COUNTS * size_of::<u32>();
         let Some(address) = memory.take(bytes) else {
-            let device = context.properties.name.clone();
+            let device = launcher.driver.context.properties.name.clone();
             return Err(Error::OutOfMemory { device, requested: bytes, in_use: 0, cached: 0, peak: 0 });
         };
         // SAFETY: the memory was just reserved, and is that long.
-        check("cuda", unsafe { sys::cuMemsetD8Async(address, 0, bytes, stream) })?;
+        check("cuda", unsafe { sys::cuMemsetD8Async(address, 0, bytes, launcher.driver.handle) })?;
         Ok(Counts { memory, address })
     }
 }
@@ -100,10 +95,11 @@ impl Drop for Gpu {
     /// Ends everything; what the fields hold is then given back, with the context current. (The context itself stays: other libraries share it.)
     fn drop(&mut self) {
         let _ = self.context.bind();
+        self.launcher.stop();
         // SAFETY: the stream was made for this, and nothing is queued on it afterwards.
         unsafe {
-            let _ = sys::cuStreamSynchronize(self.stream);
-            let _ = sys::cuStreamDestroy_v2(self.stream);
+            let _ = sys::cuStreamSynchronize(self.launcher.driver.handle);
+            let _ = sys::cuStreamDestroy_v2(self.launcher.driver.handle);
         }
     }
 }
@@ -161,16 +157,18 @@ impl Gpu {
         // SAFETY: writes a handle; the context is current.
         check("cuda", unsafe { sys::cuStreamCreate(&mut stream, flags) })?;
         let switches = Switches::from_environment();
+        let launcher = Arc::new(Launcher::new(Stream { context: context.clone(), handle: stream }));
+        let memory = DeviceMemory { launcher: launcher.clone() };
         Ok(Gpu {
             name: format!("cuda:{index}"),
-            stream,
             pool: Arc::new(match switches.pool {
-                true => Pool::new(DeviceMemory { context: context.clone() }),
-                false => Pool::without_cache(DeviceMemory { context: context.clone() }),
+                true => Pool::new(memory),
+                false => Pool::without_cache(memory),
             }),
             modules: Modules::new(&context.properties),
             faults: Faults::new()?,
-            counts: Counts::new(&context, stream)?,
+            counts: Counts::new(&launcher)?,
+            launcher,
             uploads: Mutex::default(),
             downloads: Mutex::default(),
             recent: Mutex::new(Recent::new()),
@@ -239,7 +237,9 @@ impl Gpu {
         let is_recorded = self.is_recording();
         if self.switches.poison && !(is_recorded && std::ptr::eq(pool, &raw const *self.pool)) {
             // SAFETY: the piece was just given out, and is that long.
-            check("poison", unsafe { sys::cuMemsetD8Async(piece.address, 0xff, piece.bytes, self.stream) })?;
+            check("poison", unsafe {
+                sys::cuMemsetD8Async(piece.address, 0xff, piece.bytes, self.stream())
+            })?;
         }
         Ok(Some(piece))
     }
@@ -250,7 +250,7 @@ impl Gpu {
         let _turn = self.turns.read_recursive();
         if !self.is_recording() {
             // SAFETY: the stream lives as long as this.
-            let code = unsafe { sys::cuStreamQuery(self.stream) };
+            let code = unsafe { sys::cuStreamQuery(self.stream()) };
             if code != sys::CUresult::CUDA_ERROR_NOT_READY
                 && let Err(error) = self.told("memory", code)
             {
@@ -295,7 +295,7 @@ impl Gpu {
     pub(crate) fn zeroed_scratch(&self, bytes: usize) -> Result<Scratch> {
         let scratch = self.scratch(bytes)?;
         // SAFETY: the memory was just given out, and is that long.
-        self.told("scratch", unsafe { sys::cuMemsetD8Async(scratch.address(), 0, bytes, self.stream) })?;
+        self.told("scratch", unsafe { sys::cuMemsetD8Async(scratch.address(), 0, bytes, self.stream()) })?;
         Ok(scratch)
     }
 
@@ -310,7 +310,7 @@ impl Gpu {
     ) -> Result<()> {
         self.context.bind()?;
         // SAFETY: the caller's buffer holds all of it, and lives until this is queued.
-        self.told(op, unsafe { sys::cuMemsetD2D8Async(address, pitch, 0, width, rows, self.stream) })
+        self.told(op, unsafe { sys::cuMemsetD2D8Async(address, pitch, 0, width, rows, self.stream()) })
     }
 
     // ---- Recording
@@ -330,7 +330,7 @@ impl Gpu {
                 format!("a step is being recorded on {} already", self.name),
             ));
         }
-        let arena = Arc::new(Pool::arena(DeviceMemory { context: self.context.clone() }));
+        let arena = Arc::new(Pool::arena(DeviceMemory { launcher: self.launcher.clone() }));
         *recording = Some(Recording { thread: std::thread::current().id(), arena, held: Vec::new() });
         self.is_recording.store(true, Ordering::Release);
         Ok(())
@@ -402,27 +402,24 @@ impl Gpu {
             found => found?,
         };
         self.remember(op);
-        let mut arguments = [std::ptr::from_ref(params).cast_mut().cast::<c_void>()];
-        let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
+        let Launch { grid, block, shared, .. } = launch;
+        let at_once = self.switches.synchronous || self.is_recording();
         // SAFETY: the kernel takes one struct by value, whose twin `P` is; the op's own code vouches for the addresses in it, which are of
-        // buffers that live until the kernel has been queued, on the stream in whose order memory is reused.
-        let code = unsafe {
-            sys::cuLaunchKernel(
-                function,
-                gx,
-                gy,
-                gz,
-                bx,
-                by,
-                bz,
-                launch.shared,
-                self.stream,
-                arguments.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
-        };
+        // buffers that live until this returns, and go back to the pool, which gives them out for what follows in the stream.
+        let code =
+            unsafe { self.launcher.push(op, Kernel { function, grid, block, shared }, params, at_once) };
         self.told(op, code)?;
+        self.refused()?;
         if self.switches.synchronous && !self.is_recording() { self.finished() } else { Ok(()) }
+    }
+
+    /// What the driver said to launches that it got after their ops had returned.
+    #[inline]
+    pub(crate) fn refused(&self) -> Result<()> {
+        match self.launcher.failure() {
+            None => Ok(()),
+            Some((op, code)) => self.told(op, code),
+        }
     }
 
     /// The kernel of a launch, which may have as much shared memory as that asks for.
@@ -482,8 +479,9 @@ impl Gpu {
             (recent.last(), recent.count)
         };
         // SAFETY: the stream lives as long as this.
-        let code = unsafe { sys::cuStreamSynchronize(self.stream) };
+        let code = unsafe { sys::cuStreamSynchronize(self.stream()) };
         self.told(if self.switches.synchronous { last } else { "cuda" }, code)?;
+        self.refused()?;
         self.recent.lock().ended = launched;
         Ok(())
     }
@@ -534,8 +532,10 @@ impl Gpu {
         self.faults.take()
     }
 
+    /// The stream, with everything in it that was launched before.
     pub(crate) fn stream(&self) -> sys::CUstream {
-        self.stream
+        self.launcher.drain();
+        self.launcher.driver.handle
     }
 
     /// Bytes of the device that nobody has taken.
@@ -558,7 +558,7 @@ impl Gpu {
         self.refuse_while_recording("copy")?;
         self.context.bind()?;
         // SAFETY: the caller has seen that both buffers hold that many bytes.
-        self.told("copy", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream) })
+        self.told("copy", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream()) })
     }
 
     /// Queues a copy of `host` to `address`.
@@ -566,7 +566,7 @@ impl Gpu {
         let _turn = self.turn();
         self.refuse_while_recording("upload")?;
         self.context.bind()?;
-        self.uploads.lock().upload(self.stream, host, address, &|op, code| self.told(op, code))
+        self.uploads.lock().upload(self.stream(), host, address, &|op, code| self.told(op, code))
     }
 
     /// Copies from `address` to `host`, after everything that was queued.
@@ -575,7 +575,8 @@ impl Gpu {
         self.refuse_while_recording("download")?;
         self.context.bind()?;
         let launched = self.recent.lock().count;
-        self.downloads.lock().download(self.stream, address, host, &|op, code| self.told(op, code))?;
+        self.downloads.lock().download(self.stream(), address, host, &|op, code| self.told(op, code))?;
+        self.refused()?;
         self.recent.lock().ended = launched;
         self.faults.take()
     }

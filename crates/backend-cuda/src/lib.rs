@@ -9,6 +9,7 @@ mod driver;
 mod faults;
 mod floor;
 mod gpu;
+mod launcher;
 mod memory;
 mod modules;
 pub mod nvrtc;

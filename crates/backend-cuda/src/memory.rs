@@ -1,6 +1,6 @@
 //! Buffers on the device, and where the pool gets its segments from.
 
-use crate::driver::Context;
+use crate::launcher::{Launcher, Stream};
 use crate::pool::{Piece, Pool, Source};
 use cudarc::driver::sys;
 use std::sync::Arc;
@@ -45,12 +45,12 @@ impl Drop for CudaMemory {
 /// The driver's own allocator.
 #[derive(Debug)]
 pub(crate) struct DeviceMemory {
-    pub(crate) context: Arc<Context>,
+    pub(crate) launcher: Arc<Launcher<Stream>>,
 }
 
 impl Source for DeviceMemory {
     fn take(&self, bytes: usize) -> Option<u64> {
-        self.context.bind().ok()?;
+        self.launcher.driver.context.bind().ok()?;
         let mut address = 0;
         // SAFETY: writes an address; the context is current.
         let code = unsafe { sys::cuMemAlloc_v2(&mut address, bytes) };
@@ -58,11 +58,13 @@ impl Source for DeviceMemory {
     }
 
     fn give_back(&self, segments: &[u64]) {
-        if self.context.bind().is_err() {
+        if self.launcher.driver.context.bind().is_err() {
             return;
         }
+        // The driver waits for work that uses it, once it has that work.
+        self.launcher.drain();
         for &segment in segments {
-            // SAFETY: given out by `take`, and freed once. The driver waits for work that uses it.
+            // SAFETY: given out by `take`, and freed once.
             let _ = unsafe { sys::cuMemFree_v2(segment) };
         }
     }

@@ -153,7 +153,8 @@ impl Replay for RecordedStep {
         self.gpu.context.bind()?;
         self.gpu.remember("replay");
         // SAFETY: the graph lives as long as this, and so do the buffers that its kernels use.
-        self.gpu.told("replay", unsafe { sys::cuGraphLaunch(self.executable.0, self.gpu.stream()) })
+        self.gpu.told("replay", unsafe { sys::cuGraphLaunch(self.executable.0, self.gpu.stream()) })?;
+        self.gpu.refused()
     }
 }
 

@@ -1,0 +1,493 @@
+//! The queue between ops and the driver.
+//!
+//! The driver takes 3 to 4 us to queue a kernel, most of what an op costs its thread. So ops that follow one another closely leave their kernels here,
+//! and a thread of the device's own hands them to the driver, in the same order:
+//!
+//! ```text
+//!   op -> push -> | slot | slot | slot |  ... -> the launcher's thread -> driver -> device
+//!                 issued ^             ^ pushed
+//! ```
+//!
+//! Whoever uses the stream otherwise (copies, marks, waiting, recording) first waits until nothing is left here, or hands it over itself: the order of
+//! the stream is that of the calls. The first few launches after that go straight to the driver, and so do all while a step is recorded: a lone op is
+//! not passed on to another thread. The thread is started by the first burst of launches, looks out for a while after each, then sleeps.
+
+use crate::driver::Context;
+use cudarc::driver::sys;
+use parking_lot::Mutex;
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+/// Launches that may wait: as many as the driver's own queue takes before it makes the caller wait.
+const SLOTS: usize = 1024;
+
+/// Bytes of parameters that a slot takes: those of every kernel but steps of optimisers, which name their tensors in them.
+const ROOM: usize = 896;
+
+/// Launches in a row that go straight to the driver before the thread is woken, which costs as much as one of them.
+const ALONE: usize = 8;
+
+/// How long the thread looks out for the next launch before it sleeps: longer than a program is busy between two ops of a step.
+const PATIENCE: Duration = Duration::from_micros(200);
+
+/// Turns of waiting after which a thread lets others run.
+const TURNS: u32 = 128;
+
+/// Processors from which on one may be kept busy with this.
+const PROCESSORS: usize = 4;
+
+/// What a kernel is launched with, beside its parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kernel {
+    pub(crate) function: sys::CUfunction,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub(crate) shared: u32,
+}
+
+/// Who takes kernels.
+pub(crate) trait Driver: Send + Sync + 'static {
+    /// Queues a kernel on the stream.
+    ///
+    /// # Safety
+    /// `parameters` points to the struct that the kernel takes, whose addresses are of buffers that are not reused but in the stream's order.
+    unsafe fn launch(&self, kernel: &Kernel, parameters: *mut c_void) -> sys::CUresult;
+}
+
+/// A stream of the CUDA driver.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) context: Arc<Context>,
+    pub(crate) handle: sys::CUstream,
+}
+
+// SAFETY: the stream is a handle that the driver lets every thread use.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
+impl Driver for Stream {
+    #[inline]
+    unsafe fn launch(&self, kernel: &Kernel, parameters: *mut c_void) -> sys::CUresult {
+        if self.context.bind().is_err() {
+            return sys::CUresult::CUDA_ERROR_INVALID_CONTEXT;
+        }
+        let mut arguments = [parameters];
+        let ([gx, gy, gz], [bx, by, bz]) = (kernel.grid, kernel.block);
+        // SAFETY: the caller vouches for the parameters, one struct by value; the stream lives as long as this.
+        unsafe {
+            sys::cuLaunchKernel(
+                kernel.function,
+                gx,
+                gy,
+                gz,
+                bx,
+                by,
+                bz,
+                kernel.shared,
+                self.handle,
+                arguments.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        }
+    }
+}
+
+/// A launch that waits.
+#[repr(C, align(64))]
+struct Slot {
+    kernel: Kernel,
+    op: &'static str,
+    parameters: Parameters,
+}
+
+#[repr(C, align(16))]
+struct Parameters(MaybeUninit<[u8; ROOM]>);
+
+/// A number that one thread writes and another reads, in a line of the cache of its own (two, as neighbours are fetched together).
+#[repr(align(128))]
+struct Place(AtomicUsize);
+
+/// Launches on their way to the driver.
+pub(crate) struct Launcher<D> {
+    pub(crate) driver: D,
+    slots: Box<[UnsafeCell<MaybeUninit<Slot>>]>,
+    /// Launches that were put into slots so far: launch `n` into slot `n % SLOTS`. Written by the holder of `pushing`.
+    pushed: Place,
+    /// Those of them that the driver has. Written by the holder of `issuing`.
+    issued: Place,
+    pushing: Mutex<()>,
+    issuing: Mutex<()>,
+    /// Launches in a row that went straight to the driver.
+    alone: AtomicUsize,
+    /// Whether launches may go through the thread at all.
+    is_used: bool,
+    is_asleep: AtomicBool,
+    is_stopped: AtomicBool,
+    thread: OnceLock<Option<Thread>>,
+    handle: Mutex<Option<JoinHandle<()>>>,
+    has_failed: AtomicBool,
+    failure: Mutex<Option<(&'static str, sys::CUresult)>>,
+}
+
+// SAFETY: slots between `issued` and `pushed` are only read, by the holder of `issuing`; the others belong to the holder of `pushing`. Both numbers
+// move behind what they tell of. The handles in slots may be used by every thread.
+unsafe impl<D: Send + Sync> Sync for Launcher<D> {}
+// SAFETY: as above.
+unsafe impl<D: Send + Sync> Send for Launcher<D> {}
+
+impl<D> std::fmt::Debug for Launcher<D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Launcher").field("pushed", &self.pushed.0).field("issued", &self.issued.0).finish()
+    }
+}
+
+impl<D: Driver> Launcher<D> {
+    /// With a thread where there are processors enough.
+    pub(crate) fn new(driver: D) -> Launcher<D> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let is_on = std::env::var_os("TERNION_CUDA_LAUNCHER").is_none_or(|value| value != "0");
+        Launcher::with_thread(driver, is_on && processors >= PROCESSORS)
+    }
+
+    fn with_thread(driver: D, is_used: bool) -> Launcher<D> {
+        let slots = if is_used { SLOTS } else { 0 };
+        Launcher {
+            driver,
+            slots: (0..slots).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
+            pushed: Place(AtomicUsize::new(0)),
+            issued: Place(AtomicUsize::new(0)),
+            pushing: Mutex::default(),
+            issuing: Mutex::default(),
+            alone: AtomicUsize::new(0),
+            is_used,
+            is_asleep: AtomicBool::new(true),
+            is_stopped: AtomicBool::new(false),
+            thread: OnceLock::new(),
+            handle: Mutex::default(),
+            has_failed: AtomicBool::new(false),
+            failure: Mutex::default(),
+        }
+    }
+
+    /// Launches a kernel of `op`, now or a little later; `at_once`: now. What the driver says to a later one is told by [`Launcher::failure`].
+    ///
+    /// # Safety
+    /// The kernel takes one struct by value, whose twin `P` is. Its addresses are of buffers that are not reused but in the stream's order.
+    #[inline]
+    pub(crate) unsafe fn push<P>(
+        self: &Arc<Self>,
+        op: &'static str,
+        kernel: Kernel,
+        parameters: &P,
+        at_once: bool,
+    ) -> sys::CUresult {
+        const { assert!(align_of::<P>() <= align_of::<Parameters>()) };
+        let _pushing = self.pushing.lock();
+        let place = self.pushed.0.load(Ordering::Relaxed);
+        if at_once || !self.is_used || size_of::<P>() > ROOM || self.is_lone(place) {
+            self.issue_until(place);
+            // SAFETY: the caller vouches for the parameters; what was pushed before has been issued.
+            return unsafe { self.driver.launch(&kernel, std::ptr::from_ref(parameters).cast_mut().cast()) };
+        }
+        self.wait_for_room(place);
+        let slot = self.slots[place % SLOTS].get().cast::<Slot>();
+        // SAFETY: the slot belongs to the holder of `pushing` until `pushed` tells of it; `P` fits, and its bytes are copied whatever they are.
+        unsafe {
+            (&raw mut (*slot).kernel).write(kernel);
+            (&raw mut (*slot).op).write(op);
+            let bytes = (&raw mut (*slot).parameters).cast::<u8>();
+            std::ptr::copy_nonoverlapping(std::ptr::from_ref(parameters).cast::<u8>(), bytes, size_of::<P>());
+        }
+        self.pushed.0.store(place + 1, Ordering::SeqCst);
+        if self.is_asleep.load(Ordering::SeqCst) {
+            self.wake();
+        }
+        sys::CUresult::CUDA_SUCCESS
+    }
+
+    /// Whether a launch is one of few, for which nobody is to be woken.
+    #[inline]
+    fn is_lone(&self, place: usize) -> bool {
+        let wakes = !self.is_asleep.load(Ordering::Relaxed) || place != self.issued.0.load(Ordering::Acquire);
+        !wakes && self.alone.fetch_add(1, Ordering::Relaxed) < ALONE
+    }
+
+    #[inline]
+    fn wait_for_room(&self, place: usize) {
+        let mut wait = Wait::default();
+        while place - self.issued.0.load(Ordering::Acquire) >= SLOTS {
+            wait.a_little();
+        }
+    }
+
+    /// Hands over everything that was pushed so far. What follows in the stream then follows it.
+    #[inline]
+    pub(crate) fn drain(&self) {
+        self.alone.store(0, Ordering::Relaxed);
+        self.issue_until(self.pushed.0.load(Ordering::Acquire));
+    }
+
+    /// Until the first `target` launches have been handed over: by whoever has the turn.
+    #[inline]
+    fn issue_until(&self, target: usize) {
+        let mut wait = Wait::default();
+        while self.issued.0.load(Ordering::Acquire) < target {
+            match self.issuing.try_lock() {
+                Some(_turn) => self.issue(target),
+                None => wait.a_little(),
+            }
+        }
+    }
+
+    /// Hands launches over. For the holder of `issuing`.
+    fn issue(&self, target: usize) {
+        for place in self.issued.0.load(Ordering::Relaxed)..target {
+            let slot = self.slots[place % SLOTS].get().cast::<Slot>();
+            // SAFETY: the slot was filled before `pushed` went beyond it, and is not filled anew before `issued` does.
+            let (code, op) = unsafe {
+                (self.driver.launch(&(*slot).kernel, (&raw mut (*slot).parameters).cast()), (*slot).op)
+            };
+            if code != sys::CUresult::CUDA_SUCCESS {
+                self.failure.lock().get_or_insert((op, code));
+                self.has_failed.store(true, Ordering::Release);
+            }
+            self.issued.0.store(place + 1, Ordering::Release);
+        }
+    }
+
+    /// The first launch that the driver refused since this was asked last, and what it said.
+    #[inline]
+    pub(crate) fn failure(&self) -> Option<(&'static str, sys::CUresult)> {
+        if !self.has_failed.load(Ordering::Acquire) {
+            return None;
+        }
+        self.has_failed.store(false, Ordering::Relaxed);
+        self.failure.lock().take()
+    }
+
+    // ---- the thread
+
+    #[cold]
+    fn wake(self: &Arc<Self>) {
+        self.alone.store(0, Ordering::Relaxed);
+        match self.thread.get_or_init(|| self.start()) {
+            Some(thread) => {
+                self.is_asleep.store(false, Ordering::SeqCst);
+                thread.unpark();
+            }
+            // No thread can be had.
+            None => self.issue_until(self.pushed.0.load(Ordering::Acquire)),
+        }
+    }
+
+    fn start(self: &Arc<Self>) -> Option<Thread> {
+        let own = self.clone();
+        let started = std::thread::Builder::new().name("ternion-cuda".into()).spawn(move || own.work());
+        let handle = started.ok()?;
+        let thread = handle.thread().clone();
+        *self.handle.lock() = Some(handle);
+        Some(thread)
+    }
+
+    fn work(&self) {
+        while !self.is_stopped.load(Ordering::Acquire) {
+            self.issue_until(self.pushed.0.load(Ordering::Acquire));
+            if !self.look_out() {
+                self.sleep();
+            }
+        }
+    }
+
+    /// Waits for a launch; whether one came before patience ended.
+    fn look_out(&self) -> bool {
+        let begin = Instant::now();
+        let mut turns = 0u32;
+        while !self.has_work() {
+            std::hint::spin_loop();
+            turns += 1;
+            if turns.is_multiple_of(TURNS) && begin.elapsed() > PATIENCE {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn has_work(&self) -> bool {
+        self.pushed.0.load(Ordering::SeqCst) != self.issued.0.load(Ordering::Acquire)
+            || self.is_stopped.load(Ordering::Acquire)
+    }
+
+    fn sleep(&self) {
+        self.is_asleep.store(true, Ordering::SeqCst);
+        // Whoever pushes looks whether this sleeps afterwards: one of the two is seen.
+        while self.is_asleep.load(Ordering::SeqCst) && !self.has_work() {
+            std::thread::park();
+        }
+        self.is_asleep.store(false, Ordering::SeqCst);
+    }
+
+    /// Hands over what is left and ends the thread.
+    pub(crate) fn stop(&self) {
+        self.drain();
+        self.is_stopped.store(true, Ordering::Release);
+        if let Some(handle) = self.handle.lock().take() {
+            handle.thread().unpark();
+            let _ = handle.join();
+        }
+    }
+}
+
+/// Waiting for another thread that is about to be done.
+#[derive(Default)]
+struct Wait {
+    turns: u32,
+}
+
+impl Wait {
+    #[inline]
+    fn a_little(&mut self) {
+        self.turns += 1;
+        if self.turns.is_multiple_of(TURNS) { std::thread::yield_now() } else { std::hint::spin_loop() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes the numbers that it gets, as slowly as it is told to; refuses one.
+    #[derive(Default)]
+    struct Notes {
+        numbers: Mutex<Vec<u64>>,
+        threads: Mutex<Vec<std::thread::ThreadId>>,
+        pause: Duration,
+        refuses: Option<u64>,
+    }
+
+    impl Driver for Notes {
+        unsafe fn launch(&self, kernel: &Kernel, parameters: *mut c_void) -> sys::CUresult {
+            // SAFETY: the tests launch with three numbers.
+            let [number, twice, grid] = unsafe { *parameters.cast::<[u64; 3]>() };
+            assert_eq!((twice, grid), (number * 2, u64::from(kernel.grid[0])));
+            std::thread::sleep(self.pause);
+            self.numbers.lock().push(number);
+            self.threads.lock().push(std::thread::current().id());
+            match self.refuses == Some(number) {
+                true => sys::CUresult::CUDA_ERROR_INVALID_VALUE,
+                false => sys::CUresult::CUDA_SUCCESS,
+            }
+        }
+    }
+
+    fn push(launcher: &Arc<Launcher<Notes>>, number: u64, at_once: bool) -> sys::CUresult {
+        let grid = (number % 7) as u32;
+        let kernel = Kernel { function: std::ptr::null_mut(), grid: [grid, 1, 1], block: [1; 3], shared: 0 };
+        // SAFETY: `Notes` takes three numbers.
+        unsafe { launcher.push("test", kernel, &[number, number * 2, u64::from(grid)], at_once) }
+    }
+
+    fn launcher(notes: Notes) -> Arc<Launcher<Notes>> {
+        Arc::new(Launcher::with_thread(notes, true))
+    }
+
+    #[test]
+    fn launches_arrive_in_their_order_whoever_hands_them_over() {
+        let launcher = launcher(Notes::default());
+        let mut sent = 0;
+        for round in 0..200u64 {
+            for _ in 0..round * 17 % 97 {
+                assert_eq!(push(&launcher, sent, sent % 31 == 0), sys::CUresult::CUDA_SUCCESS);
+                sent += 1;
+            }
+            // Now and then until the thread sleeps.
+            match round % 50 {
+                49 => std::thread::sleep(5 * PATIENCE),
+                _ if round % 3 == 0 => launcher.drain(),
+                _ => {}
+            }
+        }
+        launcher.drain();
+        assert_eq!(*launcher.driver.numbers.lock(), (0..sent).collect::<Vec<u64>>());
+        let own = std::thread::current().id();
+        let threads = launcher.driver.threads.lock().clone();
+        assert!(threads.contains(&own) && threads.iter().any(|thread| *thread != own));
+        launcher.stop();
+    }
+
+    #[test]
+    fn more_than_there_are_slots_wait_for_room() {
+        let launcher = launcher(Notes { pause: Duration::from_micros(1), ..Notes::default() });
+        let count = 3 * SLOTS as u64;
+        (0..count).for_each(|number| assert_eq!(push(&launcher, number, false), sys::CUresult::CUDA_SUCCESS));
+        launcher.stop();
+        assert_eq!(*launcher.driver.numbers.lock(), (0..count).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn several_threads_push_each_in_its_order() {
+        let launcher = launcher(Notes::default());
+        std::thread::scope(|scope| {
+            for thread in 0..3u64 {
+                let launcher = &launcher;
+                scope.spawn(move || {
+                    for number in 0..2000 {
+                        assert_eq!(
+                            push(launcher, thread * 10_000 + number, false),
+                            sys::CUresult::CUDA_SUCCESS
+                        );
+                        if number % 500 == 499 {
+                            launcher.drain();
+                            let own = thread * 10_000 + number;
+                            assert!(launcher.driver.numbers.lock().contains(&own));
+                        }
+                    }
+                });
+            }
+        });
+        launcher.stop();
+        let numbers = launcher.driver.numbers.lock().clone();
+        for thread in 0..3 {
+            let own: Vec<u64> = numbers.iter().copied().filter(|number| number / 10_000 == thread).collect();
+            assert_eq!(own, (thread * 10_000..thread * 10_000 + 2000).collect::<Vec<u64>>());
+        }
+    }
+
+    #[test]
+    fn a_lone_launch_is_made_by_its_own_thread() {
+        let launcher = launcher(Notes::default());
+        for number in 0..40 {
+            assert_eq!(push(&launcher, number, false), sys::CUresult::CUDA_SUCCESS);
+            assert_eq!(launcher.driver.numbers.lock().len() as u64, number + 1, "made before it returns");
+            launcher.drain();
+        }
+        assert!(launcher.handle.lock().is_none(), "nobody was woken");
+    }
+
+    #[test]
+    fn what_the_driver_refuses_later_is_told_once_with_the_op() {
+        let launcher = launcher(Notes { refuses: Some(60), ..Notes::default() });
+        (0..100).for_each(|number| {
+            push(&launcher, number, false);
+        });
+        launcher.drain();
+        assert_eq!(launcher.failure(), Some(("test", sys::CUresult::CUDA_ERROR_INVALID_VALUE)));
+        assert_eq!(launcher.failure(), None);
+        launcher.stop();
+    }
+
+    #[test]
+    fn without_a_thread_every_launch_goes_straight_to_the_driver() {
+        let launcher = Arc::new(Launcher::with_thread(Notes { refuses: Some(1), ..Notes::default() }, false));
+        let codes: Vec<sys::CUresult> = (0..50).map(|number| push(&launcher, number, false)).collect();
+        assert_eq!(codes[1], sys::CUresult::CUDA_ERROR_INVALID_VALUE, "told by the launch itself");
+        assert_eq!(launcher.driver.numbers.lock().len(), 50);
+        assert!(launcher.handle.lock().is_none());
+    }
+}
