@@ -62,7 +62,8 @@ sanitize() {
     command -v compute-sanitizer > /dev/null || { printf 'error: compute-sanitizer (of the CUDA toolkit) is not in PATH\n' >&2; return 1; }
     "$here/ternion-bench" start context > /dev/null
     # Neither the pool nor the table's own margins and poison: the tools could not see beyond them.
-    export TERNION_EXPECT=cuda TERNION_TABLE=smallest TERNION_CUDA_POOL=0 TERNION_GUARD=0
+    # And every launch by the thread whose op it is, which the tools name.
+    export TERNION_EXPECT=cuda TERNION_TABLE=smallest TERNION_CUDA_POOL=0 TERNION_GUARD=0 TERNION_CUDA_LAUNCHER=0
     local failed=() tool threads part parts logs
     logs="$(mktemp -d)"
     [ $# -gt 0 ] || set -- memcheck initcheck synccheck racecheck
