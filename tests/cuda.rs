@@ -114,6 +114,31 @@ fn launches_and_copies_keep_the_order_of_the_calls() -> Result<()> {
     })
 }
 
+/// Says to a process that the next test started that it is to end in the midst of a burst.
+const ENDS_IN_A_BURST: &str = "TERNION_TEST_ENDS_IN_A_BURST";
+
+#[test]
+fn a_process_may_end_with_launches_on_their_way() -> Result<()> {
+    if std::env::var_os(ENDS_IN_A_BURST).is_some() {
+        let device = ternion::cuda(0)?;
+        let mut x = Tensor::zeros([300], DType::F32, &device)?;
+        for _ in 0..3000 {
+            x = x.add_scalar(1.0)?;
+        }
+        std::process::exit(0);
+    }
+    let Some(_device) = beside_others() else { return Ok(()) };
+    let program = std::env::current_exe().expect("a program");
+    for _ in 0..10 {
+        let name = "a_process_may_end_with_launches_on_their_way";
+        let ended =
+            std::process::Command::new(&program).args(["--exact", name]).env(ENDS_IN_A_BURST, "1").output();
+        let ended = ended.expect("a process");
+        assert!(ended.status.success(), "{}: {}", ended.status, String::from_utf8_lossy(&ended.stderr));
+    }
+    Ok(())
+}
+
 /// A step of a small network with dropout, on fixed tensors.
 struct Training {
     model: Mlp,

@@ -177,12 +177,19 @@ def host_cases():
         return lambda: torch.add(x, x)
 
     host("host/add", lambda: doubled(ones(1)))
-    host("host/add_sustained", lambda: doubled(ones(1)), "sustained_microseconds_of_op")
     host("host/add_recorded", lambda: doubled(ones(1, leaf=True)))
     host("host/relu_expanded", lambda: (lambda x: lambda: torch.relu(x))(ones(1).expand(4, 4)))
-    host("host/sum", lambda: (lambda x: lambda: x.sum(0))(ones(16)))
-    host("host/matmul", lambda: squared(ones(16, 16)))
-    host("host/softmax", lambda: (lambda x: lambda: torch.softmax(x, 1))(ones(4, 16)))
+    several = {
+        "add": lambda: doubled(ones(1)),
+        "sum": lambda: (lambda x: lambda: x.sum(0))(ones(16)),
+        "matmul": lambda: squared(ones(16, 16)),
+        "softmax": lambda: (lambda x: lambda: torch.softmax(x, 1))(ones(4, 16)),
+    }
+    for op in ("sum", "matmul", "softmax"):
+        host(f"host/{op}", several[op])
+    for op, make in several.items():
+        host(f"host/{op}_sustained", make, "sustained_microseconds_of_op")
+
 
 
 # ---------------------------------------------------------------- Matrix products

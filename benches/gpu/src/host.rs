@@ -24,12 +24,6 @@ pub fn cases() -> Vec<Case> {
             let x = Tensor::ones([1], DType::F32, &clock.device)?;
             time(clock, name, || x.add(&x).map(drop))
         }),
-        Case::new("host/add_sustained", |clock, name| {
-            let x = Tensor::ones([1], DType::F32, &clock.device)?;
-            let microseconds = clock.sustained_microseconds_of_op(SUSTAINED_OPS, || x.add(&x).map(drop))?;
-            emit(name, clock.implementation(), microseconds / 1e3, microseconds, "us/op");
-            Ok(())
-        }),
         Case::new("host/add_recorded", |clock, name| {
             let x = Tensor::ones([1], DType::F32, &clock.device)?.requires_grad()?;
             time(clock, name, || x.add(&x).map(drop))
@@ -50,11 +44,34 @@ pub fn cases() -> Vec<Case> {
             let x = Tensor::ones([4, 16], DType::F32, &clock.device)?;
             time(clock, name, || no_grad(|| x.softmax(1).map(drop)))
         }),
+        // The same, one after another for so long that whatever takes them from the program is in it too.
+        Case::new("host/add_sustained", |clock, name| {
+            let x = Tensor::ones([1], DType::F32, &clock.device)?;
+            time_sustained(clock, name, || x.add(&x).map(drop))
+        }),
+        Case::new("host/sum_sustained", |clock, name| {
+            let x = Tensor::ones([16], DType::F32, &clock.device)?;
+            time_sustained(clock, name, || x.sum(0).map(drop))
+        }),
+        Case::new("host/matmul_sustained", |clock, name| {
+            let x = Tensor::ones([16, 16], DType::F32, &clock.device)?;
+            time_sustained(clock, name, || x.matmul(&x).map(drop))
+        }),
+        Case::new("host/softmax_sustained", |clock, name| {
+            let x = Tensor::ones([4, 16], DType::F32, &clock.device)?;
+            time_sustained(clock, name, || no_grad(|| x.softmax(1).map(drop)))
+        }),
     ]
 }
 
 fn time(clock: &Clock, name: &str, op: impl FnMut() -> Result<()>) -> Result<()> {
     let microseconds = clock.microseconds_of_op(OPS, op)?;
+    emit(name, clock.implementation(), microseconds / 1e3, microseconds, "us/op");
+    Ok(())
+}
+
+fn time_sustained(clock: &Clock, name: &str, op: impl FnMut() -> Result<()>) -> Result<()> {
+    let microseconds = clock.sustained_microseconds_of_op(SUSTAINED_OPS, op)?;
     emit(name, clock.implementation(), microseconds / 1e3, microseconds, "us/op");
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::driver::{Context, check};
 use crate::faults::Faults;
-use crate::launcher::{Kernel, Launcher, Stream};
+use crate::launcher::{Kernel, Launcher, Stream, stop_with_process};
 use crate::memory::{CudaMemory, DeviceMemory};
 use crate::modules::Modules;
 use crate::pool::{Piece, Pool, Source};
@@ -158,6 +158,7 @@ impl Gpu {
         check("cuda", unsafe { sys::cuStreamCreate(&mut stream, flags) })?;
         let switches = Switches::from_environment();
         let launcher = Arc::new(Launcher::new(Stream { context: context.clone(), handle: stream }));
+        stop_with_process(&launcher);
         let memory = DeviceMemory { launcher: launcher.clone() };
         Ok(Gpu {
             name: format!("cuda:{index}"),
@@ -409,14 +410,16 @@ impl Gpu {
         let code =
             unsafe { self.launcher.push(op, Kernel { function, grid, block, shared }, params, at_once) };
         self.told(op, code)?;
-        self.refused()?;
+        if let Some((op, code)) = self.launcher.refused_to_this_thread() {
+            self.told(op, code)?;
+        }
         if self.switches.synchronous && !self.is_recording() { self.finished() } else { Ok(()) }
     }
 
     /// What the driver said to launches that it got after their ops had returned.
     #[inline]
     pub(crate) fn refused(&self) -> Result<()> {
-        match self.launcher.failure() {
+        match self.launcher.refused() {
             None => Ok(()),
             Some((op, code)) => self.told(op, code),
         }

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Whoever uses the stream otherwise (copies, marks, waiting, recording) first waits until nothing is left here, or hands it over itself: the order of
-//! the stream is that of the calls. The first few launches after that go straight to the driver, and so do all while a step is recorded: a lone op is
-//! not passed on to another thread. The thread is started by the first burst of launches, looks out for a while after each, then sleeps.
+//! the stream is that of the calls. While the thread sleeps, the first few launches go straight to the driver, so that a lone op wakes nobody; and so do
+//! all while a step is recorded. The thread is started by the first burst of launches, looks out for a while after each, then sleeps again.
 
 use crate::driver::Context;
 use cudarc::driver::sys;
@@ -19,14 +19,15 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::thread::{JoinHandle, Thread};
+use std::sync::{Arc, Once, OnceLock, Weak};
+use std::thread::{JoinHandle, Thread, ThreadId};
 use std::time::{Duration, Instant};
 
 /// Launches that may wait: as many as the driver's own queue takes before it makes the caller wait.
 const SLOTS: usize = 1024;
 
-/// Bytes of parameters that a slot takes: those of every kernel but steps of optimisers, which name their tensors in them.
+/// Bytes of parameters that a slot takes: those of every kernel but steps of optimisers and concatenations, which name many tensors in them. Those wait
+/// until what is before them has been handed over.
 const ROOM: usize = 896;
 
 /// Launches in a row that go straight to the driver before the thread is woken, which costs as much as one of them.
@@ -35,8 +36,10 @@ const ALONE: usize = 8;
 /// How long the thread looks out for the next launch before it sleeps: longer than a program is busy between two ops of a step.
 const PATIENCE: Duration = Duration::from_micros(200);
 
-/// Turns of waiting after which a thread lets others run.
+/// Turns of waiting after which a thread lets others run, and after which it sleeps in between: the driver waits for the device then.
 const TURNS: u32 = 128;
+const MANY_TURNS: u32 = 64 * TURNS;
+const NAP: Duration = Duration::from_micros(20);
 
 /// Processors from which on one may be kept busy with this.
 const PROCESSORS: usize = 4;
@@ -104,7 +107,16 @@ impl Driver for Stream {
 struct Slot {
     kernel: Kernel,
     op: &'static str,
+    thread: ThreadId,
     parameters: Parameters,
+}
+
+/// What the driver said to a launch that it did not take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Refusal {
+    thread: ThreadId,
+    op: &'static str,
+    code: sys::CUresult,
 }
 
 #[repr(C, align(16))]
@@ -132,8 +144,9 @@ pub(crate) struct Launcher<D> {
     is_stopped: AtomicBool,
     thread: OnceLock<Option<Thread>>,
     handle: Mutex<Option<JoinHandle<()>>>,
-    has_failed: AtomicBool,
-    failure: Mutex<Option<(&'static str, sys::CUresult)>>,
+    /// Whether `refusals` holds any: changed by the holder of that lock.
+    was_refused: AtomicBool,
+    refusals: Mutex<Vec<Refusal>>,
 }
 
 // SAFETY: slots between `issued` and `pushed` are only read, by the holder of `issuing`; the others belong to the holder of `pushing`. Both numbers
@@ -171,12 +184,12 @@ impl<D: Driver> Launcher<D> {
             is_stopped: AtomicBool::new(false),
             thread: OnceLock::new(),
             handle: Mutex::default(),
-            has_failed: AtomicBool::new(false),
-            failure: Mutex::default(),
+            was_refused: AtomicBool::new(false),
+            refusals: Mutex::default(),
         }
     }
 
-    /// Launches a kernel of `op`, now or a little later; `at_once`: now. What the driver says to a later one is told by [`Launcher::failure`].
+    /// Launches a kernel of `op`, now or a little later; `at_once`: now. What the driver says to a later one is told by [`Launcher::refused_to_this_thread`].
     ///
     /// # Safety
     /// The kernel takes one struct by value, whose twin `P` is. Its addresses are of buffers that are not reused but in the stream's order.
@@ -191,7 +204,8 @@ impl<D: Driver> Launcher<D> {
         const { assert!(align_of::<P>() <= align_of::<Parameters>()) };
         let _pushing = self.pushing.lock();
         let place = self.pushed.0.load(Ordering::Relaxed);
-        if at_once || !self.is_used || size_of::<P>() > ROOM || self.is_lone(place) {
+        let goes_straight = at_once || !self.is_used || size_of::<P>() > ROOM;
+        if goes_straight || self.is_lone(place) || self.is_stopped.load(Ordering::Relaxed) {
             self.issue_until(place);
             // SAFETY: the caller vouches for the parameters; what was pushed before has been issued.
             return unsafe { self.driver.launch(&kernel, std::ptr::from_ref(parameters).cast_mut().cast()) };
@@ -202,6 +216,7 @@ impl<D: Driver> Launcher<D> {
         unsafe {
             (&raw mut (*slot).kernel).write(kernel);
             (&raw mut (*slot).op).write(op);
+            (&raw mut (*slot).thread).write(std::thread::current().id());
             let bytes = (&raw mut (*slot).parameters).cast::<u8>();
             std::ptr::copy_nonoverlapping(std::ptr::from_ref(parameters).cast::<u8>(), bytes, size_of::<P>());
         }
@@ -219,11 +234,11 @@ impl<D: Driver> Launcher<D> {
         !wakes && self.alone.fetch_add(1, Ordering::Relaxed) < ALONE
     }
 
+    /// Until there is a slot for launch `place`: whoever has the turn hands over.
     #[inline]
     fn wait_for_room(&self, place: usize) {
-        let mut wait = Wait::default();
-        while place - self.issued.0.load(Ordering::Acquire) >= SLOTS {
-            wait.a_little();
+        if let Some(oldest) = (place + 1).checked_sub(SLOTS) {
+            self.issue_until(oldest);
         }
     }
 
@@ -251,25 +266,50 @@ impl<D: Driver> Launcher<D> {
         for place in self.issued.0.load(Ordering::Relaxed)..target {
             let slot = self.slots[place % SLOTS].get().cast::<Slot>();
             // SAFETY: the slot was filled before `pushed` went beyond it, and is not filled anew before `issued` does.
-            let (code, op) = unsafe {
-                (self.driver.launch(&(*slot).kernel, (&raw mut (*slot).parameters).cast()), (*slot).op)
+            let (code, op, thread) = unsafe {
+                let code = self.driver.launch(&(*slot).kernel, (&raw mut (*slot).parameters).cast());
+                (code, (*slot).op, (*slot).thread)
             };
             if code != sys::CUresult::CUDA_SUCCESS {
-                self.failure.lock().get_or_insert((op, code));
-                self.has_failed.store(true, Ordering::Release);
+                self.note(Refusal { thread, op, code });
             }
             self.issued.0.store(place + 1, Ordering::Release);
         }
     }
 
-    /// The first launch that the driver refused since this was asked last, and what it said.
-    #[inline]
-    pub(crate) fn failure(&self) -> Option<(&'static str, sys::CUresult)> {
-        if !self.has_failed.load(Ordering::Acquire) {
-            return None;
+    /// The first refusal of each thread is kept.
+    #[cold]
+    fn note(&self, refusal: Refusal) {
+        let mut refusals = self.refusals.lock();
+        if refusals.iter().all(|known| known.thread != refusal.thread) {
+            refusals.push(refusal);
         }
-        self.has_failed.store(false, Ordering::Relaxed);
-        self.failure.lock().take()
+        self.was_refused.store(true, Ordering::Release);
+    }
+
+    /// The first launch of this thread's that the driver refused since this was asked last, and what it said.
+    #[inline]
+    pub(crate) fn refused_to_this_thread(&self) -> Option<(&'static str, sys::CUresult)> {
+        if self.was_refused.load(Ordering::Acquire) { self.take_refusal(false) } else { None }
+    }
+
+    /// The same of any thread's, this one's before others': what has been waited for has come to this. The others' are forgotten.
+    #[inline]
+    pub(crate) fn refused(&self) -> Option<(&'static str, sys::CUresult)> {
+        if self.was_refused.load(Ordering::Acquire) { self.take_refusal(true) } else { None }
+    }
+
+    #[cold]
+    fn take_refusal(&self, of_any: bool) -> Option<(&'static str, sys::CUresult)> {
+        let own = std::thread::current().id();
+        let mut refusals = self.refusals.lock();
+        let at = refusals.iter().position(|refusal| refusal.thread == own);
+        let told = at.or((of_any && !refusals.is_empty()).then_some(0)).map(|at| refusals.remove(at));
+        if of_any {
+            refusals.clear();
+        }
+        self.was_refused.store(!refusals.is_empty(), Ordering::Release);
+        told.map(|refusal| (refusal.op, refusal.code))
     }
 
     // ---- the thread
@@ -333,14 +373,14 @@ impl<D: Driver> Launcher<D> {
         self.is_asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Hands over what is left and ends the thread.
+    /// Ends the thread and hands over what is left. What is launched afterwards goes straight to the driver.
     pub(crate) fn stop(&self) {
-        self.drain();
         self.is_stopped.store(true, Ordering::Release);
         if let Some(handle) = self.handle.lock().take() {
             handle.thread().unpark();
             let _ = handle.join();
         }
+        self.drain();
     }
 }
 
@@ -353,9 +393,34 @@ struct Wait {
 impl Wait {
     #[inline]
     fn a_little(&mut self) {
-        self.turns += 1;
-        if self.turns.is_multiple_of(TURNS) { std::thread::yield_now() } else { std::hint::spin_loop() }
+        self.turns = self.turns.wrapping_add(1);
+        match self.turns {
+            turns if !turns.is_multiple_of(TURNS) => std::hint::spin_loop(),
+            turns if turns < MANY_TURNS => std::thread::yield_now(),
+            _ => std::thread::sleep(NAP),
+        }
     }
+}
+
+/// Those of this process, whose devices may live as long as it does.
+static LAUNCHERS: Mutex<Vec<Weak<Launcher<Stream>>>> = Mutex::new(Vec::new());
+
+/// Stops the launcher before the process ends: the driver's own end must not find a thread in the midst of a launch.
+pub(crate) fn stop_with_process(launcher: &Arc<Launcher<Stream>>) {
+    static REGISTERED: Once = Once::new();
+    let mut launchers = LAUNCHERS.lock();
+    launchers.retain(|launcher| launcher.strong_count() > 0);
+    launchers.push(Arc::downgrade(launcher));
+    // What is registered last is called first: the driver, which is there already, has registered its own end before.
+    // SAFETY: the function may be called at any time; it does not unwind.
+    REGISTERED.call_once(|| unsafe {
+        libc::atexit(stop_all);
+    });
+}
+
+extern "C" fn stop_all() {
+    let launchers: Vec<_> = LAUNCHERS.lock().iter().filter_map(Weak::upgrade).collect();
+    launchers.iter().for_each(|launcher| launcher.stop());
 }
 
 #[cfg(test)]
@@ -413,7 +478,14 @@ mod tests {
                 _ => {}
             }
         }
-        launcher.drain();
+        // These are left to the thread.
+        for _ in 0..3 * ALONE {
+            assert_eq!(push(&launcher, sent, false), sys::CUresult::CUDA_SUCCESS);
+            sent += 1;
+        }
+        while launcher.driver.numbers.lock().len() < sent as usize {
+            std::thread::sleep(PATIENCE);
+        }
         assert_eq!(*launcher.driver.numbers.lock(), (0..sent).collect::<Vec<u64>>());
         let own = std::thread::current().id();
         let threads = launcher.driver.threads.lock().clone();
@@ -470,15 +542,55 @@ mod tests {
         assert!(launcher.handle.lock().is_none(), "nobody was woken");
     }
 
+    /// Launches so many that the thread has to do with them, and says what was refused by the launches themselves.
+    fn push_many(launcher: &Arc<Launcher<Notes>>) -> Option<sys::CUresult> {
+        let refused = |code: &sys::CUresult| *code != sys::CUresult::CUDA_SUCCESS;
+        let codes: Vec<_> = (0..100).map(|number| push(launcher, number, false)).filter(refused).collect();
+        codes.first().copied()
+    }
+
     #[test]
     fn what_the_driver_refuses_later_is_told_once_with_the_op() {
         let launcher = launcher(Notes { refuses: Some(60), ..Notes::default() });
-        (0..100).for_each(|number| {
-            push(&launcher, number, false);
-        });
+        let at_once = push_many(&launcher);
         launcher.drain();
-        assert_eq!(launcher.failure(), Some(("test", sys::CUresult::CUDA_ERROR_INVALID_VALUE)));
-        assert_eq!(launcher.failure(), None);
+        // A thread that is kept waiting may have fallen asleep meanwhile.
+        let told = launcher.refused_to_this_thread();
+        assert_eq!(
+            at_once.map(|code| ("test", code)).or(told),
+            Some(("test", sys::CUresult::CUDA_ERROR_INVALID_VALUE))
+        );
+        assert_eq!((launcher.refused_to_this_thread(), launcher.refused()), (None, None));
+        launcher.stop();
+    }
+
+    #[test]
+    fn what_is_refused_to_one_thread_is_told_to_it_or_to_whoever_waits() {
+        let launcher = launcher(Notes::default());
+        let other = std::thread::spawn(|| std::thread::current().id()).join().expect("no panic");
+        let own = std::thread::current().id();
+        let refusal = |thread, op| Refusal { thread, op, code: sys::CUresult::CUDA_ERROR_INVALID_VALUE };
+        launcher.note(refusal(other, "theirs"));
+        assert_eq!(launcher.refused_to_this_thread(), None, "not to the next op of another thread");
+        launcher.note(refusal(own, "ours"));
+        launcher.note(refusal(own, "later"));
+        assert_eq!(launcher.refused_to_this_thread().map(|told| told.0), Some("ours"));
+        assert_eq!(launcher.refused().map(|told| told.0), Some("theirs"), "by a wait");
+        assert_eq!(launcher.refused(), None);
+        launcher.note(refusal(other, "theirs"));
+        launcher.note(refusal(own, "ours"));
+        assert_eq!(launcher.refused().map(|told| told.0), Some("ours"), "its own first");
+        assert_eq!(launcher.refused(), None);
+    }
+
+    #[test]
+    fn after_the_end_launches_go_straight_to_the_driver() {
+        let launcher = launcher(Notes::default());
+        assert_eq!(push_many(&launcher), None);
+        launcher.stop();
+        assert_eq!(launcher.driver.numbers.lock().len(), 100);
+        assert_eq!(push_many(&launcher), None);
+        assert_eq!(launcher.driver.numbers.lock().len(), 200);
         launcher.stop();
     }
 

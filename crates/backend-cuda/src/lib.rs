@@ -177,7 +177,9 @@ impl Backend for CudaBackend {
 }
 
 impl Interop for CudaBackend {
+    /// With everything launched so far in the device's stream: whoever uses the address waits for that.
     fn address(&self, buffer: &Buffer) -> Option<usize> {
+        self.gpu.stream();
         buffer.downcast().map(|memory: &CudaMemory| memory.address() as usize)
     }
 }

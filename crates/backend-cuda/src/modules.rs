@@ -22,6 +22,8 @@ pub(crate) struct Function {
     pub(crate) handle: sys::CUfunction,
     /// Bytes of dynamic shared memory that launches were allowed so far.
     shared: AtomicU32,
+    /// Held while more is asked for: the driver keeps what it was told last, not the most.
+    asking: Mutex<()>,
 }
 
 // SAFETY: functions are handles that the driver lets every thread use.
@@ -34,6 +36,10 @@ impl Function {
     #[inline]
     pub(crate) fn allow_shared(&self, op: &'static str, bytes: u32) -> Result<()> {
         if bytes <= SHARED_WITHOUT_ASKING || bytes <= self.shared.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let _asking = self.asking.lock();
+        if bytes <= self.shared.load(Ordering::Relaxed) {
             return Ok(());
         }
         let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -213,7 +219,7 @@ impl Modules {
             check("cuda", code).map_err(|error| {
                 Error::invalid("cuda", format!("{}: kernel {name}: {error}", source.name))
             })?;
-            Ok(Function { handle, shared: AtomicU32::new(0) })
+            Ok(Function { handle, shared: AtomicU32::new(0), asking: Mutex::default() })
         };
         let functions = source.kernels.iter().map(function).collect::<Result<_>>()?;
         self.images.lock().push(image);

@@ -151,10 +151,11 @@ impl Replay for RecordedStep {
         let _turn = self.gpu.turn();
         self.ready()?;
         self.gpu.context.bind()?;
+        let stream = self.gpu.stream();
+        self.gpu.refused()?;
         self.gpu.remember("replay");
         // SAFETY: the graph lives as long as this, and so do the buffers that its kernels use.
-        self.gpu.told("replay", unsafe { sys::cuGraphLaunch(self.executable.0, self.gpu.stream()) })?;
-        self.gpu.refused()
+        self.gpu.told("replay", unsafe { sys::cuGraphLaunch(self.executable.0, stream) })
     }
 }
 
