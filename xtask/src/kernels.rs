@@ -1,7 +1,9 @@
 //! Every kernel compiled for every architecture: registers, static shared memory, spills. A spill or a warning fails. Dynamic shared memory is told at
 //! launch, and not known here.
 
+use crate::known::Known;
 use std::fmt::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use ternion_cuda::sources::{Unit, units};
 use ternion_cuda::{nvrtc, options};
@@ -40,15 +42,20 @@ pub struct Wanted {
     pub architectures: Vec<String>,
     /// Whether the machine code goes into the kernel cache.
     pub keep: bool,
+    /// Leaves out most of what the list of compiled files knows.
+    pub known: bool,
+    /// Writes that list.
+    pub record: bool,
     /// Which share of how many: `1/4`.
     pub share: Option<String>,
 }
 
-pub fn run(wanted: &Wanted) -> Result<(), String> {
-    match &wanted.share {
-        Some(share) => run_share(wanted, share),
-        None => run_all(wanted),
+pub fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
+    if let Some(share) = &wanted.share {
+        return run_share(root, wanted, share);
     }
+    run_all(wanted)?;
+    if wanted.record { Known::now(&wanted.architectures)?.write(root, &wanted.architectures) } else { Ok(()) }
 }
 
 /// As many processes as there are processors, each with its share: NVRTC takes one program at a time.
@@ -66,6 +73,9 @@ fn run_all(wanted: &Wanted) -> Result<(), String> {
         }
         if wanted.keep {
             command.arg("--keep");
+        }
+        if wanted.known {
+            command.arg("--known");
         }
         command.stdout(Stdio::piped()).spawn().map_err(|error| format!("{}: {error}", program.display()))
     };
@@ -88,12 +98,14 @@ fn run_all(wanted: &Wanted) -> Result<(), String> {
     println!("{} units", rows.len());
     match (failed, rows.is_empty()) {
         (true, _) => Err("kernels above do not compile cleanly".into()),
-        (_, true) => Err(format!("no unit's name contains {:?}", wanted.only.as_deref().unwrap_or_default())),
+        (_, true) if wanted.only.is_some() => {
+            Err(format!("no unit's name contains {:?}", wanted.only.as_deref().unwrap_or_default()))
+        }
         _ => Ok(()),
     }
 }
 
-fn run_share(wanted: &Wanted, share: &str) -> Result<(), String> {
+fn run_share(root: &Path, wanted: &Wanted, share: &str) -> Result<(), String> {
     let wrong = || format!("share {share:?}, expected such as 1/4");
     let (number, of) = share.split_once('/').ok_or_else(wrong)?;
     let (number, of): (usize, usize) =
@@ -102,18 +114,30 @@ fn run_share(wanted: &Wanted, share: &str) -> Result<(), String> {
         return Err(wrong());
     }
     let only = wanted.only.as_deref();
-    let units = units();
-    let wanted_units = units.iter().filter(|unit| only.is_none_or(|only| unit.source().name.contains(only)));
-    let tasks = wanted_units
-        .flat_map(|unit| wanted.architectures.iter().map(move |architecture| (unit, architecture)))
-        .filter(|(unit, architecture)| unit.is_for(architecture));
+    let mut tasks = tasks(&wanted.architectures);
+    tasks.retain(|(unit, _)| only.is_none_or(|only| unit.source().name.contains(only)));
+    if wanted.known {
+        tasks = Known::now(&wanted.architectures)?.to_compile(&Known::read(root)?, tasks);
+    }
     let mut faults = Vec::new();
-    for (unit, architecture) in tasks.skip(number - 1).step_by(of) {
+    for (unit, architecture) in tasks.iter().skip(number - 1).step_by(of) {
         let row = row(unit, architecture, wanted.keep);
         println!("{}", row.text);
         faults.extend(row.faults);
     }
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+/// A unit, and an architecture that it is for.
+pub type Task = (Unit, String);
+
+/// Every unit on each of these architectures that it is for.
+pub fn tasks(architectures: &[String]) -> Vec<Task> {
+    let on_each = |unit: Unit| {
+        let own = architectures.iter().filter(move |architecture| unit.is_for(architecture));
+        own.map(move |architecture| (unit, architecture.clone()))
+    };
+    units().into_iter().flat_map(on_each).collect()
 }
 
 fn row(unit: &Unit, architecture: &str, keep: bool) -> Row {

@@ -3,6 +3,7 @@
 mod bundle;
 mod coverage;
 mod kernels;
+mod known;
 mod mutations;
 mod profile;
 
@@ -55,6 +56,12 @@ enum Command {
         /// Puts the machine code into the kernel cache ($TERNION_CACHE).
         #[arg(long)]
         keep: bool,
+        /// Leaves out files whose kernels were compiled as they are now, as kernels/compiled.tsv says, but for a sixteenth of them.
+        #[arg(long, conflicts_with_all = ["only", "keep", "record"])]
+        known: bool,
+        /// Writes kernels/compiled.tsv when every kernel compiles cleanly.
+        #[arg(long, conflicts_with = "only")]
+        record: bool,
         /// Only every n-th unit: `1/4` and so on. (The compiler takes one at a time in a process, so this program runs itself several times.)
         #[arg(long)]
         share: Option<String>,
@@ -85,8 +92,9 @@ fn main() -> ExitCode {
             bundle::run(&root(), &bundle::Wanted { device, out, cache, architecture: arch })
         }
         Command::Coverage { results, allow_shrink } => coverage::write(&root(), &results, allow_shrink),
-        Command::Kernels { only, arch, keep, share } => {
-            kernels::run(&kernels::Wanted { only, architectures: arch, keep, share })
+        Command::Kernels { only, arch, keep, known, record, share } => {
+            let wanted = kernels::Wanted { only, architectures: arch, keep, known, record, share };
+            kernels::run(&root(), &wanted)
         }
         Command::Profile { case, out } => profile::run(&root(), &case, out.as_deref()),
         Command::Mutations { only, check } => mutations::run(&root(), only.as_deref(), check),

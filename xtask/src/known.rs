@@ -1,0 +1,162 @@
+//! Which files of kernels were compiled as they are now: kernels/compiled.tsv, a line for each file and architecture with a digest of all that decides
+//! what the compiler says of it. Compiling every kernel takes a processor half an hour; what did not change need not be compiled each time.
+//!
+//! The list is written by a run that compiled everything without a spill or a warning. Whoever relies on it still compiles a sample, another one
+//! whenever any kernel changes.
+
+use crate::kernels::{Task, tasks};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use ternion_cuda::{nvrtc, options};
+
+/// One of so many units of a known file is compiled all the same.
+const SAMPLE: usize = 16;
+
+const HEADER: &str = "file\tarchitecture\tunits\tsha256 of sources, options and compiler";
+
+/// The digest of each file of kernels on an architecture.
+#[derive(Debug, Default, PartialEq)]
+pub struct Known(BTreeMap<(String, String), (usize, String)>);
+
+/// The file that a unit is compiled from, and the architecture.
+fn place((unit, architecture): &Task) -> (String, String) {
+    let name = unit.source().name.to_string();
+    let file = name.split_whitespace().next().unwrap_or_default().to_string();
+    (file, architecture.clone())
+}
+
+fn list(root: &Path) -> PathBuf {
+    root.join("kernels").join("compiled.tsv")
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Known {
+    /// Of the kernels as they are now, and the compiler that is found.
+    ///
+    /// # Errors
+    /// No compiler.
+    pub fn now(architectures: &[String]) -> Result<Known, String> {
+        let (major, minor) = nvrtc::version().map_err(|error| error.to_string())?;
+        let mut digests: BTreeMap<(String, String), (usize, Sha256)> = BTreeMap::new();
+        for task in tasks(architectures) {
+            let (count, digest) = digests.entry(place(&task)).or_default();
+            *count += 1;
+            let (unit, architecture) = task;
+            let source = unit.source();
+            let options = options(&architecture).join(" ");
+            for text in [&source.name, &source.text(), options.as_str(), &format!("{major}.{minor}")] {
+                digest.update(text.len().to_le_bytes());
+                digest.update(text.as_bytes());
+            }
+            source.kernels.iter().for_each(|kernel| digest.update(kernel.as_bytes()));
+        }
+        let finish = |(place, (count, digest)): (_, (usize, Sha256))| (place, (count, hex(&digest.finalize())));
+        Ok(Known(digests.into_iter().map(finish).collect()))
+    }
+
+    /// Of the list; nothing where there is none.
+    ///
+    /// # Errors
+    /// A list that is not one.
+    pub fn read(root: &Path) -> Result<Known, String> {
+        let path = list(root);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Known::parse(&text).ok_or_else(|| {
+                format!("{}: expected lines of file, architecture, units, digest", path.display())
+            }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Known::default()),
+            Err(error) => Err(format!("{}: {error}", path.display())),
+        }
+    }
+
+    fn parse(text: &str) -> Option<Known> {
+        let mut lines = text.lines();
+        if lines.next() != Some(HEADER) {
+            return None;
+        }
+        let entry = |line: &str| {
+            let [file, architecture, units, digest] = line.split('\t').collect::<Vec<_>>().try_into().ok()?;
+            let place = (file.to_string(), architecture.to_string());
+            Some((place, (units.parse().ok()?, digest.to_string())))
+        };
+        lines.map(entry).collect::<Option<_>>().map(Known)
+    }
+
+    fn text(&self) -> String {
+        let line = |((file, architecture), (units, digest)): (&(String, String), &(usize, String))| {
+            format!("{file}\t{architecture}\t{units}\t{digest}\n")
+        };
+        format!("{HEADER}\n{}", self.0.iter().map(line).collect::<String>())
+    }
+
+    /// Writes these in place of what the list says of the architectures.
+    ///
+    /// # Errors
+    /// A list that is not one, or cannot be written.
+    pub fn write(self, root: &Path, architectures: &[String]) -> Result<(), String> {
+        let mut all = Known::read(root)?;
+        all.0.retain(|(_, architecture), _| !architectures.contains(architecture));
+        all.0.extend(self.0);
+        let path = list(root);
+        std::fs::write(&path, all.text()).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// What is to be compiled where `listed` is what the list says: everything of other files, a sample of the rest.
+    pub fn to_compile(&self, listed: &Known, tasks: Vec<Task>) -> Vec<Task> {
+        let salt = Sha256::digest(self.text());
+        let first = usize::from(salt[0]) % SAMPLE;
+        let mut known = 0;
+        let mut is_wanted = |task: &Task| {
+            let place = place(task);
+            if self.0.get(&place) != listed.0.get(&place) {
+                return true;
+            }
+            known += 1;
+            (known + first).is_multiple_of(SAMPLE)
+        };
+        tasks.into_iter().filter(|task| is_wanted(task)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(entries: &[(&str, &str)]) -> Known {
+        let entry = |&(file, digest): &(&str, &str)| {
+            ((file.to_string(), "sm_80".to_string()), (2, digest.to_string()))
+        };
+        Known(entries.iter().map(entry).collect())
+    }
+
+    #[test]
+    fn a_list_is_read_as_it_is_written() {
+        let listed = known(&[("sort.cu", "ab"), ("step.cu", "cd")]);
+        assert_eq!(Known::parse(&listed.text()), Some(listed));
+        assert_eq!(Known::parse(""), None);
+        assert_eq!(Known::parse(&format!("{HEADER}\nsort.cu\tsm_80\tmany\tab\n")), None);
+    }
+
+    #[test]
+    fn files_that_changed_are_compiled_and_a_sample_of_the_others() {
+        let all = tasks(&["sm_80".to_string()]);
+        let files: std::collections::BTreeSet<String> = all.iter().map(|task| place(task).0).collect();
+        let entries: Vec<(&str, &str)> = files.iter().map(|file| (file.as_str(), "as it was")).collect();
+        let listed = known(&entries);
+        let sample = listed.to_compile(&listed, all.clone());
+        assert!(sample.len().abs_diff(all.len() / SAMPLE) <= 1, "{} of {}", sample.len(), all.len());
+        let changed: Vec<(&str, &str)> = entries
+            .iter()
+            .map(|&(file, digest)| (file, if file == "reduce.cu" { "changed" } else { digest }))
+            .collect();
+        let of_reduce = |tasks: &[Task]| tasks.iter().filter(|task| place(task).0 == "reduce.cu").count();
+        let compiled = known(&changed).to_compile(&listed, all.clone());
+        assert_eq!(of_reduce(&compiled), of_reduce(&all), "all of a file that changed");
+        assert!(of_reduce(&all) > 0 && compiled.len() < all.len() / 4);
+        assert_eq!(listed.to_compile(&Known::default(), all.clone()).len(), all.len(), "without a list");
+    }
+}
