@@ -54,7 +54,8 @@ impl Known {
             }
             source.kernels.iter().for_each(|kernel| digest.update(kernel.as_bytes()));
         }
-        let finish = |(place, (count, digest)): (_, (usize, Sha256))| (place, (count, hex(&digest.finalize())));
+        let finish =
+            |(place, (count, digest)): (_, (usize, Sha256))| (place, (count, hex(&digest.finalize())));
         Ok(Known(digests.into_iter().map(finish).collect()))
     }
 
