@@ -120,7 +120,7 @@ const ENDS_IN_A_BURST: &str = "TERNION_TEST_ENDS_IN_A_BURST";
 #[test]
 fn a_process_may_end_with_launches_on_their_way() -> Result<()> {
     if std::env::var_os(ENDS_IN_A_BURST).is_some() {
-        let device = ternion::cuda(0)?;
+        let device = cuda().expect("a device");
         let mut x = Tensor::zeros([300], DType::F32, &device)?;
         for _ in 0..3000 {
             x = x.add_scalar(1.0)?;

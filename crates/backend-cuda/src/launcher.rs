@@ -162,11 +162,13 @@ impl<D> std::fmt::Debug for Launcher<D> {
 }
 
 impl<D: Driver> Launcher<D> {
-    /// With a thread where there are processors enough.
+    /// With a thread where there are processors enough; or as `TERNION_CUDA_LAUNCHER` says, 0 or 1.
     pub(crate) fn new(driver: D) -> Launcher<D> {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let is_on = std::env::var_os("TERNION_CUDA_LAUNCHER").is_none_or(|value| value != "0");
-        Launcher::with_thread(driver, is_on && processors >= PROCESSORS)
+        let is_wanted = match std::env::var_os("TERNION_CUDA_LAUNCHER").filter(|value| !value.is_empty()) {
+            Some(value) => value != "0",
+            None => std::thread::available_parallelism().map_or(1, usize::from) >= PROCESSORS,
+        };
+        Launcher::with_thread(driver, is_wanted)
     }
 
     fn with_thread(driver: D, is_used: bool) -> Launcher<D> {
