@@ -246,6 +246,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let head = head_number % params.heads;
     let batch = head_number / params.heads;
     let reach = reach_of(first_line);
+#repeat leftover LEFTOVER
+    if (records_bits(8u * (head_number / select(params.shared_by, 1u, BY_KEYS))) != 0u) {
+        return;
+    }
+#end
     if (BY_KEYS) {
         for (var member = 0u; member < params.shared_by; member += 1u) {
             choose_heads(batch, head * params.shared_by + member);

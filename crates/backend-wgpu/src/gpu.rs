@@ -174,7 +174,8 @@ impl Gpu {
         let (device, queue) = wgpu::Device::noop(&wgpu::DeviceDescriptor {
             required_features,
             required_limits: wgpu::Limits {
-                max_compute_workgroup_storage_size: 32 << 10,
+                max_compute_workgroup_storage_size: 48 << 10,
+                max_storage_buffers_per_shader_stage: 16,
                 ..wgpu::Limits::default()
             },
             // SAFETY: nothing runs.
