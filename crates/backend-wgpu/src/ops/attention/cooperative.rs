@@ -139,7 +139,8 @@ fn binary_scale(config: &AttentionConfig) -> f32 {
 /// What shaders name the tensors.
 const NAMES: [&str; 4] = ["q", "k", "v", "dy"];
 const PACKED: [&str; 4] = ["packed_q", "packed_k", "packed_v", "packed_dy"];
-const PACKED_HALVES: [&str; 4] = ["packed_q_halves", "packed_k_halves", "packed_v_halves", "packed_dy_halves"];
+const PACKED_HALVES: [&str; 4] =
+    ["packed_q_halves", "packed_k_halves", "packed_v_halves", "packed_dy_halves"];
 
 /// Whether these tensors, q, k, v and of gradients dy, are taken: 16-bit floats without a mask, in fours, where the device can.
 fn takes(
