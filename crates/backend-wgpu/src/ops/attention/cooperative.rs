@@ -160,6 +160,7 @@ fn takes(
         return Ok(false);
     }
     let sizes = Sizes::of(call)?;
+    let is_large = sizes.head_dim.max(sizes.value_dim) >= NARROWEST && sizes.queries >= FEWEST_QUERIES;
     // Matrices are read from one binding: the shaders find no windows.
     let most = limits.max_storage_buffer_binding_size as usize;
     let fits = (0..tensors.len()).all(|tensor| sizes.packed_bytes(tensor) <= most);
@@ -168,7 +169,7 @@ fn takes(
             return Ok(false);
         }
     }
-    Ok(fits && sizes.head_dim.max(sizes.value_dim) >= NARROWEST && sizes.queries >= FEWEST_QUERIES)
+    Ok(fits && is_large && sizes.batch > 0)
 }
 
 /// Halves of the tensors, and which groups of heads are taken.
