@@ -34,23 +34,30 @@ struct Range {
 }
 
 var<workgroup> range_parts: array<Range, THREADS>;
+var<workgroup> range_sixteenths: array<Range, 16>;
 
 fn merged(a: Range, b: Range) -> Range {
     return Range(max(a.largest, b.largest), min(a.lowest_bit, b.lowest_bit));
 }
 
-// The range of all threads.
+// The range of all threads: of 16 at a time, then of those.
 fn range_of_group(own: Range, lane: u32) -> Range {
     workgroupBarrier();
     range_parts[lane] = own;
-    for (var reach = THREADS / 2u; reach > 0u; reach /= 2u) {
-        workgroupBarrier();
-        if (lane < reach) {
-            range_parts[lane] = merged(range_parts[lane], range_parts[lane + reach]);
+    workgroupBarrier();
+    if (lane < 16u) {
+        var range = range_parts[lane * 16u];
+        for (var next = 1u; next < 16u; next += 1u) {
+            range = merged(range, range_parts[lane * 16u + next]);
         }
+        range_sixteenths[lane] = range;
     }
     workgroupBarrier();
-    return range_parts[0];
+    var whole = range_sixteenths[0];
+    for (var next = 1u; next < 16u; next += 1u) {
+        whole = merged(whole, range_sixteenths[next]);
+    }
+    return whole;
 }
 
 fn four_of(tensor: u32, place: u32) -> vec4<f32> {
@@ -115,9 +122,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let number = group_number(group, groups);
     let chunk = chunk_of(number);
     var range = Range(0u, 1000u);
-    for (var at = lane; at < 128u * FOURS; at += THREADS) {
-        let four = four_in(chunk, at);
-        range = with_number(with_number(with_number(with_number(range, four.x), four.y), four.z), four.w);
+    for (var at = lane; at < 128u * FOURS; at += 4u * THREADS) {
+        // All are asked for before the first is waited for.
+#repeat turn 4
+        let four_#{turn} = four_in(chunk, at + #{turn}u * THREADS);
+#end
+#repeat turn 4
+        range = with_number(with_number(with_number(with_number(range, four_#{turn}.x), four_#{turn}.y), four_#{turn}.z), four_#{turn}.w);
+#end
     }
     let whole = range_of_group(range, lane);
     if (lane == 0u) {
@@ -150,20 +162,32 @@ fn is_exact(range: Range) -> bool {
     return range.largest == 0u || (fits && i32(range.lowest_bit) - 150 + power >= -24);
 }
 
-fn put_packed(tensor: u32, place: u32, four: vec4<f32>) {
+// The bits of the f16 that x is, where it is one.
+fn half_of(x: f32) -> u32 {
+    let bits = bitcast<u32>(x);
+    let size = bits & 0x7fffffffu;
+    let subnormal = ((size & 0x7fffffu) | 0x800000u) >> min(126u - min(size >> 23u, 126u), 31u);
+    return ((bits >> 16u) & 0x8000u) | select(subnormal, (size - 0x38000000u) >> 13u, size >= 0x38800000u);
+}
+
+fn halves_of(four: vec4<f32>) -> vec4<u32> {
+    return vec4<u32>(half_of(four.x), half_of(four.y), half_of(four.z), half_of(four.w));
+}
+
+fn put_packed(tensor: u32, place: u32, four: vec4<u32>) {
 #repeat gradient GRADIENT
     if (tensor == 3u) {
-        packed_dy_put_four(place, four);
+        packed_dy_put_four_bits(place, four);
     }
 #end
     if (tensor == 2u) {
-        packed_v_put_four(place, four);
+        packed_v_put_four_bits(place, four);
     }
     if (tensor == 1u) {
-        packed_k_put_four(place, four);
+        packed_k_put_four_bits(place, four);
     }
     if (tensor == 0u) {
-        packed_q_put_four(place, four);
+        packed_q_put_four_bits(place, four);
     }
 }
 
@@ -197,8 +221,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let chunks = params.sizes[chunk.tensor].z;
     let of_group = chunk.number / chunks;
     let factor = power_of_two(power_of(range_in(chunk.tensor, of_group, lane)));
-    for (var at = lane; at < 128u * FOURS; at += THREADS) {
-        put_packed(chunk.tensor, chunk.number * 128u * FOURS + at, four_in(chunk, at) * factor);
+    for (var at = lane; at < 128u * FOURS; at += 4u * THREADS) {
+#repeat turn 4
+        let four_#{turn} = four_in(chunk, at + #{turn}u * THREADS);
+#end
+#repeat turn 4
+        put_packed(chunk.tensor, chunk.number * 128u * FOURS + at + #{turn}u * THREADS, halves_of(four_#{turn} * factor));
+#end
     }
     if (chunk.tensor == 0u && chunk.number % chunks == 0u) {
         put_record(of_group, lane);

@@ -408,8 +408,17 @@ fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Re
     let (space, rank) = Space::in_order(&axes);
     let mut slots = Slots::new("attention_grad_rows.wgsl");
     slots.bound("row_numbers", Store::F32, Access::Scattered, row_numbers);
-    let dy_offset = slots.bind(call, "dy", &dy, Access::Read)?;
-    let y_offset = slots.bind(call, "y", &y, Access::Read)?;
+    let fours = [dy, y].iter().try_fold(true, |all, view| {
+        let (_, offset) = call.gpu.bind(call.name, view)?;
+        Ok::<_, Error>(all && lies_in_fours(view, offset, 3))
+    })?;
+    slots.define([
+        ("FOURS", Define::Number(u32::from(fours))),
+        ("ELEMENTS", Define::Number(u32::from(!fours))),
+    ]);
+    let access = if fours { Access::Fours } else { Access::Read };
+    let dy_offset = slots.bind(call, "dy", &dy, access)?;
+    let y_offset = slots.bind(call, "y", &y, access)?;
     let lse_offset = slots.bind(call, "lse", &lse, Access::Read)?;
     let parameters = RowParameters {
         zero: 0,
