@@ -1,11 +1,11 @@
 // Powers of two, for attention by cooperative matrices.
 
-// 2^x, to about 2^-22 of itself, for x of up to 15; at least 2^-120.
+// 2^x, to a few 2^-24 of itself, for x of up to 15; at least 2^-120.
 fn power_of_two_near(x: f32) -> f32 {
     let bounded = clamp(x, -120.0, 15.0);
     let shifted = settled(bounded + 12582912.0);
     let part = bounded - settled(shifted - 12582912.0);
-    let value = 1.0 + part * (0.693147182 + part * (0.240226462 + part * (0.0555032615 + part * (0.00961817661 + part * 0.00133989531))));
+    let value = 1.0 + part * (0.693147203 + part * (0.240226479 + part * (0.0555033247 + part * (0.00961843736 + part * (0.00133988744 + part * 0.000153533619)))));
     return bitcast<f32>(bitcast<u32>(value) + (bitcast<u32>(shifted) << 23u));
 }
 

@@ -185,6 +185,12 @@ impl Gpu {
         Gpu::on(device, queue, ["noop".into(), "nothing".into()], options, Disk::default())
     }
 
+    /// From now on shaders of cooperative matrices are run without them.
+    #[cfg(test)]
+    pub(crate) fn emulate_matrices(&self) {
+        self.pipelines.emulated.store(true, Ordering::Relaxed);
+    }
+
     /// Loses the device.
     #[cfg(test)]
     pub(crate) fn destroy(&self) {
@@ -201,6 +207,10 @@ impl Gpu {
 
     /// Whether there are cooperative matrices of 16 x 16 x 16, f16 with sums in f32.
     pub(crate) fn multiplies_halves(&self) -> bool {
+        #[cfg(test)]
+        if self.pipelines.emulated.load(Ordering::Relaxed) {
+            return true;
+        }
         self.device.features().contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
     }
 

@@ -18,8 +18,8 @@ const RECORD_WORDS: usize = 8;
 const NARROWEST: usize = 33;
 /// Fewer queries read each key once or twice: not worth halves of them all.
 const FEWEST_QUERIES: usize = 5;
-/// Bytes of memory of the largest work group, of 128 queries with rows of 128.
-const GROUP_BYTES: u32 = 2 * 32 * 34 * 8 + 128 * (9 * 16 + 10 * 8 + 4);
+/// The fewest lines of a work group, of which each subgroup takes 16.
+const FEWEST_LINES: u32 = 32;
 /// Bindings of the launch that has most: four tensors, their halves, ranges and records, and the parameters.
 const MOST_BINDINGS: u32 = 11;
 
@@ -150,9 +150,7 @@ fn takes(
     written: &[View<'_>],
 ) -> Result<bool> {
     let limits = &call.gpu.limits;
-    let can = call.gpu.multiplies_halves()
-        && limits.max_compute_workgroup_storage_size >= GROUP_BYTES
-        && limits.max_storage_buffers_per_shader_stage >= MOST_BINDINGS;
+    let can = call.gpu.multiplies_halves() && limits.max_storage_buffers_per_shader_stage >= MOST_BINDINGS;
     let wanted = matches!(tensors[0].dtype, DType::F16 | DType::BF16)
         && !config.mask
         && binary_scale(config).is_finite();
@@ -160,6 +158,9 @@ fn takes(
         return Ok(false);
     }
     let sizes = Sizes::of(call)?;
+    let makes = [Made::Output].into_iter().chain(Made::gradients(sizes.width).iter().copied());
+    let has_memory = makes.map(|made| made.bytes(sizes.width, FEWEST_LINES)).max();
+    let has_memory = has_memory <= Some(limits.max_compute_workgroup_storage_size);
     let is_large = sizes.head_dim.max(sizes.value_dim) >= NARROWEST && sizes.queries >= FEWEST_QUERIES;
     // Matrices are read from one binding: the shaders find no windows.
     let most = limits.max_storage_buffer_binding_size as usize;
@@ -169,7 +170,7 @@ fn takes(
             return Ok(false);
         }
     }
-    Ok(fits && is_large && sizes.batch > 0)
+    Ok(fits && has_memory && is_large && sizes.batch > 0)
 }
 
 /// Halves of the tensors, and which groups of heads are taken.
@@ -245,8 +246,8 @@ impl Halves {
     }
 
     /// What the shaders of products are linked with: work groups of so many lines.
-    fn slots<'a>(&'a self, call: &Call<'a>, file: &'static str, lines: u32) -> Result<Slots<'a>> {
-        let mut slots = Slots::new(file);
+    fn slots<'a>(&'a self, call: &Call<'a>, made: Made, lines: u32) -> Result<Slots<'a>> {
+        let mut slots = Slots::new(made.file());
         for (name, packed) in PACKED.into_iter().zip(&self.packed) {
             slots.bound(name, Store::F16, Access::Halves, call.gpu.scratch(call.name, packed)?);
         }
@@ -273,8 +274,8 @@ impl Halves {
     pub(super) fn launch_forward(&self, call: &Call<'_>, config: &AttentionConfig) -> Result<()> {
         let sizes = self.sizes;
         let [y, lse] = [0, 1].map(|at| call.outputs[at]);
-        let lines = if sizes.width == 64 { 64 } else { 128 };
-        let mut slots = self.slots(call, "attention_cooperative.wgsl", lines)?;
+        let lines = Made::Output.lines(call, sizes.width);
+        let mut slots = self.slots(call, Made::Output, lines)?;
         let y_offset = slots.bind(call, "y", &y, Access::FoursWritten)?;
         let lse_offset = slots.bind(call, "lse", &lse, Access::Scattered)?;
         let tiles = sizes.queries.div_ceil(lines as usize);
@@ -306,10 +307,7 @@ impl Halves {
         config: &AttentionConfig,
         row_numbers: Binding<'a>,
     ) -> Result<()> {
-        let made: &[Made] = match self.sizes.width {
-            64 => &[Made::Query, Made::KeyAndValue],
-            _ => &[Made::Query, Made::Key, Made::Value],
-        };
+        let made = Made::gradients(self.sizes.width);
         made.iter().try_for_each(|&made| self.launch_gradient(call, config, row_numbers, made))
     }
 
@@ -320,9 +318,9 @@ impl Halves {
         row_numbers: Binding<'a>,
         made: Made,
     ) -> Result<()> {
-        const LINES: u32 = 64;
         let sizes = self.sizes;
-        let mut slots = self.slots(call, "attention_cooperative_grad.wgsl", LINES)?;
+        let count = made.lines(call, sizes.width);
+        let mut slots = self.slots(call, made, count)?;
         slots.bound("row_numbers", Store::F32, Access::Read, row_numbers);
         slots.define(made.operands());
         let (out, other) = made.outputs(call);
@@ -332,10 +330,10 @@ impl Halves {
                 *offset = slots.bind(call, name, &view, Access::FoursWritten)?;
             }
         }
-        let by_keys = made != Made::Query;
+        let by_keys = made.by_keys();
         let (heads, lines) =
             if by_keys { (sizes.kv_heads, sizes.keys) } else { (sizes.heads, sizes.queries) };
-        let tiles = lines.div_ceil(LINES as usize);
+        let tiles = lines.div_ceil(count as usize);
         let [back, ahead] = reach(config);
         let parameters = GradParameters {
             zero: 0,
@@ -365,9 +363,10 @@ fn number(flag: bool) -> Define {
     Define::Number(u32::from(flag))
 }
 
-/// What a launch of gradients makes.
+/// What a launch makes.
 #[derive(Clone, Copy, PartialEq)]
 enum Made {
+    Output,
     Query,
     Key,
     Value,
@@ -375,32 +374,70 @@ enum Made {
 }
 
 impl Made {
-    /// Names of the operands, and what is made of them.
+    /// The launches of the gradients: that of keys and that of values are one where both fit the registers.
+    fn gradients(width: usize) -> &'static [Made] {
+        if width <= 64 { &[Made::Query, Made::KeyAndValue] } else { &[Made::Query, Made::Key, Made::Value] }
+    }
+
+    fn file(self) -> &'static str {
+        if self == Made::Output { "attention_cooperative.wgsl" } else { "attention_cooperative_grad.wgsl" }
+    }
+
+    fn by_keys(self) -> bool {
+        !matches!(self, Made::Output | Made::Query)
+    }
+
+    fn has_slopes(self) -> bool {
+        !matches!(self, Made::Output | Made::Value)
+    }
+
+    fn has_weights(self) -> bool {
+        !matches!(self, Made::Query | Made::Key)
+    }
+
+    /// Bytes of memory of a work group of so many lines, as the shaders declare it.
+    fn bytes(self, width: usize, lines: u32) -> u32 {
+        let tiles = 2 * 32 * (width as u32 / 4 + 2) * 8;
+        let (scores, halves) = (9 * 16, 10 * 8);
+        let [slopes, weights] = [self.has_slopes(), self.has_weights()].map(u32::from);
+        let line = scores + slopes * (scores + halves) + weights * halves;
+        let numbers = match self {
+            Made::Output => 4 * lines,
+            _ if self.by_keys() => 32 * 8,
+            _ => 0,
+        };
+        tiles + lines * line + numbers
+    }
+
+    /// Lines of a work group: those that measured best, or fewer where there is less memory.
+    fn lines(self, call: &Call<'_>, width: usize) -> u32 {
+        let best = if self == Made::Output && width > 64 { 128 } else { 64 };
+        let most = call.gpu.limits.max_compute_workgroup_storage_size;
+        [best, 64].into_iter().find(|&lines| self.bytes(width, lines) <= most).unwrap_or(FEWEST_LINES)
+    }
+
+    /// Names of the operands of gradients, and what is made of them.
     fn operands(self) -> [(&'static str, Define); 8] {
         let [q, k, v, dy] = [0, 1, 2, 3];
-        let by_keys = self != Made::Query;
-        let [left, right, slope_left, slope_right] = if by_keys { [k, q, v, dy] } else { [q, k, dy, v] };
+        let [left, right, slope_left, slope_right] =
+            if self.by_keys() { [k, q, v, dy] } else { [q, k, dy, v] };
         [
             ("LEFT", Define::Text(PACKED[left])),
             ("RIGHT_HALVES", Define::Text(PACKED_HALVES[right])),
             ("SLOPE_LEFT", Define::Text(PACKED[slope_left])),
             ("SLOPE_RIGHT_HALVES", Define::Text(PACKED_HALVES[slope_right])),
-            ("BY_KEYS", number(by_keys)),
-            ("BY_QUERIES", number(!by_keys)),
-            ("SLOPES", number(self != Made::Value)),
-            ("WEIGHTS", number(matches!(self, Made::Value | Made::KeyAndValue))),
+            ("BY_KEYS", number(self.by_keys())),
+            ("BY_QUERIES", number(!self.by_keys())),
+            ("SLOPES", number(self.has_slopes())),
+            ("WEIGHTS", number(self.has_weights())),
         ]
     }
 
-    /// What `out` and `other` are.
+    /// What `out` and `other` of gradients are.
     fn outputs<'a>(self, call: &Call<'a>) -> (Option<View<'a>>, Option<View<'a>>) {
-        let [dq, dk, dv] = [0, 1, 2].map(|at| call.outputs[at]);
-        match self {
-            Made::Query => (Some(dq), None),
-            Made::Key => (Some(dk), None),
-            Made::Value => (None, Some(dv)),
-            Made::KeyAndValue => (Some(dk), Some(dv)),
-        }
+        let slopes = call.outputs[usize::from(self.by_keys())];
+        let weights = self.has_weights().then(|| call.outputs[2]);
+        (self.has_slopes().then_some(slopes), weights)
     }
 }
 
@@ -412,4 +449,91 @@ pub(super) fn halves(
     written: &[View<'_>],
 ) -> Result<Option<Halves>> {
     takes(call, config, tensors, written)?.then(|| Halves::of(call, config, tensors)).transpose()
+}
+
+/// Runs where `TERNION_EXPECT` names wgpu.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::gpu::Gpu;
+    use half::{bf16, f16};
+    use std::sync::Arc;
+    use ternion_core::{Layout, Shape};
+    use ternion_testing::suite;
+
+    const HEADS: usize = 3;
+    const LINES: usize = 130;
+    const WIDTH: usize = 40;
+
+    /// Numbers of a tensor of three heads, each a multiple of 1/64 below 4, times a power of two of the tensor's own.
+    fn numbers(tensor: usize) -> Vec<f32> {
+        let number = |at: usize| ((at * 7919 + tensor * 131) % 511) as f32 / 64.0 - 3.5;
+        let factor = [1.0, 1024.0, 1.0 / 4096.0][tensor];
+        (0..HEADS * LINES * WIDTH).map(|at| (bf16::from_f32(number(at)).to_f32()) * factor).collect()
+    }
+
+    /// The power that brings the largest to between 2^15 and 2^16.
+    fn power_of(numbers: &[f32]) -> i32 {
+        let largest = numbers.iter().fold(0.0, |largest: f32, x| largest.max(x.abs()));
+        15 - largest.log2().floor() as i32
+    }
+
+    fn read(gpu: &Arc<Gpu>, buffer: &Buffer, bytes: usize) -> Vec<u8> {
+        let mut host = vec![0; bytes];
+        gpu.download(buffer, 0, &mut host).expect("read");
+        host
+    }
+
+    /// Makes halves of q, k and v, `[1, 3, 130, 40]` each.
+    fn halves_of(gpu: &Arc<Gpu>, numbers: &[Vec<f32>; 3]) -> Halves {
+        let layout = Layout::row_major(Shape::new(&[1, HEADS, LINES, WIDTH]).expect("a shape"));
+        let upload = |numbers: &Vec<f32>| {
+            let bits: Vec<u16> = numbers.iter().map(|&x| bf16::from_f32(x).to_bits()).collect();
+            let buffer = gpu.alloc(bits.len() * 2).expect("memory");
+            gpu.upload(bytemuck::cast_slice(&bits), &buffer, 0).expect("written");
+            buffer
+        };
+        let buffers = numbers.each_ref().map(upload);
+        let views = buffers.each_ref().map(|buffer| View { buffer, dtype: DType::BF16, layout: &layout });
+        let config = AttentionConfig { scale: 0.25, causal: false, window: None, mask: false };
+        let call = Call { gpu, name: "attention", inputs: &views, outputs: &[] };
+        Halves::of(&call, &config, &views).expect("queued")
+    }
+
+    /// Head 0 is taken as it is; head 1 has NaN among its keys, and head 2 an element of its values that no half is.
+    #[test]
+    fn halves_are_exact_or_refused() {
+        if !suite::expects("wgpu") {
+            return;
+        }
+        let gpu = Gpu::open(0, Options::default()).expect("TERNION_EXPECT names wgpu");
+        let mut all = [0, 1, 2].map(numbers);
+        all[1][LINES * WIDTH + 77] = f32::NAN;
+        all[2][2 * LINES * WIDTH + 5] *= 2f32.powi(-40);
+        let halves = halves_of(&gpu, &all);
+        let records: Vec<u32> =
+            bytemuck::pod_collect_to_vec(&read(&gpu, &halves.records, HEADS * RECORD_WORDS * 4));
+        let taken: Vec<u32> = records.chunks(RECORD_WORDS).map(|record| record[0]).collect();
+        assert_eq!(taken, [1, 0, 0]);
+        let powers = all.each_ref().map(|tensor| power_of(&tensor[..LINES * WIDTH]));
+        assert_eq!(records[2..5], powers.map(|power| power as u32));
+        let factor = f64::from(f32::from_bits(records[1])) / 2f64.powi(-powers[0] - powers[1]);
+        assert!((factor / (0.25 * std::f64::consts::LOG2_E) - 1.0).abs() < 1e-6, "{factor}");
+        for (tensor, power) in powers.into_iter().enumerate() {
+            let bytes = halves.sizes.packed_bytes(tensor);
+            let bits: Vec<u16> = bytemuck::pod_collect_to_vec(&read(&gpu, &halves.packed[tensor], bytes));
+            for (at, &bits) in bits[..2 * CHUNK * 64].iter().enumerate() {
+                let (line, column) = (at / 64, at % 64);
+                let inside = line < LINES && column < WIDTH;
+                let expected =
+                    if inside { all[tensor][line * WIDTH + column] * 2f32.powi(power) } else { 0.0 };
+                assert_eq!(
+                    f16::from_bits(bits).to_f32(),
+                    expected,
+                    "tensor {tensor} line {line} column {column}"
+                );
+            }
+        }
+    }
 }
