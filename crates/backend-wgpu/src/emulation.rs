@@ -137,7 +137,7 @@ mod tests {
     use std::cell::OnceCell;
     use std::sync::Arc;
     use ternion_core::{AttentionOptions, DType, Device, Result, Tensor};
-    use ternion_testing::{compare_devices, suite};
+    use ternion_testing::{Check, Filter, OpCase, Outcome, Target, cases, check_row, compare_devices, suite};
 
     #[test]
     fn every_line_of_matrices_is_changed() {
@@ -215,6 +215,23 @@ mod tests {
         let (f16, all) = (DType::F16, all_reaches());
         compare_attention(f16, [&[1, 2, 150, 128], &[1, 1, 190, 128], &[1, 1, 190, 128]], &all[2..]);
         compare_attention(f16, [&[1, 2, 65, 104], &[1, 1, 129, 104], &[1, 1, 129, 72]], &all[..2]);
+    }
+
+    /// The op table's rows of attention, of those widths that matrices take.
+    #[test]
+    fn rows_of_the_op_table() {
+        let Some((gpu, device)) = adapter() else { return };
+        let target = Target::new(device);
+        let is_taken = |row: &OpCase| row.parameters.starts_with("wide") && !row.parameters.contains("mask");
+        let rows = cases::attention::rows().into_iter().filter(is_taken);
+        let mut all = Outcome::default();
+        for row in rows.map(|row| OpCase { dtypes: vec![DType::BF16], ..row }) {
+            for check in [Check::Forward, Check::Backward] {
+                all.merge(check_row(&row, check, &target, &Filter::default()));
+            }
+        }
+        assert!(all.failures.is_empty(), "{} cases, the first: {:?}", all.failures.len(), all.failures[0]);
+        assert!(all.compared > 1000 && gpu.launches() > all.cases as u64, "{} elements", all.compared);
     }
 
     #[test]
