@@ -13,7 +13,8 @@
 //            +---------+---------+---------+                then y / sum, and max + log sum
 //
 // Without a mask only steps on an edge test who sees whom. A step of head_dim = value_dim = 128 is 8192 multiply-adds of a thread, 640 reads of four
-// from work-group memory, 19 barriers and 32 exponentials. A query that sees no key gives 0 and -infinity.
+// from work-group memory, 19 barriers and 32 exponentials. A query that sees no key gives 0 and -infinity. LEFTOVER: only groups of heads that the
+// records of attention_halves.wgsl refuse.
 
 struct Parameters {
     zero: u32,
@@ -142,6 +143,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let head = head_number % params.heads;
     let batch = head_number / params.heads;
     let kv_head = head / params.shared_by;
+#repeat leftover LEFTOVER
+    if (records_bits(8u * (head_number / params.shared_by)) != 0u) {
+        return;
+    }
+#end
     q_head = params.offsets.x + batch * params.q.x + head * params.q.y;
     k_head = params.offsets.y + batch * params.k.x + kv_head * params.k.y;
     v_head = params.offsets.z + batch * params.v.x + kv_head * params.v.y;

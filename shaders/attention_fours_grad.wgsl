@@ -15,7 +15,8 @@
 //
 // p stays in the memory of the weights until ds takes its place. 28 KiB. A step of head_dim = value_dim = 128 is, of a thread BY_KEYS, 16384
 // multiply-adds, 1296 reads of four from work-group memory, 50 barriers and 32 exponentials; else 12288, 1040, 42 and 32. Each element is summed by one
-// thread, in one order. Registers: BY_KEYS 128 for the outputs (64 where not WIDE), 32 for scores, 16 for what is read ahead, about 30 more.
+// thread, in one order. Registers: BY_KEYS 128 for the outputs (64 where not WIDE), 32 for scores, 16 for what is read ahead, about 30 more. LEFTOVER:
+// only groups of heads that the records of attention_halves.wgsl refuse.
 
 struct Parameters {
     zero: u32,
@@ -246,6 +247,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let head = head_number % params.heads;
     let batch = head_number / params.heads;
     let reach = reach_of(first_line);
+#repeat leftover LEFTOVER
+    if (records_bits(8u * (head_number / select(params.shared_by, 1u, BY_KEYS))) != 0u) {
+        return;
+    }
+#end
     if (BY_KEYS) {
         for (var member = 0u; member < params.shared_by; member += 1u) {
             choose_heads(batch, head * params.shared_by + member);

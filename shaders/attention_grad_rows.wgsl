@@ -2,7 +2,7 @@
 //
 //   dy, y [batch, heads, queries, width], lse [batch, heads, queries], any strides     row_numbers [batch, heads, queries, 2], dense: lse, delta
 //
-// A work group takes 16 rows; 16 threads share one.
+// A work group takes 16 rows; 16 threads share one, and read it four elements at a time where it lies so (FOURS is 1, else ELEMENTS).
 
 struct Parameters {
     zero: u32,
@@ -29,9 +29,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (row < params.count) {
         let dy_row = located(0u, row);
         let y_row = located(1u, row);
+#repeat fours FOURS
+        for (var place = lane % 16u; place < params.width / 4u; place += 16u) {
+            sum += dot(dy_four(dy_row / 4u + place), y_four(y_row / 4u + place));
+        }
+#end
+#repeat elements ELEMENTS
         for (var place = lane % 16u; place < params.width; place += 16u) {
             sum += dy_at(dy_row + place * params.steps.x) * y_at(y_row + place * params.steps.y);
         }
+#end
     }
     parts[own] = sum;
     for (var reach = 8u; reach > 0u; reach /= 2u) {

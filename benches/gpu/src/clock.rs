@@ -10,6 +10,10 @@ const FLUSHED_BYTES: usize = 256 << 20;
 /// Calls before the first that is timed.
 const WARM_UPS: usize = 10;
 
+/// A first call that took longer compiled what it needs, in which time the device's clock fell: work of so many seconds brings it back.
+const LONG_CALL_SECONDS: f64 = 0.1;
+const CLOCK_SECONDS: f64 = 0.3;
+
 /// How much of a case is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
@@ -85,10 +89,7 @@ impl Clock {
         if self.measure == Measure::Once {
             return Ok(self.once(&mut call)? * 1e3);
         }
-        for _ in 0..WARM_UPS {
-            call()?;
-        }
-        self.device.synchronize()?;
+        self.warm_up(&mut call)?;
         let (mut times, mut total) = (Vec::new(), 0.0);
         while (total < self.milliseconds || times.len() < 20) && times.len() < 400 {
             no_grad(|| self.flushed.fill_(0.0))?;
@@ -101,6 +102,23 @@ impl Clock {
         }
         times.sort_by(f64::total_cmp);
         Ok(times[times.len() / 2])
+    }
+
+    fn warm_up(&self, call: &mut impl FnMut() -> Result<()>) -> Result<()> {
+        let start = Instant::now();
+        call()?;
+        self.device.synchronize()?;
+        let was_long = start.elapsed().as_secs_f64() > LONG_CALL_SECONDS;
+        let start = Instant::now();
+        for _ in 1..WARM_UPS {
+            call()?;
+        }
+        self.device.synchronize()?;
+        while was_long && start.elapsed().as_secs_f64() < CLOCK_SECONDS {
+            call()?;
+            self.device.synchronize()?;
+        }
+        Ok(())
     }
 
     /// Median seconds of one `step`.

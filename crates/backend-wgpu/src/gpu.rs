@@ -174,7 +174,8 @@ impl Gpu {
         let (device, queue) = wgpu::Device::noop(&wgpu::DeviceDescriptor {
             required_features,
             required_limits: wgpu::Limits {
-                max_compute_workgroup_storage_size: 32 << 10,
+                max_compute_workgroup_storage_size: 48 << 10,
+                max_storage_buffers_per_shader_stage: 16,
                 ..wgpu::Limits::default()
             },
             // SAFETY: nothing runs.
@@ -182,6 +183,12 @@ impl Gpu {
             ..wgpu::DeviceDescriptor::default()
         });
         Gpu::on(device, queue, ["noop".into(), "nothing".into()], options, Disk::default())
+    }
+
+    /// From now on shaders of cooperative matrices are run without them.
+    #[cfg(test)]
+    pub(crate) fn emulate_matrices(&self) {
+        self.pipelines.emulated.store(true, Ordering::Relaxed);
     }
 
     /// Loses the device.
@@ -200,6 +207,10 @@ impl Gpu {
 
     /// Whether there are cooperative matrices of 16 x 16 x 16, f16 with sums in f32.
     pub(crate) fn multiplies_halves(&self) -> bool {
+        #[cfg(test)]
+        if self.pipelines.emulated.load(Ordering::Relaxed) {
+            return true;
+        }
         self.device.features().contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
     }
 

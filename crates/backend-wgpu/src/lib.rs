@@ -8,6 +8,8 @@ mod adapters;
 mod batch;
 mod binding;
 mod disk;
+#[cfg(test)]
+mod emulation;
 mod faults;
 mod gpu;
 mod health;

@@ -54,7 +54,7 @@ const WIDE: &str = text!("wide.wgsl");
 
 /// What shaders of every class may reach.
 static COMMON: LazyLock<Library> = LazyLock::new(|| library(&COMMON_TEXTS));
-const COMMON_TEXTS: [&str; 22] = [
+const COMMON_TEXTS: [&str; 23] = [
     text!("store.wgsl"),
     text!("cast.wgsl"),
     text!("index.wgsl"),
@@ -76,6 +76,7 @@ const COMMON_TEXTS: [&str; 22] = [
     text!("product_fours.wgsl"),
     text!("attention_tile.wgsl"),
     text!("attention_fours_tile.wgsl"),
+    text!("attention_powers.wgsl"),
     WIDE,
 ];
 

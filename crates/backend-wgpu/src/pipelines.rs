@@ -124,6 +124,9 @@ pub(crate) struct Pipelines {
     layouts: RwLock<FxHashMap<SmallVec<[bool; 8]>, Arc<Layout>>>,
     #[cfg(test)]
     refused: parking_lot::Mutex<Vec<String>>,
+    /// Whether cooperative matrices are emulated.
+    #[cfg(test)]
+    pub(crate) emulated: std::sync::atomic::AtomicBool,
 }
 
 impl Pipelines {
@@ -140,6 +143,8 @@ impl Pipelines {
             layouts: RwLock::default(),
             #[cfg(test)]
             refused: parking_lot::Mutex::default(),
+            #[cfg(test)]
+            emulated: Default::default(),
         }
     }
 
@@ -168,6 +173,11 @@ impl Pipelines {
             [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation];
         let scopes = kinds.map(|kind| device.push_error_scope(kind));
         let source = variant.source(self.window_bytes);
+        #[cfg(test)]
+        let source = match self.emulated.load(std::sync::atomic::Ordering::Relaxed) {
+            true => crate::emulation::emulated(&source),
+            false => source,
+        };
         let descriptor = wgpu::ShaderModuleDescriptor {
             label: Some(variant.file),
             source: wgpu::ShaderSource::Wgsl(source.as_str().into()),

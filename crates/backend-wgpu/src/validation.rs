@@ -2,7 +2,7 @@
 
 use crate::gpu::Gpu;
 use crate::{Options, WgpuBackend};
-use ternion_core::{AttentionOptions, DType, Device, Tensor};
+use ternion_core::{AttentionOptions, DType, Device, Error, GradOptions, Tensor, grad};
 
 /// Products that are large enough to be read in fours, of both orders of each operand.
 #[test]
@@ -46,4 +46,28 @@ fn attention_in_fours_is_valid() {
     let (compiled, refused) = gpu.compiled();
     assert!(refused.is_empty(), "the first of {}: {}", refused.len(), refused[0]);
     assert!(compiled >= 3 * 2 * 3 * 3, "only {compiled} shaders were asked for");
+}
+
+/// Attention by cooperative matrices launches what is documented.
+#[test]
+fn attention_of_halves_launches_what_is_documented() {
+    let gpu = Gpu::noop(Options::default());
+    let device = Device::new(WgpuBackend { gpu: gpu.clone() });
+    for dtype in [DType::F16, DType::BF16] {
+        for (width, backward) in [(64, 7), (128, 8)] {
+            let leaf = |heads: usize| Tensor::zeros([1, heads, 70, width], dtype, &device)?.requires_grad();
+            let counted = || {
+                let (q, k, v) = (leaf(4)?, leaf(2)?, leaf(2)?);
+                let before = gpu.launches();
+                let y = q.scaled_dot_product_attention(&k, &v, AttentionOptions::default())?;
+                let forward = gpu.launches() - before;
+                let dy = Tensor::zeros(*y.shape(), dtype, &device)?;
+                let before = gpu.launches();
+                let inputs = [q.clone(), k.clone(), v.clone()];
+                grad(&[y], &inputs, &[dy], GradOptions::default())?;
+                Ok::<_, Error>([forward, gpu.launches() - before])
+            };
+            assert_eq!(counted().unwrap_or_else(|error| panic!("{error}")), [4, backward], "{dtype} {width}");
+        }
+    }
 }

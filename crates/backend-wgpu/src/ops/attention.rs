@@ -1,5 +1,7 @@
 //! Scaled dot-product attention and its gradients: how far queries see, and how many groups of tiles there are.
 
+mod cooperative;
+
 use super::matmul::{lies_in_fours, wrong};
 use crate::gpu::{Binding, Launch};
 use crate::linker::Class;
@@ -209,6 +211,14 @@ impl<'a> Slots<'a> {
         self.variant.defines.extend(defines);
     }
 
+    /// All groups of heads, or only those that the records of attention_halves.wgsl refuse.
+    fn leave(&mut self, records: Option<Binding<'a>>) {
+        self.define([("LEFTOVER", Define::Number(u32::from(records.is_some())))]);
+        if let Some(records) = records {
+            self.bound("records", Store::Word, Access::Read, records);
+        }
+    }
+
     /// How tiles of attention_fours_tile.wgsl lie in memory, for outputs of this width. `turn`: fours from one step's operands to the next one's.
     fn define_tiles(&mut self, width: usize, [operands, turn, matrix, all]: [u32; 4]) {
         let is_wide = width > TILE;
@@ -245,7 +255,13 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     }
     let sizes = Sizes::of(call, &attention.config, [heads, queries, width])?;
     if in_fours(call, &call.inputs[..3], &call.outputs[..1], FORWARD_FOURS)? {
-        return launch_fours(call, sizes.in_one_chunk(), batch, width);
+        let config = &attention.config;
+        let halves = cooperative::halves(call, config, &call.inputs[..3], &call.outputs[..1])?;
+        if let Some(halves) = &halves {
+            halves.launch_forward(call, config)?;
+        }
+        let records = halves.as_ref().map(|halves| halves.records(call)).transpose()?;
+        return launch_fours(call, sizes.in_one_chunk(), [batch, width], records);
     }
     let mut slots = Slots::new("attention.wgsl");
     slots.define([
@@ -256,9 +272,15 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     launch_forward(call, slots, sizes, batch, [Access::Read, Access::Scattered])
 }
 
-/// By the tiles of attention_fours_tile.wgsl.
-fn launch_fours(call: &Call<'_>, sizes: Sizes, batch: usize, width: usize) -> Result<()> {
+/// By the tiles of attention_fours_tile.wgsl; with records, what these refuse.
+fn launch_fours<'a>(
+    call: &Call<'a>,
+    sizes: Sizes,
+    [batch, width]: [usize; 2],
+    records: Option<Binding<'a>>,
+) -> Result<()> {
     let mut slots = Slots::new("attention_fours.wgsl");
+    slots.leave(records);
     slots.define_tiles(width, [0, 656, 1088, FORWARD_FOURS]);
     slots.define([
         ("LEFT_ROW", Define::Text("query_row")),
@@ -362,8 +384,15 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let scratch = call.gpu.alloc(rows.max(1) * 8)?;
     let row_numbers = call.gpu.scratch(call.name, &scratch)?;
     launch_rows(call, row_numbers, rows)?;
-    launch_grad(call, &attention.config, row_numbers, Wanted::Query)?;
-    launch_grad(call, &attention.config, row_numbers, Wanted::KeyAndValue)
+    let config = &attention.config;
+    let tensors = [0, 1, 2, 5].map(|at| call.inputs[at]);
+    let halves = cooperative::halves(call, config, &tensors, call.outputs)?;
+    if let Some(halves) = &halves {
+        halves.launch_gradients(call, config, row_numbers)?;
+    }
+    let records = halves.as_ref().map(|halves| halves.records(call)).transpose()?;
+    launch_grad(call, config, row_numbers, records, Wanted::Query)?;
+    launch_grad(call, config, row_numbers, records, Wanted::KeyAndValue)
 }
 
 /// The log-sum-exp of each row, and its sum of `dy * y`.
@@ -379,8 +408,17 @@ fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Re
     let (space, rank) = Space::in_order(&axes);
     let mut slots = Slots::new("attention_grad_rows.wgsl");
     slots.bound("row_numbers", Store::F32, Access::Scattered, row_numbers);
-    let dy_offset = slots.bind(call, "dy", &dy, Access::Read)?;
-    let y_offset = slots.bind(call, "y", &y, Access::Read)?;
+    let fours = [dy, y].iter().try_fold(true, |all, view| {
+        let (_, offset) = call.gpu.bind(call.name, view)?;
+        Ok::<_, Error>(all && lies_in_fours(view, offset, 3))
+    })?;
+    slots.define([
+        ("FOURS", Define::Number(u32::from(fours))),
+        ("ELEMENTS", Define::Number(u32::from(!fours))),
+    ]);
+    let access = if fours { Access::Fours } else { Access::Read };
+    let dy_offset = slots.bind(call, "dy", &dy, access)?;
+    let y_offset = slots.bind(call, "y", &y, access)?;
     let lse_offset = slots.bind(call, "lse", &lse, Access::Read)?;
     let parameters = RowParameters {
         zero: 0,
@@ -394,11 +432,12 @@ fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Re
     slots.launch(call, rows.div_ceil(GROUP_ROWS), bytemuck::bytes_of(&parameters))
 }
 
-/// Gradients by tiles of fours, where the tensors allow it.
+/// Gradients by tiles of fours, where the tensors allow it; with records, which only those have, what these refuse.
 fn launch_grad<'a>(
     call: &Call<'a>,
     config: &AttentionConfig,
     row_numbers: Binding<'a>,
+    records: Option<Binding<'a>>,
     wanted: Wanted,
 ) -> Result<()> {
     let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
@@ -412,6 +451,7 @@ fn launch_grad<'a>(
     let by_keys = Define::Flag(wanted == Wanted::KeyAndValue);
     if in_fours(call, &[q, k, v, dy], outputs, GRAD_FOURS)? {
         let mut slots = Slots::new("attention_fours_grad.wgsl");
+        slots.leave(records);
         let width = if wanted == Wanted::Query { key_width } else { key_width.max(value_width) };
         slots.define_tiles(width, [1088, 0, 1088, GRAD_FOURS]);
         slots.define(wanted.fours());

@@ -1,5 +1,7 @@
 //! The tests that compare more than the op table does, in one program that shares most of their code: `cargo xtask bundle --device wgpu` takes it along.
 
+#[path = "../attention.rs"]
+mod attention;
 #[path = "../fours.rs"]
 mod fours;
 #[path = "../limits.rs"]

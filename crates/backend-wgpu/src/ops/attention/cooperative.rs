@@ -1,0 +1,539 @@
+//! Attention of 16-bit floats by cooperative matrices: halves and records first, then the products.
+
+use super::{EVERYWHERE, FORWARD_FOURS, Slots, in_fours, strides};
+use crate::gpu::Binding;
+use crate::pipelines::Define;
+use crate::select::Call;
+use crate::slots::{Access, Store};
+use bytemuck::{Pod, Zeroable};
+use ternion_core::backend::{Buffer, View};
+use ternion_core::ops::attention::AttentionConfig;
+use ternion_core::{DType, Result};
+
+/// Lines of a chunk of attention_halves.wgsl: heads are padded to whole ones.
+const CHUNK: usize = 128;
+/// Words of a record.
+const RECORD_WORDS: usize = 8;
+/// Rows that are narrower are not worth being padded to 64.
+const NARROWEST: usize = 33;
+/// Fewer queries read each key once or twice: not worth halves of them all.
+const FEWEST_QUERIES: usize = 5;
+/// The fewest lines of a work group, of which each subgroup takes 16.
+const FEWEST_LINES: u32 = 32;
+/// Bindings of the launch that has most: four tensors, their halves, ranges and records, and the parameters.
+const MOST_BINDINGS: u32 = 11;
+
+/// The parameters, as in attention_halves.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct HalvesParameters {
+    zero: u32,
+    scale: f32,
+    spare: [u32; 2],
+    counts: [[u32; 4]; 4],
+    sizes: [[u32; 4]; 4],
+    strides: [[u32; 4]; 4],
+}
+
+/// The parameters, as in attention_cooperative.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct ForwardParameters {
+    zero: u32,
+    queries: u32,
+    keys: u32,
+    value_dim: u32,
+    heads: u32,
+    shared_by: u32,
+    tiles: u32,
+    padded_queries: u32,
+    padded_keys: u32,
+    back: i32,
+    ahead: i32,
+    spare: u32,
+    offsets: [u32; 4],
+    y: [u32; 4],
+    lse: [u32; 4],
+}
+
+/// The parameters, as in attention_cooperative_grad.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct GradParameters {
+    zero: u32,
+    queries: u32,
+    keys: u32,
+    head_dim: u32,
+    value_dim: u32,
+    heads: u32,
+    shared_by: u32,
+    tiles: u32,
+    padded_queries: u32,
+    padded_keys: u32,
+    back: i32,
+    ahead: i32,
+    scale: f32,
+    spare: [u32; 3],
+    offsets: [u32; 4],
+    out: [u32; 4],
+    other: [u32; 4],
+}
+
+/// The sizes of a call.
+#[derive(Clone, Copy)]
+struct Sizes {
+    batch: usize,
+    heads: usize,
+    kv_heads: usize,
+    queries: usize,
+    keys: usize,
+    head_dim: usize,
+    value_dim: usize,
+    /// Of packed rows.
+    width: usize,
+}
+
+impl Sizes {
+    fn of(call: &Call<'_>) -> Result<Sizes> {
+        let [batch, heads, queries, head_dim] = call.inputs[0].layout.shape().to_array(call.name)?;
+        let [_, kv_heads, keys, _] = call.inputs[1].layout.shape().to_array(call.name)?;
+        let [.., value_dim] = call.inputs[2].layout.shape().to_array::<4>(call.name)?;
+        let width = head_dim.max(value_dim).next_multiple_of(64);
+        Ok(Sizes { batch, heads, kv_heads, queries, keys, head_dim, value_dim, width })
+    }
+
+    fn padded_queries(&self) -> usize {
+        self.queries.next_multiple_of(CHUNK)
+    }
+
+    fn padded_keys(&self) -> usize {
+        self.keys.next_multiple_of(CHUNK)
+    }
+
+    /// Heads and lines of q, k, v and dy.
+    fn lines(&self, tensor: usize) -> [usize; 2] {
+        if tensor == 1 || tensor == 2 { [self.kv_heads, self.keys] } else { [self.heads, self.queries] }
+    }
+
+    fn chunks(&self, tensor: usize) -> usize {
+        let [heads, lines] = self.lines(tensor);
+        self.batch * heads * lines.div_ceil(CHUNK)
+    }
+
+    fn packed_bytes(&self, tensor: usize) -> usize {
+        self.chunks(tensor) * CHUNK * self.width * 2
+    }
+}
+
+/// How far back and ahead queries see.
+fn reach(config: &AttentionConfig) -> [i32; 2] {
+    let window = config.window.map_or(EVERYWHERE, |window| window.min(EVERYWHERE as usize) as i32);
+    [window, if config.causal { 1 } else { window }]
+}
+
+/// The factor of scores for powers of two.
+fn binary_scale(config: &AttentionConfig) -> f32 {
+    (config.scale * std::f64::consts::LOG2_E) as f32
+}
+
+/// What shaders name the tensors.
+const NAMES: [&str; 4] = ["q", "k", "v", "dy"];
+const PACKED: [&str; 4] = ["packed_q", "packed_k", "packed_v", "packed_dy"];
+const PACKED_HALVES: [&str; 4] =
+    ["packed_q_halves", "packed_k_halves", "packed_v_halves", "packed_dy_halves"];
+
+/// Whether these tensors, q, k, v and of gradients dy, are taken: 16-bit floats without a mask, in fours, where the device can.
+fn takes(
+    call: &Call<'_>,
+    config: &AttentionConfig,
+    tensors: &[View<'_>],
+    written: &[View<'_>],
+) -> Result<bool> {
+    let limits = &call.gpu.limits;
+    let can = call.gpu.multiplies_halves() && limits.max_storage_buffers_per_shader_stage >= MOST_BINDINGS;
+    let wanted = matches!(tensors[0].dtype, DType::F16 | DType::BF16)
+        && !config.mask
+        && binary_scale(config).is_finite();
+    if !can || !wanted || !in_fours(call, tensors, written, FORWARD_FOURS)? {
+        return Ok(false);
+    }
+    let sizes = Sizes::of(call)?;
+    let makes = [Made::Output].into_iter().chain(Made::gradients(sizes.width).iter().copied());
+    let has_memory = makes.map(|made| made.bytes(sizes.width, FEWEST_LINES)).max();
+    let has_memory = has_memory <= Some(limits.max_compute_workgroup_storage_size);
+    let is_large = sizes.head_dim.max(sizes.value_dim) >= NARROWEST && sizes.queries >= FEWEST_QUERIES;
+    // Matrices are read from one binding: the shaders find no windows.
+    let most = limits.max_storage_buffer_binding_size as usize;
+    let fits = (0..tensors.len()).all(|tensor| sizes.packed_bytes(tensor) <= most);
+    for view in tensors {
+        if !call.gpu.fits(call.name, view)? {
+            return Ok(false);
+        }
+    }
+    Ok(fits && has_memory && is_large && sizes.batch > 0)
+}
+
+/// Halves of the tensors, and which groups of heads are taken.
+pub(super) struct Halves {
+    sizes: Sizes,
+    packed: Vec<Buffer>,
+    records: Buffer,
+}
+
+impl Halves {
+    /// Queues what makes them of q, k, v and, of gradients, dy.
+    fn of(call: &Call<'_>, config: &AttentionConfig, tensors: &[View<'_>]) -> Result<Halves> {
+        let sizes = Sizes::of(call)?;
+        let alloc = |bytes: usize| call.gpu.alloc(bytes);
+        let packed = (0..tensors.len()).map(|tensor| alloc(sizes.packed_bytes(tensor)));
+        let halves = Halves {
+            sizes,
+            packed: packed.collect::<Result<_>>()?,
+            records: alloc(sizes.batch * sizes.kv_heads * RECORD_WORDS * 4)?,
+        };
+        let groups: usize = (0..tensors.len()).map(|tensor| sizes.chunks(tensor)).sum();
+        let ranges = alloc(groups * 8)?;
+        let ranges = call.gpu.scratch(call.name, &ranges)?;
+        for packs in [false, true] {
+            halves.launch(call, config, tensors, ranges, packs, groups)?;
+        }
+        Ok(halves)
+    }
+
+    fn launch<'a>(
+        &'a self,
+        call: &Call<'a>,
+        config: &AttentionConfig,
+        tensors: &[View<'a>],
+        ranges: Binding<'a>,
+        packs: bool,
+        groups: usize,
+    ) -> Result<()> {
+        let mut slots = Slots::new("attention_halves.wgsl");
+        let mut parameters = HalvesParameters { scale: binary_scale(config), ..Zeroable::zeroed() };
+        let mut first = 0;
+        for (tensor, view) in tensors.iter().enumerate() {
+            let offset = slots.bind(call, NAMES[tensor], view, Access::Fours)?;
+            let [heads, lines] = self.sizes.lines(tensor);
+            let chunks = lines.div_ceil(CHUNK);
+            let of_group = heads / self.sizes.kv_heads * chunks;
+            let width = view.layout.shape().dim(3);
+            parameters.counts[tensor] = [first, chunks as u32, heads as u32, lines as u32];
+            parameters.sizes[tensor] = [width as u32 / 4, offset, of_group as u32, 0];
+            parameters.strides[tensor] = strides(view);
+            first += self.sizes.chunks(tensor) as u32;
+        }
+        if packs {
+            for (name, packed) in PACKED.into_iter().zip(&self.packed) {
+                slots.bound(name, Store::F16, Access::FoursWritten, call.gpu.scratch(call.name, packed)?);
+            }
+            slots.bound("records", Store::Word, Access::Words, self.records(call)?);
+        }
+        slots.bound("ranges", Store::Word, if packs { Access::Read } else { Access::Words }, ranges);
+        slots.define([
+            ("TENSORS", Define::Number(tensors.len() as u32)),
+            ("GRADIENT", number(tensors.len() == 4)),
+            ("FOURS", Define::Number(self.sizes.width as u32 / 4)),
+            ("RANGES", number(!packs)),
+            ("PACKS", number(packs)),
+        ]);
+        slots.launch(call, groups, bytemuck::bytes_of(&parameters))
+    }
+
+    /// The records, for shaders that take what these refuse.
+    pub(super) fn records<'a>(&'a self, call: &Call<'a>) -> Result<Binding<'a>> {
+        call.gpu.scratch(call.name, &self.records)
+    }
+
+    /// What the shaders of products are linked with: work groups of so many lines.
+    fn slots<'a>(&'a self, call: &Call<'a>, made: Made, lines: u32) -> Result<Slots<'a>> {
+        let mut slots = Slots::new(made.file());
+        for (name, packed) in PACKED.into_iter().zip(&self.packed) {
+            slots.bound(name, Store::F16, Access::Halves, call.gpu.scratch(call.name, packed)?);
+        }
+        slots.bound("records", Store::Word, Access::Read, self.records(call)?);
+        let fours = self.sizes.width as u32 / 4;
+        slots.define([
+            ("LINES", Define::Number(lines)),
+            ("THREADS", Define::Number(2 * lines)),
+            ("DEPTHS", Define::Number(fours / 4)),
+            ("FOURS", Define::Number(fours)),
+            ("STRIDE", Define::Number(fours + 2)),
+            ("LOADS", Define::Number(32 * fours / (2 * lines))),
+            ("TILE_FOURS", Define::Number(32 * (fours + 2))),
+            ("SCORE_FOURS", Define::Number(9 * lines)),
+            ("WEIGHT_FOURS", Define::Number(10 * lines)),
+            // The roles A, B, C of matrices must be no other names.
+            ("C", Define::Text("f32")),
+            ("SUM", Define::Text("C")),
+        ]);
+        Ok(slots)
+    }
+
+    /// Queues y and lse of the groups that are taken.
+    pub(super) fn launch_forward(&self, call: &Call<'_>, config: &AttentionConfig) -> Result<()> {
+        let sizes = self.sizes;
+        let [y, lse] = [0, 1].map(|at| call.outputs[at]);
+        let lines = Made::Output.lines(call, sizes.width);
+        let mut slots = self.slots(call, Made::Output, lines)?;
+        let y_offset = slots.bind(call, "y", &y, Access::FoursWritten)?;
+        let lse_offset = slots.bind(call, "lse", &lse, Access::Scattered)?;
+        let tiles = sizes.queries.div_ceil(lines as usize);
+        let [back, ahead] = reach(config);
+        let parameters = ForwardParameters {
+            zero: 0,
+            queries: sizes.queries as u32,
+            keys: sizes.keys as u32,
+            value_dim: sizes.value_dim as u32,
+            heads: sizes.heads as u32,
+            shared_by: (sizes.heads / sizes.kv_heads) as u32,
+            tiles: tiles as u32,
+            padded_queries: sizes.padded_queries() as u32,
+            padded_keys: sizes.padded_keys() as u32,
+            back,
+            ahead,
+            spare: 0,
+            offsets: [y_offset, lse_offset, 0, 0],
+            y: strides(&y),
+            lse: strides(&lse),
+        };
+        slots.launch(call, sizes.batch * sizes.heads * tiles, bytemuck::bytes_of(&parameters))
+    }
+
+    /// Queues dq, dk and dv of the groups that are taken; `row_numbers` are those of attention_grad_rows.wgsl.
+    pub(super) fn launch_gradients<'a>(
+        &'a self,
+        call: &Call<'a>,
+        config: &AttentionConfig,
+        row_numbers: Binding<'a>,
+    ) -> Result<()> {
+        let made = Made::gradients(self.sizes.width);
+        made.iter().try_for_each(|&made| self.launch_gradient(call, config, row_numbers, made))
+    }
+
+    fn launch_gradient<'a>(
+        &'a self,
+        call: &Call<'a>,
+        config: &AttentionConfig,
+        row_numbers: Binding<'a>,
+        made: Made,
+    ) -> Result<()> {
+        let sizes = self.sizes;
+        let count = made.lines(call, sizes.width);
+        let mut slots = self.slots(call, made, count)?;
+        slots.bound("row_numbers", Store::F32, Access::Read, row_numbers);
+        slots.define(made.operands());
+        let (out, other) = made.outputs(call);
+        let mut offsets = [0; 4];
+        for (offset, (name, view)) in offsets.iter_mut().zip([("out", out), ("other", other)]) {
+            if let Some(view) = view {
+                *offset = slots.bind(call, name, &view, Access::FoursWritten)?;
+            }
+        }
+        let by_keys = made.by_keys();
+        let (heads, lines) =
+            if by_keys { (sizes.kv_heads, sizes.keys) } else { (sizes.heads, sizes.queries) };
+        let tiles = lines.div_ceil(count as usize);
+        let [back, ahead] = reach(config);
+        let parameters = GradParameters {
+            zero: 0,
+            queries: sizes.queries as u32,
+            keys: sizes.keys as u32,
+            head_dim: sizes.head_dim as u32,
+            value_dim: sizes.value_dim as u32,
+            heads: heads as u32,
+            shared_by: (sizes.heads / sizes.kv_heads) as u32,
+            tiles: tiles as u32,
+            padded_queries: sizes.padded_queries() as u32,
+            padded_keys: sizes.padded_keys() as u32,
+            back,
+            ahead,
+            scale: config.scale as f32,
+            spare: [0; 3],
+            offsets,
+            out: out.as_ref().map_or([0; 4], strides),
+            other: other.as_ref().map_or([0; 4], strides),
+        };
+        slots.launch(call, sizes.batch * heads * tiles, bytemuck::bytes_of(&parameters))
+    }
+}
+
+/// A number of 0 or 1: how often lines are repeated that stand under a condition.
+fn number(flag: bool) -> Define {
+    Define::Number(u32::from(flag))
+}
+
+/// What a launch makes.
+#[derive(Clone, Copy, PartialEq)]
+enum Made {
+    Output,
+    Query,
+    Key,
+    Value,
+    KeyAndValue,
+}
+
+impl Made {
+    /// The launches of the gradients: that of keys and that of values are one where both fit the registers.
+    fn gradients(width: usize) -> &'static [Made] {
+        if width <= 64 { &[Made::Query, Made::KeyAndValue] } else { &[Made::Query, Made::Key, Made::Value] }
+    }
+
+    fn file(self) -> &'static str {
+        if self == Made::Output { "attention_cooperative.wgsl" } else { "attention_cooperative_grad.wgsl" }
+    }
+
+    fn by_keys(self) -> bool {
+        !matches!(self, Made::Output | Made::Query)
+    }
+
+    fn has_slopes(self) -> bool {
+        !matches!(self, Made::Output | Made::Value)
+    }
+
+    fn has_weights(self) -> bool {
+        !matches!(self, Made::Query | Made::Key)
+    }
+
+    /// Bytes of memory of a work group of so many lines, as the shaders declare it.
+    fn bytes(self, width: usize, lines: u32) -> u32 {
+        let tiles = 2 * 32 * (width as u32 / 4 + 2) * 8;
+        let (scores, halves) = (9 * 16, 10 * 8);
+        let [slopes, weights] = [self.has_slopes(), self.has_weights()].map(u32::from);
+        let line = scores + slopes * (scores + halves) + weights * halves;
+        let numbers = match self {
+            Made::Output => 4 * lines,
+            _ if self.by_keys() => 32 * 8,
+            _ => 0,
+        };
+        tiles + lines * line + numbers
+    }
+
+    /// Lines of a work group: those that measured best, or fewer where there is less memory.
+    fn lines(self, call: &Call<'_>, width: usize) -> u32 {
+        let best = if self == Made::Output && width > 64 { 128 } else { 64 };
+        let most = call.gpu.limits.max_compute_workgroup_storage_size;
+        [best, 64].into_iter().find(|&lines| self.bytes(width, lines) <= most).unwrap_or(FEWEST_LINES)
+    }
+
+    /// Names of the operands of gradients, and what is made of them.
+    fn operands(self) -> [(&'static str, Define); 8] {
+        let [q, k, v, dy] = [0, 1, 2, 3];
+        let [left, right, slope_left, slope_right] =
+            if self.by_keys() { [k, q, v, dy] } else { [q, k, dy, v] };
+        [
+            ("LEFT", Define::Text(PACKED[left])),
+            ("RIGHT_HALVES", Define::Text(PACKED_HALVES[right])),
+            ("SLOPE_LEFT", Define::Text(PACKED[slope_left])),
+            ("SLOPE_RIGHT_HALVES", Define::Text(PACKED_HALVES[slope_right])),
+            ("BY_KEYS", number(self.by_keys())),
+            ("BY_QUERIES", number(!self.by_keys())),
+            ("SLOPES", number(self.has_slopes())),
+            ("WEIGHTS", number(self.has_weights())),
+        ]
+    }
+
+    /// What `out` and `other` of gradients are.
+    fn outputs<'a>(self, call: &Call<'a>) -> (Option<View<'a>>, Option<View<'a>>) {
+        let slopes = call.outputs[usize::from(self.by_keys())];
+        let weights = self.has_weights().then(|| call.outputs[2]);
+        (self.has_slopes().then_some(slopes), weights)
+    }
+}
+
+/// Halves of the tensors of a call, where it takes them.
+pub(super) fn halves(
+    call: &Call<'_>,
+    config: &AttentionConfig,
+    tensors: &[View<'_>],
+    written: &[View<'_>],
+) -> Result<Option<Halves>> {
+    takes(call, config, tensors, written)?.then(|| Halves::of(call, config, tensors)).transpose()
+}
+
+/// Runs where `TERNION_EXPECT` names wgpu.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::gpu::Gpu;
+    use half::{bf16, f16};
+    use std::sync::Arc;
+    use ternion_core::{Layout, Shape};
+    use ternion_testing::suite;
+
+    const HEADS: usize = 3;
+    const LINES: usize = 130;
+    const WIDTH: usize = 40;
+
+    /// Numbers of a tensor of three heads, each a multiple of 1/64 below 4, times a power of two of the tensor's own.
+    fn numbers(tensor: usize) -> Vec<f32> {
+        let number = |at: usize| ((at * 7919 + tensor * 131) % 511) as f32 / 64.0 - 3.5;
+        let factor = [1.0, 1024.0, 1.0 / 4096.0][tensor];
+        (0..HEADS * LINES * WIDTH).map(|at| (bf16::from_f32(number(at)).to_f32()) * factor).collect()
+    }
+
+    /// The power that brings the largest to between 2^15 and 2^16.
+    fn power_of(numbers: &[f32]) -> i32 {
+        let largest = numbers.iter().fold(0.0, |largest: f32, x| largest.max(x.abs()));
+        15 - largest.log2().floor() as i32
+    }
+
+    fn read(gpu: &Arc<Gpu>, buffer: &Buffer, bytes: usize) -> Vec<u8> {
+        let mut host = vec![0; bytes];
+        gpu.download(buffer, 0, &mut host).expect("read");
+        host
+    }
+
+    /// Makes halves of q, k and v, `[1, 3, 130, 40]` each.
+    fn halves_of(gpu: &Arc<Gpu>, numbers: &[Vec<f32>; 3]) -> Halves {
+        let layout = Layout::row_major(Shape::new(&[1, HEADS, LINES, WIDTH]).expect("a shape"));
+        let upload = |numbers: &Vec<f32>| {
+            let bits: Vec<u16> = numbers.iter().map(|&x| bf16::from_f32(x).to_bits()).collect();
+            let buffer = gpu.alloc(bits.len() * 2).expect("memory");
+            gpu.upload(bytemuck::cast_slice(&bits), &buffer, 0).expect("written");
+            buffer
+        };
+        let buffers = numbers.each_ref().map(upload);
+        let views = buffers.each_ref().map(|buffer| View { buffer, dtype: DType::BF16, layout: &layout });
+        let config = AttentionConfig { scale: 0.25, causal: false, window: None, mask: false };
+        let call = Call { gpu, name: "attention", inputs: &views, outputs: &[] };
+        Halves::of(&call, &config, &views).expect("queued")
+    }
+
+    /// Head 0 is taken as it is; head 1 has NaN among its keys, and head 2 an element of its values that no half is.
+    #[test]
+    fn halves_are_exact_or_refused() {
+        if !suite::expects("wgpu") {
+            return;
+        }
+        let gpu = Gpu::open(0, Options::default()).expect("TERNION_EXPECT names wgpu");
+        let mut all = [0, 1, 2].map(numbers);
+        all[1][LINES * WIDTH + 77] = f32::NAN;
+        all[2][2 * LINES * WIDTH + 5] *= 2f32.powi(-40);
+        let halves = halves_of(&gpu, &all);
+        let records: Vec<u32> =
+            bytemuck::pod_collect_to_vec(&read(&gpu, &halves.records, HEADS * RECORD_WORDS * 4));
+        let taken: Vec<u32> = records.chunks(RECORD_WORDS).map(|record| record[0]).collect();
+        assert_eq!(taken, [1, 0, 0]);
+        let powers = all.each_ref().map(|tensor| power_of(&tensor[..LINES * WIDTH]));
+        assert_eq!(records[2..5], powers.map(|power| power as u32));
+        let factor = f64::from(f32::from_bits(records[1])) / 2f64.powi(-powers[0] - powers[1]);
+        assert!((factor / (0.25 * std::f64::consts::LOG2_E) - 1.0).abs() < 1e-6, "{factor}");
+        for (tensor, power) in powers.into_iter().enumerate() {
+            let bytes = halves.sizes.packed_bytes(tensor);
+            let bits: Vec<u16> = bytemuck::pod_collect_to_vec(&read(&gpu, &halves.packed[tensor], bytes));
+            for (at, &bits) in bits[..2 * CHUNK * 64].iter().enumerate() {
+                let (line, column) = (at / 64, at % 64);
+                let inside = line < LINES && column < WIDTH;
+                let expected =
+                    if inside { all[tensor][line * WIDTH + column] * 2f32.powi(power) } else { 0.0 };
+                assert_eq!(
+                    f16::from_bits(bits).to_f32(),
+                    expected,
+                    "tensor {tensor} line {line} column {column}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Attention of 16-bit floats, which adapters with cooperative matrices compute from scaled halves, against the CPU: where `TERNION_EXPECT` names wgpu.
+//! Other adapters must give the same.
+
+use std::sync::OnceLock;
+use ternion_core::{AttentionOptions, DType, Device, Result, Tensor};
+use ternion_testing::{compare_devices, compare_tensors};
+
+/// The first adapter, where one is asked for.
+fn adapter() -> Option<&'static Device> {
+    static ADAPTER: OnceLock<Option<Device>> = OnceLock::new();
+    let wanted = std::env::var("TERNION_EXPECT").unwrap_or_default();
+    let open = || ternion_wgpu::device(0).expect("an adapter, as TERNION_EXPECT says");
+    ADAPTER.get_or_init(|| wanted.split(',').any(|name| name.trim() == "wgpu").then(open)).as_ref()
+}
+
+fn cpu() -> &'static Device {
+    static CPU: OnceLock<Device> = OnceLock::new();
+    CPU.get_or_init(ternion_cpu::device)
+}
+
+/// Normal numbers times `factor`, rounded to `dtype`, on the CPU.
+fn random(shape: &[usize], factor: f64, dtype: DType) -> Result<Tensor> {
+    Tensor::randn(shape, DType::F32, cpu())?.mul_scalar(factor)?.to_dtype(dtype)
+}
+
+/// Compares outputs and gradients.
+fn compare(inputs: &[Tensor], f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>) {
+    let Some(adapter) = adapter() else { return };
+    let compared = compare_devices(f, adapter, cpu(), inputs);
+    let shapes: Vec<_> = inputs.iter().map(Tensor::shape).collect();
+    assert!(compared.is_ok(), "{shapes:?} {}: {}", inputs[0].dtype(), compared.unwrap_err());
+}
+
+fn attend(x: [&Tensor; 3], options: AttentionOptions<'_>) -> Result<Tensor> {
+    x[0].scaled_dot_product_attention(x[1], x[2], options)
+}
+
+/// In f16 and bf16, with every way to look forward and back.
+fn compare_all(q: &[usize], k: &[usize], v: &[usize], windows: &[Option<usize>]) {
+    cpu().seed(11);
+    for dtype in [DType::F16, DType::BF16] {
+        let inputs = [q, k, v].map(|shape| random(shape, 1.0, dtype).unwrap());
+        for causal in [false, true] {
+            for &window in windows {
+                let options = AttentionOptions { causal, window, ..AttentionOptions::default() };
+                compare(&inputs, |x| Ok(vec![attend([&x[0], &x[1], &x[2]], options)?]));
+            }
+        }
+    }
+}
+
+#[test]
+fn shared_heads_of_any_length() {
+    compare_all(&[1, 4, 150, 128], &[1, 2, 190, 128], &[1, 2, 190, 128], &[None, Some(50)]);
+    compare_all(&[2, 6, 150, 64], &[2, 2, 190, 64], &[2, 2, 190, 64], &[None, Some(50)]);
+    // More queries than keys: the first see nothing where they look back alone.
+    compare_all(&[1, 2, 190, 64], &[1, 1, 65, 64], &[1, 1, 65, 64], &[None, Some(2)]);
+}
+
+#[test]
+fn whole_tiles_and_one_more() {
+    for length in [64, 65, 128, 129] {
+        compare_all(&[1, 1, length, 64], &[1, 1, length, 64], &[1, 1, length, 64], &[None]);
+        compare_all(&[1, 1, length, 128], &[1, 1, length, 128], &[1, 1, length, 128], &[None]);
+    }
+    compare_all(&[1, 1, 5, 64], &[1, 1, 300, 64], &[1, 1, 300, 64], &[None, Some(40)]);
+}
+
+#[test]
+fn many_tiles() {
+    compare_all(&[1, 1, 1024, 64], &[1, 1, 1024, 64], &[1, 1, 1024, 64], &[Some(300)]);
+    compare_all(&[1, 1, 512, 128], &[1, 1, 640, 128], &[1, 1, 640, 128], &[None]);
+}
+
+/// Rows that are padded, each of queries and values.
+#[test]
+fn widths_between() {
+    compare_all(&[1, 2, 70, 48], &[1, 1, 90, 48], &[1, 1, 90, 64], &[None]);
+    compare_all(&[1, 2, 70, 64], &[1, 1, 90, 64], &[1, 1, 90, 36], &[None]);
+    compare_all(&[1, 2, 70, 104], &[1, 1, 90, 104], &[1, 1, 90, 52], &[None]);
+    compare_all(&[1, 2, 70, 40], &[1, 1, 90, 40], &[1, 1, 90, 128], &[None]);
+}
+
+/// Queries, keys and values that are parts of one tensor.
+#[test]
+fn parts_of_one_tensor() {
+    cpu().seed(12);
+    for dtype in [DType::F16, DType::BF16] {
+        compare(&[random(&[2, 70, 3, 2, 64], 1.0, dtype).unwrap()], |x| {
+            let part = |at| x[0].select(2, at)?.transpose(1, 2);
+            Ok(vec![attend([&part(0)?, &part(1)?, &part(2)?], AttentionOptions::default())?])
+        });
+    }
+}
+
+/// All of a tensor far from 1, also farther than halves are scaled by, and scores that are all but one hidden by exponentials.
+#[test]
+fn magnitudes_of_whole_tensors() {
+    cpu().seed(13);
+    let shape = [1, 2, 70, 64];
+    for [q, k, v] in [[1e-15, 1e15, 1e10], [1e-25, 1e25, 1e-20], [1e-12, 1.0, 1e25], [1.0, 30.0, 1.0]] {
+        let inputs = [q, k, v].map(|factor| random(&shape, factor, DType::BF16).unwrap());
+        let options = AttentionOptions { causal: true, ..AttentionOptions::default() };
+        compare(&inputs, |x| Ok(vec![attend([&x[0], &x[1], &x[2]], options)?]));
+    }
+    for factor in [5e-4, 1e-2, 200.0] {
+        let inputs = [1.0 / factor, factor, 0.01].map(|factor| random(&shape, factor, DType::F16).unwrap());
+        compare(&inputs, |x| Ok(vec![attend([&x[0], &x[1], &x[2]], AttentionOptions::default())?]));
+    }
+}
+
+/// The first rows are small beside those that follow: queries that see the first alone must give them, and each part is held to its own scale.
+#[test]
+fn magnitudes_of_rows() {
+    cpu().seed(14);
+    for [small, large] in [[1e-20, 1e20], [1e-20, 1.0], [1e-3, 1e3], [1e-8, 1.0]] {
+        let inputs = [
+            random(&[1, 2, 96, 64], 1.0, DType::BF16).unwrap(),
+            random(&[1, 2, 96, 64], 1.0, DType::BF16).unwrap(),
+            random(&[1, 2, 40, 64], small, DType::BF16).unwrap(),
+            random(&[1, 2, 56, 64], large, DType::BF16).unwrap(),
+        ];
+        let options = AttentionOptions { causal: true, ..AttentionOptions::default() };
+        compare(&inputs, |x| {
+            let v = Tensor::concat(&[&x[2], &x[3]], 2)?;
+            let y = attend([&x[0], &x[1], &v], options)?;
+            Ok(vec![y.narrow(2, 0, 40)?, y.narrow(2, 40, 56)?])
+        });
+    }
+}
+
+/// Columns of values that are small beside others: halves of one power of two would lose them.
+#[test]
+fn magnitudes_of_columns() {
+    cpu().seed(15);
+    for [small, large] in [[1e-3, 1e30], [1e-9, 1.0], [1.0, 1e3]] {
+        let inputs = [
+            random(&[1, 2, 70, 64], 1.0, DType::BF16).unwrap(),
+            random(&[1, 2, 70, 64], 1.0, DType::BF16).unwrap(),
+            random(&[1, 2, 70, 32], small, DType::BF16).unwrap(),
+            random(&[1, 2, 70, 32], large, DType::BF16).unwrap(),
+        ];
+        compare(&inputs, |x| {
+            let v = Tensor::concat(&[&x[2], &x[3]], 3)?;
+            let y = attend([&x[0], &x[1], &v], AttentionOptions::default())?;
+            Ok(vec![y.narrow(3, 0, 32)?, y.narrow(3, 32, 32)?])
+        });
+    }
+}
+
+/// Infinities and NaN in one head of three are in no other head's output, and there as on the CPU.
+#[test]
+fn what_is_not_finite() {
+    let Some(adapter) = adapter() else { return };
+    cpu().seed(16);
+    for (dtype, strange, which) in [
+        (DType::F16, f64::NAN, 1),
+        (DType::BF16, f64::NAN, 0),
+        (DType::BF16, f64::INFINITY, 2),
+        (DType::F16, f64::NEG_INFINITY, 2),
+    ] {
+        let mut heads = [(); 3].map(|()| random(&[1, 3, 70, 64], 1.0, dtype).unwrap());
+        let marked = Tensor::iota(3 * 70 * 64, DType::I32, 0, 1, cpu()).unwrap();
+        // The first element of head 1.
+        let marked = marked.eq_scalar((70 * 64) as f64).unwrap().reshape([1, 3, 70, 64]).unwrap();
+        heads[which] = heads[which].masked_fill(&marked, strange).unwrap();
+        let on = |device: &Device| {
+            let moved = heads.clone().map(|head| head.to_device(device).unwrap());
+            attend([&moved[0], &moved[1], &moved[2]], AttentionOptions::default()).unwrap()
+        };
+        let (found, expected) = (on(adapter), on(cpu()));
+        for head in 0..3 {
+            let of = |y: &Tensor| y.narrow(1, head, 1).and_then(|head| head.contiguous()).unwrap();
+            let compared = compare_tensors("y", &of(&found), &of(&expected));
+            assert!(compared.is_ok(), "{dtype} {strange} head {head}: {}", compared.unwrap_err());
+        }
+    }
+}
