@@ -207,9 +207,11 @@ fn unary_gelu_erf(x: C) -> C {
     return scaled(negated(factor.value * tail.value), factor.power + tail.power);
 }
 
-// (1 + tanh(u)) / 2 is the sigmoid of 2 u, which keeps its digits where it is small.
+// (1 + tanh(u)) / 2 is the sigmoid of z = 2 u, which keeps its digits where it is small.
 fn unary_gelu_tanh(x: C) -> C {
-    return x * sigmoid_of(2.0 * gelu_inner(x));
+    let z = gelu_inner_twice(x);
+    let e = exponential(-abs_of(z));
+    return x * (select(1.0, e, sign_bit(z) != 0u) / (1.0 + e));
 }
 
 // x * sigmoid_of(x), scaled last as well.
@@ -336,7 +338,7 @@ fn slope_gelu_erf(s: C, d: C) -> C {
 // With g = (1 + tanh(u)) / 2, the sigmoid of 2 u: g + x * 2 g (1 - g) * du/dx, where the smaller of g and 1 - g is known to all its digits.
 fn slope_gelu_tanh(s: C, d: C) -> C {
     let x = gelu_bounded(s);
-    let parts = sigmoid_tail(2.0 * gelu_inner(x));
+    let parts = sigmoid_tail(gelu_inner_twice(x));
     let tail = scaled(parts.value, parts.power);
     let g = select(1.0 - tail, tail, sign_bit(x) != 0u);
     let inner = 0.7978845608 * (1.0 + 0.134145 * x * x);

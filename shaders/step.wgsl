@@ -1,4 +1,5 @@
-// Optimiser steps: a parameter, its gradient and its states, each element read once and written once. RESULT is one of rules.wgsl.
+// Optimiser steps: a parameter, its gradient and its states, each element read once and written once, by RULE. Where all lie dense in whole fours, and there are many,
+// a thread steps four (WRITE of rules.wgsl), else a word or an element of y (RESULT of rules.wgsl, WRITE of write.wgsl).
 //
 //   y              parameter, changed in place
 //   g              gradient

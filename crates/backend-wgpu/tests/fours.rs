@@ -1,6 +1,9 @@
 //! Elementwise ops of so many elements that they are formed four at a time, against the CPU: where `TERNION_EXPECT` names wgpu.
 
-use ternion_core::{DType, Device, Result, Tensor};
+use ternion_core::dispatch::{apply, apply_one};
+use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
+use ternion_core::ops::unary::{Unary, UnaryGrad};
+use ternion_core::{DType, Device, Op, Result, Tensor, UnaryOp};
 use ternion_testing::{compare_devices, suite};
 
 /// The first adapter and the CPU, seeded alike; nothing where wgpu is not expected.
@@ -99,5 +102,135 @@ fn neighbours_of_a_part_stay() {
             let expected = if (8..20_009).contains(&at) { 6.0 } else { 1.0 };
             assert_eq!(value, expected, "element {at} of {dtype}");
         }
+    }
+}
+
+/// Copies of transposed tensors, by tiles where there are enough rows and columns: the same bits as on the CPU.
+#[test]
+fn transposed_tensors() {
+    let Some([wgpu, cpu]) = devices() else { return };
+    // Rows and columns that are, and are not, whole tiles and whole words.
+    let shapes: [&[usize]; 6] = [&[64, 128], &[33, 70], &[130, 66], &[17, 200], &[16, 15], &[131, 65]];
+    for dtype in ALL {
+        for shape in shapes {
+            let x = Tensor::randn([2, 3, shape[0], shape[1]], DType::F32, &cpu).unwrap();
+            let x = x.mul_scalar(50.0).unwrap().to_dtype(dtype).unwrap();
+            let f = |x: &Tensor| -> Result<Vec<Vec<f32>>> {
+                let whole = x.reshape([6 * shape[0], shape[1]])?;
+                let parts = whole.narrow(0, 2, 32)?.narrow(1, 2, shape[1] - 3)?;
+                let copies = [
+                    x.transpose(2, 3)?,
+                    x.permute([3, 0, 2, 1])?,
+                    x.permute([1, 3, 2, 0])?,
+                    whole.t()?,
+                    parts.t()?,
+                ];
+                copies.iter().map(|copy| copy.contiguous()?.to_dtype(DType::F32)?.to_vec()).collect()
+            };
+            assert_eq!(f(&x.to_device(&wgpu).unwrap()).unwrap(), f(&x).unwrap(), "{shape:?} {dtype}");
+        }
+    }
+}
+
+/// Steps of large parameters are those of the CPU to rounding, and leave what lies behind them.
+#[test]
+fn steps_of_large_parameters() {
+    let Some([wgpu, cpu]) = devices() else { return };
+    let adam = |decay_mode| AdamStep { beta1: 0.9, beta2: 0.99, eps: 1e-6, weight_decay: 0.1, decay_mode };
+    let sgd = |momentum, nesterov| SgdStep { momentum, dampening: 0.0, weight_decay: 0.1, nesterov };
+    let steps: [(Op, &[f32]); 6] = [
+        (sgd(0.0, false).into(), &[0.1, 0.5, 0.0]),
+        (sgd(0.9, true).into(), &[0.1, 0.5, 0.0]),
+        (sgd(0.9, false).into(), &[0.1, 0.5, 1.0]),
+        (adam(DecayMode::Decoupled).into(), &[0.1, 0.5, 0.3, 0.4]),
+        (adam(DecayMode::Coupled).into(), &[0.1, 0.5, 0.3, 0.4]),
+        (adam(DecayMode::Decoupled).into(), &[0.1, 1.0, 1.0, 1.0]),
+    ];
+    for (at, (op, hyper)) in steps.into_iter().enumerate() {
+        for (dtype, elements) in
+            [(DType::F32, 20_000), (DType::BF16, 20_004), (DType::F16, 16_384), (DType::F32, 20_001)]
+        {
+            let random =
+                |dtype| Tensor::randn([elements + 8], DType::F32, &cpu).unwrap().to_dtype(dtype).unwrap();
+            let states = if at == 0 { 0 } else { 1 + at / 3 };
+            let hyper = Tensor::from_slice(hyper, hyper.len(), &cpu).unwrap();
+            let mut tensors = vec![random(dtype), random(dtype), hyper];
+            tensors.extend((0..states).map(|_| random(DType::F32).square().unwrap()));
+            let run = |device: &Device| -> Vec<Vec<f64>> {
+                let whole: Vec<Tensor> =
+                    tensors.iter().map(|tensor| tensor.to_device(device).unwrap().copy().unwrap()).collect();
+                let part = |at: usize| {
+                    if at == 2 { whole[at].clone() } else { whole[at].narrow(0, 4, elements).unwrap() }
+                };
+                let parts: Vec<Tensor> = (0..whole.len()).map(part).collect();
+                apply(op.clone(), &parts.iter().collect::<Vec<_>>()).unwrap();
+                whole.iter().map(|tensor| tensor.to_vec_f64().unwrap()).collect()
+            };
+            let (got, want) = (run(&wgpu), run(&cpu));
+            for (tensor, (got, want)) in got.iter().zip(&want).enumerate() {
+                for (element, (got, want)) in got.iter().zip(want).enumerate() {
+                    let limit = if tensor == 0 && dtype.is_half() { dtype.epsilon() } else { 1e-5 };
+                    let close = (got - want).abs() <= limit * want.abs().max(0.1);
+                    assert!(
+                        close,
+                        "step {at} of {elements} {dtype}: element {element} of tensor {tensor} is {got}, on the CPU {want}"
+                    );
+                }
+            }
+            assert_ne!(want[0], tensors[0].to_vec_f64().unwrap(), "step {at} steps");
+        }
+    }
+}
+
+/// Functions that have fewer terms for results of 16 bits, of every number of 16 bits: within a unit in the last place of what they are in double precision.
+#[test]
+fn every_number_of_16_bits() {
+    let Some([wgpu, cpu]) = devices() else { return };
+    let functions =
+        [UnaryOp::Tanh, UnaryOp::Sigmoid, UnaryOp::Erf, UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu];
+    let slopes = [UnaryOp::Erf, UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu, UnaryOp::Softplus];
+    for dtype in [DType::F16, DType::BF16] {
+        let bits = (0..=u16::MAX).map(|bits| match dtype {
+            DType::F16 => half::f16::from_bits(bits).to_f64(),
+            _ => half::bf16::from_bits(bits).to_f64(),
+        });
+        let wide = Tensor::from_vec(bits.collect::<Vec<f64>>(), 1 << 16, &cpu).unwrap();
+        let x = wide.to_dtype(dtype).unwrap().to_device(&wgpu).unwrap();
+        let (dy, wide_dy) = (x.ones_like().unwrap(), wide.ones_like().unwrap());
+        for op in functions {
+            let got = apply_one(Unary { op }, &[&x]).unwrap();
+            let want = apply_one(Unary { op }, &[&wide]).unwrap();
+            // Far below 0 the wanted one is itself a difference from 1.
+            let rest = if op == UnaryOp::GeluTanh { 1e-14 } else { 0.0 };
+            within_a_unit(op.name(), &got, &want, &wide, rest);
+        }
+        for op in slopes {
+            let got = apply_one(UnaryGrad { op }, &[&x, &dy]).unwrap();
+            let want = apply_one(UnaryGrad { op }, &[&wide, &wide_dy]).unwrap();
+            // Near their zeros slopes are as exact as the parts that cancel there.
+            within_a_unit(op.grad_name(), &got, &want, &wide, 1e-4);
+        }
+    }
+}
+
+/// Beside a unit in the last place an error of `rest`, or what e^-87 comes to, is allowed.
+fn within_a_unit(op: &str, got: &Tensor, want: &Tensor, x: &Tensor, rest: f64) {
+    let dtype = got.dtype();
+    let [got, want, x] = [got, want, x].map(|tensor| tensor.to_vec_f64().unwrap());
+    // The largest number, and the smallest that is not subnormal.
+    let [largest, smallest] = match dtype {
+        DType::F16 => [half::f16::MAX, half::f16::MIN_POSITIVE].map(f64::from),
+        _ => [half::bf16::MAX, half::bf16::MIN_POSITIVE].map(f64::from),
+    };
+    for ((got, want), x) in got.into_iter().zip(want).zip(x) {
+        let unit = want.abs().max(smallest).log2().floor().exp2() * dtype.epsilon();
+        let limit = unit + rest.max(1e-35);
+        let both_not_finite = got.is_nan() && want.is_nan()
+            || got == want
+            || got * want.signum() > largest && want.abs() > largest;
+        assert!(
+            both_not_finite || (got - want).abs() <= limit,
+            "{op} of {x} in {dtype} is {got}, should be {want}"
+        );
     }
 }

@@ -1,5 +1,7 @@
 //! Optimiser steps, a launch for each parameter.
 
+use super::GROUP;
+use super::elementwise::MANY;
 use super::write::Writing;
 use crate::gpu::Launch;
 use crate::linker::Class;
@@ -36,7 +38,7 @@ struct Parameters {
 /// What does not change from parameter to parameter.
 struct Rule {
     /// Of those in rules.wgsl.
-    result: &'static str,
+    rule: &'static str,
     states: usize,
     nesterov: bool,
     decoupled: bool,
@@ -50,7 +52,7 @@ fn rule(op: &Op) -> Result<Rule> {
         Op::SgdStep(step) => {
             let SgdStep { momentum, dampening, weight_decay, nesterov } = *step;
             Ok(Rule {
-                result: if step.states() == 0 { "sgd_rule" } else { "momentum_rule" },
+                rule: if step.states() == 0 { "sgd_rule" } else { "momentum_rule" },
                 states: step.states(),
                 nesterov,
                 decoupled: false,
@@ -60,7 +62,7 @@ fn rule(op: &Op) -> Result<Rule> {
             })
         }
         Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode }) => Ok(Rule {
-            result: "adam_rule",
+            rule: "adam_rule",
             states: AdamStep::STATES,
             nesterov: false,
             decoupled: *decay_mode == DecayMode::Decoupled,
@@ -80,38 +82,14 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
 /// The step of one parameter: it, its gradient, hyper and its states.
 fn step(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
     let (gpu, op, y, hyper) = (call.gpu, call.name, &group[0], &group[2]);
-    let count = y.layout.elements();
-    if count == 0 {
+    if y.layout.elements() == 0 {
         return Ok(());
     }
     let tensors: SmallVec<[&View<'_>; 4]> = [y, &group[1]].into_iter().chain(&group[3..]).collect();
-    let layouts: SmallVec<[&Layout; 4]> = tensors.iter().map(|view| view.layout).collect();
-    let (space, rank) = Space::of(&layouts);
-    let (store, writing) = (Store::of(y.dtype), Writing::of(y, Store::of(y.dtype)));
-    let variant = Variant::new("step.wgsl", Class::Float)
-        .text("RESULT", rule.result)
-        .flag("DENSE", layouts.iter().all(|layout| layout.is_contiguous()));
-    let mut variant = writing.slot(variant).slot("g", store, Access::Read);
-    for name in ["first_state", "second_state"].into_iter().take(rule.states) {
-        variant = variant.slot(name, Store::F32, Access::Scattered);
-    }
     let (numbers, hyper_first) = gpu.bind(op, hyper)?;
-    let mut parameters = Parameters {
-        zero: 0,
-        count: count as u32,
-        rank,
-        nesterov: u32::from(rule.nesterov),
-        offsets: [0; 4],
-        hyper_first,
-        hyper_step: hyper.layout.strides()[0] as u32,
-        decoupled: u32::from(rule.decoupled),
-        decay: rule.decay as f32,
-        factors: rule.factors.map(|factor| factor as f32),
-        eps: rule.eps as f32,
-        spare: 0,
-        spares: [0; 2],
-        space,
-    };
+    let mut parameters = parameters(rule, &tensors);
+    parameters.hyper_first = hyper_first;
+    parameters.hyper_step = hyper.layout.strides()[0] as u32;
     let mut bindings = SmallVec::new();
     for (offset, view) in parameters.offsets.iter_mut().zip(&tensors) {
         let (binding, first) = gpu.bind(op, view)?;
@@ -119,6 +97,72 @@ fn step(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
         bindings.push(binding);
     }
     bindings.push(numbers);
+    let (variant, groups) = match in_fours(&parameters, &tensors) {
+        true => by_fours(rule, y),
+        false => one_by_one(rule, &tensors),
+    };
     let variant = variant.slot("numbers", Store::F32, Access::Read);
-    gpu.launch(op, Launch { variant, bindings, groups: writing.groups() }, bytemuck::bytes_of(&parameters))
+    gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
+}
+
+/// Without the places of what is bound.
+fn parameters(rule: &Rule, tensors: &[&View<'_>]) -> Parameters {
+    let layouts: SmallVec<[&Layout; 4]> = tensors.iter().map(|view| view.layout).collect();
+    let (space, rank) = Space::of(&layouts);
+    Parameters {
+        zero: 0,
+        count: layouts[0].elements() as u32,
+        rank,
+        nesterov: u32::from(rule.nesterov),
+        offsets: [0; 4],
+        hyper_first: 0,
+        hyper_step: 0,
+        decoupled: u32::from(rule.decoupled),
+        decay: rule.decay as f32,
+        factors: rule.factors.map(|factor| factor as f32),
+        eps: rule.eps as f32,
+        spare: 0,
+        spares: [0; 2],
+        space,
+    }
+}
+
+const STATES: [&str; 2] = ["first_state", "second_state"];
+
+/// Whether all tensors lie dense in whole fours, and are large enough for a shader of their own.
+fn in_fours(parameters: &Parameters, tensors: &[&View<'_>]) -> bool {
+    let Parameters { count, offsets, .. } = parameters;
+    (MANY..1 << 31).contains(&(*count as usize))
+        && [*count].iter().chain(offsets).all(|number| number % 4 == 0)
+        && tensors.iter().all(|view| view.layout.is_contiguous())
+}
+
+/// The shader that steps fours, and its work groups.
+fn by_fours(rule: &Rule, y: &View<'_>) -> (Variant, usize) {
+    let store = Store::of(y.dtype);
+    let variant = Variant::new("step.wgsl", Class::Float)
+        .text("RULE", rule.rule)
+        .text("WRITE", ["stateless_four", "one_state_four", "two_states_four"][rule.states])
+        .flag("DENSE", true)
+        .slot("y", store, Access::FoursWritten)
+        .slot("g", store, Access::Fours);
+    let variant = STATES[..rule.states]
+        .iter()
+        .fold(variant, |variant, name| variant.slot(name, Store::F32, Access::FoursWritten));
+    (variant, y.layout.elements().div_ceil(4 * GROUP))
+}
+
+/// The shader that steps words or elements of y, and its work groups.
+fn one_by_one(rule: &Rule, tensors: &[&View<'_>]) -> (Variant, usize) {
+    let store = Store::of(tensors[0].dtype);
+    let writing = Writing::of(tensors[0], store);
+    let variant = Variant::new("step.wgsl", Class::Float)
+        .text("RULE", rule.rule)
+        .text("RESULT", ["stateless_result", "one_state_result", "two_states_result"][rule.states])
+        .flag("DENSE", tensors.iter().all(|view| view.layout.is_contiguous()));
+    let variant = writing.slot(variant).slot("g", store, Access::Read);
+    let variant = STATES[..rule.states]
+        .iter()
+        .fold(variant, |variant, name| variant.slot(name, Store::F32, Access::Scattered));
+    (variant, writing.groups())
 }
