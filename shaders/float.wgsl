@@ -158,8 +158,9 @@ fn unary_sigmoid(x: C) -> C {
     return sigmoid_of(x);
 }
 
+// By bits: those from -0 to -infinity become 0, NaN stays.
 fn unary_relu(x: C) -> C {
-    return float_larger(x, 0.0);
+    return select(x, 0.0, bitcast<u32>(x) - 0x80000000u <= 0x7f800000u);
 }
 
 fn unary_erf(x: C) -> C {

@@ -10,17 +10,21 @@ fn unary_half_tanh(x: C) -> C {
     return select(far, x - 0.3333333433 * (x * x) * x, size_bits(x) < 0x3d800000u);
 }
 
+// 1 / (1 + e^-x), 0 below -87. Not for NaN.
+fn half_sigmoid(x: f32) -> f32 {
+    return select(1.0 / (1.0 + exp2(clamp(x * -1.442695022, -126.0, 126.0))), 0.0, x < -87.0);
+}
+
 fn unary_half_sigmoid(x: C) -> C {
-    let e = exponential_of_half(-abs_of(x));
-    return select(1.0, e, sign_bit(x) != 0u) / (1.0 + e);
+    return select(half_sigmoid(x), x, size_bits(x) > 0x7f800000u);
 }
 
 fn unary_half_silu(x: C) -> C {
-    return x * unary_half_sigmoid(x);
+    return x * half_sigmoid(x);
 }
 
 fn unary_half_gelu_tanh(x: C) -> C {
-    return x * unary_half_sigmoid(gelu_inner_twice(x));
+    return x * half_sigmoid(gelu_inner_twice(x));
 }
 
 // The probability that a standard normal number is above |x|, and e^(-x^2 / 2).

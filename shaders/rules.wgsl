@@ -1,4 +1,8 @@
-// RULE of step.wgsl: x a parameter, y and z its states, before and after the step.
+// RULE of step.wgsl and step_fours.wgsl: x a parameter, y and z its states, before and after the step.
+
+fn hyper(number: u32) -> f32 {
+    return numbers_at(params.hyper_first + number * params.hyper_step);
+}
 
 // The gradient, clipped, with weight decay. Without decay an infinite parameter must not make a NaN.
 fn decayed(gradient: f32, parameter: f32, decay: f32) -> f32 {
@@ -34,7 +38,7 @@ fn adam_rule(before: vec3<f32>, gradient: f32) -> vec3<f32> {
     return vec3<f32>(before.x * shrink - rate * (m / (sqrt_of(v) / hyper(3u) + params.eps)), m, v);
 }
 
-// ---------------------------------------------------------------- RESULT: the bits of element `number` of the parameter; states are written on the way
+// ---------------------------------------------------------------- RESULT of step.wgsl: the bits of element `number` of the parameter; states are written on the way
 
 fn stateless_result(number: u32) -> y_BITS {
     return y_rounded(RULE(vec3<f32>(y_at(place(0u, number)), 0.0, 0.0), g_at(place(1u, number))).x);
@@ -54,47 +58,4 @@ fn two_states_result(number: u32) -> y_BITS {
     first_state_put(first, after.y);
     second_state_put(second, after.z);
     return y_rounded(after.x);
-}
-
-// ---------------------------------------------------------------- WRITE: the same of the four with this number, of tensors that lie dense in whole fours
-
-struct FourStates {
-    first: vec4<f32>,
-    second: vec4<f32>,
-}
-
-fn four_after(parameters: vec4<f32>, states: FourStates, gradients: vec4<f32>) -> mat4x3<f32> {
-    return mat4x3<f32>(
-#repeat k 4
-        RULE(vec3<f32>(parameters[#{k}], states.first[#{k}], states.second[#{k}]), gradients[#{k}]),
-#end
-    );
-}
-
-fn stateless_four(four: u32) {
-    if (4u * four < params.count) {
-        let place = params.offsets / 4u + four;
-        let after = transpose(four_after(y_four(place.x), FourStates(), g_four(place.y)));
-        y_put_four(place.x, after[0]);
-    }
-}
-
-fn one_state_four(four: u32) {
-    if (4u * four < params.count) {
-        let place = params.offsets / 4u + four;
-        let after = transpose(four_after(y_four(place.x), FourStates(first_state_four(place.z), vec4<f32>()), g_four(place.y)));
-        first_state_put_four(place.z, after[1]);
-        y_put_four(place.x, after[0]);
-    }
-}
-
-fn two_states_four(four: u32) {
-    if (4u * four < params.count) {
-        let place = params.offsets / 4u + four;
-        let states = FourStates(first_state_four(place.z), second_state_four(place.w));
-        let after = transpose(four_after(y_four(place.x), states, g_four(place.y)));
-        first_state_put_four(place.z, after[1]);
-        second_state_put_four(place.w, after[2]);
-        y_put_four(place.x, after[0]);
-    }
 }

@@ -302,6 +302,11 @@ impl Gpu {
         Ok(binding.count(self.bound) == 1 && binding.first(view).is_some())
     }
 
+    /// Bindings that a shader may have.
+    pub(crate) fn most_bindings(&self) -> usize {
+        self.bound.count
+    }
+
     // ---- Commands
 
     /// Queues a shader.

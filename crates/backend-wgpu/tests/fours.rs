@@ -132,54 +132,92 @@ fn transposed_tensors() {
     }
 }
 
-/// Steps of large parameters are those of the CPU to rounding, and leave what lies behind them.
+/// Steps of large parameters, several at a time, are those of the CPU to rounding, and leave what lies beside them.
 #[test]
 fn steps_of_large_parameters() {
     let Some([wgpu, cpu]) = devices() else { return };
     let adam = |decay_mode| AdamStep { beta1: 0.9, beta2: 0.99, eps: 1e-6, weight_decay: 0.1, decay_mode };
     let sgd = |momentum, nesterov| SgdStep { momentum, dampening: 0.0, weight_decay: 0.1, nesterov };
-    let steps: [(Op, &[f32]); 6] = [
-        (sgd(0.0, false).into(), &[0.1, 0.5, 0.0]),
-        (sgd(0.9, true).into(), &[0.1, 0.5, 0.0]),
-        (sgd(0.9, false).into(), &[0.1, 0.5, 1.0]),
-        (adam(DecayMode::Decoupled).into(), &[0.1, 0.5, 0.3, 0.4]),
-        (adam(DecayMode::Coupled).into(), &[0.1, 0.5, 0.3, 0.4]),
-        (adam(DecayMode::Decoupled).into(), &[0.1, 1.0, 1.0, 1.0]),
+    let steps: [(Op, &[f32], usize); 6] = [
+        (sgd(0.0, false).into(), &[0.1, 0.5, 0.0], 0),
+        (sgd(0.9, true).into(), &[0.1, 0.5, 0.0], 1),
+        (sgd(0.9, false).into(), &[0.1, 0.5, 1.0], 1),
+        (adam(DecayMode::Decoupled).into(), &[0.1, 0.5, 0.3, 0.4], 2),
+        (adam(DecayMode::Coupled).into(), &[0.1, 0.5, 0.3, 0.4], 2),
+        (adam(DecayMode::Decoupled).into(), &[0.1, 1.0, 1.0, 1.0], 2),
     ];
-    for (at, (op, hyper)) in steps.into_iter().enumerate() {
-        for (dtype, elements) in
-            [(DType::F32, 20_000), (DType::BF16, 20_004), (DType::F16, 16_384), (DType::F32, 20_001)]
-        {
-            let random =
-                |dtype| Tensor::randn([elements + 8], DType::F32, &cpu).unwrap().to_dtype(dtype).unwrap();
-            let states = if at == 0 { 0 } else { 1 + at / 3 };
-            let hyper = Tensor::from_slice(hyper, hyper.len(), &cpu).unwrap();
-            let mut tensors = vec![random(dtype), random(dtype), hyper];
-            tensors.extend((0..states).map(|_| random(DType::F32).square().unwrap()));
-            let run = |device: &Device| -> Vec<Vec<f64>> {
-                let whole: Vec<Tensor> =
-                    tensors.iter().map(|tensor| tensor.to_device(device).unwrap().copy().unwrap()).collect();
-                let part = |at: usize| {
-                    if at == 2 { whole[at].clone() } else { whole[at].narrow(0, 4, elements).unwrap() }
-                };
-                let parts: Vec<Tensor> = (0..whole.len()).map(part).collect();
-                apply(op.clone(), &parts.iter().collect::<Vec<_>>()).unwrap();
-                whole.iter().map(|tensor| tensor.to_vec_f64().unwrap()).collect()
-            };
-            let (got, want) = (run(&wgpu), run(&cpu));
-            for (tensor, (got, want)) in got.iter().zip(&want).enumerate() {
-                for (element, (got, want)) in got.iter().zip(want).enumerate() {
-                    let limit = if tensor == 0 && dtype.is_half() { dtype.epsilon() } else { 1e-5 };
-                    let close = (got - want).abs() <= limit * want.abs().max(0.1);
-                    assert!(
-                        close,
-                        "step {at} of {elements} {dtype}: element {element} of tensor {tensor} is {got}, on the CPU {want}"
-                    );
-                }
-            }
-            assert_ne!(want[0], tensors[0].to_vec_f64().unwrap(), "step {at} steps");
-        }
+    for (op, hyper, states) in &steps {
+        step_and_compare(&wgpu, &cpu, DType::F32, op, hyper, *states);
     }
+    let (op, hyper, states) = &steps[5];
+    step_and_compare(&wgpu, &cpu, DType::BF16, op, hyper, *states);
+}
+
+/// Elements of parameters that are stepped together; one is small, one is not in whole fours.
+const TOGETHER: [usize; 12] =
+    [16_384, 20_004, 16_388, 30_000, 16_384, 16_384, 16_400, 17_000, 16_384, 100, 20_001, 18_000];
+
+fn step_and_compare(wgpu: &Device, cpu: &Device, dtype: DType, op: &Op, hyper: &[f32], states: usize) {
+    let random = |elements: usize, dtype| Tensor::randn([elements + 8], DType::F32, cpu)?.to_dtype(dtype);
+    let hyper = Tensor::from_slice(hyper, hyper.len(), cpu).unwrap();
+    let mut tensors = Vec::new();
+    for elements in TOGETHER {
+        tensors.extend([random(elements, dtype).unwrap(), random(elements, dtype).unwrap()]);
+        tensors.extend((0..states).map(|_| random(elements, DType::F32).unwrap().square().unwrap()));
+    }
+    let run = |device: &Device| -> Result<Vec<Vec<f64>>> {
+        let hyper = hyper.to_device(device)?;
+        let whole: Vec<Tensor> =
+            tensors.iter().map(|tensor| tensor.to_device(device)?.copy()).collect::<Result<_>>()?;
+        let mut parts: Vec<Tensor> =
+            whole.iter().map(|tensor| tensor.narrow(0, 4, tensor.elements() - 8)).collect::<Result<_>>()?;
+        for parameter in (0..TOGETHER.len()).rev() {
+            parts.insert(parameter * (2 + states) + 2, hyper.clone());
+        }
+        apply(op.clone(), &parts.iter().collect::<Vec<_>>())?;
+        whole.iter().map(Tensor::to_vec_f64).collect()
+    };
+    let (got, want) = (run(wgpu).unwrap(), run(cpu).unwrap());
+    for (tensor, (got, want)) in got.iter().zip(&want).enumerate() {
+        let limit = if tensors[tensor].dtype().is_half() { dtype.epsilon() } else { 1e-5 };
+        for (element, (got, want)) in got.iter().zip(want).enumerate() {
+            let close = (got - want).abs() <= limit * want.abs().max(0.1);
+            assert!(
+                close,
+                "{op:?} {dtype}: element {element} of tensor {tensor} is {got}, on the CPU {want}"
+            );
+        }
+        let changes = tensor % (2 + states) != 1;
+        assert_eq!(*want != tensors[tensor].to_vec_f64().unwrap(), changes, "{op:?}: tensor {tensor}");
+    }
+}
+
+/// Conversions of every number of 16 bits, and of numbers of 32 bits between them and around halves of their last places.
+#[test]
+fn conversions_of_16_bits() {
+    let Some([wgpu, cpu]) = devices() else { return };
+    let equal = |x: &Tensor, dtype: DType| {
+        let bits = |x: &Tensor| -> Vec<u32> {
+            let values = x.to_dtype(dtype).unwrap().to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap();
+            values.into_iter().map(|value| if value.is_nan() { u32::MAX } else { value.to_bits() }).collect()
+        };
+        let (got, want) = (bits(&x.to_device(&wgpu).unwrap()), bits(x));
+        let wrong = got.iter().zip(&want).position(|(got, want)| got != want);
+        assert_eq!(wrong, None, "{} to {dtype}: {:?}", x.dtype(), wrong.map(|at| (got[at], want[at])));
+    };
+    let all = (0..=u16::MAX).map(half::f16::from_bits).collect::<Vec<_>>();
+    equal(&Tensor::from_vec(all, 1 << 16, &cpu).unwrap(), DType::F32);
+    let all = (0..=u16::MAX).map(half::bf16::from_bits).collect::<Vec<_>>();
+    equal(&Tensor::from_vec(all, 1 << 16, &cpu).unwrap(), DType::F32);
+    // Upper bits of all kinds over lower bits at, just off and far from a half of the last place; no subnormals of f32, which devices may flush.
+    let lower = [0, 1, 0xfff, 0x1000, 0x1001, 0x1fff, 0x2000, 0x3000, 0x7fff, 0x8000, 0x8001, 0xffff];
+    let patterns = (0..1u32 << 16)
+        .filter(|upper| upper & 0x7f80 != 0)
+        .flat_map(|upper| lower.map(|lower| upper << 16 | lower));
+    let numbers: Vec<f32> = patterns.map(f32::from_bits).collect();
+    let numbers = Tensor::from_vec(numbers.clone(), numbers.len(), &cpu).unwrap();
+    equal(&numbers, DType::F16);
+    equal(&numbers, DType::BF16);
 }
 
 /// Functions that have fewer terms for results of 16 bits, of every number of 16 bits: within a unit in the last place of what they are in double precision.

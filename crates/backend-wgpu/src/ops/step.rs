@@ -1,7 +1,6 @@
-//! Optimiser steps, a launch for each parameter.
+//! Optimiser steps, a launch for each parameter; of large ones, for several.
 
-use super::GROUP;
-use super::elementwise::MANY;
+use super::step_fours::{Together, step_together};
 use super::write::Writing;
 use crate::gpu::Launch;
 use crate::linker::Class;
@@ -36,15 +35,15 @@ struct Parameters {
 }
 
 /// What does not change from parameter to parameter.
-struct Rule {
+pub(crate) struct Rule {
     /// Of those in rules.wgsl.
-    rule: &'static str,
-    states: usize,
-    nesterov: bool,
-    decoupled: bool,
-    decay: f64,
-    factors: [f64; 4],
-    eps: f64,
+    pub(crate) rule: &'static str,
+    pub(crate) states: usize,
+    pub(crate) nesterov: bool,
+    pub(crate) decoupled: bool,
+    pub(crate) decay: f64,
+    pub(crate) factors: [f64; 4],
+    pub(crate) eps: f64,
 }
 
 fn rule(op: &Op) -> Result<Rule> {
@@ -76,47 +75,55 @@ fn rule(op: &Op) -> Result<Rule> {
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let rule = rule(op)?;
-    call.inputs.chunks(3 + rule.states).try_for_each(|group| step(call, &rule, group))
+    let width = 3 + rule.states;
+    let mut rest = call.inputs;
+    while !rest.is_empty() {
+        let together = Together::first_of(call, &rule, rest)?;
+        match together.parameters.len() {
+            0 => step(call, &rule, &rest[..width])?,
+            _ => step_together(call, &rule, &together)?,
+        }
+        rest = &rest[width * together.parameters.len().max(1)..];
+    }
+    Ok(())
 }
+
+/// Parameter, gradient and states among the inputs of a parameter: all but hyper.
+pub(crate) fn tensors_of<'v, 'a>(group: &'v [View<'a>]) -> SmallVec<[&'v View<'a>; 4]> {
+    group.iter().enumerate().filter(|(at, _)| *at != HYPER).map(|(_, view)| view).collect()
+}
+
+/// The place of hyper among the inputs of a parameter.
+pub(crate) const HYPER: usize = 2;
 
 /// The step of one parameter: it, its gradient, hyper and its states.
 fn step(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
-    let (gpu, op, y, hyper) = (call.gpu, call.name, &group[0], &group[2]);
-    if y.layout.elements() == 0 {
+    let (gpu, op, y, hyper) = (call.gpu, call.name, &group[0], &group[HYPER]);
+    let count = y.layout.elements();
+    if count == 0 {
         return Ok(());
     }
-    let tensors: SmallVec<[&View<'_>; 4]> = [y, &group[1]].into_iter().chain(&group[3..]).collect();
-    let (numbers, hyper_first) = gpu.bind(op, hyper)?;
-    let mut parameters = parameters(rule, &tensors);
-    parameters.hyper_first = hyper_first;
-    parameters.hyper_step = hyper.layout.strides()[0] as u32;
-    let mut bindings = SmallVec::new();
-    for (offset, view) in parameters.offsets.iter_mut().zip(&tensors) {
-        let (binding, first) = gpu.bind(op, view)?;
-        *offset = first;
-        bindings.push(binding);
-    }
-    bindings.push(numbers);
-    let (variant, groups) = match in_fours(&parameters, &tensors) {
-        true => by_fours(rule, y),
-        false => one_by_one(rule, &tensors),
-    };
-    let variant = variant.slot("numbers", Store::F32, Access::Read);
-    gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
-}
-
-/// Without the places of what is bound.
-fn parameters(rule: &Rule, tensors: &[&View<'_>]) -> Parameters {
+    let tensors = tensors_of(group);
     let layouts: SmallVec<[&Layout; 4]> = tensors.iter().map(|view| view.layout).collect();
     let (space, rank) = Space::of(&layouts);
-    Parameters {
+    let (store, writing) = (Store::of(y.dtype), Writing::of(y, Store::of(y.dtype)));
+    let variant = Variant::new("step.wgsl", Class::Float)
+        .text("RULE", rule.rule)
+        .text("RESULT", ["stateless_result", "one_state_result", "two_states_result"][rule.states])
+        .flag("DENSE", layouts.iter().all(|layout| layout.is_contiguous()));
+    let mut variant = writing.slot(variant).slot("g", store, Access::Read);
+    for name in ["first_state", "second_state"].into_iter().take(rule.states) {
+        variant = variant.slot(name, Store::F32, Access::Scattered);
+    }
+    let (numbers, hyper_first) = gpu.bind(op, hyper)?;
+    let mut parameters = Parameters {
         zero: 0,
-        count: layouts[0].elements() as u32,
+        count: count as u32,
         rank,
         nesterov: u32::from(rule.nesterov),
         offsets: [0; 4],
-        hyper_first: 0,
-        hyper_step: 0,
+        hyper_first,
+        hyper_step: hyper.layout.strides()[0] as u32,
         decoupled: u32::from(rule.decoupled),
         decay: rule.decay as f32,
         factors: rule.factors.map(|factor| factor as f32),
@@ -124,45 +131,14 @@ fn parameters(rule: &Rule, tensors: &[&View<'_>]) -> Parameters {
         spare: 0,
         spares: [0; 2],
         space,
+    };
+    let mut bindings = SmallVec::new();
+    for (offset, view) in parameters.offsets.iter_mut().zip(&tensors) {
+        let (binding, first) = gpu.bind(op, view)?;
+        *offset = first;
+        bindings.push(binding);
     }
-}
-
-const STATES: [&str; 2] = ["first_state", "second_state"];
-
-/// Whether all tensors lie dense in whole fours, and are large enough for a shader of their own.
-fn in_fours(parameters: &Parameters, tensors: &[&View<'_>]) -> bool {
-    let Parameters { count, offsets, .. } = parameters;
-    (MANY..1 << 31).contains(&(*count as usize))
-        && [*count].iter().chain(offsets).all(|number| number % 4 == 0)
-        && tensors.iter().all(|view| view.layout.is_contiguous())
-}
-
-/// The shader that steps fours, and its work groups.
-fn by_fours(rule: &Rule, y: &View<'_>) -> (Variant, usize) {
-    let store = Store::of(y.dtype);
-    let variant = Variant::new("step.wgsl", Class::Float)
-        .text("RULE", rule.rule)
-        .text("WRITE", ["stateless_four", "one_state_four", "two_states_four"][rule.states])
-        .flag("DENSE", true)
-        .slot("y", store, Access::FoursWritten)
-        .slot("g", store, Access::Fours);
-    let variant = STATES[..rule.states]
-        .iter()
-        .fold(variant, |variant, name| variant.slot(name, Store::F32, Access::FoursWritten));
-    (variant, y.layout.elements().div_ceil(4 * GROUP))
-}
-
-/// The shader that steps words or elements of y, and its work groups.
-fn one_by_one(rule: &Rule, tensors: &[&View<'_>]) -> (Variant, usize) {
-    let store = Store::of(tensors[0].dtype);
-    let writing = Writing::of(tensors[0], store);
-    let variant = Variant::new("step.wgsl", Class::Float)
-        .text("RULE", rule.rule)
-        .text("RESULT", ["stateless_result", "one_state_result", "two_states_result"][rule.states])
-        .flag("DENSE", tensors.iter().all(|view| view.layout.is_contiguous()));
-    let variant = writing.slot(variant).slot("g", store, Access::Read);
-    let variant = STATES[..rule.states]
-        .iter()
-        .fold(variant, |variant, name| variant.slot(name, Store::F32, Access::Scattered));
-    (variant, writing.groups())
+    bindings.push(numbers);
+    let variant = variant.slot("numbers", Store::F32, Access::Read);
+    gpu.launch(op, Launch { variant, bindings, groups: writing.groups() }, bytemuck::bytes_of(&parameters))
 }
