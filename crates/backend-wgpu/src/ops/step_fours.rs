@@ -77,14 +77,14 @@ impl<'v, 'a> Together<'v, 'a> {
             |view: &&View<'_>| self.parameters.iter().flatten().any(|taken| taken.buffer.is(view.buffer));
         hyper.buffer.is(self.hyper.buffer)
             && hyper.layout == self.hyper.layout
-            && !tensors.iter().any(|view| is_taken(view))
+            && !tensors.iter().any(is_taken)
     }
 }
 
 /// Whether there are many elements, and all tensors have theirs in whole fours that one binding holds.
 fn lies_in_fours(call: &Call<'_>, tensors: &[&View<'_>]) -> Result<bool> {
     let count = tensors[0].layout.elements();
-    if !(MANY..1 << 31).contains(&count) || count % 4 != 0 {
+    if !(MANY..1 << 31).contains(&count) || !count.is_multiple_of(4) {
         return Ok(false);
     }
     for view in tensors {

@@ -63,7 +63,7 @@ impl Transpose {
         let last = rank - 1;
         let down = (0..last).rfind(|&axis| x[axis] == 1)?;
         let [rows, columns] = [down, last].map(|axis| space.sizes[axis]);
-        let is_whole = |number: &u32| number % per_word == 0 && (per_word == 1 || number >> 31 == 0);
+        let is_whole = |number: &u32| number.is_multiple_of(per_word) && (per_word == 1 || number >> 31 == 0);
         let mut steps = (0..rank).flat_map(|axis| [y[axis], x[axis]]).filter(|&step| step != 1);
         let all_whole =
             offsets.iter().chain([&rows, &columns]).all(is_whole) && steps.all(|step| is_whole(&step));
