@@ -34,8 +34,14 @@ fn adam_rule(before: vec3<f32>, gradient: f32) -> vec3<f32> {
     let shrink = select(1.0, 1.0 - hyper(0u) * params.decay, decoupled);
     let m = params.factors.x * before.y + params.factors.y * slope;
     let v = params.factors.z * before.z + params.factors.w * (slope * slope);
-    let rate = hyper(0u) / hyper(2u);
-    return vec3<f32>(before.x * shrink - rate * (m / (sqrt_of(v) / hyper(3u) + params.eps)), m, v);
+    let rate = hyper(0u) * hyper(3u) / hyper(2u);
+    // Both sides of the fraction times hyper(3): one division for each element.
+    return vec3<f32>(before.x * shrink - rate * (m / (root_of_moment(v) + params.eps * hyper(3u))), m, v);
+}
+
+// The device's own root, but for what it need not know.
+fn root_of_moment(v: f32) -> f32 {
+    return select(sqrt(v), v, size_bits(v) == 0u || bitcast<u32>(v) == 0x7f800000u || size_bits(v) > 0x7f800000u);
 }
 
 // ---------------------------------------------------------------- RESULT of step.wgsl: the bits of element `number` of the parameter; states are written on the way

@@ -343,6 +343,11 @@ impl Gpu {
         Ok(())
     }
 
+    /// Hands what is queued to the device, which begins while the host queues more.
+    pub(crate) fn hand_over(&self) {
+        self.batch.lock().submit(&self.device, &self.queue, &self.health);
+    }
+
     /// So many groups as two dimensions, the first as long as it may be.
     fn folded(&self, op: &'static str, groups: usize) -> Result<[u32; 2]> {
         let most = self.limits.max_compute_workgroups_per_dimension as usize;

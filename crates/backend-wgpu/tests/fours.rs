@@ -58,7 +58,8 @@ fn parts_of_tensors() {
     compare(&ALL, &[&[150, 200], &[150, 128]], |x| x[0].narrow(1, 8, 128)?.add(&x[1]));
     compare(&ALL, &[&[150, 200], &[150, 128]], |x| x[0].narrow(1, 9, 128)?.add(&x[1]));
     compare(&ALL, &[&[200, 128]], |x| x[0].narrow(0, 33, 131)?.neg());
-    compare(&FLOATS, &[&[131, 129]], |x| x[0].t()?.exp()?.recip());
+    // Of size 25 at most: what is subnormal in f32 a device may take for 0.
+    compare(&FLOATS, &[&[131, 129]], |x| x[0].t()?.clamp(-25.0, 25.0)?.exp()?.recip());
 }
 
 #[test]

@@ -77,6 +77,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let rule = rule(op)?;
     let width = 3 + rule.states;
     let mut rest = call.inputs;
+    let mut is_handed_over = false;
     while !rest.is_empty() {
         let together = Together::first_of(call, &rule, rest)?;
         match together.parameters.len() {
@@ -84,9 +85,17 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
             _ => step_together(call, &rule, &together)?,
         }
         rest = &rest[width * together.parameters.len().max(1)..];
+        // Once: a submission costs the host as much as several launches.
+        if !is_handed_over && together.elements() >= WORTH_A_SUBMISSION && !rest.is_empty() {
+            call.gpu.hand_over();
+            is_handed_over = true;
+        }
     }
     Ok(())
 }
+
+/// Elements whose step takes a device about as long as the host needs for a submission.
+const WORTH_A_SUBMISSION: usize = 1 << 22;
 
 /// Parameter, gradient and states among the inputs of a parameter: all but hyper.
 pub(crate) fn tensors_of<'v, 'a>(group: &'v [View<'a>]) -> SmallVec<[&'v View<'a>; 4]> {

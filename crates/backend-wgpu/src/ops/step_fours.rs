@@ -16,6 +16,9 @@ use ternion_core::backend::View;
 /// Parameters of a launch, at most.
 const MOST: usize = 8;
 
+/// Fours of a thread.
+const TURNS: usize = 1;
+
 /// The parameters, as in step_fours.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -71,6 +74,11 @@ impl<'v, 'a> Together<'v, 'a> {
         Ok(together)
     }
 
+    /// Elements of all parameters.
+    pub(crate) fn elements(&self) -> usize {
+        self.parameters.iter().map(|tensors| tensors[0].layout.elements()).sum()
+    }
+
     /// Whether a parameter has the same numbers and nothing in common with the others: the order of their steps must not matter.
     fn takes(&self, tensors: &Tensors<'_, '_>, hyper: &View<'_>) -> bool {
         let is_taken =
@@ -102,7 +110,8 @@ pub(crate) fn step_together(call: &Call<'_>, rule: &Rule, together: &Together<'_
     let mut variant = Variant::new("step_fours.wgsl", Class::Float)
         .text("RULE", rule.rule)
         .number("TENSORS", together.parameters.len() as u32)
-        .number("STATES", rule.states as u32);
+        .number("STATES", rule.states as u32)
+        .number("TURNS", TURNS as u32);
     let mut bindings = SmallVec::new();
     let (numbers, hyper_first) = gpu.bind(op, hyper)?;
     let mut parameters = Parameters {
@@ -125,7 +134,7 @@ pub(crate) fn step_together(call: &Call<'_>, rule: &Rule, together: &Together<'_
             variant = variant.slot(SLOTS[at][slot], Store::of(view.dtype), access);
         }
         let fours = tensors[0].layout.elements() / 4;
-        groups += fours.div_ceil(GROUP);
+        groups += fours.div_ceil(TURNS * GROUP);
         parameters.fours[at] = fours as u32;
         parameters.ends[at] = groups as u32;
     }
