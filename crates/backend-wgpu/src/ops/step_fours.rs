@@ -13,11 +13,8 @@ use smallvec::SmallVec;
 use ternion_core::Result;
 use ternion_core::backend::View;
 
-/// Parameters of a launch, at most.
-const MOST: usize = 8;
-
-/// Fours of a thread.
-const TURNS: usize = 1;
+/// Parameters of a launch, at most. On an H100 the steps of 124 parameters of a million elements take 1.97 ms one by one, 1.84 by two, 1.48 by four, 1.71 by eight.
+const MOST: usize = 4;
 
 /// The parameters, as in step_fours.wgsl.
 #[repr(C)]
@@ -43,10 +40,6 @@ const SLOTS: [[&str; 4]; MOST] = [
     ["y_1", "g_1", "state_0_1", "state_1_1"],
     ["y_2", "g_2", "state_0_2", "state_1_2"],
     ["y_3", "g_3", "state_0_3", "state_1_3"],
-    ["y_4", "g_4", "state_0_4", "state_1_4"],
-    ["y_5", "g_5", "state_0_5", "state_1_5"],
-    ["y_6", "g_6", "state_0_6", "state_1_6"],
-    ["y_7", "g_7", "state_0_7", "state_1_7"],
 ];
 
 /// The tensors of a parameter, without hyper.
@@ -110,8 +103,7 @@ pub(crate) fn step_together(call: &Call<'_>, rule: &Rule, together: &Together<'_
     let mut variant = Variant::new("step_fours.wgsl", Class::Float)
         .text("RULE", rule.rule)
         .number("TENSORS", together.parameters.len() as u32)
-        .number("STATES", rule.states as u32)
-        .number("TURNS", TURNS as u32);
+        .number("STATES", rule.states as u32);
     let mut bindings = SmallVec::new();
     let (numbers, hyper_first) = gpu.bind(op, hyper)?;
     let mut parameters = Parameters {
@@ -134,7 +126,7 @@ pub(crate) fn step_together(call: &Call<'_>, rule: &Rule, together: &Together<'_
             variant = variant.slot(SLOTS[at][slot], Store::of(view.dtype), access);
         }
         let fours = tensors[0].layout.elements() / 4;
-        groups += fours.div_ceil(TURNS * GROUP);
+        groups += fours.div_ceil(GROUP);
         parameters.fours[at] = fours as u32;
         parameters.ends[at] = groups as u32;
     }
