@@ -5,7 +5,7 @@
 //   reassociation   results whose exact rounding matters pass through `settled`; a fused multiply-add is allowed everywhere
 //   no NaN, no inf  both are tested by bits and made from bits; comparisons are of integers
 //   flushing        powers of two are multiplied in by `scaled`, an integer operation that also rounds subnormal results
-// Errors of the functions are at most 2 units in the last place (tanh 2.5) where +, - and * round correctly and / and sqrt are within 2.5. Results
+// Errors of the functions are at most 2 units in the last place (tanh 2.5, gelu_tanh above 0 4.5) where +, - and * round correctly and / and sqrt are within 2.5. Results
 // that cancel or overflow on the way (gelu_tanh far below 0, slopes near their zeros) have that error beside their largest part. Plain
 // arithmetic (add, mul, div, square, ...) is the device's own.
 //

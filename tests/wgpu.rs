@@ -1,9 +1,10 @@
 //! Training on wgpu beside the CPU: the steps of `examples/mnist.rs` with the same seed. Without wgpu in `TERNION_EXPECT` nothing is tested.
 
 #[path = "../examples/support/digits.rs"]
+#[allow(dead_code)] // other programs ask for more of both
 mod digits;
 #[path = "../examples/support/step.rs"]
-#[allow(dead_code)] // steps are recorded by other programs
+#[allow(dead_code)]
 mod step;
 
 use digits::DigitSet;
@@ -12,7 +13,8 @@ use step::Step;
 use ternion::prelude::*;
 use ternion_testing::suite;
 
-const BATCH: usize = 50;
+/// The last batch of an epoch is not full.
+const BATCH: usize = 64;
 const EPOCHS: u64 = 5;
 
 /// How far the losses of a step may be apart, relative to the CPU's: sums are added in another order, and every step starts from what the last one left. On Mesa it is
