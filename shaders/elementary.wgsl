@@ -436,9 +436,9 @@ fn sigmoid_of(x: f32) -> f32 {
     return select(1.0 - tail, tail, sign_bit(x) != 0u);
 }
 
-// sqrt(2/pi) * (x + 0.044715 x^3)
-fn gelu_inner(x: f32) -> f32 {
-    return 0.7978845608 * (x + 0.044715 * (x * x * x));
+// 2 sqrt(2/pi) * (x + 0.044715 x^3)
+fn gelu_inner_twice(x: f32) -> f32 {
+    return x * (1.595769122 + 0.07135481283 * (x * x));
 }
 
 // Beyond 40 the normal density is 0 and tanh is 1: slopes have reached their limits, and x^2 must not overflow.

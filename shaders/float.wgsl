@@ -5,7 +5,7 @@
 //   reassociation   results whose exact rounding matters pass through `settled`; a fused multiply-add is allowed everywhere
 //   no NaN, no inf  both are tested by bits and made from bits; comparisons are of integers
 //   flushing        powers of two are multiplied in by `scaled`, an integer operation that also rounds subnormal results
-// Errors of the functions are at most 2 units in the last place (tanh 2.5) where +, - and * round correctly and / and sqrt are within 2.5. Results
+// Errors of the functions are at most 2 units in the last place (tanh 2.5, gelu_tanh above 0 4.5) where +, - and * round correctly and / and sqrt are within 2.5. Results
 // that cancel or overflow on the way (gelu_tanh far below 0, slopes near their zeros) have that error beside their largest part. Plain
 // arithmetic (add, mul, div, square, ...) is the device's own.
 //
@@ -158,8 +158,9 @@ fn unary_sigmoid(x: C) -> C {
     return sigmoid_of(x);
 }
 
+// By bits: those from -0 to -infinity become 0, NaN stays.
 fn unary_relu(x: C) -> C {
-    return float_larger(x, 0.0);
+    return select(x, 0.0, bitcast<u32>(x) - 0x80000000u <= 0x7f800000u);
 }
 
 fn unary_erf(x: C) -> C {
@@ -207,9 +208,11 @@ fn unary_gelu_erf(x: C) -> C {
     return scaled(negated(factor.value * tail.value), factor.power + tail.power);
 }
 
-// (1 + tanh(u)) / 2 is the sigmoid of 2 u, which keeps its digits where it is small.
+// (1 + tanh(u)) / 2 is the sigmoid of z = 2 u, which keeps its digits where it is small.
 fn unary_gelu_tanh(x: C) -> C {
-    return x * sigmoid_of(2.0 * gelu_inner(x));
+    let z = gelu_inner_twice(x);
+    let e = exponential(-abs_of(z));
+    return x * (select(1.0, e, sign_bit(z) != 0u) / (1.0 + e));
 }
 
 // x * sigmoid_of(x), scaled last as well.
@@ -336,7 +339,7 @@ fn slope_gelu_erf(s: C, d: C) -> C {
 // With g = (1 + tanh(u)) / 2, the sigmoid of 2 u: g + x * 2 g (1 - g) * du/dx, where the smaller of g and 1 - g is known to all its digits.
 fn slope_gelu_tanh(s: C, d: C) -> C {
     let x = gelu_bounded(s);
-    let parts = sigmoid_tail(2.0 * gelu_inner(x));
+    let parts = sigmoid_tail(gelu_inner_twice(x));
     let tail = scaled(parts.value, parts.power);
     let g = select(1.0 - tail, tail, sign_bit(x) != 0u);
     let inner = 0.7978845608 * (1.0 + 0.134145 * x * x);

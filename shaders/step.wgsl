@@ -1,4 +1,5 @@
-// Optimiser steps: a parameter, its gradient and its states, each element read once and written once. RESULT is one of rules.wgsl.
+// Optimiser steps: a parameter, its gradient and its states, each element read once and written once. RESULT and RULE are those of rules.wgsl. Large parameters that lie
+// dense are stepped by step_fours.wgsl.
 //
 //   y              parameter, changed in place
 //   g              gradient
@@ -35,10 +36,6 @@ fn place(tensor: u32, number: u32) -> u32 {
         return params.offsets[tensor] + number;
     }
     return located(tensor, number);
-}
-
-fn hyper(number: u32) -> f32 {
-    return numbers_at(params.hyper_first + number * params.hyper_step);
 }
 
 @compute @workgroup_size(256)

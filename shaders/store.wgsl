@@ -1,50 +1,24 @@
-// 16-bit floats as they lie in memory, by integers alone: no device feature is needed, subnormals are right where arithmetic flushes them, and each
-// value is rounded once to nearest even.
+// 16-bit floats as they lie in memory, without branches. No device feature is needed, subnormals of f16 are right where arithmetic flushes those of f32, and each value is
+// rounded once to nearest even.
 
-// The f32 of an f16's bits, exactly.
+// The f32 of an f16's bits, exactly. What a device makes of subnormals is its own affair: they are the mantissa of a number from 2^-14 on, less that power.
 fn f16_to_f32(bits: u32) -> f32 {
-    let sign = (bits & 0x8000u) << 16u;
     let size = bits & 0x7fffu;
-    if (size >= 0x7c00u) {
-        let quiet = select(0u, 0x400000u, size > 0x7c00u);
-        return bitcast<f32>(sign | 0x7f800000u | quiet | ((size & 0x3ffu) << 13u));
-    }
-    if (size >= 0x400u) {
-        return bitcast<f32>(sign | ((size << 13u) + 0x38000000u));
-    }
-    if (size == 0u) {
-        return bitcast<f32>(sign);
-    }
-    // Subnormal: size * 2^-24. The leading bit moves to where its weight is added to the exponent.
-    let shift = countLeadingZeros(size) - 8u;
-    return bitcast<f32>(sign | (((125u - shift) << 23u) + (size << shift)));
+    let subnormal = bitcast<u32>(bitcast<f32>((size << 13u) | 0x38800000u) - 0.00006103515625);
+    return select(unpack2x16float(bits).x, bitcast<f32>(subnormal | ((bits & 0x8000u) << 16u)), size < 0x400u);
 }
 
 // The bits of the f16 nearest to x, halves to even; too large is infinite; NaN stays NaN.
+//
+// The sum with a power of two 13 digits above x, 1/2 at least, is rounded to the last place of an f16: its mantissa is that of the result, with the leading 1.
 fn f32_to_f16(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
-    let sign = (bits >> 16u) & 0x8000u;
     let size = bits & 0x7fffffffu;
-    if (size > 0x7f800000u) {
-        return sign | 0x7e00u | ((size >> 13u) & 0x3ffu);
-    }
-    // From 65520 on.
-    if (size >= 0x477ff000u) {
-        return sign | 0x7c00u;
-    }
-    if (size >= 0x38800000u) {
-        let rebased = size - 0x38000000u;
-        return sign | ((rebased + 0xfffu + ((rebased >> 13u) & 1u)) >> 13u);
-    }
-    // Half the smallest f16 and less.
-    if (size <= 0x33000000u) {
-        return sign;
-    }
-    // Subnormal: a mantissa of 24 bits loses 14 to 24 of them.
-    let mantissa = (size & 0x7fffffu) | 0x800000u;
-    let shift = 126u - (size >> 23u);
-    let kept = mantissa >> shift;
-    return sign | ((mantissa + (1u << (shift - 1u)) - 1u + (kept & 1u)) >> shift);
+    let bounded = min(size, 0x47800000u);
+    let power = max(bounded & 0x7f800000u, 0x38800000u) + 0x6800000u;
+    let mantissa = bitcast<u32>(bitcast<f32>(bounded) + bitcast<f32>(power)) - power;
+    let number = mantissa + ((power >> 13u) - 0x1f800u);
+    return ((bits >> 16u) & 0x8000u) | select(number, 0x7e00u, size > 0x7f800000u);
 }
 
 // The f32 of a bf16's bits, exactly.
@@ -55,10 +29,8 @@ fn bf16_to_f32(bits: u32) -> f32 {
 // The bits of the bf16 nearest to x, halves to even; too large is infinite; NaN stays NaN.
 fn f32_to_bf16(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) {
-        return (bits >> 16u) | 0x40u;
-    }
-    return (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
+    let rounded = bits + 0x7fffu + ((bits >> 16u) & 1u);
+    return select(rounded, bits | 0x400000u, (bits & 0x7fffffffu) > 0x7f800000u) >> 16u;
 }
 
 // ---------------------------------------------------------------- integers rounded to odd, so that a second rounding sees what the first one dropped

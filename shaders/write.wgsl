@@ -44,7 +44,7 @@ fn write_anywhere(number: u32) {
 var<private> four_first: u32;
 var<private> four_places: vec4<u32>;
 
-// Where element `number` of an input lies, one of the four that are formed: side by side from a multiple of four on, or all at one place.
+// Where an input has element `number`, one of the four that are formed: side by side from a multiple of four on, or all at one place.
 fn place_in_four(tensor: u32, number: u32) -> u32 {
     if (((RUNS >> tensor) & 1u) != 0u) {
         return four_places[tensor] / 4u * 4u + (number - four_first);
@@ -52,31 +52,48 @@ fn place_in_four(tensor: u32, number: u32) -> u32 {
     return four_places[tensor];
 }
 
-// The bits of the four with this number; behind the last element they mean nothing.
-fn bits_of_four(four: u32) -> vec4<u32> {
-    let number = four * 4u;
+// Where the four that begins with element `number` begins in y, a, b and c, over RANK axes (0: any number). Each division is done once for all of them.
+fn places_of_four(number: u32) -> vec4<u32> {
+    let along_last = vec4<u32>(1u, (RUNS >> 1u) & 1u, (RUNS >> 2u) & 1u, (RUNS >> 3u) & 1u);
+    if (RANK == 1u) {
+        return params.offsets + number * along_last;
+    }
+    if (RANK == 2u) {
+        let row = number / params.sizes[0].y;
+        return params.offsets + row * strides_along(0u) + (number - row * params.sizes[0].y) * along_last;
+    }
+    var rest = number;
+    var places = params.offsets;
+    for (var axis = params.rank - 1u; axis > 0u; axis -= 1u) {
+        let size = params.sizes[axis / 4u][axis % 4u];
+        let next = rest / size;
+        places += (rest - next * size) * strides_along(axis);
+        rest = next;
+    }
+    return places + rest * strides_along(0u);
+}
+
+// Those of y, a, b and c.
+fn strides_along(axis: u32) -> vec4<u32> {
+    let half = axis / 4u;
+    let part = axis % 4u;
+    return vec4<u32>(params.strides[half][part], params.strides[2u + half][part], params.strides[4u + half][part], params.strides[6u + half][part]);
+}
+
+// The bits of the four that begins with element `number`; behind the last element they mean nothing.
+fn bits_of_four(number: u32, places: vec4<u32>) -> vec4<u32> {
     if (number >= params.count) {
         return vec4<u32>();
     }
     four_first = number;
-    if (params.rank == 1u) {
-        // One axis: side by side, or all at one place.
-        four_places = params.offsets + number * vec4<u32>(0u, (RUNS >> 1u) & 1u, (RUNS >> 2u) & 1u, (RUNS >> 3u) & 1u);
-    } else {
-        four_places = vec4<u32>(0u, located(1u, number), located(2u, number), located(3u, number));
-    }
+    four_places = places;
     return vec4<u32>(RESULT(number), RESULT(number + 1u), RESULT(number + 2u), RESULT(number + 3u));
 }
 
-// Stores them. What lies behind the last element is not y's and stays.
-fn put_bits_of_four(four: u32, bits: vec4<u32>) {
-    let number = four * 4u;
+// Stores them from `place` on. What lies behind the last element is not y's and stays.
+fn put_bits_of_four(number: u32, place: u32, bits: vec4<u32>) {
     if (number >= params.count) {
         return;
-    }
-    var place = params.offsets.x + number;
-    if (params.rank != 1u) {
-        place = located(0u, number);
     }
     if (number + 4u <= params.count) {
         y_put_four_bits(place / 4u, bits);
@@ -87,14 +104,19 @@ fn put_bits_of_four(four: u32, bits: vec4<u32>) {
 }
 
 fn write_fours(thread: u32) {
-    put_bits_of_four(thread, bits_of_four(thread));
+    let number = 4u * thread;
+    let places = places_of_four(number);
+    put_bits_of_four(number, places.x, bits_of_four(number, places));
 }
 
 // Two fours of a thread, 256 apart: reads of both are under way together.
 fn write_fours_twice(thread: u32) {
-    let near = thread / 256u * 512u + thread % 256u;
-    let near_bits = bits_of_four(near);
-    let far_bits = bits_of_four(near + 256u);
-    put_bits_of_four(near, near_bits);
-    put_bits_of_four(near + 256u, far_bits);
+    let near = 4u * (thread / 256u * 512u + thread % 256u);
+    let far = near + 1024u;
+    let near_places = places_of_four(near);
+    let far_places = places_of_four(far);
+    let near_bits = bits_of_four(near, near_places);
+    let far_bits = bits_of_four(far, far_places);
+    put_bits_of_four(near, near_places.x, near_bits);
+    put_bits_of_four(far, far_places.x, far_bits);
 }

@@ -313,6 +313,11 @@ impl Gpu {
         Ok(binding.count(self.bound) == 1 && binding.first(view).is_some())
     }
 
+    /// Bindings that a shader may have.
+    pub(crate) fn most_bindings(&self) -> usize {
+        self.bound.count
+    }
+
     // ---- Commands
 
     /// Queues a shader.
@@ -347,6 +352,11 @@ impl Gpu {
             batch.submit(&self.device, &self.queue, &self.health);
         }
         Ok(())
+    }
+
+    /// Hands what is queued to the device, which begins while the host queues more.
+    pub(crate) fn hand_over(&self) {
+        self.batch.lock().submit(&self.device, &self.queue, &self.health);
     }
 
     /// So many groups as two dimensions, the first as long as it may be.

@@ -43,7 +43,14 @@ macro_rules! text {
 }
 
 static CLASSES: [LazyLock<Library>; 4] = [
-    LazyLock::new(|| library(&[text!("float.wgsl"), text!("elementary.wgsl"), text!("trigonometry.wgsl")])),
+    LazyLock::new(|| {
+        library(&[
+            text!("float.wgsl"),
+            text!("half.wgsl"),
+            text!("elementary.wgsl"),
+            text!("trigonometry.wgsl"),
+        ])
+    }),
     LazyLock::new(|| library(&[text!("int.wgsl")])),
     LazyLock::new(|| library(&[text!("byte.wgsl")])),
     LazyLock::new(|| library(&[WIDE])),

@@ -2,7 +2,10 @@
 
 use crate::gpu::Gpu;
 use crate::{Options, WgpuBackend};
-use ternion_core::{AttentionOptions, DType, Device, Error, GradOptions, Tensor, grad};
+use ternion_core::dispatch::{apply, apply_one};
+use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
+use ternion_core::ops::unary::{Unary, UnaryGrad};
+use ternion_core::{AttentionOptions, DType, Device, Error, GradOptions, Op, Tensor, UnaryOp, grad};
 
 /// Products that are large enough to be read in fours, of both orders of each operand.
 #[test]
@@ -70,4 +73,42 @@ fn attention_of_halves_launches_what_is_documented() {
             assert_eq!(counted().unwrap_or_else(|error| panic!("{error}")), [4, backward], "{dtype} {width}");
         }
     }
+}
+
+/// Elementwise ops of many elements, functions of 16-bit results, copies of transposed tensors, steps of several large parameters.
+#[test]
+fn what_takes_many_elements_is_valid() {
+    let gpu = Gpu::noop(Options::default());
+    let device = Device::new(WgpuBackend { gpu: gpu.clone() });
+    let adam =
+        AdamStep { beta1: 0.9, beta2: 0.99, eps: 1e-6, weight_decay: 0.1, decay_mode: DecayMode::Decoupled };
+    let sgd = |momentum| SgdStep { momentum, dampening: 0.0, weight_decay: 0.1, nesterov: false };
+    let steps: [(Op, usize, usize); 3] =
+        [(sgd(0.0).into(), 3, 0), (sgd(0.9).into(), 3, 1), (adam.into(), 4, 2)];
+    let functions =
+        [UnaryOp::Tanh, UnaryOp::Sigmoid, UnaryOp::Erf, UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu];
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let zeros = |shape: &[usize], dtype| Tensor::zeros(shape, dtype, &device).unwrap();
+        let x = zeros(&[4, 64, 128], dtype);
+        for op in functions.into_iter().chain([UnaryOp::Softplus]) {
+            apply_one(Unary { op }, &[&x]).unwrap_or_else(|error| panic!("{error}"));
+            apply_one(UnaryGrad { op }, &[&x, &x]).unwrap_or_else(|error| panic!("{error}"));
+        }
+        for other in [zeros(&[128], dtype), zeros(&[4, 1, 128], dtype)] {
+            x.add(&other).unwrap_or_else(|error| panic!("{error}"));
+        }
+        x.transpose(1, 2).and_then(|x| x.contiguous()).unwrap_or_else(|error| panic!("{error}"));
+        for (op, numbers, states) in &steps {
+            let hyper = zeros(&[*numbers], DType::F32);
+            let one = || {
+                let own = [x.copy().unwrap(), x.copy().unwrap(), hyper.clone()];
+                own.into_iter().chain((0..*states).map(|_| zeros(&[4, 64, 128], DType::F32)))
+            };
+            let inputs: Vec<Tensor> = (0..10).flat_map(|_| one()).collect();
+            apply(op.clone(), &inputs.iter().collect::<Vec<_>>()).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+    let (compiled, refused) = gpu.compiled();
+    assert!(refused.is_empty(), "the first of {}: {}", refused.len(), refused[0]);
+    assert!(compiled >= 3 * (14 + 2 + 1 + 3), "only {compiled} shaders were asked for");
 }

@@ -1,6 +1,7 @@
 //! Copies and casts.
 
-use super::elementwise::{Shader, launch, views_of};
+use super::elementwise::{Shader, launch};
+use super::transpose::Transpose;
 use crate::gpu::Gpu;
 use crate::select::Call;
 use crate::slots::Store;
@@ -42,7 +43,10 @@ fn cast(from: DType, to: DType) -> Option<(&'static str, bool)> {
 
 /// Copies `x` into `y`, which has its shape, in y's dtype.
 pub(crate) fn copy(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result<()> {
-    launch(gpu, op, shader(x.dtype, y.dtype), &[*y, *x])
+    match Transpose::of(gpu, op, x, y)? {
+        Some(transpose) => transpose.launch(gpu, op, x, y),
+        None => launch(gpu, op, shader(x.dtype, y.dtype), &[*y, *x]),
+    }
 }
 
 fn shader(from: DType, to: DType) -> Shader {
@@ -59,5 +63,5 @@ fn shader(from: DType, to: DType) -> Shader {
 }
 
 pub(crate) fn run_copy(_: &Op, call: &Call<'_>) -> Result<()> {
-    launch(call.gpu, call.name, shader(call.inputs[0].dtype, call.outputs[0].dtype), &views_of(call))
+    copy(call.gpu, call.name, &call.inputs[0], &call.outputs[0])
 }

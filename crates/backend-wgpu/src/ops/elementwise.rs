@@ -153,12 +153,15 @@ fn one_by_one(shader: &Shader, layouts: &[&Layout]) -> (Variant, usize) {
 }
 
 /// Elements from which on fours are worth a shader of their own.
-const MANY: usize = 1 << 14;
+pub(crate) const MANY: usize = 1 << 14;
 
-/// Which inputs lie in fours as y does, by bits of their numbers; the others have one element at each four of y.
+/// How fours of y are formed.
 #[derive(Clone, Copy)]
 struct Fours {
+    /// Which inputs lie in fours as y does, by bits of their numbers; the others have one element at each four of y.
     runs: u32,
+    /// Axes of the space; 0 for more than two.
+    rank: u32,
 }
 
 impl Fours {
@@ -187,7 +190,7 @@ impl Fours {
                 return None;
             }
         }
-        Some(Fours { runs })
+        Some(Fours { runs, rank: if last < 2 { *rank } else { 0 } })
     }
 
     /// The shader, and its work groups.
@@ -195,7 +198,11 @@ impl Fours {
         // 16 bytes of y for each thread and more.
         let twice = shader.stores[0].per_word() > 1;
         let write = if twice { "write_fours_twice" } else { "write_fours" };
-        let variant = shader.variant(write).text("PLACE", "place_in_four").number("RUNS", self.runs);
+        let variant = shader
+            .variant(write)
+            .text("PLACE", "place_in_four")
+            .number("RUNS", self.runs)
+            .number("RANK", self.rank);
         let slots = (0..tensors).map(|at| {
             let access = match self.runs >> at & 1 {
                 _ if at == 0 => Access::FoursWritten,
@@ -252,23 +259,35 @@ fn constants_of(op: UnaryOp, dtype: DType) -> [u64; 2] {
     op.constants().map(|constant| Scalar::Float(constant).bits(dtype.accumulator()))
 }
 
-/// A function of one element: its name in the files of the classes, and its constants.
+/// Functions that half.wgsl has a form of, for results of 16 bits.
+const OF_HALVES: [&str; 6] = ["tanh", "sigmoid", "erf", "gelu_erf", "gelu_tanh", "silu"];
+/// Likewise slopes.
+const SLOPES_OF_HALVES: [&str; 5] = ["erf", "gelu_erf", "gelu_tanh", "silu", "softplus"];
+
+/// A function of one element whose result is rounded to `dtype`: its name in the files of the classes, and its constants.
 pub(crate) fn unary_function(op: UnaryOp, dtype: DType) -> (Name, [u64; 2]) {
-    (["unary_", op.name()], constants_of(op, dtype))
+    let of_halves = dtype.is_half() && OF_HALVES.contains(&op.name());
+    ([if of_halves { "unary_half_" } else { "unary_" }, op.name()], constants_of(op, dtype))
+}
+
+/// The gradient of such a function.
+fn slope_function(op: UnaryOp, dtype: DType) -> (Name, [u64; 2]) {
+    let of_halves = dtype.is_half() && SLOPES_OF_HALVES.contains(&op.name());
+    ([if of_halves { "slope_half_" } else { "slope_" }, op.name()], constants_of(op, dtype))
 }
 
 pub(crate) fn run_unary(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Unary(payload) = op else { return Err(wrong(call)) };
     let dtype = call.inputs[0].dtype;
-    let constants = constants_of(payload.op, dtype);
-    queue(call, Shader { constants, ..Shader::new(dtype, "unary_result", ["unary_", payload.op.name()]) })
+    let (function, constants) = unary_function(payload.op, dtype);
+    queue(call, Shader { constants, ..Shader::new(dtype, "unary_result", function) })
 }
 
 pub(crate) fn run_unary_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::UnaryGrad(payload) = op else { return Err(wrong(call)) };
     let dtype = call.inputs[0].dtype;
-    let constants = constants_of(payload.op, dtype);
-    queue(call, Shader { constants, ..Shader::new(dtype, "binary_result", ["slope_", payload.op.name()]) })
+    let (function, constants) = slope_function(payload.op, dtype);
+    queue(call, Shader { constants, ..Shader::new(dtype, "binary_result", function) })
 }
 
 pub(crate) fn run_binary(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -303,14 +322,8 @@ pub(crate) fn run_add_relu(_: &Op, call: &Call<'_>) -> Result<()> {
 pub(crate) fn run_bias_activation(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::BiasActivation(payload) = op else { return Err(wrong(call)) };
     let dtype = call.inputs[0].dtype;
-    let constants = constants_of(payload.activation, dtype);
-    queue(
-        call,
-        Shader {
-            constants,
-            ..Shader::new(dtype, "bias_activation_result", ["unary_", payload.activation.name()])
-        },
-    )
+    let (function, constants) = unary_function(payload.activation, dtype);
+    queue(call, Shader { constants, ..Shader::new(dtype, "bias_activation_result", function) })
 }
 
 pub(crate) fn run_compare(op: &Op, call: &Call<'_>) -> Result<()> {

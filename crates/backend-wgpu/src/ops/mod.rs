@@ -22,6 +22,8 @@ pub(crate) mod scatter;
 pub(crate) mod softmax;
 pub(crate) mod sort;
 pub(crate) mod step;
+pub(crate) mod step_fours;
+pub(crate) mod transpose;
 pub(crate) mod window;
 pub(crate) mod write;
 
@@ -43,6 +45,8 @@ pub(crate) fn shader(name: &str) -> &'static str {
         "pad.wgsl" => include_str!("../../shaders/pad.wgsl"),
         "concat.wgsl" => include_str!("../../shaders/concat.wgsl"),
         "step.wgsl" => include_str!("../../shaders/step.wgsl"),
+        "step_fours.wgsl" => include_str!("../../shaders/step_fours.wgsl"),
+        "transpose.wgsl" => include_str!("../../shaders/transpose.wgsl"),
         "pool.wgsl" => include_str!("../../shaders/pool.wgsl"),
         "patches.wgsl" => include_str!("../../shaders/patches.wgsl"),
         "matmul.wgsl" => include_str!("../../shaders/matmul.wgsl"),

@@ -1,5 +1,6 @@
-//! Optimiser steps, a launch for each parameter.
+//! Optimiser steps, a launch for each parameter; of large ones, for several.
 
+use super::step_fours::{Together, step_together};
 use super::write::Writing;
 use crate::gpu::Launch;
 use crate::linker::Class;
@@ -34,15 +35,15 @@ struct Parameters {
 }
 
 /// What does not change from parameter to parameter.
-struct Rule {
+pub(crate) struct Rule {
     /// Of those in rules.wgsl.
-    result: &'static str,
-    states: usize,
-    nesterov: bool,
-    decoupled: bool,
-    decay: f64,
-    factors: [f64; 4],
-    eps: f64,
+    pub(crate) rule: &'static str,
+    pub(crate) states: usize,
+    pub(crate) nesterov: bool,
+    pub(crate) decoupled: bool,
+    pub(crate) decay: f64,
+    pub(crate) factors: [f64; 4],
+    pub(crate) eps: f64,
 }
 
 fn rule(op: &Op) -> Result<Rule> {
@@ -50,7 +51,7 @@ fn rule(op: &Op) -> Result<Rule> {
         Op::SgdStep(step) => {
             let SgdStep { momentum, dampening, weight_decay, nesterov } = *step;
             Ok(Rule {
-                result: if step.states() == 0 { "sgd_rule" } else { "momentum_rule" },
+                rule: if step.states() == 0 { "sgd_rule" } else { "momentum_rule" },
                 states: step.states(),
                 nesterov,
                 decoupled: false,
@@ -60,7 +61,7 @@ fn rule(op: &Op) -> Result<Rule> {
             })
         }
         Op::AdamStep(AdamStep { beta1, beta2, eps, weight_decay, decay_mode }) => Ok(Rule {
-            result: "adam_rule",
+            rule: "adam_rule",
             states: AdamStep::STATES,
             nesterov: false,
             decoupled: *decay_mode == DecayMode::Decoupled,
@@ -74,22 +75,50 @@ fn rule(op: &Op) -> Result<Rule> {
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let rule = rule(op)?;
-    call.inputs.chunks(3 + rule.states).try_for_each(|group| step(call, &rule, group))
+    let width = 3 + rule.states;
+    let mut rest = call.inputs;
+    let mut is_handed_over = false;
+    while !rest.is_empty() {
+        let together = Together::first_of(call, &rule, rest)?;
+        match together.parameters.len() {
+            0 => step(call, &rule, &rest[..width])?,
+            _ => step_together(call, &rule, &together)?,
+        }
+        rest = &rest[width * together.parameters.len().max(1)..];
+        // Once: a submission costs the host as much as several launches.
+        if !is_handed_over && together.elements() >= WORTH_A_SUBMISSION && !rest.is_empty() {
+            call.gpu.hand_over();
+            is_handed_over = true;
+        }
+    }
+    Ok(())
 }
+
+/// Elements whose step takes a device about as long as the host needs for a submission.
+const WORTH_A_SUBMISSION: usize = 1 << 22;
+
+/// Parameter, gradient and states among the inputs of a parameter: all but hyper.
+pub(crate) fn tensors_of<'v, 'a>(group: &'v [View<'a>]) -> SmallVec<[&'v View<'a>; 4]> {
+    group.iter().enumerate().filter(|(at, _)| *at != HYPER).map(|(_, view)| view).collect()
+}
+
+/// The place of hyper among the inputs of a parameter.
+pub(crate) const HYPER: usize = 2;
 
 /// The step of one parameter: it, its gradient, hyper and its states.
 fn step(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
-    let (gpu, op, y, hyper) = (call.gpu, call.name, &group[0], &group[2]);
+    let (gpu, op, y, hyper) = (call.gpu, call.name, &group[0], &group[HYPER]);
     let count = y.layout.elements();
     if count == 0 {
         return Ok(());
     }
-    let tensors: SmallVec<[&View<'_>; 4]> = [y, &group[1]].into_iter().chain(&group[3..]).collect();
+    let tensors = tensors_of(group);
     let layouts: SmallVec<[&Layout; 4]> = tensors.iter().map(|view| view.layout).collect();
     let (space, rank) = Space::of(&layouts);
     let (store, writing) = (Store::of(y.dtype), Writing::of(y, Store::of(y.dtype)));
     let variant = Variant::new("step.wgsl", Class::Float)
-        .text("RESULT", rule.result)
+        .text("RULE", rule.rule)
+        .text("RESULT", ["stateless_result", "one_state_result", "two_states_result"][rule.states])
         .flag("DENSE", layouts.iter().all(|layout| layout.is_contiguous()));
     let mut variant = writing.slot(variant).slot("g", store, Access::Read);
     for name in ["first_state", "second_state"].into_iter().take(rule.states) {

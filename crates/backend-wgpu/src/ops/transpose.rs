@@ -1,0 +1,112 @@
+//! Copies of what lies transposed in memory, by tiles.
+
+use crate::gpu::{Gpu, Launch};
+use crate::linker::Class;
+use crate::pipelines::Variant;
+use crate::slots::{Access, Store};
+use crate::space::Space;
+use bytemuck::{Pod, Zeroable};
+use smallvec::smallvec;
+use ternion_core::Result;
+use ternion_core::backend::View;
+
+/// The parameters, as in transpose.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+pub(crate) struct Parameters {
+    zero: u32,
+    rank: u32,
+    x_step: u32,
+    y_step: u32,
+    lines: u32,
+    columns: u32,
+    tiles_across: u32,
+    tiles_down: u32,
+    batches: u32,
+    spares: [u32; 3],
+    offsets: [u32; 4],
+    space: Space,
+}
+
+/// Columns of x in a tile, as in transpose.wgsl.
+const COLUMNS: u32 = 64;
+
+/// Rows and columns from which on tiles are worth their two ways through memory of a work group.
+const FEWEST: u32 = 16;
+
+/// A copy by tiles.
+pub(crate) struct Transpose {
+    parameters: Parameters,
+    /// Elements in a word: 1 or 2.
+    per_word: u32,
+}
+
+impl Transpose {
+    /// Where `y` lies dense, and `x` has elements side by side along another axis than the last one. Of two elements to a word all sizes and steps must be even.
+    pub(crate) fn of(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result<Option<Transpose>> {
+        let per_word = match x.dtype.size() {
+            4 => 1,
+            2 => 2,
+            _ => return Ok(None),
+        };
+        let countable = (1..1 << 31).contains(&y.layout.elements());
+        if x.dtype != y.dtype || !countable || !y.layout.is_contiguous() || x.layout.is_contiguous() {
+            return Ok(None);
+        }
+        let (space, rank) = Space::of(&[y.layout, x.layout]);
+        let offsets = [gpu.bind(op, y)?.1, gpu.bind(op, x)?.1];
+        Ok(Transpose::of_space(&space, rank as usize, offsets, per_word))
+    }
+
+    fn of_space(space: &Space, rank: usize, offsets: [u32; 2], per_word: u32) -> Option<Transpose> {
+        let [y, x, ..] = &space.strides;
+        let last = rank - 1;
+        let down = (0..last).rfind(|&axis| x[axis] == 1)?;
+        let [rows, columns] = [down, last].map(|axis| space.sizes[axis]);
+        let is_whole = |number: &u32| number.is_multiple_of(per_word) && (per_word == 1 || number >> 31 == 0);
+        let mut steps = (0..rank).flat_map(|axis| [y[axis], x[axis]]).filter(|&step| step != 1);
+        let all_whole =
+            offsets.iter().chain([&rows, &columns]).all(is_whole) && steps.all(|step| is_whole(&step));
+        if x[last] == 1 || rows.min(columns) < FEWEST || !all_whole {
+            return None;
+        }
+        let batch = (0..last).filter(|&axis| axis != down);
+        let batch: Vec<(usize, Vec<i64>)> = batch
+            .map(|axis| {
+                (space.sizes[axis] as usize, [y, x].map(|steps| i64::from(steps[axis] / per_word)).to_vec())
+            })
+            .collect();
+        let batches = batch.iter().map(|(size, _)| *size as u32).product();
+        let (space, batch_rank) = if batch.is_empty() { (Space::EMPTY, 1) } else { Space::in_order(&batch) };
+        let lines = rows / per_word;
+        let parameters = Parameters {
+            zero: 0,
+            rank: batch_rank,
+            x_step: x[last] / per_word,
+            y_step: y[down] / per_word,
+            lines,
+            columns,
+            tiles_across: columns.div_ceil(COLUMNS),
+            tiles_down: lines.div_ceil(COLUMNS / per_word),
+            batches,
+            spares: [0; 3],
+            offsets: [offsets[0] / per_word, offsets[1] / per_word, 0, 0],
+            space,
+        };
+        Some(Transpose { parameters, per_word })
+    }
+
+    /// Queues the copy.
+    pub(crate) fn launch(&self, gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result<()> {
+        let Transpose { parameters, per_word } = self;
+        let variant = Variant::new("transpose.wgsl", Class::Byte)
+            .text("COPY_TILE", if *per_word == 1 { "copy_words" } else { "copy_pairs" })
+            .number("LINES", COLUMNS / per_word)
+            .slot("y", Store::Word, Access::Words)
+            .slot("x", Store::Word, Access::Read);
+        let bindings = smallvec![gpu.bind(op, y)?.0, gpu.bind(op, x)?.0];
+        let tiles = [parameters.tiles_across, parameters.tiles_down, parameters.batches];
+        let groups = tiles.iter().map(|&number| number as usize).product();
+        gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(parameters))
+    }
+}
