@@ -33,6 +33,8 @@ pub(crate) struct Gpu {
     pub(crate) description: String,
     pub(crate) limits: wgpu::Limits,
     bound: Limits,
+    /// Threads of a subgroup, where shaders may use them and all have so many.
+    pub(crate) subgroup: Option<u32>,
     device: wgpu::Device,
     queue: wgpu::Queue,
     pool: Pool,
@@ -134,14 +136,16 @@ impl Gpu {
         })?;
         let about = describe(index, adapter);
         let description = format!("{}, {} ({})", about.name, about.interface, about.driver);
-        let disk = Disk::open(&device, &adapter.get_info(), folder);
-        Ok(Gpu::on(device, queue, [name, description], options, disk))
+        let info = adapter.get_info();
+        let disk = Disk::open(&device, &info, folder);
+        let subgroup = subgroup_size(&info).filter(|_| features.contains(wgpu::Features::SUBGROUP));
+        Ok(Gpu::on((device, queue), subgroup, [name, description], options, disk))
     }
 
     /// All that belongs to an opened device.
     fn on(
-        device: wgpu::Device,
-        queue: wgpu::Queue,
+        (device, queue): (wgpu::Device, wgpu::Queue),
+        subgroup: Option<u32>,
         [name, description]: [String; 2],
         options: Options,
         disk: Disk,
@@ -152,6 +156,7 @@ impl Gpu {
         Arc::new(Gpu {
             description,
             bound,
+            subgroup: subgroup.filter(|_| !options.without_subgroups),
             limits,
             name,
             batch: Mutex::new(Batch::new(&device)),
@@ -170,7 +175,9 @@ impl Gpu {
     /// A device that validates shaders and runs none.
     #[cfg(test)]
     pub(crate) fn noop(options: Options) -> Arc<Gpu> {
-        let required_features = wgpu::Features::SHADER_F16 | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+        let required_features = wgpu::Features::SHADER_F16
+            | wgpu::Features::SUBGROUP
+            | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
         let (device, queue) = wgpu::Device::noop(&wgpu::DeviceDescriptor {
             required_features,
             required_limits: wgpu::Limits {
@@ -181,7 +188,7 @@ impl Gpu {
             experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
             ..wgpu::DeviceDescriptor::default()
         });
-        Gpu::on(device, queue, ["noop".into(), "nothing".into()], options, Disk::default())
+        Gpu::on((device, queue), Some(32), ["noop".into(), "nothing".into()], options, Disk::default())
     }
 
     /// Loses the device.
@@ -300,6 +307,11 @@ impl Gpu {
     pub(crate) fn fits(&self, op: &'static str, view: &View<'_>) -> Result<bool> {
         let binding = Binding::of(memory_of(op, view.buffer)?, view, self.bound);
         Ok(binding.count(self.bound) == 1 && binding.first(view).is_some())
+    }
+
+    /// Whether a shader sees all of it in one binding.
+    pub(crate) fn is_one_binding(&self, binding: &Binding<'_>) -> bool {
+        binding.count(self.bound) == 1
     }
 
     // ---- Commands
@@ -435,6 +447,12 @@ fn share(variant: &mut Variant, bindings: &[Binding<'_>]) {
 /// The memory behind `buffer`.
 pub(crate) fn memory_of<'a>(op: &'static str, buffer: &'a Buffer) -> Result<&'a WgpuMemory> {
     buffer.downcast().ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))
+}
+
+/// Threads of a subgroup, where all have so many. They are taken to be neighbours, as all drivers have it whose subgroups have one size.
+fn subgroup_size(info: &wgpu::AdapterInfo) -> Option<u32> {
+    let size = info.subgroup_min_size;
+    (size == info.subgroup_max_size && size.is_power_of_two() && (4..=128).contains(&size)).then_some(size)
 }
 
 /// Whether an adapter has cooperative matrices as cooperative_128 of product_fours.wgsl takes them.

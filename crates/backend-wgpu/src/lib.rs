@@ -39,6 +39,8 @@ pub struct Options {
     pub binding_bytes: Option<u64>,
     /// Whether compilers put checks of their own around every access to memory and every loop: slower, and needed only to find an error in a shader.
     pub checked: bool,
+    /// Whether threads meet in work-group memory alone, also where the adapter has subgroups: so that tests reach both ways.
+    pub without_subgroups: bool,
     /// Bytes that tensors and what is kept for reuse may take in all, where that is to be less than the device has.
     pub memory_bytes: Option<u64>,
 }

@@ -54,7 +54,7 @@ const WIDE: &str = text!("wide.wgsl");
 
 /// What shaders of every class may reach.
 static COMMON: LazyLock<Library> = LazyLock::new(|| library(&COMMON_TEXTS));
-const COMMON_TEXTS: [&str; 22] = [
+const COMMON_TEXTS: [&str; 23] = [
     text!("store.wgsl"),
     text!("cast.wgsl"),
     text!("index.wgsl"),
@@ -62,6 +62,7 @@ const COMMON_TEXTS: [&str; 22] = [
     text!("result.wgsl"),
     text!("philox.wgsl"),
     text!("row.wgsl"),
+    text!("row_fours.wgsl"),
     text!("reduce.wgsl"),
     text!("softmax.wgsl"),
     text!("norm.wgsl"),

@@ -2,7 +2,7 @@
 
 use crate::gpu::Gpu;
 use crate::{Options, WgpuBackend};
-use ternion_core::{AttentionOptions, DType, Device, Tensor};
+use ternion_core::{AttentionOptions, DType, Device, Result, Tensor};
 
 /// Products that are large enough to be read in fours, of both orders of each operand.
 #[test]
@@ -46,4 +46,41 @@ fn attention_in_fours_is_valid() {
     let (compiled, refused) = gpu.compiled();
     assert!(refused.is_empty(), "the first of {}: {}", refused.len(), refused[0]);
     assert!(compiled >= 3 * 2 * 3 * 3, "only {compiled} shaders were asked for");
+}
+
+/// Rows that stay in registers: as many fours as threads hold, fewer, with edges, and longer ones, by subgroups and in work-group memory.
+#[test]
+fn rows_in_fours_are_valid() {
+    for without_subgroups in [false, true] {
+        let gpu = Gpu::noop(Options { without_subgroups, ..Options::default() });
+        let device = Device::new(WgpuBackend { gpu: gpu.clone() });
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            for shape in [[1024, 1024], [700, 1000], [700, 1001], [600, 9000], [600, 17_000]] {
+                rows_of(shape, dtype, &device).unwrap_or_else(|error| panic!("{error}"));
+            }
+        }
+        let (compiled, refused) = gpu.compiled();
+        assert!(refused.is_empty(), "the first of {}: {}", refused.len(), refused[0]);
+        assert!(compiled >= 100, "only {compiled} shaders were asked for");
+    }
+}
+
+/// Everything over rows, and its gradients.
+fn rows_of(shape: [usize; 2], dtype: DType, device: &Device) -> Result<()> {
+    let x = Tensor::zeros(shape, dtype, device)?.requires_grad()?;
+    let weight = Tensor::zeros([shape[1]], dtype, device)?.requires_grad()?;
+    let targets = Tensor::zeros([shape[0]], DType::I64, device)?;
+    let results = [
+        x.softmax(1)?,
+        x.log_softmax(1)?,
+        x.layer_norm(Some(&weight), Some(&weight), 1e-5)?,
+        x.layer_norm(None, None, 1e-5)?,
+        x.rms_norm(Some(&weight), 1e-5)?,
+        x.cross_entropy(&targets)?,
+        x.detach().cross_entropy(&targets)?,
+    ];
+    for y in results.iter().take(6) {
+        y.mul(y)?.sum_all()?.backward()?;
+    }
+    Ok(())
 }

@@ -1,0 +1,296 @@
+//! Rows that lie in fours and stay in registers: which do, how they are dealt to threads, and the launches of exponentials_fours.wgsl, sums_fours.wgsl and
+//! norm_grad_fours.wgsl.
+
+use super::{Cut, Finish, Rows, Where};
+use crate::gpu::Gpu;
+use crate::pipelines::Define;
+use crate::slots::{Access, Store};
+use ternion_core::Result;
+use ternion_core::backend::Buffer;
+
+/// Elements from which on such a shader is worth being compiled.
+const MANY: usize = 1 << 14;
+/// Threads of a work group, unless a row has more.
+const THREADS: u32 = 256;
+/// The most threads of a row.
+const MOST_THREADS: u32 = 1024;
+/// Threads that fill a device: fewer of them hold less each.
+const BUSY: usize = 1 << 15;
+/// Work groups that walk over rows: twice as many as large devices have processors.
+const WALKING: u32 = 264;
+/// The longest rows of which one work group does what several would do, of few rows.
+const ALONE: usize = 8192;
+
+/// A shader that holds rows, and the names of what a family puts into it.
+#[derive(Clone, Copy)]
+pub(crate) struct Held {
+    pub(crate) file: &'static str,
+    /// The tensors that it takes by fours: y, if it is written, x and others.
+    pub(crate) fours: &'static [&'static str],
+    /// Whether rows may be longer than what their threads hold, or begin in the middle of a four.
+    pub(crate) any: bool,
+    /// VALUES, and the same of exponentials that were kept.
+    pub(crate) values: &'static str,
+    pub(crate) kept_values: Option<&'static str>,
+    /// The element that is made by itself where a row is not finite.
+    pub(crate) strange: Option<&'static str>,
+    pub(crate) texts: &'static [(&'static str, &'static str)],
+    pub(crate) numbers: &'static [(&'static str, u32)],
+}
+
+/// How a row is dealt to threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Deal {
+    threads: u32,
+    members: u32,
+    hold: u32,
+    /// Whether all threads hold as much.
+    exact: bool,
+    edges: bool,
+    long: bool,
+}
+
+/// How many fours a thread should hold, and may.
+fn holds(per_word: usize) -> [usize; 2] {
+    if per_word == 2 { [8, 16] } else { [4, 8] }
+}
+
+impl Deal {
+    /// For so many rows of `length` elements, `per_word` in a word. None where threads cannot hold them and must.
+    fn of(gpu: &Gpu, [rows, length]: [usize; 2], per_word: usize, edges: bool, any: bool) -> Option<Deal> {
+        let [each, most] = holds(per_word);
+        let fours = if edges { length.div_ceil(4) + 1 } else { length / 4 };
+        let limits = &gpu.limits;
+        let most_threads =
+            limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+        let most_members = 1usize << most_threads.min(MOST_THREADS).max(1).ilog2();
+        let each = if rows * fours.div_ceil(each) < BUSY { each / 2 } else { each };
+        let mut members = fours.div_ceil(each).next_power_of_two().min(most_members);
+        let mut hold = fours.div_ceil(members);
+        let mut long = hold > most;
+        if let Some([t, h]) = tuned("TERNION_DEAL") {
+            (members, hold, long) = (t as usize, (h as usize).min(fours.div_ceil(t as usize)), (t * h) < fours as u32);
+        }
+        let deal = Deal {
+            threads: THREADS.max(members as u32).min(most_members as u32),
+            members: members as u32,
+            hold: hold.min(most) as u32,
+            exact: !edges && fours == members * hold,
+            edges,
+            long,
+        };
+        (any || !long).then_some(deal)
+    }
+
+    /// For teams that walk over rows: less each, since sums and the next row are held, too.
+    fn walking(gpu: &Gpu, length: usize, per_word: usize) -> Option<Deal> {
+        let limits = &gpu.limits;
+        let most_threads =
+            limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+        let most_members = 1usize << most_threads.min(MOST_THREADS).max(1).ilog2();
+        let fours = length / 4;
+        let mut members = fours.div_ceil(2 * per_word).next_power_of_two().min(most_members);
+        if let Some([t, _]) = tuned("TERNION_WALK") {
+            members = t as usize;
+        }
+        let hold = fours.div_ceil(members);
+        let deal = Deal {
+            threads: THREADS.max(members as u32).min(most_members as u32),
+            members: members as u32,
+            hold: hold as u32,
+            exact: fours == members * hold,
+            edges: false,
+            long: false,
+        };
+        (hold <= 4).then_some(deal)
+    }
+
+    fn defines(self, gpu: &Gpu) -> [(&'static str, Define); 10] {
+        let by = |in_subgroups, in_memory| {
+            Define::Text(if gpu.subgroup.is_some() { in_subgroups } else { in_memory })
+        };
+        let subgroup = gpu.subgroup.unwrap_or(1);
+        [
+            ("THREADS", Define::Number(self.threads)),
+            ("MEMBERS", Define::Number(self.members)),
+            ("HOLD", Define::Number(self.hold)),
+            ("EXACT", Define::Flag(self.exact)),
+            ("EDGES", Define::Flag(self.edges)),
+            ("SUBGROUP", Define::Number(subgroup)),
+            ("TEAM_MEMORY", Define::Number(2 * self.threads.div_ceil(subgroup))),
+            ("TEAM_MAX", by("team_max_of_subgroups", "team_max_in_memory")),
+            ("TEAM_SUM", by("team_sum_of_subgroups", "team_sum_in_memory")),
+            ("TEAM_SUMS", by("team_sums_of_subgroups", "team_sums_in_memory")),
+        ]
+    }
+}
+
+/// Functions of elements that lie as `store` tells. `padding` is what stands beside a row: the lowest number, or 0.
+fn dtype_defines(store: Store, lowest: bool) -> [(&'static str, &'static str); 7] {
+    let [four, words, nans, padding] = match store {
+        Store::F16 => ["four_of_f16", "words_of_f16", "nans_of_f16", "vec2<u32>(0xfc00fc00u)"],
+        Store::BF16 => ["four_of_bf16", "words_of_bf16", "nans_of_bf16", "vec2<u32>(0xff80ff80u)"],
+        _ => ["four_of_f32", "words_of_f32", "nans_of_f32", "vec4<u32>(0xff800000u)"],
+    };
+    let half = store.per_word() == 2;
+    let by = |of_halves, of_words| if half { of_halves } else { of_words };
+    [
+        ("FOUR_OF", four),
+        ("WORDS_OF", words),
+        ("NANS_OF", nans),
+        ("PADDING", if lowest { padding } else { by("vec2<u32>()", "vec4<u32>()") }),
+        ("JOINED", by("joined_halves", "joined_words")),
+        ("EXPONENTIALS", by("exponentials_of_half", "exponentials_of_f32")),
+        ("EXPONENTIALS_OF_ANY", by("exponentials_of_any_half", "exponentials_of_any")),
+    ]
+}
+
+impl<'a> Rows<'a> {
+    /// Queues the shader that holds rows where they lie so that it can; else, as [`Rows::launch`].
+    pub(crate) fn launch_held(self, held: &Held, gather: &'static str, finish: Finish) -> Result<()> {
+        match self.deal(held) {
+            Some(deal) => self.hold(held, deal),
+            None => self.launch(gather, finish),
+        }
+    }
+
+    fn deal(&self, held: &Held) -> Option<Deal> {
+        let (rows, length) = (self.cut.rows as usize, self.cut.length as usize);
+        let several = self.cut.parts > 1 && length > ALONE;
+        if self.cut.across != 0 || several || rows * length < MANY {
+            return None;
+        }
+        let (store, edges) = self.in_fours(held.fours)?;
+        let deal = Deal::of(self.gpu, [rows, length], store.per_word(), edges, held.any)?;
+        (held.any || !edges).then_some(deal)
+    }
+
+    /// How the elements of these tensors lie if they all do so by fours; and whether rows begin and end in the middle of one, in all tensors alike.
+    fn in_fours(&self, names: &[&str]) -> Option<(Store, bool)> {
+        let (space, rank, over) = (&self.parameters.space, self.parameters.rank, &self.parameters.over);
+        let mut store = None;
+        // Where rows begin in a four, by tensor: the first one, and from one to the next along each axis.
+        let mut begins: Option<[u32; 9]> = None;
+        for bound in self.outputs.iter().chain(&self.inputs).filter(|bound| names.contains(&bound.name)) {
+            let mut begin = [0; 9];
+            begin[8] = bound.first % 4;
+            if let Where::Space(tensor) = bound.place {
+                (0..rank as usize).for_each(|axis| begin[axis] = space.strides[tensor][axis] % 4);
+                if self.parameters.over_rank != 1 || over.strides[tensor][0] != 1 {
+                    return None;
+                }
+            }
+            let alike = begins.is_none_or(|begins| begins == begin);
+            let known = store.is_none_or(|store| store == bound.store);
+            if !alike || !known || !self.gpu.is_one_binding(&bound.binding) {
+                return None;
+            }
+            (begins, store) = (Some(begin), Some(bound.store));
+        }
+        let edges = begins? != [0; 9] || self.cut.length % 4 != 0;
+        Some((store?, edges))
+    }
+
+    /// Declares these tensors by fours.
+    fn by_fours(&mut self, names: &[&str]) {
+        for bound in self.outputs.iter_mut().chain(&mut self.inputs) {
+            if names.contains(&bound.name) {
+                bound.access = if bound.access.writes() { Access::FoursWritten } else { Access::Fours };
+            }
+        }
+    }
+
+    fn hold(mut self, held: &Held, deal: Deal) -> Result<()> {
+        self.file = held.file;
+        let keeps = held.kept_values.filter(|_| !deal.long);
+        let strange = held.strange.filter(|_| held.fours.contains(&"y"));
+        if let Some(y) = self.outputs.iter().find(|bound| bound.name == "y")
+            && (deal.edges || strange.is_some())
+        {
+            let (store, binding, first, place) = (y.store, y.binding, y.first, Where::Elsewhere);
+            let access = Access::Scattered;
+            self.outputs.push(super::Bound { name: "edges", store, access, binding, first, place });
+        }
+        let store = self.inputs.iter().find(|bound| bound.name == "x").map_or(Store::F32, |x| x.store);
+        self.by_fours(held.fours);
+        let lowest = held.file == "exponentials_fours.wgsl";
+        let mut texts = dtype_defines(store, lowest).to_vec();
+        texts.extend(held.texts);
+        texts.extend([
+            ("VALUES", keeps.unwrap_or(held.values)),
+            ("VALUE", strange.unwrap_or_default()),
+            ("PUT", if deal.edges { "put_four_within" } else { "put_four" }),
+        ]);
+        self.defines.extend(texts.into_iter().map(|(name, text)| (name, Define::Text(text))));
+        let numbers = [
+            ("LONG", deal.long.into()),
+            ("KEEP", keeps.is_some().into()),
+            ("STRANGE", strange.is_some().into()),
+            ("ELEMENTS", held.fours.contains(&"y").into()),
+        ];
+        let numbers = held.numbers.iter().copied().chain(numbers);
+        self.defines.extend(numbers.map(|(name, number)| (name, Define::Number(number))));
+        self.defines.extend(deal.defines(self.gpu));
+        self.parameters.cut = Cut {
+            members: deal.members,
+            per_group: deal.threads / deal.members,
+            blocks: self.cut.rows.div_ceil(deal.threads / deal.members),
+            parts: 1,
+            ..self.cut
+        };
+        self.queue("", "", None)
+    }
+
+    /// Teams that walk over all rows by fours, each thread with its columns in registers; and how. None where rows do not lie so, or are too long.
+    pub(crate) fn walking(&self, names: &[&str]) -> Option<Walk> {
+        let (rows, length) = (self.cut.rows as usize, self.cut.length as usize);
+        let (store, false) = self.in_fours(names)? else { return None };
+        if rows * length < MANY {
+            return None;
+        }
+        let deal = Deal::walking(self.gpu, length, store.per_word())?;
+        let per_group = deal.threads / deal.members;
+        let blocks = self.cut.rows.div_ceil(per_group).min(tuned("TERNION_WALK").map_or(WALKING, |[_, blocks]| blocks));
+        let teams = blocks * per_group;
+        let cut = Cut {
+            members: deal.members,
+            per_group,
+            parts: 1,
+            blocks,
+            gathered: self.cut.rows.div_ceil(teams),
+            ..self.cut
+        };
+        Some(Walk { deal, cut, store })
+    }
+
+    /// Queues norm_grad_fours.wgsl, which leaves sums of teams in `parts`.
+    pub(crate) fn launch_walk(mut self, walk: &Walk, names: &[&str], parts: &Buffer) -> Result<()> {
+        self.file = "norm_grad_fours.wgsl";
+        self.by_fours(names);
+        let texts = dtype_defines(walk.store, false);
+        self.defines.extend(texts.into_iter().map(|(name, text)| (name, Define::Text(text))));
+        self.defines.extend(walk.deal.defines(self.gpu));
+        self.parameters.cut = walk.cut;
+        self.queue("", "", Some((parts, Access::FoursWritten)))
+    }
+}
+
+/// How teams walk over rows.
+pub(crate) struct Walk {
+    deal: Deal,
+    cut: Cut,
+    store: Store,
+}
+
+impl Walk {
+    pub(crate) fn teams(&self) -> usize {
+        self.cut.blocks as usize * self.cut.per_group as usize
+    }
+}
+
+// FOR EXPERIMENTS
+fn tuned(name: &str) -> Option<[u32; 2]> {
+    let text = std::env::var(name).ok()?;
+    let (a, b) = text.split_once(',')?;
+    Some([a.parse().ok()?, b.parse().ok()?])
+}
