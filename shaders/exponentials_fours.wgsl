@@ -29,11 +29,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         x_#{k} = x_words(place + four_#{k});
     }
 #end
-    var nans = 0u;
     var largest_four = vec4<f32>(lowest());
 #repeat k HOLD
     x_#{k} = x_within(x_#{k}, four_#{k}, before);
-    nans |= NANS_OF(x_#{k});
     largest_four = max(largest_four, FOUR_OF(x_#{k}));
 #end
     var largest = largest_of_four(largest_four);
@@ -44,29 +42,31 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     var shift = finite_or_zero(largest);
     var sum_four = vec4<f32>();
 #repeat k HOLD
-    let exponentials_#{k} = EXPONENTIALS(FOUR_OF(x_#{k}) - shift);
+#repeat anew 1-KEEP
+    x_#{k} = HIDDEN(x_#{k});
+#end
+    let exponentials_#{k} = EXPONENTIALS(FOUR_OF(x_#{k}), shift);
     sum_four += exponentials_#{k};
 #end
 #repeat long LONG
-    for (var four = at.member + HOLD * MEMBERS; here && four < fours; four += 4u * MEMBERS) {
+    for (var four = at.member + HOLD * MEMBERS; here && four < fours; four += BATCH * MEMBERS) {
         var larger_four = vec4<f32>(largest);
-#repeat j 4
+#repeat j BATCH
         var next_#{j} = PADDING;
         if (four + #{j}u * MEMBERS < fours) {
             next_#{j} = x_words(place + four + #{j}u * MEMBERS);
         }
 #end
-#repeat j 4
+#repeat j BATCH
         next_#{j} = x_within(next_#{j}, four + #{j}u * MEMBERS, before);
-        nans |= NANS_OF(next_#{j});
         larger_four = max(larger_four, FOUR_OF(next_#{j}));
 #end
         let larger = largest_of_four(larger_four);
         shift = finite_or_zero(larger);
         sum_four *= EXPONENTIAL(largest - shift);
         largest = larger;
-#repeat j 4
-        sum_four += EXPONENTIALS(FOUR_OF(next_#{j}) - shift);
+#repeat j BATCH
+        sum_four += EXPONENTIALS(FOUR_OF(next_#{j}), shift);
 #end
     }
     let own = largest;
@@ -74,8 +74,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     shift = finite_or_zero(largest);
     sum_four *= EXPONENTIAL(own - shift);
 #end
-    let sum = TEAM_SUM(select(sum_of_four(sum_four), quiet_nan(), nans != 0u), lane, 1u);
-    let acc = vec4<f32>(largest, sum, MOVED(at, here, base, shift, lane), f32(params.length));
+    let sum = TEAM_SUM(sum_of_four(sum_four), lane, 1u);
+    let acc = vec4<f32>(largest, SUM(sum, shift), MOVED(at, here, base, shift, lane), f32(params.length));
 #end
 #repeat none 1-SUMS
 #repeat long LONG
@@ -108,19 +108,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         PUT(base.x, four_#{k}, VALUES(exponentials_#{k}, state, four_#{k} * 4u - before));
 #end
 #repeat anew 1-KEEP
-        PUT(base.x, four_#{k}, VALUES(FOUR_OF(x_#{k}), state, four_#{k} * 4u - before));
+        PUT(base.x, four_#{k}, VALUES(FOUR_OF(HIDDEN(x_#{k})), state, four_#{k} * 4u - before));
 #end
     }
 #end
 #repeat long LONG
-    for (var four = at.member + HOLD * MEMBERS; four < fours; four += 4u * MEMBERS) {
-#repeat j 4
+    for (var four = at.member + HOLD * MEMBERS; four < fours; four += BATCH * MEMBERS) {
+#repeat j BATCH
         var next_#{j} = PADDING;
         if (four + #{j}u * MEMBERS < fours) {
             next_#{j} = x_words(place + four + #{j}u * MEMBERS);
         }
 #end
-#repeat j 4
+#repeat j BATCH
         if (four + #{j}u * MEMBERS < fours) {
             PUT(base.x, four + #{j}u * MEMBERS, VALUES(FOUR_OF(next_#{j}), state, (four + #{j}u * MEMBERS) * 4u - before));
         }

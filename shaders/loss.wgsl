@@ -181,13 +181,13 @@ fn loss_sum_moved(at: Member, here: bool, base: vec4<u32>, shift: f32, lane: u32
     return TEAM_SUM(sum, lane, 0u);
 }
 
-// Whether exponents are finite and not above 0: so they are with the logarithm of a finite row's own sum.
+// Whether exponents are finite and not above 0, which they are with the logarithm of a finite row's own sum, and what they are multiplied by.
 fn loss_is_regular(state: RowState) -> bool {
-    return bitcast<u32>(state.numbers.y) < 0x7f800000u;
+    return max(bitcast<u32>(state.numbers.y), size_bits(state.numbers.z)) < 0x7f800000u;
 }
 
 fn loss_slopes(x: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
-    let probabilities = EXPONENTIALS((x - state.numbers.x) - state.numbers.y);
+    let probabilities = SHARES(x, state.numbers.x, state.numbers.y);
     var shares = vec4<f32>(loss_each_share());
     if (state.index - number < 4u) {
         let is_target = vec4<u32>(state.index - number) == vec4<u32>(0u, 1u, 2u, 3u);

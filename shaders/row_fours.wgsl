@@ -4,7 +4,7 @@
 //   row   | member 0 | member 1 | .. | member MEMBERS-1 | member 0 | ..        (fours; THREADS / MEMBERS rows of a work group)
 //
 // From the host: MEMBERS, THREADS (powers of two), HOLD; EXACT: a row is as many fours as its threads hold; EDGES: a row may begin and end in the middle
-// of a four, in all tensors alike; FOUR_OF, WORDS_OF, NANS_OF, EXPONENTIALS, PADDING, JOINED: functions of the dtype; TEAM_MAX, TEAM_SUM, TEAM_SUMS: by
+// of a four, in all tensors alike; FOUR_OF, WORDS_OF, HIDDEN, EXPONENTIALS, SHARES, PADDING, JOINED: functions of the dtype; TEAM_MAX, TEAM_SUM, TEAM_SUMS: by
 // subgroups of SUBGROUP threads, or in work-group memory.
 
 // ---------------------------------------------------------------- four elements and their words
@@ -21,11 +21,16 @@ fn four_of_bf16(words: vec2<u32>) -> vec4<f32> {
     return bitcast<vec4<f32>>(vec4<u32>(words.x << 16u, words.x & 0xffff0000u, words.y << 16u, words.y & 0xffff0000u));
 }
 
-// Halves to even. A NaN that arithmetic made may have all bits of its mantissa set: it is made one that rounding does not carry over.
-fn words_of_bf16(four: vec4<f32>) -> vec2<u32> {
-    let bits = bitcast<vec4<u32>>(min(bitcast<vec4<i32>>(four), vec4<i32>(0x7fc00000)));
+// Of numbers that are not NaN: halves to even.
+fn words_of_number_bf16(four: vec4<f32>) -> vec2<u32> {
+    let bits = bitcast<vec4<u32>>(four);
     let rounded = bits + vec4<u32>(0x7fffu) + ((bits >> vec4<u32>(16u)) & vec4<u32>(1u));
     return vec2<u32>((rounded.x >> 16u) | (rounded.y & 0xffff0000u), (rounded.z >> 16u) | (rounded.w & 0xffff0000u));
+}
+
+// A NaN that arithmetic made may have all bits of its mantissa set: it is made one that rounding does not carry over.
+fn words_of_bf16(four: vec4<f32>) -> vec2<u32> {
+    return words_of_number_bf16(bitcast<vec4<f32>>(min(bitcast<vec4<i32>>(four), vec4<i32>(0x7fc00000))));
 }
 
 // Without branches: subnormal ones are what is added to 1/2, whose last bit is worth theirs.
@@ -58,29 +63,53 @@ fn joined_halves(bits: vec4<u32>) -> vec2<u32> {
     return vec2<u32>(bits.x | (bits.y << 16u), bits.z | (bits.w << 16u));
 }
 
-// Not 0 where a four holds NaN. Exponentials of f32 stay NaN by themselves.
-fn nans_of_f32(words: vec4<u32>) -> u32 {
-    return 0u;
+// Words of which the compiler does not know that they are these: it unpacks them anew instead of keeping what it made of them in registers.
+fn hidden_words(words: vec4<u32>) -> vec4<u32> {
+    return words;
 }
 
-fn nans_of_bf16(words: vec2<u32>) -> u32 {
-    let above = (words & vec2<u32>(0x7fff7fffu)) + vec2<u32>(0x007f007fu);
-    return (above.x | above.y) & 0x80008000u;
+fn hidden_halves(words: vec2<u32>) -> vec2<u32> {
+    return words ^ vec2<u32>(opaque_zero());
 }
 
-fn nans_of_f16(words: vec2<u32>) -> u32 {
-    let above = (words & vec2<u32>(0x7fff7fffu)) + vec2<u32>(0x03ff03ffu);
-    return (above.x | above.y) & 0x80008000u;
+// ---------------------------------------------------------------- exponentials, as exact as results are
+
+// e^(x - shift) of finite numbers, of which x is not above shift, -infinity, or NaN, which stays.
+fn exponentials_of_f32(x: vec4<f32>, shift: f32) -> vec4<f32> {
+    let below = x - shift;
+    return vec4<f32>(exponential(below.x), exponential(below.y), exponential(below.z), exponential(below.w));
 }
 
-// e^x, as exact as results are, of numbers that are not above 0.
-fn exponentials_of_f32(x: vec4<f32>) -> vec4<f32> {
-    return vec4<f32>(exponential(x.x), exponential(x.y), exponential(x.z), exponential(x.w));
+// By the device's own 2^x, times 2^(what rounding takes from shift / ln 2).
+fn exponentials_of_half(x: vec4<f32>, shift: f32) -> vec4<f32> {
+    return exp2(x * 1.442695022 - binary_shift(shift));
 }
 
-// The device's own 2^x is 0 from 2^-150 down. NaN need not stay.
-fn exponentials_of_half(x: vec4<f32>) -> vec4<f32> {
-    return exp2(max(x * 1.442695022, vec4<f32>(-200.0)));
+// shift / ln 2, and what rounding takes from it.
+fn binary_shift(shift: f32) -> f32 {
+    return settled(shift * 1.442695022);
+}
+
+fn lost_of_shift(shift: f32) -> f32 {
+    return product_error(shift, 1.442695022, binary_shift(shift));
+}
+
+// The sum of e^(x - shift) from that of the above.
+fn sum_of_f32(sum: f32, shift: f32) -> f32 {
+    return sum;
+}
+
+fn sum_of_half(sum: f32, shift: f32) -> f32 {
+    return sum * exp2(-lost_of_shift(shift));
+}
+
+// e^(x - shift - log_sum), likewise.
+fn shares_of_f32(x: vec4<f32>, shift: f32, log_sum: f32) -> vec4<f32> {
+    return exponentials_of_f32(x - shift, log_sum);
+}
+
+fn shares_of_half(x: vec4<f32>, shift: f32, log_sum: f32) -> vec4<f32> {
+    return exp2((x * 1.442695022 - binary_shift(shift)) - (log_sum * 1.442695022 + lost_of_shift(shift)));
 }
 
 fn exponentials_of_any(x: vec4<f32>) -> vec4<f32> {
@@ -89,7 +118,7 @@ fn exponentials_of_any(x: vec4<f32>) -> vec4<f32> {
 
 fn exponentials_of_any_half(x: vec4<f32>) -> vec4<f32> {
     let is_number = (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) <= vec4<u32>(0x7f800000u);
-    return select(x, exponentials_of_half(x), is_number);
+    return select(x, exponentials_of_half(x, 0.0), is_number);
 }
 
 fn sum_of_four(four: vec4<f32>) -> f32 {
@@ -113,7 +142,8 @@ fn fours_of_row(before: u32) -> u32 {
 
 // Whether all elements of a four belong to the row.
 fn is_whole(four: u32, before: u32) -> bool {
-    return !EDGES || four * 4u - before + 3u < params.length && four * 4u >= before;
+    let first = (before + 3u) / 4u;
+    return !EDGES || four - first < (before + params.length) / 4u - first;
 }
 
 fn numbers_of_four(four: u32, before: u32) -> vec4<u32> {

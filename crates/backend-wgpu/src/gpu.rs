@@ -216,6 +216,11 @@ impl Gpu {
         self.pipelines.compiled()
     }
 
+    /// Shaders that were compiled so far, in words.
+    pub(crate) fn shaders(&self) -> Vec<String> {
+        self.pipelines.described()
+    }
+
     /// Shaders that were launched so far.
     pub(crate) fn launches(&self) -> u64 {
         self.launches.load(Ordering::Relaxed)

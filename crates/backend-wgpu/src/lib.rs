@@ -125,6 +125,11 @@ impl WgpuBackend {
     pub fn launches(&self) -> u64 {
         self.gpu.launches()
     }
+
+    /// Shaders that were compiled so far, each as its file and what identifiers in it stand for: `sums_fours.wgsl HOLD=4u EXACT=true ..`.
+    pub fn shaders(&self) -> Vec<String> {
+        self.gpu.shaders()
+    }
 }
 
 impl Backend for WgpuBackend {

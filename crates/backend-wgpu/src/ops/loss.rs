@@ -1,6 +1,6 @@
 //! Cross-entropy and its gradient.
 
-use super::rows::fours::Held;
+use super::rows::fours::{Held, MOST_THREADS};
 use super::rows::{Accumulator, Cut, Dense, Finish, Rows, beside};
 use crate::linker::Class;
 use crate::select::Call;
@@ -18,6 +18,7 @@ const WITH_GRAD: Held = Held {
     file: "exponentials_fours.wgsl",
     fours: &["y", "x"],
     any: true,
+    most_threads: MOST_THREADS,
     values: "loss_slopes",
     kept_values: None,
     strange: Some("loss_slope"),
@@ -40,11 +41,9 @@ const GRAD: Held = Held {
     ..WITH_GRAD
 };
 const UPDATE: Held = Held {
-    texts: &[
-        ("SKIPS", "loss_update_skips"),
-        ("PREPARE", "loss_grad_state"),
-        ("REGULAR", "loss_is_regular"),
-    ],
+    // Most rows stay as they are: what they take is threads that come and go.
+    most_threads: 128,
+    texts: &[("SKIPS", "loss_update_skips"), ("PREPARE", "loss_grad_state"), ("REGULAR", "loss_is_regular")],
     ..GRAD
 };
 

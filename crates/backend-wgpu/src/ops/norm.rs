@@ -1,7 +1,7 @@
 //! Layer and RMS normalisation of the last axis, and their gradients.
 
-use super::rows::fours::{Held, Walk};
-use super::rows::{Accumulator, Beside, Cut, Dense, Finish, Rows, axes_but, beside};
+use super::rows::fours::{Held, MOST_THREADS, Walk};
+use super::rows::{Accumulator, Cut, Dense, Finish, Rows, axes_but, beside};
 use crate::linker::Class;
 use crate::select::Call;
 use ternion_core::backend::View;
@@ -24,6 +24,7 @@ const HELD: Held = Held {
     file: "sums_fours.wgsl",
     fours: &["y", "x", "weight", "bias"],
     any: false,
+    most_threads: MOST_THREADS,
     values: "norm_values",
     kept_values: None,
     strange: None,
@@ -106,8 +107,11 @@ fn forward(call: &Call<'_>, kind: &Kind, eps: f64, weight: bool, bias: bool) -> 
     if kind.centred {
         rows = rows.dense_output("mean", 2, &statistic_views[0])?;
     }
-    rows.dense_output("reciprocal", 3, &statistic_views[statistic_views.len() - 1])?
-        .launch_held(&kind.held, kind.gather, Finish::Elements("norm_state", "norm_value"))?;
+    rows.dense_output("reciprocal", 3, &statistic_views[statistic_views.len() - 1])?.launch_held(
+        &kind.held,
+        kind.gather,
+        Finish::Elements("norm_state", "norm_value"),
+    )?;
     statistics.iter().try_for_each(|statistic| statistic.finish(gpu, op))
 }
 
@@ -208,7 +212,7 @@ fn gradients_walking<'a>(
         Some(walk) => rows.launch_walk(&walk, &WALKING, &sums)?,
         None => rows.launch_walking(&sums)?,
     }
-    let cut = Cut::of(call.name, width, teams, Beside::Rows)?;
+    let cut = Cut::of_teams(width, teams);
     let rows = Rows::new(call.gpu, call.name, Class::Float, cut, Accumulator::SUMS)
         .with("BASES", "no_bases")
         .teams(&sums)?;

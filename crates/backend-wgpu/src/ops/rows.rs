@@ -67,6 +67,8 @@ pub(crate) fn beside(rows: &[(usize, Vec<i64>)], row: &[(usize, Vec<i64>)]) -> B
 
 /// Columns that a thread keeps in registers, at most.
 const HELD: usize = 16;
+/// Columns of a work group that adds up what teams left: a line of memory.
+const COLUMNS: usize = 16;
 /// Work groups that walk over rows.
 const WALKING: usize = 512;
 
@@ -92,6 +94,22 @@ impl Cut {
             };
             (cut, teams)
         })
+    }
+
+    /// Columns of which `teams` left sums, neighbours side by side: few to a work group, so that many read.
+    pub(crate) fn of_teams(columns: usize, teams: usize) -> Cut {
+        let members = THREADS / COLUMNS;
+        Cut {
+            rows: columns as u32,
+            length: teams as u32,
+            members: members as u32,
+            per_group: COLUMNS as u32,
+            across: 1,
+            parts: 1,
+            per_part: teams as u32,
+            blocks: columns.div_ceil(COLUMNS) as u32,
+            gathered: 0,
+        }
     }
 
     /// Rows whose elements, or which themselves, lie side by side. Few and long ones are cut into parts.

@@ -1,6 +1,6 @@
 //! Softmax, its logarithm and their gradients.
 
-use super::rows::fours::Held;
+use super::rows::fours::{Held, MOST_THREADS};
 use super::rows::{Accumulator, Cut, Finish, Rows, axes_but, beside};
 use crate::linker::Class;
 use crate::select::Call;
@@ -28,23 +28,35 @@ const SOFTMAX: Held = Held {
     file: "exponentials_fours.wgsl",
     fours: &["y", "x"],
     any: true,
+    most_threads: MOST_THREADS,
     values: "softmax_values",
     kept_values: Some("softmax_kept_values"),
     strange: None,
     texts: &[
         ("SKIPS", "nothing_is_skipped"),
         ("MOVED", "nothing_is_moved"),
+        ("SUM", "softmax_sum"),
         ("PREPARE", "softmax_statistics"),
     ],
     numbers: &[("SUMS", 1)],
 };
-const LOG_SOFTMAX: Held = Held { values: "log_softmax_values", kept_values: None, ..SOFTMAX };
+const LOG_SOFTMAX: Held = Held {
+    values: "log_softmax_values",
+    kept_values: None,
+    texts: &[
+        ("SKIPS", "nothing_is_skipped"),
+        ("MOVED", "nothing_is_moved"),
+        ("PREPARE", "softmax_statistics"),
+    ],
+    ..SOFTMAX
+};
 
 /// The gradient of such rows.
 const SOFTMAX_GRAD: Held = Held {
     file: "sums_fours.wgsl",
     fours: &["y", "x", "d"],
     any: false,
+    most_threads: MOST_THREADS,
     values: "softmax_grad_values",
     kept_values: None,
     strange: None,

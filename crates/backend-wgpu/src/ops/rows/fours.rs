@@ -7,19 +7,21 @@ use crate::pipelines::Define;
 use crate::slots::{Access, Store};
 use ternion_core::Result;
 use ternion_core::backend::Buffer;
+use wgpu::Limits;
 
 /// Elements from which on such a shader is worth being compiled.
 const MANY: usize = 1 << 14;
 /// Threads of a work group, unless a row has more.
 const THREADS: u32 = 256;
 /// The most threads of a row.
-const MOST_THREADS: u32 = 1024;
+pub(crate) const MOST_THREADS: u32 = 512;
 /// Threads that fill a device: fewer of them hold less each.
 const BUSY: usize = 1 << 15;
 /// Work groups that walk over rows: twice as many as large devices have processors.
 const WALKING: u32 = 264;
-/// The longest rows of which one work group does what several would do, of few rows.
+/// Few rows that are longer are done by several work groups each.
 const ALONE: usize = 8192;
+const FEW: usize = 128;
 
 /// A shader that holds rows, and the names of what a family puts into it.
 #[derive(Clone, Copy)]
@@ -29,6 +31,8 @@ pub(crate) struct Held {
     pub(crate) fours: &'static [&'static str],
     /// Whether rows may be longer than what their threads hold, or begin in the middle of a four.
     pub(crate) any: bool,
+    /// Threads of a row, at most.
+    pub(crate) most_threads: u32,
     /// VALUES, and the same of exponentials that were kept.
     pub(crate) values: &'static str,
     pub(crate) kept_values: Option<&'static str>,
@@ -48,59 +52,74 @@ struct Deal {
     exact: bool,
     edges: bool,
     long: bool,
+    batch: u32,
 }
 
-/// How many fours a thread should hold, and may.
-fn holds(per_word: usize) -> [usize; 2] {
-    if per_word == 2 { [8, 16] } else { [4, 8] }
+/// How many fours a thread holds.
+struct Holds {
+    /// Where a row has as many threads as it likes.
+    each: usize,
+    /// At most.
+    most: usize,
+    /// Of a row that is longer.
+    long: usize,
+    /// Of what it does not hold of such a row, at a time.
+    batch: usize,
+}
+
+impl Holds {
+    fn of(per_word: usize) -> Holds {
+        match per_word {
+            2 => Holds { each: 8, most: 8, long: 4, batch: 8 },
+            _ => Holds { each: 4, most: 8, long: 2, batch: 4 },
+        }
+    }
+}
+
+/// The largest work group that such shaders take: a power of two.
+fn most_threads(gpu: &Gpu) -> u32 {
+    let Limits {
+        max_compute_invocations_per_workgroup: threads, max_compute_workgroup_size_x: beside, ..
+    } = gpu.limits;
+    1 << threads.min(beside).clamp(1, MOST_THREADS).ilog2()
 }
 
 impl Deal {
     /// For so many rows of `length` elements, `per_word` in a word. None where threads cannot hold them and must.
-    fn of(gpu: &Gpu, [rows, length]: [usize; 2], per_word: usize, edges: bool, any: bool) -> Option<Deal> {
-        let [each, most] = holds(per_word);
+    fn of(gpu: &Gpu, [rows, length]: [usize; 2], per_word: usize, edges: bool, held: &Held) -> Option<Deal> {
+        let Holds { each, most, long: long_hold, batch } = Holds::of(per_word);
         let fours = if edges { length.div_ceil(4) + 1 } else { length / 4 };
-        let limits = &gpu.limits;
-        let most_threads =
-            limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
-        let most_members = 1usize << most_threads.min(MOST_THREADS).max(1).ilog2();
+        let most_members = most_threads(gpu).min(held.most_threads) as usize;
         let each = if rows * fours.div_ceil(each) < BUSY { each / 2 } else { each };
-        let mut members = fours.div_ceil(each).next_power_of_two().min(most_members);
-        let mut hold = fours.div_ceil(members);
-        let mut long = hold > most;
-        if let Some([t, h]) = tuned("TERNION_DEAL") {
-            (members, hold, long) = (t as usize, (h as usize).min(fours.div_ceil(t as usize)), (t * h) < fours as u32);
-        }
+        let members = fours.div_ceil(each).next_power_of_two().min(most_members);
+        let hold = fours.div_ceil(members);
+        let long = hold > most;
         let deal = Deal {
-            threads: THREADS.max(members as u32).min(most_members as u32),
+            threads: THREADS.min(held.most_threads).max(members as u32).min(most_threads(gpu)),
             members: members as u32,
-            hold: hold.min(most) as u32,
+            hold: if long { long_hold } else { hold } as u32,
+            batch: batch as u32,
             exact: !edges && fours == members * hold,
             edges,
             long,
         };
-        (any || !long).then_some(deal)
+        (held.any || !long).then_some(deal)
     }
 
     /// For teams that walk over rows: less each, since sums and the next row are held, too.
     fn walking(gpu: &Gpu, length: usize, per_word: usize) -> Option<Deal> {
-        let limits = &gpu.limits;
-        let most_threads =
-            limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
-        let most_members = 1usize << most_threads.min(MOST_THREADS).max(1).ilog2();
+        let most_members = most_threads(gpu) as usize;
         let fours = length / 4;
-        let mut members = fours.div_ceil(2 * per_word).next_power_of_two().min(most_members);
-        if let Some([t, _]) = tuned("TERNION_WALK") {
-            members = t as usize;
-        }
+        let members = fours.div_ceil(2 * per_word).next_power_of_two().min(most_members);
         let hold = fours.div_ceil(members);
         let deal = Deal {
-            threads: THREADS.max(members as u32).min(most_members as u32),
+            threads: THREADS.max(members as u32).min(most_threads(gpu)),
             members: members as u32,
             hold: hold as u32,
             exact: fours == members * hold,
             edges: false,
             long: false,
+            batch: 1,
         };
         (hold <= 4).then_some(deal)
     }
@@ -126,21 +145,23 @@ impl Deal {
 }
 
 /// Functions of elements that lie as `store` tells. `padding` is what stands beside a row: the lowest number, or 0.
-fn dtype_defines(store: Store, lowest: bool) -> [(&'static str, &'static str); 7] {
-    let [four, words, nans, padding] = match store {
-        Store::F16 => ["four_of_f16", "words_of_f16", "nans_of_f16", "vec2<u32>(0xfc00fc00u)"],
-        Store::BF16 => ["four_of_bf16", "words_of_bf16", "nans_of_bf16", "vec2<u32>(0xff80ff80u)"],
-        _ => ["four_of_f32", "words_of_f32", "nans_of_f32", "vec4<u32>(0xff800000u)"],
+fn dtype_defines(store: Store, lowest: bool) -> [(&'static str, &'static str); 9] {
+    let [four, words, padding] = match store {
+        Store::F16 => ["four_of_f16", "words_of_f16", "vec2<u32>(0xfc00fc00u)"],
+        Store::BF16 => ["four_of_bf16", "words_of_bf16", "vec2<u32>(0xff80ff80u)"],
+        _ => ["four_of_f32", "words_of_f32", "vec4<u32>(0xff800000u)"],
     };
     let half = store.per_word() == 2;
     let by = |of_halves, of_words| if half { of_halves } else { of_words };
     [
         ("FOUR_OF", four),
         ("WORDS_OF", words),
-        ("NANS_OF", nans),
         ("PADDING", if lowest { padding } else { by("vec2<u32>()", "vec4<u32>()") }),
         ("JOINED", by("joined_halves", "joined_words")),
+        ("HIDDEN", by("hidden_halves", "hidden_words")),
         ("EXPONENTIALS", by("exponentials_of_half", "exponentials_of_f32")),
+        ("SHARES", by("shares_of_half", "shares_of_f32")),
+        ("SUM", by("sum_of_half", "sum_of_f32")),
         ("EXPONENTIALS_OF_ANY", by("exponentials_of_any_half", "exponentials_of_any")),
     ]
 }
@@ -156,12 +177,12 @@ impl<'a> Rows<'a> {
 
     fn deal(&self, held: &Held) -> Option<Deal> {
         let (rows, length) = (self.cut.rows as usize, self.cut.length as usize);
-        let several = self.cut.parts > 1 && length > ALONE;
+        let several = self.cut.parts > 1 && length > ALONE && rows < FEW;
         if self.cut.across != 0 || several || rows * length < MANY {
             return None;
         }
         let (store, edges) = self.in_fours(held.fours)?;
-        let deal = Deal::of(self.gpu, [rows, length], store.per_word(), edges, held.any)?;
+        let deal = Deal::of(self.gpu, [rows, length], store.per_word(), edges, held)?;
         (held.any || !edges).then_some(deal)
     }
 
@@ -187,7 +208,7 @@ impl<'a> Rows<'a> {
             }
             (begins, store) = (Some(begin), Some(bound.store));
         }
-        let edges = begins? != [0; 9] || self.cut.length % 4 != 0;
+        let edges = begins? != [0; 9] || !self.cut.length.is_multiple_of(4);
         Some((store?, edges))
     }
 
@@ -214,8 +235,12 @@ impl<'a> Rows<'a> {
         let store = self.inputs.iter().find(|bound| bound.name == "x").map_or(Store::F32, |x| x.store);
         self.by_fours(held.fours);
         let lowest = held.file == "exponentials_fours.wgsl";
-        let mut texts = dtype_defines(store, lowest).to_vec();
-        texts.extend(held.texts);
+        // Of two texts of a name the first is meant.
+        let mut texts = held.texts.to_vec();
+        if strange.is_some() && store == Store::BF16 {
+            texts.push(("WORDS_OF", "words_of_number_bf16"));
+        }
+        texts.extend(dtype_defines(store, lowest));
         texts.extend([
             ("VALUES", keeps.unwrap_or(held.values)),
             ("VALUE", strange.unwrap_or_default()),
@@ -224,6 +249,7 @@ impl<'a> Rows<'a> {
         self.defines.extend(texts.into_iter().map(|(name, text)| (name, Define::Text(text))));
         let numbers = [
             ("LONG", deal.long.into()),
+            ("BATCH", deal.batch),
             ("KEEP", keeps.is_some().into()),
             ("STRANGE", strange.is_some().into()),
             ("ELEMENTS", held.fours.contains(&"y").into()),
@@ -250,7 +276,7 @@ impl<'a> Rows<'a> {
         }
         let deal = Deal::walking(self.gpu, length, store.per_word())?;
         let per_group = deal.threads / deal.members;
-        let blocks = self.cut.rows.div_ceil(per_group).min(tuned("TERNION_WALK").map_or(WALKING, |[_, blocks]| blocks));
+        let blocks = self.cut.rows.div_ceil(per_group).min(WALKING);
         let teams = blocks * per_group;
         let cut = Cut {
             members: deal.members,
@@ -286,11 +312,4 @@ impl Walk {
     pub(crate) fn teams(&self) -> usize {
         self.cut.blocks as usize * self.cut.per_group as usize
     }
-}
-
-// FOR EXPERIMENTS
-fn tuned(name: &str) -> Option<[u32; 2]> {
-    let text = std::env::var(name).ok()?;
-    let (a, b) = text.split_once(',')?;
-    Some([a.parse().ok()?, b.parse().ok()?])
 }
