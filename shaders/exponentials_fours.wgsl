@@ -48,42 +48,52 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let exponentials_#{k} = EXPONENTIALS(FOUR_OF(x_#{k}), shift);
     sum_four += exponentials_#{k};
 #end
+#end
 #repeat long LONG
-    for (var four = at.member + HOLD * MEMBERS; here && four < fours; four += BATCH * MEMBERS) {
+    var four = at.member + HOLD * MEMBERS;
+    // BATCH at a time while none of them is the row's last; then what is left.
+    var rest = four;
+#repeat left 2
+    for (; here && four + #{BATCH-left*BATCH}u * MEMBERS < fours; four += BATCH * MEMBERS) {
         var larger_four = vec4<f32>(largest);
 #repeat j BATCH
         var next_#{j} = PADDING;
-        if (four + #{j}u * MEMBERS < fours) {
+        if (#{left} == 0 || four + #{j}u * MEMBERS < fours) {
             next_#{j} = x_words(place + four + #{j}u * MEMBERS);
         }
 #end
 #repeat j BATCH
+#repeat last left
         next_#{j} = x_within(next_#{j}, four + #{j}u * MEMBERS, before);
+#end
         larger_four = max(larger_four, FOUR_OF(next_#{j}));
 #end
         let larger = largest_of_four(larger_four);
+#repeat sums SUMS
         shift = finite_or_zero(larger);
         sum_four *= EXPONENTIAL(largest - shift);
-        largest = larger;
 #repeat j BATCH
-        sum_four += EXPONENTIALS(FOUR_OF(next_#{j}), shift);
+        sum_four += EXPONENTIALS(FOUR_OF(HIDDEN(next_#{j})), shift);
 #end
+#end
+        largest = larger;
     }
+#repeat first 1-left
+    rest = four;
+#end
+#end
     let own = largest;
     largest = TEAM_MAX(own, lane, 0u);
+#repeat sums SUMS
     shift = finite_or_zero(largest);
     sum_four *= EXPONENTIAL(own - shift);
 #end
+#end
+#repeat sums SUMS
     let sum = TEAM_SUM(sum_of_four(sum_four), lane, 1u);
     let acc = vec4<f32>(largest, SUM(sum, shift), MOVED(at, here, base, shift, lane), f32(params.length));
 #end
 #repeat none 1-SUMS
-#repeat long LONG
-    for (var four = at.member + HOLD * MEMBERS; here && four < fours; four += MEMBERS) {
-        largest = max(largest, largest_of_four(FOUR_OF(x_within(x_words(place + four), four, before))));
-    }
-    largest = TEAM_MAX(largest, lane, 0u);
-#end
     let acc = largest;
 #end
     if (!here) {
@@ -102,6 +112,38 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         return;
     }
 #end
+#repeat long LONG
+    // What was read last comes first: it may still be near.
+#repeat left 2
+#repeat last 1-left
+    four = rest;
+    if (four < fours) {
+#end
+#repeat first left
+    while (rest > at.member + HOLD * MEMBERS) {
+        rest -= BATCH * MEMBERS;
+        four = rest;
+#end
+#repeat j BATCH
+        var next_#{j} = PADDING;
+        if (#{left} == 1 || four + #{j}u * MEMBERS < fours) {
+            next_#{j} = x_words(place + four + #{j}u * MEMBERS);
+        }
+#end
+#repeat j BATCH
+        let values_#{j} = VALUES(FOUR_OF(next_#{j}), state, (four + #{j}u * MEMBERS) * 4u - before);
+#repeat last 1-left
+        if (four + #{j}u * MEMBERS < fours) {
+            PUT(base.x, four + #{j}u * MEMBERS, values_#{j});
+        }
+#end
+#repeat first left
+        put_four(base.x, four + #{j}u * MEMBERS, values_#{j});
+#end
+#end
+    }
+#end
+#end
 #repeat k HOLD
     if (EXACT || four_#{k} < fours) {
 #repeat keep KEEP
@@ -109,21 +151,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #end
 #repeat anew 1-KEEP
         PUT(base.x, four_#{k}, VALUES(FOUR_OF(HIDDEN(x_#{k})), state, four_#{k} * 4u - before));
-#end
-    }
-#end
-#repeat long LONG
-    for (var four = at.member + HOLD * MEMBERS; four < fours; four += BATCH * MEMBERS) {
-#repeat j BATCH
-        var next_#{j} = PADDING;
-        if (four + #{j}u * MEMBERS < fours) {
-            next_#{j} = x_words(place + four + #{j}u * MEMBERS);
-        }
-#end
-#repeat j BATCH
-        if (four + #{j}u * MEMBERS < fours) {
-            PUT(base.x, four + #{j}u * MEMBERS, VALUES(FOUR_OF(next_#{j}), state, (four + #{j}u * MEMBERS) * 4u - before));
-        }
 #end
     }
 #end

@@ -454,7 +454,7 @@ pub(crate) fn memory_of<'a>(op: &'static str, buffer: &'a Buffer) -> Result<&'a 
     buffer.downcast().ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))
 }
 
-/// Threads of a subgroup, where all have so many. They are taken to be neighbours, as all drivers have it whose subgroups have one size.
+/// Threads of a subgroup, where all have so many: then they are neighbours in the work group.
 fn subgroup_size(info: &wgpu::AdapterInfo) -> Option<u32> {
     let size = info.subgroup_min_size;
     (size == info.subgroup_max_size && size.is_power_of_two() && (4..=128).contains(&size)).then_some(size)

@@ -55,7 +55,7 @@ fn rows_in_fours_are_valid() {
         let gpu = Gpu::noop(Options { without_subgroups, ..Options::default() });
         let device = Device::new(WgpuBackend { gpu: gpu.clone() });
         for dtype in [DType::F32, DType::F16, DType::BF16] {
-            for shape in [[1024, 1024], [700, 1000], [700, 1001], [600, 9000], [600, 17_000]] {
+            for shape in [[1024, 1024], [700, 1000], [700, 1001], [140, 17_000], [140, 17_001]] {
                 rows_of(shape, dtype, &device).unwrap_or_else(|error| panic!("{error}"));
             }
         }

@@ -1,7 +1,7 @@
 //! Rows that lie in fours and stay in registers: which do, how they are dealt to threads, and the launches of exponentials_fours.wgsl, sums_fours.wgsl and
 //! norm_grad_fours.wgsl.
 
-use super::{Cut, Finish, Rows, Where};
+use super::{Bound, Cut, Finish, Rows, Where};
 use crate::gpu::Gpu;
 use crate::pipelines::Define;
 use crate::slots::{Access, Store};
@@ -70,7 +70,7 @@ struct Holds {
 impl Holds {
     fn of(per_word: usize) -> Holds {
         match per_word {
-            2 => Holds { each: 8, most: 8, long: 4, batch: 8 },
+            2 => Holds { each: 8, most: 8, long: 2, batch: 8 },
             _ => Holds { each: 4, most: 8, long: 2, batch: 4 },
         }
     }
@@ -124,6 +124,14 @@ impl Deal {
         (hold <= 4).then_some(deal)
     }
 
+    /// `cut` dealt so, to `most` work groups that walk over rows if there are more.
+    fn cut(self, cut: Cut, most: u32) -> Cut {
+        let per_group = self.threads / self.members;
+        let blocks = cut.rows.div_ceil(per_group).min(most);
+        let gathered = cut.rows.div_ceil(blocks * per_group);
+        Cut { members: self.members, per_group, parts: 1, blocks, gathered, ..cut }
+    }
+
     fn defines(self, gpu: &Gpu) -> [(&'static str, Define); 10] {
         let by = |in_subgroups, in_memory| {
             Define::Text(if gpu.subgroup.is_some() { in_subgroups } else { in_memory })
@@ -144,7 +152,7 @@ impl Deal {
     }
 }
 
-/// Functions of elements that lie as `store` tells. `padding` is what stands beside a row: the lowest number, or 0.
+/// Functions of elements that lie as `store` tells. PADDING is what stands beside a row: the lowest number, or 0.
 fn dtype_defines(store: Store, lowest: bool) -> [(&'static str, &'static str); 9] {
     let [four, words, padding] = match store {
         Store::F16 => ["four_of_f16", "words_of_f16", "vec2<u32>(0xfc00fc00u)"],
@@ -224,47 +232,48 @@ impl<'a> Rows<'a> {
     fn hold(mut self, held: &Held, deal: Deal) -> Result<()> {
         self.file = held.file;
         let keeps = held.kept_values.filter(|_| !deal.long);
-        let strange = held.strange.filter(|_| held.fours.contains(&"y"));
-        if let Some(y) = self.outputs.iter().find(|bound| bound.name == "y")
-            && (deal.edges || strange.is_some())
-        {
-            let (store, binding, first, place) = (y.store, y.binding, y.first, Where::Elsewhere);
-            let access = Access::Scattered;
-            self.outputs.push(super::Bound { name: "edges", store, access, binding, first, place });
+        let writes = held.fours.contains(&"y");
+        let strange = held.strange.filter(|_| writes);
+        if writes && (deal.edges || strange.is_some()) {
+            self.bind_edges();
         }
-        let store = self.inputs.iter().find(|bound| bound.name == "x").map_or(Store::F32, |x| x.store);
-        self.by_fours(held.fours);
-        let lowest = held.file == "exponentials_fours.wgsl";
         // Of two texts of a name the first is meant.
-        let mut texts = held.texts.to_vec();
-        if strange.is_some() && store == Store::BF16 {
-            texts.push(("WORDS_OF", "words_of_number_bf16"));
-        }
-        texts.extend(dtype_defines(store, lowest));
-        texts.extend([
+        self.define(held.texts);
+        self.define(&[
             ("VALUES", keeps.unwrap_or(held.values)),
             ("VALUE", strange.unwrap_or_default()),
             ("PUT", if deal.edges { "put_four_within" } else { "put_four" }),
         ]);
-        self.defines.extend(texts.into_iter().map(|(name, text)| (name, Define::Text(text))));
+        let store = self.inputs.iter().find(|bound| bound.name == "x").map_or(Store::F32, |x| x.store);
+        if strange.is_some() && store == Store::BF16 {
+            self.define(&[("WORDS_OF", "words_of_number_bf16")]);
+        }
+        self.define(&dtype_defines(store, held.file == "exponentials_fours.wgsl"));
         let numbers = [
             ("LONG", deal.long.into()),
             ("BATCH", deal.batch),
             ("KEEP", keeps.is_some().into()),
             ("STRANGE", strange.is_some().into()),
-            ("ELEMENTS", held.fours.contains(&"y").into()),
+            ("ELEMENTS", writes.into()),
         ];
         let numbers = held.numbers.iter().copied().chain(numbers);
         self.defines.extend(numbers.map(|(name, number)| (name, Define::Number(number))));
         self.defines.extend(deal.defines(self.gpu));
-        self.parameters.cut = Cut {
-            members: deal.members,
-            per_group: deal.threads / deal.members,
-            blocks: self.cut.rows.div_ceil(deal.threads / deal.members),
-            parts: 1,
-            ..self.cut
-        };
+        self.by_fours(held.fours);
+        self.parameters.cut = deal.cut(self.cut, u32::MAX);
         self.queue("", "", None)
+    }
+
+    fn define(&mut self, texts: &[(&'static str, &'static str)]) {
+        self.defines.extend(texts.iter().map(|&(name, text)| (name, Define::Text(text))));
+    }
+
+    /// Binds y once more, for what is written element by element.
+    fn bind_edges(&mut self) {
+        let Some(y) = self.outputs.iter().find(|bound| bound.name == "y") else { return };
+        let (store, binding, first) = (y.store, y.binding, y.first);
+        let (access, place) = (Access::Scattered, Where::Elsewhere);
+        self.outputs.push(Bound { name: "edges", store, access, binding, first, place });
     }
 
     /// Teams that walk over all rows by fours, each thread with its columns in registers; and how. None where rows do not lie so, or are too long.
@@ -275,26 +284,14 @@ impl<'a> Rows<'a> {
             return None;
         }
         let deal = Deal::walking(self.gpu, length, store.per_word())?;
-        let per_group = deal.threads / deal.members;
-        let blocks = self.cut.rows.div_ceil(per_group).min(WALKING);
-        let teams = blocks * per_group;
-        let cut = Cut {
-            members: deal.members,
-            per_group,
-            parts: 1,
-            blocks,
-            gathered: self.cut.rows.div_ceil(teams),
-            ..self.cut
-        };
-        Some(Walk { deal, cut, store })
+        Some(Walk { deal, cut: deal.cut(self.cut, WALKING), store })
     }
 
     /// Queues norm_grad_fours.wgsl, which leaves sums of teams in `parts`.
     pub(crate) fn launch_walk(mut self, walk: &Walk, names: &[&str], parts: &Buffer) -> Result<()> {
         self.file = "norm_grad_fours.wgsl";
         self.by_fours(names);
-        let texts = dtype_defines(walk.store, false);
-        self.defines.extend(texts.into_iter().map(|(name, text)| (name, Define::Text(text))));
+        self.define(&dtype_defines(walk.store, false));
         self.defines.extend(walk.deal.defines(self.gpu));
         self.parameters.cut = walk.cut;
         self.queue("", "", Some((parts, Access::FoursWritten)))
