@@ -36,8 +36,9 @@ fn reached(device: &Device, file: &str, with: &[&str]) -> bool {
 
 /// Compares outputs and gradients of random inputs, and tells that the shader was reached, with each of these.
 fn compare(shapes: &[&[usize]], file: &str, with: &[&[&str]], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
-    for [wgpu, cpu] in devices() {
-        for dtype in DTYPES {
+    // How threads meet is the same for all dtypes.
+    for ([wgpu, cpu], dtypes) in devices().into_iter().zip([&DTYPES[..], &DTYPES[2..]]) {
+        for &dtype in dtypes {
             let random = |shape: &&[usize]| Tensor::randn(*shape, DType::F32, &cpu)?.to_dtype(dtype);
             let inputs: Vec<Tensor> = shapes.iter().map(|shape| random(shape).expect("on the CPU")).collect();
             let compared = compare_devices(|x| Ok(vec![f(x)?]), &wgpu, &cpu, &inputs);
