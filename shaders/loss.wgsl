@@ -157,3 +157,41 @@ fn loss_update_finish(at: Member, base: vec4<u32>, largest: f32) {
     }
     FINISH_ELEMENTS(at, base, largest);
 }
+
+// ---------------------------------------------------------------- four elements of rows that stay in registers (exponentials_fours.wgsl)
+
+// Rows whose gradient stays.
+fn loss_update_skips(at: Member, base: vec4<u32>) -> bool {
+    if (!loss_is_formed(base)) {
+        return false;
+    }
+    loss_check(at, loss_target(at.row));
+    return true;
+}
+
+// Read again: smoothing is asked for seldom.
+fn loss_sum_moved(at: Member, here: bool, base: vec4<u32>, shift: f32, lane: u32) -> f32 {
+    if (loss_each_share() == 0.0) {
+        return 0.0;
+    }
+    var sum = 0.0;
+    for (var r = at.member; here && r < params.length; r += MEMBERS) {
+        sum += x_at(base.y + r) - shift;
+    }
+    return TEAM_SUM(sum, lane, 0u);
+}
+
+// Whether exponents are finite and not above 0, which they are with the logarithm of a finite row's own sum, and what they are multiplied by.
+fn loss_is_regular(state: RowState) -> bool {
+    return max(bitcast<u32>(state.numbers.y), size_bits(state.numbers.z)) < 0x7f800000u;
+}
+
+fn loss_slopes(x: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
+    let probabilities = SHARES(x, state.numbers.x, state.numbers.y);
+    var shares = vec4<f32>(loss_each_share());
+    if (state.index - number < 4u) {
+        let is_target = vec4<u32>(state.index - number) == vec4<u32>(0u, 1u, 2u, 3u);
+        shares += select(vec4<f32>(), vec4<f32>(loss_target_share()), is_target);
+    }
+    return select(state.numbers.z, 0.0, state.index == LOSS_NOWHERE) * (probabilities - shares);
+}

@@ -194,7 +194,15 @@ fn norm_store_pair(base: u32, first: u32, second: u32, values: vec2<f32>) {
 fn norm_teams_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     var sums = vec2<f32>(0.0);
     let end = part_end(at);
-    for (var team = part_begin(at) + at.member; team < end; team += params.members) {
+    let step = params.members;
+    var team = part_begin(at) + at.member;
+    for (; team + 3u * step < end; team += 4u * step) {
+#repeat k 4
+        let sums_#{k} = bitcast<vec2<f32>>(teams_bits((team + #{k}u * step) * params.rows + at.row));
+#end
+        sums += (sums_0 + sums_1) + (sums_2 + sums_3);
+    }
+    for (; team < end; team += step) {
         sums += bitcast<vec2<f32>>(teams_bits(team * params.rows + at.row));
     }
     return vec4<f32>(sums, 0.0, 0.0);
@@ -226,4 +234,43 @@ fn norm_columns_finish(at: Member, base: vec4<u32>, acc: vec4<f32>) {
     if (at.member == 0u) {
         PARAMETER_GRADS(at.row, acc);
     }
+}
+
+// ---------------------------------------------------------------- four elements of rows that stay in registers (sums_fours.wgsl, norm_grad_fours.wgsl)
+
+fn norm_weights(four: u32) -> vec4<f32> {
+    return FOUR_OF(weight_words(params.extras[0].x / 4u + four));
+}
+
+fn norm_no_weights(four: u32) -> vec4<f32> {
+    return vec4<f32>(1.0);
+}
+
+fn norm_biases(four: u32) -> vec4<f32> {
+    return FOUR_OF(bias_words(params.extras[0].y / 4u + four));
+}
+
+fn norm_no_biases(four: u32) -> vec4<f32> {
+    return vec4<f32>();
+}
+
+fn norm_terms(x: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
+    return x;
+}
+
+fn norm_square_terms(x: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
+    return x * x;
+}
+
+// As STATISTICS takes them.
+fn norm_layer_moments(sum: f32, squares: f32) -> vec4<f32> {
+    return vec4<f32>(f32(params.length), sum, squares, 0.0);
+}
+
+fn norm_rms_moments(sum: f32, squares: f32) -> vec4<f32> {
+    return vec4<f32>(0.0, 0.0, sum, 0.0);
+}
+
+fn norm_values(x: vec4<f32>, d: vec4<f32>, state: RowState, four: u32) -> vec4<f32> {
+    return (x - state.numbers.x) * state.numbers.y * WEIGHTS(four) + BIASES(four);
 }

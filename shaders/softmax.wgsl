@@ -63,3 +63,51 @@ fn softmax_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f
 fn log_softmax_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
     return d_at(along(2u, base.z, r)) - exponential_of_any(x_at(along(1u, base.y, r))) * state.numbers.x;
 }
+
+// ---------------------------------------------------------------- four elements of rows that stay in registers (exponentials_fours.wgsl, sums_fours.wgsl)
+
+fn nothing_is_skipped(at: Member, base: vec4<u32>) -> bool {
+    return false;
+}
+
+fn nothing_is_moved(at: Member, here: bool, base: vec4<u32>, shift: f32, lane: u32) -> f32 {
+    return 0.0;
+}
+
+// By the sum as it is: what exponentials are off by, it is off by.
+fn softmax_sum(sum: f32, shift: f32) -> f32 {
+    return sum;
+}
+
+fn softmax_values(x: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
+    return EXPONENTIALS(x, state.numbers.x) * state.numbers.y;
+}
+
+// Of exponentials that were kept.
+fn softmax_kept_values(exponentials: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
+    return exponentials * state.numbers.y;
+}
+
+fn log_softmax_values(x: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
+    return (x - state.numbers.x) - state.numbers.y;
+}
+
+fn softmax_slope_terms(y: vec4<f32>, dy: vec4<f32>) -> vec4<f32> {
+    return y * dy;
+}
+
+fn log_softmax_slope_terms(y: vec4<f32>, dy: vec4<f32>) -> vec4<f32> {
+    return dy;
+}
+
+fn softmax_slope_sum(sum: f32, squares: f32) -> f32 {
+    return sum;
+}
+
+fn softmax_grad_values(y: vec4<f32>, dy: vec4<f32>, state: RowState, four: u32) -> vec4<f32> {
+    return y * (dy - state.numbers.x);
+}
+
+fn log_softmax_grad_values(y: vec4<f32>, dy: vec4<f32>, state: RowState, four: u32) -> vec4<f32> {
+    return dy - EXPONENTIALS_OF_ANY(y) * state.numbers.x;
+}

@@ -33,6 +33,8 @@ pub(crate) struct Gpu {
     pub(crate) description: String,
     pub(crate) limits: wgpu::Limits,
     bound: Limits,
+    /// Threads of a subgroup, where shaders may use them and all have so many.
+    pub(crate) subgroup: Option<u32>,
     device: wgpu::Device,
     queue: wgpu::Queue,
     pool: Pool,
@@ -134,14 +136,16 @@ impl Gpu {
         })?;
         let about = describe(index, adapter);
         let description = format!("{}, {} ({})", about.name, about.interface, about.driver);
-        let disk = Disk::open(&device, &adapter.get_info(), folder);
-        Ok(Gpu::on(device, queue, [name, description], options, disk))
+        let info = adapter.get_info();
+        let disk = Disk::open(&device, &info, folder);
+        let subgroup = subgroup_size(&info).filter(|_| features.contains(wgpu::Features::SUBGROUP));
+        Ok(Gpu::on((device, queue), subgroup, [name, description], options, disk))
     }
 
     /// All that belongs to an opened device.
     fn on(
-        device: wgpu::Device,
-        queue: wgpu::Queue,
+        (device, queue): (wgpu::Device, wgpu::Queue),
+        subgroup: Option<u32>,
         [name, description]: [String; 2],
         options: Options,
         disk: Disk,
@@ -152,6 +156,7 @@ impl Gpu {
         Arc::new(Gpu {
             description,
             bound,
+            subgroup: subgroup.filter(|_| !options.without_subgroups),
             limits,
             name,
             batch: Mutex::new(Batch::new(&device)),
@@ -170,7 +175,9 @@ impl Gpu {
     /// A device that validates shaders and runs none.
     #[cfg(test)]
     pub(crate) fn noop(options: Options) -> Arc<Gpu> {
-        let required_features = wgpu::Features::SHADER_F16 | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+        let required_features = wgpu::Features::SHADER_F16
+            | wgpu::Features::SUBGROUP
+            | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
         let (device, queue) = wgpu::Device::noop(&wgpu::DeviceDescriptor {
             required_features,
             required_limits: wgpu::Limits {
@@ -182,7 +189,7 @@ impl Gpu {
             experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
             ..wgpu::DeviceDescriptor::default()
         });
-        Gpu::on(device, queue, ["noop".into(), "nothing".into()], options, Disk::default())
+        Gpu::on((device, queue), Some(32), ["noop".into(), "nothing".into()], options, Disk::default())
     }
 
     /// From now on shaders of cooperative matrices are run without them.
@@ -218,6 +225,11 @@ impl Gpu {
     #[cfg(test)]
     pub(crate) fn compiled(&self) -> (usize, Vec<String>) {
         self.pipelines.compiled()
+    }
+
+    /// Shaders that were compiled so far, in words.
+    pub(crate) fn shaders(&self) -> Vec<String> {
+        self.pipelines.described()
     }
 
     /// Shaders that were launched so far.
@@ -316,6 +328,11 @@ impl Gpu {
     /// Bindings that a shader may have.
     pub(crate) fn most_bindings(&self) -> usize {
         self.bound.count
+    }
+
+    /// Whether a shader sees all of it in one binding.
+    pub(crate) fn is_one_binding(&self, binding: &Binding<'_>) -> bool {
+        binding.count(self.bound) == 1
     }
 
     // ---- Commands
@@ -456,6 +473,12 @@ fn share(variant: &mut Variant, bindings: &[Binding<'_>]) {
 /// The memory behind `buffer`.
 pub(crate) fn memory_of<'a>(op: &'static str, buffer: &'a Buffer) -> Result<&'a WgpuMemory> {
     buffer.downcast().ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))
+}
+
+/// Threads of a subgroup, where all have so many: then they are neighbours in the work group.
+fn subgroup_size(info: &wgpu::AdapterInfo) -> Option<u32> {
+    let size = info.subgroup_min_size;
+    (size == info.subgroup_max_size && size.is_power_of_two() && (4..=128).contains(&size)).then_some(size)
 }
 
 /// Whether an adapter has cooperative matrices as cooperative_128 of product_fours.wgsl takes them.

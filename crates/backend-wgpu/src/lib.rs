@@ -41,6 +41,8 @@ pub struct Options {
     pub binding_bytes: Option<u64>,
     /// Whether compilers put checks of their own around every access to memory and every loop: slower, and needed only to find an error in a shader.
     pub checked: bool,
+    /// Whether threads meet in work-group memory alone, also where the adapter has subgroups: so that tests reach both ways.
+    pub without_subgroups: bool,
     /// Bytes that tensors and what is kept for reuse may take in all, where that is to be less than the device has.
     pub memory_bytes: Option<u64>,
 }
@@ -124,6 +126,11 @@ impl WgpuBackend {
     /// Shaders that were launched so far.
     pub fn launches(&self) -> u64 {
         self.gpu.launches()
+    }
+
+    /// Shaders that were compiled so far, each as its file and what identifiers in it stand for: `sums_fours.wgsl HOLD=4u EXACT=true ..`.
+    pub fn shaders(&self) -> Vec<String> {
+        self.gpu.shaders()
     }
 }
 

@@ -61,7 +61,7 @@ const WIDE: &str = text!("wide.wgsl");
 
 /// What shaders of every class may reach.
 static COMMON: LazyLock<Library> = LazyLock::new(|| library(&COMMON_TEXTS));
-const COMMON_TEXTS: [&str; 23] = [
+const COMMON_TEXTS: [&str; 24] = [
     text!("store.wgsl"),
     text!("cast.wgsl"),
     text!("index.wgsl"),
@@ -69,6 +69,7 @@ const COMMON_TEXTS: [&str; 23] = [
     text!("result.wgsl"),
     text!("philox.wgsl"),
     text!("row.wgsl"),
+    text!("row_fours.wgsl"),
     text!("reduce.wgsl"),
     text!("softmax.wgsl"),
     text!("norm.wgsl"),

@@ -161,6 +161,15 @@ impl Pipelines {
         Ok(self.compiled.write().entry(variant.clone()).or_insert(pipeline).clone())
     }
 
+    /// What was compiled: file and defines.
+    pub(crate) fn described(&self) -> Vec<String> {
+        let words = |variant: &Variant| {
+            let defines = variant.defines.iter().map(|(name, define)| format!(" {name}={}", define.text()));
+            defines.fold(variant.file.to_string(), |words, define| words + &define)
+        };
+        self.compiled.read().keys().map(words).collect()
+    }
+
     #[cfg(test)]
     pub(crate) fn compiled(&self) -> (usize, Vec<String>) {
         (self.compiled.read().len(), self.refused.lock().clone())

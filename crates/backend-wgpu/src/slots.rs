@@ -26,8 +26,8 @@ pub(crate) enum Access {
     Halves,
     /// Written by cooperative matrices of f32, as `x`.
     Sums,
-    /// Writes such elements four at a time: `x_put_four_bits(i, bits)`, and `x_put_four(i, four)` of floats, each by one thread, which may read what
-    /// it holds.
+    /// Writes such elements four at a time: `x_put_four_bits(i, bits)`, `x_put_words(i, words)` as they lie in memory, and `x_put_four(i, four)` of floats,
+    /// each by one thread, which may read what it holds.
     FoursWritten,
 }
 
@@ -339,6 +339,8 @@ impl Slot {
         if self.access.writes() {
             let stored = self.stored("", "i", together);
             let _ = writeln!(text, "fn {name}_put_four_bits(i: u32, v: vec4<u32>) {{ {stored} }}");
+            let stored = self.stored("", "i", "w");
+            let _ = writeln!(text, "fn {name}_put_words(i: u32, w: {bits}) {{ {stored} }}");
         }
         self.declare_numbers(text);
         if self.store.class() == Class::Float {

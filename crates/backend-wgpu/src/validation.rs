@@ -5,7 +5,7 @@ use crate::{Options, WgpuBackend};
 use ternion_core::dispatch::{apply, apply_one};
 use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
 use ternion_core::ops::unary::{Unary, UnaryGrad};
-use ternion_core::{AttentionOptions, DType, Device, Error, GradOptions, Op, Tensor, UnaryOp, grad};
+use ternion_core::{AttentionOptions, DType, Device, Error, GradOptions, Op, Result, Tensor, UnaryOp, grad};
 
 /// Products that are large enough to be read in fours, of both orders of each operand.
 #[test]
@@ -111,4 +111,41 @@ fn what_takes_many_elements_is_valid() {
     let (compiled, refused) = gpu.compiled();
     assert!(refused.is_empty(), "the first of {}: {}", refused.len(), refused[0]);
     assert!(compiled >= 3 * (14 + 2 + 1 + 3), "only {compiled} shaders were asked for");
+}
+
+/// Rows that stay in registers: as many fours as threads hold, fewer, with edges, and longer ones, by subgroups and in work-group memory.
+#[test]
+fn rows_in_fours_are_valid() {
+    for without_subgroups in [false, true] {
+        let gpu = Gpu::noop(Options { without_subgroups, ..Options::default() });
+        let device = Device::new(WgpuBackend { gpu: gpu.clone() });
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            for shape in [[1024, 1024], [700, 1000], [700, 1001], [140, 17_000], [140, 17_001]] {
+                rows_of(shape, dtype, &device).unwrap_or_else(|error| panic!("{error}"));
+            }
+        }
+        let (compiled, refused) = gpu.compiled();
+        assert!(refused.is_empty(), "the first of {}: {}", refused.len(), refused[0]);
+        assert!(compiled >= 100, "only {compiled} shaders were asked for");
+    }
+}
+
+/// Everything over rows, and its gradients.
+fn rows_of(shape: [usize; 2], dtype: DType, device: &Device) -> Result<()> {
+    let x = Tensor::zeros(shape, dtype, device)?.requires_grad()?;
+    let weight = Tensor::zeros([shape[1]], dtype, device)?.requires_grad()?;
+    let targets = Tensor::zeros([shape[0]], DType::I64, device)?;
+    let results = [
+        x.softmax(1)?,
+        x.log_softmax(1)?,
+        x.layer_norm(Some(&weight), Some(&weight), 1e-5)?,
+        x.layer_norm(None, None, 1e-5)?,
+        x.rms_norm(Some(&weight), 1e-5)?,
+        x.cross_entropy(&targets)?,
+        x.detach().cross_entropy(&targets)?,
+    ];
+    for y in results.iter().take(6) {
+        y.mul(y)?.sum_all()?.backward()?;
+    }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! Cross-entropy and its gradient.
 
+use super::rows::fours::{Held, MOST_THREADS};
 use super::rows::{Accumulator, Cut, Dense, Finish, Rows, beside};
 use crate::linker::Class;
 use crate::select::Call;
@@ -11,6 +12,40 @@ use ternion_core::{DType, Error, Op, Result};
 const LOGITS: Accumulator = Accumulator { merge: "loss_merge", ..Accumulator::EXPONENTIALS };
 /// Of the gradient alone: the largest logit.
 const LARGEST: Accumulator = Accumulator::number("lowest", "larger");
+
+/// Loss and gradient of rows that stay in registers.
+const WITH_GRAD: Held = Held {
+    file: "exponentials_fours.wgsl",
+    fours: &["y", "x"],
+    any: true,
+    most_threads: MOST_THREADS,
+    values: "loss_slopes",
+    kept_values: None,
+    strange: Some("loss_slope"),
+    texts: &[
+        ("SKIPS", "nothing_is_skipped"),
+        ("MOVED", "loss_sum_moved"),
+        ("PREPARE", "loss_with_grad_state"),
+        ("REGULAR", "loss_is_regular"),
+    ],
+    numbers: &[("SUMS", 1)],
+};
+const LOSS: Held = Held {
+    fours: &["x"],
+    texts: &[("SKIPS", "nothing_is_skipped"), ("MOVED", "loss_sum_moved"), ("RESULT", "loss_finish")],
+    ..WITH_GRAD
+};
+const GRAD: Held = Held {
+    texts: &[("SKIPS", "nothing_is_skipped"), ("PREPARE", "loss_grad_state"), ("REGULAR", "loss_is_regular")],
+    numbers: &[("SUMS", 0)],
+    ..WITH_GRAD
+};
+const UPDATE: Held = Held {
+    // Most rows stay as they are: what they take is threads that come and go.
+    most_threads: 128,
+    texts: &[("SKIPS", "loss_update_skips"), ("PREPARE", "loss_grad_state"), ("REGULAR", "loss_is_regular")],
+    ..GRAD
+};
 
 /// How a loss counts.
 #[derive(Clone, Copy)]
@@ -77,15 +112,15 @@ fn forward(call: &Call<'_>, counting: Counting, per_row: &PerRow<'_, '_>) -> Res
     let target = Dense::input(gpu, op, &call.inputs[1])?;
     let loss = Dense::output(gpu, &call.outputs[0])?;
     let log_sum = Dense::output(gpu, &call.outputs[1])?;
-    let finish = match per_row.dlogits {
-        Some(_) => Finish::Elements("loss_with_grad_state", "loss_slope"),
-        None => Finish::Result("loss_finish"),
+    let (held, finish) = match per_row.dlogits {
+        Some(_) => (&WITH_GRAD, Finish::Elements("loss_with_grad_state", "loss_slope")),
+        None => (&LOSS, Finish::Result("loss_finish")),
     };
     rows(call, LOGITS, counting, &target.view(), per_row)?
         .dense_output("log_sum", 1, &log_sum.view())?
         .dense_output("loss", 2, &loss.view())?
         .faults(call.inputs[0].layout.shape().dim(1))
-        .launch("loss_gather", finish)?;
+        .launch_held(held, "loss_gather", finish)?;
     loss.finish(gpu, op)?;
     log_sum.finish(gpu, op)
 }
@@ -94,6 +129,7 @@ fn gradient(
     call: &Call<'_>,
     counting: Counting,
     per_row: &PerRow<'_, '_>,
+    held: &Held,
     gather: &'static str,
     finish: Finish,
 ) -> Result<()> {
@@ -103,7 +139,7 @@ fn gradient(
     rows(call, LARGEST, counting, &target.view(), per_row)?
         .dense_input("log_sum", 1, &log_sum.view())?
         .faults(call.inputs[0].layout.shape().dim(1))
-        .launch(gather, finish)
+        .launch_held(held, gather, finish)
 }
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -124,6 +160,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
                 call,
                 Counting { ignore_index, label_smoothing },
                 &per_row,
+                &GRAD,
                 "loss_largest_gather",
                 finish,
             )
@@ -135,7 +172,14 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
                 formed: Some(&call.inputs[4]),
             };
             let finish = Finish::SomeElements("loss_update_finish", "loss_grad_state", "loss_slope");
-            gradient(call, Counting { ignore_index, label_smoothing }, &per_row, "loss_update_gather", finish)
+            gradient(
+                call,
+                Counting { ignore_index, label_smoothing },
+                &per_row,
+                &UPDATE,
+                "loss_update_gather",
+                finish,
+            )
         }
         _ => Err(Error::invalid(call.name, "is not of the cross-entropy family")),
     }

@@ -1,6 +1,7 @@
 //! Layer and RMS normalisation of the last axis, and their gradients.
 
-use super::rows::{Accumulator, Beside, Cut, Dense, Finish, Rows, axes_but, beside};
+use super::rows::fours::{Held, MOST_THREADS, Walk};
+use super::rows::{Accumulator, Cut, Dense, Finish, Rows, axes_but, beside};
 use crate::linker::Class;
 use crate::select::Call;
 use ternion_core::backend::View;
@@ -15,7 +16,21 @@ struct Kind {
     kept: &'static str,
     centre: &'static str,
     centred: bool,
+    /// The forward pass of rows that stay in registers.
+    held: Held,
 }
+
+const HELD: Held = Held {
+    file: "sums_fours.wgsl",
+    fours: &["y", "x", "weight", "bias"],
+    any: false,
+    most_threads: MOST_THREADS,
+    values: "norm_values",
+    kept_values: None,
+    strange: None,
+    texts: &[("TERM", "norm_terms"), ("ACCUMULATED", "norm_layer_moments"), ("PREPARE", "norm_state")],
+    numbers: &[("WITH_D", 0), ("SQUARES", 1)],
+};
 
 const LAYER: Kind = Kind {
     accumulator: Accumulator::MOMENTS,
@@ -24,6 +39,7 @@ const LAYER: Kind = Kind {
     kept: "norm_layer_kept",
     centre: "norm_centred",
     centred: true,
+    held: HELD,
 };
 const RMS: Kind = Kind {
     accumulator: Accumulator::SUMS,
@@ -32,6 +48,15 @@ const RMS: Kind = Kind {
     kept: "norm_rms_kept",
     centre: "norm_uncentred",
     centred: false,
+    held: Held {
+        texts: &[
+            ("TERM", "norm_square_terms"),
+            ("ACCUMULATED", "norm_rms_moments"),
+            ("PREPARE", "norm_state"),
+        ],
+        numbers: &[("WITH_D", 0), ("SQUARES", 0)],
+        ..HELD
+    },
 };
 
 /// The launch over rows of the last axis of `views`: the output, then the inputs that have its shape.
@@ -68,6 +93,8 @@ fn forward(call: &Call<'_>, kind: &Kind, eps: f64, weight: bool, bias: bool) -> 
         .with("STATISTICS", kind.statistics)
         .with("WEIGHT", if weight { "norm_weight_of_element" } else { "norm_no_weight" })
         .with("BIAS", if bias { "norm_bias_of_element" } else { "norm_no_bias" })
+        .with("WEIGHTS", if weight { "norm_weights" } else { "norm_no_weights" })
+        .with("BIASES", if bias { "norm_biases" } else { "norm_no_biases" })
         .float(0, eps)
         .output("y", 0, y)?
         .input("x", 1, x)?;
@@ -80,8 +107,11 @@ fn forward(call: &Call<'_>, kind: &Kind, eps: f64, weight: bool, bias: bool) -> 
     if kind.centred {
         rows = rows.dense_output("mean", 2, &statistic_views[0])?;
     }
-    rows.dense_output("reciprocal", 3, &statistic_views[statistic_views.len() - 1])?
-        .launch(kind.gather, Finish::Elements("norm_state", "norm_value"))?;
+    rows.dense_output("reciprocal", 3, &statistic_views[statistic_views.len() - 1])?.launch_held(
+        &kind.held,
+        kind.gather,
+        Finish::Elements("norm_state", "norm_value"),
+    )?;
     statistics.iter().try_for_each(|statistic| statistic.finish(gpu, op))
 }
 
@@ -130,6 +160,7 @@ fn input_gradient<'a>(
         .with("KEPT", kind.kept)
         .with("CENTRE", kind.centre)
         .with("WEIGHT", if saved.weight.is_some() { "norm_weight_of_element" } else { "norm_no_weight" })
+        .with("WEIGHTS", if saved.weight.is_some() { "norm_weights" } else { "norm_no_weights" })
         .float(1, 1.0 / width as f64)
         .output("y", 0, dx)?
         .input("x", 1, x)?
@@ -160,6 +191,9 @@ fn bind_parameter_gradients<'a>(
     }
 }
 
+/// What norm_grad_fours.wgsl takes by fours.
+const WALKING: [&str; 4] = ["y", "x", "d", "weight"];
+
 /// All gradients in one reading, and the sums that it left added up.
 fn gradients_walking<'a>(
     call: &Call<'a>,
@@ -167,12 +201,18 @@ fn gradients_walking<'a>(
     saved: &Saved<'a>,
     dy: &View<'a>,
     grads: [Option<&View<'_>>; 2],
-    (cut, teams): (Cut, usize),
+    (cut, mut teams): (Cut, usize),
 ) -> Result<()> {
     let width = cut.length as usize;
+    let rows = input_gradient(call, kind, saved, dy, Some(cut))?;
+    let walk = rows.walking(&WALKING);
+    teams = walk.as_ref().map_or(teams, Walk::teams);
     let sums = call.gpu.alloc(teams * width * 8)?;
-    input_gradient(call, kind, saved, dy, Some(cut))?.launch_walking(&sums)?;
-    let cut = Cut::of(call.name, width, teams, Beside::Rows)?;
+    match walk {
+        Some(walk) => rows.launch_walk(&walk, &WALKING, &sums)?,
+        None => rows.launch_walking(&sums)?,
+    }
+    let cut = Cut::of_teams(width, teams);
     let rows = Rows::new(call.gpu, call.name, Class::Float, cut, Accumulator::SUMS)
         .with("BASES", "no_bases")
         .teams(&sums)?;

@@ -1,9 +1,11 @@
 //! What rows.wgsl asks for: how rows are cut and dealt to threads, parameters, and what is bound.
 
+pub(crate) mod fours;
+
 use super::copy::copy;
 use crate::gpu::{Binding, Gpu, Launch};
 use crate::linker::Class;
-use crate::pipelines::Variant;
+use crate::pipelines::{Define, Variant};
 use crate::slots::{Access, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -65,6 +67,8 @@ pub(crate) fn beside(rows: &[(usize, Vec<i64>)], row: &[(usize, Vec<i64>)]) -> B
 
 /// Columns that a thread keeps in registers, at most.
 const HELD: usize = 16;
+/// Columns of a work group that adds up what teams left: a line of memory.
+const COLUMNS: usize = 16;
 /// Work groups that walk over rows.
 const WALKING: usize = 512;
 
@@ -90,6 +94,22 @@ impl Cut {
             };
             (cut, teams)
         })
+    }
+
+    /// Columns of which `teams` left sums, neighbours side by side: few to a work group, so that many read.
+    pub(crate) fn of_teams(columns: usize, teams: usize) -> Cut {
+        let members = THREADS / COLUMNS;
+        Cut {
+            rows: columns as u32,
+            length: teams as u32,
+            members: members as u32,
+            per_group: COLUMNS as u32,
+            across: 1,
+            parts: 1,
+            per_part: teams as u32,
+            blocks: columns.div_ceil(COLUMNS) as u32,
+            gathered: 0,
+        }
     }
 
     /// Rows whose elements, or which themselves, lie side by side. Few and long ones are cut into parts.
@@ -222,12 +242,10 @@ pub(crate) struct Rows<'a> {
     gpu: &'a Arc<Gpu>,
     op: &'static str,
     file: &'static str,
-    /// Columns of a thread, where they are kept.
-    hold: Option<u32>,
     class: Class,
     cut: Cut,
     accumulator: Accumulator,
-    defines: SmallVec<[(&'static str, &'static str); 8]>,
+    defines: SmallVec<[(&'static str, Define); 8]>,
     inputs: SmallVec<[Bound<'a>; 6]>,
     outputs: SmallVec<[Bound<'a>; 3]>,
     parameters: Parameters,
@@ -253,7 +271,6 @@ impl<'a> Rows<'a> {
             gpu,
             op,
             file: ROWS,
-            hold: None,
             class,
             cut,
             accumulator,
@@ -278,7 +295,7 @@ impl<'a> Rows<'a> {
 
     /// What an identifier stands for.
     pub(crate) fn with(mut self, name: &'static str, function: &'static str) -> Rows<'a> {
-        self.defines.push((name, function));
+        self.defines.push((name, Define::Text(function)));
         self
     }
 
@@ -382,7 +399,8 @@ impl<'a> Rows<'a> {
             _ if many => "finish_four_elements",
             _ => "finish_elements",
         };
-        self.defines.extend([("PREPARE", prepare), ("VALUE", value), ("FINISH_ELEMENTS", elements)]);
+        let functions = [("PREPARE", prepare), ("VALUE", value), ("FINISH_ELEMENTS", elements)];
+        self.defines.extend(functions.map(|(name, function)| (name, Define::Text(function))));
         outer.unwrap_or(elements)
     }
 
@@ -437,11 +455,11 @@ impl<'a> Rows<'a> {
     pub(crate) fn launch_walking(mut self, parts: &Buffer) -> Result<()> {
         self.file = "norm_grad.wgsl";
         let held = if self.cut.length <= self.cut.members * EACH_OF_FEW as u32 { EACH_OF_FEW } else { HELD };
-        self.hold = Some(held as u32);
+        self.defines.push(("HOLD", Define::Number(held as u32)));
         let in_pairs = self.writes_pairs();
         self.parameters.spare = if in_pairs { [1, 2, 0] } else { [self.cut.members, 1, 0] };
-        self.defines.push(("STORE_TWO", if in_pairs { "norm_store_pair" } else { "norm_store_each" }));
-        self.queue("", "", Some((parts, Access::Scattered)))
+        let store = if in_pairs { "norm_store_pair" } else { "norm_store_each" };
+        self.with("STORE_TWO", store).queue("", "", Some((parts, Access::Scattered)))
     }
 
     fn queue(
@@ -461,12 +479,7 @@ impl<'a> Rows<'a> {
             .text("EXPONENTIAL", self.exponential())
             .text("GATHER", gather)
             .text("FINISH", finish);
-        if let Some(hold) = self.hold {
-            variant = variant.number("HOLD", hold);
-        }
-        for (name, function) in &self.defines {
-            variant = variant.text(name, function);
-        }
+        variant.defines.extend(self.defines.iter().copied());
         let mut parameters = self.parameters;
         let mut bindings: SmallVec<[Binding<'_>; 6]> = SmallVec::new();
         for bound in self.outputs.iter().chain(&self.inputs) {
@@ -479,7 +492,8 @@ impl<'a> Rows<'a> {
             }
         }
         if let Some((parts, access)) = parts {
-            variant = variant.slot("parts", Store::I64, access);
+            let store = if access == Access::FoursWritten { Store::F32 } else { Store::I64 };
+            variant = variant.slot("parts", store, access);
             bindings.push(self.gpu.scratch(self.op, parts)?);
         }
         let groups = parameters.cut.groups();

@@ -1,5 +1,6 @@
 //! Softmax, its logarithm and their gradients.
 
+use super::rows::fours::{Held, MOST_THREADS};
 use super::rows::{Accumulator, Cut, Finish, Rows, axes_but, beside};
 use crate::linker::Class;
 use crate::select::Call;
@@ -22,30 +23,98 @@ fn rows<'a>(call: &Call<'a>, axis: usize, accumulator: Accumulator) -> Result<Ro
     rows.output("y", 0, &call.outputs[0])?.input("x", 1, &call.inputs[0])
 }
 
-fn forward(call: &Call<'_>, axis: usize, value: &'static str, factor: &'static str) -> Result<()> {
+/// The forward pass of rows that stay in registers.
+const SOFTMAX: Held = Held {
+    file: "exponentials_fours.wgsl",
+    fours: &["y", "x"],
+    any: true,
+    most_threads: MOST_THREADS,
+    values: "softmax_values",
+    kept_values: Some("softmax_kept_values"),
+    strange: None,
+    texts: &[
+        ("SKIPS", "nothing_is_skipped"),
+        ("MOVED", "nothing_is_moved"),
+        ("SUM", "softmax_sum"),
+        ("PREPARE", "softmax_statistics"),
+    ],
+    numbers: &[("SUMS", 1)],
+};
+const LOG_SOFTMAX: Held = Held {
+    values: "log_softmax_values",
+    kept_values: None,
+    texts: &[
+        ("SKIPS", "nothing_is_skipped"),
+        ("MOVED", "nothing_is_moved"),
+        ("PREPARE", "softmax_statistics"),
+    ],
+    ..SOFTMAX
+};
+
+/// The gradient of such rows.
+const SOFTMAX_GRAD: Held = Held {
+    file: "sums_fours.wgsl",
+    fours: &["y", "x", "d"],
+    any: false,
+    most_threads: MOST_THREADS,
+    values: "softmax_grad_values",
+    kept_values: None,
+    strange: None,
+    texts: &[
+        ("TERM", "softmax_slope_terms"),
+        ("ACCUMULATED", "softmax_slope_sum"),
+        ("PREPARE", "softmax_grad_state"),
+    ],
+    numbers: &[("WITH_D", 1), ("SQUARES", 0)],
+};
+const LOG_SOFTMAX_GRAD: Held = Held {
+    values: "log_softmax_grad_values",
+    texts: &[
+        ("TERM", "log_softmax_slope_terms"),
+        ("ACCUMULATED", "softmax_slope_sum"),
+        ("PREPARE", "softmax_grad_state"),
+    ],
+    ..SOFTMAX_GRAD
+};
+
+fn forward(
+    call: &Call<'_>,
+    axis: usize,
+    held: &Held,
+    value: &'static str,
+    factor: &'static str,
+) -> Result<()> {
     rows(call, axis, Accumulator::EXPONENTIALS)?
         .with("BASES", "two_bases")
         .with("FACTOR", factor)
-        .launch("exponentials_gather", Finish::Elements("softmax_statistics", value))
+        .launch_held(held, "exponentials_gather", Finish::Elements("softmax_statistics", value))
 }
 
-fn gradient(call: &Call<'_>, axis: usize, term: &'static str, value: &'static str) -> Result<()> {
+fn gradient(
+    call: &Call<'_>,
+    axis: usize,
+    held: &Held,
+    term: &'static str,
+    value: &'static str,
+) -> Result<()> {
     rows(call, axis, Accumulator::SUM)?
         .with("BASES", "three_bases")
         .with("SLOPE_TERM", term)
         .input("d", 2, &call.inputs[1])?
-        .launch("softmax_grad_gather", Finish::ManyElements("softmax_grad_state", value))
+        .launch_held(held, "softmax_grad_gather", Finish::ManyElements("softmax_grad_state", value))
 }
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     match op {
-        Op::Softmax(Softmax { axis }) => forward(call, *axis, "softmax_value", "softmax_factor"),
-        Op::LogSoftmax(LogSoftmax { axis }) => forward(call, *axis, "log_softmax_value", "log_of"),
+        Op::Softmax(Softmax { axis }) => forward(call, *axis, &SOFTMAX, "softmax_value", "softmax_factor"),
+        Op::LogSoftmax(LogSoftmax { axis }) => {
+            forward(call, *axis, &LOG_SOFTMAX, "log_softmax_value", "log_of")
+        }
         Op::SoftmaxGrad(SoftmaxGrad { axis }) => {
-            gradient(call, *axis, "softmax_slope_term", "softmax_grad_value")
+            gradient(call, *axis, &SOFTMAX_GRAD, "softmax_slope_term", "softmax_grad_value")
         }
         Op::LogSoftmaxGrad(LogSoftmaxGrad { axis }) => {
-            gradient(call, *axis, "log_softmax_slope_term", "log_softmax_grad_value")
+            gradient(call, *axis, &LOG_SOFTMAX_GRAD, "log_softmax_slope_term", "log_softmax_grad_value")
         }
         _ => Err(Error::invalid(call.name, "is not of the softmax family")),
     }

@@ -12,6 +12,8 @@ mod long_rows;
 mod many_elements;
 #[path = "../products.rs"]
 mod products;
+#[path = "../rows_fours.rs"]
+mod rows_fours;
 #[path = "../timer.rs"]
 mod timer;
 #[path = "../windows.rs"]
