@@ -17,7 +17,7 @@
 // For tensors that attention_fours.wgsl does not take: wider than 128, or with rows that cannot be read four elements at a time.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     queries: u32,
     keys: u32,
     head_dim: u32,
@@ -117,6 +117,9 @@ fn put_columns(place: u32, column: u32, results: vec2<f32>) {
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let number = group_number(group, groups);
+    if (number >= params.launched) {
+        return;
+    }
     let first_column = number % params.chunks * 64u;
     let first_query = number / params.chunks % params.tiles * 64u;
     let head_number = number / params.chunks / params.tiles;

@@ -19,7 +19,7 @@
 // entry point. Groups that the records refuse are left to attention_fours.wgsl.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     queries: u32,
     keys: u32,
     value_dim: u32,
@@ -58,6 +58,9 @@ const UNSEEN: f32 = -3e38;
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     // Written out, as are places in the records: a compiler that checks that all threads come to a matrix does not look into functions.
     let number = group.y * groups.x + group.x;
+    if (number >= params.launched) {
+        return;
+    }
     let head_number = number / params.tiles;
     let kv_number = head_number / params.shared_by;
     if (records[8u * kv_number] == 0u) {

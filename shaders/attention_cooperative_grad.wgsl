@@ -21,7 +21,7 @@
 // attention_cooperative.wgsl says. Groups that the records refuse are left to attention_fours_grad.wgsl.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     queries: u32,
     keys: u32,
     head_dim: u32,
@@ -83,6 +83,9 @@ fn four_weights_of(exponents: vec4<f32>) -> vec4<f32> {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     // Written out, as are places in the records: a compiler that checks that all threads come to a matrix does not look into functions.
     let number = group.y * groups.x + group.x;
+    if (number >= params.launched) {
+        return;
+    }
     let head_number = number / params.tiles;
     let kv_number = head_number / (params.shared_by * BY_QUERIES + BY_KEYS);
     if (records[8u * kv_number] == 0u) {

@@ -17,7 +17,7 @@
 // records of attention_halves.wgsl refuse.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     queries: u32,
     keys: u32,
     head_dim: u32,
@@ -137,6 +137,9 @@ fn shrink_output(near: vec4<f32>, far: vec4<f32>) {
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let number = group_number(group, groups);
+    if (number >= params.launched) {
+        return;
+    }
     // The last queries first: of causal attention they have most to do.
     let first_query = (params.tiles - 1u - number % params.tiles) * 64u;
     let head_number = number / params.tiles;

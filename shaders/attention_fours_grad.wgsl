@@ -19,7 +19,7 @@
 // only groups of heads that the records of attention_halves.wgsl refuse.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     queries: u32,
     keys: u32,
     head_dim: u32,
@@ -240,6 +240,9 @@ fn put_other(row: u32, place: u32, far: bool, lane: u32) {
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let number = group_number(group, groups);
+    if (number >= params.launched) {
+        return;
+    }
     // First the lines that have most to do where attention is causal: the first keys, the last queries.
     let tile = number % params.tiles;
     let first_line = select(params.tiles - 1u - tile, tile, BY_KEYS) * 64u;

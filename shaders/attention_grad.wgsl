@@ -11,7 +11,7 @@
 // For tensors that attention_fours_grad.wgsl does not take: wider than 128, or with rows that cannot be read four elements at a time.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     queries: u32,
     keys: u32,
     head_dim: u32,
@@ -166,6 +166,9 @@ fn put_one(at: u32, result: f32) {
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let number = group_number(group, groups);
+    if (number >= params.launched) {
+        return;
+    }
     let chunk = number % params.chunks;
     is_dv = BY_KEYS && chunk >= params.key_chunks;
     let first_column = (chunk - select(0u, params.key_chunks, is_dv)) * 64u;

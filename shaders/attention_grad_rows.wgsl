@@ -5,7 +5,7 @@
 // A work group takes 16 rows; 16 threads share one, and read it four elements at a time where it lies so (FOURS is 1, else ELEMENTS).
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     // Rows.
     count: u32,
     rank: u32,

@@ -13,7 +13,7 @@
 // and no score can overflow. The other groups are left to attention_fours.wgsl, which asks the records, too: the host waits for nothing.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     // log2 e * the factor of scores.
     scale: f32,
     spare_a: u32,
@@ -120,6 +120,9 @@ fn with_number(range: Range, x: f32) -> Range {
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let number = group_number(group, groups);
+    if (number >= params.launched) {
+        return;
+    }
     let chunk = chunk_of(number);
     var range = Range(0u, 1000u);
     for (var at = lane; at < 128u * FOURS; at += 4u * THREADS) {
@@ -217,7 +220,11 @@ fn put_record(of_group: u32, lane: u32) {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let chunk = chunk_of(group_number(group, groups));
+    let number = group_number(group, groups);
+    if (number >= params.launched) {
+        return;
+    }
+    let chunk = chunk_of(number);
     let chunks = params.sizes[chunk.tensor].z;
     let of_group = chunk.number / chunks;
     let factor = power_of_two(power_of(range_in(chunk.tensor, of_group, lane)));

@@ -6,7 +6,7 @@
 // Limits: fewer than 2^32 elements of y; `part_0` to `part_6` are bound even where there are fewer.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     // The axis that parts follow each other along.

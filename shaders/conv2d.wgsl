@@ -11,7 +11,7 @@
 // place_of_part where sums are cut into parts [splits][groups][rows][columns], else place_of_whole. Limits: fewer than 2^30 pixels along an axis.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     // Elements of y.
     count: u32,
     m: u32,
@@ -143,5 +143,8 @@ fn place_of_whole(row: u32, column: u32) -> u32 {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    TILE(group_number(group, groups), lane);
+    let number = group_number(group, groups);
+    if (number < params.launched) {
+        TILE(number, lane);
+    }
 }

@@ -7,7 +7,7 @@
 // bits of an element, of inputs at PLACE(tensor, number); FUNCTION is the function. Limits: fewer than 2^32 elements.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     spare: u32,

@@ -91,7 +91,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #end
 #repeat sums SUMS
     let sum = TEAM_SUM(sum_of_four(sum_four), lane, 1u);
-    let acc = vec4<f32>(largest, SUM(sum, shift), MOVED(at, here, base, shift, lane), f32(params.length));
+    let acc = vec4<f32>(largest, sum, MOVED(at, here, base, shift, lane), f32(params.length));
 #end
 #repeat none 1-SUMS
     let acc = largest;

@@ -7,7 +7,7 @@
 // POSITION makes two words of an element of index. Limits: fewer than 2^32 elements.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     fault: u32,

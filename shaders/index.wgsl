@@ -1,6 +1,6 @@
 // Numbers of threads and places of elements. What stands here reads the fields of a shader's own Parameters: count, rank, offsets, sizes, strides.
 
-// The number of the work group of a launch, which folds what does not fit one dimension into two.
+// The number of the work group of a launch, which folds what does not fit one dimension into two: those from params.launched on have nothing to do.
 fn group_number(group: vec3<u32>, groups: vec3<u32>) -> u32 {
     return group.y * groups.x + group.x;
 }

@@ -7,7 +7,7 @@
 // is cut into parts, y is [splits][.., m, n] of sums alone, and a second launch with TILE sum_parts does the rest; so does one with sum_padded_parts after matmul_cooperative.wgsl.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     // Elements of y.
     count: u32,
     rank: u32,
@@ -113,5 +113,8 @@ fn place_of(row: u32, column: u32) -> u32 {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    TILE(group_number(group, groups), lane);
+    let number = group_number(group, groups);
+    if (number < params.launched) {
+        TILE(number, lane);
+    }
 }

@@ -13,7 +13,7 @@
 // their sums.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     rank: u32,
     m: u32,
     n: u32,
@@ -40,7 +40,11 @@ var<workgroup> right_tile: array<vec4<f16>, 1536>;
 
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
+    // Written out: a compiler that checks that all threads come to a matrix does not look into functions.
+    let number = group.y * groups.x + group.x;
+    if (number >= params.launched) {
+        return;
+    }
     let tile_columns = params.columns / 128u;
     let tiles = params.rows / 128u * tile_columns;
     let plane = number / tiles;

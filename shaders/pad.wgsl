@@ -7,7 +7,7 @@
 // Limits: fewer than 2^32 elements of y.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     spare: u32,

@@ -11,7 +11,7 @@
 // Any strides. Limits: fewer than 2^32 elements of y; those of window.wgsl.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     channels: u32,

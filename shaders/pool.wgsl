@@ -16,7 +16,7 @@
 // the first one that is seen is noted for the host. Any strides. Limits: fewer than 2^31 elements of y and of an image plane; those of window.wgsl.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     fault: u32,

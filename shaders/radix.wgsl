@@ -12,7 +12,7 @@
 // Limits: fewer than 2^32 pairs.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     length: u32,
     lines: u32,
     // Tiles of a line.

@@ -12,7 +12,7 @@
 // Limits: fewer than 2^32 elements. x and y have any strides.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     shift: u32,

@@ -1,7 +1,7 @@
 // What rows.wgsl and cumulative.wgsl and the families of the former have in common: parameters, threads, places, parts, exponentials.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     rank: u32,
     over_rank: u32,
     fault: u32,

@@ -80,27 +80,9 @@ fn exponentials_of_f32(x: vec4<f32>, shift: f32) -> vec4<f32> {
     return vec4<f32>(exponential(below.x), exponential(below.y), exponential(below.z), exponential(below.w));
 }
 
-// By the device's own 2^x, times 2^(what rounding takes from shift / ln 2).
+// By the device's own 2^x. The difference comes first: 2^(x / ln 2 - shift / ln 2) would be an instruction less, but loses all digits of large numbers.
 fn exponentials_of_half(x: vec4<f32>, shift: f32) -> vec4<f32> {
-    return exp2(x * 1.442695022 - binary_shift(shift));
-}
-
-// shift / ln 2, and what rounding takes from it.
-fn binary_shift(shift: f32) -> f32 {
-    return settled(shift * 1.442695022);
-}
-
-fn lost_of_shift(shift: f32) -> f32 {
-    return product_error(shift, 1.442695022, binary_shift(shift));
-}
-
-// The sum of e^(x - shift) from that of the above.
-fn sum_of_f32(sum: f32, shift: f32) -> f32 {
-    return sum;
-}
-
-fn sum_of_half(sum: f32, shift: f32) -> f32 {
-    return sum * exp2(-lost_of_shift(shift));
+    return exp2((x - shift) * 1.442695022);
 }
 
 // e^(x - shift - log_sum), likewise.
@@ -109,7 +91,7 @@ fn shares_of_f32(x: vec4<f32>, shift: f32, log_sum: f32) -> vec4<f32> {
 }
 
 fn shares_of_half(x: vec4<f32>, shift: f32, log_sum: f32) -> vec4<f32> {
-    return exp2((x * 1.442695022 - binary_shift(shift)) - (log_sum * 1.442695022 + lost_of_shift(shift)));
+    return exponentials_of_half(x - shift, log_sum);
 }
 
 fn exponentials_of_any(x: vec4<f32>) -> vec4<f32> {

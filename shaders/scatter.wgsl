@@ -13,7 +13,7 @@
 // fewer than 2^32 columns of all sources.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     fault: u32,

@@ -8,7 +8,7 @@
 const PLACES: u32 = 1024u;
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     length: u32,
     lines: u32,
     // The next power of two.

@@ -10,7 +10,7 @@
 // 2019). Limits: fewer than 2^32 elements.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     nesterov: u32,

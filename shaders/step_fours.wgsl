@@ -3,7 +3,7 @@
 // of step.wgsl. Limits: at most 4 parameters, fewer than 2^31 elements each.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     nesterov: u32,
     decoupled: u32,
     decay: f32,

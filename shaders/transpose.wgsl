@@ -12,7 +12,7 @@
 // reads lie in different banks. Limits: of pairs rows, columns, offsets and strides are even; fewer than 2^31 elements.
 
 struct Parameters {
-    zero: u32,
+    launched: u32,
     // Axes of the batch.
     rank: u32,
     // Of x along the columns, of y along the rows.

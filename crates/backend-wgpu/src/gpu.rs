@@ -337,7 +337,7 @@ impl Gpu {
 
     // ---- Commands
 
-    /// Queues a shader.
+    /// Queues a shader. The first word of its parameters, `launched`, is told here: how many work groups were asked for, to which folding may add some.
     pub(crate) fn launch(&self, op: &'static str, launch: Launch<'_>, parameters: &[u8]) -> Result<()> {
         if launch.groups == 0 {
             return Ok(());
@@ -357,6 +357,7 @@ impl Gpu {
         let mut batch = self.batch.lock();
         let offset =
             batch.push_parameters(parameters, self.limits.min_uniform_buffer_offset_alignment as usize);
+        batch.parameters[offset as usize..][..4].copy_from_slice(&(groups as u32).to_ne_bytes());
         let group = batch.group(&self.device, &pipeline, &bindings, self.bound);
         let pass = batch.pass(&self.device);
         pass.set_pipeline(&pipeline.compiled);
@@ -383,7 +384,7 @@ impl Gpu {
             return Ok([groups as u32, 1]);
         }
         let lines = groups.div_ceil(most);
-        if lines > most {
+        if lines > most || groups >= 1 << 31 {
             return Err(Error::invalid(op, format!("{groups} work groups are more than a launch takes")));
         }
         Ok([groups.div_ceil(lines) as u32, lines as u32])

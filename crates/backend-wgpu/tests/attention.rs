@@ -66,6 +66,19 @@ fn whole_tiles_and_one_more() {
     compare_all(&[1, 1, 5, 64], &[1, 1, 300, 64], &[1, 1, 300, 64], &[None, Some(40)]);
 }
 
+/// Lines in the opposite order.
+#[test]
+fn lines_backwards() {
+    cpu().seed(11);
+    for dtype in [DType::F16, DType::BF16] {
+        let inputs: [Tensor; 3] = std::array::from_fn(|_| random(&[1, 2, 70, 64], 1.0, dtype).unwrap());
+        compare(&inputs, |x| {
+            let turned = [x[0].flip(2)?, x[1].flip(2)?, x[2].flip(1)?];
+            Ok(vec![attend(turned.each_ref(), AttentionOptions::default())?])
+        });
+    }
+}
+
 #[test]
 fn many_tiles() {
     compare_all(&[1, 1, 1024, 64], &[1, 1, 1024, 64], &[1, 1, 1024, 64], &[Some(300)]);

@@ -125,6 +125,11 @@ fn transposed_tensors() {
                     x.permute([1, 3, 2, 0])?,
                     whole.t()?,
                     parts.t()?,
+                    // Windows that overlap lie side by side along two axes.
+                    whole
+                        .narrow(1, 0, 64.min(shape[1]))?
+                        .unfold(1, 16.min(shape[1]), 1)?
+                        .permute([1, 2, 0])?,
                 ];
                 copies.iter().map(|copy| copy.contiguous()?.to_dtype(DType::F32)?.to_vec()).collect()
             };

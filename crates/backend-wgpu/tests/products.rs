@@ -53,6 +53,9 @@ fn products_in_fours() {
     // A part of a matrix, and one that begins in the middle of a four.
     compare(&[&[100, 80], &[80, 96]], |x| x[0].narrow(1, 8, 40)?.matmul(&x[1].narrow(0, 40, 40)?));
     compare(&[&[100, 80], &[80, 96]], |x| x[0].narrow(1, 9, 40)?.matmul(&x[1].narrow(0, 40, 40)?));
+    // Backwards.
+    compare(&[&[128, 80], &[80, 128]], |x| x[0].flip(0)?.matmul(&x[1].flip(0)?));
+    compare(&[&[80, 128], &[128, 80]], |x| x[0].flip(0)?.t()?.matmul(&x[1].flip(0)?.t()?));
     // What follows, and long sums in parts.
     compare(&[&[132, 48], &[48, 72], &[72]], |x| x[0].matmul(&x[1])?.add(&x[2])?.gelu());
     compare(&[&[68, 1024], &[1024, 72]], |x| x[0].matmul(&x[1]));

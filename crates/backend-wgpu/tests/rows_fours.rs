@@ -183,6 +183,33 @@ fn losses() {
 /// What is made of rows with infinities and NaN.
 type Made = fn(&Tensor) -> Result<Tensor>;
 
+/// Rows of numbers as large as there are: such as what masks leave of a row that sees nothing.
+#[test]
+fn rows_of_the_largest_numbers() {
+    for [wgpu, cpu] in devices() {
+        for (dtype, largest) in [(DType::F32, 3.4e38), (DType::F16, 65504.0), (DType::BF16, 3.38e38)] {
+            let rows = |classes: usize| -> Result<Tensor> {
+                let signs = Tensor::from_slice(&[-1.0f64, 1.0], [2, 1], &cpu)?.mul_scalar(largest)?;
+                signs.expand([2, classes])?.repeat(&[64, 1])?.to_dtype(dtype)
+            };
+            for classes in [1024, 1025, 16_401] {
+                let x = rows(classes).unwrap();
+                let f = |x: &Tensor| -> Result<Vec<Vec<f64>>> {
+                    let loss = x.cross_entropy(&targets(128, classes, x.device())?)?;
+                    [x.softmax(1)?, x.log_softmax(1)?, loss].iter().map(Tensor::to_vec_f64).collect()
+                };
+                let (got, want) = (f(&x.to_device(&wgpu).unwrap()).unwrap(), f(&x).unwrap());
+                for (got, want) in got.iter().flatten().zip(want.iter().flatten()) {
+                    assert!(
+                        (got - want).abs() <= 4.0 * dtype.epsilon() * want.abs(),
+                        "{got}, {want}: {dtype} {classes}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// Rows with infinities and NaN give what they give elsewhere; their neighbours are as without them.
 #[test]
 fn rows_that_are_not_finite() {

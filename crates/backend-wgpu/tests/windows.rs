@@ -61,6 +61,8 @@ fn rows_are_reduced() {
 
 #[test]
 fn elements_are_moved() {
+    // More windows of both together than a shader binds.
+    compare(&[&[160, 64]], |x| Ok(vec![x[0].t()?.contiguous()?]));
     compare(&[&[40, 33]], |x| Ok(vec![x[0].t()?.contiguous()?, x[0].pad(&[[1, 2], [3, 0]], 2.0)?]));
     compare(&[&[10, 33], &[20, 33]], |x| Ok(vec![Tensor::concat(&[&x[0], &x[1]], 0)?]));
     compare(&[&[3, 500], &[1, 1100]], |x| Ok(vec![x[0].sort(1, false)?.0, x[1].sort(1, true)?.0]));

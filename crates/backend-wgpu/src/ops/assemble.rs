@@ -21,7 +21,7 @@ const PARTS: usize = 7;
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Padding {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     spare: u32,
@@ -88,7 +88,7 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
     let axes = bordered(&pad.amounts, x.layout, y.layout);
     let [low, high] = words(pad.value.bits(x.dtype));
     let mut parameters = Padding {
-        zero: 0,
+        launched: 0,
         count: count as u32,
         rank: axes.len() as u32,
         spare: 0,
@@ -118,7 +118,7 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Concatenation {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     axis: u32,
@@ -185,7 +185,7 @@ fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -
     let axes = joined(axis, y.layout, parts);
     let (to, y_offset) = gpu.bind(op, y)?;
     let mut parameters = Concatenation {
-        zero: 0,
+        launched: 0,
         count: y.layout.elements() as u32,
         rank: axes.len() as u32,
         axis: axes.iter().position(|own| own.joins).unwrap_or(0) as u32,

@@ -67,7 +67,7 @@ struct GradParameters {
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Sizes {
-    zero: u32,
+    launched: u32,
     queries: u32,
     keys: u32,
     head_dim: u32,
@@ -85,7 +85,7 @@ struct Sizes {
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct RowParameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     width: u32,
@@ -108,7 +108,7 @@ impl Sizes {
         }
         let window = config.window.map_or(EVERYWHERE, |window| window.min(EVERYWHERE as usize) as i32);
         Ok(Sizes {
-            zero: 0,
+            launched: 0,
             queries: queries as u32,
             keys: keys as u32,
             head_dim: head_dim as u32,
@@ -421,7 +421,7 @@ fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Re
     let y_offset = slots.bind(call, "y", &y, access)?;
     let lse_offset = slots.bind(call, "lse", &lse, Access::Read)?;
     let parameters = RowParameters {
-        zero: 0,
+        launched: 0,
         count: rows as u32,
         rank,
         width: width as u32,

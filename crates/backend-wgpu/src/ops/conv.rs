@@ -19,7 +19,7 @@ const MOST_PIXELS: usize = 1 << 30;
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     m: u32,
     n: u32,
@@ -202,7 +202,7 @@ impl<'a> Product<'a> {
             .map(|at| stride(views[at], self.group_axes[at]).wrapping_mul(self.group_sizes[at] as u32));
         let bias_stride = self.bias.map_or(0, |bias| stride(&bias, 0));
         Parameters {
-            zero: 0,
+            launched: 0,
             count: (m * n * groups) as u32,
             m: m as u32,
             n: n as u32,

@@ -17,7 +17,7 @@ use ternion_core::{DType, Error, Layout, Op, Result, Scalar, UnaryOp};
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     spare: u32,
@@ -112,7 +112,7 @@ pub(crate) fn launch(gpu: &Gpu, op: &'static str, shader: Shader, views: &[View<
     let [constants_first, constants_second] = shader.constants.map(words);
     let scalar = words(shader.scalar);
     let mut parameters = Parameters {
-        zero: 0,
+        launched: 0,
         count: count as u32,
         rank,
         spare: 0,

@@ -16,7 +16,7 @@ use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result};
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     fault: u32,
@@ -78,7 +78,7 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
         [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, x)?];
     let size = x.layout.shape().dim(axis);
     let parameters = Parameters {
-        zero: 0,
+        launched: 0,
         count: y.layout.elements() as u32,
         rank,
         fault: gpu.fault_number(op, size),

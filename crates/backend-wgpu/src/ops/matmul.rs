@@ -80,7 +80,7 @@ impl Tiling {
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     follows: u32,
@@ -190,7 +190,7 @@ fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tilin
     let wide = tensors.a.dtype.accumulator();
     let alpha = words(Scalar::Float(epilogue.alpha).bits(wide));
     Parameters {
-        zero: 0,
+        launched: 0,
         count: (m * n * matrices) as u32,
         rank,
         follows: follows(epilogue),
@@ -219,12 +219,13 @@ fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tilin
     }
 }
 
-/// Whether elements lie side by side along `axis`, and begin a four at multiples of four on all others.
+/// Whether elements lie side by side along `axis`, and begin a four at multiples of four on all others. Not backwards: places are counted in u32, in which a
+/// step back is no multiple of four once it is divided.
 pub(crate) fn lies_in_fours(view: &View<'_>, offset: u32, axis: usize) -> bool {
     let (dims, strides) = (view.layout.shape().dims(), view.layout.strides());
     let fits = |at: usize| match at == axis {
         true => strides[at] == 1 && dims[at].is_multiple_of(4),
-        false => dims[at] == 1 || strides[at] % 4 == 0,
+        false => dims[at] == 1 || (strides[at] >= 0 && strides[at] % 4 == 0),
     };
     offset.is_multiple_of(4) && (0..dims.len()).all(fits)
 }

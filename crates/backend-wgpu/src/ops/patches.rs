@@ -17,7 +17,7 @@ use ternion_core::{Error, Op, Result};
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     channels: u32,
@@ -48,7 +48,7 @@ fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: &'static 
     let [down, across] = slides(op, window, size, window.output_size(op, size)?)?;
     let [(to, y_offset), (origin, x_offset)] = [gpu.bind(op, y)?, gpu.bind(op, x)?];
     let parameters = Parameters {
-        zero: 0,
+        launched: 0,
         count: count as u32,
         rank: y.layout.shape().rank() as u32,
         channels: pixels.layout.shape().dim(1) as u32,

@@ -18,7 +18,7 @@ use ternion_core::{DType, Error, Layout, Op, Result, Shape};
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     fault: u32,
@@ -63,7 +63,7 @@ fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: &'static str, more: &[
         [gpu.bind(op, to)?, gpu.bind(op, x)?, gpu.bind(op, positions)?];
     let checks = more.iter().any(|(name, ..)| *name == "faults");
     let parameters = Parameters {
-        zero: 0,
+        launched: 0,
         count: to.layout.elements() as u32,
         rank: 4,
         fault: if checks { gpu.fault_number(op, size[0] * size[1]) } else { 0 },

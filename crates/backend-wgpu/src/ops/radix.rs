@@ -21,7 +21,7 @@ const DIGIT_BITS: u32 = 4;
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 pub(crate) struct Parameters {
-    pub(crate) zero: u32,
+    pub(crate) launched: u32,
     pub(crate) length: u32,
     pub(crate) lines: u32,
     pub(crate) tiles: u32,
@@ -67,7 +67,7 @@ impl Pairs {
 
     pub(crate) fn parameters(&self) -> Parameters {
         Parameters {
-            zero: 0,
+            launched: 0,
             length: self.length as u32,
             lines: self.lines as u32,
             tiles: self.length.div_ceil(TILE) as u32,

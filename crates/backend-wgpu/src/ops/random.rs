@@ -15,7 +15,7 @@ use ternion_core::{Error, Op, Result};
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     shift: u32,
@@ -70,7 +70,7 @@ fn launch(call: &Call<'_>, x: &View<'_>, state: &View<'_>, numbers: &Numbers) ->
         bindings.push(factor);
     }
     let parameters = Parameters {
-        zero: 0,
+        launched: 0,
         count: count as u32,
         rank,
         shift: numbers.shift,

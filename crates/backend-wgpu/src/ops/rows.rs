@@ -167,7 +167,7 @@ impl Cut {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 struct Parameters {
-    zero: u32,
+    launched: u32,
     rank: u32,
     over_rank: u32,
     fault: u32,

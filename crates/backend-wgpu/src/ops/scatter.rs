@@ -21,7 +21,7 @@ use ternion_core::{DType, Error, Layout, Op, Result, Shape};
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     fault: u32,
@@ -105,7 +105,7 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
     let (low, high) = y.layout.bounds().unwrap_or((0, 0));
     let (places, size) = (high + 1 - low, y.layout.shape().dim(axis));
     let parameters = Parameters {
-        zero: 0,
+        launched: 0,
         count: shape.elements() as u32,
         rank,
         fault: gpu.fault_number(op, size),
@@ -197,7 +197,7 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
     let (size, count) = (y.layout.shape().dim(axis), index.layout.elements());
     let (vector, _) = Space::in_order(&[(count, vec![index.layout.strides()[0] as i64, 0, 0])]);
     let keys = Parameters {
-        zero: 0,
+        launched: 0,
         count: count as u32,
         rank: 1,
         fault: gpu.fault_number(op, size),

@@ -19,7 +19,7 @@ const LINE: usize = 1024;
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
-    zero: u32,
+    launched: u32,
     length: u32,
     lines: u32,
     room: u32,
@@ -108,7 +108,7 @@ fn short(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
         .text("ABOVE", above);
     let room = lines.length.next_power_of_two();
     let parameters = Parameters {
-        zero: 0,
+        launched: 0,
         length: lines.length as u32,
         lines: lines.count as u32,
         room: room as u32,

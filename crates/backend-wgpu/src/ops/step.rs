@@ -18,7 +18,7 @@ use ternion_core::{Error, Layout, Op, Result};
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
-    zero: u32,
+    launched: u32,
     count: u32,
     rank: u32,
     nesterov: u32,
@@ -126,7 +126,7 @@ fn step(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
     }
     let (numbers, hyper_first) = gpu.bind(op, hyper)?;
     let mut parameters = Parameters {
-        zero: 0,
+        launched: 0,
         count: count as u32,
         rank,
         nesterov: u32::from(rule.nesterov),

@@ -20,7 +20,7 @@ const MOST: usize = 4;
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
-    zero: u32,
+    launched: u32,
     nesterov: u32,
     decoupled: u32,
     decay: f32,

@@ -14,7 +14,7 @@ use ternion_core::backend::View;
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 pub(crate) struct Parameters {
-    zero: u32,
+    launched: u32,
     rank: u32,
     x_step: u32,
     y_step: u32,
@@ -53,6 +53,10 @@ impl Transpose {
         if x.dtype != y.dtype || !countable || !y.layout.is_contiguous() || x.layout.is_contiguous() {
             return Ok(None);
         }
+        // Of several bindings elementwise.wgsl copies part by part.
+        if !gpu.fits(op, x)? || !gpu.fits(op, y)? {
+            return Ok(None);
+        }
         let (space, rank) = Space::of(&[y.layout, x.layout]);
         let offsets = [gpu.bind(op, y)?.1, gpu.bind(op, x)?.1];
         Ok(Transpose::of_space(&space, rank as usize, offsets, per_word))
@@ -64,7 +68,9 @@ impl Transpose {
         let down = (0..last).rfind(|&axis| x[axis] == 1)?;
         let [rows, columns] = [down, last].map(|axis| space.sizes[axis]);
         let is_whole = |number: &u32| number.is_multiple_of(per_word) && (per_word == 1 || number >> 31 == 0);
-        let mut steps = (0..rank).flat_map(|axis| [y[axis], x[axis]]).filter(|&step| step != 1);
+        // All but those along which elements lie side by side; x may have several, which overlap.
+        let y_steps = (0..last).map(|axis| y[axis]);
+        let mut steps = y_steps.chain((0..rank).filter(|&axis| axis != down).map(|axis| x[axis]));
         let all_whole =
             offsets.iter().chain([&rows, &columns]).all(is_whole) && steps.all(|step| is_whole(&step));
         if x[last] == 1 || rows.min(columns) < FEWEST || !all_whole {
@@ -80,7 +86,7 @@ impl Transpose {
         let (space, batch_rank) = if batch.is_empty() { (Space::EMPTY, 1) } else { Space::in_order(&batch) };
         let lines = rows / per_word;
         let parameters = Parameters {
-            zero: 0,
+            launched: 0,
             rank: batch_rank,
             x_step: x[last] / per_word,
             y_step: y[down] / per_word,

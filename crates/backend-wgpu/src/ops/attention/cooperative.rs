@@ -27,7 +27,7 @@ const MOST_BINDINGS: u32 = 11;
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct HalvesParameters {
-    zero: u32,
+    launched: u32,
     scale: f32,
     spare: [u32; 2],
     counts: [[u32; 4]; 4],
@@ -39,7 +39,7 @@ struct HalvesParameters {
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct ForwardParameters {
-    zero: u32,
+    launched: u32,
     queries: u32,
     keys: u32,
     value_dim: u32,
@@ -60,7 +60,7 @@ struct ForwardParameters {
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GradParameters {
-    zero: u32,
+    launched: u32,
     queries: u32,
     keys: u32,
     head_dim: u32,
@@ -281,7 +281,7 @@ impl Halves {
         let tiles = sizes.queries.div_ceil(lines as usize);
         let [back, ahead] = reach(config);
         let parameters = ForwardParameters {
-            zero: 0,
+            launched: 0,
             queries: sizes.queries as u32,
             keys: sizes.keys as u32,
             value_dim: sizes.value_dim as u32,
@@ -336,7 +336,7 @@ impl Halves {
         let tiles = lines.div_ceil(count as usize);
         let [back, ahead] = reach(config);
         let parameters = GradParameters {
-            zero: 0,
+            launched: 0,
             queries: sizes.queries as u32,
             keys: sizes.keys as u32,
             head_dim: sizes.head_dim as u32,

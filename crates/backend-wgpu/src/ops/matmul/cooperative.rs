@@ -27,7 +27,7 @@ const GROUP_BYTES: u32 = 2 * 1536 * 8;
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct SumParameters {
-    zero: u32,
+    launched: u32,
     rank: u32,
     m: u32,
     n: u32,
@@ -73,7 +73,7 @@ impl Cooperative {
         let [a_row, a_inner, b_inner, b_column] = whole.inputs;
         let (space, rank) = batch_space(tensors, false, true);
         let parameters = SumParameters {
-            zero: 0,
+            launched: 0,
             rank,
             m: whole.m,
             n: whole.n,

@@ -153,7 +153,7 @@ impl Deal {
 }
 
 /// Functions of elements that lie as `store` tells. PADDING is what stands beside a row: the lowest number, or 0.
-fn dtype_defines(store: Store, lowest: bool) -> [(&'static str, &'static str); 9] {
+fn dtype_defines(store: Store, lowest: bool) -> [(&'static str, &'static str); 8] {
     let [four, words, padding] = match store {
         Store::F16 => ["four_of_f16", "words_of_f16", "vec2<u32>(0xfc00fc00u)"],
         Store::BF16 => ["four_of_bf16", "words_of_bf16", "vec2<u32>(0xff80ff80u)"],
@@ -169,7 +169,6 @@ fn dtype_defines(store: Store, lowest: bool) -> [(&'static str, &'static str); 9
         ("HIDDEN", by("hidden_halves", "hidden_words")),
         ("EXPONENTIALS", by("exponentials_of_half", "exponentials_of_f32")),
         ("SHARES", by("shares_of_half", "shares_of_f32")),
-        ("SUM", by("sum_of_half", "sum_of_f32")),
         ("EXPONENTIALS_OF_ANY", by("exponentials_of_any_half", "exponentials_of_any")),
     ]
 }
