@@ -28,8 +28,12 @@ fn offered(backends: wgpu::Backends) -> Vec<Adapter> {
     descriptor.flags = wgpu::InstanceFlags::empty().with_env();
     let mut found = pollster::block_on(wgpu::Instance::new(descriptor).enumerate_adapters(backends));
     found.retain(|adapter| {
+        let limits = adapter.limits();
         adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
-            && adapter.limits().max_storage_buffers_per_shader_stage >= 8
+            && limits.max_storage_buffers_per_shader_stage >= 8
+            // What every shader has: the least that WebGPU promises.
+            && limits.max_compute_invocations_per_workgroup >= 256
+            && limits.max_compute_workgroup_storage_size >= 16 << 10
     });
     found.sort_by_key(rank);
     found
