@@ -74,11 +74,6 @@ fn nothing_is_moved(at: Member, here: bool, base: vec4<u32>, shift: f32, lane: u
     return 0.0;
 }
 
-// By the sum as it is: what exponentials are off by, it is off by.
-fn softmax_sum(sum: f32, shift: f32) -> f32 {
-    return sum;
-}
-
 fn softmax_values(x: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
     return EXPONENTIALS(x, state.numbers.x) * state.numbers.y;
 }

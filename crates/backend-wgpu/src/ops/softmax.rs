@@ -35,7 +35,6 @@ const SOFTMAX: Held = Held {
     texts: &[
         ("SKIPS", "nothing_is_skipped"),
         ("MOVED", "nothing_is_moved"),
-        ("SUM", "softmax_sum"),
         ("PREPARE", "softmax_statistics"),
     ],
     numbers: &[("SUMS", 1)],
