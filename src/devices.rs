@@ -306,7 +306,7 @@ mod adapters {
         let described = |adapter: ternion_wgpu::AdapterDescription| super::DeviceDescription {
             name: format!("wgpu:{}", adapter.index),
             hardware: format!("{} ({}, {})", adapter.name, adapter.kind, adapter.interface),
-            memory: None,
+            memory: adapter.memory_bytes,
             dtypes: DType::ALL.into_iter().filter(|&dtype| dtype != DType::F64).collect(),
         };
         ternion_wgpu::descriptions().into_iter().map(described).collect()

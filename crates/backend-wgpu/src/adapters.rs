@@ -17,6 +17,8 @@ pub struct AdapterDescription {
     pub driver: String,
     /// Discrete, integrated, virtual, or software on the processor.
     pub kind: String,
+    /// Bytes of its own memory (of software and integrated devices what they may take of the machine's), where the interface tells: Vulkan does.
+    pub memory_bytes: Option<u64>,
     /// The most bytes of a buffer.
     pub most_buffer_bytes: u64,
 }
@@ -84,8 +86,29 @@ pub(crate) fn describe(index: usize, adapter: &Adapter) -> AdapterDescription {
         interface: format!("{:?}", info.backend),
         driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
         kind: kind.into(),
+        memory_bytes: memory_bytes(adapter),
         most_buffer_bytes: adapter.limits().max_buffer_size,
     }
+}
+
+/// The largest of the memories that Vulkan calls the device's own.
+#[cfg(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd"))]
+fn memory_bytes(adapter: &Adapter) -> Option<u64> {
+    // The bit of VkMemoryHeapFlagBits by which a memory is the device's own.
+    const DEVICE_LOCAL: u32 = 1;
+    // SAFETY: nothing of it is kept or destroyed.
+    let vulkan = unsafe { adapter.as_hal::<wgpu::hal::api::Vulkan>() }?;
+    let instance = vulkan.shared_instance().raw_instance();
+    // SAFETY: the physical device is one of this instance.
+    let memory = unsafe { instance.get_physical_device_memory_properties(vulkan.raw_physical_device()) };
+    let heaps = memory.memory_heaps.iter().take(memory.memory_heap_count as usize);
+    heaps.filter(|heap| heap.flags.as_raw() & DEVICE_LOCAL != 0).map(|heap| heap.size).max()
+}
+
+/// No other interface tells.
+#[cfg(not(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd")))]
+fn memory_bytes(_: &Adapter) -> Option<u64> {
+    None
 }
 
 /// The adapter with this index.

@@ -11,13 +11,14 @@ use crate::binding::{Limits, uncountable, windowed, within_count};
 use crate::disk::{self, Disk};
 use crate::faults;
 use crate::health::Health;
+use crate::overdue::Overdue;
 use crate::pipelines::{MOST_PARAMETERS, Pipelines, Variant};
 use crate::pool::{Block, Pool, block_size};
 use crate::slots::Access;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use ternion_core::backend::{Buffer, Memory, MemoryStats, View};
 use ternion_core::{Error, Result};
@@ -40,6 +41,7 @@ pub(crate) struct Gpu {
     pool: Pool,
     pipelines: Pipelines,
     batch: Mutex<Batch>,
+    overdue: Overdue,
     health: Arc<Health>,
     /// Bytes that blocks may take in all.
     most_memory: u64,
@@ -153,13 +155,14 @@ impl Gpu {
         let health = Health::watch(&device);
         let limits = device.limits();
         let bound = Limits::of(&limits);
-        Arc::new(Gpu {
+        Arc::new_cyclic(|gpu| Gpu {
             description,
             bound,
             subgroup: subgroup.filter(|_| !options.without_subgroups),
             limits,
             name,
             batch: Mutex::new(Batch::new(&device)),
+            overdue: Overdue::of(gpu),
             record: record(&device),
             device,
             queue,
@@ -368,8 +371,31 @@ impl Gpu {
             || batch.parameters.len() + 2 * MOST_PARAMETERS > batch.ring.size() as usize;
         if full || batch.since.elapsed() >= LONGEST_WAIT {
             batch.submit(&self.device, &self.queue, &self.health);
+        } else if batch.launches == 1 {
+            self.overdue.begun();
         }
         Ok(())
+    }
+
+    /// Hands over a batch that has waited for long. If there is none, `asleep` is set before another one can begin.
+    pub(crate) fn hand_over_overdue(&self, asleep: &AtomicBool) {
+        let mut batch = self.batch.lock();
+        if batch.launches == 0 {
+            asleep.store(true, Ordering::Release);
+        } else if batch.since.elapsed() >= LONGEST_WAIT {
+            batch.submit(&self.device, &self.queue, &self.health);
+        }
+    }
+
+    /// Launches that wait to be handed over.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.batch.lock().launches
+    }
+
+    #[cfg(test)]
+    pub(crate) fn overdue(&self) -> &Overdue {
+        &self.overdue
     }
 
     /// Hands what is queued to the device, which begins while the host queues more.

@@ -17,6 +17,7 @@ mod health;
 mod launches;
 mod linker;
 mod ops;
+mod overdue;
 mod pipelines;
 mod pool;
 mod repeat;

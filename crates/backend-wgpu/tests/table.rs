@@ -2,22 +2,31 @@
 //! in one go.
 
 use std::process::ExitCode;
+use ternion_core::{Device, Result};
 use ternion_testing::{Target, suite};
+
+/// The most devices: each has memory of its own.
+const DEVICES: usize = 8;
 
 fn main() -> ExitCode {
     if !suite::expects("wgpu") {
         println!("not run: {} does not name wgpu", suite::EXPECT);
         return ExitCode::SUCCESS;
     }
-    match ternion_wgpu::device(0) {
-        Ok(device) => {
-            let what = device.downcast().map(ternion_wgpu::WgpuBackend::description).unwrap_or_default();
-            let target = Target::new(device.clone()).described(what);
-            suite::main("cargo test -p ternion-wgpu --test table", &[target])
-        }
+    match target() {
+        Ok(target) => suite::main("cargo test -p ternion-wgpu --test table", &[target]),
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Software Vulkan compiles and runs what a device is given in one thread of its own: a device for each of the tests that run together.
+fn target() -> Result<Target> {
+    let device = ternion_wgpu::device(0)?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let others: Result<Vec<Device>> = (1..threads.min(DEVICES)).map(|_| ternion_wgpu::device(0)).collect();
+    let what = device.downcast().map(ternion_wgpu::WgpuBackend::description).unwrap_or_default().to_string();
+    Ok(Target::new(device).described(what).several(others?))
 }

@@ -26,6 +26,7 @@ use selection::{cases, hostile_key, rejects_key};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
 use ternion_core::decorators::Composed;
 use ternion_core::{DType, Device, Tensor, no_grad};
 
@@ -38,12 +39,36 @@ pub struct Target {
     pub reference: Device,
     /// What the hardware is, for the coverage page; empty where the device itself tells.
     pub description: String,
+    /// Of the same hardware, and not in use: see [`Target::several`].
+    free: Arc<Mutex<Vec<Device>>>,
 }
 
 impl Target {
     /// `device`, with the CPU as reference.
     pub fn new(device: Device) -> Target {
-        Target { device, reference: ternion_cpu::device(), description: String::new() }
+        Target { device, reference: ternion_cpu::device(), description: String::new(), free: Arc::default() }
+    }
+
+    /// With further devices of the same hardware and name. A check takes one for itself while there are any: where a device does its work in one thread of
+    /// the processor, checks in several threads would wait for that one.
+    pub fn several(self, others: impl IntoIterator<Item = Device>) -> Target {
+        let free = std::iter::once(self.device.clone()).chain(others).collect();
+        Target { free: Arc::new(Mutex::new(free)), ..self }
+    }
+
+    /// What `check` finds on a device that no other check has; on the target's own if all are taken.
+    pub(crate) fn alone<T>(&self, check: impl FnOnce(&Target) -> T) -> T {
+        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = free().pop();
+        let device = taken.clone().unwrap_or_else(|| self.device.clone());
+        let found = check(&self.on(device));
+        free().extend(taken);
+        found
+    }
+
+    /// The same with this device alone.
+    pub(crate) fn on(&self, device: Device) -> Target {
+        Target { device, free: Arc::default(), ..self.clone() }
     }
 
     /// With what its hardware is called.

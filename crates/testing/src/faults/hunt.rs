@@ -290,7 +290,7 @@ impl<'a> Hunter<'a> {
             _ => {
                 let (device, count) =
                     Faulty::device(&self.target.device, plant.fault, plant.op, plant.phase, plant.dtype);
-                let target = Target { device, ..self.target.clone() };
+                let target = self.target.on(device);
                 let (result, values) = check_case(row, plant.check(), &target, case, &self.knowledge);
                 (result, values, count.load(std::sync::atomic::Ordering::Relaxed))
             }

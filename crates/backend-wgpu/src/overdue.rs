@@ -1,0 +1,138 @@
+//! A thread that hands over what has waited for long while the program does something else: what is queued begins without another call.
+//!
+//! It sleeps while nothing waits, and looks every [`LONGEST_WAIT`] while something does.
+
+use crate::batch::LONGEST_WAIT;
+use crate::gpu::Gpu;
+use parking_lot::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once, OnceLock, Weak};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+/// Read while a batch is handed over; written once, when the process ends: drivers take nothing any more then.
+static OPEN: RwLock<bool> = RwLock::new(true);
+
+/// How long the end of the process waits for a batch that is being handed over.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+
+/// The thread of a device.
+#[derive(Debug)]
+pub(crate) struct Overdue {
+    gpu: Weak<Gpu>,
+    /// Made with the first batch; none where the system has no more threads, so that batches wait for the next call.
+    thread: OnceLock<Option<Thread>>,
+    asleep: Arc<AtomicBool>,
+}
+
+impl Overdue {
+    pub(crate) fn of(gpu: &Weak<Gpu>) -> Overdue {
+        Overdue { gpu: gpu.clone(), thread: OnceLock::new(), asleep: Arc::new(AtomicBool::new(true)) }
+    }
+
+    /// A batch has got its first launch. To be called while the batch is locked, as the thread falls asleep only then.
+    pub(crate) fn begun(&self) {
+        let thread = self.thread.get_or_init(|| {
+            stop_at_exit();
+            let (gpu, asleep) = (self.gpu.clone(), self.asleep.clone());
+            let made = thread::Builder::new().name("ternion-wgpu".into()).spawn(move || watch(&gpu, &asleep));
+            made.ok().map(|handle| handle.thread().clone())
+        });
+        if let Some(thread) = thread
+            && self.asleep.swap(false, Ordering::AcqRel)
+        {
+            thread.unpark();
+        }
+    }
+}
+
+impl Drop for Overdue {
+    /// The thread finds no device any more. It is not waited for: it may be the one that drops the device.
+    fn drop(&mut self) {
+        if let Some(Some(thread)) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+}
+
+fn watch(gpu: &Weak<Gpu>, asleep: &AtomicBool) {
+    while gpu.strong_count() > 0 {
+        if asleep.load(Ordering::Acquire) {
+            thread::park();
+            continue;
+        }
+        thread::sleep(LONGEST_WAIT);
+        let Some(gpu) = gpu.upgrade() else { return };
+        let open = OPEN.read();
+        if !*open {
+            return;
+        }
+        gpu.hand_over_overdue(asleep);
+    }
+}
+
+fn stop_at_exit() {
+    static REGISTERED: Once = Once::new();
+    // What is registered last is called first: the driver, which is there already, has registered its own end before.
+    // SAFETY: the function may be called at any time; it does not unwind.
+    REGISTERED.call_once(|| unsafe {
+        libc::atexit(stop);
+    });
+}
+
+extern "C" fn stop() {
+    if let Some(mut open) = OPEN.try_write_for(LAST_WAIT) {
+        *open = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::batch::LONGEST_WAIT;
+    use crate::gpu::Gpu;
+    use crate::{Options, WgpuBackend};
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+    use ternion_core::{DType, Device, Result, Tensor};
+
+    fn becomes(what: impl Fn() -> bool) -> bool {
+        let begun = Instant::now();
+        while !what() && begun.elapsed() < Duration::from_secs(20) {
+            sleep(LONGEST_WAIT / 4);
+        }
+        what()
+    }
+
+    #[test]
+    fn what_is_queued_begins_without_another_call() -> Result<()> {
+        let gpu = Gpu::noop(Options::default());
+        let device = Device::new(WgpuBackend { gpu: gpu.clone() });
+        let x = Tensor::zeros([1000], DType::F32, &device)?;
+        // Again after it has fallen asleep.
+        for _ in 0..3 {
+            let before = gpu.launches();
+            let _y = x.exp()?;
+            assert!(gpu.launches() > before, "exp is a launch");
+            assert!(becomes(|| gpu.waiting() == 0), "it still waits");
+            assert!(
+                becomes(|| gpu.overdue().asleep.load(Ordering::Acquire)),
+                "nothing waits, and the thread does not sleep"
+            );
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_thread_ends_with_its_device() -> Result<()> {
+        let gpu = Gpu::noop(Options::default());
+        let device = Device::new(WgpuBackend { gpu: gpu.clone() });
+        let asleep = gpu.overdue().asleep.clone();
+        drop(Tensor::zeros([1000], DType::F32, &device)?.exp()?);
+        assert_eq!(Arc::strong_count(&asleep), 3, "the device's, the thread's, this one");
+        drop((gpu, device));
+        assert!(becomes(|| Arc::strong_count(&asleep) == 1), "the thread goes on");
+        Ok(())
+    }
+}
