@@ -20,7 +20,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (at.here) {
         carry = GATHER(at, base);
     }
-    carry = of_team(carry, at);
+    carry = OF_TEAM(carry, at);
     let end = select(0u, part_end(at), at.here);
     let slot = at.member * params.per_group + at.own;
     for (var chunk = 0u; chunk < params.per_part; chunk += params.members * EACH) {

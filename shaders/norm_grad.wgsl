@@ -53,7 +53,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         }
 #end
         workgroupBarrier();
-        acc = of_team(acc, at);
+        acc = OF_TEAM(acc, at);
         let mean = CENTRE(acc.x);
         let mean_along = acc.y * norm_share();
         if (here) {

@@ -22,6 +22,32 @@ fn reduce_gather(at: Member, base: vec4<u32>) -> Acc {
     return acc;
 }
 
+// Of rows that begin with a four and are whole fours, of floats; eight fours are under way together.
+fn reduce_fours_gather(at: Member, base: vec4<u32>) -> Acc {
+    var acc = START();
+    let first = base.y / 4u;
+    let end = part_end(at) / 4u;
+    let step = params.members;
+    var four = part_begin(at) / 4u + at.member;
+    for (; four + 7u * step < end; four += 8u * step) {
+#repeat k 8
+        let four_#{k} = x_four(first + four + #{k}u * step);
+#end
+#repeat k 8
+        acc = MERGE(acc, reduce_four(four_#{k}, four + #{k}u * step));
+#end
+    }
+    for (; four < end; four += step) {
+        acc = MERGE(acc, reduce_four(x_four(first + four), four));
+    }
+    return acc;
+}
+
+fn reduce_four(x: vec4<f32>, four: u32) -> Acc {
+    let r = 4u * four;
+    return MERGE(MERGE(ENTER(x.x, r), ENTER(x.y, r + 1u)), MERGE(ENTER(x.z, r + 2u), ENTER(x.w, r + 3u)));
+}
+
 fn reduce_finish(at: Member, base: vec4<u32>, acc: Acc) {
     if (at.member == 0u) {
         y_put(base.x, LEAVE(acc));
@@ -97,6 +123,10 @@ fn position_merge(a: Position, b: Position) -> Position {
 
 fn position_leave(acc: Position) -> i32 {
     return i32(acc.at);
+}
+
+fn position_from_lane(acc: Position, lane: u32) -> Position {
+    return Position(subgroupShuffle(acc.value, lane), subgroupShuffle(acc.at, lane));
 }
 
 fn position_words(acc: Position) -> vec4<u32> {

@@ -54,8 +54,8 @@ fn member_of(group: u32, lane: u32) -> Member {
 
 var<workgroup> team_accs: array<Acc, 256>;
 
-// The accumulators of all members of a row, merged.
-fn of_team(acc: Acc, at: Member) -> Acc {
+// The accumulators of all members of a row, merged: OF_TEAM is one of these.
+fn team_in_memory(acc: Acc, at: Member) -> Acc {
     let slot = at.member * params.per_group + at.own;
     team_accs[slot] = acc;
     for (var half = params.members / 2u; half > 0u; half /= 2u) {
@@ -66,6 +66,44 @@ fn of_team(acc: Acc, at: Member) -> Acc {
     }
     workgroupBarrier();
     return team_accs[at.own];
+}
+
+// By shuffles where the threads of a row are neighbours: within subgroups of SUBGROUP threads, and then what each of those found.
+fn team_of_subgroups(acc: Acc, at: Member) -> Acc {
+    if (params.across != 0u) {
+        return team_in_memory(acc, at);
+    }
+    let lane = at.own * params.members + at.member;
+    let near = min(params.members, SUBGROUP);
+    let merged = merged_near(acc, near, lane);
+    let subgroups = params.members / near;
+    if (subgroups == 1u) {
+        return merged;
+    }
+    let first = at.own * subgroups;
+    if (at.member % near == 0u) {
+        team_accs[first + at.member / near] = merged;
+    }
+    workgroupBarrier();
+    let reach = min(subgroups, SUBGROUP);
+    var far = team_accs[first + at.member % reach];
+    for (var other = at.member % reach + reach; other < subgroups; other += reach) {
+        far = MERGE(far, team_accs[first + other]);
+    }
+    return merged_near(far, reach, lane);
+}
+
+// What `reach` neighbours have, a power of two: merged by the first of them, so that all get the same bits.
+fn merged_near(acc: Acc, reach: u32, lane: u32) -> Acc {
+    var merged = acc;
+    for (var half = reach / 2u; half > 0u; half /= 2u) {
+        merged = MERGE(merged, ACC_FROM_LANE(merged, (lane + half) % SUBGROUP));
+    }
+    return ACC_FROM_LANE(merged, (lane - lane % reach) % SUBGROUP);
+}
+
+fn plain_from_lane(acc: Acc, lane: u32) -> Acc {
+    return subgroupShuffle(acc, lane);
 }
 
 fn part_begin(at: Member) -> u32 {

@@ -27,7 +27,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (at.here) {
         acc = GATHER(at, base);
     }
-    acc = of_team(acc, at);
+    acc = OF_TEAM(acc, at);
     if (at.here) {
         FINISH(at, base, acc);
     }

@@ -8,6 +8,6 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     ternion_testing::suite::main(
         "cargo test --test smallest_backend",
-        &[ternion_testing::Target::new(backend::device())],
+        &[ternion_testing::Target::new(backend::device()).immediate()],
     )
 }

@@ -2,8 +2,8 @@
 
 use ternion::{DType, Device, Result, Tensor};
 
-/// The most scores at a time, 1 GiB of bf16: what an adapter binds is limited, and so is its memory.
-const MOST_SCORES: usize = 1 << 29;
+/// The most bytes of scores at a time: what an adapter binds is limited, and so is its memory.
+const MOST_BYTES: usize = 1 << 30;
 
 /// Queries, keys and values in as few parts as their scores allow.
 pub struct Composed {
@@ -39,7 +39,7 @@ impl Composed {
 
     /// With as many scores in a part as an adapter takes.
     pub fn large(inputs: [&Tensor; 3], causal: bool) -> Result<Composed> {
-        Composed::new(inputs, causal, MOST_SCORES)
+        Composed::new(inputs, causal, MOST_BYTES / inputs[0].dtype().size())
     }
 
     /// Everything that the outputs depend on, part by part.

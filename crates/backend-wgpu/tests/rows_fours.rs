@@ -259,3 +259,20 @@ fn loss_gradient(x: &Tensor, reduction: Reduction) -> Result<Tensor> {
     let gradients = loss.sum_all()?.backward()?;
     Ok(gradients.get(&x).expect("asked for").clone())
 }
+
+/// Reductions that read fours: of rows that one thread has, a part of a subgroup, several subgroups, and of one row in parts.
+#[test]
+fn reductions_by_fours() {
+    let by_fours: &[&[&str]] = &[&["GATHER=reduce_fours_gather"]];
+    for shape in [[4100, 4], [700, 64], [70, 1000], [20, 4096], [1, 100_000]] {
+        let shapes: &[&[usize]] = &[&shape];
+        compare(shapes, "rows.wgsl", by_fours, |x| x[0].sum(1));
+        compare(shapes, "rows.wgsl", by_fours, |x| x[0].max(1));
+        compare(shapes, "rows.wgsl", by_fours, |x| x[0].square()?.mean(1));
+        compare(shapes, "rows.wgsl", by_fours, |x| x[0].detach().argmax(1)?.to_dtype(DType::F32));
+    }
+    // Rows of a larger tensor, and rows that do not lie in fours.
+    compare(&[&[5, 7, 640]], "rows.wgsl", by_fours, |x| x[0].narrow(2, 8, 600)?.sum(2));
+    compare(&[&[31, 2050]], "rows.wgsl", &[], |x| x[0].sum(1));
+    compare(&[&[31, 2048]], "rows.wgsl", &[], |x| x[0].narrow(1, 2, 2044)?.sum(1));
+}

@@ -26,7 +26,7 @@ use selection::{cases, hostile_key, rejects_key};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use ternion_core::decorators::Composed;
 use ternion_core::{DType, Device, Tensor, no_grad};
 
@@ -41,12 +41,14 @@ pub struct Target {
     pub description: String,
     /// Of the same hardware, and not in use: see [`Target::several`].
     free: Arc<Mutex<Vec<Device>>>,
+    immediate: bool,
 }
 
 impl Target {
     /// `device`, with the CPU as reference.
     pub fn new(device: Device) -> Target {
-        Target { device, reference: ternion_cpu::device(), description: String::new(), free: Arc::default() }
+        let (reference, description) = (ternion_cpu::device(), String::new());
+        Target { device, reference, description, free: Arc::default(), immediate: false }
     }
 
     /// With further devices of the same hardware and name. A check takes one for itself while there are any: where a device does its work in one thread of
@@ -56,12 +58,29 @@ impl Target {
         Target { free: Arc::new(Mutex::new(free)), ..self }
     }
 
-    /// What `check` finds on a device that no other check has; on the target's own if all are taken.
-    pub(crate) fn alone<T>(&self, check: impl FnOnce(&Target) -> T) -> T {
+    /// For a device whose calls return when all is done: what is wrong with the data of one check is not told to another.
+    pub fn immediate(self) -> Target {
+        Target { immediate: true, ..self }
+    }
+
+    /// What `check` finds on a device that no other check has; on the target's own if all are taken, or there is none but that. A device that runs behind the
+    /// program tells what is wrong with the data to whoever waits for it next: if it is shared, a check that `provokes` errors runs while no other does.
+    pub(crate) fn in_turn<T>(&self, provokes: bool, check: impl FnOnce(&Target) -> T) -> T {
+        static TURN: RwLock<()> = RwLock::new(());
         let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = free().pop();
-        let device = taken.clone().unwrap_or_else(|| self.device.clone());
-        let found = check(&self.on(device));
+        let found = match &taken {
+            Some(device) => check(&self.on(device.clone())),
+            None if self.immediate => check(self),
+            None if provokes => {
+                let _alone = TURN.write().unwrap_or_else(PoisonError::into_inner);
+                check(self)
+            }
+            None => {
+                let _together = TURN.read().unwrap_or_else(PoisonError::into_inner);
+                check(self)
+            }
+        };
         free().extend(taken);
         found
     }

@@ -19,7 +19,7 @@ use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use ternion_core::ops::create::Fill;
 use ternion_core::{DType, Device, Scalar, Shape};
 
@@ -70,7 +70,7 @@ fn smallest_alone() -> bool {
 
 /// Every device of this project that is present on this machine, the processor first.
 pub fn targets() -> Vec<Target> {
-    let mut targets = vec![Target::new(ternion_cpu::device())];
+    let mut targets = vec![Target::new(ternion_cpu::device()).immediate()];
     targets.extend(cuda().ok().map(Target::new));
     targets
 }
@@ -233,20 +233,6 @@ pub fn rows_by_op() -> Vec<(&'static str, Vec<OpCase>)> {
     groups
 }
 
-/// Checks a row; for [`Check::Rejects`] while nothing else is checked. A device that runs behind the program tells what is wrong with the data to whoever
-/// waits for it next.
-fn checked_in_turn(row: &OpCase, test: &Test) -> Outcome {
-    static TURN: RwLock<()> = RwLock::new(());
-    let check = || test.target.alone(|target| check_row(row, test.check, target, &test.filter));
-    if test.check == Check::Rejects {
-        let _alone = TURN.write().unwrap_or_else(PoisonError::into_inner);
-        check()
-    } else {
-        let _together = TURN.read().unwrap_or_else(PoisonError::into_inner);
-        check()
-    }
-}
-
 impl Run {
     fn new(command: &'static str) -> Run {
         Run { command, found: Arc::default() }
@@ -333,7 +319,9 @@ impl Run {
         let trial = Trial::test(name, move || {
             let mut outcome = Outcome::default();
             for row in &test.rows {
-                outcome.merge(checked_in_turn(row, &test));
+                let provokes = test.check == Check::Rejects;
+                let check = |target: &Target| check_row(row, test.check, target, &test.filter);
+                outcome.merge(test.target.in_turn(provokes, check));
             }
             run.conclude(&test, outcome)
         });

@@ -1,6 +1,6 @@
 //! Running sums.
 
-use super::rows::{Accumulator, Cut, Rows, axes_but, beside};
+use super::rows::{Accumulator, Cut, PLAIN_FROM_LANE, Rows, axes_but, beside};
 use crate::linker::Class;
 use crate::select::Call;
 use crate::slots::Store;
@@ -14,6 +14,7 @@ const PAIR: Accumulator = Accumulator {
     merge: "pair_merge",
     words: "pair_words",
     from: "pair_from",
+    from_lane: PLAIN_FROM_LANE,
 };
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {

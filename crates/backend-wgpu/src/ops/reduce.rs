@@ -36,6 +36,7 @@ impl Reducer {
             merge: "position_merge",
             words: "position_words",
             from: "position_from",
+            from_lane: "position_from_lane",
         };
         Reducer {
             accumulator,
@@ -128,7 +129,7 @@ fn reduce(call: &Call<'_>, reducer: &Reducer, spaces: &Spaces, number: f64) -> R
         .float(0, number)
         .output("y", 0, y)?
         .input("x", 1, x)?
-        .launch(reducer.gather, Finish::Result("reduce_finish"))
+        .launch_reduction(reducer.gather, Finish::Result("reduce_finish"))
 }
 
 pub(crate) fn run_reduce(op: &Op, call: &Call<'_>) -> Result<()> {

@@ -120,15 +120,20 @@ impl Cut {
                 format!("{rows} rows of {length} elements; each must be below 2^31"),
             ));
         }
+        Ok(Cut::dealt(rows, length, beside, [EACH_OF_MANY, EACH_OF_FEW]))
+    }
+
+    /// The same by what a thread has at least of a row, where rows are many and where they are few.
+    fn dealt(rows: usize, length: usize, beside: Beside, [of_many, of_few]: [usize; 2]) -> Cut {
         let most = if beside == Beside::Rows { THREADS / ACROSS } else { THREADS };
-        let many = rows * length.div_ceil(EACH_OF_MANY) >= BUSY;
-        let each = if many { EACH_OF_MANY } else { EACH_OF_FEW };
+        let many = rows * length.div_ceil(of_many) >= BUSY;
+        let each = if many { of_many } else { of_few };
         let members = length.div_ceil(each).next_power_of_two().min(most);
         let per_group = THREADS / members;
         let blocks = rows.div_ceil(per_group);
         let parts = (FILLED / blocks.max(1)).clamp(1, (length / (members * EACH_OF_PART)).max(1));
         let per_part = length.div_ceil(parts).next_multiple_of(members).max(1);
-        Ok(Cut {
+        Cut {
             rows: rows as u32,
             length: length as u32,
             members: members as u32,
@@ -138,7 +143,7 @@ impl Cut {
             per_part: per_part as u32,
             blocks: blocks as u32,
             gathered: 0,
-        })
+        }
     }
 
     /// The launch that gathers what the first one left, where each row has one result.
@@ -188,7 +193,12 @@ pub(crate) struct Accumulator {
     pub(crate) merge: &'static str,
     pub(crate) words: &'static str,
     pub(crate) from: &'static str,
+    /// That of another thread of the subgroup.
+    pub(crate) from_lane: &'static str,
 }
+
+/// Of a number or a vector.
+pub(crate) const PLAIN_FROM_LANE: &str = "plain_from_lane";
 
 impl Accumulator {
     pub(crate) const SUMS: Accumulator = Accumulator::floats("sums_start", "sums_merge");
@@ -199,11 +209,25 @@ impl Accumulator {
     pub(crate) const SUM: Accumulator = Accumulator::number("zero", "sum_of");
 
     const fn floats(start: &'static str, merge: &'static str) -> Accumulator {
-        Accumulator { dtype: "vec4<f32>", start, merge, words: "floats_words", from: "floats_from" }
+        Accumulator {
+            dtype: "vec4<f32>",
+            start,
+            merge,
+            words: "floats_words",
+            from: "floats_from",
+            from_lane: PLAIN_FROM_LANE,
+        }
     }
 
     pub(crate) const fn number(start: &'static str, merge: &'static str) -> Accumulator {
-        Accumulator { dtype: "C", start, merge, words: "plain_words", from: "plain_from" }
+        Accumulator {
+            dtype: "C",
+            start,
+            merge,
+            words: "plain_words",
+            from: "plain_from",
+            from_lane: PLAIN_FROM_LANE,
+        }
     }
 }
 
@@ -475,6 +499,9 @@ impl<'a> Rows<'a> {
             .text("MERGE", accumulator.merge)
             .text("WORDS_FROM", accumulator.words)
             .text("ACC_FROM", accumulator.from)
+            .text("ACC_FROM_LANE", accumulator.from_lane)
+            .text("OF_TEAM", if self.gpu.subgroup.is_some() { "team_of_subgroups" } else { "team_in_memory" })
+            .number("SUBGROUP", self.gpu.subgroup.unwrap_or(1))
             .text("NUMBER_WORDS", number_words(self.class))
             .text("EXPONENTIAL", self.exponential())
             .text("GATHER", gather)

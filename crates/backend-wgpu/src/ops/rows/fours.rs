@@ -1,8 +1,9 @@
 //! Rows that lie in fours and stay in registers: which do, how they are dealt to threads, and the launches of exponentials_fours.wgsl, sums_fours.wgsl and
-//! norm_grad_fours.wgsl.
+//! norm_grad_fours.wgsl; and reductions that read fours.
 
-use super::{Bound, Cut, Finish, Rows, Where};
+use super::{Beside, Bound, Cut, Finish, Rows, Where};
 use crate::gpu::Gpu;
+use crate::linker::Class;
 use crate::pipelines::Define;
 use crate::slots::{Access, Store};
 use ternion_core::Result;
@@ -22,6 +23,9 @@ const WALKING: u32 = 264;
 /// Few rows that are longer are done by several work groups each.
 const ALONE: usize = 8192;
 const FEW: usize = 128;
+
+/// Elements that a thread reduces at least, of many rows and of few: eight fours and two.
+const EACH_REDUCED: [usize; 2] = [32, 8];
 
 /// A shader that holds rows, and the names of what a family puts into it.
 #[derive(Clone, Copy)]
@@ -203,7 +207,10 @@ impl<'a> Rows<'a> {
             let mut begin = [0; 9];
             begin[8] = bound.first % 4;
             if let Where::Space(tensor) = bound.place {
-                (0..rank as usize).for_each(|axis| begin[axis] = space.strides[tensor][axis] % 4);
+                let moves = |axis: &usize| space.sizes[*axis] > 1;
+                (0..rank as usize)
+                    .filter(moves)
+                    .for_each(|axis| begin[axis] = space.strides[tensor][axis] % 4);
                 if self.parameters.over_rank != 1 || over.strides[tensor][0] != 1 {
                     return None;
                 }
@@ -273,6 +280,26 @@ impl<'a> Rows<'a> {
         let (store, binding, first) = (y.store, y.binding, y.first);
         let (access, place) = (Access::Scattered, Where::Elsewhere);
         self.outputs.push(Bound { name: "edges", store, access, binding, first, place });
+    }
+
+    /// Queues a reduction: by fours where x lies so that rows of it can be read so, else as [`Rows::launch`].
+    pub(crate) fn launch_reduction(mut self, gather: &'static str, finish: Finish) -> Result<()> {
+        let Some(cut) = self.reduced_by_fours().filter(|_| gather == "reduce_gather") else {
+            return self.launch(gather, finish);
+        };
+        (self.cut, self.parameters.cut) = (cut, cut);
+        self.by_fours(&["x"]);
+        self.launch("reduce_fours_gather", finish)
+    }
+
+    fn reduced_by_fours(&self) -> Option<Cut> {
+        let (rows, length) = (self.cut.rows as usize, self.cut.length as usize);
+        if self.class != Class::Float || self.cut.across != 0 || rows * length < MANY {
+            return None;
+        }
+        let (_, false) = self.in_fours(&["x"])? else { return None };
+        let cut = Cut::dealt(rows, length, Beside::Elements, EACH_REDUCED);
+        (cut.parts == 1 || cut.per_part.is_multiple_of(4)).then_some(cut)
     }
 
     /// Teams that walk over all rows by fours, each thread with its columns in registers; and how. None where rows do not lie so, or are too long.
