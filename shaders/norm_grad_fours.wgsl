@@ -75,8 +75,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             let place = located(0u, row) / 4u;
 #repeat k HOLD
             if (there_#{k}) {
-                let n = (FOUR_OF(x_#{k}) - statistics.x) * statistics.y;
-                let g = FOUR_OF(d_#{k}) * weight_#{k};
+                let n = (FOUR_OF(HIDDEN(x_#{k})) - statistics.x) * statistics.y;
+                let g = FOUR_OF(HIDDEN(d_#{k})) * weight_#{k};
                 y_put_words(place + four_#{k}, WORDS_OF(statistics.y * ((g - mean) - n * mean_along)));
             }
 #end

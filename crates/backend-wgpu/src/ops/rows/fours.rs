@@ -111,10 +111,10 @@ impl Deal {
     }
 
     /// For teams that walk over rows: less each, since sums and the next row are held, too.
-    fn walking(gpu: &Gpu, length: usize, per_word: usize) -> Option<Deal> {
+    fn walking(gpu: &Gpu, length: usize) -> Option<Deal> {
         let most_members = most_threads(gpu) as usize;
         let fours = length / 4;
-        let members = fours.div_ceil(2 * per_word).next_power_of_two().min(most_members);
+        let members = fours.div_ceil(2).next_power_of_two().min(most_members);
         let hold = fours.div_ceil(members);
         let deal = Deal {
             threads: THREADS.max(members as u32).min(most_threads(gpu)),
@@ -309,7 +309,7 @@ impl<'a> Rows<'a> {
         if rows * length < MANY {
             return None;
         }
-        let deal = Deal::walking(self.gpu, length, store.per_word())?;
+        let deal = Deal::walking(self.gpu, length)?;
         Some(Walk { deal, cut: deal.cut(self.cut, WALKING), store })
     }
 
