@@ -8,7 +8,7 @@
 //
 // Columns and inner numbers are each (outer, r, c) with sizes `columns` and `inners`. RIGHT: patch_value reads the image at r * step of the column +
 // r * step of the inner - padding; spread_value where a column's r + padding is r * step of the inner and a multiple of the column's step. OUTPUT is
-// place_of_part where sums are cut into parts [splits][groups][rows][columns], else place_of_whole. Limits: fewer than 2^30 pixels along an axis.
+// place_of_part where sums are cut into parts [splits][groups][rows][columns], else place_of_whole. Few rows and many columns take tile_few. Limits: fewer than 2^30 pixels along an axis.
 
 struct Parameters {
     launched: u32,
@@ -139,6 +139,78 @@ fn place_of_part(row: u32, column: u32) -> u32 {
 fn place_of_whole(row: u32, column: u32) -> u32 {
     let parts = parts_of(column, params.columns);
     return y_group + row * params.y.x + parts.x * params.y.y + parts.y * params.y.z + parts.z * params.y.w;
+}
+
+// ---------------------------------------------------------------- few rows: images of few channels, or groups of few
+
+// A thread has a column and ROWS rows of it. Places of a patch are the outer loops: what shows no pixel is found out once for all channels.
+fn tile_few(group: u32, lane: u32) {
+    let columns = (params.n + 255u) / 256u;
+    let teams = (params.m + ROWS - 1u) / ROWS;
+    let column = group % columns * 256u + lane;
+    let row = group / columns % teams * ROWS;
+    begin(group / columns / teams, 0u);
+    if (column >= params.n) {
+        return;
+    }
+    let line = right_line(column);
+    let outer = params.k / (params.inners.x * params.inners.y);
+#repeat j ROWS
+    let left_#{j} = a_group + min(row + #{j}u, params.m - 1u) * params.left.x;
+    var sum_#{j} = 0.0;
+#end
+    for (var r = 0u; r < params.inners.x; r += 1u) {
+        let down = PIXEL(line.y, r, 0u);
+        for (var c = 0u; c < params.inners.y; c += 1u) {
+            let across = PIXEL(line.z, c, 1u);
+            if (down == NOWHERE || across == NOWHERE) {
+                continue;
+            }
+            var left = r * params.left.z + c * params.left.w;
+            var right = line.x + down * params.right.z + across * params.right.w;
+            var o = 0u;
+            // Four channels are under way together.
+            for (; o + 3u < outer; o += 4u) {
+#repeat u 4
+                let value_#{u} = b_at(right + #{u}u * params.right.y);
+#end
+#repeat j ROWS
+#repeat u 4
+                sum_#{j} += a_at(left_#{j} + left + #{u}u * params.left.y) * value_#{u};
+#end
+#end
+                left += 4u * params.left.y;
+                right += 4u * params.right.y;
+            }
+            for (; o < outer; o += 1u) {
+                let value = b_at(right);
+#repeat j ROWS
+                sum_#{j} += a_at(left_#{j} + left) * value;
+#end
+                left += params.left.y;
+                right += params.right.y;
+            }
+        }
+    }
+#repeat j ROWS
+    if (row + #{j}u < params.m) {
+        store_element(row + #{j}u, column, sum_#{j});
+    }
+#end
+}
+
+// The pixel down or across that a place of a patch shows, or nowhere.
+fn patch_pixel(first: u32, number: u32, axis: u32) -> u32 {
+    let pixel = first + number * params.inners[2u + axis];
+    return select(NOWHERE, pixel, pixel < params.image[2u + axis]);
+}
+
+fn spread_pixel(place: u32, number: u32, axis: u32) -> u32 {
+    let back = number * params.inners[2u + axis];
+    let step = params.columns[2u + axis];
+    let pixel = (place - back) / step;
+    let shows = place >= back && pixel * step == place - back && pixel < params.image[2u + axis];
+    return select(NOWHERE, pixel, shows);
 }
 
 @compute @workgroup_size(256)

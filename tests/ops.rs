@@ -8,6 +8,9 @@
 use std::process::ExitCode;
 use ternion_testing::suite;
 
+/// Without the feature, wgpu is left to the tests of its own crate.
+const OTHERS: &[&str] = if cfg!(feature = "wgpu") { &[] } else { &["wgpu"] };
+
 /// The most devices on an adapter: each has memory of its own.
 #[cfg(feature = "wgpu")]
 const DEVICES: usize = 8;
@@ -21,7 +24,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    suite::main("cargo test --test ops", &targets)
+    suite::main_beside(OTHERS, "cargo test --test ops", &targets)
 }
 
 /// The first adapter. Software is left to the test of the backend itself, unless it is asked for: it would take the processor from all other devices.

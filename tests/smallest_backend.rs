@@ -6,7 +6,8 @@ mod backend;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ternion_testing::suite::main(
+    ternion_testing::suite::main_beside(
+        &["cpu", "cuda", "wgpu"],
         "cargo test --test smallest_backend",
         &[ternion_testing::Target::new(backend::device()).immediate()],
     )

@@ -83,6 +83,30 @@ fn convolutions_of_many_channels() {
 }
 
 /// Attention of these shapes, with every way to look forward and back.
+/// Groups of few rows, many columns: those of the result, or of the gradient of the image.
+#[test]
+fn convolutions_of_few_rows() {
+    let padded = |stride, dilation, groups| Conv2dOptions {
+        stride: [stride, 1],
+        padding: [2, 1],
+        dilation: [1, dilation],
+        groups,
+    };
+    // The gradient of three channels; a result of three, with a bias.
+    compare(&[&[3, 3, 79, 90], &[18, 3, 5, 3]], |x| x[0].conv2d(&x[1], None, padded(2, 1, 1)));
+    compare(&[&[2, 18, 81, 110], &[3, 18, 3, 3], &[3]], |x| x[0].conv2d(&x[1], Some(&x[2]), padded(1, 2, 1)));
+    // A channel for each group, and two results of one.
+    compare(&[&[2, 6, 40, 41], &[6, 1, 3, 3], &[6]], |x| x[0].conv2d(&x[1], Some(&x[2]), padded(1, 1, 6)));
+    compare(&[&[2, 6, 70, 41], &[12, 1, 3, 2]], |x| x[0].conv2d(&x[1], None, padded(3, 2, 6)));
+    if let Some(adapter) = adapter() {
+        let backend: &ternion_wgpu::WgpuBackend = adapter.downcast().expect("not wrapped");
+        for what in ["ROWS=1u", "ROWS=4u", "PIXEL=patch_pixel", "PIXEL=spread_pixel"] {
+            let reached = |shader: &String| shader.contains("TILE=tile_few") && shader.contains(what);
+            assert!(backend.shaders().iter().any(reached), "{what} was not reached");
+        }
+    }
+}
+
 fn compare_attention(shapes: [&[usize]; 3]) {
     for causal in [false, true] {
         for window in [None, Some(50)] {

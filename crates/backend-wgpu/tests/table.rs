@@ -14,7 +14,9 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match target() {
-        Ok(target) => suite::main("cargo test -p ternion-wgpu --test table", &[target]),
+        Ok(target) => {
+            suite::main_beside(&["cpu", "cuda"], "cargo test -p ternion-wgpu --test table", &[target])
+        }
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE

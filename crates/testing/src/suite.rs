@@ -91,6 +91,22 @@ pub fn absent() -> Vec<String> {
 /// A test all of whose cases are skipped is shown as ignored, and the reasons are counted at the end. The filter is text in a test's name (`softmax::backward::cpu`), as in any test program; or the printed key of a case (`softmax axis=1 [7,33] bf16 sliced`), which then runs
 /// in every check that has it; or text in keys, from the start of a word on. A filter that matches nothing is an error, and so is a run that compares nothing.
 pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
+    run(command, targets, &std::env::var(EXPECT).unwrap_or_default())
+}
+
+/// As [`main`], where other programs test some devices, by their names without numbers: that [`EXPECT`] names those is no matter of this one.
+pub fn main_beside(others: &[&str], command: &'static str, targets: &[Target]) -> ExitCode {
+    run(command, targets, &expected_here(&std::env::var(EXPECT).unwrap_or_default(), others))
+}
+
+/// What of `wanted` is not left to other programs.
+fn expected_here(wanted: &str, others: &[&str]) -> String {
+    let device = |name: &str| name.trim().split(':').next().unwrap_or_default().to_string();
+    let here: Vec<&str> = wanted.split(',').filter(|name| !others.contains(&device(name).as_str())).collect();
+    here.join(",")
+}
+
+fn run(command: &'static str, targets: &[Target], expected: &str) -> ExitCode {
     let mut arguments = Arguments::from_args();
     let part = match part(std::env::var(PART).ok().as_deref()) {
         Ok(part) => part,
@@ -101,7 +117,7 @@ pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
     };
     let present: Vec<String> = targets.iter().map(|target| target.device.name().to_string()).collect();
     // Whatever the filter is: a device that must be there is not left out in silence.
-    if let Err(missing) = expected_devices(&std::env::var(EXPECT).unwrap_or_default(), &present) {
+    if let Err(missing) = expected_devices(expected, &present) {
         eprintln!("error: {missing}");
         return ExitCode::FAILURE;
     }
@@ -576,6 +592,11 @@ mod tests {
         assert_eq!(expected_devices("", &present), Ok(()));
         assert_eq!(expected_devices("cpu, cuda", &present), Ok(()));
         assert!(expected_devices("wgpu", &present).is_err());
+        assert_eq!(expected_here("cpu, wgpu:1,cuda", &["wgpu"]), "cpu,cuda");
+        assert!(
+            expected_devices(&expected_here("wgup", &["wgpu"]), &present).is_err(),
+            "a name that is misspelt"
+        );
     }
 
     #[test]

@@ -12,6 +12,14 @@ use ternion_core::backend::View;
 use ternion_core::ops::conv::ConvConfig;
 use ternion_core::{Error, Op, Result};
 
+/// Its own tile.
+const FEW: &str = "tile_few";
+/// Rows of a group, at most, and threads, at least, where each thread makes the rows of a column: a tile would be mostly empty.
+const FEW_ROWS: usize = 16;
+const MANY_THREADS: usize = 1 << 14;
+/// Rows of such a thread, where there is more than one.
+const ROWS: usize = 4;
+
 /// Pixels along an axis, padding included.
 const MOST_PIXELS: usize = 1 << 30;
 
@@ -190,6 +198,19 @@ impl<'a> Product<'a> {
         [self.rows, self.outer[0] * columns, self.outer[1] * inners, self.groups]
     }
 
+    fn rows_of_thread(&self) -> usize {
+        if self.rows == 1 { 1 } else { ROWS }
+    }
+
+    fn tiling(&self) -> Tiling {
+        let sizes @ [m, n, k, groups] = self.sizes();
+        let teams = m.div_ceil(self.rows_of_thread()) * groups;
+        match m <= FEW_ROWS && teams * n >= MANY_THREADS {
+            true => Tiling::whole(FEW, teams * n.div_ceil(GROUP), k),
+            false => Tiling::of(Class::Float, sizes),
+        }
+    }
+
     fn parameters(&self, tiling: Tiling) -> Parameters {
         let [m, n, k, groups] = self.sizes();
         let stride = |view: &View<'_>, axis: usize| view.layout.strides()[axis] as u32;
@@ -224,9 +245,9 @@ impl<'a> Product<'a> {
     /// The shader with this tile. `y` and `a` say how these lie; a is the sums where those are added.
     fn variant(&self, tile: &'static str, place_of: &'static str, y: Store, a: Store) -> Variant {
         let operand = Store::of(self.right.dtype);
-        let (place, value) = match self.reads {
-            Right::Patches => ("patch_place", "patch_value"),
-            Right::Spread => ("spread_place", "spread_value"),
+        let [place, value, pixel] = match self.reads {
+            Right::Patches => ["patch_place", "patch_value", "patch_pixel"],
+            Right::Spread => ["spread_place", "spread_value", "spread_pixel"],
         };
         Variant::new("conv2d.wgsl", Class::Float)
             .slot("y", y, Access::Scattered)
@@ -237,6 +258,8 @@ impl<'a> Product<'a> {
             .text("OUTPUT", place_of)
             .text("PLACE", place)
             .text("RIGHT", value)
+            .text("PIXEL", pixel)
+            .number("ROWS", if tile == FEW { self.rows_of_thread() as u32 } else { 1 })
             .flag("LEFT_RUNS", true)
             .flag("RIGHT_RUNS", self.right_runs)
     }
@@ -262,7 +285,7 @@ fn launch<'a>(call: &Call<'a>, product: &Product<'a>) -> Result<()> {
         return Ok(());
     }
     check(call, product)?;
-    let tiling = Tiling::of(Class::Float, product.sizes());
+    let tiling = product.tiling();
     let mut parameters = product.parameters(tiling);
     let bind = |view: &View<'a>| call.gpu.bind(call.name, view);
     let bias = product.bias.unwrap_or(product.right);

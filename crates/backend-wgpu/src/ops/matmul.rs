@@ -59,6 +59,11 @@ impl Tiling {
         Tiling::by(tile, count(size), class, [m, n, k, matrices])
     }
 
+    /// So many work groups, none of which has a part of a sum.
+    pub(crate) fn whole(tile: &'static str, groups: usize, k: usize) -> Tiling {
+        Tiling { tile, splits: 1, split_length: k, groups, fours: None }
+    }
+
     /// Tiles of 128 that are read four elements at a time.
     fn by_fours(tile: (&'static str, usize), [m, n, k, matrices]: [usize; 4], runs: [bool; 2]) -> Tiling {
         let tiles = m.div_ceil(tile.1) * n.div_ceil(tile.1) * matrices;
