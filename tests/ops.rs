@@ -11,10 +11,6 @@ use ternion_testing::suite;
 /// Without the feature, wgpu is left to the tests of its own crate.
 const OTHERS: &[&str] = if cfg!(feature = "wgpu") { &[] } else { &["wgpu"] };
 
-/// The most devices on an adapter: each has memory of its own.
-#[cfg(feature = "wgpu")]
-const DEVICES: usize = 8;
-
 fn main() -> ExitCode {
     let mut targets = suite::targets();
     match adapter() {
@@ -34,13 +30,9 @@ fn adapter() -> Result<Option<ternion_testing::Target>, String> {
     if !suite::expects("wgpu") && first.is_none_or(|first| first.kind == "software") {
         return Ok(None);
     }
-    let open = || ternion_wgpu::device(0).map_err(|error| error.to_string());
-    let device = open()?;
+    let device = ternion_wgpu::device(0).map_err(|error| error.to_string())?;
     let what = device.downcast().map(ternion_wgpu::WgpuBackend::description).unwrap_or_default().to_string();
-    // Tests that run together would wait for each other's batches.
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let others: Result<Vec<_>, String> = (1..threads.min(DEVICES)).map(|_| open()).collect();
-    Ok(Some(ternion_testing::Target::new(device).described(what).several(others?)))
+    Ok(Some(ternion_testing::Target::new(device).described(what)))
 }
 
 #[cfg(not(feature = "wgpu"))]

@@ -62,12 +62,14 @@ fn watch(gpu: &Weak<Gpu>, asleep: &AtomicBool) {
             continue;
         }
         thread::sleep(LONGEST_WAIT);
-        let Some(gpu) = gpu.upgrade() else { return };
+        // Held for longer than the device, which this thread may be the last to have.
         let open = OPEN.read();
-        if !*open {
-            return;
+        match gpu.upgrade() {
+            Some(gpu) if *open => gpu.hand_over_overdue(asleep),
+            // The driver has ended, and may not be asked to free anything.
+            Some(gpu) => return std::mem::forget(gpu),
+            None => return,
         }
-        gpu.hand_over_overdue(asleep);
     }
 }
 

@@ -24,11 +24,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Software Vulkan compiles and runs what a device is given in one thread of its own: a device for each of the tests that run together.
+/// Software Vulkan compiles and runs what a device is given in one thread of its own: a device for each of the tests that run together. Hardware would only
+/// switch between them.
 fn target() -> Result<Target> {
     let device = ternion_wgpu::device(0)?;
+    let is_software = ternion_wgpu::descriptions()[0].kind == "software";
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let others: Result<Vec<Device>> = (1..threads.min(DEVICES)).map(|_| ternion_wgpu::device(0)).collect();
+    let devices = if is_software { threads.min(DEVICES) } else { 1 };
+    let others: Result<Vec<Device>> = (1..devices).map(|_| ternion_wgpu::device(0)).collect();
     let what = device.downcast().map(ternion_wgpu::WgpuBackend::description).unwrap_or_default().to_string();
     Ok(Target::new(device).described(what).several(others?))
 }

@@ -51,11 +51,10 @@ impl Target {
         Target { device, reference, description, free: Arc::default(), immediate: false }
     }
 
-    /// With further devices of the same hardware and name. A check takes one for itself while there are any: where a device does its work in one thread of
-    /// the processor, checks in several threads would wait for that one.
+    /// With further devices of the same hardware and name. A check takes one for itself while there are any, and shares the first where they are taken: where
+    /// a device does its work in one thread of the processor, checks in several threads would wait for that one.
     pub fn several(self, others: impl IntoIterator<Item = Device>) -> Target {
-        let free = std::iter::once(self.device.clone()).chain(others).collect();
-        Target { free: Arc::new(Mutex::new(free)), ..self }
+        Target { free: Arc::new(Mutex::new(others.into_iter().collect())), ..self }
     }
 
     /// For a device whose calls return when all is done: what is wrong with the data of one check is not told to another.
@@ -63,8 +62,7 @@ impl Target {
         Target { immediate: true, ..self }
     }
 
-    /// What `check` finds on a device that no other check has; on the target's own if all are taken, or there is none but that. A device that runs behind the
-    /// program tells what is wrong with the data to whoever waits for it next: if it is shared, a check that `provokes` errors runs while no other does.
+    /// What `check` finds on a further device, which no other check has; on the first if all are taken. A device that runs behind the program tells what is wrong with the data to whoever waits for it next: if it is shared, a check that `provokes` errors runs while no other does.
     pub(crate) fn in_turn<T>(&self, provokes: bool, check: impl FnOnce(&Target) -> T) -> T {
         static TURN: RwLock<()> = RwLock::new(());
         let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
