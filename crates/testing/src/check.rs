@@ -62,7 +62,8 @@ impl Target {
         Target { immediate: true, ..self }
     }
 
-    /// What `check` finds on a further device, which no other check has; on the first if all are taken. A device that runs behind the program tells what is wrong with the data to whoever waits for it next: if it is shared, a check that `provokes` errors runs while no other does.
+    /// What `check` finds on a further device, which no other check has; on the first if all are taken. A device that runs behind the program tells what is
+    /// wrong with the data to whoever waits for it next: if it is shared, a check that `provokes` errors runs while no other does.
     pub(crate) fn in_turn<T>(&self, provokes: bool, check: impl FnOnce(&Target) -> T) -> T {
         static TURN: RwLock<()> = RwLock::new(());
         let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
