@@ -186,7 +186,7 @@ fn moments_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(count, a.y + b.y, a.z + b.z + difference * difference * (a.x * b.x / count), 0.0);
 }
 
-// Four numbers at a time: their own moments need no division.
+// Four numbers at a time: their own moments need no division. What is not finite lies nowhere from its mean.
 fn moments_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     var acc = moments_start();
     let end = part_end(at);
@@ -196,11 +196,13 @@ fn moments_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
         let four = vec4<f32>(x_at(along(1u, base.y, r)), x_at(along(1u, base.y, r + step)), x_at(along(1u, base.y, r + 2u * step)), x_at(along(1u, base.y, r + 3u * step)));
         let sum = (four.x + four.y) + (four.z + four.w);
         let centred = four - sum * 0.25;
-        acc = moments_merge(acc, vec4<f32>(4.0, sum, dot(centred, centred), 0.0));
+        let finite = all((bitcast<vec4<u32>>(four) & vec4<u32>(0x7fffffffu)) < vec4<u32>(0x7f800000u));
+        acc = moments_merge(acc, vec4<f32>(4.0, sum, select(quiet_nan(), dot(centred, centred), finite), 0.0));
         r += 4u * step;
     }
     while (r < end) {
-        acc = moments_merge(acc, vec4<f32>(1.0, x_at(along(1u, base.y, r)), 0.0, 0.0));
+        let x = x_at(along(1u, base.y, r));
+        acc = moments_merge(acc, vec4<f32>(1.0, x, select(quiet_nan(), 0.0, size_bits(x) < 0x7f800000u), 0.0));
         r += step;
     }
     return acc;

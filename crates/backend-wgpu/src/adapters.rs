@@ -147,10 +147,13 @@ pub fn find(wanted: &str) -> Result<usize> {
 /// What there is in place of an adapter.
 fn missing(there: &[AdapterDescription]) -> String {
     let names: Vec<String> = there.iter().map(|one| format!("wgpu:{} {}", one.index, one.name)).collect();
-    match names.len() {
-        0 => "no adapter: neither Vulkan, Metal, DX12 nor GL with compute shaders was found (on Debian, mesa-vulkan-drivers and libvulkan1 bring a Vulkan \
+    match (names.len(), std::env::var("WGPU_BACKEND")) {
+        (0, Ok(asked)) => format!(
+            "no adapter: WGPU_BACKEND={asked} picks among vulkan, metal, dx12 and gl, and what it leaves has no compute shaders here"
+        ),
+        (0, Err(_)) => "no adapter: neither Vulkan, Metal, DX12 nor GL with compute shaders was found (on Debian, mesa-vulkan-drivers and libvulkan1 bring a Vulkan \
               that runs on the processor)"
             .into(),
-        count => format!("no such adapter; there are {count}: {}", names.join(", ")),
+        (count, _) => format!("no such adapter; there are {count}: {}", names.join(", ")),
     }
 }

@@ -11,7 +11,7 @@ use crate::binding::{Limits, uncountable, windowed, within_count};
 use crate::disk::{self, Disk};
 use crate::faults;
 use crate::health::Health;
-use crate::overdue::Overdue;
+use crate::overdue::{self, Overdue};
 use crate::pipelines::{MOST_PARAMETERS, Pipelines, Variant};
 use crate::pool::{Block, Pool, block_size};
 use crate::slots::Access;
@@ -20,6 +20,7 @@ use smallvec::SmallVec;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use ternion_core::backend::{Buffer, Memory, MemoryStats, View};
 use ternion_core::{Error, Result};
 use transfers::Place;
@@ -136,12 +137,17 @@ impl Gpu {
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).map_err(|error| {
             Error::Device { device: name.clone(), detail: format!("was not opened: {error}") }
         })?;
+        if adapter.get_info().device_type == wgpu::DeviceType::Cpu {
+            overdue::warm_up(&device, &queue);
+        }
         let about = describe(index, adapter);
         let description = format!("{}, {} ({})", about.name, about.interface, about.driver);
         let info = adapter.get_info();
         let disk = Disk::open(&device, &info, folder);
         let subgroup = subgroup_size(&info).filter(|_| features.contains(wgpu::Features::SUBGROUP));
-        Ok(Gpu::on((device, queue), subgroup, [name, description], options, disk))
+        let gpu = Gpu::on((device, queue), subgroup, [name, description], options, disk);
+        overdue::wait_at_exit(&gpu);
+        Ok(gpu)
     }
 
     /// All that belongs to an opened device.
@@ -162,7 +168,7 @@ impl Gpu {
             limits,
             name,
             batch: Mutex::new(Batch::new(&device)),
-            overdue: Overdue::of(gpu),
+            overdue: Overdue::of(gpu, device.adapter_info().backend),
             record: record(&device),
             device,
             queue,
@@ -362,6 +368,9 @@ impl Gpu {
             batch.push_parameters(parameters, self.limits.min_uniform_buffer_offset_alignment as usize);
         batch.parameters[offset as usize..][..4].copy_from_slice(&(groups as u32).to_ne_bytes());
         let group = batch.group(&self.device, &pipeline, &bindings, self.bound);
+        if variant.slots.iter().any(|slot| slot.name == faults::SLOT) {
+            batch.faults.expect();
+        }
         let pass = batch.pass(&self.device);
         pass.set_pipeline(&pipeline.compiled);
         pass.set_bind_group(0, &group, &[offset]);
@@ -433,23 +442,25 @@ impl Gpu {
 
     /// Looks at the record of indices out of range, if a shader may have written one.
     fn check_faults(&self) -> Result<()> {
-        let mut batch = self.batch.lock();
-        if !batch.faults.expected() {
+        if !self.batch.lock().faults.take_expected() {
             return Ok(());
         }
-        let mut launched = std::mem::take(&mut batch.faults);
-        drop(batch);
         let mut words = [0u32; faults::WORDS];
         let length = size_of_val(&words) as u64;
         let noted = self.read(&[Place { from: self.record.buffer(), offset: 0, length }], true)?;
         bytemuck::cast_slice_mut(&mut words).copy_from_slice(&noted);
-        launched.read(words).map_or(Ok(()), Err)
+        self.batch.lock().faults.read(words).map_or(Ok(()), Err)
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.batch.lock().submit(&self.device, &self.queue, &self.health);
         self.poll()?;
         self.check_faults()
+    }
+
+    /// Waits for what was submitted, for so long at most.
+    pub(crate) fn finish_within(&self, time: Duration) {
+        self.health.wait_within(&self.device, time);
     }
 
     /// Waits until the device has done what was submitted.

@@ -4,6 +4,7 @@ use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// What was told of a device.
 #[derive(Debug, Default)]
@@ -62,6 +63,13 @@ impl Health {
             self.poll(device, wgpu::PollType::wait_indefinitely());
         }
         self.check(device)
+    }
+
+    /// The same, for so long at most.
+    pub(crate) fn wait_within(&self, device: &wgpu::Device, time: Duration) {
+        if self.lost.get().is_none() {
+            self.poll(device, wgpu::PollType::Wait { submission_index: None, timeout: Some(time) });
+        }
     }
 
     /// Frees what submissions that are done held. What goes wrong is told later.

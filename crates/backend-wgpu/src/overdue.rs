@@ -1,10 +1,12 @@
 //! A thread that hands over what has waited for long while the program does something else: what is queued begins without another call.
 //!
 //! It sleeps while nothing waits, and looks every [`LONGEST_WAIT`] while something does.
+//!
+//! And what the end of the process waits for: drivers that run in threads of it (Mesa's software Vulkan) do not survive being ended while they work.
 
 use crate::batch::LONGEST_WAIT;
 use crate::gpu::Gpu;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once, OnceLock, Weak};
 use std::thread::{self, Thread};
@@ -13,27 +15,35 @@ use std::time::Duration;
 /// Read while a batch is handed over; written once, when the process ends: drivers take nothing any more then.
 static OPEN: RwLock<bool> = RwLock::new(true);
 
-/// How long the end of the process waits for a batch that is being handed over.
+/// How long the end of the process waits for a batch that is being handed over, and then for what a device was given.
 const LAST_WAIT: Duration = Duration::from_secs(1);
+const LAST_WORK: Duration = Duration::from_secs(10);
+
+/// The devices that there are.
+static DEVICES: Mutex<Vec<Weak<Gpu>>> = Mutex::new(Vec::new());
 
 /// The thread of a device.
 #[derive(Debug)]
 pub(crate) struct Overdue {
     gpu: Weak<Gpu>,
-    /// Made with the first batch; none where the system has no more threads, so that batches wait for the next call.
+    /// Made with the first batch; none where the system has no more threads or the interface is GL, of which one thread at a time has the context, for as long as
+    /// its work takes: batches wait for the next call then.
     thread: OnceLock<Option<Thread>>,
     asleep: Arc<AtomicBool>,
 }
 
 impl Overdue {
-    pub(crate) fn of(gpu: &Weak<Gpu>) -> Overdue {
-        Overdue { gpu: gpu.clone(), thread: OnceLock::new(), asleep: Arc::new(AtomicBool::new(true)) }
+    pub(crate) fn of(gpu: &Weak<Gpu>, backend: wgpu::Backend) -> Overdue {
+        let thread = OnceLock::new();
+        if backend == wgpu::Backend::Gl {
+            let _ = thread.set(None);
+        }
+        Overdue { gpu: gpu.clone(), thread, asleep: Arc::new(AtomicBool::new(true)) }
     }
 
     /// A batch has got its first launch. To be called while the batch is locked, as the thread falls asleep only then.
     pub(crate) fn begun(&self) {
         let thread = self.thread.get_or_init(|| {
-            stop_at_exit();
             let (gpu, asleep) = (self.gpu.clone(), self.asleep.clone());
             let made = thread::Builder::new().name("ternion-wgpu".into()).spawn(move || watch(&gpu, &asleep));
             made.ok().map(|handle| handle.thread().clone())
@@ -73,7 +83,34 @@ fn watch(gpu: &Weak<Gpu>, asleep: &AtomicBool) {
     }
 }
 
-fn stop_at_exit() {
+/// Has a device on the processor compile and run a shader that does nothing: its compiler makes static objects when it is first used, whose end is then
+/// registered before [`stop`] and comes after it.
+pub(crate) fn warm_up(device: &wgpu::Device, queue: &wgpu::Queue) {
+    let source = wgpu::ShaderSource::Wgsl("@compute @workgroup_size(1) fn main() {}".into());
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
+    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: None,
+        layout: None,
+        module: &module,
+        entry_point: None,
+        compilation_options: Default::default(),
+        cache: None,
+    });
+    let mut encoder = device.create_command_encoder(&Default::default());
+    let mut pass = encoder.begin_compute_pass(&Default::default());
+    pass.set_pipeline(&pipeline);
+    pass.dispatch_workgroups(1, 1, 1);
+    drop(pass);
+    queue.submit([encoder.finish()]);
+    // A device that fails here tells of it at the first call.
+    let _ = device.poll(wgpu::PollType::wait_indefinitely());
+}
+
+/// The end of the process waits for what `gpu` was given.
+pub(crate) fn wait_at_exit(gpu: &Arc<Gpu>) {
+    let mut devices = DEVICES.lock();
+    devices.retain(|device| device.strong_count() > 0);
+    devices.push(Arc::downgrade(gpu));
     static REGISTERED: Once = Once::new();
     // What is registered last is called first: the driver, which is there already, has registered its own end before.
     // SAFETY: the function may be called at any time; it does not unwind.
@@ -85,6 +122,12 @@ fn stop_at_exit() {
 extern "C" fn stop() {
     if let Some(mut open) = OPEN.try_write_for(LAST_WAIT) {
         *open = false;
+    }
+    let Some(devices) = DEVICES.try_lock_for(LAST_WAIT) else { return };
+    for gpu in devices.iter().filter_map(Weak::upgrade) {
+        gpu.finish_within(LAST_WORK);
+        // The driver is about to end, and is not asked to free anything.
+        std::mem::forget(gpu);
     }
 }
 

@@ -1,5 +1,6 @@
 //! What lies beyond the limits of one binding and one dimension of work groups, and what devices say that are not there.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use ternion_core::{DType, Device, Result, Tensor};
 
 /// The first adapter, where `TERNION_EXPECT` names wgpu: elsewhere there may be none.
@@ -78,4 +79,47 @@ fn adapters_that_are_not_there_are_an_error_in_words() {
             matches!(ternion_wgpu::find(&adapter.index.to_string()), Ok(index) if index == adapter.index)
         );
     }
+}
+
+/// Threads share a device: of every call with an index out of range one thread is told, with what was wrong; another call's numbers are not told in its place.
+#[test]
+fn an_index_out_of_range_is_told_once_whoever_waits() -> Result<()> {
+    const CALLS: usize = 200;
+    let Some(device) = adapter() else { return Ok(()) };
+    let told = |result: Result<Vec<f32>>| match result {
+        Ok(_) => 0,
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.contains("index 500 is out of range for size 10"), "{text}");
+            assert!(!text.contains("size 100000"), "{text}");
+            1
+        }
+    };
+    let done = AtomicBool::new(false);
+    let valid = || -> Result<usize> {
+        let x = Tensor::zeros([100_000], DType::F32, &device)?;
+        let index = Tensor::from_vec(vec![5i64, 6], [2], &device)?;
+        let mut errors = 0;
+        while !done.load(Ordering::Relaxed) {
+            errors += told(x.gather(0, &index).and_then(|y| y.to_vec()));
+        }
+        Ok(errors)
+    };
+    let invalid = || -> Result<usize> {
+        let x = Tensor::ones([10], DType::F32, &device)?;
+        let index = Tensor::from_vec(vec![500i64, 6], [2], &device)?;
+        Ok((0..CALLS).map(|_| told(x.index_select(0, &index).and_then(|y| y.to_vec()))).sum())
+    };
+    std::thread::scope(|scope| {
+        let others = [scope.spawn(valid), scope.spawn(valid)];
+        let own = scope.spawn(invalid).join();
+        // Whatever came of it, the others end.
+        done.store(true, Ordering::Relaxed);
+        let mut errors = own.expect("no panic")?;
+        for other in others {
+            errors += other.join().expect("no panic")?;
+        }
+        assert_eq!(errors, CALLS);
+        Ok(())
+    })
 }

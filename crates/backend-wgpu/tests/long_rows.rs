@@ -52,3 +52,27 @@ fn losses() {
         });
     }
 }
+
+/// Infinity minus infinity is nothing, in rows of one element and of many, wherever it stands.
+#[test]
+fn variance_of_what_is_not_finite() -> Result<()> {
+    let wanted = std::env::var(suite::EXPECT).unwrap_or_default();
+    if !wanted.split(',').any(|name| name.trim() == "wgpu") {
+        return Ok(());
+    }
+    let device = ternion_wgpu::device(0)?;
+    for length in [1, 2, 5, 1000, 20_000] {
+        for at in [0, length / 2, length - 1] {
+            for strange in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+                let mut row: Vec<f32> = (0..length).map(|number| (number % 7) as f32).collect();
+                row[at] = strange;
+                let x = Tensor::from_vec(row, [1, length], &device)?;
+                let found = [x.var(1, 0.0)?, x.std(1, 0.0)?, x.var(.., 0.0)?].map(|y| y.to_vec::<f32>());
+                for found in found {
+                    assert!(found?[0].is_nan(), "{strange} at {at} of {length}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
