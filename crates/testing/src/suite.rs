@@ -133,7 +133,7 @@ fn run(command: &'static str, targets: &[Target], expected: &str) -> ExitCode {
         return ExitCode::FAILURE;
     }
     let run = Run::new(command);
-    let mut trials = guards(targets);
+    let mut trials = guards(targets, expected);
     let exact = arguments.exact;
     let matches = |name: &str, filter: &str| if exact { name == filter } else { name.contains(filter) };
     let wanted = |name: &str| arguments.filter.as_ref().is_none_or(|filter| matches(name, filter));
@@ -383,9 +383,9 @@ impl Run {
 
 // ---- Guards on the table itself
 
-fn guards(targets: &[Target]) -> Vec<Trial> {
+fn guards(targets: &[Target], expected: &str) -> Vec<Trial> {
     let present: Vec<String> = targets.iter().map(|target| target.device.name().to_string()).collect();
-    let wanted = std::env::var(EXPECT).unwrap_or_default();
+    let wanted = expected.to_string();
     let mut trials = vec![
         Trial::test("table::expected_devices_are_present", move || {
             expected_devices(&wanted, &present).map_err(Failed::from)
