@@ -6,7 +6,7 @@ use ternion_core::Error;
 /// What the record is called where it is bound.
 pub(crate) const SLOT: &str = "faults";
 
-/// Words of the record on the device: how many were noted, the number of the launch, the index in two words.
+/// Words of the record on the device: how many were noted, the number that the launch had got, the index in two words.
 pub(crate) const WORDS: usize = 4;
 
 /// What launches check indices for, and whether any did since the last look.
