@@ -69,15 +69,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         }
 #end
         let sums = TEAM_SUMS(vec2<f32>(sum_of_four(sum), sum_of_four(sum_along)), lane, turn & 1u);
-        let mean = CENTRE(sums.x);
-        let mean_along = sums.y * norm_share();
+        // r * (g - mean(g) - n * mean(g * n)), as (x - mean) * of_x + g * r + always: two operations less for an element.
+        let of_x = -(statistics.y * statistics.y) * (sums.y * norm_share());
+        let always = -statistics.y * CENTRE(sums.x);
         if (row < params.rows) {
             let place = located(0u, row) / 4u;
 #repeat k HOLD
             if (there_#{k}) {
-                let n = (FOUR_OF(HIDDEN(x_#{k})) - statistics.x) * statistics.y;
                 let g = FOUR_OF(HIDDEN(d_#{k})) * weight_#{k};
-                y_put_words(place + four_#{k}, WORDS_OF(statistics.y * ((g - mean) - n * mean_along)));
+                let x = FOUR_OF(HIDDEN(x_#{k})) - statistics.x;
+                y_put_words(place + four_#{k}, WORDS_OF(fma(x, vec4<f32>(of_x), fma(g, vec4<f32>(statistics.y), vec4<f32>(always)))));
             }
 #end
         }

@@ -250,9 +250,10 @@ impl<'a> Session<'a> {
     /// A case that did not run: as the device refused it, or as the check has nothing to do with it.
     fn skip(&mut self, dtype: DType, why: &str, trace: &Trace) {
         let why = format!("{dtype}: {why}");
+        let lacks_itself = trace.refused.values().any(|refusal| refusal.lacking.contains(dtype.name()));
         match trace.refused.is_empty() {
             true => self.outcome.skip(why),
-            false => self.outcome.refuse(dtype, why),
+            false => self.outcome.refuse(dtype, lacks_itself, why),
         }
     }
 

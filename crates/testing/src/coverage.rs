@@ -35,6 +35,8 @@ impl Support {
     fn of(tally: &Tally) -> Support {
         match tally {
             Tally { refused: 1.., .. } => Support::No,
+            // What needs another dtype that the device lacks, such as conversions to it, says nothing of this one, unless nothing else is left.
+            Tally { compared: 0, refused_other: 1.., .. } => Support::No,
             // Empty tensors alone say nothing of support.
             Tally { compared: 0, .. } => Support::Absent,
             Tally { composed: 0, .. } => Support::Kernels,
@@ -241,7 +243,7 @@ pub(crate) mod tests {
     #[test]
     fn one_refusal_in_a_dtype_is_no_support_and_one_composition_is_told() {
         let mut coverage = Coverage::default();
-        let tally = |composed, refused| Tally { cases: 5, compared: 7, composed, refused };
+        let tally = |composed, refused| Tally { cases: 5, compared: 7, composed, refused, refused_other: 0 };
         let mut outcome = Outcome { cases: 15, compared: 21, ..Outcome::default() };
         outcome.dtypes = [("f64", tally(0, 0)), ("f32", tally(1, 0)), ("f16", tally(0, 1))].into();
         coverage.note("exp", Check::Forward, &outcome);
@@ -261,5 +263,15 @@ pub(crate) mod tests {
             [forward("f64"), forward("f32"), forward("f16")],
             [Support::Composed, Support::Composed, Support::No]
         );
+    }
+    #[test]
+    fn conversions_to_what_the_device_lacks_do_not_take_a_dtype_from_it() {
+        let mut coverage = Coverage::default();
+        let some = Tally { cases: 5, compared: 7, refused_other: 2, ..Tally::default() };
+        let none = Tally { refused_other: 2, ..Tally::default() };
+        let outcome = Outcome { dtypes: [("f32", some), ("u8", none)].into(), ..Outcome::default() };
+        coverage.note("copy", Check::Forward, &outcome);
+        let forward = |dtype| coverage.cell("copy", dtype).forward;
+        assert_eq!([forward("f32"), forward("u8")], [Support::Kernels, Support::No]);
     }
 }

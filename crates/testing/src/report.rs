@@ -74,8 +74,10 @@ pub struct Tally {
     pub compared: usize,
     /// Those of them in which core composed an op.
     pub composed: usize,
-    /// Cases that the device refused.
+    /// Cases that the device refused, as it lacks the dtype.
     pub refused: usize,
+    /// Cases that the device refused, as it lacks another dtype, such as conversions to that.
+    pub refused_other: usize,
 }
 
 /// What a check of a row, or of several, found.
@@ -110,6 +112,7 @@ impl Outcome {
             sum.compared += tally.compared;
             sum.composed += tally.composed;
             sum.refused += tally.refused;
+            sum.refused_other += tally.refused_other;
         }
         for (reasons, others) in [(&mut self.skipped, other.skipped), (&mut self.refused, other.refused)] {
             for (why, count) in others {
@@ -126,10 +129,14 @@ impl Outcome {
         *self.skipped.entry(why.into()).or_default() += 1;
     }
 
-    /// Notes a case in `dtype` that did not run because the device refused it.
-    pub fn refuse(&mut self, dtype: DType, why: impl Into<String>) {
+    /// Notes a case in `dtype` that did not run because the device refused it: it lacks `dtype` itself, or else another one that the case asks for, too.
+    pub fn refuse(&mut self, dtype: DType, lacks_itself: bool, why: impl Into<String>) {
         let why = why.into();
-        self.dtypes.entry(dtype.name()).or_default().refused += 1;
+        let tally = self.dtypes.entry(dtype.name()).or_default();
+        match lacks_itself {
+            true => tally.refused += 1,
+            false => tally.refused_other += 1,
+        }
         *self.refused.entry(why.clone()).or_default() += 1;
         self.skip(why);
     }
