@@ -73,12 +73,6 @@ fn value_words(which: u32, place: u32) -> q_WORDS {
     return v_words(place);
 }
 
-// Nothing seen yet: weights of 0, not of exp(-inf + inf).
-fn base_of(row_max: vec4<f32>) -> vec4<f32> {
-    let bits = bitcast<vec4<u32>>(row_max);
-    return select(row_max, vec4<f32>(), bits == vec4<u32>(0xff800000u));
-}
-
 // A thread's 8 lines: the near 4, the far 4.
 struct Rows {
     near: vec4<f32>,
@@ -192,7 +186,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         );
         let step_max = largest_of_rows(own, lane);
         let new_max = Rows(max(row_max.near, step_max.near), max(row_max.far, step_max.far));
-        let base = Rows(base_of(new_max.near), base_of(new_max.far));
+        let base = Rows(bases_of(new_max.near), bases_of(new_max.far));
         if (any(new_max.near != row_max.near) || any(new_max.far != row_max.far)) {
             let near = four_exponentials(row_max.near - base.near);
             let far = four_exponentials(row_max.far - base.far);
@@ -235,7 +229,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         }
         if (across == 0u) {
             // Where NaN kept the maximum at -infinity, scores were taken as they are.
-            let base = base_of(select(row_max.near, row_max.far, row >= 4u))[row % 4u];
+            let base = bases_of(select(row_max.near, row_max.far, row >= 4u))[row % 4u];
             lse_put(head_lse + line * params.lse.z, select(base + log_of(sum), lowest(), blind));
         }
     }

@@ -275,3 +275,9 @@ fn exponential_or_infinity(x: f32) -> f32 {
 fn four_weights(x: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(exponential_or_infinity(x.x), exponential_or_infinity(x.y), exponential_or_infinity(x.z), exponential_or_infinity(x.w));
 }
+
+// Nothing seen yet: weights of 0, not of exp(-inf + inf).
+fn bases_of(row_max: vec4<f32>) -> vec4<f32> {
+    let bits = bitcast<vec4<u32>>(row_max);
+    return select(row_max, vec4<f32>(), bits == vec4<u32>(0xff800000u));
+}

@@ -1,12 +1,16 @@
-// Tiles of matrix products (see product.wgsl) whose operands and result are read and written four elements at a time. A work group makes 128 x 128 of y.
+// Tiles of matrix products (see product.wgsl) whose operands and result are read and written four elements at a time. A work group of 2 FOURS_COLUMNS
+// threads makes 128 x FOURS_COLUMNS (128 or 64) of y.
 //
 //      right   k x n  |--|16|--|  128 columns          a step: 16 inner of 128 rows and 128 columns lie in work-group
 //   left m x k  128 rows -> [ 128 x 128 of y ]         memory; a thread of 256 sums 8 x 8: 4 x 4 in each quarter
 //
-// From a shader: begin(matrix, split); left_four_place(line, inner), right_four_place(line, inner), the number of a four;
-// LEFT_FOUR(place) and RIGHT_FOUR(place), which read one; left_four_step(inner), right_four_step(inner), fours from one inner place to another;
-// finished(row, column, place, sum), which is left out where the sum alone is stored (PLAIN). LEFT_RUNS and RIGHT_RUNS tell along which axis four
-// elements lie: the inner one, or rows or columns. Limits: that axis is a multiple of 4 long, n is, and every four begins at a multiple of four elements.
+// sum_fours adds a part of the sums to what each thread holds; fours_128 makes a whole tile of matmul.wgsl. From a shader: left_four_place(line, inner),
+// right_four_place(line, inner), the number of a four; LEFT_FOUR(place) and RIGHT_FOUR(place), which read one; left_four_step(inner),
+// right_four_step(inner), fours from one inner place to another; params.m and params.n, lines of both operands: those beyond are read as the last.
+// LEFT_RUNS and RIGHT_RUNS tell along which axis four elements lie: the inner one, or rows or columns. LEFT_SCALED: the left operand is multiplied with
+// LEFT_FACTOR(line, known), one number for 128 inner, where known is what LEFT_KNOWN(line, inner) read ahead; sums begin at multiples of 128 then.
+// fours_128 also takes begin(matrix, split) and finished(row, column, place, sum), which is left out where the sum alone is stored (PLAIN).
+// Limits: the axis along which fours lie is a multiple of 4 long, n of fours_128 is, and every four begins at a multiple of four elements.
 
 // ---------------------------------------------------------------- floats
 
@@ -19,18 +23,18 @@ fn line_within(line: u32, count: u32, runs: bool) -> u32 {
     return min(line, count - select(4u, 1u, runs));
 }
 
-// The first line and the first inner place of a step's four of this number.
-fn four_line(number: u32, runs: bool) -> u32 {
-    return select(number % 32u * 4u, number / 4u, runs);
+// The first line and the first inner place of a step's four of this number, of an operand so many fours wide.
+fn four_line(number: u32, across: u32, runs: bool) -> u32 {
+    return select(number % across * 4u, number / 4u, runs);
 }
 
-fn four_inner(number: u32, runs: bool) -> u32 {
-    return select(number / 32u, number % 4u * 4u, runs);
+fn four_inner(number: u32, across: u32, runs: bool) -> u32 {
+    return select(number / across, number % 4u * 4u, runs);
 }
 
 fn put_left_four(number: u32, value: vec4<f32>) {
-    let line = four_line(number, LEFT_RUNS);
-    let first_inner = four_inner(number, LEFT_RUNS);
+    let line = four_line(number, 32u, LEFT_RUNS);
+    let first_inner = four_inner(number, 32u, LEFT_RUNS);
     if (LEFT_RUNS) {
 #repeat i 4
         fours_left[(first_inner + #{i}u) * 33u + line / 4u][line % 4u] = value[#{i}];
@@ -41,8 +45,8 @@ fn put_left_four(number: u32, value: vec4<f32>) {
 }
 
 fn put_right_four(number: u32, value: vec4<f32>) {
-    let line = four_line(number, RIGHT_RUNS);
-    let first_inner = four_inner(number, RIGHT_RUNS);
+    let line = four_line(number, FOURS_COLUMNS / 4u, RIGHT_RUNS);
+    let first_inner = four_inner(number, FOURS_COLUMNS / 4u, RIGHT_RUNS);
     if (RIGHT_RUNS) {
 #repeat i 4
         fours_right[(first_inner + #{i}u) * 33u + line / 4u][line % 4u] = value[#{i}];
@@ -52,52 +56,100 @@ fn put_right_four(number: u32, value: vec4<f32>) {
     }
 }
 
-fn fours_128(group: u32, lane: u32) {
-    let work = work_of(group, 128u);
-    // Rows of a thread are 4 rows and the three after, and those 64 further; columns likewise. The 32 threads of a subgroup lie 4 x 8: they read 4
-    // different fours of the left tile, and 8 of the right.
-    let rows = lane % 32u / 8u + lane / 64u * 4u;
-    let columns = lane % 8u + lane / 32u % 2u * 8u;
-#repeat turn 2
-    let left_inner_#{turn} = work.begin + four_inner(lane + #{turn*256}u, LEFT_RUNS);
-    let left_line_#{turn} = line_within(work.row + four_line(lane + #{turn*256}u, LEFT_RUNS), params.m, LEFT_RUNS);
+// Rows of a thread are 4 fours_row and the three after, and those 64 further; columns likewise, and those FOURS_COLUMNS / 2 further. The 32 threads of a
+// subgroup lie 4 x 8: they read 4 different fours of the left tile, and 8 of the right.
+fn fours_row(lane: u32) -> u32 {
+    return lane % 32u / 8u + lane / (FOURS_COLUMNS / 2u) * 4u;
+}
+
+fn fours_column(lane: u32) -> u32 {
+    return lane % 8u + lane / 32u % (FOURS_COLUMNS / 64u) * 8u;
+}
+
+// What no left operand is scaled with.
+fn nothing_known(line: u32, inner: u32) -> f32 { return 0.0; }
+fn no_factor(line: u32, known: f32) -> f32 { return 1.0; }
+
+// A thread's sums: of its row r, the near columns in number 2 r, the far ones in number 2 r + 1.
+#repeat part 16
+var<private> sums_#{part}: vec4<f32>;
+#end
+
+// Of tiles of 64 columns a thread reads 4 fours of the left operand in a step, else 2; of the right one 2.
+fn sum_fours(work: Work, lane: u32) {
+    let threads = 2u * FOURS_COLUMNS;
+    let rows = fours_row(lane);
+    let columns = fours_column(lane);
+#repeat turn 4
+    let left_number_#{turn} = lane + #{turn}u * threads;
+    let left_inner_#{turn} = work.begin + four_inner(left_number_#{turn}, 32u, LEFT_RUNS);
+    let left_line_#{turn} = line_within(work.row + four_line(left_number_#{turn}, 32u, LEFT_RUNS), params.m, LEFT_RUNS);
     var left_at_#{turn} = left_four_place(left_line_#{turn}, left_inner_#{turn});
     var left_#{turn} = vec4<f32>();
-    let right_inner_#{turn} = work.begin + four_inner(lane + #{turn*256}u, RIGHT_RUNS);
-    let right_line_#{turn} = line_within(work.column + four_line(lane + #{turn*256}u, RIGHT_RUNS), params.n, RIGHT_RUNS);
+    var known_#{turn} = 0.0;
+    var factor_#{turn} = 1.0;
+    if (#{turn}u * threads < 512u) {
+        if (left_inner_#{turn} < work.end) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
+        if (LEFT_SCALED && work.begin < work.end) { known_#{turn} = LEFT_KNOWN(left_line_#{turn}, work.begin); }
+    }
+#end
+#repeat turn 2
+    let right_number_#{turn} = lane + #{turn}u * threads;
+    let right_inner_#{turn} = work.begin + four_inner(right_number_#{turn}, FOURS_COLUMNS / 4u, RIGHT_RUNS);
+    let right_line_#{turn} = line_within(work.column + four_line(right_number_#{turn}, FOURS_COLUMNS / 4u, RIGHT_RUNS), params.n, RIGHT_RUNS);
     var right_at_#{turn} = right_four_place(right_line_#{turn}, right_inner_#{turn});
     var right_#{turn} = vec4<f32>();
-    if (left_inner_#{turn} < work.end) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
     if (right_inner_#{turn} < work.end) { right_#{turn} = RIGHT_FOUR(right_at_#{turn}); }
 #end
     let left_step = left_four_step(16u);
     let right_step = right_four_step(16u);
-#repeat part 16
-    var sums_#{part} = vec4<f32>();
-#end
     for (var done = 0u; work.begin + done < work.end; done += 16u) {
+        if (LEFT_SCALED && done % 128u == 0u) {
+#repeat turn 4
+            if (#{turn}u * threads < 512u) { factor_#{turn} = LEFT_FACTOR(left_line_#{turn}, known_#{turn}); }
+#end
+        }
+#repeat turn 4
+        if (#{turn}u * threads < 512u) {
+            if (LEFT_SCALED) {
+                put_left_four(left_number_#{turn}, left_#{turn} * factor_#{turn});
+            } else {
+                put_left_four(left_number_#{turn}, left_#{turn});
+            }
+        }
+#end
 #repeat turn 2
-        put_left_four(lane + #{turn*256}u, left_#{turn});
-        put_right_four(lane + #{turn*256}u, right_#{turn});
+        put_right_four(right_number_#{turn}, right_#{turn});
 #end
         workgroupBarrier();
         // The next step is read while this one is summed. Beyond the end of the sum are zeros.
         let next = done + 16u;
-#repeat turn 2
+#repeat turn 4
         left_at_#{turn} += left_step;
+#end
+#repeat turn 2
         right_at_#{turn} += right_step;
 #end
         if (work.begin + next + 16u <= work.end) {
+#repeat turn 4
+            if (#{turn}u * threads < 512u) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
+#end
 #repeat turn 2
-            left_#{turn} = LEFT_FOUR(left_at_#{turn});
             right_#{turn} = RIGHT_FOUR(right_at_#{turn});
 #end
         } else if (work.begin + next < work.end) {
-#repeat turn 2
+#repeat turn 4
             left_#{turn} = vec4<f32>();
-            if (left_inner_#{turn} + next < work.end) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
+            if (#{turn}u * threads < 512u && left_inner_#{turn} + next < work.end) { left_#{turn} = LEFT_FOUR(left_at_#{turn}); }
+#end
+#repeat turn 2
             right_#{turn} = vec4<f32>();
             if (right_inner_#{turn} + next < work.end) { right_#{turn} = RIGHT_FOUR(right_at_#{turn}); }
+#end
+        }
+        if (LEFT_SCALED && next % 128u == 0u && work.begin + next < work.end) {
+#repeat turn 4
+            if (#{turn}u * threads < 512u) { known_#{turn} = LEFT_KNOWN(left_line_#{turn}, work.begin + next); }
 #end
         }
 #repeat inner 16
@@ -105,7 +157,7 @@ fn fours_128(group: u32, lane: u32) {
             let a_0 = fours_left[#{inner*33}u + rows];
             let a_1 = fours_left[#{inner*33+16}u + rows];
             let b_0 = fours_right[#{inner*33}u + columns];
-            let b_1 = fours_right[#{inner*33+16}u + columns];
+            let b_1 = fours_right[#{inner*33}u + FOURS_COLUMNS / 8u + columns];
 #repeat row 8
             sums_#{row*2} += a_#{row/4}[#{row%4}] * b_0;
             sums_#{row*2+1} += a_#{row/4}[#{row%4}] * b_1;
@@ -114,9 +166,16 @@ fn fours_128(group: u32, lane: u32) {
 #end
         workgroupBarrier();
     }
+}
+
+fn fours_128(group: u32, lane: u32) {
+    let work = work_of(group, 128u);
+    sum_fours(work, lane);
+    let row = work.row + fours_row(lane) * 4u;
+    let column = work.column + fours_column(lane) * 4u;
     if (PLAIN) {
 #repeat part 16
-        store_four(work.row + rows * 4u + #{part/2%4+part/8*64}u, work.column + columns * 4u + #{part%2*64}u, sums_#{part});
+        store_four(row + #{part/2%4+part/8*64}u, column + #{part%2*64}u, sums_#{part});
 #end
         return;
     }
@@ -129,8 +188,7 @@ fn fours_128(group: u32, lane: u32) {
 #end
             default: {}
         }
-        let row = work.row + rows * 4u + part / 2u % 4u + part / 8u * 64u;
-        store_four(row, work.column + columns * 4u + part % 2u * 64u, sums);
+        store_four(row + part / 2u % 4u + part / 8u * 64u, column + part % 2u * 64u, sums);
     }
 }
 

@@ -61,7 +61,7 @@ const WIDE: &str = text!("wide.wgsl");
 
 /// What shaders of every class may reach.
 static COMMON: LazyLock<Library> = LazyLock::new(|| library(&COMMON_TEXTS));
-const COMMON_TEXTS: [&str; 24] = [
+const COMMON_TEXTS: [&str; 25] = [
     text!("store.wgsl"),
     text!("cast.wgsl"),
     text!("index.wgsl"),
@@ -85,6 +85,7 @@ const COMMON_TEXTS: [&str; 24] = [
     text!("attention_tile.wgsl"),
     text!("attention_fours_tile.wgsl"),
     text!("attention_powers.wgsl"),
+    text!("attention_products_tile.wgsl"),
     WIDE,
 ];
 

@@ -1,6 +1,7 @@
 //! Scaled dot-product attention and its gradients: how far queries see, and how many groups of tiles there are.
 
 mod cooperative;
+mod products;
 
 use super::matmul::{lies_in_fours, wrong};
 use crate::gpu::{Binding, Launch};
@@ -10,6 +11,7 @@ use crate::select::Call;
 use crate::slots::{Access, Slot, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
+use products::Products;
 use smallvec::SmallVec;
 use ternion_core::backend::View;
 use ternion_core::ops::attention::AttentionConfig;
@@ -260,6 +262,13 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         if let Some(halves) = &halves {
             halves.launch_forward(call, config)?;
         }
+        if halves.is_none() {
+            let [y] = [0].map(|at| call.outputs[at]);
+            let products = Products::of(call, config, &call.inputs[..3], &[y], call.inputs.get(3).copied())?;
+            if let Some(products) = products {
+                return products.launch_forward();
+            }
+        }
         let records = halves.as_ref().map(|halves| halves.records(call)).transpose()?;
         return launch_fours(call, sizes.in_one_chunk(), [batch, width], records);
     }
@@ -389,6 +398,10 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let halves = cooperative::halves(call, config, &tensors, call.outputs)?;
     if let Some(halves) = &halves {
         halves.launch_gradients(call, config, row_numbers)?;
+    } else if let Some(products) =
+        Products::of(call, config, &tensors, call.outputs, call.inputs.get(6).copied())?
+    {
+        return products.launch_gradients(row_numbers);
     }
     let records = halves.as_ref().map(|halves| halves.records(call)).transpose()?;
     launch_grad(call, config, row_numbers, records, Wanted::Query)?;

@@ -23,7 +23,7 @@ const TILE_16: (&str, usize) = ("tile_16", 16);
 /// Tile of product_fours.wgsl, of 128 rows and columns.
 const FOURS: (&str, usize) = ("fours_128", 128);
 /// Bytes of memory of its groups.
-const FOURS_BYTES: u32 = 2 * 528 * 16;
+pub(crate) const FOURS_BYTES: u32 = 2 * 528 * 16;
 /// What inner lengths of parts are multiples of.
 const STEP: usize = 16;
 /// The largest tile is taken where there are so many of it: fewer leave processors idle.
@@ -293,7 +293,11 @@ fn variant(
             .flag("LEFT_RUNS", left)
             .flag("RIGHT_RUNS", right)
             .text("LEFT_FOUR", "a_four")
-            .text("RIGHT_FOUR", "b_four"),
+            .text("RIGHT_FOUR", "b_four")
+            .number("FOURS_COLUMNS", 128)
+            .flag("LEFT_SCALED", false)
+            .text("LEFT_KNOWN", "nothing_known")
+            .text("LEFT_FACTOR", "no_factor"),
     }
 }
 

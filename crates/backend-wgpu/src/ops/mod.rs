@@ -57,6 +57,7 @@ pub(crate) fn shader(name: &str) -> &'static str {
         "attention.wgsl" => include_str!("../../shaders/attention.wgsl"),
         "attention_fours.wgsl" => include_str!("../../shaders/attention_fours.wgsl"),
         "attention_fours_grad.wgsl" => include_str!("../../shaders/attention_fours_grad.wgsl"),
+        "attention_products.wgsl" => include_str!("../../shaders/attention_products.wgsl"),
         "attention_halves.wgsl" => include_str!("../../shaders/attention_halves.wgsl"),
         "attention_cooperative.wgsl" => include_str!("../../shaders/attention_cooperative.wgsl"),
         "attention_cooperative_grad.wgsl" => include_str!("../../shaders/attention_cooperative_grad.wgsl"),
