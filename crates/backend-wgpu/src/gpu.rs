@@ -25,6 +25,9 @@ use ternion_core::backend::{Buffer, Memory, MemoryStats, View};
 use ternion_core::{Error, Result};
 use transfers::Place;
 
+/// What an op takes for itself: this at most, and this part of the device's memory (or of 8 GiB, where that is unknown).
+const MOST_WORK_BYTES: u64 = 512 << 20;
+const WORK_PART: u64 = 32;
 /// How often memory is asked for before there is none.
 const MOST_TURNS: usize = 8;
 
@@ -46,6 +49,8 @@ pub(crate) struct Gpu {
     health: Arc<Health>,
     /// Bytes that blocks may take in all.
     most_memory: u64,
+    /// Bytes that an op may take for what lies between its launches, where it has a choice.
+    pub(crate) work_bytes: u64,
     launches: AtomicU64,
     /// Blocks that were made.
     blocks: AtomicU64,
@@ -145,7 +150,7 @@ impl Gpu {
         let info = adapter.get_info();
         let disk = Disk::open(&device, &info, folder);
         let subgroup = subgroup_size(&info).filter(|_| features.contains(wgpu::Features::SUBGROUP));
-        let gpu = Gpu::on((device, queue), subgroup, [name, description], options, disk);
+        let gpu = Gpu::on((device, queue), subgroup, [name, description], about.memory_bytes, options, disk);
         overdue::wait_at_exit(&gpu);
         Ok(gpu)
     }
@@ -155,17 +160,19 @@ impl Gpu {
         (device, queue): (wgpu::Device, wgpu::Queue),
         subgroup: Option<u32>,
         [name, description]: [String; 2],
+        memory_bytes: Option<u64>,
         options: Options,
         disk: Disk,
     ) -> Arc<Gpu> {
         let health = Health::watch(&device);
         let limits = device.limits();
         let bound = Limits::of(&limits);
+        let most_memory = options.memory_bytes.unwrap_or(u64::MAX);
+        let part = memory_bytes.unwrap_or(8 << 30).min(most_memory) / WORK_PART;
         Arc::new_cyclic(|gpu| Gpu {
             description,
             bound,
             subgroup: subgroup.filter(|_| !options.without_subgroups),
-            limits,
             name,
             batch: Mutex::new(Batch::new(&device)),
             overdue: Overdue::of(gpu, device.adapter_info().backend),
@@ -175,9 +182,11 @@ impl Gpu {
             pool: Pool::default(),
             pipelines: Pipelines::new(bound.window, options.checked, disk),
             health,
-            most_memory: options.memory_bytes.unwrap_or(u64::MAX),
+            most_memory,
+            work_bytes: part.min(MOST_WORK_BYTES).min(limits.max_storage_buffer_binding_size),
             launches: AtomicU64::new(0),
             blocks: AtomicU64::new(1),
+            limits,
         })
     }
 
@@ -198,7 +207,7 @@ impl Gpu {
             experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
             ..wgpu::DeviceDescriptor::default()
         });
-        Gpu::on((device, queue), Some(32), ["noop".into(), "nothing".into()], options, Disk::default())
+        Gpu::on((device, queue), Some(32), ["noop".into(), "nothing".into()], None, options, Disk::default())
     }
 
     /// From now on shaders of cooperative matrices are run without them.

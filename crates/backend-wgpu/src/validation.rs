@@ -33,10 +33,12 @@ fn attention_in_fours_is_valid() {
     let gpu = Gpu::noop(Options::default());
     let device = Device::new(WgpuBackend { gpu: gpu.clone() });
     for dtype in [DType::F32, DType::F16, DType::BF16] {
-        for width in [64, 128] {
-            let x = Tensor::zeros([1, 1, 8, width], dtype, &device).and_then(|x| x.requires_grad()).unwrap();
+        // Few lines, and as many as whole products are made of.
+        for (width, lines) in [(64, 8), (128, 8), (64, 129), (128, 129)] {
+            let x =
+                Tensor::zeros([1, 1, lines, width], dtype, &device).and_then(|x| x.requires_grad()).unwrap();
             for mask in [None, Some(DType::Bool), Some(dtype)] {
-                let mask = mask.map(|dtype| Tensor::zeros([8, 8], dtype, &device).unwrap());
+                let mask = mask.map(|dtype| Tensor::zeros([lines, lines], dtype, &device).unwrap());
                 let options = AttentionOptions { mask: mask.as_ref(), ..AttentionOptions::default() };
                 let y =
                     x.scaled_dot_product_attention(&x, &x, options).unwrap_or_else(|error| panic!("{error}"));
@@ -48,7 +50,7 @@ fn attention_in_fours_is_valid() {
     }
     let (compiled, refused) = gpu.compiled();
     assert!(refused.is_empty(), "the first of {}: {}", refused.len(), refused[0]);
-    assert!(compiled >= 3 * 2 * 3 * 3, "only {compiled} shaders were asked for");
+    assert!(compiled >= 3 * 2 * 3 * 3 + 2 * 3 * 3 * 4, "only {compiled} shaders were asked for");
 }
 
 /// Attention by cooperative matrices launches what is documented.

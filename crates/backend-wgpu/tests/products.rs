@@ -131,6 +131,15 @@ fn attention_in_fours() {
     compare_attention([&[1, 4, 150, 128], &[1, 2, 190, 128], &[1, 2, 190, 128]]);
     compare_attention([&[2, 2, 65, 64], &[2, 1, 65, 64], &[2, 1, 65, 64]]);
     compare_attention([&[1, 2, 190, 40], &[1, 2, 150, 40], &[1, 2, 150, 100]]);
+    // More queries than keys and the other way round, by more than a tile.
+    compare_attention([&[1, 1, 300, 36], &[1, 1, 130, 36], &[1, 1, 130, 36]]);
+    compare_attention([&[1, 1, 70, 36], &[1, 1, 300, 36], &[1, 1, 300, 36]]);
+    let Some(adapter) = adapter() else { return };
+    let backend: &ternion_wgpu::WgpuBackend = adapter.downcast().expect("not wrapped");
+    for step in ["weights", "output", "shares", "slopes", "key_output", "add_parts"] {
+        let step = if step == "add_parts" { format!("STEP={step}") } else { format!("STEP=tile_of_{step}") };
+        assert!(backend.shaders().iter().any(|shader| shader.contains(&step)), "{step} was not reached");
+    }
 }
 
 /// Masks of both kinds, and queries, keys and values that are parts of one tensor.

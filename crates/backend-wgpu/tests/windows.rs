@@ -9,20 +9,30 @@ use ternion_core::{AttentionOptions, DType, Device, Result, Tensor};
 use ternion_testing::compare_devices;
 use ternion_wgpu::Options;
 
-/// The first adapter with narrow bindings, where one is asked for.
-fn narrow() -> Option<&'static Device> {
-    static NARROW: OnceLock<Option<Device>> = OnceLock::new();
+/// The first adapter with bindings of so many bytes, where one is asked for.
+fn with_bindings(bytes: u64) -> Option<Device> {
     let wanted = std::env::var(ternion_testing::suite::EXPECT).unwrap_or_default();
     let open = || {
-        ternion_wgpu::device_with(0, Options { binding_bytes: Some(1024), ..Options::default() })
+        ternion_wgpu::device_with(0, Options { binding_bytes: Some(bytes), ..Options::default() })
             .expect("an adapter, as TERNION_EXPECT says")
     };
-    NARROW.get_or_init(|| wanted.split(',').any(|name| name.trim() == "wgpu").then(open)).as_ref()
+    wanted.split(',').any(|name| name.trim() == "wgpu").then(open)
+}
+
+/// The same with narrow bindings.
+fn narrow() -> Option<&'static Device> {
+    static NARROW: OnceLock<Option<Device>> = OnceLock::new();
+    NARROW.get_or_init(|| with_bindings(1024)).as_ref()
 }
 
 /// Compares outputs and gradients, in f32 and in a half type.
 fn compare(shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>) {
-    let Some(narrow) = narrow() else { return };
+    if let Some(narrow) = narrow() {
+        compare_on(narrow, shapes, f);
+    }
+}
+
+fn compare_on(narrow: &Device, shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>) {
     let cpu = ternion_cpu::device();
     cpu.seed(7);
     for dtype in [DType::F32, DType::F16] {
@@ -80,6 +90,24 @@ fn products_and_images() {
     compare(&[&[1, 2, 36, 8], &[1, 2, 40, 8], &[1, 2, 40, 8]], |x| {
         Ok(vec![x[0].scaled_dot_product_attention(&x[1], &x[2], options)?])
     });
+}
+
+/// Attention whose weights fill several bindings: they are made a few heads at a time.
+#[test]
+fn attention_of_a_few_heads_at_a_time() {
+    let Some(narrow) = with_bindings(512 << 10) else { return };
+    for causal in [false, true] {
+        let options = AttentionOptions { causal, ..AttentionOptions::default() };
+        // Two heads that share one, of two batches; then one alone and two more.
+        compare_on(&narrow, &[&[2, 4, 150, 64], &[2, 2, 190, 64], &[2, 2, 190, 36]], |x| {
+            Ok(vec![x[0].scaled_dot_product_attention(&x[1], &x[2], options)?])
+        });
+        compare_on(&narrow, &[&[1, 3, 150, 36], &[1, 3, 190, 36], &[1, 3, 190, 68]], |x| {
+            Ok(vec![x[0].scaled_dot_product_attention(&x[1], &x[2], options)?])
+        });
+    }
+    let backend: &ternion_wgpu::WgpuBackend = narrow.downcast().expect("not wrapped");
+    assert!(backend.shaders().iter().any(|shader| shader.contains("STEP=tile_of_slopes")), "not by products");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [unmasked(), masked(), wide(), ops()].into_iter().flatten().collect()
+    [unmasked(), masked(), wide(), tiled(), ops()].into_iter().flatten().collect()
 }
 
 const PLAIN: AttentionConfig = AttentionConfig { scale: 0.5, causal: false, window: None, mask: false };
@@ -216,6 +216,34 @@ fn wide() -> Vec<OpCase> {
             ]
         })
         .collect()
+}
+
+/// More than 64 queries and 128 keys, whose rows lie in fours: a device may make whole matrix products of them.
+fn tiled() -> Vec<OpCase> {
+    let window = AttentionConfig { causal: true, window: Some(60), ..PLAIN };
+    let shapes: [&'static [usize]; 3] = [&[1, 2, 70, 8], &[1, 1, 140, 8], &[1, 1, 140, 12]];
+    let [q, k, v] = shapes;
+    // Numbers from -1 to 1, in no order; a query of NaN, and one whose scores are as large as they may be.
+    let numbers =
+        |count: usize| (0..count).map(|at| ((at * 37 + at * at) % 41) as f64 / 20.0 - 1.0).collect::<Vec<_>>();
+    let mut queries = numbers(70 * 4);
+    queries[5 * 4] = f64::NAN;
+    queries[66 * 4..67 * 4].fill(1e30);
+    vec![
+        beyond_a_block("tiled", PLAIN).on([q, k, v]).hostile(
+            "nan and large scores",
+            [
+                Array::new(&[1, 1, 70, 4], queries),
+                Array::new(&[1, 1, 140, 4], numbers(140 * 4)),
+                Array::new(&[1, 1, 140, 4], numbers(140 * 4)),
+            ],
+        ),
+        beyond_a_block("tiled causal window=60", window).on([q, k, v]),
+        beyond_a_block("tiled bool mask", PLAIN).input(Input::bool()).on([q, k, v, &[2, 70, 140]]),
+        beyond_a_block("tiled additive mask constant", window)
+            .input(Input::float(Uniform(-2.0, 2.0)).constant())
+            .on([q, k, v, &[70, 140]]),
+    ]
 }
 
 /// The ops themselves: the log-sum-exp as a second output, and the gradient as a formula of all its inputs.

@@ -7,9 +7,9 @@ use crate::pipelines::Define;
 use crate::select::Call;
 use crate::slots::{Access, Store};
 use bytemuck::{Pod, Zeroable};
-use ternion_core::Result;
 use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::attention::AttentionConfig;
+use ternion_core::{Error, Result};
 
 /// Lines of a tile.
 const TILE: usize = 128;
@@ -17,10 +17,8 @@ const TILE: usize = 128;
 const NARROW: usize = 64;
 /// Fewer queries or keys leave most of a tile empty.
 const FEWEST_LINES: usize = 65;
-/// The most bytes of weights at a time.
-const MOST_WEIGHT_BYTES: u64 = 256 << 20;
-/// Threads that tiles of outputs are to keep busy: two work groups of 256 on each of the processors of a large device.
-const WANTED_THREADS: usize = 2 * 256 * 132;
+/// Threads that tiles of outputs are to keep busy, where sums are made in parts otherwise: a work group of 256 on each processor of a large device.
+const WANTED_THREADS: usize = 256 * 132;
 
 /// The parameters, as in attention_products.wgsl.
 #[repr(C)]
@@ -73,7 +71,14 @@ impl<'a> Matrix<'a> {
         let (binding, first) = call.gpu.bind(call.name, view)?;
         let [batch, head, line, column] = strides(view);
         let (line, inner) = if turned { (column, line) } else { (line, column) };
-        Ok(Matrix { binding, store: Store::of(view.dtype), first, heads: [batch, head, 0, shared_by], line, inner })
+        Ok(Matrix {
+            binding,
+            store: Store::of(view.dtype),
+            first,
+            heads: [batch, head, 0, shared_by],
+            line,
+            inner,
+        })
     }
 
     /// Whether fours lie along the inner places.
@@ -82,7 +87,7 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// What takes part in an op: how many heads at a time, and the memory of their weights.
+/// What takes part in an op: how many heads at a time, and memory for their weights.
 pub(super) struct Products<'a, 'b> {
     call: &'b Call<'a>,
     sizes: Sizes,
@@ -90,7 +95,7 @@ pub(super) struct Products<'a, 'b> {
     heads: usize,
     padded: [usize; 2],
     heads_at_a_time: usize,
-    /// The mask's place among the inputs, if there is one.
+    weights: Buffer,
     mask: Option<View<'a>>,
 }
 
@@ -102,7 +107,7 @@ struct Heads {
 }
 
 impl<'a, 'b> Products<'a, 'b> {
-    /// If these tensors are taken: in fours, with enough lines, and weights of heads that share one in a binding.
+    /// If these tensors are taken: in fours, with enough lines, and memory for the weights of heads that share one.
     pub(super) fn of(
         call: &'b Call<'a>,
         config: &AttentionConfig,
@@ -118,22 +123,28 @@ impl<'a, 'b> Products<'a, 'b> {
         let keys = sizes.keys as usize;
         let padded = [queries, keys].map(|lines| lines.next_multiple_of(TILE));
         let bytes = (padded[0] * padded[1] * 4).saturating_mul(sizes.shared_by as usize) as u64;
-        let most = MOST_WEIGHT_BYTES.min(call.gpu.limits.max_storage_buffer_binding_size);
+        let most = call.gpu.work_bytes;
         if queries.min(keys) < FEWEST_LINES || bytes > most || batch == 0 {
             return Ok(None);
         }
-        let heads_at_a_time = (most / bytes) as usize * sizes.shared_by as usize;
-        Ok(Some(Products { call, sizes, batch, heads, padded, heads_at_a_time, mask }))
+        let heads_at_a_time = ((most / bytes) as usize * sizes.shared_by as usize).min(batch * heads);
+        match call.gpu.alloc(heads_at_a_time * padded[0] * padded[1] * 4) {
+            Ok(weights) => {
+                Ok(Some(Products { call, sizes, batch, heads, padded, heads_at_a_time, weights, mask }))
+            }
+            // Shaders that keep weights to themselves need none.
+            Err(Error::OutOfMemory { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
-    /// Calls `each` with some heads after others, and memory for their weights.
-    fn for_heads(&self, mut each: impl FnMut(Heads, &Buffer) -> Result<()>) -> Result<()> {
+    /// Calls `each` with some heads after others.
+    fn for_heads(&self, each: impl Fn(Heads) -> Result<()>) -> Result<()> {
         let all = self.batch * self.heads;
-        let at_a_time = self.heads_at_a_time.min(all);
-        let weights = self.call.gpu.alloc(at_a_time * self.padded[0] * self.padded[1] * 4)?;
-        (0..all)
-            .step_by(at_a_time)
-            .try_for_each(|first| each(Heads { first, count: at_a_time.min(all - first) }, &weights))
+        (0..all).step_by(self.heads_at_a_time).try_for_each(|first| {
+            let count = self.heads_at_a_time.min(all - first);
+            each(Heads { first, count })
+        })
     }
 
     /// Queues y and lse.
@@ -141,13 +152,13 @@ impl<'a, 'b> Products<'a, 'b> {
         let call = self.call;
         let [y, lse] = [0, 1].map(|at| call.outputs[at]);
         let tiles = self.padded[1] / TILE;
-        let pairs = self.heads_at_a_time.min(self.batch * self.heads) * tiles * self.padded[0];
+        let pairs = self.heads_at_a_time * tiles * self.padded[0];
         let parts = call.gpu.alloc(pairs * 8)?;
-        self.for_heads(|heads, weights| {
+        self.for_heads(|heads| {
             let parts = call.gpu.scratch(call.name, &parts)?;
             let found = ("parts", Access::Scattered, parts);
-            self.launch_weights(heads, weights, [0, 1], "tile_of_weights", found)?;
-            let left = self.weights(weights, false)?;
+            self.launch_weights(heads, [0, 1], "tile_of_weights", found)?;
+            let left = self.weights(false)?;
             let right = Matrix::of(call, &call.inputs[2], self.sizes.shared_by, true)?;
             let out = Matrix::of(call, &y, 1, false)?;
             let with = Some((parts, &lse));
@@ -162,23 +173,41 @@ impl<'a, 'b> Products<'a, 'b> {
         let [dq, dk, dv] = [0, 1, 2].map(|at| call.outputs[at]);
         let numbers = ("row_numbers", Access::Read, row_numbers);
         let scale = self.sizes.scale;
-        self.for_heads(|heads, weights| {
-            let (lines, turned) = (self.weights(weights, false)?, self.weights(weights, true)?);
+        self.for_heads(|heads| {
+            let (lines, turned) = (self.weights(false)?, self.weights(true)?);
             let right = |view: &View<'a>, by: u32| Matrix::of(call, view, by, true);
             let out = |view: &View<'a>, by: u32| Matrix::of(call, view, by, false);
-            self.launch_weights(heads, weights, [0, 1], "tile_of_shares", numbers)?;
-            self.launch_output(heads, [turned, right(&dy, 1)?, out(&dv, by)?], dv.layout.shape().dim(3), 1.0, None)?;
-            self.launch_weights(heads, weights, [5, 2], "tile_of_slopes", numbers)?;
-            self.launch_output(heads, [turned, right(&q, 1)?, out(&dk, by)?], dk.layout.shape().dim(3), scale, None)?;
-            self.launch_output(heads, [lines, right(&k, by)?, out(&dq, 1)?], dq.layout.shape().dim(3), scale, None)
+            self.launch_weights(heads, [0, 1], "tile_of_shares", numbers)?;
+            self.launch_output(
+                heads,
+                [turned, right(&dy, 1)?, out(&dv, by)?],
+                dv.layout.shape().dim(3),
+                1.0,
+                None,
+            )?;
+            self.launch_weights(heads, [5, 2], "tile_of_slopes", numbers)?;
+            self.launch_output(
+                heads,
+                [turned, right(&q, 1)?, out(&dk, by)?],
+                dk.layout.shape().dim(3),
+                scale,
+                None,
+            )?;
+            self.launch_output(
+                heads,
+                [lines, right(&k, by)?, out(&dq, 1)?],
+                dq.layout.shape().dim(3),
+                scale,
+                None,
+            )
         })
     }
 
     /// The weights as a left operand: queries by keys, or, `turned`, keys by queries.
-    fn weights<'c>(&self, weights: &'c Buffer, turned: bool) -> Result<Matrix<'c>> {
+    fn weights(&self, turned: bool) -> Result<Matrix<'_>> {
         let [queries, keys] = self.padded.map(|lines| lines as u32);
         let (line, inner) = if turned { (1, keys) } else { (keys, 1) };
-        let binding = self.call.gpu.scratch(self.call.name, weights)?;
+        let binding = self.call.gpu.scratch(self.call.name, &self.weights)?;
         Ok(Matrix { binding, store: Store::F32, first: 0, heads: [0, 0, queries * keys, 1], line, inner })
     }
 
@@ -205,9 +234,8 @@ impl<'a, 'b> Products<'a, 'b> {
 
     /// Queues a step that makes tiles of weights, of these two inputs.
     fn launch_weights<'c>(
-        &self,
+        &'c self,
         heads: Heads,
-        weights: &'c Buffer,
         inputs: [usize; 2],
         step: &'static str,
         (name, access, numbers): (&'static str, Access, Binding<'c>),
@@ -221,7 +249,7 @@ impl<'a, 'b> Products<'a, 'b> {
         let [left, right] =
             [Matrix::of(call, &left, 1, false)?, Matrix::of(call, &right, self.sizes.shared_by, false)?];
         let mut slots = self.slots(step, [left, right], TILE);
-        slots.bound("weights", Store::F32, Access::FoursWritten, call.gpu.scratch(call.name, weights)?);
+        slots.bound("weights", Store::F32, Access::FoursWritten, call.gpu.scratch(call.name, &self.weights)?);
         slots.bound(name, Store::F32, access, numbers);
         let mut parameters = Parameters {
             m: self.sizes.queries,
@@ -334,7 +362,13 @@ impl<'a, 'b> Products<'a, 'b> {
         }
     }
 
-    fn add_parts<'c>(&self, part: Matrix<'c>, out: Matrix<'c>, parameters: Parameters, fours: usize) -> Result<()> {
+    fn add_parts<'c>(
+        &self,
+        part: Matrix<'c>,
+        out: Matrix<'c>,
+        parameters: Parameters,
+        fours: usize,
+    ) -> Result<()> {
         let mut slots = Slots::new("attention_products.wgsl");
         slots.bound("left", Store::F32, Access::Fours, part.binding);
         slots.bound("out", out.store, Access::FoursWritten, out.binding);
