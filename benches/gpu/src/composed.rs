@@ -1,12 +1,24 @@
-//! Attention from products and a softmax, as one would write it without an op for it: what the op must be faster than.
+//! Attention without an op for it, as core composes it or as one would write it by hand: what the op must be faster than.
 
-use ternion::{DType, Device, Result, Tensor};
+use ternion::decorators;
+use ternion::{AttentionOptions, DType, Device, Result, Tensor};
 
 /// The most bytes of scores at a time: what an adapter binds is limited, and so is its memory.
 const MOST_BYTES: usize = 1 << 30;
 
+/// What attention is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Composer {
+    /// The primitives of the op's composition; its gradient is that of the op, which makes the weights anew.
+    Core,
+    /// Two products and a softmax; its gradient is theirs, for which the weights of all heads are kept.
+    Hand,
+}
+
 /// Queries, keys and values in as few parts as their scores allow.
 pub struct Composed {
+    composer: Composer,
+    causal: bool,
     /// Each `[heads, tokens, head_dim]`.
     parts: Vec<[Tensor; 3]>,
     /// Added to the scores: -infinity where a key is not seen, `[tokens, tokens]`.
@@ -20,26 +32,31 @@ impl Composed {
     ///
     /// # Errors
     /// Other ranks; no memory.
-    pub fn new(inputs: [&Tensor; 3], causal: bool, most: usize) -> Result<Composed> {
+    pub fn new(composer: Composer, inputs: [&Tensor; 3], causal: bool, most: usize) -> Result<Composed> {
         let [batch, heads, tokens, head_dim]: [usize; 4] = inputs[0].sizes()?;
         let step = (most / (tokens * tokens)).clamp(1, batch * heads);
+        let device = match composer {
+            Composer::Core => decorators::Composed::new(inputs[0].device().clone()),
+            Composer::Hand => inputs[0].device().clone(),
+        };
         let part = |x: &Tensor, first: usize| {
             let rows = x.detach().reshape([batch * heads, tokens, head_dim])?;
             let count = step.min(batch * heads - first);
-            rows.narrow(0, first, count)?.contiguous()?.requires_grad()
+            rows.narrow(0, first, count)?.contiguous()?.to_device(&device)?.detach().requires_grad()
         };
         let parts = (0..batch * heads).step_by(step).map(|first| {
             let [q, k, v] = inputs;
             Ok([part(q, first)?, part(k, first)?, part(v, first)?])
         });
-        let mask = causal.then(|| later(tokens, inputs[0].dtype(), inputs[0].device())).transpose()?;
+        let is_added = causal && composer == Composer::Hand;
+        let mask = is_added.then(|| later(tokens, inputs[0].dtype(), &device)).transpose()?;
         let scale = 1.0 / (head_dim as f64).sqrt();
-        Ok(Composed { parts: parts.collect::<Result<_>>()?, mask, scale })
+        Ok(Composed { composer, causal, parts: parts.collect::<Result<_>>()?, mask, scale })
     }
 
     /// With as many scores in a part as an adapter takes.
-    pub fn large(inputs: [&Tensor; 3], causal: bool) -> Result<Composed> {
-        Composed::new(inputs, causal, MOST_BYTES / inputs[0].dtype().size())
+    pub fn large(composer: Composer, inputs: [&Tensor; 3], causal: bool) -> Result<Composed> {
+        Composed::new(composer, inputs, causal, MOST_BYTES / inputs[0].dtype().size())
     }
 
     /// Everything that the outputs depend on, part by part.
@@ -56,6 +73,11 @@ impl Composed {
     }
 
     fn attend_part(&self, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<Tensor> {
+        if self.composer == Composer::Core {
+            let options = AttentionOptions { causal: self.causal, ..AttentionOptions::default() };
+            let batched = |x: &Tensor| x.unsqueeze(0);
+            return batched(q)?.scaled_dot_product_attention(&batched(k)?, &batched(v)?, options)?.squeeze(0);
+        }
         // The queries are scaled and not the scores, of which there are more.
         let mut scores = q.mul_scalar(self.scale)?.matmul(&k.t()?)?;
         if let Some(mask) = &self.mask {
@@ -75,7 +97,7 @@ fn later(tokens: usize, dtype: DType, device: &Device) -> Result<Tensor> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ternion::{AttentionOptions, GradOptions, grad};
+    use ternion::{GradOptions, grad};
 
     /// The largest difference of two tensors of one number of elements.
     fn difference(a: &Tensor, b: &Tensor) -> f64 {
@@ -84,7 +106,7 @@ mod tests {
         a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
     }
 
-    fn compare(causal: bool, most: usize, parts: usize) -> Result<()> {
+    fn compare(composer: Composer, causal: bool, most: usize, parts: usize) -> Result<()> {
         let device = ternion::cpu()?;
         let random = || Tensor::randn([2, 3, 5, 4], DType::F64, &device)?.requires_grad();
         let (q, k, v) = (random()?, random()?, random()?);
@@ -93,12 +115,13 @@ mod tests {
         let dy = Tensor::randn(*y.shape(), DType::F64, &device)?;
         let expected =
             grad(&[y.clone()], &[q.clone(), k.clone(), v.clone()], &[dy.clone()], GradOptions::default())?;
-        let composed = Composed::new([&q, &k, &v], causal, most)?;
+        let composed = Composed::new(composer, [&q, &k, &v], causal, most)?;
         let ys = composed.attend()?;
         assert_eq!(ys.len(), parts);
-        let joined = |all: Vec<&Tensor>| Tensor::concat(&all, 0);
+        let there = composed.leaves()[0].device().clone();
+        let joined = |all: Vec<&Tensor>| Tensor::concat(&all, 0)?.to_device(&device);
         assert!(difference(&joined(ys.iter().collect())?, &y) < 1e-12);
-        let heads = dy.reshape([6, 5, 4])?;
+        let heads = dy.reshape([6, 5, 4])?.to_device(&there)?;
         let mut first = 0;
         let mut dys = Vec::new();
         for y in &ys {
@@ -115,10 +138,12 @@ mod tests {
 
     #[test]
     fn it_is_the_attention_of_the_op_in_any_number_of_parts() -> Result<()> {
-        for causal in [false, true] {
-            compare(causal, 1 << 20, 1)?;
-            compare(causal, 4 * 25, 2)?;
-            compare(causal, 1, 6)?;
+        for (composer, causal) in
+            [Composer::Core, Composer::Hand].into_iter().flat_map(|of| [(of, false), (of, true)])
+        {
+            compare(composer, causal, 1 << 20, 1)?;
+            compare(composer, causal, 4 * 25, 2)?;
+            compare(composer, causal, 1, 6)?;
         }
         Ok(())
     }

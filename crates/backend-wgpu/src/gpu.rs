@@ -51,6 +51,8 @@ pub(crate) struct Gpu {
     most_memory: u64,
     /// Bytes that an op may take for what lies between its launches, where it has a choice.
     pub(crate) work_bytes: u64,
+    /// Whether the fewest tiles of a product keep it busy.
+    pub(crate) small_products: bool,
     launches: AtomicU64,
     /// Blocks that were made.
     blocks: AtomicU64,
@@ -142,7 +144,7 @@ impl Gpu {
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).map_err(|error| {
             Error::Device { device: name.clone(), detail: format!("was not opened: {error}") }
         })?;
-        if adapter.get_info().device_type == wgpu::DeviceType::Cpu {
+        if is_software(&adapter.get_info()) {
             overdue::warm_up(&device, &queue);
         }
         let about = describe(index, adapter);
@@ -177,16 +179,17 @@ impl Gpu {
             batch: Mutex::new(Batch::new(&device)),
             overdue: Overdue::of(gpu, device.adapter_info().backend),
             record: record(&device),
-            device,
-            queue,
             pool: Pool::default(),
             pipelines: Pipelines::new(bound.window, options.checked, disk),
             health,
             most_memory,
+            small_products: options.small_products || is_software(&device.adapter_info()),
             work_bytes: part.min(MOST_WORK_BYTES).min(limits.max_storage_buffer_binding_size),
             launches: AtomicU64::new(0),
             blocks: AtomicU64::new(1),
             limits,
+            device,
+            queue,
         })
     }
 
@@ -515,6 +518,11 @@ fn share(variant: &mut Variant, bindings: &[Binding<'_>]) {
             other => other,
         };
     }
+}
+
+/// Whether an adapter is a program that runs on the processor.
+fn is_software(info: &wgpu::AdapterInfo) -> bool {
+    info.device_type == wgpu::DeviceType::Cpu
 }
 
 /// The memory behind `buffer`.

@@ -44,6 +44,9 @@ pub struct Options {
     pub checked: bool,
     /// Whether threads meet in work-group memory alone, also where the adapter has subgroups: so that tests reach both ways.
     pub without_subgroups: bool,
+    /// Whether attention is made of whole products also where it is so small that they leave most of a GPU idle, as is done on software adapters: so that
+    /// tests need no large tensors.
+    pub small_products: bool,
     /// Bytes that tensors and what is kept for reuse may take in all, where that is to be less than the device has.
     pub memory_bytes: Option<u64>,
 }

@@ -30,7 +30,7 @@ fn products_in_fours_are_valid() {
 /// Attention whose rows are read in fours, in both widths of tiles, with masks and without, and its gradients.
 #[test]
 fn attention_in_fours_is_valid() {
-    let gpu = Gpu::noop(Options::default());
+    let gpu = Gpu::noop(Options { small_products: true, ..Options::default() });
     let device = Device::new(WgpuBackend { gpu: gpu.clone() });
     for dtype in [DType::F32, DType::F16, DType::BF16] {
         // Few lines, and as many as whole products are made of.
@@ -73,6 +73,35 @@ fn attention_of_halves_launches_what_is_documented() {
                 Ok::<_, Error>([forward, gpu.launches() - before])
             };
             assert_eq!(counted().unwrap_or_else(|error| panic!("{error}")), [4, backward], "{dtype} {width}");
+        }
+    }
+}
+
+/// Attention by whole products launches what is documented, with one part of its sums and with several.
+#[test]
+fn attention_by_products_launches_what_is_documented() {
+    let gpu = Gpu::noop(Options { small_products: true, ..Options::default() });
+    let device = Device::new(WgpuBackend { gpu: gpu.clone() });
+    for (lines, parts, expected) in [(70, 1, [2, 6]), (130, 2, [3, 9])] {
+        for width in [64, 128] {
+            let leaf =
+                |heads: usize| Tensor::zeros([1, heads, lines, width], DType::F32, &device)?.requires_grad();
+            let counted = || {
+                let (q, k, v) = (leaf(4)?, leaf(2)?, leaf(2)?);
+                let before = gpu.launches();
+                let y = q.scaled_dot_product_attention(&k, &v, AttentionOptions::default())?;
+                let forward = gpu.launches() - before;
+                let dy = Tensor::zeros(*y.shape(), DType::F32, &device)?;
+                let before = gpu.launches();
+                let inputs = [q.clone(), k.clone(), v.clone()];
+                grad(&[y], &inputs, &[dy], GradOptions::default())?;
+                Ok::<_, Error>([forward, gpu.launches() - before])
+            };
+            assert_eq!(
+                counted().unwrap_or_else(|error| panic!("{error}")),
+                expected,
+                "{width}, {parts} parts"
+            );
         }
     }
 }

@@ -4,12 +4,14 @@ use std::sync::OnceLock;
 use ternion_core::ops::conv_methods::Conv2dOptions;
 use ternion_core::{AttentionOptions, DType, Device, Result, Tensor};
 use ternion_testing::compare_devices;
+use ternion_wgpu::Options;
 
 /// The first adapter, where one is asked for.
 fn adapter() -> Option<&'static Device> {
     static ADAPTER: OnceLock<Option<Device>> = OnceLock::new();
     let wanted = std::env::var("TERNION_EXPECT").unwrap_or_default();
-    let open = || ternion_wgpu::device(0).expect("an adapter, as TERNION_EXPECT says");
+    let options = || Options { small_products: true, ..Options::from_env().expect("valid variables") };
+    let open = || ternion_wgpu::device_with(0, options()).expect("an adapter, as TERNION_EXPECT says");
     ADAPTER.get_or_init(|| wanted.split(',').any(|name| name.trim() == "wgpu").then(open)).as_ref()
 }
 
