@@ -164,3 +164,34 @@ fn attention_in_fours_of_all_layouts() {
         part(0)?.scaled_dot_product_attention(&part(1)?, &part(2)?, AttentionOptions::default())
     });
 }
+
+/// Where memory is short, attention does without memory for its weights.
+#[test]
+fn attention_without_memory_for_weights() -> Result<()> {
+    if adapter().is_none() {
+        return Ok(());
+    }
+    let options = Options {
+        small_products: true,
+        memory_bytes: Some(16 << 20),
+        ..Options::from_env().expect("valid variables")
+    };
+    let (device, cpu) = (ternion_wgpu::device_with(0, options)?, ternion_cpu::device());
+    let host = [0, 1, 2].map(|_| Tensor::randn([1, 1, 200, 16], DType::F32, &cpu));
+    let attend = |x: &[Tensor]| x[0].scaled_dot_product_attention(&x[1], &x[2], AttentionOptions::default());
+    let host: Vec<Tensor> = host.into_iter().collect::<Result<_>>()?;
+    let inputs: Vec<Tensor> = host.iter().map(|x| x.to_device(&device)).collect::<Result<_>>()?;
+    // The weights take 256 KiB, of which 192 are left.
+    let fill = || Tensor::zeros([16 << 10], DType::F32, &device);
+    let mut ballast: Vec<Tensor> = std::iter::from_fn(|| fill().ok()).collect();
+    assert!(ballast.len() > 100, "{} blocks", ballast.len());
+    ballast.truncate(ballast.len() - 3);
+    let (found, expected) = (attend(&inputs)?.to_vec::<f32>()?, attend(&host)?.to_vec::<f32>()?);
+    assert!(found.iter().zip(&expected).all(|(found, expected)| (found - expected).abs() < 1e-5));
+    let backend: &ternion_wgpu::WgpuBackend = device.downcast().expect("not wrapped");
+    assert!(backend.shaders().iter().any(|shader| shader.contains("attention_fours.wgsl")), "by products");
+    drop(ballast);
+    attend(&inputs)?.to_vec::<f32>()?;
+    assert!(backend.shaders().iter().any(|shader| shader.contains("STEP=tile_of_output")), "not by products");
+    Ok(())
+}
