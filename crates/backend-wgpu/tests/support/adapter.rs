@@ -10,6 +10,8 @@ mod limits;
 mod long_rows;
 #[path = "../many_elements.rs"]
 mod many_elements;
+#[path = "../process_end.rs"]
+mod process_end;
 #[path = "../products.rs"]
 mod products;
 #[path = "../rows_fours.rs"]

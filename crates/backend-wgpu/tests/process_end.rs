@@ -1,0 +1,102 @@
+//! The end of a process for which an adapter still works, where `TERNION_EXPECT` names wgpu: drivers of software compile and run shaders in threads of the
+//! process, and crash if those go on while it ends.
+//!
+//! Each test starts itself again in processes that end so.
+
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::Duration;
+use ternion_core::{DType, Device, Result, Tensor};
+use ternion_testing::suite;
+
+/// Says to a process that a test started that it is to end.
+const ENDS: &str = "TERNION_TEST_ENDS_AT_WORK";
+
+/// Processes of a test: without the wait at its end, one in five ends well all the same.
+const TIMES: usize = 4;
+
+/// The code of a process that calls `exit`, which the test harness does not have.
+const CODE: i32 = 77;
+
+/// A batch is handed over before this is over.
+const UNTIL_HANDED_OVER: Duration = Duration::from_millis(5);
+
+/// How long the process is still there when drivers have ended: threads that go on do something then.
+const AFTER_DRIVERS: Duration = Duration::from_millis(100);
+
+/// In a process that is to end: the first adapter, at work for some hundred milliseconds.
+fn at_work() -> Option<Device> {
+    std::env::var_os(ENDS)?;
+    // What is registered first is called last: there is no driver yet.
+    // SAFETY: the function may be called at any time; it does not unwind.
+    unsafe { libc::atexit(linger) };
+    Some(queue_shaders().expect("shaders are queued"))
+}
+
+extern "C" fn linger() {
+    sleep(AFTER_DRIVERS);
+}
+
+/// Queues shaders that the driver has not seen yet, with little to compute: software compiles them where it would run them.
+fn queue_shaders() -> Result<Device> {
+    let device = ternion_wgpu::device(0)?;
+    let x = Tensor::ones([256, 256], DType::F32, &device)?;
+    x.cumsum(1)?;
+    x.sort(1, false)?;
+    x.sum(1)?;
+    x.softmax(1)?;
+    sleep(UNTIL_HANDED_OVER);
+    Ok(device)
+}
+
+/// The test of this file with this name, in a process that is to end. Its driver has threads and compiles, whatever this process was told.
+fn again(test: &str) -> Output {
+    // In the program with all tests of adapters, this file is a module.
+    let name = match module_path!().split_once("::") {
+        Some((_program, module)) => format!("{module}::{test}"),
+        None => test.to_string(),
+    };
+    Command::new(std::env::current_exe().expect("this program has a path"))
+        .args(["--exact", &name])
+        .env(ENDS, "1")
+        .env("MESA_SHADER_CACHE_DISABLE", "true")
+        .env_remove("LP_NUM_THREADS")
+        .output()
+        .expect("this program can be started again")
+}
+
+/// Processes of this test end with this code, and not by a signal.
+fn ends(test: &str, code: i32) {
+    for time in 0..if suite::expects("wgpu") { TIMES } else { 0 } {
+        let Output { status, stdout, stderr } = again(test);
+        let [told, errors] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert_eq!(status.code(), Some(code), "process {time} of {TIMES}: {status}\n{told}{errors}");
+        assert!(code == CODE || told.contains("1 passed"), "no test has this name: {told}");
+    }
+}
+
+#[test]
+fn a_process_may_exit() {
+    if let Some(_device) = at_work() {
+        std::process::exit(CODE);
+    }
+    ends("a_process_may_exit", CODE);
+}
+
+#[test]
+fn main_may_return() {
+    if let Some(device) = at_work() {
+        return drop(device);
+    }
+    ends("main_may_return", 0);
+}
+
+#[test]
+fn main_may_return_while_a_device_is_kept() {
+    static KEPT: OnceLock<Device> = OnceLock::new();
+    if let Some(device) = at_work() {
+        return assert!(KEPT.set(device).is_ok());
+    }
+    ends("main_may_return_while_a_device_is_kept", 0);
+}
