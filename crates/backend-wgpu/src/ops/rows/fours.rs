@@ -1,7 +1,8 @@
 //! Rows that lie in fours and stay in registers: which do, how they are dealt to threads, and the launches of exponentials_fours.wgsl, sums_fours.wgsl and
 //! norm_grad_fours.wgsl; and reductions that read fours.
 
-use super::{Beside, Bound, Cut, Finish, Rows, Where};
+use super::cut::Beside;
+use super::{Bound, Cut, Finish, Rows, Where};
 use crate::gpu::Gpu;
 use crate::linker::Class;
 use crate::pipelines::Define;

@@ -1,0 +1,144 @@
+//! The guards on the table itself: rows are whole, every op has one, and the devices that must be there are.
+
+use super::{EXPECT, applies};
+use crate::check::{Filter, Target, check_row};
+use crate::kinds;
+use crate::report::Check;
+use crate::table::{OpCase, table};
+use libtest_mimic::{Failed, Trial};
+use std::collections::BTreeSet;
+use ternion_core::ops::create::Fill;
+use ternion_core::{DType, Scalar, Shape};
+
+/// One trial for each guard.
+pub(super) fn guards(targets: &[Target], expected: &str) -> Vec<Trial> {
+    let present: Vec<String> = targets.iter().map(|target| target.device.name().to_string()).collect();
+    let wanted = expected.to_string();
+    let mut trials = vec![
+        Trial::test("table::expected_devices_are_present", move || {
+            expected_devices(&wanted, &present).map_err(Failed::from)
+        }),
+        Trial::test("table::rows_are_complete", || complaints(&table()).map_err(Failed::from)),
+    ];
+    if let Some(target) = targets.first().cloned() {
+        trials.push(Trial::test("table::every_op_has_a_row", move || {
+            every_op_has_a_row(&table(), &target).map_err(Failed::from)
+        }));
+    }
+    trials
+}
+
+/// Every device named in `wanted` (separated by commas) is among `present`, with or without its number.
+///
+/// # Errors
+/// Which is missing.
+pub fn expected_devices(wanted: &str, present: &[String]) -> Result<(), String> {
+    for name in wanted.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        let there = present.iter().any(|device| device == name || device.split(':').next() == Some(name));
+        if !there {
+            return Err(format!("{EXPECT} asks for {name}, present: {}", present.join(", ")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether every row is whole and every key is its own.
+///
+/// # Errors
+/// What is missing, one line for each row.
+pub fn complaints(rows: &[OpCase]) -> Result<(), String> {
+    let mut found = Vec::new();
+    let mut keys = BTreeSet::new();
+    for row in rows {
+        let name = row.name();
+        if row.instances.is_empty() && row.rejects.is_empty() {
+            found.push(format!("{name}: runs on no shape"));
+        }
+        if !row.instances.is_empty() && (row.run.is_none() || row.oracle.is_none()) {
+            found.push(format!("{name}: needs both run and oracle"));
+        }
+        for instance in &row.instances {
+            if instance.len() != row.inputs.len() {
+                found.push(format!("{name}: {} shapes for {} inputs", instance.len(), row.inputs.len()));
+            }
+            if !keys.insert(row.key(instance)) {
+                found.push(format!("{}: two rows have this key", row.key(instance)));
+            }
+        }
+        for (hostile, inputs) in &row.hostile {
+            if inputs.len() != row.inputs.len() {
+                found.push(format!(
+                    "{name} hostile={hostile}: {} arrays for {} inputs",
+                    inputs.len(),
+                    row.inputs.len()
+                ));
+            }
+        }
+        if row.twice && (row.forward_only.is_some() || !row.has_gradient()) {
+            found.push(format!("{name}: gradients of gradients are asked of a row without gradients"));
+        }
+    }
+    if found.is_empty() { Ok(()) } else { Err(found.join("\n")) }
+}
+
+/// Whether the rows, run forward and backward on their smallest shapes, ask a device for every op of the list and every kind of each.
+///
+/// # Errors
+/// The ops that no row reaches.
+pub fn every_op_has_a_row(rows: &[OpCase], target: &Target) -> Result<(), String> {
+    let asked = reached(rows, target);
+    let missing: Vec<String> = kinds::every_op()
+        .into_iter()
+        .filter(|op| !asked.iter().any(|asked| op.matches(asked)))
+        .map(|op| op.to_string())
+        .collect();
+    if missing.is_empty() { Ok(()) } else { Err(format!("no row reaches: {}", missing.join(", "))) }
+}
+
+/// Whether a device has tensors of `dtype`.
+fn has(target: &Target, dtype: DType) -> bool {
+    let fill = Fill { shape: Shape::SCALAR, dtype, value: Scalar::Bool(false) };
+    target.device.backend().plan(&fill.into(), &[]).is_ok()
+}
+
+/// Variant and name of every op that the rows reach, each on its smallest shape in the first dtype that the device has.
+pub fn reached(rows: &[OpCase], target: &Target) -> BTreeSet<kinds::OpName> {
+    let mut all = BTreeSet::new();
+    for row in rows {
+        let there = row.dtypes.iter().copied().filter(|&dtype| has(target, dtype)).take(1).collect();
+        let smallest = OpCase { dtypes: there, ..row.smallest() };
+        for check in [Check::Forward, Check::Backward, Check::Composed] {
+            let row = smallest.clone();
+            if applies(check, std::slice::from_ref(&row)) && !row.instances.is_empty() {
+                let outcome = check_row(&row, check, target, &Filter::default());
+                all.extend(
+                    outcome.trace.asked.into_iter().map(|(variant, name)| kinds::OpName { variant, name }),
+                );
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::Values;
+
+    #[test]
+    fn incomplete_rows_are_named() {
+        let bare = OpCase::new("bare", "").input(Values::Bools).on([&[1], &[2]]);
+        let text = complaints(&[bare.clone(), bare]).unwrap_err();
+        for part in ["needs both run and oracle", "2 shapes for 1 inputs", "two rows have this key"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(complaints(&table()), Ok(()));
+    }
+
+    #[test]
+    fn an_op_without_a_row_is_named() {
+        let target = Target::new(ternion_cpu::device());
+        let text = every_op_has_a_row(&[], &target).unwrap_err();
+        assert!(text.contains("SoftmaxGrad") && text.contains("relu_grad (UnaryGrad)"), "{text}");
+    }
+}
