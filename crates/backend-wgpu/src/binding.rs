@@ -6,6 +6,10 @@ use smallvec::SmallVec;
 use ternion_core::backend::View;
 use ternion_core::{Error, Result};
 
+/// Bindings of a shader, whatever the adapter allows: each is one case more wherever a tensor in several is read, and NVIDIA's Vulkan allows a million, with which
+/// compiling does not end.
+const MOST_BINDINGS: u32 = 64;
+
 /// What a device binds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -28,7 +32,7 @@ impl Limits {
             most,
             window: 1 << most.max(1).ilog2(),
             step: u64::from(limits.min_storage_buffer_offset_alignment).max(8),
-            count: limits.max_storage_buffers_per_shader_stage.min(of_group) as usize,
+            count: limits.max_storage_buffers_per_shader_stage.min(of_group).min(MOST_BINDINGS) as usize,
         }
     }
 }
@@ -144,7 +148,7 @@ pub(crate) fn within_count(
     }
     let bytes: Vec<u64> = bindings.iter().map(|binding| binding.bytes).collect();
     let detail = format!(
-        "tensors over {bytes:?} bytes take {count} bindings of {} bytes; {device} has {} for a shader",
+        "tensors over {bytes:?} bytes take {count} bindings of {} bytes; {device} takes {} for a shader",
         limits.window, limits.count
     );
     Err(Error::invalid(op, detail))
