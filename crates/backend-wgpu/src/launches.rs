@@ -72,6 +72,8 @@ fn documented(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> RangeInclus
         Op::AdamStep(_) => exactly((inputs.len() / (3 + AdamStep::STATES)) as u64),
         Op::LayerNormGrad(_) | Op::RmsNormGrad(_) if outputs.len() > 1 => exactly(2),
         Op::BatchNormGrad(_) if outputs.len() > 1 => exactly(3),
+        Op::Attention(_) if is_by_products(inputs) => 2..=3,
+        Op::AttentionGrad(_) if is_by_products(inputs) => 6..=9,
         Op::AttentionGrad(_) => exactly(3),
         Op::MaxPool2dGrad(_) => exactly(3),
         Op::SliceAssign(_) => exactly(copied + 1),
@@ -93,6 +95,15 @@ fn documented(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> RangeInclus
         }
         _ => exactly(1),
     }
+}
+
+/// Whether attention goes through whole products, of the heads of the table in one go: more queries and keys than a tile of the other shaders has, in fours.
+fn is_by_products(inputs: &[View<'_>]) -> bool {
+    let last = |input: usize, back: usize| {
+        let shape = inputs[input].layout.shape();
+        shape.dim(shape.rank() - back)
+    };
+    [0, 1].iter().all(|&input| last(input, 2) > 64) && [0, 1, 2].iter().all(|&input| last(input, 1) % 4 == 0)
 }
 
 /// What calls of f32 ops did.

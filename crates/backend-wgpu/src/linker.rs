@@ -48,6 +48,7 @@ static CLASSES: [LazyLock<Library>; 4] = [
             text!("float.wgsl"),
             text!("half.wgsl"),
             text!("elementary.wgsl"),
+            text!("power.wgsl"),
             text!("trigonometry.wgsl"),
         ])
     }),
