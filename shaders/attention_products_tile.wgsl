@@ -246,9 +246,18 @@ fn put_output(first_line: u32, split: u32, lane: u32) {
 #repeat part 16
     if (line + #{part/2%4+part/8*64}u < params.lines && column + #{part%2}u * (FOURS_COLUMNS / 2u) < params.n) {
         let place = first + (line + #{part/2%4+part/8*64}u) * params.offsets.w + column + #{part%2}u * (FOURS_COLUMNS / 2u);
-        out_put_four(place / 4u, sums_#{part} * params.factor);
+        out_put_four(place / 4u, OUTPUT(sums_#{part} * params.factor, line + #{part/2%4+part/8*64}u));
     }
 #end
+}
+
+fn of_all(output: vec4<f32>, line: u32) -> vec4<f32> {
+    return output;
+}
+
+// What sees no key gives 0, whatever values its weights of 0 meet.
+fn of_those_who_see(output: vec4<f32>, line: u32) -> vec4<f32> {
+    return select(output, vec4<f32>(), line_share[line % 128u] == 0.0);
 }
 
 // A part of the places from `begin` to `end`, of which all but the last are whole tiles.

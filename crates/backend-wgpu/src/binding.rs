@@ -153,3 +153,26 @@ pub(crate) fn within_count(
     );
     Err(Error::invalid(op, detail))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::gpu::Gpu;
+
+    #[test]
+    fn scratch_memory_is_bound_as_asked_for() -> Result<()> {
+        let gpu = Gpu::noop(Options::default());
+        for bytes in [1, 100, 2000, 5_000_000] {
+            let buffer = gpu.alloc(bytes)?;
+            let binding = gpu.scratch("test", &buffer)?;
+            let block = binding.memory.buffer().size();
+            assert_eq!((binding.start, binding.bytes), (0, bytes.next_multiple_of(16) as u64));
+            assert!(
+                binding.bytes <= block && (bytes < 5_000_000 || binding.bytes < block),
+                "{bytes} in {block}"
+            );
+        }
+        Ok(())
+    }
+}

@@ -447,9 +447,10 @@ impl Gpu {
         Binding::whole(&self.record)
     }
 
-    /// Memory of an op's own, to be bound.
+    /// Memory of an op's own, to be bound: what was asked for, in whole fours. The block is larger, and may take a second binding where these bytes take one.
     pub(crate) fn scratch<'a>(&self, op: &'static str, buffer: &'a Buffer) -> Result<Binding<'a>> {
-        memory_of(op, buffer).map(Binding::whole)
+        let memory = memory_of(op, buffer)?;
+        Ok(Binding { memory, start: 0, bytes: memory.bytes.max(1).next_multiple_of(16) as u64 })
     }
 
     /// Looks at the record of indices out of range, if a shader may have written one.

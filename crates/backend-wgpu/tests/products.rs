@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 use ternion_core::ops::conv_methods::Conv2dOptions;
-use ternion_core::{AttentionOptions, DType, Device, Result, Tensor};
+use ternion_core::{AttentionOptions, DType, Device, GradOptions, Result, Tensor, grad};
 use ternion_testing::compare_devices;
 use ternion_wgpu::Options;
 
@@ -15,9 +15,20 @@ fn adapter() -> Option<&'static Device> {
     ADAPTER.get_or_init(|| wanted.split(',').any(|name| name.trim() == "wgpu").then(open)).as_ref()
 }
 
+/// Another of the same, of which a test knows what it compiled.
+fn own_adapter() -> Option<Device> {
+    let options = Options { small_products: true, ..Options::from_env().expect("valid variables") };
+    adapter().map(|_| ternion_wgpu::device_with(0, options).expect("a second device of the adapter"))
+}
+
 /// Compares outputs and gradients, in f32 and in the half types.
 fn compare(shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
-    let Some(adapter) = adapter() else { return };
+    if let Some(adapter) = adapter() {
+        compare_on(adapter, shapes, f);
+    }
+}
+
+fn compare_on(adapter: &Device, shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
     let cpu = ternion_cpu::device();
     cpu.seed(7);
     for dtype in [DType::F32, DType::F16, DType::BF16] {
@@ -84,10 +95,10 @@ fn convolutions_of_many_channels() {
     compare(&[&[2, 80, 12, 9], &[84, 40, 3, 2]], |x| x[0].conv2d(&x[1], None, options));
 }
 
-/// Attention of these shapes, with every way to look forward and back.
 /// Groups of few rows, many columns: those of the result, or of the gradient of the image.
 #[test]
 fn convolutions_of_few_rows() {
+    let Some(adapter) = own_adapter() else { return };
     let padded = |stride, dilation, groups| Conv2dOptions {
         stride: [stride, 1],
         padding: [2, 1],
@@ -95,25 +106,28 @@ fn convolutions_of_few_rows() {
         groups,
     };
     // The gradient of three channels; a result of three, with a bias.
-    compare(&[&[3, 3, 79, 90], &[18, 3, 5, 3]], |x| x[0].conv2d(&x[1], None, padded(2, 1, 1)));
-    compare(&[&[2, 18, 81, 110], &[3, 18, 3, 3], &[3]], |x| x[0].conv2d(&x[1], Some(&x[2]), padded(1, 2, 1)));
+    compare_on(&adapter, &[&[3, 3, 79, 90], &[18, 3, 5, 3]], |x| x[0].conv2d(&x[1], None, padded(2, 1, 1)));
+    compare_on(&adapter, &[&[2, 18, 81, 110], &[3, 18, 3, 3], &[3]], |x| {
+        x[0].conv2d(&x[1], Some(&x[2]), padded(1, 2, 1))
+    });
     // A channel for each group, and two results of one.
-    compare(&[&[2, 6, 40, 41], &[6, 1, 3, 3], &[6]], |x| x[0].conv2d(&x[1], Some(&x[2]), padded(1, 1, 6)));
-    compare(&[&[2, 6, 70, 41], &[12, 1, 3, 2]], |x| x[0].conv2d(&x[1], None, padded(3, 2, 6)));
-    if let Some(adapter) = adapter() {
-        let backend: &ternion_wgpu::WgpuBackend = adapter.downcast().expect("not wrapped");
-        for what in ["ROWS=1u", "ROWS=4u", "PIXEL=patch_pixel", "PIXEL=spread_pixel"] {
-            let reached = |shader: &String| shader.contains("TILE=tile_few") && shader.contains(what);
-            assert!(backend.shaders().iter().any(reached), "{what} was not reached");
-        }
+    compare_on(&adapter, &[&[2, 6, 40, 41], &[6, 1, 3, 3], &[6]], |x| {
+        x[0].conv2d(&x[1], Some(&x[2]), padded(1, 1, 6))
+    });
+    compare_on(&adapter, &[&[2, 6, 70, 41], &[12, 1, 3, 2]], |x| x[0].conv2d(&x[1], None, padded(3, 2, 6)));
+    let backend: &ternion_wgpu::WgpuBackend = adapter.downcast().expect("not wrapped");
+    for what in ["ROWS=1u", "ROWS=4u", "PIXEL=patch_pixel", "PIXEL=spread_pixel"] {
+        let reached = |shader: &String| shader.contains("TILE=tile_few") && shader.contains(what);
+        assert!(backend.shaders().iter().any(reached), "{what} was not reached");
     }
 }
 
-fn compare_attention(shapes: [&[usize]; 3]) {
+/// Attention of these shapes, with every way to look forward and back.
+fn compare_attention(adapter: &Device, shapes: [&[usize]; 3]) {
     for causal in [false, true] {
         for window in [None, Some(50)] {
             let options = AttentionOptions { causal, window, ..AttentionOptions::default() };
-            compare(&shapes, |x| x[0].scaled_dot_product_attention(&x[1], &x[2], options));
+            compare_on(adapter, &shapes, |x| x[0].scaled_dot_product_attention(&x[1], &x[2], options));
         }
     }
 }
@@ -121,7 +135,8 @@ fn compare_attention(shapes: [&[usize]; 3]) {
 /// Rows that are read an element at a time, and those that are too wide for tiles of fours.
 #[test]
 fn attention_over_many_tiles() {
-    compare_attention([&[1, 4, 150, 70], &[1, 2, 190, 70], &[1, 2, 190, 98]]);
+    let Some(adapter) = adapter() else { return };
+    compare_attention(adapter, [&[1, 4, 150, 70], &[1, 2, 190, 70], &[1, 2, 190, 98]]);
     compare(&[&[1, 1, 70, 132], &[1, 1, 90, 132], &[1, 1, 90, 136]], |x| {
         x[0].scaled_dot_product_attention(&x[1], &x[2], AttentionOptions::default())
     });
@@ -130,13 +145,13 @@ fn attention_over_many_tiles() {
 /// Rows that are read four elements at a time.
 #[test]
 fn attention_in_fours() {
-    compare_attention([&[1, 4, 150, 128], &[1, 2, 190, 128], &[1, 2, 190, 128]]);
-    compare_attention([&[2, 2, 65, 64], &[2, 1, 65, 64], &[2, 1, 65, 64]]);
-    compare_attention([&[1, 2, 190, 40], &[1, 2, 150, 40], &[1, 2, 150, 100]]);
+    let Some(adapter) = own_adapter() else { return };
+    compare_attention(&adapter, [&[1, 4, 150, 128], &[1, 2, 190, 128], &[1, 2, 190, 128]]);
+    compare_attention(&adapter, [&[2, 2, 65, 64], &[2, 1, 65, 64], &[2, 1, 65, 64]]);
+    compare_attention(&adapter, [&[1, 2, 190, 40], &[1, 2, 150, 40], &[1, 2, 150, 100]]);
     // More queries than keys and the other way round, by more than a tile.
-    compare_attention([&[1, 1, 300, 36], &[1, 1, 130, 36], &[1, 1, 130, 36]]);
-    compare_attention([&[1, 1, 70, 36], &[1, 1, 300, 36], &[1, 1, 300, 36]]);
-    let Some(adapter) = adapter() else { return };
+    compare_attention(&adapter, [&[1, 1, 300, 36], &[1, 1, 130, 36], &[1, 1, 130, 36]]);
+    compare_attention(&adapter, [&[1, 1, 70, 36], &[1, 1, 300, 36], &[1, 1, 300, 36]]);
     let backend: &ternion_wgpu::WgpuBackend = adapter.downcast().expect("not wrapped");
     for step in ["weights", "output", "shares", "slopes", "key_output", "add_parts"] {
         let step = if step == "add_parts" { format!("STEP={step}") } else { format!("STEP=tile_of_{step}") };
@@ -165,7 +180,43 @@ fn attention_in_fours_of_all_layouts() {
     });
 }
 
-/// Where memory is short, attention does without memory for its weights.
+/// Queries that see no key, by the mask or by their position, give 0 whatever the values are, and take no part in gradients.
+#[test]
+fn attention_of_queries_that_see_nothing() -> Result<()> {
+    let Some(adapter) = adapter() else { return Ok(()) };
+    let mask = |device: &Device| {
+        let row = Tensor::iota(130, DType::I32, 0, 1, device)?.remainder_scalar(7)?.gt_scalar(0)?;
+        row.reshape([130, 1])?.expand([130, 140])?.contiguous()
+    };
+    for width in [64, 100] {
+        let shapes: [&[usize]; 3] = [&[1, 2, 130, width], &[1, 2, 140, width], &[1, 2, 140, width]];
+        compare(&shapes, |x| {
+            let mask = mask(x[0].device())?;
+            let options = AttentionOptions { mask: Some(&mask), ..Default::default() };
+            x[0].scaled_dot_product_attention(&x[1], &x[2], options)
+        });
+        compare_attention(adapter, [&[1, 2, 300, width], &[1, 2, 140, width], &[1, 2, 140, width]]);
+        for value in [f32::INFINITY, f32::NAN] {
+            let values = Tensor::full([1, 1, 140, width], value, DType::F32, adapter)?;
+            let zeros = |lines: usize| Tensor::zeros([1, 1, lines, width], DType::F32, adapter);
+            let masked = AttentionOptions { mask: Some(&mask(adapter)?), ..Default::default() };
+            let causal = AttentionOptions { causal: true, ..Default::default() };
+            for (lines, options) in [(130, masked), (300, causal)] {
+                let y = zeros(lines)?.scaled_dot_product_attention(&zeros(140)?, &values, options)?;
+                let y = y.to_vec::<f32>()?;
+                for (line, row) in y.chunks(width).enumerate() {
+                    let blind = if options.causal { line < 160 } else { line % 7 == 0 };
+                    // A weight of 0 of what is hidden from others is multiplied all the same.
+                    let right = |found: &f32| if blind { *found == 0.0 } else { !found.is_finite() };
+                    assert!(row.iter().all(right), "line {line} of {lines}, blind {blind}: {row:?}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where memory is short, attention and its gradient do without memory for weights, and for what goes with them.
 #[test]
 fn attention_without_memory_for_weights() -> Result<()> {
     if adapter().is_none() {
@@ -178,20 +229,34 @@ fn attention_without_memory_for_weights() -> Result<()> {
     };
     let (device, cpu) = (ternion_wgpu::device_with(0, options)?, ternion_cpu::device());
     let host = [0, 1, 2].map(|_| Tensor::randn([1, 1, 200, 16], DType::F32, &cpu));
-    let attend = |x: &[Tensor]| x[0].scaled_dot_product_attention(&x[1], &x[2], AttentionOptions::default());
     let host: Vec<Tensor> = host.into_iter().collect::<Result<_>>()?;
-    let inputs: Vec<Tensor> = host.iter().map(|x| x.to_device(&device)).collect::<Result<_>>()?;
-    // The weights take 256 KiB, of which 192 are left.
-    let fill = || Tensor::zeros([16 << 10], DType::F32, &device);
-    let mut ballast: Vec<Tensor> = std::iter::from_fn(|| fill().ok()).collect();
-    assert!(ballast.len() > 100, "{} blocks", ballast.len());
-    ballast.truncate(ballast.len() - 3);
-    let (found, expected) = (attend(&inputs)?.to_vec::<f32>()?, attend(&host)?.to_vec::<f32>()?);
-    assert!(found.iter().zip(&expected).all(|(found, expected)| (found - expected).abs() < 1e-5));
+    let attended = |device: &Device| {
+        let leaf = |x: &Tensor| x.to_device(device)?.requires_grad();
+        let x: Vec<Tensor> = host.iter().map(leaf).collect::<Result<_>>()?;
+        let y = x[0].scaled_dot_product_attention(&x[1], &x[2], AttentionOptions::default())?;
+        let dx = grad(std::slice::from_ref(&y), &x, &[y.detach()], GradOptions::default())?;
+        [y].into_iter()
+            .chain(dx.into_iter().flatten())
+            .map(|found| found.to_vec::<f32>())
+            .collect::<Result<Vec<_>>>()
+    };
+    let expected = attended(&cpu)?;
     let backend: &ternion_wgpu::WgpuBackend = device.downcast().expect("not wrapped");
-    assert!(backend.shaders().iter().any(|shader| shader.contains("attention_fours.wgsl")), "by products");
-    drop(ballast);
-    attend(&inputs)?.to_vec::<f32>()?;
-    assert!(backend.shaders().iter().any(|shader| shader.contains("STEP=tile_of_output")), "not by products");
+    let reached = |what: &str| backend.shaders().iter().any(|shader| shader.contains(what));
+    let fill = || Tensor::zeros([2 << 10], DType::F32, &device);
+    let mut ballast: Vec<Tensor> = std::iter::from_fn(|| fill().ok()).collect();
+    assert!(ballast.len() > 1000, "{} blocks", ballast.len());
+    // So many are left: tensors take up to 14 of them, the weights 32, what goes with these up to 4.
+    ballast.truncate(ballast.len() - 16);
+    for left in 16..64 {
+        let found = attended(&device)?;
+        let pairs = found.iter().flatten().zip(expected.iter().flatten());
+        let worst = pairs.map(|(found, expected)| (found - expected).abs()).fold(0.0, f32::max);
+        assert!(worst < 1e-4, "{left} blocks left: {worst}");
+        assert!(left > 16 || !reached("attention_products.wgsl"), "by products in {left} blocks");
+        ballast.pop();
+    }
+    assert!(reached("attention_fours_grad.wgsl"), "not by tiles");
+    assert!(reached("STEP=tile_of_output") && reached("STEP=tile_of_slopes"), "not by products");
     Ok(())
 }

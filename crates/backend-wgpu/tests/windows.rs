@@ -96,11 +96,14 @@ fn attention_of_a_few_heads_at_a_time() {
     let Some(narrow) = with_bindings(512 << 10) else { return };
     for causal in [false, true] {
         let options = AttentionOptions { causal, ..AttentionOptions::default() };
-        // Two heads that share one, of two batches; then one alone and two more.
+        // Two heads that share one, of two batches; then two and one more; then tensors that fill several bindings, too.
         compare_on(&narrow, &[&[2, 4, 150, 64], &[2, 2, 190, 64], &[2, 2, 190, 36]], |x| {
             Ok(vec![x[0].scaled_dot_product_attention(&x[1], &x[2], options)?])
         });
         compare_on(&narrow, &[&[1, 3, 150, 36], &[1, 3, 190, 36], &[1, 3, 190, 68]], |x| {
+            Ok(vec![x[0].scaled_dot_product_attention(&x[1], &x[2], options)?])
+        });
+        compare_on(&narrow, &[&[6, 4, 150, 64], &[6, 2, 190, 64], &[6, 2, 190, 68]], |x| {
             Ok(vec![x[0].scaled_dot_product_attention(&x[1], &x[2], options)?])
         });
     }

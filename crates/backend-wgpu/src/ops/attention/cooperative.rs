@@ -8,7 +8,7 @@ use crate::slots::{Access, Store};
 use bytemuck::{Pod, Zeroable};
 use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::attention::AttentionConfig;
-use ternion_core::{DType, Result};
+use ternion_core::{DType, Error, Result};
 
 /// Lines of a chunk of attention_halves.wgsl: heads are padded to whole ones.
 const CHUNK: usize = 128;
@@ -448,7 +448,14 @@ pub(super) fn halves(
     tensors: &[View<'_>],
     written: &[View<'_>],
 ) -> Result<Option<Halves>> {
-    takes(call, config, tensors, written)?.then(|| Halves::of(call, config, tensors)).transpose()
+    if !takes(call, config, tensors, written)? {
+        return Ok(None);
+    }
+    match Halves::of(call, config, tensors) {
+        // Shaders that read the tensors as they are need no memory.
+        Err(Error::OutOfMemory { .. }) => Ok(None),
+        halves => halves.map(Some),
+    }
 }
 
 /// Runs where `TERNION_EXPECT` names wgpu.

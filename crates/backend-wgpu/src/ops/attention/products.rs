@@ -1,6 +1,6 @@
 //! Attention by whole matrix products, whose weights pass through memory, some heads at a time.
 
-use super::{FORWARD_FOURS, Sizes, Slots, in_fours, strides};
+use super::{FORWARD_FOURS, Sizes, Slots, in_fours, strides, wrong};
 use crate::gpu::Binding;
 use crate::ops::matmul::FOURS_BYTES;
 use crate::pipelines::Define;
@@ -90,16 +90,24 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// What takes part in an op: how many heads at a time, and memory for their weights.
-pub(super) struct Products<'a, 'b> {
-    call: &'b Call<'a>,
-    sizes: Sizes,
-    batch: usize,
-    heads: usize,
-    padded: [usize; 2],
-    heads_at_a_time: usize,
-    weights: Buffer,
-    mask: Option<View<'a>>,
+/// An output: how wide it is, and whether its lines are keys and not queries.
+#[derive(Clone, Copy)]
+struct Output {
+    width: usize,
+    by_keys: bool,
+}
+
+/// How sums of an output of some heads are made.
+struct Tiling {
+    columns: usize,
+    /// Lines of the output, and of its tiles.
+    lines: usize,
+    padded: usize,
+    /// Tiles of all heads, and in how many parts each is summed.
+    tiles: usize,
+    splits: usize,
+    /// Elements of the heads' output: from one part to the next.
+    stride: usize,
 }
 
 /// Heads of a launch: the first of all batches' and how many.
@@ -109,8 +117,97 @@ struct Heads {
     count: usize,
 }
 
+/// What all launches of an op have in common.
+#[derive(Clone, Copy)]
+struct Shape {
+    sizes: Sizes,
+    /// Heads of all batches, and of one.
+    all_heads: usize,
+    heads: usize,
+    padded: [usize; 2],
+    heads_at_a_time: usize,
+}
+
+impl Shape {
+    /// If there are enough lines and tiles, and the weights of heads that share one are within the bound.
+    fn of(call: &Call<'_>, config: &AttentionConfig) -> Result<Option<Shape>> {
+        let [batch, heads, queries, width] = call.inputs[0].layout.shape().to_array(call.name)?;
+        let sizes = Sizes::of(call, config, [heads, queries, width])?;
+        let (keys, all_heads) = (sizes.keys as usize, batch * heads);
+        let padded = [queries, keys].map(|lines| lines.next_multiple_of(TILE));
+        let tiles = all_heads * padded.map(|lines| lines / TILE).iter().product::<usize>();
+        if all_heads == 0 || queries.min(keys) < FEWEST_LINES {
+            return Ok(None);
+        }
+        let bytes = (padded[0] * padded[1] * 4).saturating_mul(sizes.shared_by as usize) as u64;
+        if bytes > call.gpu.work_bytes || tiles < FEWEST_TILES && !call.gpu.small_products {
+            return Ok(None);
+        }
+        let sharing = (call.gpu.work_bytes / bytes) as usize;
+        let heads_at_a_time = (sharing * sizes.shared_by as usize).min(all_heads);
+        Ok(Some(Shape { sizes, all_heads, heads, padded, heads_at_a_time }))
+    }
+
+    /// Some heads after others.
+    fn turns(&self) -> impl Iterator<Item = Heads> {
+        let Shape { all_heads, heads_at_a_time, .. } = *self;
+        (0..all_heads)
+            .step_by(heads_at_a_time)
+            .map(move |first| Heads { first, count: heads_at_a_time.min(all_heads - first) })
+    }
+
+    fn tiling(&self, heads: usize, output: Output) -> Tiling {
+        let columns = if output.width > NARROW { TILE } else { NARROW };
+        let Sizes { queries, keys, shared_by, .. } = self.sizes;
+        let [of_queries, of_keys] = self.padded;
+        let (count, lines, padded, inner) = match output.by_keys {
+            true => (heads / shared_by as usize, keys as usize, of_keys, of_queries),
+            false => (heads, queries as usize, of_queries, of_keys),
+        };
+        let tiles = count * (padded / TILE);
+        let splits = (WANTED_THREADS / (tiles * 2 * columns)).clamp(1, inner / TILE);
+        Tiling { columns, lines, padded, tiles, splits, stride: count * lines * output.width }
+    }
+}
+
+/// Memory that launches leave their results in for those behind them.
+struct Memory {
+    weights: Buffer,
+    /// Forward, the largest score and the sum of weights of each tile's rows.
+    parts: Option<Buffer>,
+    /// Parts of sums, where outputs are made in several.
+    sums: Option<Buffer>,
+}
+
+impl Memory {
+    /// All that these outputs take, before anything is launched.
+    fn of(call: &Call<'_>, shape: &Shape, outputs: &[Output], forward: bool) -> Result<Memory> {
+        let Shape { padded: [queries, keys], heads_at_a_time, .. } = *shape;
+        let bytes_of_sums = |heads: Heads, output: Output| {
+            let Tiling { splits, stride, .. } = shape.tiling(heads.count, output);
+            if splits > 1 { splits * stride * 4 } else { 0 }
+        };
+        let each = shape.turns().flat_map(|heads| outputs.iter().map(move |&output| (heads, output)));
+        let sums = each.map(|(heads, output)| bytes_of_sums(heads, output)).max().unwrap_or(0);
+        let rows = heads_at_a_time * (keys / TILE) * queries;
+        Ok(Memory {
+            weights: call.gpu.alloc(heads_at_a_time * queries * keys * 4)?,
+            parts: forward.then(|| call.gpu.alloc(rows * 8)).transpose()?,
+            sums: (sums > 0).then(|| call.gpu.alloc(sums)).transpose()?,
+        })
+    }
+}
+
+/// What takes part in an op: how many heads at a time, and memory for their weights.
+pub(super) struct Products<'a, 'b> {
+    call: &'b Call<'a>,
+    shape: Shape,
+    memory: Memory,
+    mask: Option<View<'a>>,
+}
+
 impl<'a, 'b> Products<'a, 'b> {
-    /// If these tensors are taken: in fours, with enough lines, and memory for the weights of heads that share one.
+    /// If these tensors are taken: in fours, with enough lines, and memory for the weights of heads that share one. What is written is y, or dq, dk and dv.
     pub(super) fn of(
         call: &'b Call<'a>,
         config: &AttentionConfig,
@@ -121,107 +218,68 @@ impl<'a, 'b> Products<'a, 'b> {
         if !in_fours(call, read, written, FORWARD_FOURS.max(FOURS_BYTES / 16))? {
             return Ok(None);
         }
-        let [batch, heads, queries, width] = call.inputs[0].layout.shape().to_array(call.name)?;
-        let sizes = Sizes::of(call, config, [heads, queries, width])?;
-        let keys = sizes.keys as usize;
-        let padded = [queries, keys].map(|lines| lines.next_multiple_of(TILE));
-        let bytes = (padded[0] * padded[1] * 4).saturating_mul(sizes.shared_by as usize) as u64;
-        let most = call.gpu.work_bytes;
-        let tiles = batch * heads * padded.map(|lines| lines / TILE).iter().product::<usize>();
-        if tiles < FEWEST_TILES && !call.gpu.small_products {
-            return Ok(None);
-        }
-        if queries.min(keys) < FEWEST_LINES || bytes > most || batch == 0 {
-            return Ok(None);
-        }
-        let heads_at_a_time = ((most / bytes) as usize * sizes.shared_by as usize).min(batch * heads);
-        match call.gpu.alloc(heads_at_a_time * padded[0] * padded[1] * 4) {
-            Ok(weights) => {
-                Ok(Some(Products { call, sizes, batch, heads, padded, heads_at_a_time, weights, mask }))
-            }
+        let Some(shape) = Shape::of(call, config)? else { return Ok(None) };
+        let output = |(at, view): (usize, &View<'_>)| Output { width: width_of(view), by_keys: at > 0 };
+        let outputs: Vec<Output> = written.iter().enumerate().map(output).collect();
+        match Memory::of(call, &shape, &outputs, written.len() == 1) {
+            Ok(memory) => Ok(Some(Products { call, shape, memory, mask })),
             // Shaders that keep weights to themselves need none.
             Err(Error::OutOfMemory { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Calls `each` with some heads after others.
-    fn for_heads(&self, each: impl Fn(Heads) -> Result<()>) -> Result<()> {
-        let all = self.batch * self.heads;
-        (0..all).step_by(self.heads_at_a_time).try_for_each(|first| {
-            let count = self.heads_at_a_time.min(all - first);
-            each(Heads { first, count })
-        })
+    fn scratch<'c>(&self, buffer: &'c Buffer) -> Result<Binding<'c>> {
+        self.call.gpu.scratch(self.call.name, buffer)
     }
 
     /// Queues y and lse.
     pub(super) fn launch_forward(&self) -> Result<()> {
         let call = self.call;
         let [y, lse] = [0, 1].map(|at| call.outputs[at]);
-        let tiles = self.padded[1] / TILE;
-        let pairs = self.heads_at_a_time * tiles * self.padded[0];
-        let parts = call.gpu.alloc(pairs * 8)?;
-        self.for_heads(|heads| {
-            let parts = call.gpu.scratch(call.name, &parts)?;
-            let found = ("parts", Access::Scattered, parts);
-            self.launch_weights(heads, [0, 1], "tile_of_weights", found)?;
-            let left = self.weights(false)?;
-            let right = Matrix::of(call, &call.inputs[2], self.sizes.shared_by, true)?;
+        let parts = self.memory.parts.as_ref().ok_or_else(|| wrong(call))?;
+        let parts = self.scratch(parts)?;
+        self.shape.turns().try_for_each(|heads| {
+            self.launch_weights(heads, [0, 1], "tile_of_weights", ("parts", Access::Scattered, parts))?;
+            let v = Matrix::of(call, &call.inputs[2], self.shape.sizes.shared_by, true)?;
             let out = Matrix::of(call, &y, 1, false)?;
-            let with = Some((parts, &lse));
-            self.launch_output(heads, [left, right, out], y.layout.shape().dim(3), 1.0, with)
+            let of_y = Output { width: width_of(&y), by_keys: false };
+            self.launch_output(heads, of_y, [v, out], 1.0, Some((parts, &lse)))
         })
     }
 
     /// Queues dq, dk and dv; `row_numbers` are those of attention_grad_rows.wgsl.
     pub(super) fn launch_gradients(&self, row_numbers: Binding<'a>) -> Result<()> {
-        let (call, by) = (self.call, self.sizes.shared_by);
+        let (call, Sizes { shared_by, scale, .. }) = (self.call, self.shape.sizes);
         let [q, k, dy] = [0, 1, 5].map(|at| call.inputs[at]);
         let [dq, dk, dv] = [0, 1, 2].map(|at| call.outputs[at]);
         let numbers = ("row_numbers", Access::Read, row_numbers);
-        let scale = self.sizes.scale;
-        self.for_heads(|heads| {
-            let (lines, turned) = (self.weights(false)?, self.weights(true)?);
-            let right = |view: &View<'a>, by: u32| Matrix::of(call, view, by, true);
-            let out = |view: &View<'a>, by: u32| Matrix::of(call, view, by, false);
+        let by_keys = |heads: Heads, right: &View<'a>, out: &View<'a>, factor: f32| {
+            let operands = [Matrix::of(call, right, 1, true)?, Matrix::of(call, out, shared_by, false)?];
+            self.launch_output(heads, Output { width: width_of(out), by_keys: true }, operands, factor, None)
+        };
+        self.shape.turns().try_for_each(|heads| {
             self.launch_weights(heads, [0, 1], "tile_of_shares", numbers)?;
-            self.launch_output(
-                heads,
-                [turned, right(&dy, 1)?, out(&dv, by)?],
-                dv.layout.shape().dim(3),
-                1.0,
-                None,
-            )?;
+            by_keys(heads, &dy, &dv, 1.0)?;
             self.launch_weights(heads, [5, 2], "tile_of_slopes", numbers)?;
-            self.launch_output(
-                heads,
-                [turned, right(&q, 1)?, out(&dk, by)?],
-                dk.layout.shape().dim(3),
-                scale,
-                None,
-            )?;
-            self.launch_output(
-                heads,
-                [lines, right(&k, by)?, out(&dq, 1)?],
-                dq.layout.shape().dim(3),
-                scale,
-                None,
-            )
+            by_keys(heads, &q, &dk, scale)?;
+            let operands = [Matrix::of(call, &k, shared_by, true)?, Matrix::of(call, &dq, 1, false)?];
+            self.launch_output(heads, Output { width: width_of(&dq), by_keys: false }, operands, scale, None)
         })
     }
 
     /// The weights as a left operand: queries by keys, or, `turned`, keys by queries.
     fn weights(&self, turned: bool) -> Result<Matrix<'_>> {
-        let [queries, keys] = self.padded.map(|lines| lines as u32);
+        let [queries, keys] = self.shape.padded.map(|lines| lines as u32);
         let (line, inner) = if turned { (1, keys) } else { (keys, 1) };
-        let binding = self.call.gpu.scratch(self.call.name, &self.weights)?;
+        let binding = self.scratch(&self.memory.weights)?;
         Ok(Matrix { binding, store: Store::F32, first: 0, heads: [0, 0, queries * keys, 1], line, inner })
     }
 
     fn parameters(&self, heads: Heads) -> Parameters {
-        let Sizes { queries, keys, shared_by, scale, back, ahead, .. } = self.sizes;
-        let [padded_queries, padded_keys] = self.padded.map(|lines| lines as u32);
-        let (heads, first_head) = (self.heads as u32, heads.first as u32);
+        let Sizes { queries, keys, shared_by, scale, back, ahead, .. } = self.shape.sizes;
+        let [padded_queries, padded_keys] = self.shape.padded.map(|lines| lines as u32);
+        let (heads, first_head) = (self.shape.heads as u32, heads.first as u32);
         Parameters {
             queries,
             keys,
@@ -252,15 +310,16 @@ impl<'a, 'b> Products<'a, 'b> {
     {
         let call = self.call;
         let [left, right] = inputs.map(|at| call.inputs[at]);
-        let width = left.layout.shape().dim(3) as u32;
+        let Shape { sizes, padded, .. } = self.shape;
+        let width = width_of(&left) as u32;
         let [left, right] =
-            [Matrix::of(call, &left, 1, false)?, Matrix::of(call, &right, self.sizes.shared_by, false)?];
+            [Matrix::of(call, &left, 1, false)?, Matrix::of(call, &right, sizes.shared_by, false)?];
         let mut slots = self.slots(step, [left, right], TILE);
-        slots.bound("weights", Store::F32, Access::FoursWritten, call.gpu.scratch(call.name, &self.weights)?);
+        slots.bound("weights", Store::F32, Access::FoursWritten, self.scratch(&self.memory.weights)?);
         slots.bound(name, Store::F32, access, numbers);
         let mut parameters = Parameters {
-            m: self.sizes.queries,
-            n: self.sizes.keys,
+            m: sizes.queries,
+            n: sizes.keys,
             inner: width,
             left_heads: left.heads,
             right_heads: right.heads,
@@ -278,7 +337,7 @@ impl<'a, 'b> Products<'a, 'b> {
             parameters.mask_offset = slots.bind_mask(call, self.mask.as_ref())?;
             parameters.mask = self.mask.as_ref().map_or([0; 4], strides);
         }
-        let tiles = self.padded[0] / TILE * (self.padded[1] / TILE);
+        let tiles = padded[0] / TILE * (padded[1] / TILE);
         slots.launch(call, heads.count * tiles, bytemuck::bytes_of(&parameters))
     }
 
@@ -299,46 +358,30 @@ impl<'a, 'b> Products<'a, 'b> {
         slots
     }
 
-    /// Queues a product of weights that is so wide, times `factor`; forward with what was found of its parts, and lse.
+    /// Queues the product of weights with `right`, times `factor`; forward with what was found of tiles' rows, and lse.
     fn launch_output<'c>(
-        &self,
+        &'c self,
         heads: Heads,
-        [left, right, out]: [Matrix<'c>; 3],
-        width: usize,
+        output: Output,
+        [right, out]: [Matrix<'c>; 2],
         factor: f32,
         with: Option<(Binding<'c>, &View<'c>)>,
     ) -> Result<()> {
-        if width == 0 {
+        if output.width == 0 {
             return Ok(());
         }
-        let call = self.call;
-        let columns = if width > NARROW { TILE } else { NARROW };
-        let by_keys = !left.runs();
-        let count = heads.count / out.heads[3] as usize;
-        let (lines, inner) = if by_keys { (self.sizes.keys, 0) } else { (self.sizes.queries, 1) };
-        let down = self.padded[1 - inner] / TILE;
-        let tiles = count * down;
-        let splits = (WANTED_THREADS / (tiles * 2 * columns)).clamp(1, self.padded[inner] / TILE);
-        let step = if by_keys { "tile_of_key_output" } else { "tile_of_output" };
-        let stride = count * lines as usize * width;
-        let scratch = call.gpu.alloc(if splits > 1 { splits * stride * 4 } else { 4 })?;
-        let part = Matrix {
-            binding: call.gpu.scratch(call.name, &scratch)?,
-            store: Store::F32,
-            first: 0,
-            heads: [0, 0, lines * width as u32, out.heads[3]],
-            line: width as u32,
-            inner: 1,
-        };
-        let made = if splits > 1 { part } else { out };
-        let mut slots = self.slots(step, [left, right], columns);
+        let tiling = self.shape.tiling(heads.count, output);
+        let left = self.weights(output.by_keys)?;
+        let made = self.part_of_sums(&tiling, output, out)?;
+        let step = if output.by_keys { "tile_of_key_output" } else { "tile_of_output" };
+        let mut slots = self.slots(step, [left, right], tiling.columns);
         slots.bound("out", made.store, Access::FoursWritten, made.binding);
         let mut parameters = Parameters {
-            m: self.padded[1 - inner] as u32,
-            n: width as u32,
-            lines,
-            splits: splits as u32,
-            split_stride: stride as u32,
+            m: tiling.padded as u32,
+            n: output.width as u32,
+            lines: tiling.lines as u32,
+            splits: tiling.splits as u32,
+            split_stride: tiling.stride as u32,
             factor,
             left_heads: left.heads,
             right_heads: right.heads,
@@ -347,26 +390,30 @@ impl<'a, 'b> Products<'a, 'b> {
             strides: [left.line, left.inner, right.line, right.inner],
             ..self.parameters(heads)
         };
-        let [finds, known, factor] = match with {
-            Some(_) => ["find_shares", "largest_of_part", "share_of_part"],
-            None => ["no_shares", "nothing_known", "no_factor"],
-        };
-        slots.define([
-            ("LEFT_SCALED", Define::Flag(with.is_some())),
-            ("FIND_SHARES", Define::Text(finds)),
-            ("LEFT_KNOWN", Define::Text(known)),
-            ("LEFT_FACTOR", Define::Text(factor)),
-        ]);
+        slots.define_shares(with.is_some());
         if let Some((parts, lse)) = with {
             slots.bound("parts", Store::F32, Access::Read, parts);
-            parameters.lse_offset = slots.bind(call, "lse", lse, Access::Scattered)?;
+            parameters.lse_offset = slots.bind(self.call, "lse", lse, Access::Scattered)?;
             parameters.lse = strides(lse);
         }
-        slots.launch(call, tiles * splits, bytemuck::bytes_of(&parameters))?;
-        match splits {
+        slots.launch(self.call, tiling.tiles * tiling.splits, bytemuck::bytes_of(&parameters))?;
+        match tiling.splits {
             1 => Ok(()),
-            _ => self.add_parts(part, out, parameters, count * lines as usize * width / 4),
+            _ => self.add_parts(made, out, parameters, tiling.stride / 4),
         }
+    }
+
+    /// Where sums go: into the output, or in parts, [splits][heads][lines][columns].
+    fn part_of_sums<'c>(&'c self, tiling: &Tiling, output: Output, out: Matrix<'c>) -> Result<Matrix<'c>> {
+        let Some(sums) = self.memory.sums.as_ref().filter(|_| tiling.splits > 1) else { return Ok(out) };
+        Ok(Matrix {
+            binding: self.scratch(sums)?,
+            store: Store::F32,
+            first: 0,
+            heads: [0, 0, (tiling.lines * output.width) as u32, out.heads[3]],
+            line: output.width as u32,
+            inner: 1,
+        })
     }
 
     fn add_parts<'c>(
@@ -388,4 +435,26 @@ impl<'a, 'b> Products<'a, 'b> {
         };
         slots.launch(self.call, fours.div_ceil(256), bytemuck::bytes_of(&parameters))
     }
+}
+
+impl Slots<'_> {
+    /// Whether weights are shares of the largest scores of their tiles, to be put together: forward.
+    fn define_shares(&mut self, together: bool) {
+        let [finds, known, factor, put] = match together {
+            true => ["find_shares", "largest_of_part", "share_of_part", "of_those_who_see"],
+            false => ["no_shares", "nothing_known", "no_factor", "of_all"],
+        };
+        self.define([
+            ("LEFT_SCALED", Define::Flag(together)),
+            ("FIND_SHARES", Define::Text(finds)),
+            ("LEFT_KNOWN", Define::Text(known)),
+            ("LEFT_FACTOR", Define::Text(factor)),
+            ("OUTPUT", Define::Text(put)),
+        ]);
+    }
+}
+
+/// Columns of a tensor.
+fn width_of(view: &View<'_>) -> usize {
+    view.layout.shape().dim(3)
 }
