@@ -4,6 +4,8 @@
 //!
 //! Before: tensors.rs. Next: xor.rs, then mnist.rs.
 
+#[path = "support/chosen.rs"]
+mod chosen;
 #[path = "support/say.rs"]
 mod say;
 
@@ -13,7 +15,7 @@ use ternion::prelude::*;
 
 /// The program.
 pub fn main() -> Result<()> {
-    let device = ternion::best()?;
+    let device = chosen::device()?;
 
     title("A derivative");
     // Only what comes from a tensor that asks for its gradient is recorded.
@@ -34,9 +36,10 @@ pub fn main() -> Result<()> {
     say!("d2y/dx2 = 6 x = {:?}", second.get(&x).expect("so does its derivative").to_vec::<f32>()?);
 
     title("Is it right?");
-    // A gradient can be checked by moving the input a little. In f64, where there is precision to spare.
-    let at = |value: f64| -> Result<f64> { Tensor::new(value, &device)?.gelu()?.item::<f64>() };
-    let point = Tensor::new(0.5f64, &device)?.requires_grad()?;
+    // A gradient can be checked by moving the input a little. In f64, where there is precision to spare, and which the processor always has.
+    let cpu = ternion::device("cpu")?;
+    let at = |value: f64| -> Result<f64> { Tensor::new(value, &cpu)?.gelu()?.item::<f64>() };
+    let point = Tensor::new(0.5f64, &cpu)?.requires_grad()?;
     let gradients = point.gelu()?.backward()?;
     let gradient = gradients.get(&point).expect("gelu depends on it").item::<f64>()?;
     say!("gelu'(0.5) by the tape     {gradient:.9}");

@@ -4,6 +4,8 @@
 //!
 //! Next: gradients.rs.
 
+#[path = "support/chosen.rs"]
+mod chosen;
 #[path = "support/say.rs"]
 mod say;
 
@@ -13,8 +15,8 @@ use ternion::{Ellipsis, NewAxis, Slice};
 
 /// The program.
 pub fn main() -> Result<()> {
-    // A device is where tensors live and ops run. `best` takes the fastest one there is; `device("cpu")` takes one by name.
-    let device = ternion::best()?;
+    // A device is where tensors live and ops run. `ternion::best()` takes the fastest one there is, `ternion::device("cpu")` one by name: that of `--device` here.
+    let device = chosen::device()?;
     say!("device: {device}");
 
     title("Making tensors");

@@ -2,6 +2,8 @@
 //!
 //!     cargo run --release --example xor
 
+#[path = "support/chosen.rs"]
+mod chosen;
 #[path = "support/say.rs"]
 mod say;
 
@@ -10,7 +12,7 @@ use ternion::prelude::*;
 
 /// The program.
 pub fn main() -> Result<()> {
-    let device = ternion::best()?;
+    let device = chosen::device()?;
     device.seed(1);
     let inputs = Tensor::new([[0.0f32, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], &device)?;
     let targets = Tensor::new([[0.0f32], [1.0], [1.0], [0.0]], &device)?;

@@ -97,6 +97,24 @@ fn success(mut command: Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+#[test]
+fn the_tutorial_runs_on_the_device_that_is_named() {
+    for name in ["tensors", "gradients", "xor"] {
+        let on = |device: &str| {
+            let mut command = program(name);
+            command.args(["--device", device]);
+            command
+        };
+        success(on("cpu"));
+        let output = on("abacus").output().expect("the example runs");
+        assert!(
+            !output.status.success() && errors(&output).contains("abacus"),
+            "{name}: {}",
+            errors(&output)
+        );
+    }
+}
+
 #[cfg(unix)]
 mod streams {
     use super::*;

@@ -121,7 +121,7 @@ pub(crate) fn adapter(index: usize) -> Result<&'static Adapter> {
         .ok_or_else(|| Error::Device { device: format!("wgpu:{index}"), detail: missing(&descriptions()) })
 }
 
-/// The index of the adapter that a text means: a number, `high-performance`, `low-power`, or a part of its name in any case.
+/// The index of the adapter that a text means, in any case: a number, `high-performance`, `low-power`, or a part of its name.
 ///
 /// # Errors
 /// What there is instead.
@@ -131,15 +131,13 @@ pub fn find(wanted: &str) -> Result<usize> {
     }
     let there = descriptions();
     let kind = |kind: &str| there.iter().find(|one| one.kind == kind).map(|one| one.index);
-    let found = match wanted {
+    let wanted = wanted.to_lowercase();
+    let found = match wanted.as_str() {
         // The order is that of speed.
         "" | "high-performance" => there.first().map(|one| one.index),
         // An integrated GPU has its memory beside the processor's, and little power.
         "low-power" => kind("integrated").or(there.first().map(|one| one.index)),
-        name => there
-            .iter()
-            .find(|one| one.name.to_lowercase().contains(&name.to_lowercase()))
-            .map(|one| one.index),
+        name => there.iter().find(|one| one.name.to_lowercase().contains(name)).map(|one| one.index),
     };
     found.ok_or_else(|| Error::Device { device: format!("wgpu:{wanted}"), detail: missing(&there) })
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Bytes of a digest.
 const DIGEST: usize = 32;
 
-/// New pipelines after which the file is written, for processes that are killed.
+/// New pipelines after which the file is written, for processes that are killed; others write it when the device is dropped or they end.
 const OFTEN: usize = 64;
 
 /// The pipeline cache of a device, and its file. Without either nothing is kept.
@@ -66,7 +66,7 @@ impl Disk {
     }
 
     /// Writes what was compiled since the last time. That it cannot be kept is no error: it is compiled again next time.
-    fn save(&self) {
+    pub(crate) fn save(&self) {
         let Some((cache, place)) = &self.kept else { return };
         if self.unsaved.swap(0, Ordering::Relaxed) > 0
             && let Some(data) = cache.get_data()

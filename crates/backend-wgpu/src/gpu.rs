@@ -152,6 +152,7 @@ impl Gpu {
         let info = adapter.get_info();
         let disk = Disk::open(&device, &info, folder);
         let subgroup = subgroup_size(&info).filter(|_| features.contains(wgpu::Features::SUBGROUP));
+        let options = Options { small_products: options.small_products || is_software(&info), ..options };
         let gpu = Gpu::on((device, queue), subgroup, [name, description], about.memory_bytes, options, disk);
         overdue::wait_at_exit(&gpu);
         Ok(gpu)
@@ -183,7 +184,7 @@ impl Gpu {
             pipelines: Pipelines::new(bound.window, options.checked, disk),
             health,
             most_memory,
-            small_products: options.small_products || is_software(&device.adapter_info()),
+            small_products: options.small_products,
             work_bytes: part.min(MOST_WORK_BYTES).min(limits.max_storage_buffer_binding_size),
             launches: AtomicU64::new(0),
             blocks: AtomicU64::new(1),
@@ -469,6 +470,11 @@ impl Gpu {
         self.batch.lock().submit(&self.device, &self.queue, &self.health);
         self.poll()?;
         self.check_faults()
+    }
+
+    /// Keeps what was compiled on disk.
+    pub(crate) fn save_pipelines(&self) {
+        self.pipelines.disk.save();
     }
 
     /// Waits for what was submitted, for so long at most.

@@ -66,10 +66,11 @@ impl Options {
     /// # Errors
     /// A variable that is no number of bytes.
     pub fn from_env() -> Result<Options> {
-        let checked = std::env::var(Options::CHECKED).is_ok_and(|text| text != "0");
-        let Ok(text) = std::env::var(Options::BINDING_BYTES) else {
+        let checked = std::env::var(Options::CHECKED).is_ok_and(|text| !["", "0"].contains(&text.as_str()));
+        let text = std::env::var(Options::BINDING_BYTES).unwrap_or_default();
+        if text.is_empty() {
             return Ok(Options { checked, ..Options::default() });
-        };
+        }
         match text.parse() {
             Ok(bytes) => Ok(Options { binding_bytes: Some(bytes), checked, ..Options::default() }),
             Err(_) => Err(Error::invalid(

@@ -126,6 +126,8 @@ extern "C" fn stop() {
     let Some(devices) = DEVICES.try_lock_for(LAST_WAIT) else { return };
     for gpu in devices.iter().filter_map(Weak::upgrade) {
         gpu.finish_within(LAST_WORK);
+        // Programs keep devices in statics, which nobody drops.
+        gpu.save_pipelines();
         // The driver is about to end, and is not asked to free anything.
         std::mem::forget(gpu);
     }

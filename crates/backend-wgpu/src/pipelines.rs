@@ -120,7 +120,7 @@ pub(crate) struct Pipelines {
     /// What a binding of a tensor that has several covers.
     window_bytes: u64,
     checks: wgpu::ShaderRuntimeChecks,
-    disk: Disk,
+    pub(crate) disk: Disk,
     compiled: RwLock<FxHashMap<Variant, Arc<Pipeline>>>,
     layouts: RwLock<FxHashMap<SmallVec<[bool; 8]>, Arc<Layout>>>,
     #[cfg(test)]

@@ -3,6 +3,7 @@
 //!
 //! Each test starts itself again in processes that end so.
 
+use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::thread::sleep;
@@ -51,7 +52,7 @@ fn queue_shaders() -> Result<Device> {
 }
 
 /// The test of this file with this name, in a process that is to end. Its driver has threads and compiles, whatever this process was told.
-fn again(test: &str) -> Output {
+fn again(test: &str, cache: &Path) -> Output {
     // In the program with all tests of adapters, this file is a module.
     let name = match module_path!().split_once("::") {
         Some((_program, module)) => format!("{module}::{test}"),
@@ -60,18 +61,23 @@ fn again(test: &str) -> Output {
     Command::new(std::env::current_exe().expect("this program has a path"))
         .args(["--exact", &name])
         .env(ENDS, "1")
+        .env("TERNION_CACHE", cache)
         .env("MESA_SHADER_CACHE_DISABLE", "true")
         .env_remove("LP_NUM_THREADS")
         .output()
         .expect("this program can be started again")
 }
 
-/// Processes of this test end with this code, and not by a signal.
+/// Processes of this test end with this code, and not by a signal; each leaves on disk what it compiled.
 fn ends(test: &str, code: i32) {
     for time in 0..if suite::expects("wgpu") { TIMES } else { 0 } {
-        let Output { status, stdout, stderr } = again(test);
+        let cache = std::env::temp_dir().join(format!("ternion-{test}-{}-{time}", std::process::id()));
+        let Output { status, stdout, stderr } = again(test, &cache);
         let [told, errors] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         assert_eq!(status.code(), Some(code), "process {time} of {TIMES}: {status}\n{told}{errors}");
+        let files = std::fs::read_dir(cache.join("pipelines")).map(Iterator::count);
+        assert_eq!(files.ok(), Some(1), "{}", cache.display());
+        let _ = std::fs::remove_dir_all(&cache);
         assert!(code == CODE || told.contains("1 passed"), "no test has this name: {told}");
     }
 }
