@@ -11,6 +11,7 @@ run.sh tests [FILTER]         the op table on the first adapter, and what the ta
 run.sh coverage DIR           the whole op table on every device; what was found goes into DIR, for `cargo xtask coverage --results`
 run.sh bench [ARGUMENT..]     ternion-bench --device wgpu; --list names its cases, --only PREFIX.. picks some
 run.sh compare [ARGUMENT..]   Ternion on wgpu, and where there is CUDA the CUDA backend and PyTorch, in one go into results.jsonl; --help tells its arguments
+run.sh check [ARGUMENT..]     what must pass beside being fast, into checks.jsonl: the op table, what it is too small for, training beside the CPU's
 run.sh example NAME [..]      an example: gradients, mnist, tensors, xor
 END
 }
@@ -60,6 +61,7 @@ case "$command" in
         ;;
     bench) exec "$here/ternion-bench" --device wgpu "$@" ;;
     compare) exec python3 "$here/peers/compare.py" run --bundle "$here" --device wgpu "$@" ;;
+    check) exec python3 "$here/peers/compare.py" check --bundle "$here" --device wgpu "$@" ;;
     example)
         [ $# -ge 1 ] || { printf 'error: expected the name of an example\n' >&2; usage >&2; exit 2; }
         name="$1"

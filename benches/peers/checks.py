@@ -23,35 +23,35 @@ def counted(pattern, text):
     return int(found[-1].replace(",", "")) if found else None
 
 
-def of_tests(text):
-    """What the test program of the op table prints at its end."""
-    fingerprint = re.findall(r"^cuda:0: .*fingerprint of the results ([0-9a-f]+)", text, re.MULTILINE)
+def of_tests(text, device="cuda:0"):
+    """What the test program of the op table prints at its end, of a device."""
+    fingerprint = re.findall(rf"^{device}: .*fingerprint of the results ([0-9a-f]+)", text, re.MULTILINE)
     return dict(
         passed=counted(r"test result: .*?(\d+) passed", text),
         failed=counted(r"test result: .*?(\d+) failed", text),
-        cases=counted(r"(?m)^cuda:0: (\d+) cases", text),
-        dtypes=dtypes(text),
-        skipped=[f"{count} {why}" for count, why in skips(text) if not beside_the_point(why)],
-        beside_the_point=sum(int(count) for count, why in skips(text) if beside_the_point(why)),
+        cases=counted(rf"(?m)^{device}: (\d+) cases", text),
+        dtypes=dtypes(text, device),
+        skipped=[f"{count} {why}" for count, why in skips(text, device) if not beside_the_point(why)],
+        beside_the_point=sum(int(count) for count, why in skips(text, device) if beside_the_point(why)),
         fingerprint=fingerprint[-1] if fingerprint else None,
     )
 
 
-def of_device(text):
-    """What cuda:0 printed below its own line."""
-    _, _, rest = text.partition("\ncuda:0: ")
+def of_device(text, device):
+    """What a device printed below its own line."""
+    _, _, rest = text.partition(f"\n{device}: ")
     return re.split(r"\n(?=\w+(?::\d+)?: \d+ cases)", rest)[0]
 
 
-def dtypes(text):
-    """Cases of cuda:0 by dtype, where they are told."""
-    told = re.search(r"(?m)^  of them (.*)$", of_device(text))
+def dtypes(text, device):
+    """Cases of a device by dtype, where they are told."""
+    told = re.search(r"(?m)^  of them (.*)$", of_device(text, device))
     return {dtype: int(count) for count, dtype in re.findall(r"(\d+) in (\w+)", told[1])} if told else {}
 
 
-def skips(text):
-    """Cases that cuda:0 left out, and why."""
-    return re.findall(r"skipped +(\d+) cases: (.*)", of_device(text))
+def skips(text, device):
+    """Cases that a device left out, and why."""
+    return re.findall(r"skipped +(\d+) cases: (.*)", of_device(text, device))
 
 
 def beside_the_point(why):
@@ -113,13 +113,13 @@ class Checks:
         else:
             self.train(name)
 
-    def train(self, name):
+    def train(self, name, device="cuda"):
         with tempfile.TemporaryDirectory() as folder:
             told = pathlib.Path(folder, "mnist.json")
-            command = [self.program("run.sh"), "example", "mnist", "--device", "cuda", "--epochs", str(EPOCHS), "--json", str(told)]
+            command = [self.program("run.sh"), "example", "mnist", "--device", device, "--epochs", str(EPOCHS), "--json", str(told)]
             command += ["--data", str(self.data)] if self.data else []
             command += ["--capture"] if name == "mnist_captured" else []
-            keys = ("captured", "epochs", "first_step_seconds", "train_seconds", "test_accuracy")
+            keys = ("captured", "epochs", "first_step_seconds", "train_seconds", "test_accuracy", "final_loss")
             self.line(name, command, lambda _: {key: json.loads(told.read_text(encoding="utf-8"))[key] for key in keys})
 
     def program(self, name):
@@ -162,3 +162,22 @@ class Checks:
             self.failed.append(log or name)
         print(f"{log or name}: {seconds:.0f} s{', ' + found['error'] if 'error' in found else ''}", flush=True)
         return self.add(check=name, seconds=seconds, **found)
+
+
+class GraphicsChecks(Checks):
+    """The same of a bundle for wgpu: the whole op table, what that is too small for, and training beside the CPU's."""
+
+    def names(self):
+        return ["table", "device", "mnist", "mnist_cpu"]
+
+    def run(self, name):
+        if name == "table":
+            # With what `cargo xtask coverage --results` takes; that is of all devices, so CUDA stays out of it.
+            folder = self.logs / "coverage"
+            folder.mkdir(parents=True, exist_ok=True)
+            environment = {"TERNION_EXPECT": "wgpu", "CUDA_VISIBLE_DEVICES": "-1", "TERNION_COVERAGE_OUT": str(folder)}
+            self.line(name, [self.program("tests/ops")], lambda text: of_tests(text, "wgpu:0"), environment)
+        elif name == "device":
+            self.line(name, [self.program("tests/adapter")], of_tests, {"TERNION_EXPECT": "wgpu"})
+        else:
+            self.train(name, "wgpu" if name == "mnist" else "cpu")

@@ -4,6 +4,7 @@
     compare.py run --bundle DIR [--out results.jsonl]     on the GPU machine: measures, family by family, Ternion and its peers in turn
     compare.py run --bundle DIR --device wgpu             the same of the wgpu backend; its peers are the CUDA backend and PyTorch, where there is CUDA
     compare.py check --bundle DIR [--out checks.jsonl]    there too: the op table twice, compute-sanitizer, training, memory; minutes each
+    compare.py check --bundle DIR --device wgpu           the same of the wgpu backend: the op table, what that is too small for, training beside the CPU's
     compare.py write results.jsonl.. docs/benchmarks.md   anywhere: writes the tables between the page's markers
 
 `run` adds a line to the results file as each is measured; --resume goes on where a run was cut off. Peers that cannot be built or run are a line
@@ -22,12 +23,14 @@ import time
 
 import tables
 import wgpu_tables
-from checks import Checks
+from checks import Checks, GraphicsChecks
 
 HERE = pathlib.Path(__file__).resolve().parent
 
 # Families in the order in which they run -> what the names of their cases begin with. The copy is measured beside each family that is told in
 # shares of it, so that both meet the same clocks.
+# What a GPU must pass, by the kind of device.
+CHECKS = {"cuda": Checks, "wgpu": GraphicsChecks}
 FAMILIES = {
     "start": [],
     "host": ["host/"],
@@ -343,7 +346,8 @@ def check(given):
         with open(given.out, "a", encoding="utf-8") as file:
             file.write(json.dumps({**line, "of": of}) + "\n")
 
-    checks = Checks(given.bundle.resolve(), given.data, given.out.with_suffix(".logs"), add, given.time_limit)
+    kind = CHECKS[given.device]
+    checks = kind(given.bundle.resolve(), given.data, given.out.resolve().with_suffix(".logs"), add, given.time_limit)
     for name in given.only:
         checks.run(name)
     if checks.failed:
@@ -394,17 +398,23 @@ def arguments():
     run.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
     run.add_argument("--resume", action="store_true", help="goes on where a run into the same file was cut off")
     run.add_argument("--time-limit", type=float, default=0, help="seconds after which no other family is begun")
-    names = Checks(None, None, None, None).names()
+    names = {device: kind(None, None, None, None).names() for device, kind in CHECKS.items()}
     checked = commands.add_parser("check", help="runs what must pass on this machine")
     checked.add_argument("--bundle", type=pathlib.Path, required=True, help="the folder that holds run.sh")
     checked.add_argument("--out", type=pathlib.Path, default=pathlib.Path("checks.jsonl"), help="what the programs print goes into a folder beside it, .logs")
-    checked.add_argument("--only", nargs="+", choices=names, default=names, metavar="CHECK", help=f"of {', '.join(names)}")
+    checked.add_argument("--device", choices=CHECKS, default="cuda")
+    told = "; of wgpu ".join(", ".join(of_device) for of_device in names.values())
+    checked.add_argument("--only", nargs="+", choices=sorted(set(sum(names.values(), []))), metavar="CHECK", help=f"of {told}")
     checked.add_argument("--time-limit", type=float, default=1800, help="seconds that a check may take")
     checked.add_argument("--data", type=pathlib.Path, help="the folder of MNIST; without it what the example finds")
     written = commands.add_parser("write", help="writes the tables into a page")
     written.add_argument("results", type=pathlib.Path, nargs="+")
     written.add_argument("page", type=pathlib.Path)
     given = parser.parse_args()
+    if given.command == "check":
+        given.only = given.only or names[given.device]
+        if not set(given.only) <= set(names[given.device]):
+            parser.error(f"--device {given.device}: its checks are {', '.join(names[given.device])}")
     if given.command == "run":
         there = [family for family in FAMILIES if given.device == "cuda" or family != "start"]
         given.families = given.families or there

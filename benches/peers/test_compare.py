@@ -175,6 +175,18 @@ class WgpuTables(unittest.TestCase):
         text = self.told(line(case, "ternion-wgpu/eager", 0.0, 23, "launches", "train"), line(case, "ternion/eager", 0.0, 20, "launches", "train"))
         self.assertIn(f"| {case} |  | 23 launches | 20 launches |", text)
 
+    def test_checks_are_told(self):
+        table = dict(checks.of_tests(WGPU_TABLE, "wgpu:0"), check="table")
+        self.assertEqual((table["cases"], table["beside_the_point"]), (68997, 1250))
+        told = self.told(table)
+        self.assertTrue(any("| 68,997 cases, 0 tests failed, 413 left out, as WGSL has no f64 (commit unknown) | all pass | yes |" in text for text in told), told)
+        lacking = dict(checks.of_tests(WGPU_TABLE.replace("WGSL has no 64-bit floats", "no kernel").replace("f64:", "f32:"), "wgpu:0"), check="table")
+        for other in (dict(table, failed=1), dict(table, cases=0), dict(table, cases=None), dict(table, error="exit status 1"), lacking):
+            self.assertTrue(any("op table" in text and "**no**" in text for text in self.told(other)), other)
+        ours, theirs = (dict(check=name, test_accuracy=0.9727, final_loss=0.05) for name in ("mnist", "mnist_cpu"))
+        for lines, holds in (((ours, theirs), "yes"), ((ours, dict(theirs, test_accuracy=0.9801)), "**no**"), ((ours,), "not measured"), ((), "not measured")):
+            self.assertTrue(any("MNIST" in text and text.endswith(f"| {holds} |") for text in self.told(*lines)), holds)
+
     def test_only_the_part_of_wgpu_changes(self):
         lines = [{"run": {"backend": "wgpu"}}, line("elementwise/add/f32", "ternion-wgpu", 0.1, 1)]
         self.assertTrue(wgpu_tables.is_of_wgpu(lines))
@@ -305,6 +317,16 @@ cpu: 12 cases, 34 elements compared, 5 ops watched; fingerprint of the results 0
   skipped     18 cases: f64: no such thing
 cuda:0: 88286 cases, 15356562 elements compared, 713298 ops watched; fingerprint of the results dc87991c5b0290d1
   skipped   1220 cases: bf16: nothing is fused: the device runs primitives only
+"""
+
+
+WGPU_TABLE = """
+test result: ok. 1647 passed; 0 failed; 151 ignored; 0 measured; 0 filtered out; finished in 268.96s
+
+wgpu:0: 68997 cases, 12629020 elements compared, 507421 ops watched; fingerprint of the results 3d0bd6eb123ce3b0
+  skipped   1250 cases: bf16: nothing is fused: the device runs primitives only
+  skipped     13 cases: f32: the device has no f64; fill: WGSL has no 64-bit floats
+  skipped    400 cases: f64: the device has no f64; abs: WGSL has no 64-bit floats
 """
 
 

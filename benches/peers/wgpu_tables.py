@@ -15,6 +15,8 @@ SHARES = {
     "cross_entropy, forward and backward": ("cross_entropy/",),
     "AdamW": ("adamw/",),
 }
+# How far test accuracies of two devices may be apart, of one seed: sums are added in another order, and what was learned drifts with the steps.
+SAME_ACCURACY = 0.002
 # Case -> the least TFLOP/s.
 RATES = {"gemm/f32/nn/4096": 42, "gemm/f16/nn/4096": 150}
 
@@ -52,6 +54,31 @@ def attention_verdict(figures, what, others):
     return tables.verdict(what, measured, expected, False if below < len(ratios) else None if missing else True)
 
 
+def table_told(lines):
+    last = lines[-1]
+    if None in (last["cases"], last["passed"]):
+        return "no summary", False
+    without = [why for why in last["skipped"] if "64-bit floats" not in why and " f64: " not in why]
+    count = sum(int(why.split()[0]) for why in last["skipped"] if why not in without)
+    left_out = f"{count:,} left out, as WGSL has no f64{''.join(f'; {why}' for why in without)}"
+    return f"{last['cases']:,} cases, {last['failed']} tests failed, {left_out}", last["failed"] == 0 and last["cases"] > 0 and not without
+
+
+def training_told(lines):
+    found = {line["check"]: line for line in lines}
+    texts = [f"{line['test_accuracy']:.2%}, last loss {line['final_loss']:.4f} ({'CPU' if name == 'mnist_cpu' else 'wgpu'})" for name, line in found.items()]
+    if len(found) < 2:
+        return ", ".join(texts), None
+    apart = abs(found["mnist"]["test_accuracy"] - found["mnist_cpu"]["test_accuracy"])
+    return ", ".join(texts), apart <= SAME_ACCURACY and found["mnist"]["test_accuracy"] > 0.9
+
+
+def check_verdicts(figures):
+    yield tables.check_verdict(figures, ["table"], "op table on wgpu:0", "all pass", table_told)
+    yield tables.check_verdict(figures, ["device"], "what the op table is too small for: windows, many tiles, many elements, long rows, the end of a process", "all pass", tables.device_told)
+    yield tables.check_verdict(figures, ["mnist", "mnist_cpu"], "MNIST mlp, 3 epochs of one seed: test accuracy", f"the CPU's, within {SAME_ACCURACY:.1%}", training_told)
+
+
 def summary(figures):
     lines = ["### What must hold on wgpu", "", tables.row(["what", "measured", "expected", "holds"]), "|---|---:|---:|---|"]
     rates = [rate_verdict(figures, case, least) for case, least in RATES.items()]
@@ -60,7 +87,7 @@ def summary(figures):
         attention_verdict(figures, "its composition (where that was not measured: one by hand)", (COMPOSED, BY_HAND)),
         attention_verdict(figures, "one by hand, whose gradient keeps the weights of all heads", (BY_HAND,)),
     ]
-    return [*lines, *rates, *shares, *attention, ""]
+    return [*lines, *rates, *shares, *attention, *check_verdicts(figures), ""]
 
 
 def provenance(figures, adapter):
