@@ -98,18 +98,6 @@ impl Batch {
         self.launches = 0;
     }
 
-    /// A buffer that the host can read, of so many bytes at least.
-    pub(crate) fn take_staging(&mut self, device: &wgpu::Device, bytes: u64) -> wgpu::Buffer {
-        self.staging.take().filter(|staging| staging.size() >= bytes).unwrap_or_else(|| {
-            device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some("download"),
-                size: bytes.next_power_of_two().max(1 << 12),
-                usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            })
-        })
-    }
-
     pub(crate) fn group(
         &mut self,
         device: &wgpu::Device,

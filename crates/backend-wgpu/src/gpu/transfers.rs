@@ -1,6 +1,6 @@
 //! Bytes between host and device.
 
-use super::{Gpu, WgpuMemory, memory_of};
+use super::{Gpu, MOST_TURNS, WgpuMemory, memory_of};
 use crate::batch::COPY_ALIGNMENT;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -9,6 +9,9 @@ use ternion_core::{Error, Result};
 
 /// Bytes that are read at once: larger reads take several turns, so that the memory between device and host stays small.
 const MOST_STAGING: usize = 64 << 20;
+
+/// The least bytes of a buffer for downloads, so that small ones share it.
+const LEAST_STAGING: u64 = 1 << 12;
 
 /// Bytes of several downloads that wait once: more of them gain nothing by it.
 const MOST_JOINED: u64 = 1 << 24;
@@ -67,6 +70,32 @@ impl Gpu {
         self.healthy()
     }
 
+    /// A buffer that the host can read, of so many bytes at least.
+    fn staging(&self, bytes: u64) -> Result<wgpu::Buffer> {
+        let kept = self.batch.lock().staging.take();
+        if let Some(staging) = kept.filter(|staging| staging.size() >= bytes) {
+            return Ok(staging);
+        }
+        let size = bytes.next_power_of_two().max(LEAST_STAGING);
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let staging = self.in_turns(bytes as usize, MOST_TURNS, || {
+            #[cfg(test)]
+            if self.refuses_staging() {
+                return None;
+            }
+            self.create(Some("download"), size, usage)
+        })?;
+        // One that wgpu refused for another reason would spoil the commands that use it, and all that wait with them.
+        self.healthy()?;
+        Ok(staging)
+    }
+
+    #[cfg(test)]
+    fn refuses_staging(&self) -> bool {
+        use std::sync::atomic::Ordering::Relaxed;
+        self.refused_staging.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+
     pub(crate) fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
         self.download_all(&mut [Download { from, offset_bytes, host }])
     }
@@ -107,8 +136,9 @@ impl Gpu {
         if length == 0 {
             return Ok(Vec::new());
         }
+        // Before anything is queued: where there is none, what waits stays as it is.
+        let staging = self.staging(length)?;
         let mut batch = self.batch.lock();
-        let staging = batch.take_staging(&self.device, length);
         let copies = batch.copies(&self.device);
         let mut to = 0;
         for place in places.iter().filter(|place| place.length > 0) {
@@ -162,3 +192,6 @@ pub(super) fn within<'a>(
         )),
     }
 }
+
+#[cfg(test)]
+mod tests;
