@@ -320,7 +320,7 @@ impl Gpu {
     /// Frees the blocks that are kept for reuse. What waits to be submitted may still use some, so that it is submitted first and nothing comes between.
     fn give_back_kept(&self) -> Result<()> {
         let mut batch = self.batch.lock();
-        batch.submit(&self.device, &self.queue, &self.health);
+        batch.submit_all(&self.device, &self.queue, &self.health);
         batch.groups.clear();
         batch.staging = None;
         drop(self.pool.flush());
@@ -494,7 +494,7 @@ impl Gpu {
 
     /// Hands everything to the device and waits until it is done.
     fn finish(&self) -> Result<()> {
-        self.batch.lock().submit(&self.device, &self.queue, &self.health);
+        self.batch.lock().submit_all(&self.device, &self.queue, &self.health);
         self.poll()
     }
 

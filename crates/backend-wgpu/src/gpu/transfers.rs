@@ -10,6 +10,13 @@ use ternion_core::{Error, Result};
 /// Bytes that are read at once: larger reads take several turns, so that the memory between device and host stays small.
 const MOST_STAGING: usize = 64 << 20;
 
+/// Bytes that are written at once, and after which what was written is submitted. wgpu makes host memory for each write and loses the device where there is
+/// none, so that large uploads take several turns; submissions of so many bytes cost nothing beside their copies.
+const MOST_WRITTEN: usize = 16 << 20;
+
+/// Bytes that may have been written and not arrived: behind more of them uploads wait for the device. Some turns, so that it copies while the host writes.
+const MOST_STAGED: u64 = 4 * MOST_WRITTEN as u64;
+
 /// The least bytes of a buffer for downloads, so that small ones share it.
 const LEAST_STAGING: u64 = 1 << 12;
 
@@ -55,8 +62,7 @@ impl Gpu {
         let (begin, end) = (offset_bytes as u64, (offset_bytes + host.len()) as u64);
         let (first, last) = (begin / COPY_ALIGNMENT * COPY_ALIGNMENT, end.next_multiple_of(COPY_ALIGNMENT));
         if (first, last) == (begin, end) {
-            self.queue.write_buffer(memory.buffer(), begin, host);
-            return self.healthy();
+            return self.write(memory.buffer(), begin, host);
         }
         // Words of which only a part is written keep the rest.
         let mut words = vec![0; (last - first) as usize];
@@ -66,7 +72,24 @@ impl Gpu {
         words[..COPY_ALIGNMENT as usize].copy_from_slice(&ends[..COPY_ALIGNMENT as usize]);
         words[behind..].copy_from_slice(&ends[COPY_ALIGNMENT as usize..]);
         words[(begin - first) as usize..][..host.len()].copy_from_slice(host);
-        self.queue.write_buffer(memory.buffer(), first, &words);
+        self.write(memory.buffer(), first, &words)
+    }
+
+    /// Writes whole words, and keeps the bytes of all writes that have not arrived within [`MOST_STAGED`], but for a turn of each thread.
+    fn write(&self, to: &wgpu::Buffer, offset: u64, words: &[u8]) -> Result<()> {
+        let mut begin = offset;
+        for turn in words.chunks(MOST_WRITTEN) {
+            if self.batch.lock().staged() + turn.len() as u64 > MOST_STAGED {
+                self.finish()?;
+            }
+            self.queue.write_buffer(to, begin, turn);
+            let mut batch = self.batch.lock();
+            batch.wrote(turn.len());
+            if batch.written() >= MOST_WRITTEN as u64 {
+                batch.submit_all(&self.device, &self.queue, &self.health);
+            }
+            begin += turn.len() as u64;
+        }
         self.healthy()
     }
 

@@ -1,5 +1,6 @@
-//! Downloads without memory.
+//! What uploads keep on their way, that bytes arrive, and downloads without memory.
 
+use super::{MOST_STAGED, MOST_WRITTEN};
 use crate::gpu::Gpu;
 use crate::{Options, WgpuBackend};
 use std::sync::Arc;
@@ -21,6 +22,90 @@ fn gpus() -> impl Iterator<Item = Arc<Gpu>> {
 
 fn device(gpu: &Arc<Gpu>) -> Device {
     Device::new(WgpuBackend { gpu: gpu.clone() })
+}
+
+/// Bytes of which neighbours differ, and those of different turns.
+fn bytes(count: usize) -> Vec<u8> {
+    (0..count as u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+#[test]
+fn uploads_without_a_launch_between_do_not_pile_up() -> Result<()> {
+    for gpu in gpus() {
+        let piece = bytes(3 << 20);
+        let buffer = gpu.alloc(piece.len())?;
+        let mut most = 0;
+        for _ in 0..60 {
+            gpu.upload(&piece, &buffer, 0)?;
+            let batch = gpu.batch.lock();
+            assert!(batch.written() < MOST_WRITTEN as u64, "{} bytes wait", batch.written());
+            most = batch.staged().max(most);
+        }
+        // Written bytes are counted, and as arrived only when the device says so.
+        assert!((piece.len() as u64..=MOST_STAGED).contains(&most), "{most} bytes on their way");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_upload_waits_where_much_is_on_its_way() -> Result<()> {
+    for gpu in gpus() {
+        let buffer = gpu.alloc(400)?;
+        // As if so much had been written and the device had not begun.
+        gpu.batch.lock().wrote(MOST_STAGED as usize);
+        gpu.upload(&[7; 400], &buffer, 0)?;
+        let batch = gpu.batch.lock();
+        let found = (batch.written(), batch.staged());
+        assert_eq!(found, (400, 400), "it waits for what was written before, not for itself");
+    }
+    Ok(())
+}
+
+#[test]
+fn small_uploads_are_submitted_together_and_by_a_wait() -> Result<()> {
+    for gpu in gpus() {
+        let buffer = gpu.alloc(400)?;
+        for _ in 0..100 {
+            gpu.upload(&[7; 400], &buffer, 0)?;
+        }
+        assert_eq!(gpu.batch.lock().written(), 100 * 400, "none was submitted");
+        gpu.synchronize()?;
+        let batch = gpu.batch.lock();
+        assert_eq!((batch.written(), batch.staged()), (0, 0), "bytes on their way behind a wait");
+    }
+    Ok(())
+}
+
+#[test]
+fn uploads_go_with_the_launches_behind_them() -> Result<()> {
+    for gpu in gpus() {
+        let device = device(&gpu);
+        let x = Tensor::from_vec(vec![1.0f32; 1000], [1000], &device)?;
+        assert_eq!(gpu.batch.lock().written(), 4000);
+        let _y = x.exp()?;
+        gpu.hand_over();
+        assert_eq!(gpu.batch.lock().written(), 0, "they were submitted");
+    }
+    Ok(())
+}
+
+/// Only what an adapter does with bytes is seen: the other device has no memory.
+#[test]
+fn bytes_of_several_turns_arrive() -> Result<()> {
+    let Some(gpu) = adapter() else { return Ok(()) };
+    let all = bytes(MOST_STAGED as usize + MOST_WRITTEN + 9);
+    let buffer = gpu.alloc(all.len() + 8)?;
+    let sizes = [MOST_WRITTEN - 4, MOST_WRITTEN, MOST_WRITTEN + 4, 2 * MOST_WRITTEN + 3, all.len()];
+    for (size, offset) in sizes.into_iter().flat_map(|size| [(size, 0), (size, 5)]) {
+        gpu.upload(&vec![0xa5; size + 8], &buffer, 0)?;
+        gpu.upload(&all[..size], &buffer, offset)?;
+        let mut found = vec![0; size + 8];
+        gpu.download(&buffer, 0, &mut found)?;
+        assert!(found[offset..][..size] == all[..size], "{size} bytes from byte {offset} on");
+        let around = found[..offset].iter().chain(&found[offset + size..]);
+        assert!(around.copied().all(|byte| byte == 0xa5), "bytes around {size} from byte {offset} on");
+    }
+    Ok(())
 }
 
 #[test]
