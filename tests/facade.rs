@@ -131,3 +131,21 @@ fn a_variable_that_means_nothing_is_an_error() {
     assert!(in_environment(&[("TERNION_CHECK", "wgpu:77")]).contains("error device wgpu:77: no"));
     assert!(in_environment(&[("TERNION_FALLBACK", "cpu:no_such_op")]).contains("no_such_op"));
 }
+
+#[test]
+fn what_is_kept_for_reuse_can_be_given_back() -> Result<()> {
+    // Devices of its own: other tests hold memory of those that all share.
+    let mut devices = vec![ternion_cpu::device()];
+    devices.extend(ternion_testing::suite::expects("wgpu").then(|| ternion_wgpu::device(0)).transpose()?);
+    for device in devices {
+        let kept = Tensor::ones([1 << 18], DType::F32, &device)?;
+        drop(kept.exp()?);
+        let before = device.memory();
+        assert!(before.cached >= 1 << 20, "{device}: {before:?}");
+        device.release_cached()?;
+        let after = device.memory();
+        assert!(after.cached == 0 && after.in_use == before.in_use, "{device}: {before:?}, then {after:?}");
+        assert_eq!(kept.to_vec::<f32>()?, vec![1.0; 1 << 18]);
+    }
+    Ok(())
+}

@@ -101,4 +101,9 @@ impl Backend for CpuBackend {
     fn memory(&self) -> MemoryStats {
         self.pool.stats()
     }
+
+    fn release_cached(&self) -> Result<()> {
+        self.pool.release_cached();
+        Ok(())
+    }
 }

@@ -115,9 +115,15 @@ impl Pool {
         if let Some(block) = self.take(size).or_else(|| Block::new(size)) {
             return Ok(block);
         }
+        self.release_cached();
+        Block::new(size).ok_or_else(|| self.exhausted(requested))
+    }
+
+    /// Gives the system the blocks that are kept for reuse.
+    pub(crate) fn release_cached(&self) {
+        // Freed behind the lock.
         let kept = std::mem::take(&mut *self.cache());
         drop(kept);
-        Block::new(size).ok_or_else(|| self.exhausted(requested))
     }
 
     #[inline(always)]

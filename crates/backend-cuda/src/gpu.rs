@@ -274,6 +274,13 @@ impl Gpu {
         self.pool.stats()
     }
 
+    /// Gives the driver the segments that no tensor uses. Not while a step is recorded.
+    pub(crate) fn release_cached(&self) -> Result<()> {
+        self.synchronize()?;
+        self.give_back_unused();
+        Ok(())
+    }
+
     /// Memory of a tensor.
     #[inline]
     pub(crate) fn alloc(self: &Arc<Gpu>, bytes: usize) -> Result<CudaMemory> {

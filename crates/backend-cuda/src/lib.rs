@@ -167,6 +167,10 @@ impl Backend for CudaBackend {
         self.gpu.memory()
     }
 
+    fn release_cached(&self) -> Result<()> {
+        self.gpu.release_cached()
+    }
+
     fn capture(&self) -> Option<&dyn Capture> {
         Some(&self.recorder)
     }

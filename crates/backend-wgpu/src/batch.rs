@@ -7,6 +7,7 @@ use crate::pipelines::{MOST_PARAMETERS, Pipeline};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Launches of a batch: a submission costs as much as a few dozen of them.
@@ -30,6 +31,10 @@ pub(crate) struct Batch {
     pub(crate) parameters: Vec<u8>,
     pub(crate) ring: wgpu::Buffer,
     pub(crate) staging: Option<wgpu::Buffer>,
+    /// Bytes that were written and go with the next submission.
+    written: u64,
+    /// Bytes that were written and may not have arrived: wgpu keeps a copy of them, until the submission that they went with is done.
+    staged: Arc<AtomicU64>,
     pub(crate) faults: Faults,
     pub(crate) launches: usize,
     pub(crate) since: Instant,
@@ -53,6 +58,8 @@ impl Batch {
             parameters: Vec::new(),
             ring,
             staging: None,
+            written: 0,
+            staged: Arc::default(),
             faults: Faults::default(),
             launches: 0,
             since: Instant::now(),
@@ -83,7 +90,32 @@ impl Batch {
         self.encoder.get_or_insert_with(|| device.create_command_encoder(&Default::default()))
     }
 
-    /// Hands everything to the device.
+    /// Counts bytes that were written by the queue. They are counted afterwards: where another thread submits meanwhile, they go on being counted for
+    /// longer than they are there, never the other way round.
+    pub(crate) fn wrote(&mut self, bytes: usize) {
+        self.written += bytes as u64;
+        self.staged.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes that were written and not submitted since.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Bytes that were written and may not have arrived.
+    pub(crate) fn staged(&self) -> u64 {
+        self.staged.load(Ordering::Relaxed)
+    }
+
+    /// Hands everything to the device, also where nothing but written bytes waits.
+    pub(crate) fn submit_all(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, health: &Health) {
+        self.submit(device, queue, health);
+        if self.written > 0 {
+            self.hand_over(None, device, queue, health);
+        }
+    }
+
+    /// Hands launches and copies to the device, behind what was written. Without any nothing is done, so that small uploads are submitted together.
     pub(crate) fn submit(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, health: &Health) {
         self.pass = None;
         let Some(encoder) = self.encoder.take() else { return };
@@ -92,22 +124,27 @@ impl Batch {
             queue.write_buffer(&self.ring, 0, &self.parameters);
             self.parameters.clear();
         }
-        queue.submit([encoder.finish()]);
-        // Frees what finished submissions held. What went wrong is the error of the next call.
-        health.free(device);
+        self.hand_over(Some(encoder.finish()), device, queue, health);
         self.launches = 0;
     }
 
-    /// A buffer that the host can read, of so many bytes at least.
-    pub(crate) fn take_staging(&mut self, device: &wgpu::Device, bytes: u64) -> wgpu::Buffer {
-        self.staging.take().filter(|staging| staging.size() >= bytes).unwrap_or_else(|| {
-            device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some("download"),
-                size: bytes.next_power_of_two().max(1 << 12),
-                usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            })
-        })
+    fn hand_over(
+        &mut self,
+        commands: Option<wgpu::CommandBuffer>,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        health: &Health,
+    ) {
+        queue.submit(commands);
+        let written = std::mem::take(&mut self.written);
+        if written > 0 {
+            let staged = self.staged.clone();
+            queue.on_submitted_work_done(move || {
+                staged.fetch_sub(written, Ordering::Relaxed);
+            });
+        }
+        // Frees what finished submissions held. What went wrong is the error of the next call.
+        health.free(device);
     }
 
     pub(crate) fn group(

@@ -18,6 +18,8 @@ use crate::slots::Access;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::path::PathBuf;
+#[cfg(test)]
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -58,6 +60,9 @@ pub(crate) struct Gpu {
     blocks: AtomicU64,
     /// Where shaders note indices that are out of range.
     record: WgpuMemory,
+    /// How often, from now on, there is no memory for a download.
+    #[cfg(test)]
+    refused_staging: AtomicUsize,
 }
 
 /// Memory of the pool.
@@ -180,6 +185,8 @@ impl Gpu {
             batch: Mutex::new(Batch::new(&device)),
             overdue: Overdue::of(gpu, device.adapter_info().backend),
             record: record(&device),
+            #[cfg(test)]
+            refused_staging: AtomicUsize::new(0),
             pool: Pool::default(),
             pipelines: Pipelines::new(bound.window, options.checked, disk),
             health,
@@ -282,12 +289,23 @@ impl Gpu {
         Ok(Buffer::new(WgpuMemory { block: Some(block), bytes, version, gpu }))
     }
 
-    /// A new block; what is kept for reuse is given back where the device has no more. Other threads may keep more meanwhile, so that there are several turns.
+    /// A new block.
     fn make(&self, size: usize, requested: usize) -> Result<wgpu::Buffer> {
         self.healthy()?;
         let fits = size as u64 <= self.limits.max_buffer_size.min(self.most_memory);
-        for turn in 0..if fits { MOST_TURNS } else { 0 } {
-            if let Some(buffer) = self.try_make(size) {
+        self.in_turns(requested, if fits { MOST_TURNS } else { 0 }, || self.try_make(size))
+    }
+
+    /// A buffer, as soon as `make` has one; what is kept for reuse is given back where the device has no more. Other threads may keep more meanwhile, so
+    /// that there are several turns.
+    fn in_turns(
+        &self,
+        requested: usize,
+        turns: usize,
+        make: impl Fn() -> Option<wgpu::Buffer>,
+    ) -> Result<wgpu::Buffer> {
+        for turn in 0..turns {
+            if let Some(buffer) = make() {
                 return Ok(buffer);
             }
             self.healthy()?;
@@ -300,11 +318,18 @@ impl Gpu {
         Err(Error::OutOfMemory { device: self.name.clone(), requested, in_use, cached, peak })
     }
 
+    /// Frees all that is kept for reuse.
+    pub(crate) fn release_cached(&self) -> Result<()> {
+        self.healthy()?;
+        self.give_back_kept()
+    }
+
     /// Frees the blocks that are kept for reuse. What waits to be submitted may still use some, so that it is submitted first and nothing comes between.
     fn give_back_kept(&self) -> Result<()> {
         let mut batch = self.batch.lock();
-        batch.submit(&self.device, &self.queue, &self.health);
+        batch.submit_all(&self.device, &self.queue, &self.health);
         batch.groups.clear();
+        batch.staging = None;
         drop(self.pool.flush());
         drop(batch);
         self.poll()
@@ -312,19 +337,21 @@ impl Gpu {
 
     fn try_make(&self, size: usize) -> Option<wgpu::Buffer> {
         self.pool.made(size, self.most_memory)?;
-        let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
-            label: None,
-            size: size as u64,
-            usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
-        if pollster::block_on(scope.pop()).is_some() {
-            self.pool.not_made(size);
-            return None;
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+        let buffer = self.create(None, size as u64, usage);
+        match buffer {
+            Some(_) => self.pool.reached(),
+            None => self.pool.not_made(size),
         }
-        self.pool.reached();
-        Some(buffer)
+        buffer
+    }
+
+    /// A buffer, unless the device has no memory for it.
+    fn create(&self, label: Option<&str>, size: u64, usage: wgpu::BufferUsages) -> Option<wgpu::Buffer> {
+        let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false };
+        let buffer = self.device.create_buffer(&descriptor);
+        pollster::block_on(scope.pop()).is_none().then_some(buffer)
     }
 
     pub(crate) fn memory(&self) -> MemoryStats {
@@ -461,20 +488,27 @@ impl Gpu {
         }
         let mut words = [0u32; faults::WORDS];
         let length = size_of_val(&words) as u64;
-        let noted = self.read(&[Place { from: self.record.buffer(), offset: 0, length }], true)?;
+        let record = Place { from: self.record.buffer(), offset: 0, length };
+        // A record that could not be read is looked at again.
+        let noted = self.read(&[record], true).inspect_err(|_| self.batch.lock().faults.expect())?;
         bytemuck::cast_slice_mut(&mut words).copy_from_slice(&noted);
         self.batch.lock().faults.read(words).map_or(Ok(()), Err)
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.batch.lock().submit(&self.device, &self.queue, &self.health);
-        self.poll()?;
+        self.finish()?;
         self.check_faults()
     }
 
     /// Keeps what was compiled on disk.
     pub(crate) fn save_pipelines(&self) {
         self.pipelines.disk.save();
+    }
+
+    /// Hands everything to the device and waits until it is done.
+    fn finish(&self) -> Result<()> {
+        self.batch.lock().submit_all(&self.device, &self.queue, &self.health);
+        self.poll()
     }
 
     /// Waits for what was submitted, for so long at most.

@@ -175,4 +175,8 @@ impl Backend for WgpuBackend {
     fn memory(&self) -> MemoryStats {
         self.gpu.memory()
     }
+
+    fn release_cached(&self) -> Result<()> {
+        self.gpu.release_cached()
+    }
 }

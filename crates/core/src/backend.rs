@@ -69,6 +69,14 @@ pub trait Backend: Send + Sync + Debug + Any {
     /// Memory held at this moment.
     fn memory(&self) -> MemoryStats;
 
+    /// (optional) Gives back the memory that no buffer uses and that is kept for reuse. Default: none is kept.
+    ///
+    /// # Errors
+    /// Faults of earlier ops.
+    fn release_cached(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// (optional) Recording and replay of steps. Default: none; a captured closure then simply runs each time.
     fn capture(&self) -> Option<&dyn Capture> {
         None
@@ -159,6 +167,10 @@ macro_rules! delegate_backend {
     (@$inner:ident memory) => {
         fn memory(&self) -> $crate::MemoryStats {
             self.$inner.backend().memory()
+        }
+
+        fn release_cached(&self) -> $crate::Result<()> {
+            self.$inner.backend().release_cached()
         }
     };
     (@$inner:ident interop) => {

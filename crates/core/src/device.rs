@@ -78,6 +78,15 @@ impl Device {
         self.0.backend.memory()
     }
 
+    /// Gives the system, or the driver, the memory that no tensor uses and that the device keeps for reuse ([`MemoryStats::cached`]); it waits for what was
+    /// submitted. For programs that leave memory to others; the device gives it back by itself where it would have none otherwise.
+    ///
+    /// # Errors
+    /// Faults of earlier ops.
+    pub fn release_cached(&self) -> Result<()> {
+        self.0.backend.release_cached()
+    }
+
     /// Starts the device's random numbers anew from `seed` (0 at the start of a program).
     pub fn seed(&self, seed: u64) {
         *self.random() = RandomState { seed, ..RandomState::default() };

@@ -67,7 +67,7 @@ impl Timer {
         match &self.marks {
             Marks::Device(timestamps) => {
                 // What came before has a submission of its own: the device begins one when it has ended the last, while launches of one may overlap.
-                self.gpu.batch.lock().submit(&self.gpu.device, &self.gpu.queue, &self.gpu.health);
+                self.gpu.batch.lock().submit_all(&self.gpu.device, &self.gpu.queue, &self.gpu.health);
                 timestamps.mark(&self.gpu, BEGIN);
                 *timestamps.asked.lock() = [true, false];
             }
@@ -113,8 +113,7 @@ impl Timer {
     }
 
     fn wait(&self) -> Result<()> {
-        self.gpu.batch.lock().submit(&self.gpu.device, &self.gpu.queue, &self.gpu.health);
-        self.gpu.poll()
+        self.gpu.finish()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Bytes between host and device.
 
-use super::{Gpu, WgpuMemory, memory_of};
+use super::{Gpu, MOST_TURNS, WgpuMemory, memory_of};
 use crate::batch::COPY_ALIGNMENT;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -9,6 +9,16 @@ use ternion_core::{Error, Result};
 
 /// Bytes that are read at once: larger reads take several turns, so that the memory between device and host stays small.
 const MOST_STAGING: usize = 64 << 20;
+
+/// Bytes that are written at once, and after which what was written is submitted. wgpu makes host memory for each write and loses the device where there is
+/// none, so that large uploads take several turns; submissions of so many bytes cost nothing beside their copies.
+const MOST_WRITTEN: usize = 16 << 20;
+
+/// Bytes that may have been written and not arrived: behind more of them uploads wait for the device. Some turns, so that it copies while the host writes.
+const MOST_STAGED: u64 = 4 * MOST_WRITTEN as u64;
+
+/// The least bytes of a buffer for downloads, so that small ones share it.
+const LEAST_STAGING: u64 = 1 << 12;
 
 /// Bytes of several downloads that wait once: more of them gain nothing by it.
 const MOST_JOINED: u64 = 1 << 24;
@@ -52,8 +62,7 @@ impl Gpu {
         let (begin, end) = (offset_bytes as u64, (offset_bytes + host.len()) as u64);
         let (first, last) = (begin / COPY_ALIGNMENT * COPY_ALIGNMENT, end.next_multiple_of(COPY_ALIGNMENT));
         if (first, last) == (begin, end) {
-            self.queue.write_buffer(memory.buffer(), begin, host);
-            return self.healthy();
+            return self.write(memory.buffer(), begin, host);
         }
         // Words of which only a part is written keep the rest.
         let mut words = vec![0; (last - first) as usize];
@@ -63,8 +72,51 @@ impl Gpu {
         words[..COPY_ALIGNMENT as usize].copy_from_slice(&ends[..COPY_ALIGNMENT as usize]);
         words[behind..].copy_from_slice(&ends[COPY_ALIGNMENT as usize..]);
         words[(begin - first) as usize..][..host.len()].copy_from_slice(host);
-        self.queue.write_buffer(memory.buffer(), first, &words);
+        self.write(memory.buffer(), first, &words)
+    }
+
+    /// Writes whole words, and keeps the bytes of all writes that have not arrived within [`MOST_STAGED`], but for a turn of each thread.
+    fn write(&self, to: &wgpu::Buffer, offset: u64, words: &[u8]) -> Result<()> {
+        let mut begin = offset;
+        for turn in words.chunks(MOST_WRITTEN) {
+            if self.batch.lock().staged() + turn.len() as u64 > MOST_STAGED {
+                self.finish()?;
+            }
+            self.queue.write_buffer(to, begin, turn);
+            let mut batch = self.batch.lock();
+            batch.wrote(turn.len());
+            if batch.written() >= MOST_WRITTEN as u64 {
+                batch.submit_all(&self.device, &self.queue, &self.health);
+            }
+            begin += turn.len() as u64;
+        }
         self.healthy()
+    }
+
+    /// A buffer that the host can read, of so many bytes at least.
+    fn staging(&self, bytes: u64) -> Result<wgpu::Buffer> {
+        let kept = self.batch.lock().staging.take();
+        if let Some(staging) = kept.filter(|staging| staging.size() >= bytes) {
+            return Ok(staging);
+        }
+        let size = bytes.next_power_of_two().max(LEAST_STAGING);
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let staging = self.in_turns(bytes as usize, MOST_TURNS, || {
+            #[cfg(test)]
+            if self.refuses_staging() {
+                return None;
+            }
+            self.create(Some("download"), size, usage)
+        })?;
+        // One that wgpu refused for another reason would spoil the commands that use it, and all that wait with them.
+        self.healthy()?;
+        Ok(staging)
+    }
+
+    #[cfg(test)]
+    fn refuses_staging(&self) -> bool {
+        use std::sync::atomic::Ordering::Relaxed;
+        self.refused_staging.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 
     pub(crate) fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
@@ -107,8 +159,9 @@ impl Gpu {
         if length == 0 {
             return Ok(Vec::new());
         }
+        // Before anything is queued: where there is none, what waits stays as it is.
+        let staging = self.staging(length)?;
         let mut batch = self.batch.lock();
-        let staging = batch.take_staging(&self.device, length);
         let copies = batch.copies(&self.device);
         let mut to = 0;
         for place in places.iter().filter(|place| place.length > 0) {
@@ -162,3 +215,6 @@ pub(super) fn within<'a>(
         )),
     }
 }
+
+#[cfg(test)]
+mod tests;
