@@ -491,3 +491,22 @@ fn steps_do_not_use_more_and_more_memory() -> Result<()> {
     let mut captured = device.capture(|| training.step())?;
     memory_stays(&device, 10 * steps(), || captured.replay().map(drop))
 }
+
+#[test]
+fn what_is_kept_for_reuse_can_be_given_back() -> Result<()> {
+    let _alone = support::alone();
+    let Some(device) = cuda() else { return Ok(()) };
+    let large = 64 << 20;
+    let kept = Tensor::ones([1000], DType::F32, &device)?;
+    drop(Tensor::ones([large / 4], DType::F32, &device)?);
+    let before = device.memory();
+    assert!(before.cached >= large, "{before:?}");
+    device.release_cached()?;
+    let after = device.memory();
+    assert!(
+        after.cached + large <= before.cached && after.in_use == before.in_use,
+        "{before:?}, then {after:?}"
+    );
+    assert_eq!(kept.to_vec::<f32>()?, vec![1.0; 1000]);
+    Ok(())
+}
