@@ -5,7 +5,8 @@
 //
 //   bits     y[i] = word[i] >> shift, i32
 //   uniform  y[i] = (word[i] >> 8) * 2^-24
-//   normal   y[i] = sqrt(-2 ln u) cos(2 pi v) from words 2i and 2i + 1 (Box and Muller 1958)
+//   normal   y[i] = sqrt(-2 ln u) cos(2 pi v) from words 2i and 2i + 1 (Box and Muller 1958), in double and rounded once, whatever the dtype: in float
+//            two numbers in three would differ from the CPU's
 //   dropout  y[i] = word[i] >> 8 >= threshold ? x[i] * scale : 0
 
 constexpr int THREADS = 256;
@@ -90,6 +91,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) uniform(const __grid_const
     }
 }
 
+INLINE double box_muller(u32 first, u32 second) {
+    constexpr double STEP = 1.0 / 16777216.0;
+    // From (0, 1]: the logarithm of 0 cannot come up.
+    double u = ((first >> 8) + 1) * STEP, v = (second >> 8) * STEP;
+    // The angle is rounded as on the CPU, and not kept exact in a fused multiply-add of the cosine.
+    double angle = __dmul_rn(v, 6.283185307179586);
+    return sqrt_of(-2.0 * log_of(u)) * cos_of(angle);
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) normal(const __grid_constant__ Random p) {
     u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
     if (number * 2 >= p.count) return;
@@ -100,10 +110,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normal(const __grid_consta
         if (i >= p.count) return;
         i64 at[2];
         place(p, i, at);
-        // From (0, 1]: the logarithm of 0 cannot come up.
-        C u = (C(words.of[2 * pair] >> 8) + C(1)) * UNIT;
-        C v = C(words.of[2 * pair + 1] >> 8) * UNIT;
-        p.y[at[0]] = narrow<Y>(sqrt_of(C(-2) * log_of(u)) * cos_of(v * C(6.283185307179586)));
+        p.y[at[0]] = narrow<Y>(C(box_muller(words.of[2 * pair], words.of[2 * pair + 1])));
     }
 }
 

@@ -49,11 +49,9 @@ fn uniform_number(number: u32, local: u32) -> u32 {
     return y_rounded(f32(drawn[local] >> 8u) * UNIT);
 }
 
-// Two words each. The first number is from (0, 1]: the logarithm of 0 cannot come up.
+// Two words each.
 fn normal_number(number: u32, local: u32) -> u32 {
-    let u = f32((drawn[2u * local] >> 8u) + 1u) * UNIT;
-    let v = f32(drawn[2u * local + 1u] >> 8u) * UNIT;
-    return y_rounded(sqrt_of(-2.0 * log_of(u)) * cos_of(settled(v * 6.2831853071795865)));
+    return y_rounded(normal_of(drawn[2u * local], drawn[2u * local + 1u]));
 }
 
 fn dropout_number(number: u32, local: u32) -> u32 {

@@ -1,7 +1,8 @@
-//! Kernels that the op table's small shapes do not reach, on the GPU against the CPU backend: rows of every length, and every tile of products and
+//! Kernels that the op table's small shapes do not reach, on the GPU against the CPU backend: rows of every length, random numbers, every tile of products and
 //! attention. Without a GPU there is nothing to compare, which is said.
 
 mod attention;
+mod random;
 mod rows;
 mod tiles;
 

@@ -50,6 +50,7 @@ static CLASSES: [LazyLock<Library>; 4] = [
             text!("elementary.wgsl"),
             text!("power.wgsl"),
             text!("trigonometry.wgsl"),
+            text!("normal.wgsl"),
         ])
     }),
     LazyLock::new(|| library(&[text!("int.wgsl")])),

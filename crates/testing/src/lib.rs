@@ -17,6 +17,7 @@ pub mod guarded;
 pub mod kinds;
 pub mod limits;
 pub mod models;
+pub mod normals;
 pub mod oracle;
 pub mod phase;
 pub mod place;

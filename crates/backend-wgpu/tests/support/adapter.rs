@@ -14,6 +14,8 @@ mod many_elements;
 mod process_end;
 #[path = "../products.rs"]
 mod products;
+#[path = "../random.rs"]
+mod random;
 #[path = "../rows_fours.rs"]
 mod rows_fours;
 #[path = "../timer.rs"]

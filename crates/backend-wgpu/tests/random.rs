@@ -1,0 +1,27 @@
+//! Random numbers of a device beside the CPU's, seeded alike: where `TERNION_EXPECT` names wgpu.
+
+use ternion_core::{Device, Result};
+use ternion_testing::{normals, suite};
+
+/// The first adapter and the CPU; nothing where wgpu is not expected.
+fn devices() -> Option<[Device; 2]> {
+    suite::expects("wgpu").then(|| [ternion_wgpu::device(0).expect("an adapter"), ternion_cpu::device()])
+}
+
+#[test]
+fn normals_are_those_of_the_cpu() -> Result<()> {
+    let Some([wgpu, cpu]) = devices() else { return Ok(()) };
+    normals::normals_agree(&wgpu, &cpu)
+}
+
+#[test]
+fn normals_of_the_least_and_largest_words() -> Result<()> {
+    let Some([wgpu, cpu]) = devices() else { return Ok(()) };
+    normals::extreme_normals_agree(&wgpu, &cpu)
+}
+
+#[test]
+fn uniforms_and_bits_are_those_of_the_cpu() -> Result<()> {
+    let Some([wgpu, cpu]) = devices() else { return Ok(()) };
+    normals::uniforms_and_bits_agree(&wgpu, &cpu)
+}

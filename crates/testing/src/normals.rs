@@ -1,0 +1,127 @@
+//! Random numbers of two devices that are seeded alike: uniforms, integers and permutations bit by bit; normals within one unit in the last place, of which nearly all
+//! have the same bits.
+
+use ternion_core::dispatch::apply_on;
+use ternion_core::ops::random::{Normal, RandomBits, Uniform};
+use ternion_core::{DType, Device, Op, Result, Shape, Tensor, philox};
+
+/// Of so many normals one may have other bits than the reference. A device that computes in f64 gets all but a few in 10^9 right, one that computes in pairs of f32 all but
+/// one in a million.
+const NORMALS_FOR_ONE_OTHER: usize = 20_000;
+
+/// The seed of [`EXTREMES`].
+const SEED: u64 = 16;
+
+/// Words of the stream of [`SEED`] whose upper 24 bits are rare: block, word of the block, those bits. The numbers of even words are `2^24 u - 1`, those of odd words `2^24 v`.
+const EXTREMES: [(u64, usize, u32); 16] = [
+    // u is 2^-24 and 2^-23: the largest radii.
+    (487_624, 0, 0x000000),
+    (6_084_887, 0, 0x000001),
+    // u is 1 - 2^-24 and 1: the least.
+    (505_053, 0, 0xfffffe),
+    (6_171_857, 0, 0xffffff),
+    // v around 0, around the cosine's first zero, its least value, its other zero, and a whole turn.
+    (36_262_176, 3, 0x000000),
+    (235_316, 1, 0x000001),
+    (15_100_448, 1, 0x3fffff),
+    (1_689_294, 3, 0x400000),
+    (10_669_131, 1, 0x400001),
+    (407_642, 1, 0x7fffff),
+    (5_620_902, 1, 0x800000),
+    (769_096, 1, 0x800001),
+    (12_086_375, 3, 0xbfffff),
+    (9_159_626, 1, 0xc00000),
+    (5_777_287, 1, 0xc00001),
+    (13_237_238, 3, 0xffffff),
+];
+
+/// Bits of f32 in the order of the numbers, so that neighbours differ by 1.
+fn order(value: f32) -> i64 {
+    let size = i64::from(value.to_bits() & 0x7fff_ffff);
+    if value.is_sign_negative() { -1 - size } else { size }
+}
+
+/// Normals of several seeds and counts, of f32.
+///
+/// # Errors
+/// Whatever a device says.
+///
+/// # Panics
+/// If one is more than a unit in the last place from the reference, or more than one in 20,000 of them differ at all.
+pub fn normals_agree(device: &Device, reference: &Device) -> Result<()> {
+    let (mut compared, mut others) = (0, 0);
+    for (seed, count) in [(0, 200_001), (7, 65_537), (u64::MAX, 131_071), (42, 1), (3, 2), (1 << 40, 1023)] {
+        let draw = |device: &Device| -> Result<Vec<f32>> {
+            device.seed(seed);
+            Tensor::randn([count], DType::F32, device)?.to_vec::<f32>()
+        };
+        let (found, expected) = (draw(device)?, draw(reference)?);
+        for (at, (found, expected)) in found.into_iter().zip(expected).enumerate() {
+            let apart = (order(found) - order(expected)).abs();
+            assert!(apart <= 1, "seed {seed}, number {at}: {found:e} instead of {expected:e}");
+            others += usize::from(apart != 0);
+        }
+        compared += count;
+    }
+    let share = format!("{others} of {compared} normals have other bits than the reference");
+    assert!(others * NORMALS_FOR_ONE_OTHER <= compared, "{share}");
+    println!("{share}");
+    Ok(())
+}
+
+/// Normals of the least and largest `u` and of `v` around the zeros and turning points of the cosine: the same bits, also of zeros.
+///
+/// # Errors
+/// Whatever a device says.
+///
+/// # Panics
+/// If one has other bits.
+pub fn extreme_normals_agree(device: &Device, reference: &Device) -> Result<()> {
+    for (block, word, upper) in EXTREMES {
+        assert_eq!(philox::block(SEED, block)[word] >> 8, upper, "word {word} of block {block}");
+        let draw = |device: &Device| -> Result<f32> {
+            let state = Tensor::from_slice(&[SEED as i64, block as i64], [2], device)?;
+            let op = Normal { shape: Shape::new(&[2])?, dtype: DType::F32, offset: 0 };
+            Ok(apply_on(op, device, &[&state])?.into_vec()[0].to_vec::<f32>()?[word / 2])
+        };
+        let (found, expected) = (draw(device)?, draw(reference)?);
+        assert_eq!(
+            found.to_bits(),
+            expected.to_bits(),
+            "block {block}, word {word} = {upper:#x}: {found:e} instead of {expected:e}"
+        );
+    }
+    Ok(())
+}
+
+/// Uniforms of every dtype, bits, integers and permutations: the same bits.
+///
+/// # Errors
+/// Whatever a device says.
+///
+/// # Panics
+/// If one has other bits.
+pub fn uniforms_and_bits_agree(device: &Device, reference: &Device) -> Result<()> {
+    for count in [1, 3, 1025, 100_003] {
+        let uniforms = |device: &Device| -> Result<Vec<Vec<f64>>> {
+            device.seed(count as u64);
+            let dtypes = [DType::F32, DType::F16, DType::BF16].into_iter();
+            dtypes.map(|dtype| Tensor::rand([count], dtype, device)?.to_vec_f64()).collect()
+        };
+        assert!(uniforms(device)? == uniforms(reference)?, "{count} uniforms");
+        let words = |device: &Device| -> Result<[Vec<f64>; 4]> {
+            device.seed(count as u64);
+            let state = Tensor::from_slice(&[-5i64, 0xffff_fff0], [2], device)?;
+            let shape = Shape::new(&[count])?;
+            let of = |op: Op| apply_on(op, device, &[&state])?.into_vec()[0].to_vec_f64();
+            Ok([
+                of(RandomBits { shape, bits: 31, offset: 1 }.into())?,
+                of(Uniform { shape, dtype: DType::F32, offset: 1 }.into())?,
+                Tensor::randint(-700, 60_000, [count], DType::I32, device)?.to_vec_f64()?,
+                Tensor::permutation(count, device)?.to_vec_f64()?,
+            ])
+        };
+        assert!(words(device)? == words(reference)?, "{count} bits, uniforms, integers or a permutation");
+    }
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! Random numbers: those of the CPU backend, where both are seeded alike. Each test opens the device anew: another would draw from the same stream.
+
+use crate::beside_others;
+use ternion::prelude::*;
+use ternion_testing::normals;
+
+#[test]
+fn normals_are_those_of_the_cpu() -> Result<()> {
+    let Some((_beside, gpu)) = beside_others() else { return Ok(()) };
+    normals::normals_agree(&gpu, &ternion::cpu()?)
+}
+
+#[test]
+fn normals_of_the_least_and_largest_words() -> Result<()> {
+    let Some((_beside, gpu)) = beside_others() else { return Ok(()) };
+    normals::extreme_normals_agree(&gpu, &ternion::cpu()?)
+}
+
+#[test]
+fn uniforms_and_bits_are_those_of_the_cpu() -> Result<()> {
+    let Some((_beside, gpu)) = beside_others() else { return Ok(()) };
+    normals::uniforms_and_bits_agree(&gpu, &ternion::cpu()?)
+}
