@@ -14,6 +14,9 @@ use crate::report::{Check, Outcome, Tally};
 use crate::suite::rows_by_op;
 use crate::table::OpCase;
 use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use ternion_core::DType;
 use ternion_cuda::CudaBackend;
 
@@ -172,22 +175,40 @@ fn describe(target: &Target) -> String {
 
 /// Runs every row on its smallest shapes in every dtype, forward and backward.
 pub fn measure(target: &Target) -> Coverage {
-    let mut coverage = Coverage::new(target, "each row on its smallest shapes");
+    let mut runs = Vec::new();
     for (op, rows) in rows_by_op() {
         for dtype in DType::ALL {
-            let smallest = rows.iter().filter_map(|row| smallest_in(row, dtype));
-            for row in smallest {
-                let mut run = |check| {
-                    coverage.note(op, check, &check_row(&row, check, target, &Filter::default()));
-                };
-                run(Check::Forward);
-                if row.forward_only.is_none() && row.has_gradient() {
-                    run(Check::Backward);
-                }
+            for row in rows.iter().filter_map(|row| smallest_in(row, dtype)) {
+                let backward = row.forward_only.is_none() && row.has_gradient();
+                let checks = [Check::Forward, Check::Backward].into_iter().take(1 + usize::from(backward));
+                runs.extend(checks.map(|check| (op, check, row.clone())));
             }
         }
     }
+    let found = in_threads(runs.len(), |at| check_row(&runs[at].2, runs[at].1, target, &Filter::default()));
+    let mut coverage = Coverage::new(target, "each row on its smallest shapes");
+    for ((op, check, _), outcome) in runs.iter().zip(&found) {
+        coverage.note(op, *check, outcome);
+    }
     coverage
+}
+
+/// What `run` gives for each number below `count`, by as many threads as there are processors.
+fn in_threads<T: Send>(count: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work = || -> Vec<(usize, T)> {
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        numbers.take_while(|&number| number < count).map(|number| (number, run(number))).collect()
+    };
+    let mut found: Vec<(usize, T)> = std::thread::scope(|scope| {
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        all.into_iter()
+            .flat_map(|thread| thread.join().unwrap_or_else(|cause| resume_unwind(cause)))
+            .collect()
+    });
+    found.sort_by_key(|(number, _)| *number);
+    found.into_iter().map(|(_, result)| result).collect()
 }
 
 fn smallest_in(row: &OpCase, dtype: DType) -> Option<OpCase> {
