@@ -181,8 +181,7 @@ mod tests {
 
     #[test]
     fn pipelines_are_kept_and_damage_is_harmless() -> Result<()> {
-        let wanted = std::env::var(suite::EXPECT).unwrap_or_default();
-        if !wanted.split(',').any(|name| name.trim() == "wgpu") {
+        if !suite::expects("wgpu") {
             return Ok(());
         }
         let folder = fresh("device");

@@ -99,9 +99,8 @@ mod tests {
 
     /// A device that runs nothing, and the first adapter where `TERNION_EXPECT` names wgpu.
     fn gpus(options: Options) -> Vec<Arc<Gpu>> {
-        let wanted = std::env::var(suite::EXPECT).unwrap_or_default();
         let mut gpus = vec![Gpu::noop(options)];
-        if wanted.split(',').any(|name| name.trim() == "wgpu") {
+        if suite::expects("wgpu") {
             gpus.push(Gpu::open(0, options).expect("TERNION_EXPECT names wgpu"));
         }
         gpus

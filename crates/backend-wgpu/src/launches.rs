@@ -198,10 +198,10 @@ impl Reached {
         Reached { gpu, seen }
     }
 
-    fn check(&self, ops: &[&str]) {
+    fn check(&self, ops: &[&str], least_shaders: usize) {
         let (compiled, refused) = self.gpu.compiled();
         assert!(refused.is_empty(), "{} shaders were refused, the first: {}", refused.len(), refused[0]);
-        assert!(compiled > 4 * ops.len(), "only {compiled} shaders were asked for");
+        assert!(compiled > least_shaders, "only {compiled} shaders were asked for");
         let seen = self.seen.lock().expect("no panic while it was held");
         assert!(seen.wrong.is_empty(), "{} calls, the first: {}", seen.wrong.len(), seen.wrong[0]);
         for op in ops {
@@ -213,12 +213,12 @@ impl Reached {
 
 #[test]
 fn shaders_are_valid_and_fused_ops_of_every_f32_row_launch_what_is_documented() {
-    Reached::by(table().into_iter(), false).check(&FUSED);
+    Reached::by(table().into_iter(), false).check(&FUSED, 150);
 }
 
 /// Of attention, those for few tiles, too.
 #[test]
 fn attention_of_few_tiles_launches_what_is_documented() {
     let rows = table().into_iter().filter(|row| row.op == "attention");
-    Reached::by(rows, true).check(&["attention", "attention_grad"]);
+    Reached::by(rows, true).check(&["attention", "attention_grad"], 8);
 }

@@ -8,9 +8,8 @@ use ternion_testing::{compare_devices, compare_tensors};
 /// The first adapter, where one is asked for.
 fn adapter() -> Option<&'static Device> {
     static ADAPTER: OnceLock<Option<Device>> = OnceLock::new();
-    let wanted = std::env::var("TERNION_EXPECT").unwrap_or_default();
     let open = || ternion_wgpu::device(0).expect("an adapter, as TERNION_EXPECT says");
-    ADAPTER.get_or_init(|| wanted.split(',').any(|name| name.trim() == "wgpu").then(open)).as_ref()
+    ADAPTER.get_or_init(|| ternion_testing::suite::expects("wgpu").then(open)).as_ref()
 }
 
 fn cpu() -> &'static Device {

@@ -5,9 +5,8 @@ use ternion_core::{DType, Device, Result, Tensor};
 
 /// The first adapter, where `TERNION_EXPECT` names wgpu: elsewhere there may be none.
 fn adapter() -> Option<Device> {
-    let wanted = std::env::var(ternion_testing::suite::EXPECT).unwrap_or_default();
-    let asked = wanted.split(',').any(|name| name.trim() == "wgpu");
-    asked.then(|| ternion_wgpu::device(0).expect("TERNION_EXPECT names wgpu"))
+    ternion_testing::suite::expects("wgpu")
+        .then(|| ternion_wgpu::device(0).expect("TERNION_EXPECT names wgpu"))
 }
 
 /// 160 MB of f32, where Mesa's software binds 134 MB at a time; and 156,250 work groups, where a dimension has 65,535.

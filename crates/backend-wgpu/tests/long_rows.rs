@@ -5,8 +5,7 @@ use ternion_testing::{compare_devices, suite};
 
 /// Compares outputs and gradients of random inputs, in every float that wgpu has.
 fn compare(shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
-    let wanted = std::env::var(suite::EXPECT).unwrap_or_default();
-    if !wanted.split(',').any(|name| name.trim() == "wgpu") {
+    if !suite::expects("wgpu") {
         return;
     }
     let (wgpu, cpu) = (ternion_wgpu::device(0).expect("an adapter"), ternion_cpu::device());
@@ -56,8 +55,7 @@ fn losses() {
 /// Infinity minus infinity is nothing, in rows of one element and of many, wherever it stands.
 #[test]
 fn variance_of_what_is_not_finite() -> Result<()> {
-    let wanted = std::env::var(suite::EXPECT).unwrap_or_default();
-    if !wanted.split(',').any(|name| name.trim() == "wgpu") {
+    if !suite::expects("wgpu") {
         return Ok(());
     }
     let device = ternion_wgpu::device(0)?;

@@ -5,8 +5,7 @@ use ternion_testing::suite;
 
 /// The first adapter and the CPU, seeded alike; nothing where wgpu is not expected.
 fn devices() -> Option<[Device; 2]> {
-    let wanted = std::env::var(suite::EXPECT).unwrap_or_default();
-    if !wanted.split(',').any(|name| name.trim() == "wgpu") {
+    if !suite::expects("wgpu") {
         return None;
     }
     let devices = [ternion_wgpu::device(0).expect("an adapter"), ternion_cpu::device()];

@@ -13,10 +13,9 @@ fn adapter() -> Option<Device> {
 }
 
 fn open() -> Option<Device> {
-    let wanted = std::env::var("TERNION_EXPECT").unwrap_or_default();
     let options = || Options { small_products: true, ..Options::from_env().expect("valid variables") };
     let open = || ternion_wgpu::device_with(0, options()).expect("an adapter, as TERNION_EXPECT says");
-    wanted.split(',').any(|name| name.trim() == "wgpu").then(open)
+    ternion_testing::suite::expects("wgpu").then(open)
 }
 
 /// Compares outputs and gradients, in f32 and in the half types.

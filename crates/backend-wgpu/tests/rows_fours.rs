@@ -11,8 +11,7 @@ const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
 /// The first adapter, by subgroups and without, and the CPU, seeded; nothing where wgpu is not expected.
 fn devices() -> Vec<[Device; 2]> {
-    let wanted = std::env::var(suite::EXPECT).unwrap_or_default();
-    if !wanted.split(',').any(|name| name.trim() == "wgpu") {
+    if !suite::expects("wgpu") {
         return Vec::new();
     }
     let open = |without_subgroups| {

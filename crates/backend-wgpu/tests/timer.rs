@@ -6,8 +6,7 @@ use ternion_wgpu::{Timer, WgpuBackend};
 
 /// The first adapter, where one is asked for.
 fn adapter() -> Option<Device> {
-    let wanted = std::env::var(ternion_testing::suite::EXPECT).unwrap_or_default();
-    let asked = wanted.split(',').any(|name| name.trim() == "wgpu");
+    let asked = ternion_testing::suite::expects("wgpu");
     asked.then(|| ternion_wgpu::device(0).expect("an adapter, as TERNION_EXPECT says"))
 }
 

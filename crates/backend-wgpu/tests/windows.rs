@@ -11,10 +11,9 @@ use ternion_wgpu::Options;
 
 /// The first adapter with bindings of so many bytes, where one is asked for.
 fn with_bindings(bytes: u64) -> Option<Device> {
-    let wanted = std::env::var(ternion_testing::suite::EXPECT).unwrap_or_default();
     let options = Options { binding_bytes: Some(bytes), small_products: true, ..Options::default() };
     let open = || ternion_wgpu::device_with(0, options).expect("an adapter, as TERNION_EXPECT says");
-    wanted.split(',').any(|name| name.trim() == "wgpu").then(open)
+    ternion_testing::suite::expects("wgpu").then(open)
 }
 
 /// The same with narrow bindings.

@@ -193,7 +193,8 @@ pub fn measure(target: &Target) -> Coverage {
     coverage
 }
 
-/// What `run` gives for each number below `count`, by as many threads as there are processors.
+/// What `run` gives for each number below `count`, by as many threads as there are processors. Not by rayon's: a check that waits for an op there would begin another
+/// check within itself, while what a thread knows of its check is of the first.
 fn in_threads<T: Send>(count: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || -> Vec<(usize, T)> {

@@ -10,9 +10,7 @@ use ternion_testing::suite;
 
 /// The first adapter, where `TERNION_EXPECT` names wgpu.
 fn adapter() -> Option<Arc<Gpu>> {
-    let wanted = std::env::var(suite::EXPECT).unwrap_or_default();
-    let asked = wanted.split(',').any(|name| name.trim() == "wgpu");
-    asked.then(|| Gpu::open(0, Options::default()).expect("TERNION_EXPECT names wgpu"))
+    suite::expects("wgpu").then(|| Gpu::open(0, Options::default()).expect("TERNION_EXPECT names wgpu"))
 }
 
 /// A device that runs nothing, and an adapter.
