@@ -47,6 +47,11 @@ constexpr bool HOLD_Q = BLOCKS <= 2;
 // How far, in powers of two, a row's maximum may rise before what was gathered is rescaled.
 constexpr float SLACK = MASK == 0 ? 8 : 8 * LN_2;
 
+// From here on scores in powers of two lie 2 apart: the product of a maximum and the scale, rounded, is no longer the one within a fused
+// multiply-add to less than 1.
+constexpr float VAST = 16777216;
+INLINE bool is_vast(float top) { return MASK == 0 && fabsf(top) >= VAST && top != -INFINITE; }
+
 // A lane's rows: what their weights are relative to, the sums of these, and by how much both have just shrunk.
 struct Softmax {
     float top[ROW_TILES][2], sum[ROW_TILES][2], shrink[ROW_TILES][2];
@@ -129,14 +134,38 @@ INLINE void rescale(float (&y)[ROW_TILES][VALUE_DIM / 8][4], const Softmax& soft
 #pragma unroll
             for (int e = 0; e < 4; ++e) y[i][j][e] *= softmax.shrink[i][e / 2];
 }
+// Whether any of the warp's rows is. (Not kept from step to step: there is no register for it.)
+INLINE bool any_vast(const Softmax& softmax) {
+    bool any = false;
+#pragma unroll
+    for (int i = 0; i < ROW_TILES; ++i) any |= is_vast(softmax.top[i][0]) || is_vast(softmax.top[i][1]);
+    return MASK == 0 && __any_sync(ALL_LANES, any);
+}
+// Of rows whose scores are vast: these less the maximum, both rounded once scaled, so that the maximum's weight is 1. In `weigh` these rows
+// have no maximum to subtract any more.
+INLINE void lower_vast(float (&s)[ROW_TILES][STEP / 8][4], const Softmax& softmax, float scale) {
+#pragma unroll
+    for (int i = 0; i < ROW_TILES; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float top = softmax.top[i][half];
+            if (!is_vast(top)) continue;
+#pragma unroll
+            for (int j = 0; j < STEP / 8; ++j)
+#pragma unroll
+                for (int e = half * 2; e < half * 2 + 2; ++e) s[i][j][e] = (__fmul_rn(s[i][j][e], scale) - top) / scale;
+        }
+}
 // Scores become weights.
 INLINE void weigh(float (&s)[ROW_TILES][STEP / 8][4], Softmax& softmax, float scale) {
+    bool vast = any_vast(softmax);
+    if (vast) lower_vast(s, softmax, scale);
 #pragma unroll
     for (int i = 0; i < ROW_TILES; ++i)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             // A row of which nothing has been seen yet: weights of 0, not of exp(-infinity + infinity).
-            float base = softmax.top[i][half] == -INFINITE ? 0 : softmax.top[i][half];
+            float base = softmax.top[i][half] == -INFINITE || (vast && is_vast(softmax.top[i][half])) ? 0 : softmax.top[i][half];
 #pragma unroll
             for (int j = 0; j < STEP / 8; ++j)
 #pragma unroll

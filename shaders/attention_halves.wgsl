@@ -8,9 +8,11 @@
 //
 // Two launches of this file, with one work group for each chunk of each tensor: RANGES looks at the elements, PACKS writes the halves and the records.
 //
-// The largest |x| of a tensor in a group comes to lie from 2^15 to 2^16. A group is taken where that is exact for each of its elements: for f16 always,
-// for bf16, of 8 bits, where no element but 0 is smaller than 2^-32 of the largest; and where all elements are finite, the powers are within 2^-60 and 2^60,
-// and no score can overflow. The other groups are left to attention_fours.wgsl, which asks the records, too: the host waits for nothing.
+// The largest |x| of a tensor in a group comes to lie from 2^15 to 2^16. A group is taken where that is exact for each of its elements that counts: for f16
+// always, for bf16, of 8 bits, where none is smaller than 2^-32 of the largest; and where all elements are finite, the powers are within 2^-60 and 2^60, and
+// no score can overflow. An element counts if it is at least 2^-24 of the largest of its four. One that does not loses what is below 2^-39 of the
+// group's largest: beside its neighbours that is a rounding of f32, and one random number in some millions would refuse whole groups. Groups that are not
+// taken are left to attention_fours.wgsl, which asks the records, too: the host waits for nothing.
 
 struct Parameters {
     launched: u32,
@@ -109,12 +111,22 @@ fn four_in(chunk: Chunk, at: u32) -> vec4<f32> {
 }
 
 #repeat ranges RANGES
-fn with_number(range: Range, x: f32) -> Range {
-    let bits = size_bits(x);
+// By how many powers of two an element may be smaller than the largest of its four, and count.
+const COUNTED_POWERS: u32 = 24u;
+
+// Takes up an element by its bits, if they are `least` or more.
+fn with_number(range: Range, bits: u32, least: u32) -> Range {
     let exponent = max(bits >> 23u, 1u);
     let mantissa = select(bits & 0x7fffffu, (bits & 0x7fffffu) | 0x800000u, bits >= 0x800000u);
-    let lowest_bit = select(exponent + countTrailingZeros(mantissa), range.lowest_bit, bits == 0u);
+    let lowest_bit = select(exponent + countTrailingZeros(mantissa), range.lowest_bit, bits < max(least, 1u));
     return merged(range, Range(bits, lowest_bit));
+}
+
+fn with_four(range: Range, four: vec4<f32>) -> Range {
+    let bits = vec4<u32>(size_bits(four.x), size_bits(four.y), size_bits(four.z), size_bits(four.w));
+    let largest = max(max(bits.x, bits.y), max(bits.z, bits.w));
+    let least = largest - min(largest, COUNTED_POWERS << 23u);
+    return with_number(with_number(with_number(with_number(range, bits.x, least), bits.y, least), bits.z, least), bits.w, least);
 }
 
 @compute @workgroup_size(THREADS)
@@ -131,7 +143,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let four_#{turn} = four_in(chunk, at + #{turn}u * THREADS);
 #end
 #repeat turn 4
-        range = with_number(with_number(with_number(with_number(range, four_#{turn}.x), four_#{turn}.y), four_#{turn}.z), four_#{turn}.w);
+        range = with_four(range, four_#{turn});
 #end
     }
     let whole = range_of_group(range, lane);
@@ -158,14 +170,14 @@ fn power_of(range: Range) -> i32 {
     return select(clamp(142 - i32(range.largest >> 23u), -60, 60), 0, range.largest == 0u);
 }
 
-// Whether they do so exactly.
+// Whether those that count do so exactly.
 fn is_exact(range: Range) -> bool {
     let power = 142 - i32(range.largest >> 23u);
     let fits = range.largest < 0x7f800000u && power >= -60 && power <= 60;
     return range.largest == 0u || (fits && i32(range.lowest_bit) - 150 + power >= -24);
 }
 
-// The bits of the f16 that x is, where it is one.
+// The bits of the f16 that x is, where it is one; of a smaller number those that fit.
 fn half_of(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
     let size = bits & 0x7fffffffu;
