@@ -53,10 +53,12 @@ pub mod prelude {
         Adam, AdamConfig, AdamW, AdamWConfig, Optimizer, SGD, SGDConfig, clip_grad_norm,
     };
     pub use ternion_nn::{
-        AvgPool2d, BCEWithLogitsLoss, BatchNorm2d, Conv2d, Conv2dConfig, CrossEntropyLoss, Dropout, ELU,
-        Embedding, Flatten, Forward, GELU, HuberLoss, Identity, Init, KLDivLoss, L1Loss, LayerNorm,
-        LeakyReLU, Linear, LinearConfig, LogSoftmax, Loss, MSELoss, MaxPool2d, Mlp, Module, NLLLoss, Param,
-        ReLU, Sequential, SiLU, Sigmoid, Softmax, Softplus, StateTensor, Tanh, model_stats,
+        AdaptiveAvgPool2d, AvgPool2d, BCEWithLogitsLoss, BatchNorm1d, BatchNorm2d, Conv1d, Conv2d,
+        Conv2dConfig, ConvTranspose2d, CrossEntropyLoss, Dropout, ELU, Embedding, Flatten, Forward, GELU,
+        GPT, GPTConfig, GRU, GroupNorm, HuberLoss, Identity, Init, KLDivLoss, L1Loss, LSTM, LayerNorm,
+        LeakyReLU, Linear, LinearConfig, LogSoftmax, Loss, MSELoss, MaxPool2d, Mlp, Module,
+        MultiHeadAttention, NLLLoss, Param, RMSNorm, ReLU, ResNet, Sampling, Sequential, SiLU, Sigmoid,
+        Softmax, Softplus, StateTensor, Tanh, TransformerBlock, Upsample, model_stats,
     };
 }
 

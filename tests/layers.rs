@@ -1,6 +1,11 @@
 //! Layers, losses, first values and state dicts against PyTorch: tests/reference/nn.json, made by tests/reference/nn.py.
 
+#[path = "support/reference.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod pytorch;
+
 use approx::assert_relative_eq;
+use pytorch::{assert_close, tensor_of};
 use serde_json::Value;
 use ternion::nn::{
     self, BatchNormConfig, Conv2dConfig, GeluForm, LayerNormConfig, LinearConfig, Matching,
@@ -12,31 +17,6 @@ use ternion::{Conv2dOptions, CrossEntropyOptions, GradOptions};
 
 fn reference() -> Value {
     serde_json::from_str(include_str!("reference/nn.json")).expect("nn.json is JSON")
-}
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value["values"].as_array().expect("values").iter().map(|x| x.as_f64().expect("a number")).collect()
-}
-
-fn tensor_of(value: &Value, device: &Device) -> Tensor {
-    let shape: Vec<usize> = value["shape"]
-        .as_array()
-        .expect("shape")
-        .iter()
-        .map(|x| x.as_u64().expect("a size") as usize)
-        .collect();
-    let values: Vec<f32> = numbers(value).into_iter().map(|x| x as f32).collect();
-    Tensor::from_vec(values, shape, device).expect("values fit the shape")
-}
-
-/// Every element within `1e-6 + 1e-5 |want|`: single precision against double.
-fn assert_close(what: &str, got: &Tensor, want: &Value) {
-    let (got, want) = (got.to_vec_f64().expect(what), numbers(want));
-    assert_eq!(got.len(), want.len(), "{what}");
-    for (index, (got, want)) in got.iter().zip(&want).enumerate() {
-        let limit = 1e-6 + 1e-5 * want.abs();
-        assert!((got - want).abs() <= limit, "{what}[{index}]: got {got}, PyTorch has {want}");
-    }
 }
 
 fn device() -> Device {

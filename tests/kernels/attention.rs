@@ -83,6 +83,7 @@ impl Case {
             causal: self.is_causal(),
             window: self.has_window().then_some(WINDOW),
             scale: Some(self.scale()),
+            ..Default::default()
         };
         inputs[0].scaled_dot_product_attention(&inputs[1], &inputs[2], options)
     }

@@ -10,13 +10,41 @@ pub struct Embedding {
     pub weight: Param,
 }
 
+/// How an [`Embedding`] is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EmbeddingConfig {
+    /// Element type of the table; f32 by default.
+    pub dtype: DType,
+    /// First values; standard normal by default.
+    pub weight_init: Init,
+}
+
+impl Default for EmbeddingConfig {
+    fn default() -> Self {
+        EmbeddingConfig { dtype: DType::F32, weight_init: Init::Normal { mean: 0.0, std: 1.0 } }
+    }
+}
+
 impl Embedding {
-    /// A table of `rows` rows of `width` numbers.
+    /// A table of `rows` rows of `width` numbers, with PyTorch's defaults.
     ///
     /// # Errors
     /// No memory.
     pub fn new(rows: usize, width: usize, device: &Device) -> Result<Embedding> {
-        let weight = Init::Normal { mean: 0.0, std: 1.0 }.tensor([rows, width], DType::F32, device)?;
+        Embedding::with_config(rows, width, EmbeddingConfig::default(), device)
+    }
+
+    /// A table of `rows` rows of `width` numbers.
+    ///
+    /// # Errors
+    /// A dtype that is not floating, no memory.
+    pub fn with_config(
+        rows: usize,
+        width: usize,
+        config: EmbeddingConfig,
+        device: &Device,
+    ) -> Result<Embedding> {
+        let weight = config.weight_init.tensor([rows, width], config.dtype, device)?;
         Ok(Embedding { weight: Param::new(&weight)? })
     }
 }

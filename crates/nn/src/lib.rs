@@ -32,12 +32,17 @@
 extern crate self as ternion_nn;
 
 mod activation;
+mod attention;
+mod batch_norm;
 pub mod checkpoint;
 mod conv;
 mod dropout;
 mod embedding;
+mod feed_forward;
 mod fields;
 mod flatten;
+mod generate;
+mod gpt;
 pub mod init;
 mod linear;
 mod loss;
@@ -48,30 +53,44 @@ mod observe;
 pub mod optim;
 mod param;
 mod pool;
+pub mod position;
+mod recurrent;
+mod residual;
 mod sequential;
 mod state;
 mod stats;
+mod transformer;
+mod upsample;
 
 pub use activation::{
     ELU, GELU, GeluForm, LeakyReLU, LogSoftmax, ReLU, SiLU, Sigmoid, Softmax, Softplus, Tanh,
 };
+pub use attention::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Seen};
+pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNormConfig};
 pub use checkpoint::{load, load_with, save};
-pub use conv::{Conv2d, Conv2dConfig};
+pub use conv::{Conv1d, Conv1dConfig, Conv2d, Conv2dConfig, ConvTranspose2d, ConvTranspose2dConfig};
 pub use dropout::Dropout;
-pub use embedding::Embedding;
+pub use embedding::{Embedding, EmbeddingConfig};
+pub use feed_forward::{FeedForward, FeedForwardConfig, FeedForwardForm};
 pub use flatten::{Flatten, Identity};
+pub use generate::Sampling;
+pub use gpt::{GPT, GPTConfig, GPTPositions};
 pub use init::Init;
 pub use linear::{Linear, LinearConfig};
 pub use loss::{BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, KLDivLoss, L1Loss, Loss, MSELoss, NLLLoss};
 pub use mlp::Mlp;
 pub use module::{Forward, Member, Module, ModuleField, Walk};
-pub use norm::{BatchNorm2d, BatchNormConfig, LayerNorm, LayerNormConfig};
+pub use norm::{GroupNorm, GroupNormConfig, LayerNorm, LayerNormConfig, RMSNorm, RMSNormConfig};
 pub use observe::{LayerCall, LayerEvent, in_layer, layer_output, observe_layer_events, observe_layers};
 pub use param::{Mode, Param, StateTensor};
-pub use pool::{AvgPool2d, MaxPool2d};
+pub use pool::{AdaptiveAvgPool2d, AvgPool2d, MaxPool2d};
+pub use recurrent::{GRU, LSTM, RecurrentConfig};
+pub use residual::{ResNet, ResNetConfig, ResidualBlock};
 pub use sequential::Sequential;
 pub use state::{Matching, StateDict, Unmatched};
 pub use stats::{ModelStats, ParamStats, model_stats};
+pub use transformer::{NormForm, TransformerBlock, TransformerBlockConfig};
+pub use upsample::{Upsample, UpsampleMode, UpsampleSize};
 
 /// Implements [`Module`](trait@Module) for a type by walking its fields.
 pub use ternion_derive::Module;

@@ -1,8 +1,7 @@
-//! Normalisation layers.
+//! Layers that normalise each example by itself.
 
-use crate::param::Mode;
-use crate::{Forward, Module, Param, StateTensor, in_layer};
-use ternion_core::{DType, Device, Error, Result, Tensor, no_grad};
+use crate::{Forward, Module, Param, in_layer};
+use ternion_core::{DType, Device, Error, Result, Tensor};
 
 /// Each row (the last axis) shifted to mean 0 and scaled to variance 1, then `* weight + bias`, as PyTorch's `nn.LayerNorm` over one axis (Ba et al. 2016).
 #[derive(Module, Debug)]
@@ -54,7 +53,7 @@ impl LayerNorm {
     }
 }
 
-fn constant(value: f64, width: usize, dtype: DType, device: &Device) -> Result<Param> {
+pub(crate) fn constant(value: f64, width: usize, dtype: DType, device: &Device) -> Result<Param> {
     Param::new(&Tensor::full([width], value, dtype, device)?)
 }
 
@@ -67,115 +66,135 @@ impl Forward for LayerNorm {
     }
 }
 
-/// Each channel shifted to mean 0 and scaled to variance 1, then `* weight + bias`, as PyTorch's `nn.BatchNorm2d` (Ioffe and Szegedy 2015).
-///
-/// In training the statistics are the batch's, and running statistics follow them; in use they are the running ones. The running
-/// variance is the unbiased one, as in PyTorch. Each forward in training moves them once; in a [`checkpoint`](ternion_core::checkpoint) the layer
-/// runs a second time in backward, and moves them again.
+/// Each row (the last axis) divided by its root mean square, then `* weight`, as PyTorch's `nn.RMSNorm` over one axis (Zhang and Sennrich 2019).
 #[derive(Module, Debug)]
-pub struct BatchNorm2d {
+pub struct RMSNorm {
+    /// `[width]`, ones at first.
+    pub weight: Option<Param>,
+    eps: Option<f64>,
+}
+
+/// How an [`RMSNorm`] is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RMSNormConfig {
+    /// Added to the mean square; `None`, the default, is the distance from 1 to the next number of the input's dtype, as in PyTorch.
+    pub eps: Option<f64>,
+    /// Whether there is a weight; yes by default.
+    pub weight: bool,
+    /// Element type of the weight; f32 by default.
+    pub dtype: DType,
+}
+
+impl Default for RMSNormConfig {
+    fn default() -> Self {
+        RMSNormConfig { eps: None, weight: true, dtype: DType::F32 }
+    }
+}
+
+impl RMSNorm {
+    /// For rows of `width` elements, with PyTorch's defaults.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(width: usize, device: &Device) -> Result<RMSNorm> {
+        RMSNorm::with_config(width, RMSNormConfig::default(), device)
+    }
+
+    /// For rows of `width` elements.
+    ///
+    /// # Errors
+    /// A dtype that is not floating, no memory.
+    pub fn with_config(width: usize, config: RMSNormConfig, device: &Device) -> Result<RMSNorm> {
+        let weight = config.weight.then(|| constant(1.0, width, config.dtype, device)).transpose()?;
+        Ok(RMSNorm { weight, eps: config.eps })
+    }
+}
+
+/// From 1 to the next number of a floating dtype.
+fn epsilon_of(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => f64::EPSILON,
+        DType::F16 => 2f64.powi(-10),
+        DType::BF16 => 2f64.powi(-7),
+        _ => f64::from(f32::EPSILON),
+    }
+}
+
+impl Forward for RMSNorm {
+    /// # Shapes
+    /// `[.., width] -> ` same
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let weight = self.weight.as_ref().map(Param::tensor);
+        let eps = self.eps.unwrap_or(epsilon_of(input.dtype()));
+        in_layer(self, "RMSNorm", || input.rms_norm(weight.as_ref(), eps))
+    }
+}
+
+/// Each group of channels of an example shifted to mean 0 and scaled to variance 1, then `* weight + bias` by channel, as PyTorch's `nn.GroupNorm` (Wu and He
+/// 2018).
+#[derive(Module, Debug)]
+pub struct GroupNorm {
     /// `[channels]`, ones at first.
     pub weight: Option<Param>,
     /// `[channels]`, zeros at first.
     pub bias: Option<Param>,
-    /// `[channels]`, f32, zeros at first.
-    pub running_mean: StateTensor,
-    /// `[channels]`, f32, ones at first.
-    pub running_var: StateTensor,
-    /// `[]`, i64: the number of batches that entered the running statistics.
-    pub num_batches_tracked: StateTensor,
-    mode: Mode,
-    #[module(skip)]
-    config: BatchNormConfig,
+    groups: usize,
+    eps: f64,
 }
 
-/// How a [`BatchNorm2d`] is made.
+/// How a [`GroupNorm`] is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BatchNormConfig {
+pub struct GroupNormConfig {
     /// Added to the variance; 1e-5 by default.
     pub eps: f64,
-    /// Weight of a new batch in the running statistics; 0.1 by default.
-    pub momentum: f64,
     /// Whether there are weight and bias; yes by default.
     pub affine: bool,
     /// Element type of weight and bias; f32 by default.
     pub dtype: DType,
 }
 
-impl Default for BatchNormConfig {
+impl Default for GroupNormConfig {
     fn default() -> Self {
-        BatchNormConfig { eps: 1e-5, momentum: 0.1, affine: true, dtype: DType::F32 }
+        GroupNormConfig { eps: 1e-5, affine: true, dtype: DType::F32 }
     }
 }
 
-impl BatchNorm2d {
-    /// For `channels` channels, with PyTorch's defaults.
+impl GroupNorm {
+    /// For `channels` channels in `groups` groups, with PyTorch's defaults.
     ///
     /// # Errors
-    /// No memory.
-    pub fn new(channels: usize, device: &Device) -> Result<BatchNorm2d> {
-        BatchNorm2d::with_config(channels, BatchNormConfig::default(), device)
+    /// Channels that are no multiple of the groups, no memory.
+    pub fn new(groups: usize, channels: usize, device: &Device) -> Result<GroupNorm> {
+        GroupNorm::with_config(groups, channels, GroupNormConfig::default(), device)
     }
 
-    /// For `channels` channels.
+    /// For `channels` channels in `groups` groups.
     ///
     /// # Errors
-    /// A dtype that is not floating, no memory.
-    pub fn with_config(channels: usize, config: BatchNormConfig, device: &Device) -> Result<BatchNorm2d> {
+    /// Channels that are no multiple of the groups, a dtype that is not floating, no memory.
+    pub fn with_config(
+        groups: usize,
+        channels: usize,
+        config: GroupNormConfig,
+        device: &Device,
+    ) -> Result<GroupNorm> {
+        if groups == 0 || !channels.is_multiple_of(groups) {
+            let detail = format!("{channels} channels do not divide into {groups} groups");
+            return Err(Error::invalid("group_norm", detail));
+        }
         let affine =
             |value| config.affine.then(|| constant(value, channels, config.dtype, device)).transpose();
-        let statistic = |value| Tensor::full([channels], value, DType::F32, device);
-        Ok(BatchNorm2d {
-            weight: affine(1.0)?,
-            bias: affine(0.0)?,
-            running_mean: StateTensor::new(&statistic(0.0)?),
-            running_var: StateTensor::new(&statistic(1.0)?),
-            num_batches_tracked: StateTensor::new(&Tensor::zeros((), DType::I64, device)?),
-            mode: Mode::default(),
-            config,
-        })
-    }
-
-    /// Moves the running statistics towards those of a batch of `count` elements a channel, on the device.
-    fn follow(&self, mean: &Tensor, var: &Tensor, count: usize) -> Result<()> {
-        let momentum = self.config.momentum;
-        let unbiased = count as f64 / (count as f64 - 1.0);
-        no_grad(|| {
-            for (running, batch, scale) in
-                [(&self.running_mean, mean, 1.0), (&self.running_var, var, unbiased)]
-            {
-                let running = running.tensor();
-                running.mul_scalar_(1.0 - momentum)?;
-                running.add_(&batch.detach().mul_scalar(momentum * scale)?.to_dtype(running.dtype())?)?;
-            }
-            self.num_batches_tracked.tensor().add_scalar_(1i64)
-        })
-    }
-
-    fn normalise(&self, input: &Tensor) -> Result<Tensor> {
-        let [batch, _channels, height, width] = input.shape().to_array("batch_norm")?;
-        let [weight, bias] = [&self.weight, &self.bias].map(|param| param.as_ref().map(Param::tensor));
-        let (weight, bias, eps) = (weight.as_ref(), bias.as_ref(), self.config.eps);
-        if !self.mode.is_training() {
-            let (mean, var) = (self.running_mean.tensor(), self.running_var.tensor());
-            return input.batch_norm_eval(&mean, &var, weight, bias, eps);
-        }
-        let count = batch * height * width;
-        if count < 2 {
-            let detail =
-                format!("training on shape {:?}: a channel of 1 value has no variance", input.shape());
-            return Err(Error::invalid("batch_norm", detail));
-        }
-        let (output, mean, var) = input.batch_norm_train(weight, bias, eps)?;
-        self.follow(&mean, &var, count)?;
-        Ok(output)
+        Ok(GroupNorm { weight: affine(1.0)?, bias: affine(0.0)?, groups, eps: config.eps })
     }
 }
 
-impl Forward for BatchNorm2d {
+impl Forward for GroupNorm {
     /// # Shapes
-    /// `[batch, channels, height, width] -> ` same
+    /// `[batch, channels, ..] -> ` same
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        in_layer(self, "BatchNorm2d", || self.normalise(input))
+        let [weight, bias] = [&self.weight, &self.bias].map(|param| param.as_ref().map(Param::tensor));
+        in_layer(self, "GroupNorm", || {
+            input.group_norm(self.groups, weight.as_ref(), bias.as_ref(), self.eps)
+        })
     }
 }

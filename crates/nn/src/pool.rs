@@ -48,3 +48,25 @@ impl Forward for AvgPool2d {
         in_layer(self, "AvgPool2d", || input.avg_pool2d(self.options))
     }
 }
+
+/// Means of windows that divide the image into `size` rows and columns, whatever its size, as PyTorch's `nn.AdaptiveAvgPool2d`.
+#[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdaptiveAvgPool2d {
+    /// Rows and columns of the output.
+    pub size: [usize; 2],
+}
+
+impl AdaptiveAvgPool2d {
+    /// To `size` rows and columns; `[1, 1]` is the mean of each channel.
+    pub fn new(size: [usize; 2]) -> AdaptiveAvgPool2d {
+        AdaptiveAvgPool2d { size }
+    }
+}
+
+impl Forward for AdaptiveAvgPool2d {
+    /// # Shapes
+    /// `[batch, channels, height, width] -> [batch, channels, size[0], size[1]]`
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        in_layer(self, "AdaptiveAvgPool2d", || input.adaptive_avg_pool2d(self.size))
+    }
+}

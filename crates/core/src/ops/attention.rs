@@ -105,13 +105,8 @@ impl Rule for Attention {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let heads = Heads::of(inputs)?;
-        let scores = self.config.scores(&heads, inputs.get(3))?;
-        let log_sum = scores.logsumexp_keep(-1)?;
-        // Not by log_sum, whose rounding is that of the largest score. A query that sees no key gives 0.
-        let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
-        let weights = scores.softmax(-1)?.masked_fill(&blind, 0.0)?;
-        let y = heads.grouped(&weights)?.matmul(&heads.v)?.reshape(heads.output())?;
-        Ok(vec![y.to_dtype(inputs[0].dtype())?, log_sum.squeeze(-1)?])
+        let (weights, log_sum) = self.config.weights(&heads, inputs.get(3))?;
+        Ok(vec![heads.outputs(&weights)?.to_dtype(inputs[0].dtype())?, log_sum.squeeze(-1)?])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: u16::MAX, outputs: 0b11 })
@@ -179,6 +174,11 @@ impl Heads {
     fn output(&self) -> [usize; 4] {
         [self.batch, self.heads, self.queries, self.v.dims()[3]]
     }
+
+    /// Each query's mean of the values, by weights `[batch, heads, queries, keys]`.
+    fn outputs(&self, weights: &Tensor) -> Result<Tensor> {
+        self.grouped(weights)?.matmul(&self.v)?.reshape(self.output())
+    }
 }
 
 /// `exp(scores - lse)`; 0 for a query that sees no key.
@@ -188,6 +188,15 @@ fn weights(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
 }
 
 impl AttentionConfig {
+    /// The softmax of the scores, 0 for a query that sees no key, and their log-sum-exp `[batch, heads, queries, 1]`.
+    fn weights(&self, heads: &Heads, mask: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
+        let scores = self.scores(heads, mask)?;
+        let log_sum = scores.logsumexp_keep(-1)?;
+        // Not by log_sum, whose rounding is that of the largest score.
+        let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
+        Ok((scores.softmax(-1)?.masked_fill(&blind, 0.0)?, log_sum))
+    }
+
     /// `scale * q kT + mask`, -infinity where a key is not seen: `[batch, heads, queries, keys]`.
     fn scores(&self, heads: &Heads, mask: Option<&Tensor>) -> Result<Tensor> {
         let product = heads.q.matmul(&heads.k.t()?)?.mul_scalar(self.scale)?;
@@ -300,6 +309,9 @@ pub struct AttentionOptions<'a> {
     pub window: Option<usize>,
     /// Factor of the scores; `1 / sqrt(head_dim)` by default.
     pub scale: Option<f64>,
+    /// With this probability a weight becomes 0, and the others are scaled by `1 / (1 - dropout)`; 0 by default. Above 0 the weights of all queries and keys
+    /// are kept in memory: attention is composed of other ops then.
+    pub dropout: f64,
 }
 
 impl Tensor {
@@ -321,10 +333,14 @@ impl Tensor {
     ) -> Result<Tensor> {
         let name = "attention";
         let [batch, heads, queries, head_dim] = self.shape().to_array(name)?;
-        let AttentionOptions { mask, causal, window, scale } = options;
+        let AttentionOptions { mask, causal, window, scale, dropout } = options;
         let scale = scale.unwrap_or(1.0 / (head_dim.max(1) as f64).sqrt());
         let config = AttentionConfig { scale, causal, window, mask: mask.is_some() };
-        let Some(mask) = mask else { return apply_one(Attention { config }, &[self, keys, values]) };
+        let attend = |inputs: &[&Tensor]| match dropout {
+            0.0 => apply_one(Attention { config }, inputs),
+            _ => dropped(config, inputs, dropout),
+        };
+        let Some(mask) = mask else { return attend(&[self, keys, values]) };
         let [_, _, positions, _] = keys.shape().to_array(name)?;
         let scores = Shape::new(&[batch, heads, queries, positions])?;
         if !mask.shape().broadcasts_to(&scores) {
@@ -335,6 +351,16 @@ impl Tensor {
                 expected: Box::new(scores),
             });
         }
-        apply_one(Attention { config }, &[self, keys, values, &mask.expand(scores)?])
+        attend(&[self, keys, values, &mask.expand(scores)?])
     }
+}
+
+/// Attention some of whose weights are dropped.
+fn dropped(config: AttentionConfig, inputs: &[&Tensor], dropout: f64) -> Result<Tensor> {
+    let metas: SmallVec<[Meta<'_>; 4]> = inputs.iter().map(|input| input.meta()).collect();
+    Attention { config }.infer(&metas)?;
+    let inputs: SmallVec<[Tensor; 4]> = inputs.iter().map(|&input| input.clone()).collect();
+    let heads = Heads::of(&inputs)?;
+    let weights = config.weights(&heads, inputs.get(3))?.0.dropout(dropout)?;
+    heads.outputs(&weights)?.to_dtype(inputs[0].dtype())
 }

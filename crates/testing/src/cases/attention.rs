@@ -22,7 +22,7 @@ fn attention(parameters: &str, config: AttentionConfig) -> OpCase {
         .f32_limit(3e-6, 2e-6)
         .run(move |x| {
             let AttentionConfig { scale, causal, window, .. } = config;
-            let options = AttentionOptions { mask: x.get(3), causal, window, scale: Some(scale) };
+            let options = AttentionOptions { mask: x.get(3), causal, window, scale: Some(scale), ..Default::default() };
             x[0].scaled_dot_product_attention(&x[1], &x[2], options)
         })
         .oracle(move |x| definition(&config, x).0)

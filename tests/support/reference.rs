@@ -1,0 +1,34 @@
+//! Reference values of PyTorch from JSON, and the comparison with them.
+
+use serde_json::Value;
+use ternion::prelude::*;
+
+pub fn numbers(value: &Value) -> Vec<f64> {
+    value["values"].as_array().expect("values").iter().map(|x| x.as_f64().expect("a number")).collect()
+}
+
+pub fn tensor_of(value: &Value, device: &Device) -> Tensor {
+    let shape: Vec<usize> = value["shape"]
+        .as_array()
+        .expect("shape")
+        .iter()
+        .map(|x| x.as_u64().expect("a size") as usize)
+        .collect();
+    let values: Vec<f32> = numbers(value).into_iter().map(|x| x as f32).collect();
+    Tensor::from_vec(values, shape, device).expect("values fit the shape")
+}
+
+/// Every element within `1e-6 + 1e-5 |want|`: single precision against double.
+pub fn assert_close(what: &str, got: &Tensor, want: &Value) {
+    assert_within(what, got, want, 1e-6);
+}
+
+/// Every element within `absolute + 1e-5 |want|`.
+pub fn assert_within(what: &str, got: &Tensor, want: &Value, absolute: f64) {
+    let (got, want) = (got.to_vec_f64().expect(what), numbers(want));
+    assert_eq!(got.len(), want.len(), "{what}");
+    for (index, (got, want)) in got.iter().zip(&want).enumerate() {
+        let limit = absolute + 1e-5 * want.abs();
+        assert!((got - want).abs() <= limit, "{what}[{index}]: got {got}, PyTorch has {want}");
+    }
+}

@@ -1,0 +1,469 @@
+//! Layers of transformers, and others that tests/layers.rs has not, against PyTorch 2.11: tests/reference/transformers.json, made by
+//! tests/reference/transformers.py. Then what follows from the layers: generation with and without kept keys, masks, shared heads.
+
+#[path = "support/reference.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod pytorch;
+
+use pytorch::{assert_close, assert_within, tensor_of};
+use serde_json::Value;
+use std::sync::Arc;
+use ternion::nn::position::{Rotary, RotaryConfig, RotaryPairs, sinusoidal};
+use ternion::nn::{
+    Conv1dConfig, ConvTranspose2dConfig, FeedForwardForm, GPT, GPTConfig, GPTPositions, GroupNorm,
+    KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, NormForm, RMSNormConfig, RecurrentConfig,
+    ResNetConfig, Sampling, Seen, TransformerBlock, TransformerBlockConfig, Upsample,
+};
+use ternion::prelude::*;
+use ternion::{Conv1dOptions, ConvTranspose2dOptions, GradOptions};
+
+fn reference() -> Value {
+    serde_json::from_str(include_str!("reference/transformers.json")).expect("transformers.json is JSON")
+}
+
+fn device() -> Device {
+    ternion_cpu::device()
+}
+
+/// Output, gradients and parameters after three steps of a layer with PyTorch's parameters equal PyTorch's.
+fn check(name: &str, layer: &impl Module, compute: impl Fn(&[Tensor]) -> Result<Tensor>) -> Result<()> {
+    let all = reference();
+    let device = layer.parameters().first().map_or_else(device, Param::device);
+    let case = &all["layers"][name];
+    assert!(case.is_object(), "transformers.json has no layer {name}");
+    let parameters = layer.named_parameters();
+    let mut keys: Vec<&str> = parameters.iter().map(|(key, _)| key.as_str()).collect();
+    keys.sort_unstable();
+    let of_case = case["parameters"].as_object().expect("parameters");
+    assert_eq!(keys, of_case.keys().map(String::as_str).collect::<Vec<_>>(), "{name}");
+    for (key, param) in &parameters {
+        param.set(&tensor_of(&of_case[key], &device))?;
+    }
+    let inputs = case["inputs"].as_array().expect("inputs").iter();
+    let inputs = inputs.map(|input| tensor_of(input, &device).requires_grad()).collect::<Result<Vec<_>>>()?;
+    let output = compute(&inputs)?;
+    assert_close(&format!("{name} output"), &output, &case["output"]);
+    let mut wanted = inputs.clone();
+    wanted.extend(parameters.iter().map(|(_, param)| param.tensor()));
+    let cotangent = tensor_of(&case["cotangent"], &device);
+    let found = ternion::grad(&[output], &wanted, &[cotangent], GradOptions::default())?;
+    let found: Vec<Tensor> = found.into_iter().map(|grad| grad.expect("all have gradients")).collect();
+    for (at, grad) in found[..inputs.len()].iter().enumerate() {
+        assert_within(&format!("{name} gradient of input {at}"), grad, &case["grad_inputs"][at], 5e-6);
+    }
+    for ((key, _), grad) in parameters.iter().zip(&found[inputs.len()..]) {
+        assert_within(&format!("{name} gradient of {key}"), grad, &case["grad_parameters"][key], 5e-6);
+    }
+    check_steps(name, layer, case, || compute(&inputs))
+}
+
+fn check_steps(
+    name: &str,
+    layer: &impl Module,
+    case: &Value,
+    compute: impl Fn() -> Result<Tensor>,
+) -> Result<()> {
+    let parameters = layer.parameters();
+    if parameters.is_empty() {
+        return Ok(());
+    }
+    let mut adam = AdamW::new(parameters, AdamWConfig { lr: 0.01, eps: 1e-2, ..Default::default() })?;
+    for _ in 0..3 {
+        adam.step(&compute()?.square()?.mean(..)?.backward()?)?;
+    }
+    for (key, param) in layer.named_parameters() {
+        assert_within(&format!("{name}: {key} after 3 steps"), &param.tensor(), &case["stepped"][&key], 1e-5);
+    }
+    Ok(())
+}
+
+fn check_layer(name: &str, layer: &impl Forward) -> Result<()> {
+    check(name, layer, |x| layer.forward(&x[0]))
+}
+
+#[test]
+fn norms_equal_pytorch() -> Result<()> {
+    let device = device();
+    let config = RMSNormConfig { eps: Some(1e-5), ..Default::default() };
+    check_layer("rms_norm", &RMSNorm::with_config(5, config, &device)?)?;
+    check_layer("group_norm", &GroupNorm::new(2, 4, &device)?)?;
+    check_layer("batch_norm1d", &BatchNorm1d::new(3, &device)?)?;
+    check_layer("batch_norm1d_sequence", &BatchNorm1d::new(3, &device)?)
+}
+
+#[test]
+fn convolutions_equal_pytorch() -> Result<()> {
+    let device = device();
+    check_layer("conv1d", &Conv1d::new(2, 3, 3, &device)?)?;
+    let options = Conv1dOptions { stride: 2, padding: 1, dilation: 2, groups: 2 };
+    let config = Conv1dConfig { options, ..Default::default() };
+    check_layer("conv1d_general", &Conv1d::with_config([4, 2], 2, config, &device)?)?;
+    check_layer("conv_transpose2d", &ConvTranspose2d::new(2, 3, [2, 2], &device)?)?;
+    let options = ConvTranspose2dOptions {
+        stride: [2, 3],
+        padding: [1, 0],
+        output_padding: [1, 2],
+        groups: 2,
+        ..Default::default()
+    };
+    let config = ConvTranspose2dConfig { options, ..Default::default() };
+    check_layer("conv_transpose2d_general", &ConvTranspose2d::with_config([4, 2], [3, 2], config, &device)?)
+}
+
+#[test]
+fn other_sizes_equal_pytorch() -> Result<()> {
+    check_layer("adaptive_avg_pool2d", &AdaptiveAvgPool2d::new([2, 3]))?;
+    check_layer("upsample_nearest", &Upsample::times(2))?;
+    check_layer("upsample_nearest_to", &Upsample::to([5, 4]))?;
+    check_layer("upsample_bilinear", &Upsample::times(2).bilinear(false))?;
+    check_layer("upsample_bilinear_to", &Upsample::to([5, 3]).bilinear(false))?;
+    check_layer("upsample_bilinear_corners", &Upsample::to([5, 4]).bilinear(true))
+}
+
+#[test]
+fn attention_equals_pytorch() -> Result<()> {
+    let device = device();
+    check_layer("attention", &MultiHeadAttention::new(8, 2, &device)?)?;
+    let attention = MultiHeadAttention::new(8, 2, &device)?;
+    check("attention_causal", &attention, |x| attention.attend_self(&x[0], Seen::causal(), None))?;
+    let config = MultiHeadAttentionConfig { bias: false, ..Default::default() };
+    check_layer("attention_without_bias", &MultiHeadAttention::with_config(8, 2, config, &device)?)?;
+    let all = reference();
+    let tokens = all["layers"]["cross_attention"]["tokens"].as_array().expect("tokens");
+    let tokens: Vec<bool> =
+        tokens.iter().flat_map(|row| row.as_array().expect("a row")).map(|x| x == true).collect();
+    let tokens = Tensor::from_vec(tokens, [2, 4], &device)?;
+    let attention = MultiHeadAttention::new(8, 4, &device)?;
+    let seen = Seen { tokens: Some(&tokens), ..Default::default() };
+    check("cross_attention", &attention, |x| attention.attend(&x[0], &x[1], &x[2], seen))
+}
+
+/// The outputs, then the last states, one after the other.
+fn flat(tensors: &[&Tensor]) -> Result<Tensor> {
+    let flat =
+        tensors.iter().map(|tensor| tensor.reshape([tensor.elements()])).collect::<Result<Vec<_>>>()?;
+    Tensor::concat(&flat.iter().collect::<Vec<_>>(), 0)
+}
+
+#[test]
+fn recurrent_layers_equal_pytorch() -> Result<()> {
+    let device = device();
+    let deep = RecurrentConfig { layers: 2, bidirectional: true, ..Default::default() };
+    for (name, config) in [("lstm", RecurrentConfig::default()), ("lstm_deep", deep)] {
+        let lstm = LSTM::with_config(3, 2, config, &device)?;
+        check(name, &lstm, |x| {
+            let (output, [h, c]) = lstm.run(&x[0], Some([&x[1], &x[2]]))?;
+            flat(&[&output, &h, &c])
+        })?;
+    }
+    let bare = RecurrentConfig { layers: 2, bias: false, ..Default::default() };
+    for (name, config) in [("gru", RecurrentConfig::default()), ("gru_without_bias", bare)] {
+        let gru = GRU::with_config(3, 2, config, &device)?;
+        check(name, &gru, |x| {
+            let (output, h) = gru.run(&x[0], Some(&x[1]))?;
+            flat(&[&output, &h])
+        })?;
+    }
+    let lstm = LSTM::new(3, 2, &device)?;
+    let x = Tensor::randn([2, 5, 3], DType::F32, &device)?;
+    let halves = [x.narrow(1, 0, 2)?, x.narrow(1, 2, 3)?];
+    let (first, [h, c]) = lstm.run(&halves[0], None)?;
+    let (second, _) = lstm.run(&halves[1], Some([&h, &c]))?;
+    let parts = Tensor::concat(&[&first, &second], 1)?.to_vec::<f32>()?;
+    assert_eq!(parts, lstm.forward(&x)?.to_vec::<f32>()?, "states carry over");
+    let message = lstm.run(&x, Some([&c.narrow(1, 0, 1)?, &c])).expect_err("a batch of 1").to_string();
+    assert_eq!(message, "lstm: a state of shape [1, 1, 2], expected [1, 2, 2]");
+    let message = lstm.forward(&x.narrow(1, 0, 0)?).expect_err("no element").to_string();
+    assert_eq!(message, "lstm: a sequence of length 0, expected at least 1");
+    Ok(())
+}
+
+#[test]
+fn residual_networks_equal_pytorch() -> Result<()> {
+    let config = ResNetConfig { classes: 3, blocks: vec![1, 1], width: 2, ..Default::default() };
+    check_layer("resnet", &ResNet::new(config, &device())?)?;
+    // ResNet-18 for 10 classes, as everybody counts it for small images.
+    assert_eq!(ResNet::new(ResNetConfig::default(), &device())?.parameter_count(), 11_173_962);
+    let config = ResNetConfig { blocks: vec![1, 0], ..Default::default() };
+    let message = ResNet::new(config, &device()).err().expect("no block").to_string();
+    assert_eq!(message, "resnet: stages of [1, 0] blocks, width 64: expected at least 1 of each");
+    Ok(())
+}
+
+#[test]
+fn blocks_equal_pytorch() -> Result<()> {
+    let config = TransformerBlockConfig { hidden: Some(16), ..Default::default() };
+    let block = TransformerBlock::new(8, 2, config, &device())?;
+    check_layer("block", &block)?;
+    check("block_causal", &block, |x| block.forward_seen(&x[0], Seen::causal(), None))
+}
+
+#[test]
+fn rotary_positions_are_turns() -> Result<()> {
+    let (all, device) = (reference(), device());
+    let input = tensor_of(&all["rotary"]["input"], &device);
+    for (name, pairs) in [("halves", RotaryPairs::Halves), ("neighbours", RotaryPairs::Neighbours)] {
+        let rotary = Rotary::new(3, 4, RotaryConfig { pairs, ..Default::default() })?;
+        assert_close(name, &rotary.forward(&input, 0)?, &all["rotary"][name]);
+        let last = rotary.forward(&input.narrow(2, 2, 1)?, 2)?;
+        assert_eq!(
+            last.to_vec::<f32>()?,
+            rotary.forward(&input, 0)?.narrow(2, 2, 1)?.contiguous()?.to_vec::<f32>()?
+        );
+        let message = rotary.forward(&input, 1).expect_err("position 3").to_string();
+        assert_eq!(message, "rotary: 3 rows of 4 from position 1, expected rows of 4 at positions below 3");
+    }
+    Ok(())
+}
+
+#[test]
+fn sinusoidal_positions_are_those_of_the_paper() -> Result<()> {
+    let table = sinusoidal(3, 4, &device())?.to_vec::<f32>()?;
+    let wanted = [0.0, 1.0, 0.0, 1.0].into_iter().chain([1.0, 2.0].into_iter().flat_map(|position: f64| {
+        [position.sin(), position.cos(), (position / 100.0).sin(), (position / 100.0).cos()]
+    }));
+    for (got, want) in table.iter().zip(wanted) {
+        assert!((f64::from(*got) - want).abs() < 1e-7, "{got} {want}");
+    }
+    Ok(())
+}
+
+/// The model of the reference, with its parameters.
+fn reference_gpt(all: &Value, device: &Device) -> Result<GPT> {
+    let case = &all["gpt"];
+    let size = |name: &str| case["settings"][name].as_u64().expect(name) as usize;
+    let config = GPTConfig {
+        vocabulary: size("vocabulary"),
+        context: size("context"),
+        layers: size("layers"),
+        heads: size("heads"),
+        width: size("width"),
+        ..Default::default()
+    };
+    let model = GPT::new(config, device)?;
+    let of_case = case["parameters"].as_object().expect("parameters");
+    let dict = of_case.iter().map(|(key, value)| (key.clone(), tensor_of(value, device))).collect();
+    model.load_state_dict(&dict)?;
+    Ok(model)
+}
+
+fn tokens_of(rows: &Value, device: &Device) -> Result<Tensor> {
+    let rows = rows.as_array().expect("rows");
+    let flat = rows.iter().flat_map(|row| row.as_array().expect("a row"));
+    let tokens: Vec<i64> = flat.map(|token| token.as_i64().expect("a token")).collect();
+    let length = tokens.len() / rows.len();
+    Tensor::from_vec(tokens, [rows.len(), length], device)
+}
+
+#[test]
+fn gpt_equals_pytorch() -> Result<()> {
+    let (all, device) = (reference(), device());
+    let (case, model) = (&all["gpt"], reference_gpt(&all, &device)?);
+    let logits = model.logits(&tokens_of(&case["tokens"], &device)?)?;
+    assert_close("logits", &logits, &case["logits"]);
+    let targets = tokens_of(&case["targets"], &device)?.reshape([10])?;
+    let loss = logits.reshape([10, 11])?.cross_entropy(&targets)?;
+    let wanted = case["loss"].as_f64().expect("loss");
+    assert!((loss.item_f64()? - wanted).abs() < 1e-6 * wanted);
+    let gradients = loss.backward()?;
+    let of = |param: &Param| param.gradient(&gradients).expect("a gradient").clone();
+    assert_close("gradient of wte", &of(&model.wte.weight), &case["grad_wte"]);
+    assert_close("gradient of in_proj", &of(&model.h[1].self_attn.in_proj_weight), &case["grad_in_proj"]);
+    Ok(())
+}
+
+/// Models of every kind of position, norm and sharing.
+fn models(device: &Device) -> Result<Vec<GPT>> {
+    let plain =
+        GPTConfig { vocabulary: 13, context: 12, layers: 2, heads: 4, width: 16, ..Default::default() };
+    let llama = GPTConfig {
+        kv_heads: Some(2),
+        form: FeedForwardForm::SwiGLU,
+        norm: NormForm::RMSNorm,
+        positions: GPTPositions::Rotary(RotaryConfig::default()),
+        bias: false,
+        tied: false,
+        ..plain
+    };
+    let sinusoidal = GPTConfig { positions: GPTPositions::Sinusoidal, form: FeedForwardForm::ReLU, ..plain };
+    [plain, llama, sinusoidal].into_iter().map(|config| GPT::new(config, device)).collect()
+}
+
+/// Each token takes one step with kept keys and values; the same scores come from all tokens at once.
+#[test]
+fn kept_keys_change_nothing() -> Result<()> {
+    let device = device();
+    device.seed(5);
+    for model in models(&device)? {
+        // Weights large enough that the choice depends on the tokens.
+        for param in model.parameters() {
+            param.set(&param.tensor().mul_scalar(8.0)?)?;
+        }
+        let kept = model.generate(
+            &[3, 1, 4],
+            14,
+            Sampling { temperature: 0.0, ..Default::default() },
+            |_| Ok(()),
+        )?;
+        let mut all = vec![3, 1, 4];
+        no_grad(|| {
+            for _ in 0..14 {
+                let seen = &all[all.len().saturating_sub(12)..];
+                let logits = model.logits(&Tensor::from_slice(seen, [1, seen.len()], &device)?)?;
+                let last = logits.narrow(1, seen.len() - 1, 1)?.reshape([13])?.to_vec::<f32>()?;
+                all.push(Sampling { temperature: 0.0, ..Default::default() }.choose(&last, 0.0)? as i64);
+            }
+            Ok::<_, Error>(())
+        })?;
+        assert_eq!(kept, all[3..]);
+        assert!(kept.windows(2).any(|pair| pair[0] != pair[1]), "the model says one token only: {kept:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_cache_refuses_what_it_cannot_keep() -> Result<()> {
+    let device = device();
+    let attention = MultiHeadAttention::new(8, 2, &device)?;
+    let mut cache = KeyValueCache::new(3);
+    let tokens = |count| Tensor::ones([1, count, 8], DType::F32, &device);
+    let message =
+        attention.attend_self(&tokens(2)?, Seen::causal(), Some(&mut cache)).expect_err("gradients");
+    assert_eq!(
+        message.to_string(),
+        "key_value_cache: no gradient flows through what is kept: generate under no_grad"
+    );
+    no_grad(|| {
+        attention.attend_self(&tokens(2)?, Seen::causal(), Some(&mut cache))?;
+        let message =
+            attention.attend_self(&tokens(2)?, Seen::causal(), Some(&mut cache)).expect_err("4 tokens");
+        assert_eq!(message.to_string(), "key_value_cache: 2 tokens behind 2, expected at most 3 in all");
+        assert_eq!((cache.len(), cache.capacity(), cache.is_empty()), (2, 3, false));
+        cache.clear();
+        attention.attend_self(&tokens(3)?, Seen::causal(), Some(&mut cache)).map(drop)
+    })
+}
+
+/// Query heads that share keys are as heads that each have a copy of them.
+#[test]
+fn shared_heads_are_copies() -> Result<()> {
+    let device = device();
+    let shared = MultiHeadAttentionConfig { kv_heads: Some(2), ..Default::default() };
+    let shared = MultiHeadAttention::with_config(8, 4, shared, &device)?;
+    let own = MultiHeadAttention::new(8, 4, &device)?;
+    let parts = shared.in_proj_weight.tensor().split_sizes(0, &[8, 4, 4])?;
+    let twice = |part: &Tensor| part.reshape([2, 1, 2, 8])?.expand([2, 2, 2, 8])?.reshape([8, 8]);
+    let (keys, values) = (twice(&parts[1])?, twice(&parts[2])?);
+    own.in_proj_weight.set(&Tensor::concat(&[&parts[0], &keys, &values], 0)?)?;
+    own.out_proj.weight.set(&shared.out_proj.weight.tensor())?;
+    let x = Tensor::randn([2, 5, 8], DType::F32, &device)?;
+    let (one, other) = (shared.forward(&x)?.to_vec::<f32>()?, own.forward(&x)?.to_vec::<f32>()?);
+    assert!(one.iter().zip(&other).all(|(a, b)| (a - b).abs() < 1e-6));
+    Ok(())
+}
+
+/// Dropped weights: the mean over many draws is attention without dropout, single ones differ, and in use nothing is dropped.
+#[test]
+fn attention_drops_weights_in_training_alone() -> Result<()> {
+    let device = device();
+    device.seed(11);
+    let config = MultiHeadAttentionConfig { dropout: 0.3, ..Default::default() };
+    let attention = MultiHeadAttention::with_config(8, 2, config, &device)?;
+    let x = Tensor::randn([1, 6, 8], DType::F32, &device)?;
+    let many = x.expand([4000, 6, 8])?;
+    let mean = attention.attend_self(&many, Seen::causal(), None)?.mean(0)?.to_vec::<f32>()?;
+    let one = attention.attend_self(&x, Seen::causal(), None)?.to_vec::<f32>()?;
+    attention.eval();
+    let used = attention.attend_self(&x, Seen::causal(), None)?.to_vec::<f32>()?;
+    let distance = |other: &[f32]| used.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(distance(&mean) < 0.05, "{}", distance(&mean));
+    assert!(distance(&one) > 0.05, "{}", distance(&one));
+    Ok(())
+}
+
+#[test]
+fn chances_choose_by_probability() -> Result<()> {
+    let logits = [1.0f32, 3.0, 2.0, f32::NEG_INFINITY];
+    let sampling = Sampling::default();
+    // Probabilities of tokens 1, 2 and 0: 0.665, 0.245, 0.090.
+    for (chance, token) in [(0.0, 1), (0.66, 1), (0.67, 2), (0.90, 2), (0.92, 0), (0.999_999, 0)] {
+        assert_eq!(sampling.choose(&logits, chance)?, token, "{chance}");
+    }
+    assert_eq!(Sampling { top_k: Some(2), ..sampling }.choose(&logits, 0.999)?, 2);
+    assert_eq!(Sampling { top_p: Some(0.6), ..sampling }.choose(&logits, 0.999)?, 1);
+    assert_eq!(Sampling { temperature: 0.0, ..sampling }.choose(&[2.0, 2.0], 0.9)?, 0);
+    let message =
+        |sampling: Sampling, logits: &[f32]| sampling.choose(logits, 0.5).expect_err("bad").to_string();
+    assert_eq!(
+        message(Sampling { temperature: -1.0, ..sampling }, &logits),
+        "sampling: temperature -1, expected a finite number of at least 0"
+    );
+    assert_eq!(
+        message(Sampling { top_k: Some(0), ..sampling }, &logits),
+        "sampling: top_k 0, expected at least 1"
+    );
+    assert_eq!(
+        message(Sampling { top_p: Some(1.5), ..sampling }, &logits),
+        "sampling: top_p 1.5, expected above 0 and at most 1"
+    );
+    assert_eq!(
+        message(sampling, &[0.0, f32::NAN]),
+        "sampling: the score of token 1 is NaN, expected a finite number"
+    );
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_is_told() -> Result<()> {
+    let device = device();
+    let told = |result: Result<MultiHeadAttention>| result.expect_err("bad heads").to_string();
+    assert_eq!(
+        told(MultiHeadAttention::new(10, 4, &device)),
+        "multi_head_attention: width 10 does not divide into 4 heads"
+    );
+    let config = MultiHeadAttentionConfig { kv_heads: Some(3), ..Default::default() };
+    assert_eq!(
+        told(MultiHeadAttention::with_config(8, 4, config, &device)),
+        "multi_head_attention: 4 heads of queries cannot share 3 heads of keys"
+    );
+    let config = GPTConfig { vocabulary: 5, context: 4, layers: 1, heads: 1, width: 4, ..Default::default() };
+    let model = GPT::new(config, &device)?;
+    let message =
+        model.logits(&Tensor::zeros([1, 5], DType::I64, &device)?).expect_err("too long").to_string();
+    assert_eq!(message, "gpt: 5 tokens behind 0, expected at most 4 in all");
+    let message = model.generate(&[], 1, Sampling::default(), |_| Ok(())).expect_err("empty").to_string();
+    assert_eq!(message, "generate: an empty prompt: expected at least 1 token");
+    assert!(
+        model
+            .logits(&Tensor::full([1, 1], 5.0, DType::I64, &device)?)
+            .and_then(|x| x.to_vec::<f32>())
+            .is_err()
+    );
+    Ok(())
+}
+
+/// Positions alone tell two orders of the same tokens apart, and rotary ones are shared by all blocks.
+#[test]
+fn every_kind_of_position_tells_orders_apart() -> Result<()> {
+    let device = device();
+    device.seed(3);
+    for model in models(&device)? {
+        let last = |tokens: [i64; 3]| -> Result<Vec<f32>> {
+            let logits = model.logits(&Tensor::from_slice(&tokens, [1, 3], &device)?)?;
+            logits.narrow(1, 2, 1)?.reshape([13])?.to_vec::<f32>()
+        };
+        assert_ne!(last([1, 2, 3])?, last([2, 1, 3])?);
+    }
+    let rotary = Arc::new(Rotary::new(8, 4, RotaryConfig::default())?);
+    let config = MultiHeadAttentionConfig { rotary: Some(rotary), ..Default::default() };
+    let attention = MultiHeadAttention::with_config(8, 2, config, &device)?;
+    // Distances alone count: padding in front changes nothing.
+    let x = Tensor::randn([1, 3, 8], DType::F32, &device)?;
+    let moved = Tensor::concat(&[&Tensor::zeros([1, 4, 8], DType::F32, &device)?, &x], 1)?;
+    let tokens = Tensor::from_vec(vec![false, false, false, false, true, true, true], [1, 7], &device)?;
+    let seen = Seen { tokens: Some(&tokens), ..Seen::causal() };
+    let moved = attention.attend_self(&moved, seen, None)?.narrow(1, 4, 3)?.contiguous()?.to_vec::<f32>()?;
+    let at_once = attention.attend_self(&x, Seen::causal(), None)?.to_vec::<f32>()?;
+    assert!(moved.iter().zip(&at_once).all(|(a, b)| (a - b).abs() < 1e-5), "{moved:?} {at_once:?}");
+    Ok(())
+}
