@@ -1,8 +1,16 @@
 //! Data sets and loaders of Ternion: from files, a download or a drawing hand to batches of tensors.
 //!
-//! [`Mnist`] loads the MNIST digits or Fashion-MNIST into two [`Split`]s, [`synthetic_digits`] draws such a
-//! split without any file, and [`Batches`] shuffles, cuts, normalises and prefetches. The same seed gives the
-//! same digits and the same order of examples on every platform.
+//! | what | types |
+//! |---|---|
+//! | labelled images | [`Mnist`] (MNIST and Fashion-MNIST), [`Cifar10`], [`synthetic_digits`]: each a [`Split`], cut by [`Batches`] |
+//! | random changes of images in training | [`Transform`]: crop, flip, cutout |
+//!
+//! Every data set takes a [`DataSource`]: a directory, or a [`Search`] of `$TERNION_DATA` and the user's cache.
+//! MNIST and Fashion-MNIST are downloaded where nothing is found; the others are not, and their error says where
+//! they are published.
+//!
+//! The same seed gives the same digits, orders, windows, parts and transforms on every platform. Each of them is a
+//! matter of a seed and a number (an epoch, a position), which is all that a checkpoint needs to keep.
 //!
 //! ```no_run
 //! use ternion_data::{DataSource, Mnist};
@@ -23,10 +31,13 @@
 
 mod batch;
 mod catalog;
+mod cifar;
 mod download;
 mod error;
+mod file;
 mod glyphs;
 mod idx;
+mod local;
 mod mnist;
 mod order;
 mod prefetch;
@@ -34,11 +45,13 @@ mod random;
 mod search;
 mod split;
 mod synthetic;
+mod transform;
 
 pub use batch::{Batch, BatchIterator, Batches, Shuffled};
 pub use catalog::{Catalog, RemoteFile, Subject};
+pub use cifar::{Cifar10, read_cifar10};
 pub use download::download_missing;
-pub use error::{DataError, Result};
+pub use error::{CellFault, DataError, Result};
 pub use idx::{IdxImages, read_images, read_labels};
 pub use mnist::{DataSource, Mnist, Origin};
 pub use order::LastBatch;
@@ -46,3 +59,4 @@ pub use random::Philox;
 pub use search::{Network, Search};
 pub use split::Split;
 pub use synthetic::{Part, synthetic_digits};
+pub use transform::Transform;

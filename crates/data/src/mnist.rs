@@ -362,7 +362,8 @@ fn read_split<'a>(
     let (pixels, images_file) = read_sound(images, read_pixels, notices)?;
     let (labels, labels_file) = read_sound(labels, idx::read_labels, notices)?;
     let files = Provenance { images: images_file, labels: labels_file };
-    Ok((Split::from_files(pixels, labels, IMAGE_SIZE, 10, files)?, labels_file))
+    let [rows, cols] = IMAGE_SIZE;
+    Ok((Split::from_files(pixels, labels, [1, rows, cols], 10, files)?, labels_file))
 }
 
 fn read_pixels(file: &Path) -> Result<Vec<u8>> {
