@@ -4,6 +4,7 @@
 //! |---|---|
 //! | labelled images | [`Mnist`] (MNIST and Fashion-MNIST), [`Cifar10`], [`synthetic_digits`]: each a [`Split`], cut by [`Batches`] |
 //! | random changes of images in training | [`Transform`]: crop, flip, cutout |
+//! | text | [`Text`], a [`Tokenizer`] ([`CharVocabulary`], [`ByteTokenizer`]), [`Tokens`] and their [`Windows`] |
 //!
 //! Every data set takes a [`DataSource`]: a directory, or a [`Search`] of `$TERNION_DATA` and the user's cache.
 //! MNIST and Fashion-MNIST are downloaded where nothing is found; the others are not, and their error says where
@@ -45,7 +46,9 @@ mod random;
 mod search;
 mod split;
 mod synthetic;
+mod text;
 mod transform;
+mod windows;
 
 pub use batch::{Batch, BatchIterator, Batches, Shuffled};
 pub use catalog::{Catalog, RemoteFile, Subject};
@@ -59,4 +62,6 @@ pub use random::Philox;
 pub use search::{Network, Search};
 pub use split::Split;
 pub use synthetic::{Part, synthetic_digits};
+pub use text::{ByteTokenizer, CharVocabulary, Text, Tokenizer};
 pub use transform::Transform;
+pub use windows::{RandomWindows, SequentialWindows, TokenBatch, Tokens, Windows};
