@@ -5,6 +5,7 @@
 //! | labelled images | [`Mnist`] (MNIST and Fashion-MNIST), [`Cifar10`], [`synthetic_digits`]: each a [`Split`], cut by [`Batches`] |
 //! | random changes of images in training | [`Transform`]: crop, flip, cutout |
 //! | text | [`Text`], a [`Tokenizer`] ([`CharVocabulary`], [`ByteTokenizer`]), [`Tokens`] and their [`Windows`] |
+//! | tables of numbers | [`Table`] from CSV files, [`Standardisation`], [`Regression`], [`CaliforniaHousing`] |
 //!
 //! Every data set takes a [`DataSource`]: a directory, or a [`Search`] of `$TERNION_DATA` and the user's cache.
 //! MNIST and Fashion-MNIST are downloaded where nothing is found; the others are not, and their error says where
@@ -31,6 +32,7 @@
 //! ```
 
 mod batch;
+mod california;
 mod catalog;
 mod cifar;
 mod download;
@@ -43,14 +45,18 @@ mod mnist;
 mod order;
 mod prefetch;
 mod random;
+mod regression;
 mod search;
 mod split;
+mod standardisation;
 mod synthetic;
+mod table;
 mod text;
 mod transform;
 mod windows;
 
 pub use batch::{Batch, BatchIterator, Batches, Shuffled};
+pub use california::CaliforniaHousing;
 pub use catalog::{Catalog, RemoteFile, Subject};
 pub use cifar::{Cifar10, read_cifar10};
 pub use download::download_missing;
@@ -59,9 +65,12 @@ pub use idx::{IdxImages, read_images, read_labels};
 pub use mnist::{DataSource, Mnist, Origin};
 pub use order::LastBatch;
 pub use random::Philox;
+pub use regression::{Regression, RegressionBatch, RegressionBatches, RegressionOrder, RegressionSplit};
 pub use search::{Network, Search};
 pub use split::Split;
+pub use standardisation::Standardisation;
 pub use synthetic::{Part, synthetic_digits};
+pub use table::{CsvConfig, Table};
 pub use text::{ByteTokenizer, CharVocabulary, Text, Tokenizer};
 pub use transform::Transform;
 pub use windows::{RandomWindows, SequentialWindows, TokenBatch, Tokens, Windows};
