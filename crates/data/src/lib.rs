@@ -4,8 +4,9 @@
 //! |---|---|
 //! | labelled images | [`Mnist`] (MNIST and Fashion-MNIST), [`Cifar10`], [`synthetic_digits`]: each a [`Split`], cut by [`Batches`] |
 //! | random changes of images in training | [`Transform`]: crop, flip, cutout |
-//! | text | [`Text`], a [`Tokenizer`] ([`CharVocabulary`], [`ByteTokenizer`]), [`Tokens`] and their [`Windows`] |
+//! | text | [`Text`], a [`Tokenizer`] ([`CharVocabulary`], [`ByteTokenizer`], [`BpeTokenizer`]), [`Tokens`] and their [`Windows`] |
 //! | tables of numbers | [`Table`] from CSV files, [`Standardisation`], [`Regression`], [`CaliforniaHousing`] |
+//! | single images | [`read_image`] (PNG and JPEG), [`write_png`] |
 //!
 //! Every data set takes a [`DataSource`]: a directory, or a [`Search`] of `$TERNION_DATA` and the user's cache.
 //! MNIST and Fashion-MNIST are downloaded where nothing is found; the others are not, and their error says where
@@ -32,6 +33,7 @@
 //! ```
 
 mod batch;
+mod bpe;
 mod california;
 mod catalog;
 mod cifar;
@@ -40,6 +42,7 @@ mod error;
 mod file;
 mod glyphs;
 mod idx;
+mod image_file;
 mod local;
 mod mnist;
 mod order;
@@ -56,12 +59,14 @@ mod transform;
 mod windows;
 
 pub use batch::{Batch, BatchIterator, Batches, Shuffled};
+pub use bpe::BpeTokenizer;
 pub use california::CaliforniaHousing;
 pub use catalog::{Catalog, RemoteFile, Subject};
 pub use cifar::{Cifar10, read_cifar10};
 pub use download::download_missing;
 pub use error::{CellFault, DataError, Result};
 pub use idx::{IdxImages, read_images, read_labels};
+pub use image_file::{read_image, write_png};
 pub use mnist::{DataSource, Mnist, Origin};
 pub use order::LastBatch;
 pub use random::Philox;
