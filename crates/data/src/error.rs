@@ -245,8 +245,8 @@ pub enum DataError {
         /// Bytes before it.
         byte_offset: usize,
     },
-    /// A text without a character, or a part of one.
-    #[error("{what}: holds no text, expected at least {expected} characters, found {found}")]
+    /// A text without a character, or too short for two parts.
+    #[error("{what}: a text of {found} characters, expected at least {expected}")]
     ShortText {
         /// The file, or what was asked for.
         what: String,

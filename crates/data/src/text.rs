@@ -253,10 +253,7 @@ mod tests {
         let file = folder.path().join("nothing.txt");
         std::fs::write(&file, "").unwrap();
         let message = Text::read(&file).unwrap_err().to_string();
-        assert!(
-            message.ends_with("nothing.txt: holds no text, expected at least 1 characters, found 0"),
-            "{message}"
-        );
+        assert!(message.ends_with("nothing.txt: a text of 0 characters, expected at least 1"), "{message}");
     }
 
     #[test]

@@ -31,36 +31,17 @@ pub enum Transform {
 }
 
 impl Transform {
-    /// What [`Transform`] makes of images of `size`, `[rows, cols]`.
+    /// The size of what comes out where images of `size` go in, both `[rows, cols]`.
     ///
     /// # Errors
     /// If images of that size do not allow it.
     fn output_size(self, size: [usize; 2]) -> Result<[usize; 2]> {
-        let refuse = |transform, reason| Err(DataError::Transform { transform, reason });
-        let [rows, cols] = size;
         match self {
-            Transform::RandomCrop { padding, .. } if padding > rows.max(cols) => refuse(
-                "random crop",
-                format!("padding {padding} for images of {rows} x {cols}, expected no more than a side"),
-            ),
-            Transform::RandomCrop { size: [crop_rows, crop_cols], padding }
-                if crop_rows == 0
-                    || crop_cols == 0
-                    || crop_rows > rows + 2 * padding
-                    || crop_cols > cols + 2 * padding =>
-            {
-                refuse(
-                    "random crop",
-                    format!(
-                        "{crop_rows} x {crop_cols} pixels of images of {rows} x {cols} with padding {padding}"
-                    ),
-                )
-            }
+            Transform::RandomCrop { size: crop, padding } => check_crop(size, crop, padding),
             Transform::RandomHorizontalFlip { probability } if !(0.0..=1.0).contains(&probability) => {
                 refuse("random horizontal flip", format!("probability {probability}, expected 0 to 1"))
             }
             Transform::Cutout { side: 0 } => refuse("cutout", "side 0, expected at least 1".to_string()),
-            Transform::RandomCrop { size, .. } => Ok(size),
             Transform::RandomHorizontalFlip { .. } | Transform::Cutout { .. } => Ok(size),
         }
     }
@@ -73,6 +54,30 @@ impl Transform {
             Transform::Cutout { side } => cutout(image, side, random),
         }
     }
+}
+
+fn refuse<T>(transform: &'static str, reason: String) -> Result<T> {
+    Err(DataError::Transform { transform, reason })
+}
+
+/// The size of the crop, if images of `[rows, cols]` with this padding hold it.
+fn check_crop([rows, cols]: [usize; 2], crop: [usize; 2], padding: usize) -> Result<[usize; 2]> {
+    let [crop_rows, crop_cols] = crop;
+    let images = format!("images of {rows} x {cols}");
+    if padding > rows.max(cols) {
+        return refuse(
+            "random crop",
+            format!("padding {padding} for {images}, expected no more than a side"),
+        );
+    }
+    let fits = |crop: usize, side: usize| (1..=side + 2 * padding).contains(&crop);
+    if !fits(crop_rows, rows) || !fits(crop_cols, cols) {
+        return refuse(
+            "random crop",
+            format!("{crop_rows} x {crop_cols} pixels of {images} with padding {padding}"),
+        );
+    }
+    Ok(crop)
 }
 
 /// An image as numbers.
