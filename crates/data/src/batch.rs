@@ -4,12 +4,13 @@ use crate::error::{DataError, Result};
 use crate::order::{BatchPlan, HostBatch, HostBatches, LastBatch, Normalisation, Order};
 use crate::prefetch::Prefetched;
 use crate::split::Split;
+use crate::transform::{Transform, Transforms};
 use ternion_core::{Device, Tensor};
 
 /// Some examples of a split, on a device.
 #[derive(Debug, Clone)]
 pub struct Batch {
-    /// `[batch, 1, rows, cols]`, f32.
+    /// `[batch, channels, rows, cols]`, f32.
     pub images: Tensor,
     /// `[batch]`, i64.
     pub labels: Tensor,
@@ -22,13 +23,13 @@ pub struct Batch {
 impl Batch {
     fn on_device(host: HostBatch, device: &Device) -> Result<Batch> {
         let capacity = host.labels.len();
-        let [rows, cols] = host.image_size;
+        let [channels, rows, cols] = host.image_size;
         let mask = match host.mask {
             Some(mask) => Some(Tensor::from_vec(mask, [capacity], device)?),
             None => None,
         };
         Ok(Batch {
-            images: Tensor::from_vec(host.images, [capacity, 1, rows, cols], device)?,
+            images: Tensor::from_vec(host.images, [capacity, channels, rows, cols], device)?,
             labels: Tensor::from_vec(host.labels, [capacity], device)?,
             mask,
             size: host.size,
@@ -104,7 +105,8 @@ impl Batches {
             epoch: 0,
             batch_size,
             last_batch: LastBatch::default(),
-            normalisation: Normalisation::default(),
+            normalisation: vec![Normalisation::default(); split.channels()],
+            transforms: Transforms::default(),
         };
         Batches { plan, device: device.clone(), prefetched: 0 }
     }
@@ -136,7 +138,29 @@ impl Batches {
     /// # Errors
     /// If a number is not finite, or the deviation is not above 0.
     pub fn normalise(mut self, mean: f32, deviation: f32) -> Result<Self> {
-        self.plan.normalisation = Normalisation::new(mean, deviation)?;
+        self.plan.normalisation = vec![Normalisation::new(mean, deviation)?; self.plan.split.channels()];
+        Ok(self)
+    }
+
+    /// As [`normalise`](Batches::normalise), with a mean and a deviation for each channel.
+    ///
+    /// # Errors
+    /// As [`normalise`](Batches::normalise), and if there are not as many of each as channels.
+    pub fn normalise_channels(mut self, means: &[f32], deviations: &[f32]) -> Result<Self> {
+        self.plan.normalisation = Normalisation::of_channels(means, deviations, self.plan.split.channels())?;
+        Ok(self)
+    }
+
+    /// Changes each image at random, in the order of this list, after it was normalised.
+    ///
+    /// What becomes of an image is a matter of `seed`, the epoch and the example's position in the split alone:
+    /// the same in every batch, thread and resumed run, and on every platform.
+    ///
+    /// # Errors
+    /// If the images do not allow one of the transforms.
+    pub fn transforms(mut self, list: &[Transform], seed: u64) -> Result<Self> {
+        let split = &self.plan.split;
+        self.plan.transforms = Transforms::new(list, seed, [split.rows(), split.cols()])?;
         Ok(self)
     }
 

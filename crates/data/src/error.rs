@@ -85,11 +85,13 @@ pub enum DataError {
         /// `[rows, cols]` by the header.
         found: [usize; 2],
     },
-    /// The pixels given are not `count * rows * cols` for any count.
-    #[error("{pixels} pixels are no whole number of images of {rows} x {cols}")]
+    /// The pixels given are not `count * channels * rows * cols` for any count.
+    #[error("{pixels} pixels are no whole number of images of {channels} x {rows} x {cols}")]
     RaggedImages {
         /// Bytes given.
         pixels: usize,
+        /// Channels of an image.
+        channels: usize,
         /// Rows of an image.
         rows: usize,
         /// Columns of an image.
@@ -154,7 +156,7 @@ pub enum DataError {
     /// Neither a local copy nor a download gave the data set.
     #[error(
         "{data_set} is nowhere to be found.\n  looked in: {}\n{}  download: {download}\n  \
-         Put the four files ({}) into a directory and name it (--data DIR, or TERNION_DATA=DIR).",
+         Put the files ({}) into a directory and name it (--data DIR, or TERNION_DATA=DIR).",
         list(searched, "no directory"), lines(passed_over), files.join(", ")
     )]
     NotFound {
@@ -231,6 +233,169 @@ pub enum DataError {
         /// The standard deviation given.
         deviation: f32,
     },
+    /// A text file holds bytes that are not UTF-8.
+    #[error("{}: line {line}, column {column}: not UTF-8 text (byte {byte_offset} of the file)", file.display())]
+    NotText {
+        /// The file.
+        file: PathBuf,
+        /// Line of the first such byte, from 1.
+        line: usize,
+        /// The character of that line that it would begin, from 1.
+        column: usize,
+        /// Bytes before it.
+        byte_offset: usize,
+    },
+    /// A text without a character, or too short for two parts.
+    #[error("{what}: a text of {found} characters, expected at least {expected}")]
+    ShortText {
+        /// The file, or what was asked for.
+        what: String,
+        /// The least number of characters.
+        expected: usize,
+        /// Characters that there are.
+        found: usize,
+    },
+    /// A character that the vocabulary lacks.
+    #[error(
+        "encode: character {character:?} at position {position} (line {line}, column {column}) is not among the \
+         {vocabulary_size} of the vocabulary"
+    )]
+    UnknownCharacter {
+        /// The first such character.
+        character: char,
+        /// Characters before it.
+        position: usize,
+        /// Its line, from 1.
+        line: usize,
+        /// Its place in that line in characters, from 1.
+        column: usize,
+        /// Characters of the vocabulary.
+        vocabulary_size: usize,
+    },
+    /// A token that no vocabulary entry has.
+    #[error("decode: token {token} at position {position}: expected 0 to {}", vocabulary_size - 1)]
+    UnknownToken {
+        /// The first such token.
+        token: i64,
+        /// Tokens before it.
+        position: usize,
+        /// Tokens of the vocabulary; at least 1.
+        vocabulary_size: usize,
+    },
+    /// Too few tokens for a window and the token after it, or a window of none.
+    #[error(
+        "windows: context {context} of {tokens} tokens: the context must be at least 1 and less than the tokens"
+    )]
+    Context {
+        /// Tokens of a window.
+        context: usize,
+        /// Tokens of the text.
+        tokens: usize,
+    },
+    /// A batch of windows must fit into memory.
+    #[error("windows: batches of {batch_size} windows of {context} tokens, expected at most {limit} tokens")]
+    LargeTokenBatch {
+        /// Windows that were asked for.
+        batch_size: usize,
+        /// Tokens of a window.
+        context: usize,
+        /// The largest number of tokens.
+        limit: usize,
+    },
+    /// A line of a tokenizer's file that does not fit the rest.
+    #[error("{}: line {line}: {reason}", file.display())]
+    Tokenizer {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What was expected and found.
+        reason: String,
+    },
+    /// A cell of a table that is not what its column needs.
+    #[error("{}: line {line}, column {column} ({name}): {fault}", file.display())]
+    Cell {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1; the header's is line 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+        /// The column's name.
+        name: String,
+        /// What is wrong.
+        fault: CellFault,
+    },
+    /// A column that a table does not have.
+    #[error("{}: line 1: no column {name}; there are {}", file.display(), columns.join(", "))]
+    NoColumn {
+        /// The file.
+        file: PathBuf,
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are.
+        columns: Vec<String>,
+    },
+    /// The cells given are not `rows * columns` for any number of rows.
+    #[error("{cells} cells are no whole number of rows of {columns} columns")]
+    RaggedTable {
+        /// Cells given.
+        cells: usize,
+        /// Columns of the table.
+        columns: usize,
+    },
+    /// Columns that do not stand in the order in which they were standardised.
+    #[error("standardise: columns {}, expected {}", found.join(", "), expected.join(", "))]
+    OtherColumns {
+        /// The columns of the standardisation.
+        expected: Vec<String>,
+        /// The columns of the table.
+        found: Vec<String>,
+    },
+    /// A table too short to hold rows out.
+    #[error("{}: {rows} rows, expected at least 2: some to train on and some held out", file.display())]
+    FewRows {
+        /// The file.
+        file: PathBuf,
+        /// Rows that there are.
+        rows: usize,
+    },
+    /// A file of records of one length that is cut off, or is another kind of file.
+    #[error("{}: {found_bytes} bytes are no whole number of records of {record_bytes} bytes", file.display())]
+    RaggedRecords {
+        /// The file.
+        file: PathBuf,
+        /// Bytes of the file.
+        found_bytes: u64,
+        /// Bytes of a record.
+        record_bytes: u64,
+    },
+    /// Each channel, or column, needs one mean and one deviation.
+    #[error("normalise: {means} means and {deviations} deviations, expected {expected} of each")]
+    ScaleCount {
+        /// Channels of the images, or columns of the table.
+        expected: usize,
+        /// Means given.
+        means: usize,
+        /// Deviations given.
+        deviations: usize,
+    },
+    /// A transform that the images do not allow.
+    #[error("{transform}: {reason}")]
+    Transform {
+        /// The transform.
+        transform: &'static str,
+        /// What was expected and found.
+        reason: String,
+    },
+    /// An image file that cannot be decoded or written.
+    #[error("{}: {reason}", file.display())]
+    ImageFile {
+        /// The file.
+        file: PathBuf,
+        /// The reason, in the words of the format's library.
+        reason: String,
+    },
     /// A tensor could not be made on the device.
     // Boxed: that error holds shapes, and would make every `Result` of this crate as large.
     #[error(transparent)]
@@ -241,6 +406,49 @@ pub enum DataError {
     /// The prefetching thread panicked; the iterator ends after this error.
     #[error("prefetch: the thread panicked: {0}")]
     PrefetchPanic(String),
+}
+
+/// What is wrong with a cell of a table.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CellFault {
+    /// Text that is no number.
+    #[error("expected a number, found {0:?}")]
+    NotANumber(String),
+    /// Nothing between two commas.
+    #[error("expected a number, found an empty cell")]
+    Empty,
+    /// A number that is infinite or not a number, or too large for one.
+    #[error("expected a finite number, found {0:?}")]
+    NotFinite(String),
+    /// A number by which others are divided.
+    #[error("expected a number above 0, found {0}")]
+    NotPositive(f64),
+    /// The line ends before this column.
+    #[error("missing: expected {expected} cells, found {found}")]
+    Missing {
+        /// Columns of the table.
+        expected: usize,
+        /// Cells of the line.
+        found: usize,
+    },
+    /// The line goes on after the last column.
+    #[error("surplus: expected {expected} cells, found {found}")]
+    Surplus {
+        /// Columns of the table.
+        expected: usize,
+        /// Cells of the line.
+        found: usize,
+    },
+    /// A quotation mark that nothing closes, or that is followed by text.
+    #[error("quotation marks do not pair up")]
+    Quotation,
+    /// A column of the header without a name.
+    #[error("the column has no name")]
+    Unnamed,
+    /// Two columns of one name.
+    #[error("column {0} has the same name")]
+    Repeated(usize),
 }
 
 /// What follows the last whole item, in words.

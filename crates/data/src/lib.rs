@@ -1,8 +1,19 @@
 //! Data sets and loaders of Ternion: from files, a download or a drawing hand to batches of tensors.
 //!
-//! [`Mnist`] loads the MNIST digits or Fashion-MNIST into two [`Split`]s, [`synthetic_digits`] draws such a
-//! split without any file, and [`Batches`] shuffles, cuts, normalises and prefetches. The same seed gives the
-//! same digits and the same order of examples on every platform.
+//! | what | types |
+//! |---|---|
+//! | labelled images | [`Mnist`] (MNIST and Fashion-MNIST), [`Cifar10`], [`synthetic_digits`]: each a [`Split`], cut by [`Batches`] |
+//! | random changes of images in training | [`Transform`]: crop, flip, cutout |
+//! | text | [`Text`], a [`Tokenizer`] ([`CharVocabulary`], [`ByteTokenizer`], [`BpeTokenizer`]), [`Tokens`] and their [`Windows`] |
+//! | tables of numbers | [`Table`] from CSV files, [`Standardisation`], [`Regression`], [`CaliforniaHousing`] |
+//! | single images | [`read_image`] (PNG and JPEG), [`write_png`] |
+//!
+//! Every data set takes a [`DataSource`]: a directory, or a [`Search`] of `$TERNION_DATA` and the user's cache.
+//! MNIST and Fashion-MNIST are downloaded where nothing is found; the others are not, and their error says where
+//! they are published.
+//!
+//! The same seed gives the same digits, orders, windows, parts and transforms on every platform. Each of them is a
+//! matter of a seed and a number (an epoch, a position), which is all that a checkpoint needs to keep.
 //!
 //! ```no_run
 //! use ternion_data::{DataSource, Mnist};
@@ -22,27 +33,49 @@
 //! ```
 
 mod batch;
+mod bpe;
+mod california;
 mod catalog;
+mod cifar;
 mod download;
 mod error;
+mod file;
 mod glyphs;
 mod idx;
+mod image_file;
+mod local;
 mod mnist;
 mod order;
 mod prefetch;
 mod random;
+mod regression;
 mod search;
 mod split;
+mod standardisation;
 mod synthetic;
+mod table;
+mod text;
+mod transform;
+mod windows;
 
 pub use batch::{Batch, BatchIterator, Batches, Shuffled};
+pub use bpe::BpeTokenizer;
+pub use california::CaliforniaHousing;
 pub use catalog::{Catalog, RemoteFile, Subject};
+pub use cifar::{Cifar10, read_cifar10};
 pub use download::download_missing;
-pub use error::{DataError, Result};
+pub use error::{CellFault, DataError, Result};
 pub use idx::{IdxImages, read_images, read_labels};
+pub use image_file::{read_image, write_png};
 pub use mnist::{DataSource, Mnist, Origin};
 pub use order::LastBatch;
 pub use random::Philox;
+pub use regression::{Regression, RegressionBatch, RegressionBatches, RegressionOrder, RegressionSplit};
 pub use search::{Network, Search};
 pub use split::Split;
+pub use standardisation::Standardisation;
 pub use synthetic::{Part, synthetic_digits};
+pub use table::{CsvConfig, Table};
+pub use text::{ByteTokenizer, CharVocabulary, Text, Tokenizer};
+pub use transform::Transform;
+pub use windows::{RandomWindows, SequentialWindows, TokenBatch, Tokens, Windows};

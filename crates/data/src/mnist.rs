@@ -20,11 +20,11 @@ const IMAGE_SIZE: [usize; 2] = [28, 28];
 /// As text (for a command line): `auto`, `synthetic`, or else a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DataSource {
-    /// `$TERNION_DATA`, the user's cache directory, or a download into that: see
+    /// `$TERNION_DATA`, the user's cache directory, or, for the MNIST family, a download into that: see
     /// [`Search::from_environment`].
     #[default]
     Auto,
-    /// This directory, or its subfolder `mnist` or `fashion-mnist`, and nothing else.
+    /// This directory, or its subfolder for the data set (`mnist`, `cifar10`), and nothing else.
     Directory(PathBuf),
     /// Digits drawn by this crate: see [`crate::synthetic_digits`].
     Synthetic {
@@ -72,7 +72,7 @@ impl fmt::Display for DataSource {
 pub enum Origin {
     /// Files that were on this machine.
     Files {
-        /// The folder that holds the four files.
+        /// The folder that holds the files.
         folder: PathBuf,
     },
     /// Files that were just downloaded and verified.
@@ -362,7 +362,8 @@ fn read_split<'a>(
     let (pixels, images_file) = read_sound(images, read_pixels, notices)?;
     let (labels, labels_file) = read_sound(labels, idx::read_labels, notices)?;
     let files = Provenance { images: images_file, labels: labels_file };
-    Ok((Split::from_files(pixels, labels, IMAGE_SIZE, 10, files)?, labels_file))
+    let [rows, cols] = IMAGE_SIZE;
+    Ok((Split::from_files(pixels, labels, [1, rows, cols], 10, files)?, labels_file))
 }
 
 fn read_pixels(file: &Path) -> Result<Vec<u8>> {

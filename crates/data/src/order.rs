@@ -3,6 +3,7 @@
 use crate::error::{DataError, Result};
 use crate::random::Philox;
 use crate::split::Split;
+use crate::transform::{Image, Transforms};
 
 /// What becomes of a last batch that is not full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,6 +60,19 @@ impl Normalisation {
         }
     }
 
+    /// One for each of `channels`.
+    ///
+    /// # Errors
+    /// As [`Normalisation::new`], and if there are not as many means and deviations as channels.
+    pub(crate) fn of_channels(means: &[f32], deviations: &[f32], channels: usize) -> Result<Vec<Self>> {
+        if means.len() != channels || deviations.len() != channels {
+            let (means, deviations) = (means.len(), deviations.len());
+            return Err(DataError::ScaleCount { expected: channels, means, deviations });
+        }
+        let each = means.iter().zip(deviations);
+        each.map(|(&mean, &deviation)| Normalisation::new(mean, deviation)).collect()
+    }
+
     fn apply(self, pixel: u8) -> f32 {
         (f32::from(pixel) / 255.0 - self.mean) / self.deviation
     }
@@ -72,7 +86,9 @@ pub(crate) struct BatchPlan {
     pub epoch: u64,
     pub batch_size: usize,
     pub last_batch: LastBatch,
-    pub normalisation: Normalisation,
+    /// One for each channel.
+    pub normalisation: Vec<Normalisation>,
+    pub transforms: Transforms,
 }
 
 impl BatchPlan {
@@ -108,7 +124,7 @@ impl BatchPlan {
 /// A batch before it is a tensor.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HostBatch {
-    /// `[capacity, rows, cols]`
+    /// `[capacity, channels, rows, cols]`
     pub images: Vec<f32>,
     /// `[capacity]`
     pub labels: Vec<i64>,
@@ -116,8 +132,8 @@ pub(crate) struct HostBatch {
     pub mask: Option<Vec<f32>>,
     /// Examples, without filling.
     pub size: usize,
-    /// `[rows, cols]` of an image.
-    pub image_size: [usize; 2],
+    /// `[channels, rows, cols]` of an image.
+    pub image_size: [usize; 3],
 }
 
 /// The batches of one epoch.
@@ -131,22 +147,47 @@ pub(crate) struct HostBatches {
 
 impl HostBatches {
     fn gather(&self, positions: &[usize]) -> HostBatch {
-        let BatchPlan { split, normalisation, batch_size, last_batch, .. } = &self.plan;
-        let image_pixels = split.rows() * split.cols();
+        let BatchPlan { split, batch_size, last_batch, transforms, .. } = &self.plan;
         let capacity = if *last_batch == LastBatch::PadWithMask { *batch_size } else { positions.len() };
-        let mut images = Vec::with_capacity(capacity * image_pixels);
+        let [rows, cols] = transforms.output_size([split.rows(), split.cols()]);
+        let image_size = [split.channels(), rows, cols];
+        let mut images = Vec::with_capacity(capacity * image_size.iter().product::<usize>());
         let mut labels = Vec::with_capacity(capacity);
         for &position in positions {
-            let start = position * image_pixels;
-            let pixels = &split.pixels()[start..start + image_pixels];
-            images.extend(pixels.iter().map(|&pixel| normalisation.apply(pixel)));
+            self.extend_by_image(&mut images, position);
             labels.push(i64::from(split.labels()[position]));
         }
-        images.resize(capacity * image_pixels, normalisation.apply(0));
+        for _ in positions.len()..capacity {
+            images.extend(self.black().iter().flat_map(|&black| std::iter::repeat_n(black, rows * cols)));
+        }
         labels.resize(capacity, 0);
         let is_example = |row| if row < positions.len() { 1.0 } else { 0.0 };
         let mask = (*last_batch == LastBatch::PadWithMask).then(|| (0..capacity).map(is_example).collect());
-        HostBatch { images, labels, mask, size: positions.len(), image_size: [split.rows(), split.cols()] }
+        HostBatch { images, labels, mask, size: positions.len(), image_size }
+    }
+
+    /// Normalises and transforms the image at `position`.
+    fn extend_by_image(&self, images: &mut Vec<f32>, position: usize) {
+        let BatchPlan { split, epoch, normalisation, transforms, .. } = &self.plan;
+        let size = [split.rows(), split.cols()];
+        let pixels = &split.pixels()[position * split.image_bytes()..(position + 1) * split.image_bytes()];
+        let channels = pixels.chunks_exact(size[0] * size[1]).zip(normalisation);
+        let extend = |values: &mut Vec<f32>| {
+            channels
+                .for_each(|(channel, scale)| values.extend(channel.iter().map(|&pixel| scale.apply(pixel))));
+        };
+        if transforms.is_empty() {
+            extend(images);
+        } else {
+            let mut values = Vec::with_capacity(pixels.len());
+            extend(&mut values);
+            images.extend(transforms.apply(Image { values, size }, &self.black(), *epoch, position).values);
+        }
+    }
+
+    /// The value of black in each channel.
+    fn black(&self) -> Vec<f32> {
+        self.plan.normalisation.iter().map(|scale| scale.apply(0)).collect()
     }
 }
 
@@ -175,7 +216,8 @@ mod tests {
             epoch: 0,
             batch_size,
             last_batch,
-            normalisation: Normalisation::default(),
+            normalisation: vec![Normalisation::default()],
+            transforms: Transforms::default(),
         }
     }
 
@@ -227,7 +269,7 @@ mod tests {
     #[test]
     fn a_padded_last_batch_has_the_full_size_and_a_mask() {
         let mut plan = plan(4, LastBatch::PadWithMask);
-        plan.normalisation = Normalisation::new(0.5, 0.25).unwrap();
+        plan.normalisation = vec![Normalisation::new(0.5, 0.25).unwrap()];
         let batches = batches(plan);
         assert_eq!(batches[0].mask, Some(vec![1.0; 4]));
         let last = &batches[2];

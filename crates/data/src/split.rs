@@ -4,7 +4,7 @@ use crate::error::{DataError, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Labelled grey images of one size: a training or a test set.
+/// Labelled images of one size, grey or of several channels: a training or a test set.
 ///
 /// A clone shares the pixels.
 #[derive(Debug, Clone)]
@@ -16,6 +16,7 @@ pub struct Split {
 struct Examples {
     pixels: Vec<u8>,
     labels: Vec<u8>,
+    channels: usize,
     rows: usize,
     cols: usize,
 }
@@ -27,7 +28,7 @@ pub(crate) struct Provenance<'a> {
 }
 
 impl Split {
-    /// Puts images and labels together.
+    /// Puts grey images and labels together.
     ///
     /// # Shapes
     /// `pixels` is `[count, rows, cols]` row by row, `labels` is `[count]`.
@@ -36,23 +37,39 @@ impl Split {
     /// If there is no example, the pixels make no whole number of images, there are not as many labels as
     /// images, or a label is not below `classes`.
     pub fn new(pixels: Vec<u8>, labels: Vec<u8>, [rows, cols]: [usize; 2], classes: usize) -> Result<Self> {
+        Split::with_channels(pixels, labels, [1, rows, cols], classes)
+    }
+
+    /// As [`Split::new`], for images of several channels.
+    ///
+    /// # Shapes
+    /// `pixels` is `[count, channels, rows, cols]`: of each image one channel after the other.
+    ///
+    /// # Errors
+    /// As [`Split::new`].
+    pub fn with_channels(
+        pixels: Vec<u8>,
+        labels: Vec<u8>,
+        [channels, rows, cols]: [usize; 3],
+        classes: usize,
+    ) -> Result<Self> {
         let named = Provenance { images: Path::new("images"), labels: Path::new("labels") };
-        Split::from_files(pixels, labels, [rows, cols], classes, named)
+        Split::from_files(pixels, labels, [channels, rows, cols], classes, named)
     }
 
     pub(crate) fn from_files(
         pixels: Vec<u8>,
         labels: Vec<u8>,
-        [rows, cols]: [usize; 2],
+        [channels, rows, cols]: [usize; 3],
         classes: usize,
         files: Provenance,
     ) -> Result<Self> {
-        let image_bytes = rows.saturating_mul(cols);
+        let image_bytes = channels.saturating_mul(rows).saturating_mul(cols);
         if pixels.is_empty() {
             return Err(DataError::Empty { file: files.images.to_path_buf() });
         }
         if image_bytes == 0 || !pixels.len().is_multiple_of(image_bytes) {
-            return Err(DataError::RaggedImages { pixels: pixels.len(), rows, cols });
+            return Err(DataError::RaggedImages { pixels: pixels.len(), channels, rows, cols });
         }
         let images = pixels.len() / image_bytes;
         if images != labels.len() {
@@ -67,7 +84,7 @@ impl Split {
             let (file, label) = (files.labels.to_path_buf(), labels[index]);
             return Err(DataError::LabelOutOfRange { file, index, label, classes });
         }
-        Ok(Split { examples: Arc::new(Examples { pixels, labels, rows, cols }) })
+        Ok(Split { examples: Arc::new(Examples { pixels, labels, channels, rows, cols }) })
     }
 
     /// How many examples there are; at least 1.
@@ -80,6 +97,11 @@ impl Split {
         self.examples.labels.is_empty()
     }
 
+    /// Channels of an image: 1 for grey, 3 for red, green and blue.
+    pub fn channels(&self) -> usize {
+        self.examples.channels
+    }
+
     /// Rows of an image.
     pub fn rows(&self) -> usize {
         self.examples.rows
@@ -90,7 +112,7 @@ impl Split {
         self.examples.cols
     }
 
-    /// All pixels, `[count, rows, cols]`; 0 is background.
+    /// All pixels, `[count, channels, rows, cols]`; 0 is black.
     pub fn pixels(&self) -> &[u8] {
         &self.examples.pixels
     }
@@ -100,9 +122,14 @@ impl Split {
         &self.examples.labels
     }
 
-    /// The pixels of one image, `[rows, cols]`; `None` past the end.
+    /// Pixels of an image, all channels counted; at least 1.
+    pub(crate) fn image_bytes(&self) -> usize {
+        self.channels() * self.rows() * self.cols()
+    }
+
+    /// The pixels of one image, `[channels, rows, cols]`; `None` past the end.
     pub fn image(&self, index: usize) -> Option<&[u8]> {
-        let image_bytes = self.examples.rows * self.examples.cols;
+        let image_bytes = self.image_bytes();
         self.examples.pixels.chunks_exact(image_bytes).nth(index)
     }
 
@@ -114,10 +141,11 @@ impl Split {
     /// The first `count` examples, or all if there are fewer; at least one.
     pub fn first(&self, count: usize) -> Split {
         let count = count.clamp(1, self.len());
-        let Examples { pixels, labels, rows, cols } = &*self.examples;
-        let pixels = pixels[..count * rows * cols].to_vec();
+        let Examples { pixels, labels, channels, rows, cols } = &*self.examples;
+        let pixels = pixels[..count * self.image_bytes()].to_vec();
         let labels = labels[..count].to_vec();
-        Split { examples: Arc::new(Examples { pixels, labels, rows: *rows, cols: *cols }) }
+        let (channels, rows, cols) = (*channels, *rows, *cols);
+        Split { examples: Arc::new(Examples { pixels, labels, channels, rows, cols }) }
     }
 }
 
@@ -141,6 +169,16 @@ mod tests {
     }
 
     #[test]
+    fn images_of_several_channels_lie_channel_by_channel() {
+        let split = Split::with_channels((0..24).collect(), vec![1, 0], [3, 2, 2], 2).unwrap();
+        assert_eq!((split.len(), split.channels(), split.rows(), split.cols()), (2, 3, 2, 2));
+        assert_eq!(split.image(1).map(|image| image[..5].to_vec()), Some(vec![12, 13, 14, 15, 16]));
+        let first = split.first(1);
+        assert_eq!((first.channels(), first.pixels().len()), (3, 12));
+        assert!(Split::with_channels(vec![0; 12], vec![0], [0, 2, 2], 2).is_err());
+    }
+
+    #[test]
     fn images_and_labels_must_be_as_many() {
         assert_eq!(message(18, &[0, 1]), "images holds 3 images, but labels holds 2 labels");
     }
@@ -153,7 +191,7 @@ mod tests {
 
     #[test]
     fn ragged_and_empty_sets_are_refused() {
-        assert_eq!(message(17, &[0, 1, 2]), "17 pixels are no whole number of images of 2 x 3");
+        assert_eq!(message(17, &[0, 1, 2]), "17 pixels are no whole number of images of 1 x 2 x 3");
         assert_eq!(message(0, &[]), "images: holds 0 examples, expected at least 1");
         assert!(Split::new(vec![1], vec![0], [0, 5], 10).is_err());
         assert!(Split::new(vec![1], vec![0], [usize::MAX, 5], 10).is_err());

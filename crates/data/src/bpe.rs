@@ -1,0 +1,266 @@
+//! GPT-2's byte-level byte-pair encoding, from its two published files.
+
+use crate::error::{DataError, Result};
+use crate::file::read_utf8;
+use crate::local::LocalSet;
+use crate::mnist::DataSource;
+use crate::text::{Tokenizer, look_up};
+use std::collections::BTreeMap;
+use std::path::Path;
+use tokenizers::decoders::byte_level::ByteLevel;
+use tokenizers::models::bpe::{BPE, Merges, Vocab};
+use tokenizers::tokenizer::Decoder;
+
+const GPT2: LocalSet = LocalSet {
+    name: "GPT-2's vocabulary",
+    folders: &["gpt2"],
+    layouts: &[&["encoder.json", "vocab.bpe"], &["vocab.json", "merges.txt"]],
+    published: "https://openaipublic.blob.core.windows.net/gpt-2/encodings/main/",
+};
+/// What GPT-2 was trained to see between two documents.
+const END_OF_TEXT: &str = "<|endoftext|>";
+
+/// GPT-2's tokens: words and parts of words, merged from bytes, so that no text is unknown.
+///
+/// Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), section 2.2. Text is text: also
+/// `<|endoftext|>` in it is encoded as its characters.
+#[derive(Debug, Clone)]
+pub struct BpeTokenizer {
+    tokenizer: tokenizers::Tokenizer,
+    /// The text of each token, each byte as the character that stands for it.
+    entries: Vec<String>,
+}
+
+impl BpeTokenizer {
+    /// GPT-2's own 50,257 tokens.
+    ///
+    /// Looked for as `encoder.json` and `vocab.bpe`, or `vocab.json` and `merges.txt`, which are the same, in the
+    /// subfolder `gpt2` of a data directory or there itself.
+    ///
+    /// # Errors
+    /// If they are not found (there is no download and nothing synthetic), or as [`BpeTokenizer::read`].
+    pub fn gpt2(source: DataSource) -> Result<BpeTokenizer> {
+        let files = GPT2.open(&source)?.files;
+        BpeTokenizer::read(&files[0], &files[1])
+    }
+
+    /// Reads a vocabulary (JSON: tokens to numbers) and its merges (text: after a line that begins with `#version`,
+    /// two tokens a line, the pair that is merged first on top).
+    ///
+    /// # Errors
+    /// If a file cannot be read, the numbers are not 0 and up, each once, a byte has no token, or a merge is not
+    /// of two tokens that together are a third: with file and line.
+    pub fn read(vocabulary: impl AsRef<Path>, merges: impl AsRef<Path>) -> Result<BpeTokenizer> {
+        let numbers = read_vocabulary(vocabulary.as_ref())?;
+        let merges = read_merges(merges.as_ref(), &numbers)?;
+        let mut entries = vec![String::new(); numbers.len()];
+        for (token, &number) in &numbers {
+            entries[number as usize].clone_from(token);
+        }
+        let vocab: Vocab = numbers.into_iter().collect();
+        let refused = |error: tokenizers::Error| refuse(vocabulary.as_ref(), 1, error.to_string());
+        let model = BPE::builder().vocab_and_merges(vocab, merges).build().map_err(refused)?;
+        let mut tokenizer = tokenizers::Tokenizer::new(model);
+        tokenizer.with_pre_tokenizer(Some(byte_level()));
+        Ok(BpeTokenizer { tokenizer, entries })
+    }
+
+    /// The token between two documents, if the vocabulary has one: 50256 in GPT-2's.
+    pub fn end_of_text(&self) -> Option<i64> {
+        self.entries.iter().position(|entry| entry == END_OF_TEXT).map(|token| token as i64)
+    }
+}
+
+impl Tokenizer for BpeTokenizer {
+    fn vocabulary_size(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn encode(&self, text: &str) -> Result<Vec<i64>> {
+        let encoding = self.tokenizer.encode_fast(text, false);
+        let encoding = encoding.map_err(|error| ternion_core::Error::invalid("encode", error.to_string()))?;
+        Ok(encoding.get_ids().iter().map(|&token| i64::from(token)).collect())
+    }
+
+    fn decode(&self, tokens: &[i64]) -> Result<String> {
+        let entries =
+            look_up(tokens, &self.entries).map(|entry| entry.cloned()).collect::<Result<Vec<String>>>()?;
+        let pieces = byte_level().decode_chain(entries);
+        let pieces = pieces.map_err(|error| ternion_core::Error::invalid("decode", error.to_string()))?;
+        Ok(pieces.concat())
+    }
+}
+
+/// Words as GPT-2's regular expression cuts them, and a character for each byte.
+fn byte_level() -> ByteLevel {
+    let (add_prefix_space, trim_offsets, use_regex) = (false, false, true);
+    ByteLevel::new(add_prefix_space, trim_offsets, use_regex)
+}
+
+fn refuse(file: &Path, line: usize, reason: String) -> DataError {
+    DataError::Tokenizer { file: file.to_path_buf(), line, reason }
+}
+
+/// The numbers of all tokens: 0 and up, each once, and one for every byte.
+fn read_vocabulary(file: &Path) -> Result<BTreeMap<String, u32>> {
+    let numbers: BTreeMap<String, u32> = serde_json::from_str(&read_utf8(file)?)
+        .map_err(|error| refuse(file, error.line(), format!("expected tokens and their numbers: {error}")))?;
+    let mut owners: Vec<Option<&str>> = vec![None; numbers.len()];
+    for (token, &number) in &numbers {
+        let highest = numbers.len() - 1;
+        match owners.get_mut(number as usize) {
+            None => {
+                let reason = format!("token {token:?} has number {number}, expected 0 to {highest}");
+                return Err(refuse(file, 1, reason));
+            }
+            Some(Some(owner)) => {
+                let reason = format!("tokens {owner:?} and {token:?} have the same number {number}");
+                return Err(refuse(file, 1, reason));
+            }
+            Some(owner) => *owner = Some(token),
+        }
+    }
+    // A byte without a token would vanish from the text.
+    match ByteLevel::alphabet().iter().map(char::to_string).filter(|byte| !numbers.contains_key(byte)).min() {
+        Some(byte) => Err(refuse(file, 1, format!("no token {byte:?}: each of the 256 bytes needs one"))),
+        None => Ok(numbers),
+    }
+}
+
+fn read_merges(file: &Path, numbers: &BTreeMap<String, u32>) -> Result<Merges> {
+    let content = read_utf8(file)?;
+    let lines = content.lines().zip(1..).filter(|(line, number)| {
+        let is_version = *number == 1 && line.starts_with("#version");
+        !is_version && !line.is_empty()
+    });
+    let merge = |(line, number): (&str, usize)| {
+        let mut tokens = line.split(' ');
+        let (Some(left), Some(right), None) = (tokens.next(), tokens.next(), tokens.next()) else {
+            return Err(refuse(
+                file,
+                number,
+                format!("expected two tokens with a blank between, found {line:?}"),
+            ));
+        };
+        let merged = format!("{left}{right}");
+        match [left, right, &merged].into_iter().find(|token| !numbers.contains_key(*token)) {
+            Some(unknown) => Err(refuse(file, number, format!("the vocabulary has no token {unknown:?}"))),
+            None => Ok((left.to_string(), right.to_string())),
+        }
+    };
+    lines.map(merge).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VERSION: &str = "#version: 0.2\n";
+
+    /// The bytes in the order of their characters, then these tokens.
+    fn vocabulary(merged: &[&str]) -> String {
+        let mut bytes: Vec<String> = ByteLevel::alphabet().iter().map(char::to_string).collect();
+        bytes.sort();
+        let tokens = bytes.iter().map(String::as_str).chain(merged.iter().copied());
+        let numbers: BTreeMap<&str, u32> = tokens.zip(0..).collect();
+        serde_json::to_string(&numbers).unwrap()
+    }
+
+    /// A tokenizer of these files; messages come without the folder's name.
+    fn read(vocabulary: &str, merges: &str) -> std::result::Result<BpeTokenizer, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [folder.path().join("encoder.json"), folder.path().join("vocab.bpe")];
+        std::fs::write(&files[0], vocabulary).unwrap();
+        std::fs::write(&files[1], merges).unwrap();
+        BpeTokenizer::read(&files[0], &files[1]).map_err(|error| {
+            error
+                .to_string()
+                .replace(&format!("{}{}", folder.path().display(), std::path::MAIN_SEPARATOR), "")
+        })
+    }
+
+    #[test]
+    fn the_pair_on_top_is_merged_first() {
+        let vocabulary = vocabulary(&["lo", "low", "Ġlow", "er", "Ġl", END_OF_TEXT]);
+        let tokenizer = read(&vocabulary, &format!("{VERSION}l o\ne r\nlo w\nĠ low\nĠ l\n")).unwrap();
+        let text_of = |tokens: Vec<i64>| -> Vec<String> {
+            tokens.iter().map(|&token| tokenizer.decode(&[token]).unwrap()).collect()
+        };
+        assert_eq!(
+            text_of(tokenizer.encode("low lower slow").unwrap()),
+            ["low", " low", "er", " ", "s", "low"]
+        );
+        assert_eq!((tokenizer.vocabulary_size(), tokenizer.end_of_text()), (262, Some(261)));
+        // Words are cut before they are merged: the blank of "s low" is not at the end of a word.
+        assert_eq!(text_of(tokenizer.encode("s low").unwrap()), ["s", " low"]);
+    }
+
+    #[test]
+    fn every_text_comes_back_and_half_a_character_is_replaced() {
+        let tokenizer = read(&vocabulary(&[]), VERSION).unwrap();
+        for text in ["", "a", " \n\t  x ", "naïve Ċ 日本 🦀", "don't <|endoftext|>", "\u{0}\u{7f}\u{ad}"]
+        {
+            let tokens = tokenizer.encode(text).unwrap();
+            assert_eq!(tokens.len(), text.len(), "{text:?}");
+            assert_eq!(tokenizer.decode(&tokens).unwrap(), text);
+        }
+        let crab = tokenizer.encode("🦀").unwrap();
+        assert_eq!(tokenizer.decode(&crab[..3]).unwrap(), "\u{fffd}");
+        assert_eq!(tokenizer.end_of_text(), None);
+    }
+
+    #[test]
+    fn unknown_tokens_are_named_with_their_place() {
+        let tokenizer = read(&vocabulary(&[]), VERSION).unwrap();
+        let message = tokenizer.decode(&[5, 256]).unwrap_err().to_string();
+        assert_eq!(message, "decode: token 256 at position 1: expected 0 to 255");
+    }
+
+    #[test]
+    fn broken_files_are_named_with_the_line() {
+        let whole = vocabulary(&["lo"]);
+        let cases = [
+            (
+                whole.as_str(),
+                "#version: 0.2\nl o\nlo\n",
+                "vocab.bpe: line 3: expected two tokens with a blank between, found \"lo\"",
+            ),
+            (
+                &whole,
+                "l o\nl o w\n",
+                "vocab.bpe: line 2: expected two tokens with a blank between, found \"l o w\"",
+            ),
+            (&whole, "l o\nlo w\n", "vocab.bpe: line 2: the vocabulary has no token \"low\""),
+            (&whole, "xy z\n", "vocab.bpe: line 1: the vocabulary has no token \"xy\""),
+            (
+                &whole.replace("\"lo\":256", "\"lo\":300"),
+                "",
+                "encoder.json: line 1: token \"lo\" has number 300, expected 0 to 256",
+            ),
+            ("{}", "", "encoder.json: line 1: no token \"!\": each of the 256 bytes needs one"),
+        ];
+        for (vocabulary, merges, expected) in cases {
+            assert_eq!(read(vocabulary, merges).unwrap_err(), expected);
+        }
+        let twice = read(&whole.replace("\"lo\":256", "\"lo\":7"), "").unwrap_err();
+        assert!(twice.contains("have the same number 7"), "{twice}");
+        for broken in ["{\"a\": 1,\n \"b\": -2}", "{\"a\": 1,\n \"b\"", "[\n1]"] {
+            let message = read(broken, "").unwrap_err();
+            assert!(
+                message.contains("encoder.json: line ")
+                    && message.contains("expected tokens and their numbers"),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn gpt2_is_found_under_either_pair_of_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let load = || BpeTokenizer::gpt2(DataSource::Directory(folder.path().to_path_buf()));
+        assert!(matches!(load(), Err(DataError::Missing { .. })));
+        std::fs::write(folder.path().join("vocab.json"), vocabulary(&["lo"])).unwrap();
+        std::fs::write(folder.path().join("merges.txt"), "#version: 0.2\nl o\n").unwrap();
+        assert_eq!(load().unwrap().encode("lo").unwrap(), [256]);
+    }
+}

@@ -1,0 +1,248 @@
+//! Tables as examples of a regression: features and targets, standardised, in batches.
+
+use crate::error::{DataError, Result};
+use crate::order::Order;
+use crate::standardisation::Standardisation;
+use crate::table::Table;
+use ternion_core::{Device, Tensor};
+
+/// Rows to train on and rows held out, both in units of the training part's means and deviations.
+#[derive(Debug, Clone)]
+pub struct Regression {
+    /// About four fifths of the rows.
+    pub train: RegressionSplit,
+    /// The others.
+    pub held_out: RegressionSplit,
+    /// How the features were standardised.
+    pub feature_scale: Standardisation,
+    /// How the targets were standardised: brings predictions back into real units.
+    pub target_scale: Standardisation,
+}
+
+impl Regression {
+    /// Splits and standardises a table; the columns that are no targets are the features.
+    ///
+    /// # Errors
+    /// If there are fewer than two rows, a target is no column, or no column is left for the features.
+    pub fn new(table: &Table, targets: &[&str], seed: u64) -> Result<Regression> {
+        let (train, held_out) = table.train_held_out(seed)?;
+        let parts = |table: &Table| Ok::<_, DataError>((table.without(targets)?, table.select(targets)?));
+        let (train_features, train_targets) = parts(&train)?;
+        let (held_out_features, held_out_targets) = parts(&held_out)?;
+        let feature_scale = Standardisation::of(&train_features)?;
+        let target_scale = Standardisation::of(&train_targets)?;
+        let split = |features: &Table, targets: &Table| {
+            let (features, targets) = (feature_scale.apply(features)?, target_scale.apply(targets)?);
+            Ok::<_, DataError>(RegressionSplit { features, targets })
+        };
+        Ok(Regression {
+            train: split(&train_features, &train_targets)?,
+            held_out: split(&held_out_features, &held_out_targets)?,
+            feature_scale,
+            target_scale,
+        })
+    }
+}
+
+/// Features and targets of the same rows; at least one row. A clone shares the numbers.
+#[derive(Debug, Clone)]
+pub struct RegressionSplit {
+    features: Table,
+    targets: Table,
+}
+
+/// Some rows, on a device.
+#[derive(Debug, Clone)]
+pub struct RegressionBatch {
+    /// `[batch, features]`, f32.
+    pub features: Tensor,
+    /// `[batch, targets]`, f32.
+    pub targets: Tensor,
+    /// How many rows there are.
+    pub size: usize,
+}
+
+impl RegressionSplit {
+    /// How many rows there are; at least 1.
+    pub fn len(&self) -> usize {
+        self.features.rows()
+    }
+
+    /// Always false: a table has a row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The features.
+    pub fn features(&self) -> &Table {
+        &self.features
+    }
+
+    /// The targets.
+    pub fn targets(&self) -> &Table {
+        &self.targets
+    }
+
+    /// All rows as one batch, as stored.
+    ///
+    /// # Errors
+    /// If the tensors cannot be made.
+    pub fn to_batch(&self, device: &Device) -> Result<RegressionBatch> {
+        let (features, targets) = (self.features.to_tensor(device)?, self.targets.to_tensor(device)?);
+        Ok(RegressionBatch { features, targets, size: self.len() })
+    }
+
+    /// Batches of all rows as stored; the last batch may be smaller.
+    ///
+    /// # Errors
+    /// If `batch_size` is 0.
+    pub fn batches(&self, batch_size: usize, device: &Device) -> Result<RegressionBatches> {
+        RegressionBatches::new(self, Order::AsStored.positions(self.len(), 0), batch_size, device)
+    }
+
+    /// The same in random order; `epoch` of a [`RegressionOrder`] is another order each.
+    ///
+    /// # Errors
+    /// If `batch_size` is 0.
+    pub fn shuffled_batches(
+        &self,
+        order: RegressionOrder,
+        batch_size: usize,
+        device: &Device,
+    ) -> Result<RegressionBatches> {
+        let RegressionOrder { seed, epoch } = order;
+        RegressionBatches::new(
+            self,
+            Order::Shuffled { seed }.positions(self.len(), epoch),
+            batch_size,
+            device,
+        )
+    }
+}
+
+/// What decides the order of shuffled rows, equally on every platform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegressionOrder {
+    /// Another seed, other orders.
+    pub seed: u64,
+    /// Another epoch, another order.
+    pub epoch: u64,
+}
+
+/// The batches of one epoch.
+#[derive(Debug, Clone)]
+pub struct RegressionBatches {
+    split: RegressionSplit,
+    positions: Vec<usize>,
+    next_position: usize,
+    batch_size: usize,
+    device: Device,
+}
+
+impl RegressionBatches {
+    fn new(
+        split: &RegressionSplit,
+        positions: Vec<usize>,
+        batch_size: usize,
+        device: &Device,
+    ) -> Result<Self> {
+        if batch_size == 0 {
+            return Err(DataError::ZeroBatchSize);
+        }
+        Ok(RegressionBatches {
+            split: split.clone(),
+            positions,
+            next_position: 0,
+            batch_size,
+            device: device.clone(),
+        })
+    }
+}
+
+impl Iterator for RegressionBatches {
+    type Item = Result<RegressionBatch>;
+
+    fn next(&mut self) -> Option<Result<RegressionBatch>> {
+        let start = self.next_position;
+        self.next_position = start.saturating_add(self.batch_size).min(self.positions.len());
+        let positions = &self.positions[start..self.next_position];
+        let part = |table: &Table| table.take(positions)?.to_tensor(&self.device);
+        let batch = || {
+            let (features, targets) = (part(&self.split.features)?, part(&self.split.targets)?);
+            Ok(RegressionBatch { features, targets, size: positions.len() })
+        };
+        (!positions.is_empty()).then(batch)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let batches = (self.positions.len() - self.next_position).div_ceil(self.batch_size);
+        (batches, Some(batches))
+    }
+}
+
+impl ExactSizeIterator for RegressionBatches {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fifty rows; the target is three times the first feature plus 7.
+    fn regression(seed: u64) -> Regression {
+        let cells = (0..50).flat_map(|row| [f64::from(row), 3.0 * f64::from(row) + 7.0, f64::from(row % 5)]);
+        let table = Table::new(&["x", "y", "z"], cells.collect()).unwrap();
+        Regression::new(&table, &["y"], seed).unwrap()
+    }
+
+    fn targets(batches: RegressionBatches) -> Vec<f32> {
+        batches.flat_map(|batch| batch.unwrap().targets.to_vec::<f32>().unwrap()).collect()
+    }
+
+    #[test]
+    fn both_parts_stand_in_units_of_the_training_part() {
+        let regression = regression(3);
+        assert_eq!((regression.train.len(), regression.held_out.len()), (40, 10));
+        assert_eq!(regression.train.features().columns(), ["x", "z"]);
+        let mean = |table: &Table| table.column("y").unwrap().iter().sum::<f64>() / table.rows() as f64;
+        assert!(mean(regression.train.targets()).abs() < 1e-12);
+        assert!(mean(regression.held_out.targets()).abs() > 1e-6);
+        let x =
+            regression.feature_scale.restore(regression.held_out.features()).unwrap().column("x").unwrap();
+        let y = regression.target_scale.restore(regression.held_out.targets()).unwrap().column("y").unwrap();
+        assert!(x.iter().zip(&y).all(|(x, y)| (3.0 * x + 7.0 - y).abs() < 1e-9), "{x:?} {y:?}");
+    }
+
+    #[test]
+    fn batches_hold_every_row_once_with_its_target() {
+        let (device, split) = (ternion_cpu::device(), regression(1).train);
+        let whole: Vec<f32> = split.to_batch(&device).unwrap().targets.to_vec().unwrap();
+        let stored = split.batches(16, &device).unwrap();
+        assert_eq!(stored.len(), 3);
+        let sizes: Vec<usize> = stored.clone().map(|batch| batch.unwrap().size).collect();
+        assert_eq!((sizes, targets(stored)), (vec![16, 16, 8], whole.clone()));
+        let epoch = |epoch| split.shuffled_batches(RegressionOrder { seed: 1, epoch }, 16, &device).unwrap();
+        let (first, second) = (targets(epoch(0)), targets(epoch(1)));
+        assert!(first != second && first != whole && first == targets(epoch(0)));
+        let sorted = |mut values: Vec<f32>| {
+            values.sort_by(f32::total_cmp);
+            values
+        };
+        assert_eq!(sorted(first), sorted(whole.clone()));
+        assert_eq!(sorted(second), sorted(whole));
+        let batch = epoch(5).next().unwrap().unwrap();
+        assert_eq!((batch.features.dims(), batch.targets.dims()), (&[16, 2][..], &[16, 1][..]));
+        // x and y rise together, so their standardised values are equal.
+        let x = batch.features.to_vec::<f32>().unwrap();
+        let y = batch.targets.to_vec::<f32>().unwrap();
+        assert!(x.chunks(2).zip(&y).all(|(row, y)| (row[0] - y).abs() < 1e-5), "{x:?} {y:?}");
+    }
+
+    #[test]
+    fn senseless_requests_are_errors() {
+        let table = Table::new(&["x", "y"], vec![1.0, 2.0, 3.0, 4.0]).unwrap();
+        assert!(matches!(Regression::new(&table, &["z"], 0), Err(DataError::NoColumn { .. })));
+        assert!(Regression::new(&table, &["x", "y"], 0).is_err());
+        assert!(Regression::new(&table, &[], 0).is_err());
+        let split = regression(0).train;
+        assert!(matches!(split.batches(0, &ternion_cpu::device()), Err(DataError::ZeroBatchSize)));
+    }
+}

@@ -1,0 +1,176 @@
+//! Means and standard deviations of columns, and numbers in units of them and back.
+
+use crate::error::{DataError, Result};
+use crate::table::Table;
+use ternion_core::Tensor;
+
+/// `(x - mean) / deviation` for each column, and its inverse.
+///
+/// Taken from the training part alone, so that nothing of the held-out part is known in training.
+///
+/// ```
+/// # use ternion_data::{Standardisation, Table};
+/// # fn main() -> ternion_data::Result<()> {
+/// let train = Table::new(&["price"], vec![100.0, 300.0])?;
+/// let scale = Standardisation::of(&train)?;
+/// assert_eq!(scale.apply(&train)?.cells(), [-1.0, 1.0]);
+/// assert_eq!(scale.restore(&scale.apply(&train)?)?, train);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standardisation {
+    columns: Vec<String>,
+    means: Vec<f64>,
+    deviations: Vec<f64>,
+}
+
+impl Standardisation {
+    /// The means and standard deviations of the columns, over all rows (divided by their number, not by one less).
+    ///
+    /// A column of one value alone gets the deviation 1: it becomes 0, and comes back right.
+    ///
+    /// # Errors
+    /// If numbers are so large that their squares are not finite.
+    pub fn of(table: &Table) -> Result<Standardisation> {
+        let (mut means, mut deviations) = (Vec::new(), Vec::new());
+        for name in table.columns() {
+            let column = table.column(name)?;
+            let count = column.len() as f64;
+            let mean = column.iter().sum::<f64>() / count;
+            let variance = column.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+            // The rounding of the mean leaves equal values a little beside it.
+            let constant = column.iter().all(|value| *value == column[0]);
+            means.push(mean);
+            deviations.push(if constant { 1.0 } else { variance.sqrt() });
+        }
+        Standardisation::new(table.columns(), means, deviations)
+    }
+
+    /// Puts together what was kept of an earlier one.
+    ///
+    /// # Errors
+    /// If there is not one mean and one deviation for each column, or one is not finite, or a deviation not above 0.
+    pub fn new(columns: &[String], means: Vec<f64>, deviations: Vec<f64>) -> Result<Standardisation> {
+        if means.len() != columns.len() || deviations.len() != columns.len() {
+            let (expected, means, deviations) = (columns.len(), means.len(), deviations.len());
+            return Err(DataError::ScaleCount { expected, means, deviations });
+        }
+        for (&mean, &deviation) in means.iter().zip(&deviations) {
+            if !(mean.is_finite() && deviation.is_finite() && deviation > 0.0) {
+                return Err(DataError::Normalisation { mean: mean as f32, deviation: deviation as f32 });
+            }
+        }
+        Ok(Standardisation { columns: columns.to_vec(), means, deviations })
+    }
+
+    /// The names of the columns.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// The mean of each column.
+    pub fn means(&self) -> &[f64] {
+        &self.means
+    }
+
+    /// The standard deviation of each column.
+    pub fn deviations(&self) -> &[f64] {
+        &self.deviations
+    }
+
+    /// `(x - mean) / deviation`
+    ///
+    /// # Errors
+    /// If the columns are not those of this standardisation, in order.
+    pub fn apply(&self, table: &Table) -> Result<Table> {
+        self.each(table, |value, mean, deviation| (value - mean) / deviation)
+    }
+
+    /// `x * deviation + mean`
+    ///
+    /// # Errors
+    /// As [`Standardisation::apply`].
+    pub fn restore(&self, table: &Table) -> Result<Table> {
+        self.each(table, |value, mean, deviation| value * deviation + mean)
+    }
+
+    /// [`restore`](Standardisation::restore) for predictions on a device: `[.., columns]` f32, and the gradient
+    /// goes through.
+    ///
+    /// # Errors
+    /// If the last axis is not as long as there are columns, or the tensor is not f32.
+    pub fn restore_tensor(&self, values: &Tensor) -> Result<Tensor> {
+        let on_device = |numbers: &[f64]| {
+            let numbers: Vec<f32> = numbers.iter().map(|&number| number as f32).collect();
+            Tensor::from_vec(numbers, [self.columns.len()], values.device())
+        };
+        let width = values.dims().last().copied().unwrap_or(0);
+        if width != self.columns.len() {
+            let expected = self.columns.len();
+            let detail = format!("shape {:?}, expected a last axis of {expected} columns", values.shape());
+            return Err(ternion_core::Error::invalid("restore_tensor", detail).into());
+        }
+        Ok(((values * on_device(&self.deviations)?)? + on_device(&self.means)?)?)
+    }
+
+    fn each(&self, table: &Table, number: impl Fn(f64, f64, f64) -> f64) -> Result<Table> {
+        if table.columns() != self.columns {
+            let found = table.columns().to_vec();
+            return Err(DataError::OtherColumns { expected: self.columns.clone(), found });
+        }
+        let scales = self.means.iter().zip(&self.deviations).cycle();
+        let cells = table.cells().iter().zip(scales);
+        let cells = cells.map(|(&value, (&mean, &deviation))| number(value, mean, deviation)).collect();
+        let columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
+        table.with_cells(&columns, cells)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        Table::new(&["a", "b", "c"], vec![1.0, 10.0, 0.1, 2.0, 20.0, 0.1, 6.0, 60.0, 0.1]).unwrap()
+    }
+
+    #[test]
+    fn standardised_columns_have_mean_0_and_deviation_1() {
+        let standardised = Standardisation::of(&table()).unwrap().apply(&table()).unwrap();
+        for name in ["a", "b"] {
+            let column = standardised.column(name).unwrap();
+            let square: f64 = column.iter().map(|value| value * value).sum();
+            assert!(column.iter().sum::<f64>().abs() < 1e-12 && (square - 3.0).abs() < 1e-12, "{column:?}");
+        }
+        assert!(standardised.column("c").unwrap().iter().all(|value| value.abs() < 1e-15));
+    }
+
+    #[test]
+    fn real_units_come_back_in_tables_and_tensors() {
+        let scale = Standardisation::of(&table()).unwrap();
+        let standardised = scale.apply(&table()).unwrap();
+        let back = scale.restore(&standardised).unwrap();
+        assert!(back.cells().iter().zip(table().cells()).all(|(back, cell)| (back - cell).abs() < 1e-12));
+        let tensor = standardised.to_tensor(&ternion_cpu::device()).unwrap();
+        let back: Vec<f32> = scale.restore_tensor(&tensor).unwrap().to_vec().unwrap();
+        assert!(back.iter().zip(table().cells()).all(|(&back, cell)| (f64::from(back) - cell).abs() < 1e-5));
+        let kept = Standardisation::new(scale.columns(), scale.means().to_vec(), scale.deviations().to_vec());
+        assert_eq!(kept.unwrap(), scale);
+    }
+
+    #[test]
+    fn other_columns_and_senseless_scales_are_refused() {
+        let scale = Standardisation::of(&table()).unwrap();
+        let message = scale.apply(&table().select(&["b", "a", "c"]).unwrap()).unwrap_err().to_string();
+        assert_eq!(message, "standardise: columns b, a, c, expected a, b, c");
+        let device = ternion_cpu::device();
+        let narrow = Tensor::from_vec(vec![0.0_f32; 2], [1, 2], &device).unwrap();
+        assert!(scale.restore_tensor(&narrow).unwrap_err().to_string().contains("last axis of 3 columns"));
+        let columns = ["a".to_string()];
+        for (means, deviations) in [(vec![0.0], vec![0.0]), (vec![f64::NAN], vec![1.0]), (vec![], vec![1.0])]
+        {
+            assert!(Standardisation::new(&columns, means, deviations).is_err());
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Tables of numbers with named columns, from CSV files. Knows nothing of any data set.
+
+use crate::error::{CellFault, DataError, Result};
+use crate::file::read_utf8;
+use crate::random::Philox;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use ternion_core::{Device, Tensor};
+
+/// What a CSV file looks like.
+///
+/// Everywhere: cells may stand in double quotes (a doubled one within stands for itself, a line end may not),
+/// blanks around a cell and empty lines do not count, lines end in LF or CRLF.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CsvConfig {
+    /// What separates the cells of a line; a comma by default.
+    pub delimiter: char,
+    /// The names of the columns where the file has no header line; by default the first line is the header.
+    pub names: Option<Vec<String>>,
+    /// The columns that are read, in this order; all by default. Cells of the others may hold anything.
+    pub columns: Option<Vec<String>>,
+}
+
+impl Default for CsvConfig {
+    fn default() -> Self {
+        CsvConfig { delimiter: ',', names: None, columns: None }
+    }
+}
+
+/// Rows of finite numbers under named columns: at least one row and one column.
+///
+/// A clone shares the numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    file: Arc<Path>,
+    columns: Arc<[String]>,
+    /// `[rows, columns]`
+    cells: Arc<Vec<f64>>,
+    /// The line of each row in the file; empty for a table that was computed.
+    lines: Arc<Vec<usize>>,
+}
+
+impl Table {
+    /// A table of these numbers.
+    ///
+    /// # Shapes
+    /// `cells` is `[rows, columns]` row by row.
+    ///
+    /// # Errors
+    /// If a name is empty or there twice, there is no row, the cells make no whole number of rows, or a number is
+    /// not finite.
+    pub fn new(columns: &[&str], cells: Vec<f64>) -> Result<Table> {
+        let columns: Vec<String> = columns.iter().map(|name| (*name).to_string()).collect();
+        let file = Path::new("table");
+        check_names(&columns, file, 1)?;
+        if columns.is_empty() || !cells.len().is_multiple_of(columns.len()) {
+            return Err(DataError::RaggedTable { cells: cells.len(), columns: columns.len() });
+        }
+        let table = Table::from_parts(file, columns, cells, Vec::new())?;
+        match table.cells.iter().position(|cell| !cell.is_finite()) {
+            Some(index) => {
+                let (row, column) = (index / table.columns.len(), index % table.columns.len());
+                Err(table.fault(row, column, CellFault::NotFinite(table.cells[index].to_string())))
+            }
+            None => Ok(table),
+        }
+    }
+
+    /// Reads a CSV file whose first line names the columns.
+    ///
+    /// # Errors
+    /// As [`Table::read_with`].
+    pub fn read(file: impl AsRef<Path>) -> Result<Table> {
+        Table::read_with(file, &CsvConfig::default())
+    }
+
+    /// Reads a CSV file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is not UTF-8 or has no row, a name is empty, there twice or not there, a line
+    /// has another number of cells than the header, or a cell is no finite number: with line and column.
+    pub fn read_with(file: impl AsRef<Path>, config: &CsvConfig) -> Result<Table> {
+        let file = file.as_ref();
+        let content = read_utf8(file)?;
+        // Spreadsheets put a byte order mark before the first name.
+        let content = content.strip_prefix('\u{feff}').unwrap_or(&content);
+        let lines = content.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+        Reading { file, config }.read(lines)
+    }
+
+    fn from_parts(file: &Path, columns: Vec<String>, cells: Vec<f64>, lines: Vec<usize>) -> Result<Table> {
+        if cells.is_empty() {
+            return Err(DataError::Empty { file: file.to_path_buf() });
+        }
+        Ok(Table { file: file.into(), columns: columns.into(), cells: cells.into(), lines: lines.into() })
+    }
+
+    /// How many rows there are; at least 1.
+    pub fn rows(&self) -> usize {
+        self.cells.len() / self.columns.len()
+    }
+
+    /// The names of the columns.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// All cells, `[rows, columns]`.
+    pub fn cells(&self) -> &[f64] {
+        &self.cells
+    }
+
+    /// One row, `[columns]`; `None` past the end.
+    pub fn row(&self, index: usize) -> Option<&[f64]> {
+        self.cells.chunks_exact(self.columns.len()).nth(index)
+    }
+
+    /// One column, `[rows]`.
+    ///
+    /// # Errors
+    /// If there is no column of this name.
+    pub fn column(&self, name: &str) -> Result<Vec<f64>> {
+        let index = self.index_of(name)?;
+        Ok(self.cells.chunks_exact(self.columns.len()).map(|row| row[index]).collect())
+    }
+
+    /// The table of these columns, in this order.
+    ///
+    /// # Errors
+    /// If there is no column of one of the names, or a name is there twice, or none is given.
+    pub fn select(&self, names: &[&str]) -> Result<Table> {
+        let indices = names.iter().map(|name| self.index_of(name)).collect::<Result<Vec<usize>>>()?;
+        let columns: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
+        check_names(&columns, &self.file, 1)?;
+        let rows = self.cells.chunks_exact(self.columns.len());
+        let cells = rows.flat_map(|row| indices.iter().map(|&index| row[index])).collect();
+        Table::from_parts(&self.file, columns, cells, self.lines.to_vec())
+    }
+
+    /// The table without these columns.
+    ///
+    /// # Errors
+    /// If there is no column of one of the names, or none is left.
+    pub fn without(&self, names: &[&str]) -> Result<Table> {
+        names.iter().try_for_each(|name| self.index_of(name).map(|_| ()))?;
+        let kept: Vec<&str> =
+            self.columns.iter().map(String::as_str).filter(|name| !names.contains(name)).collect();
+        self.select(&kept)
+    }
+
+    /// The rows in two parts: about four fifths to train on and a fifth (at least one row) held out.
+    ///
+    /// Which rows are held out is drawn by `seed`, equally on every platform; both parts keep the table's order.
+    ///
+    /// # Errors
+    /// If there are fewer than two rows.
+    pub fn train_held_out(&self, seed: u64) -> Result<(Table, Table)> {
+        let rows = self.rows();
+        if rows < 2 {
+            return Err(DataError::FewRows { file: self.file.to_path_buf(), rows });
+        }
+        let mut positions: Vec<usize> = (0..rows).collect();
+        Philox::new(seed, 0).shuffle(&mut positions);
+        let (held_out, train) = positions.split_at_mut((rows / 5).max(1));
+        held_out.sort_unstable();
+        train.sort_unstable();
+        Ok((self.take(train)?, self.take(held_out)?))
+    }
+
+    /// `[rows, columns]` on a device, f32.
+    ///
+    /// # Errors
+    /// If the tensor cannot be made.
+    pub fn to_tensor(&self, device: &Device) -> Result<Tensor> {
+        let values: Vec<f32> = self.cells.iter().map(|&cell| cell as f32).collect();
+        Ok(Tensor::from_vec(values, [self.rows(), self.columns.len()], device)?)
+    }
+
+    /// The rows at these positions, which exist.
+    pub(crate) fn take(&self, positions: &[usize]) -> Result<Table> {
+        let width = self.columns.len();
+        let cells = positions.iter().flat_map(|&row| &self.cells[row * width..(row + 1) * width]).copied();
+        let lines = positions.iter().filter_map(|&row| self.lines.get(row)).copied().collect();
+        Table::from_parts(&self.file, self.columns.to_vec(), cells.collect(), lines)
+    }
+
+    /// The same rows of other numbers: `[rows, columns]`.
+    pub(crate) fn with_cells(&self, columns: &[&str], cells: Vec<f64>) -> Result<Table> {
+        let columns = columns.iter().map(|name| (*name).to_string()).collect();
+        Table::from_parts(&self.file, columns, cells, self.lines.to_vec())
+    }
+
+    pub(crate) fn index_of(&self, name: &str) -> Result<usize> {
+        index_of(name, &self.columns, &self.file)
+    }
+
+    /// The error that this cell is at fault.
+    pub(crate) fn fault(&self, row: usize, column: usize, fault: CellFault) -> DataError {
+        let line = self.lines.get(row).copied().unwrap_or(row + 1);
+        let (file, name) = (self.file.to_path_buf(), self.columns[column].clone());
+        DataError::Cell { file, line, column: column + 1, name, fault }
+    }
+}
+
+fn index_of(name: &str, columns: &[String], file: &Path) -> Result<usize> {
+    columns.iter().position(|column| column == name).ok_or_else(|| DataError::NoColumn {
+        file: file.to_path_buf(),
+        name: name.to_string(),
+        columns: columns.to_vec(),
+    })
+}
+
+/// Every column has a name of its own.
+fn check_names(columns: &[String], file: &Path, line: usize) -> Result<()> {
+    let fault = |index: usize| match columns.iter().position(|name| *name == columns[index]) {
+        _ if columns[index].is_empty() => Some(CellFault::Unnamed),
+        Some(first) if first < index => Some(CellFault::Repeated(first + 1)),
+        _ => None,
+    };
+    match (0..columns.len()).find_map(|index| Some((index, fault(index)?))) {
+        None => Ok(()),
+        Some((index, fault)) => {
+            let (file, name) = (file.to_path_buf(), columns[index].clone());
+            Err(DataError::Cell { file, line, column: index + 1, name, fault })
+        }
+    }
+}
+
+/// A CSV file that is being read.
+struct Reading<'a> {
+    file: &'a Path,
+    config: &'a CsvConfig,
+}
+
+impl Reading<'_> {
+    /// Reads the lines that are not empty; each comes with its number, from 1.
+    fn read<'a>(&self, mut lines: impl Iterator<Item = (&'a str, usize)>) -> Result<Table> {
+        let (header, header_line) = match &self.config.names {
+            Some(names) => (names.clone(), 1),
+            None => match lines.next() {
+                Some((line, number)) => (self.cells(line, number, &[])?, number),
+                None => return Err(DataError::Empty { file: self.file.to_path_buf() }),
+            },
+        };
+        check_names(&header, self.file, header_line)?;
+        let names = self.config.columns.as_ref().unwrap_or(&header);
+        let chosen =
+            names.iter().map(|name| index_of(name, &header, self.file)).collect::<Result<Vec<usize>>>()?;
+        check_names(names, self.file, header_line)?;
+        let (mut cells, mut numbers) = (Vec::new(), Vec::new());
+        for (line, number) in lines {
+            self.read_row(line, number, &header, &chosen, &mut cells)?;
+            numbers.push(number);
+        }
+        Table::from_parts(self.file, names.clone(), cells, numbers)
+    }
+
+    /// Appends the `chosen` cells of a line.
+    fn read_row(
+        &self,
+        line: &str,
+        number: usize,
+        header: &[String],
+        chosen: &[usize],
+        cells: &mut Vec<f64>,
+    ) -> Result<()> {
+        let found = self.cells(line, number, header)?;
+        let (expected, found_count) = (header.len(), found.len());
+        if found_count < expected {
+            let fault = CellFault::Missing { expected, found: found_count };
+            return Err(self.fault(number, found_count, header, fault));
+        }
+        if found_count > expected {
+            let fault = CellFault::Surplus { expected, found: found_count };
+            return Err(self.fault(number, expected, header, fault));
+        }
+        for &column in chosen {
+            cells.push(parse(&found[column]).map_err(|fault| self.fault(number, column, header, fault))?);
+        }
+        Ok(())
+    }
+
+    /// The cells of a line, without quotation marks and blanks around them.
+    fn cells(&self, line: &str, number: usize, header: &[String]) -> Result<Vec<String>> {
+        let mut cells = Vec::new();
+        let mut rest = line;
+        loop {
+            let (cell, after) = next_cell(rest, self.config.delimiter)
+                .ok_or_else(|| self.fault(number, cells.len(), header, CellFault::Quotation))?;
+            cells.push(cell);
+            match after {
+                Some(after) => rest = after,
+                None => return Ok(cells),
+            }
+        }
+    }
+
+    fn fault(&self, line: usize, column: usize, header: &[String], fault: CellFault) -> DataError {
+        let name = header.get(column).cloned().unwrap_or_else(|| "no name".to_string());
+        DataError::Cell { file: PathBuf::from(self.file), line, column: column + 1, name, fault }
+    }
+}
+
+/// The first cell of a line, and what follows its delimiter if there is one; `None` if its quotation marks do not
+/// pair up.
+fn next_cell(line: &str, delimiter: char) -> Option<(String, Option<&str>)> {
+    let blank = |character: char| character.is_whitespace() && character != delimiter;
+    let Some(mut quoted) = line.trim_start_matches(blank).strip_prefix('"') else {
+        let (cell, after) = match line.split_once(delimiter) {
+            Some((cell, after)) => (cell, Some(after)),
+            None => (line, None),
+        };
+        return Some((cell.trim().to_string(), after));
+    };
+    let mut cell = String::new();
+    loop {
+        let (before, after) = quoted.split_once('"')?;
+        cell.push_str(before);
+        match after.strip_prefix('"') {
+            Some(after) => quoted = after,
+            None => {
+                let after = after.trim_start_matches(blank);
+                let next = after.strip_prefix(delimiter);
+                return (next.is_some() || after.is_empty()).then_some((cell, next));
+            }
+        }
+        cell.push('"');
+    }
+}
+
+fn parse(cell: &str) -> std::result::Result<f64, CellFault> {
+    match cell.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        Ok(_) => Err(CellFault::NotFinite(cell.to_string())),
+        Err(_) if cell.is_empty() => Err(CellFault::Empty),
+        Err(_) => Err(CellFault::NotANumber(cell.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

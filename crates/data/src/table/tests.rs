@@ -1,0 +1,117 @@
+use super::*;
+
+/// Reads a file of this content; messages come without the folder's name.
+fn read_as(content: &str, config: &CsvConfig) -> std::result::Result<Table, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data.csv");
+    std::fs::write(&file, content).unwrap();
+    Table::read_with(&file, config).map_err(|error| {
+        error.to_string().replace(&format!("{}{}", folder.path().display(), std::path::MAIN_SEPARATOR), "")
+    })
+}
+
+fn read(content: &str) -> std::result::Result<Table, String> {
+    read_as(content, &CsvConfig::default())
+}
+
+fn names(names: &[&str]) -> Option<Vec<String>> {
+    Some(names.iter().map(|name| (*name).to_string()).collect())
+}
+
+#[test]
+fn columns_are_read_by_name() {
+    let table = read("a,b,c\n1,2.5,-3e2\n4, 5 ,6\n").unwrap();
+    assert_eq!((table.rows(), table.columns().len()), (2, 3));
+    assert_eq!(table.column("b").unwrap(), [2.5, 5.0]);
+    assert_eq!((table.row(0), table.row(2)), (Some(&[1.0, 2.5, -300.0][..]), None));
+    assert_eq!(table.select(&["c", "a"]).unwrap().cells(), [-300.0, 1.0, 6.0, 4.0]);
+    assert_eq!(table.without(&["b"]).unwrap().columns(), ["a", "c"]);
+    let tensor = table.to_tensor(&ternion_cpu::device()).unwrap();
+    assert_eq!((tensor.dims(), tensor.to_vec::<f32>().unwrap()[2]), (&[2, 3][..], -300.0));
+}
+
+#[test]
+fn quotes_line_ends_byte_order_marks_and_empty_lines_are_understood() {
+    let table = read("\u{feff}\"a, b\", \"say \"\"c\"\"\"\r\n\r\n\"1\" ,2\r\n3,\"4\"\r\n\r\n").unwrap();
+    assert_eq!(table.columns(), ["a, b", "say \"c\""]);
+    assert_eq!(table.cells(), [1.0, 2.0, 3.0, 4.0]);
+}
+
+#[test]
+fn headerless_files_other_delimiters_and_chosen_columns_are_read() {
+    let config =
+        CsvConfig { delimiter: '\t', names: names(&["x", "place", "y"]), columns: names(&["y", "x"]) };
+    let table = read_as("1\tinland\t2\n3\tNEAR BAY\t4\n", &config).unwrap();
+    assert_eq!(
+        (table.columns(), table.cells()),
+        (&["y".to_string(), "x".to_string()][..], &[2.0, 1.0, 4.0, 3.0][..])
+    );
+}
+
+#[test]
+fn cells_at_fault_are_named_by_line_and_column() {
+    let cases = [
+        ("a,b\n1,2\n\n3,x4\n", "data.csv: line 4, column 2 (b): expected a number, found \"x4\""),
+        ("a,b\n1,\n", "data.csv: line 2, column 2 (b): expected a number, found an empty cell"),
+        ("a,b\nNaN,1\n", "data.csv: line 2, column 1 (a): expected a finite number, found \"NaN\""),
+        ("a,b\n1,1e999\n", "data.csv: line 2, column 2 (b): expected a finite number, found \"1e999\""),
+        ("a,b,c\n1,2,3\n1\n", "data.csv: line 3, column 2 (b): missing: expected 3 cells, found 1"),
+        ("a,b\n1,2,3\n", "data.csv: line 2, column 3 (no name): surplus: expected 2 cells, found 3"),
+        ("a,b\n1,\"2\n", "data.csv: line 2, column 2 (b): quotation marks do not pair up"),
+        ("a,b\n\"1\"2,2\n", "data.csv: line 2, column 1 (a): quotation marks do not pair up"),
+        ("a,,c\n1,2,3\n", "data.csv: line 1, column 2 (): the column has no name"),
+        ("a,b,a\n1,2,3\n", "data.csv: line 1, column 3 (a): column 1 has the same name"),
+        ("a,b\n", "data.csv: holds 0 examples, expected at least 1"),
+        ("\n\n", "data.csv: holds 0 examples, expected at least 1"),
+    ];
+    for (content, expected) in cases {
+        assert_eq!(read(content).unwrap_err(), expected, "{content:?}");
+    }
+}
+
+#[test]
+fn columns_that_are_not_there_are_named_with_those_that_are() {
+    let expected = "data.csv: line 1: no column z; there are a, b";
+    let config = CsvConfig { columns: names(&["a", "z"]), ..CsvConfig::default() };
+    assert_eq!(read_as("a,b\n1,2\n", &config).unwrap_err(), expected);
+    let table = Table::new(&["a", "b"], vec![1.0, 2.0]).unwrap();
+    for refused in [
+        table.column("z").map(|_| ()),
+        table.select(&["a", "z"]).map(|_| ()),
+        table.without(&["z"]).map(|_| ()),
+    ] {
+        assert_eq!(refused.unwrap_err().to_string(), expected.replace("data.csv", "table"));
+    }
+    assert!(table.select(&["a", "a"]).is_err());
+    assert!(table.without(&["a", "b"]).is_err());
+}
+
+#[test]
+fn tables_of_senseless_numbers_are_refused() {
+    assert!(matches!(
+        Table::new(&["a", "b"], vec![1.0; 3]),
+        Err(DataError::RaggedTable { cells: 3, columns: 2 })
+    ));
+    assert!(Table::new(&["a"], Vec::new()).is_err());
+    assert!(Table::new(&[], Vec::new()).is_err());
+    let message = Table::new(&["a", "b"], vec![1.0, 2.0, 3.0, f64::NAN]).unwrap_err().to_string();
+    assert_eq!(message, "table: line 2, column 2 (b): expected a finite number, found \"NaN\"");
+}
+
+#[test]
+fn a_fifth_of_the_rows_is_held_out_by_seed() {
+    let table = Table::new(&["row"], (0..50).map(f64::from).collect()).unwrap();
+    let (train, held_out) = table.train_held_out(1).unwrap();
+    assert_eq!((train.rows(), held_out.rows()), (40, 10));
+    assert!(held_out.cells().is_sorted() && train.cells().is_sorted());
+    let mut all = [train.cells(), held_out.cells()].concat();
+    all.sort_by(f64::total_cmp);
+    assert_eq!(all, table.cells());
+    assert_eq!(table.train_held_out(1).unwrap().1, held_out);
+    assert_ne!(table.train_held_out(2).unwrap().1, held_out);
+    let two = Table::new(&["row"], vec![1.0, 2.0]).unwrap();
+    assert_eq!(two.train_held_out(0).unwrap().1.rows(), 1);
+    let one = Table::new(&["row"], vec![1.0]).unwrap();
+    let message = one.train_held_out(0).unwrap_err().to_string();
+    assert_eq!(message, "table: 1 rows, expected at least 2: some to train on and some held out");
+}
