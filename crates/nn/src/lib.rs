@@ -1,7 +1,7 @@
 //! Layers, losses and optimisers, with PyTorch's names, defaults and state-dict keys. Everything is made of `Tensor` methods and knows no device.
 //!
 //! Reading order: a [`Module`] is a tree of [`Param`]s, which `#[derive(Module)]` walks; [`Forward`] is a module that turns a tensor
-//! into a tensor, and the layers are such; losses compare with a target; [`optim`] changes parameters by gradients;
+//! into a tensor, and the layers are such; losses compare with a target; [`optim`] changes parameters by gradients, at the rates of a [`schedule`], and [`Ema`] averages them;
 //! [`checkpoint`] keeps them on disk.
 //!
 //! ```
@@ -35,6 +35,7 @@ mod activation;
 pub mod checkpoint;
 mod conv;
 mod dropout;
+mod ema;
 mod embedding;
 mod fields;
 mod flatten;
@@ -48,6 +49,7 @@ mod observe;
 pub mod optim;
 mod param;
 mod pool;
+pub mod schedule;
 mod sequential;
 mod state;
 mod stats;
@@ -58,6 +60,7 @@ pub use activation::{
 pub use checkpoint::{load, load_with, save};
 pub use conv::{Conv2d, Conv2dConfig};
 pub use dropout::Dropout;
+pub use ema::{Ema, EmaConfig};
 pub use embedding::Embedding;
 pub use flatten::{Flatten, Identity};
 pub use init::Init;
