@@ -50,8 +50,10 @@ pub mod prelude {
     };
     pub use ternion_data::{Batch, DataSource, LastBatch, Mnist, Split};
     pub use ternion_nn::optim::{
-        Adam, AdamConfig, AdamW, AdamWConfig, Optimizer, SGD, SGDConfig, clip_grad_norm,
+        Adagrad, Adam, AdamConfig, AdamW, AdamWConfig, Lion, Muon, Optimizer, ParamGroup, RMSprop, SGD,
+        SGDConfig, clip_grad_norm, clip_grad_value,
     };
+    pub use ternion_nn::schedule::Schedule;
     pub use ternion_nn::{
         AdaptiveAvgPool2d, AvgPool2d, BCEWithLogitsLoss, BatchNorm1d, BatchNorm2d, Conv1d, Conv2d,
         Conv2dConfig, ConvTranspose2d, CrossEntropyLoss, Dropout, ELU, Embedding, Flatten, Forward, GELU,

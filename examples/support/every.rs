@@ -10,6 +10,8 @@ mod mnist;
 mod say;
 #[path = "../tensors.rs"]
 mod tensors;
+#[path = "../tiny_gpt.rs"]
+mod tiny_gpt;
 #[path = "../xor.rs"]
 mod xor;
 
@@ -22,9 +24,12 @@ fn main() -> ExitCode {
         "gradients" => gradients::main().report(),
         "mnist" => mnist::main(),
         "tensors" => tensors::main().report(),
+        "tiny_gpt" => tiny_gpt::main(),
         "xor" => xor::main().report(),
         other => {
-            say::warn(format_args!("error: no example {other:?}, expected gradients, mnist, tensors or xor"));
+            say::warn(format_args!(
+                "error: no example {other:?}, expected gradients, mnist, tensors, tiny_gpt or xor"
+            ));
             ExitCode::from(2)
         }
     }

@@ -1,7 +1,7 @@
 //! Layers, losses and optimisers, with PyTorch's names, defaults and state-dict keys. Everything is made of `Tensor` methods and knows no device.
 //!
 //! Reading order: a [`Module`] is a tree of [`Param`]s, which `#[derive(Module)]` walks; [`Forward`] is a module that turns a tensor
-//! into a tensor, and the layers are such; losses compare with a target; [`optim`] changes parameters by gradients;
+//! into a tensor, and the layers are such; losses compare with a target; [`optim`] changes parameters by gradients, at the rates of a [`schedule`], and [`Ema`] averages them;
 //! [`checkpoint`] keeps them on disk.
 //!
 //! ```
@@ -37,6 +37,7 @@ mod batch_norm;
 pub mod checkpoint;
 mod conv;
 mod dropout;
+mod ema;
 mod embedding;
 mod feed_forward;
 mod fields;
@@ -56,6 +57,7 @@ mod pool;
 pub mod position;
 mod recurrent;
 mod residual;
+pub mod schedule;
 mod sequential;
 mod state;
 mod stats;
@@ -70,6 +72,7 @@ pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNormConfig};
 pub use checkpoint::{load, load_with, save};
 pub use conv::{Conv1d, Conv1dConfig, Conv2d, Conv2dConfig, ConvTranspose2d, ConvTranspose2dConfig};
 pub use dropout::Dropout;
+pub use ema::{Ema, EmaConfig};
 pub use embedding::{Embedding, EmbeddingConfig};
 pub use feed_forward::{FeedForward, FeedForwardConfig, FeedForwardForm};
 pub use flatten::{Flatten, Identity};

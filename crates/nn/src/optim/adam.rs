@@ -1,17 +1,18 @@
 //! Adam, and AdamW, which decays weights apart from the gradient.
 
-use super::Optimizer;
 use super::steps::{Common, StepRule, Steps};
-use crate::{Param, StateDict};
+use super::{ParamGroup, check_betas, optimizer};
+use crate::Param;
+use ternion_core::dispatch::apply;
 use ternion_core::ops::step::{AdamStep, DecayMode};
-use ternion_core::{Error, Gradients, Op, Result};
+use ternion_core::{Result, Tensor};
 
 #[derive(Clone)]
 struct AdamRule(AdamStep);
 
 impl StepRule for AdamRule {
-    fn op(&self) -> Op {
-        self.0.clone().into()
+    fn change(&self, inputs: &[&Tensor]) -> Result<()> {
+        apply(self.0.clone(), inputs).map(drop)
     }
     fn state_names(&self) -> &'static [&'static str] {
         &["exp_avg", "exp_avg_sq"]
@@ -67,39 +68,25 @@ macro_rules! adam {
             /// # Errors
             /// No parameters, or one twice; a number that is negative or not finite; a beta outside `0..1`.
             pub fn new(parameters: Vec<Param>, config: $config) -> Result<$name> {
-                let $config { lr, betas: [beta1, beta2], eps, weight_decay, .. } = config;
-                let common = Common {
-                    lr,
-                    max_grad_norm: config.max_grad_norm,
-                    allow_missing_gradients: config.allow_missing_gradients,
-                };
-                common.check($stem, &[("eps", eps), ("weight_decay", weight_decay)])?;
-                check_betas($stem, config.betas)?;
-                let rule = AdamRule(AdamStep { beta1, beta2, eps, weight_decay, decay_mode: $decay_mode });
-                Ok($name(Steps::new($stem, rule, common, parameters)?))
+                $name::with_groups(vec![ParamGroup::new(parameters)], config)
+            }
+
+            /// As `new`, with settings for each group.
+            ///
+            /// # Errors
+            /// Those of `new`, also of the groups' numbers.
+            pub fn with_groups(groups: Vec<ParamGroup>, config: $config) -> Result<$name> {
+                let $config { lr, betas, eps, weight_decay, max_grad_norm, allow_missing_gradients } = config;
+                let common = Common { lr, weight_decay, max_grad_norm, allow_missing_gradients };
+                common.check($stem, &[("eps", eps)])?;
+                check_betas($stem, betas)?;
+                let [beta1, beta2] = betas;
+                let step = |weight_decay| AdamStep { beta1, beta2, eps, weight_decay, decay_mode: $decay_mode };
+                Ok($name(Steps::new($stem, common, groups, |weight_decay| AdamRule(step(weight_decay)))?))
             }
         }
 
-        impl Optimizer for $name {
-            fn step(&mut self, gradients: &Gradients) -> Result<()> {
-                self.0.step(gradients)
-            }
-            fn lr(&self) -> f64 {
-                self.0.lr()
-            }
-            fn set_lr(&mut self, lr: f64) -> Result<()> {
-                self.0.set_lr(lr)
-            }
-            fn parameters(&self) -> Vec<Param> {
-                self.0.parameters()
-            }
-            fn state_dict(&self) -> Result<StateDict> {
-                self.0.state_dict()
-            }
-            fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
-                self.0.load_state_dict(dict)
-            }
-        }
+        optimizer!($name);
     };
 }
 
@@ -127,11 +114,4 @@ adam! {
     /// ```
     AdamW, AdamWConfig, "adamw", DecayMode::Decoupled, 0.01,
     "Share, times the learning rate, by which a parameter shrinks in a step; 0.01 by default."
-}
-
-fn check_betas(op: &'static str, betas: [f64; 2]) -> Result<()> {
-    match betas.iter().all(|beta| (0.0..1.0).contains(beta)) {
-        true => Ok(()),
-        false => Err(Error::invalid(op, format!("betas {betas:?}, expected at least 0 and below 1"))),
-    }
 }

@@ -1,10 +1,11 @@
 //! Stochastic gradient descent.
 
-use super::Optimizer;
 use super::steps::{Common, StepRule, Steps};
-use crate::{Param, StateDict};
+use super::{ParamGroup, optimizer};
+use crate::Param;
+use ternion_core::dispatch::apply;
 use ternion_core::ops::step::SgdStep;
-use ternion_core::{Error, Gradients, Op, Result};
+use ternion_core::{Error, Result, Tensor};
 
 /// Stochastic gradient descent with momentum (Sutskever et al. 2013), as PyTorch's `SGD`.
 pub struct SGD(Steps<SgdRule>);
@@ -46,8 +47,8 @@ impl Default for SGDConfig {
 struct SgdRule(SgdStep);
 
 impl StepRule for SgdRule {
-    fn op(&self) -> Op {
-        self.0.clone().into()
+    fn change(&self, inputs: &[&Tensor]) -> Result<()> {
+        apply(self.0.clone(), inputs).map(drop)
     }
     fn state_names(&self) -> &'static [&'static str] {
         if self.0.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
@@ -63,41 +64,27 @@ impl SGD {
     /// # Errors
     /// No parameters, or one twice; a number that is negative or not finite; Nesterov's form without momentum or with dampening.
     pub fn new(parameters: Vec<Param>, config: SGDConfig) -> Result<SGD> {
+        SGD::with_groups(vec![ParamGroup::new(parameters)], config)
+    }
+
+    /// As [`new`](SGD::new), with settings for each group.
+    ///
+    /// # Errors
+    /// Those of [`new`](SGD::new), also of the groups' numbers.
+    pub fn with_groups(groups: Vec<ParamGroup>, config: SGDConfig) -> Result<SGD> {
         let SGDConfig { lr, momentum, dampening, weight_decay, nesterov, .. } = config;
-        let common = Common {
-            lr,
-            max_grad_norm: config.max_grad_norm,
-            allow_missing_gradients: config.allow_missing_gradients,
-        };
-        common.check("sgd", &[("momentum", momentum), ("weight_decay", weight_decay)])?;
+        let (max_grad_norm, allow_missing_gradients) = (config.max_grad_norm, config.allow_missing_gradients);
+        let common = Common { lr, weight_decay, max_grad_norm, allow_missing_gradients };
+        common.check("sgd", &[("momentum", momentum)])?;
         if !dampening.is_finite() {
             return Err(Error::invalid("sgd", format!("dampening {dampening}, expected a finite number")));
         }
         if nesterov && (momentum == 0.0 || dampening != 0.0) {
             return Err(Error::invalid("sgd", "nesterov needs a momentum above 0 and no dampening"));
         }
-        let rule = SgdRule(SgdStep { momentum, dampening, weight_decay, nesterov });
-        Ok(SGD(Steps::new("sgd", rule, common, parameters)?))
+        let rule = |weight_decay| SgdRule(SgdStep { momentum, dampening, weight_decay, nesterov });
+        Ok(SGD(Steps::new("sgd", common, groups, rule)?))
     }
 }
 
-impl Optimizer for SGD {
-    fn step(&mut self, gradients: &Gradients) -> Result<()> {
-        self.0.step(gradients)
-    }
-    fn lr(&self) -> f64 {
-        self.0.lr()
-    }
-    fn set_lr(&mut self, lr: f64) -> Result<()> {
-        self.0.set_lr(lr)
-    }
-    fn parameters(&self) -> Vec<Param> {
-        self.0.parameters()
-    }
-    fn state_dict(&self) -> Result<StateDict> {
-        self.0.state_dict()
-    }
-    fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
-        self.0.load_state_dict(dict)
-    }
-}
+optimizer!(SGD);

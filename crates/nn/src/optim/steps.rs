@@ -1,33 +1,42 @@
 //! What all optimisers share: pairing parameters with gradients, their state, and the numbers of a step on its way to the device.
 
-use crate::{Param, StateDict};
+mod state;
+
+use super::ParamGroup;
+use crate::Param;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ternion_core::capture::{before_replay, is_recording_step, only_once};
-use ternion_core::dispatch::apply;
 use ternion_core::{
-    DType, Device, Element, Error, Gradients, Layout, Op, Result, Shape, Tensor, grad_norm, no_grad,
+    DType, Device, Element, Error, Gradients, Layout, Result, Shape, Tensor, grad_norm, no_grad,
 };
 
 /// Parameters of one op: as many as a GPU's kernel takes in one launch.
 const TOGETHER: usize = 512;
 
-/// A way to step: the fused op and the numbers that it takes.
+/// A way to step: how parameters change, and the numbers that this takes.
 pub(super) trait StepRule: Clone + 'static {
-    /// The fused op: inputs are parameter, gradient, numbers, states.
-    fn op(&self) -> Op;
+    /// Changes parameters and states in place, by a fused op or by [`composed`](super::composed::composed) ones. Inputs, for each parameter: it, its
+    /// gradient, its numbers, its states. All are of one device and dtype.
+    fn change(&self, inputs: &[&Tensor]) -> Result<()>;
 
     /// The names of the states of a parameter, as in PyTorch's optimisers.
     fn state_names(&self) -> &'static [&'static str];
 
-    /// The numbers of step number `step` (the first is 1) of a parameter. The second one is the clip factor.
+    /// The numbers of step number `step` (the first is 1) of a parameter. The first two are the learning rate and the clip factor.
     fn numbers(&self, lr: f64, step: u64) -> Vec<f64>;
+
+    /// What a state holds before the first step.
+    fn initial_state(&self) -> f64 {
+        0.0
+    }
 }
 
 /// Settings that all optimisers share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Common {
     pub lr: f64,
+    pub weight_decay: f64,
     pub max_grad_norm: Option<f64>,
     pub allow_missing_gradients: bool,
 }
@@ -36,6 +45,7 @@ impl Common {
     /// Checks the numbers, and others that must be finite and not negative.
     pub fn check(&self, op: &'static str, others: &[(&str, f64)]) -> Result<()> {
         check_number(op, "lr", self.lr)?;
+        check_number(op, "weight_decay", self.weight_decay)?;
         if let Some(norm) = self.max_grad_norm {
             check_number(op, "max_grad_norm", norm)?;
         }
@@ -43,26 +53,48 @@ impl Common {
     }
 }
 
-fn check_number(op: &'static str, name: &str, value: f64) -> Result<()> {
+pub(crate) fn check_number(op: &'static str, name: &str, value: f64) -> Result<()> {
     if value.is_finite() && value >= 0.0 {
         return Ok(());
     }
     Err(Error::invalid(op, format!("{name} {value}, expected a finite number of at least 0")))
 }
 
+/// How the parameters of a group step.
+#[derive(Clone)]
+struct Group<R> {
+    rule: R,
+    lr_scale: f64,
+}
+
+impl<R: StepRule> Group<R> {
+    fn new(op: &'static str, group: &ParamGroup, weight_decay: f64, rule: impl Fn(f64) -> R) -> Result<Self> {
+        let weight_decay = group.weight_decay.unwrap_or(weight_decay);
+        check_number(op, "lr_scale", group.lr_scale)?;
+        check_number(op, "weight_decay", weight_decay)?;
+        Ok(Group { rule: rule(weight_decay), lr_scale: group.lr_scale })
+    }
+}
+
 /// A parameter with its state, which is made by its first step.
 struct Slot {
     param: Param,
     label: String,
+    group: usize,
     states: Vec<Tensor>,
 }
 
 /// What changes from step to step. Recorded steps share it: they go on counting, and take the learning rate that is set between replays.
 struct Progress {
     lr: f64,
+    /// The group of each parameter.
+    groups: Vec<usize>,
     /// Steps that each parameter has made.
     steps: Vec<u64>,
 }
+
+/// The numbers of a step: each group and step number that occurs, with its row in the table.
+type Rows = BTreeMap<(usize, u64), usize>;
 
 /// The numbers of a step on one device, in the accumulator dtype of its parameters: written anew before each step, so that their address stays.
 #[derive(Clone)]
@@ -97,10 +129,29 @@ impl Numbers {
 }
 
 impl Progress {
-    /// The step numbers that come next for these parameters, each with its row in the table: one, unless gradients were missing.
-    fn rows(&self, slots: &[usize]) -> BTreeMap<u64, usize> {
-        let steps: BTreeSet<u64> = slots.iter().map(|&slot| self.steps[slot] + 1).collect();
+    /// Group and number of the step that comes next for a parameter.
+    fn next(&self, slot: usize) -> (usize, u64) {
+        (self.groups[slot], self.steps[slot] + 1)
+    }
+
+    /// The rows that come next for these parameters: one for each group, unless gradients were missing.
+    fn rows(&self, slots: &[usize]) -> Rows {
+        let steps: BTreeSet<(usize, u64)> = slots.iter().map(|&slot| self.next(slot)).collect();
         steps.into_iter().zip(0..).collect()
+    }
+
+    /// The row of each of these parameters.
+    fn places(&self, slots: &[usize]) -> Vec<usize> {
+        let rows = self.rows(slots);
+        slots.iter().map(|&slot| rows[&self.next(slot)]).collect()
+    }
+
+    /// What the rows hold, one after the other.
+    fn values<R: StepRule>(&self, groups: &[Group<R>], rows: &Rows) -> Vec<f64> {
+        let of = |&(group, step): &(usize, u64)| {
+            groups[group].rule.numbers(self.lr * groups[group].lr_scale, step)
+        };
+        rows.keys().flat_map(of).collect()
     }
 
     /// Notes that these parameters have made a step.
@@ -117,7 +168,7 @@ fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
 /// The parameters of an optimiser, with all that changes from step to step.
 pub(super) struct Steps<R> {
     op: &'static str,
-    rule: R,
+    groups: Vec<Group<R>>,
     common: Common,
     slots: Vec<Slot>,
     progress: Arc<Mutex<Progress>>,
@@ -132,23 +183,23 @@ struct Work<'g> {
 }
 
 impl<R: StepRule> Steps<R> {
-    pub fn new(op: &'static str, rule: R, common: Common, params: Vec<Param>) -> Result<Steps<R>> {
-        if params.is_empty() {
-            return Err(Error::invalid(op, "no parameters to train"));
-        }
-        let mut labels = HashSet::new();
-        let mut slots: Vec<Slot> = Vec::with_capacity(params.len());
-        for (position, param) in params.into_iter().enumerate() {
-            if let Some(same) = slots.iter().find(|slot| slot.param.is(&param)) {
-                let detail = format!("parameter {position} is given twice: it is {} already", same.label);
-                return Err(Error::invalid(op, detail));
-            }
-            let label = unique_label(&mut labels, &param, position);
-            slots.push(Slot { param, label, states: Vec::new() });
-        }
-        let progress = Progress { lr: common.lr, steps: vec![0; slots.len()] };
+    /// Parameters that step as `rule` says, given the weight decay of their group.
+    pub fn new(
+        op: &'static str,
+        common: Common,
+        groups: Vec<ParamGroup>,
+        rule: impl Fn(f64) -> R,
+    ) -> Result<Steps<R>> {
+        let of = |group| Group::new(op, group, common.weight_decay, &rule);
+        let rules = groups.iter().map(of).collect::<Result<_>>()?;
+        let slots = slots_of(op, groups)?;
+        let progress = Progress {
+            lr: common.lr,
+            groups: slots.iter().map(|slot| slot.group).collect(),
+            steps: vec![0; slots.len()],
+        };
         let progress = Arc::new(Mutex::new(progress));
-        Ok(Steps { op, rule, common, slots, progress, numbers: Vec::new() })
+        Ok(Steps { op, groups: rules, common, slots, progress, numbers: Vec::new() })
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
@@ -176,7 +227,7 @@ impl<R: StepRule> Steps<R> {
             let slots: Vec<usize> = works.iter().map(|work| work.slot).collect();
             let rows = self.progress().rows(&slots);
             match is_recording_step() {
-                true => self.write_before_replays(&works, slots.clone(), rows.len())?,
+                true => self.write_before_replays(&works, slots.clone())?,
                 false => self.write_numbers(&works, &rows)?,
             }
             self.clip(gradients, &works)?;
@@ -209,9 +260,10 @@ impl<R: StepRule> Steps<R> {
 
     /// States for parameters that have none; those that there are must still fit.
     fn prepare_states(&mut self, works: &[Work<'_>]) -> Result<()> {
-        let names = self.rule.state_names();
         for work in works {
             let (slot, tensor) = (&mut self.slots[work.slot], &work.tensor);
+            let rule = &self.groups[slot.group].rule;
+            let (names, initial) = (rule.state_names(), rule.initial_state());
             let dtype = tensor.dtype().accumulator();
             if slot.states.is_empty() && !names.is_empty() && is_recording_step() {
                 let detail =
@@ -219,7 +271,8 @@ impl<R: StepRule> Steps<R> {
                 return Err(Error::invalid(self.op, detail));
             }
             if slot.states.is_empty() {
-                let fresh = names.iter().map(|_| Tensor::zeros(*tensor.shape(), dtype, tensor.device()));
+                let fresh =
+                    names.iter().map(|_| Tensor::full(*tensor.shape(), initial, dtype, tensor.device()));
                 slot.states = only_once(|| fresh.collect::<Result<_>>())?;
             }
             if let Some(state) = slot.states.iter().find(|state| !belongs(state, tensor)) {
@@ -242,9 +295,8 @@ impl<R: StepRule> Steps<R> {
     }
 
     /// One upload for each device and accumulator dtype.
-    fn write_numbers(&mut self, works: &[Work<'_>], rows: &BTreeMap<u64, usize>) -> Result<()> {
-        let lr = self.lr();
-        let values: Vec<f64> = rows.keys().flat_map(|&step| self.rule.numbers(lr, step)).collect();
+    fn write_numbers(&mut self, works: &[Work<'_>], rows: &Rows) -> Result<()> {
+        let values = self.progress().values(&self.groups, rows);
         // Tables of devices or dtypes that no parameter has any more go.
         self.numbers.retain(|numbers| works.iter().any(|work| numbers.serve(&work.tensor)));
         for tensor in works.iter().map(|work| &work.tensor) {
@@ -258,7 +310,9 @@ impl<R: StepRule> Steps<R> {
     }
 
     /// Has the numbers written before each replay of the step that is being recorded, into the tables that it reads.
-    fn write_before_replays(&self, works: &[Work<'_>], slots: Vec<usize>, rows: usize) -> Result<()> {
+    fn write_before_replays(&self, works: &[Work<'_>], slots: Vec<usize>) -> Result<()> {
+        let places = self.progress().places(&slots);
+        let rows = self.progress().rows(&slots).len();
         let serve = |numbers: &&Numbers| works.iter().any(|work| numbers.serve(&work.tensor));
         let tables: Vec<Numbers> = self.numbers.iter().filter(serve).cloned().collect();
         let ready = |work: &Work<'_>| {
@@ -267,7 +321,7 @@ impl<R: StepRule> Steps<R> {
         if !works.iter().all(ready) {
             return Err(Error::invalid(self.op, "make a step with these gradients before one is recorded"));
         }
-        let (op, rule, progress) = (self.op, self.rule.clone(), self.progress.clone());
+        let (op, groups, progress) = (self.op, self.groups.clone(), self.progress.clone());
         let changed = works.iter().map(|work| (&self.slots[work.slot], &work.tensor));
         let changed: Vec<(Param, Tensor, String)> =
             changed.map(|(slot, tensor)| (slot.param.clone(), tensor.detach(), slot.label.clone())).collect();
@@ -279,12 +333,11 @@ impl<R: StepRule> Steps<R> {
                 return Err(Error::invalid(op, detail));
             }
             let mut progress = lock(&progress);
-            let steps = progress.rows(&slots);
-            if steps.len() != rows {
+            if progress.places(&slots) != places {
                 let detail = "some parameters of the recorded step were stepped apart from the others since: record it again";
                 return Err(Error::invalid(op, detail));
             }
-            let values: Vec<f64> = steps.keys().flat_map(|&step| rule.numbers(progress.lr, step)).collect();
+            let values = progress.values(&groups, &progress.rows(&slots));
             tables.iter().try_for_each(|table| table.write(&values))?;
             progress.advance(&slots);
             Ok(())
@@ -307,39 +360,58 @@ impl<R: StepRule> Steps<R> {
         self.numbers.iter().try_for_each(|numbers| numbers.table.narrow(1, 1, 1)?.copy_(&factor))
     }
 
-    /// One op for up to [`TOGETHER`] parameters of a device and dtype.
-    fn change(&self, works: &[Work<'_>], rows: &BTreeMap<u64, usize>) -> Result<()> {
+    /// One change for up to [`TOGETHER`] parameters of a group, device and dtype.
+    fn change(&self, works: &[Work<'_>], rows: &Rows) -> Result<()> {
         let alike = |left: &Work<'_>, right: &Work<'_>| {
-            left.tensor.device().is(right.tensor.device()) && left.tensor.dtype() == right.tensor.dtype()
+            self.slots[left.slot].group == self.slots[right.slot].group
+                && left.tensor.device().is(right.tensor.device())
+                && left.tensor.dtype() == right.tensor.dtype()
         };
-        let mut groups: Vec<Vec<&Work<'_>>> = Vec::new();
+        let mut together: Vec<Vec<&Work<'_>>> = Vec::new();
         for work in works {
-            let fits = |group: &&mut Vec<&Work<'_>>| group.len() < TOGETHER && alike(group[0], work);
-            match groups.iter_mut().find(fits) {
-                Some(group) => group.push(work),
-                None => groups.push(vec![work]),
+            let fits = |works: &&mut Vec<&Work<'_>>| works.len() < TOGETHER && alike(works[0], work);
+            match together.iter_mut().find(fits) {
+                Some(works) => works.push(work),
+                None => together.push(vec![work]),
             }
         }
-        let steps = self.progress().steps.clone();
-        for group in groups {
-            let mut inputs: Vec<&Tensor> = Vec::with_capacity(group.len() * 5);
-            for work in &group {
-                let slot = &self.slots[work.slot];
-                inputs.extend([
-                    &work.tensor,
-                    work.grad,
-                    &self.numbers_of(work)?.rows[rows[&(steps[work.slot] + 1)]],
-                ]);
-                inputs.extend(&slot.states);
+        for works in together {
+            let mut inputs: Vec<&Tensor> = Vec::with_capacity(works.len() * 5);
+            for work in &works {
+                let row = rows[&self.progress().next(work.slot)];
+                inputs.extend([&work.tensor, work.grad, &self.numbers_of(work)?.rows[row]]);
+                inputs.extend(&self.slots[work.slot].states);
             }
-            apply(self.rule.op(), &inputs)?;
+            self.groups[self.slots[works[0].slot].group].rule.change(&inputs)?;
         }
         Ok(())
     }
 }
 
+/// A slot for each parameter of these groups.
+fn slots_of(op: &'static str, groups: Vec<ParamGroup>) -> Result<Vec<Slot>> {
+    let mut labels = HashSet::new();
+    let mut slots: Vec<Slot> = Vec::new();
+    let numbered = groups.into_iter().enumerate();
+    for (group, param) in
+        numbered.flat_map(|(index, group)| group.parameters.into_iter().map(move |param| (index, param)))
+    {
+        let position = slots.len();
+        if let Some(same) = slots.iter().find(|slot| slot.param.is(&param)) {
+            let detail = format!("parameter {position} is given twice: it is {} already", same.label);
+            return Err(Error::invalid(op, detail));
+        }
+        let label = unique_label(&mut labels, &param, position);
+        slots.push(Slot { param, label, group, states: Vec::new() });
+    }
+    if slots.is_empty() {
+        return Err(Error::invalid(op, "no parameters to train"));
+    }
+    Ok(slots)
+}
+
 /// The parameter's name, made different from those before it: two models may use the same names.
-fn unique_label(labels: &mut HashSet<String>, param: &Param, position: usize) -> String {
+pub(crate) fn unique_label(labels: &mut HashSet<String>, param: &Param, position: usize) -> String {
     let name = param.name().map_or_else(|| format!("parameter {position}"), str::to_owned);
     let mut label = name.clone();
     let mut number = 1;
@@ -351,145 +423,9 @@ fn unique_label(labels: &mut HashSet<String>, param: &Param, position: usize) ->
     label
 }
 
-// ---- State
-
-const LR: &str = "lr";
-const STEP: &str = "step";
-
-impl<R: StepRule> Steps<R> {
-    /// Keys: `lr`, and for each parameter that has made a step `NAME.step` and its moments, `NAME.exp_avg` and so on.
-    pub fn state_dict(&self) -> Result<StateDict> {
-        let home = self.slots[0].param.device();
-        let mut dict = StateDict::from([(LR.to_owned(), Tensor::from_slice(&[self.lr()], (), &home)?)]);
-        let steps = self.progress().steps.clone();
-        no_grad(|| {
-            for (slot, &steps) in self.slots.iter().zip(&steps).filter(|(_, steps)| **steps > 0) {
-                let steps = [i64::try_from(steps).unwrap_or(i64::MAX)];
-                let device = slot.param.device();
-                dict.insert(format!("{}.{STEP}", slot.label), Tensor::from_slice(&steps, (), &device)?);
-                for (name, state) in self.rule.state_names().iter().zip(&slot.states) {
-                    dict.insert(format!("{}.{name}", slot.label), state.copy()?);
-                }
-            }
-            Ok(dict)
-        })
-    }
-
-    pub fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
-        let mut loading = Loading { dict, known: BTreeSet::from([LR.to_owned()]), problems: Vec::new() };
-        let lr = loading.number::<f64>(LR).unwrap_or(self.lr());
-        let loaded: Vec<(u64, Vec<Tensor>)> = self
-            .slots
-            .iter()
-            .map(|slot| loading.slot(slot, self.rule.state_names()))
-            .collect::<Result<_>>()?;
-        loading.finish(self.op)?;
-        self.set_lr(lr)?;
-        for (at, (steps, states)) in loaded.into_iter().enumerate() {
-            self.slots[at].take_over(states)?;
-            lock(&self.progress).steps[at] = steps;
-        }
-        Ok(())
-    }
-}
-
 /// Whether `state` is a state of the parameter `tensor` as that is now.
 fn belongs(state: &Tensor, tensor: &Tensor) -> bool {
     state.shape() == tensor.shape()
         && state.dtype() == tensor.dtype().accumulator()
         && state.device().is(tensor.device())
-}
-
-impl Slot {
-    /// Puts `loaded` into the memory of the states, which a recorded step may read; in their place where those are of the parameter as it was.
-    fn take_over(&mut self, loaded: Vec<Tensor>) -> Result<()> {
-        let tensor = self.param.tensor();
-        if self.states.is_empty() || !self.states.iter().all(|state| belongs(state, &tensor)) {
-            self.states = loaded;
-            return Ok(());
-        }
-        no_grad(|| match loaded.is_empty() {
-            // A first step finds zeros.
-            true => self.states.iter().try_for_each(|state| state.fill_(0.0).map(drop)),
-            false => {
-                self.states.iter().zip(&loaded).try_for_each(|(state, loaded)| state.copy_(loaded).map(drop))
-            }
-        })
-    }
-}
-
-/// A state dict being checked: nothing of it is used before all of it is known to fit.
-struct Loading<'a> {
-    dict: &'a StateDict,
-    known: BTreeSet<String>,
-    problems: Vec<String>,
-}
-
-impl Loading<'_> {
-    /// A single number; a problem is noted if there is none.
-    fn number<T: Element>(&mut self, key: &str) -> Option<T> {
-        let found = self.dict.get(key).map(|tensor| tensor.item::<T>().map_err(|error| error.to_string()));
-        match found {
-            Some(Ok(value)) => return Some(value),
-            Some(Err(problem)) => self.problems.push(format!("{key}: {problem}")),
-            None => self.problems.push(format!("missing: {key}")),
-        }
-        None
-    }
-
-    /// The step count and the states of a parameter: a parameter without a step count has made none.
-    fn slot(&mut self, slot: &Slot, names: &[&str]) -> Result<(u64, Vec<Tensor>)> {
-        let key = format!("{}.{STEP}", slot.label);
-        if !self.dict.contains_key(&key) {
-            return Ok((0, Vec::new()));
-        }
-        let steps = self.steps(&key);
-        self.known.insert(key);
-        let mut states = Vec::with_capacity(names.len());
-        for name in names {
-            states.extend(self.state(format!("{}.{name}", slot.label), &slot.param)?);
-        }
-        Ok((steps, states))
-    }
-
-    /// The step count under `key`; a problem is noted unless it is one that a parameter with states can have.
-    fn steps(&mut self, key: &str) -> u64 {
-        match self.number::<i64>(key) {
-            Some(steps) if steps < 1 => {
-                self.problems.push(format!("{key}: {steps}, expected a step count of at least 1"));
-                0
-            }
-            steps => steps.map_or(0, i64::unsigned_abs),
-        }
-    }
-
-    /// A copy of one state on the parameter's device; a problem is noted if there is none that fits.
-    fn state(&mut self, key: String, param: &Param) -> Result<Option<Tensor>> {
-        let (shape, dtype) = (param.shape(), param.dtype().accumulator());
-        let problem = match self.dict.get(&key) {
-            None => format!("missing: {key}"),
-            Some(state) if *state.shape() != shape => {
-                format!("wrong shape: {key} {:?}, expected {shape:?}", state.shape())
-            }
-            Some(state) if state.dtype() != dtype => {
-                format!("wrong dtype: {key} {}, expected {dtype}", state.dtype())
-            }
-            Some(state) => {
-                self.known.insert(key);
-                return no_grad(|| state.detach().to_device(&param.device())?.copy()).map(Some);
-            }
-        };
-        self.known.insert(key);
-        self.problems.push(problem);
-        Ok(None)
-    }
-
-    fn finish(mut self, op: &'static str) -> Result<()> {
-        let extra = self.dict.keys().filter(|key| !self.known.contains(*key));
-        self.problems.extend(extra.map(|key| format!("extra: {key}")));
-        if self.problems.is_empty() {
-            return Ok(());
-        }
-        Err(Error::invalid(op, format!("the state does not fit; {}", self.problems.join("; "))))
-    }
 }

@@ -1,0 +1,104 @@
+//! Adagrad: gradients divided by the root of the sum of all their squares.
+
+use super::composed::{Parts, composed};
+use super::steps::{Common, StepRule, Steps};
+use super::{ParamGroup, optimizer};
+use crate::Param;
+use ternion_core::{Result, Tensor};
+
+/// Adagrad (Duchi, Hazan and Singer 2011, the diagonal form of figure 1), as PyTorch's `Adagrad`:
+///
+/// `g = grad + weight_decay * p`; `s = s + g^2`; `p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)`.
+///
+/// Not fused: a step is some seven ops for each parameter.
+pub struct Adagrad(Steps<AdagradRule>);
+
+/// How an [`Adagrad`] steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdagradConfig {
+    /// Learning rate; 1e-2 by default.
+    pub lr: f64,
+    /// How fast the learning rate falls with the steps of a parameter; 0 by default.
+    pub lr_decay: f64,
+    /// Factor of the parameter added to its gradient; 0 by default.
+    pub weight_decay: f64,
+    /// What the sum of squares begins with; 0 by default.
+    pub initial_accumulator_value: f64,
+    /// Added to the denominator; 1e-10 by default.
+    pub eps: f64,
+    /// Scales the gradients so that their common norm is at most this; not by default.
+    pub max_grad_norm: Option<f64>,
+    /// Passes over a parameter without a gradient, rather than to fail; off by default.
+    pub allow_missing_gradients: bool,
+}
+
+impl Default for AdagradConfig {
+    fn default() -> Self {
+        AdagradConfig {
+            lr: 1e-2,
+            lr_decay: 0.0,
+            weight_decay: 0.0,
+            initial_accumulator_value: 0.0,
+            eps: 1e-10,
+            max_grad_norm: None,
+            allow_missing_gradients: false,
+        }
+    }
+}
+
+/// `config.weight_decay` is the group's.
+#[derive(Clone)]
+struct AdagradRule {
+    config: AdagradConfig,
+}
+
+impl AdagradRule {
+    fn update(&self, parts: &Parts<'_>) -> Result<Tensor> {
+        let gradient = parts.gradient_with_decay(self.config.weight_decay)?;
+        let sum = parts.states[0];
+        sum.add_(&gradient.square()?)?;
+        let direction = gradient.div(&sum.sqrt()?.add_scalar(self.config.eps)?)?;
+        parts.parameter.sub(&direction.mul(&parts.lr)?)
+    }
+}
+
+impl StepRule for AdagradRule {
+    fn change(&self, inputs: &[&Tensor]) -> Result<()> {
+        composed(inputs, 1, |parts| self.update(parts))
+    }
+    fn state_names(&self) -> &'static [&'static str] {
+        &["sum"]
+    }
+    fn numbers(&self, lr: f64, step: u64) -> Vec<f64> {
+        vec![lr / (1.0 + (step - 1) as f64 * self.config.lr_decay), 1.0]
+    }
+    fn initial_state(&self) -> f64 {
+        self.config.initial_accumulator_value
+    }
+}
+
+impl Adagrad {
+    /// Trains `parameters`; those that are frozen at the time of a step are passed over.
+    ///
+    /// # Errors
+    /// No parameters, or one twice; a number that is negative or not finite.
+    pub fn new(parameters: Vec<Param>, config: AdagradConfig) -> Result<Adagrad> {
+        Adagrad::with_groups(vec![ParamGroup::new(parameters)], config)
+    }
+
+    /// As [`new`](Adagrad::new), with settings for each group.
+    ///
+    /// # Errors
+    /// Those of [`new`](Adagrad::new), also of the groups' numbers.
+    pub fn with_groups(groups: Vec<ParamGroup>, config: AdagradConfig) -> Result<Adagrad> {
+        let AdagradConfig { lr, lr_decay, weight_decay, initial_accumulator_value, eps, .. } = config;
+        let (max_grad_norm, allow_missing_gradients) = (config.max_grad_norm, config.allow_missing_gradients);
+        let common = Common { lr, weight_decay, max_grad_norm, allow_missing_gradients };
+        let accumulator = ("initial_accumulator_value", initial_accumulator_value);
+        common.check("adagrad", &[("lr_decay", lr_decay), accumulator, ("eps", eps)])?;
+        let rule = |weight_decay| AdagradRule { config: AdagradConfig { weight_decay, ..config } };
+        Ok(Adagrad(Steps::new("adagrad", common, groups, rule)?))
+    }
+}
+
+optimizer!(Adagrad);

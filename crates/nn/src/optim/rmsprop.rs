@@ -1,0 +1,124 @@
+//! RMSprop: gradients divided by a running root mean square of theirs.
+
+use super::composed::{Parts, blend_, composed};
+use super::steps::{Common, StepRule, Steps};
+use super::{ParamGroup, optimizer};
+use crate::Param;
+use ternion_core::{Error, Result, Tensor};
+
+/// RMSprop (Tieleman and Hinton 2012, lecture 6.5; centred: Graves 2013, equations 38 to 45), as PyTorch's `RMSprop`:
+///
+/// `g = grad + weight_decay * p`; `v = alpha v + (1 - alpha) g^2`; centred: `a = alpha a + (1 - alpha) g` and `v - a^2` for `v` below;
+/// `d = g / (sqrt(v) + eps)`; with momentum: `b = momentum * b + d` for `d`; `p -= lr * d`.
+///
+/// Not fused: a step is some ten ops for each parameter.
+pub struct RMSprop(Steps<RmspropRule>);
+
+/// How an [`RMSprop`] steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RMSpropConfig {
+    /// Learning rate; 1e-2 by default.
+    pub lr: f64,
+    /// Share of the old mean square that stays; 0.99 by default.
+    pub alpha: f64,
+    /// Added to the denominator; 1e-8 by default.
+    pub eps: f64,
+    /// Factor of the parameter added to its gradient; 0 by default.
+    pub weight_decay: f64,
+    /// Share of the old velocity that stays; 0 by default.
+    pub momentum: f64,
+    /// Divides by the standard deviation rather than by the root mean square; off by default.
+    pub centered: bool,
+    /// Scales the gradients so that their common norm is at most this; not by default.
+    pub max_grad_norm: Option<f64>,
+    /// Passes over a parameter without a gradient, rather than to fail; off by default.
+    pub allow_missing_gradients: bool,
+}
+
+impl Default for RMSpropConfig {
+    fn default() -> Self {
+        RMSpropConfig {
+            lr: 1e-2,
+            alpha: 0.99,
+            eps: 1e-8,
+            weight_decay: 0.0,
+            momentum: 0.0,
+            centered: false,
+            max_grad_norm: None,
+            allow_missing_gradients: false,
+        }
+    }
+}
+
+/// `config.weight_decay` is the group's.
+#[derive(Clone)]
+struct RmspropRule {
+    config: RMSpropConfig,
+}
+
+impl RmspropRule {
+    fn update(&self, parts: &Parts<'_>) -> Result<Tensor> {
+        let RMSpropConfig { alpha, eps, weight_decay, momentum, centered, .. } = self.config;
+        let gradient = parts.gradient_with_decay(weight_decay)?;
+        let square_avg = parts.states[0];
+        blend_(square_avg, alpha, &gradient.square()?)?;
+        let mut variance = square_avg.clone();
+        if centered {
+            let grad_avg = parts.states[parts.states.len() - 1];
+            blend_(grad_avg, alpha, &gradient)?;
+            // A variance of 0 may be rounded to less.
+            variance = square_avg.sub(&grad_avg.square()?)?.maximum_scalar(0.0)?;
+        }
+        let mut direction = gradient.div(&variance.sqrt()?.add_scalar(eps)?)?;
+        if momentum != 0.0 {
+            parts.states[1].scale_add_(momentum, &direction)?;
+            direction = parts.states[1].clone();
+        }
+        parts.parameter.sub(&direction.mul(&parts.lr)?)
+    }
+}
+
+impl StepRule for RmspropRule {
+    fn change(&self, inputs: &[&Tensor]) -> Result<()> {
+        composed(inputs, self.state_names().len(), |parts| self.update(parts))
+    }
+    fn state_names(&self) -> &'static [&'static str] {
+        match (self.config.momentum != 0.0, self.config.centered) {
+            (false, false) => &["square_avg"],
+            (true, false) => &["square_avg", "momentum_buffer"],
+            (false, true) => &["square_avg", "grad_avg"],
+            (true, true) => &["square_avg", "momentum_buffer", "grad_avg"],
+        }
+    }
+    fn numbers(&self, lr: f64, _: u64) -> Vec<f64> {
+        vec![lr, 1.0]
+    }
+}
+
+impl RMSprop {
+    /// Trains `parameters`; those that are frozen at the time of a step are passed over.
+    ///
+    /// # Errors
+    /// No parameters, or one twice; a number that is negative or not finite; an alpha above 1.
+    pub fn new(parameters: Vec<Param>, config: RMSpropConfig) -> Result<RMSprop> {
+        RMSprop::with_groups(vec![ParamGroup::new(parameters)], config)
+    }
+
+    /// As [`new`](RMSprop::new), with settings for each group.
+    ///
+    /// # Errors
+    /// Those of [`new`](RMSprop::new), also of the groups' numbers.
+    pub fn with_groups(groups: Vec<ParamGroup>, config: RMSpropConfig) -> Result<RMSprop> {
+        let RMSpropConfig { lr, alpha, eps, weight_decay, momentum, .. } = config;
+        let (max_grad_norm, allow_missing_gradients) = (config.max_grad_norm, config.allow_missing_gradients);
+        let common = Common { lr, weight_decay, max_grad_norm, allow_missing_gradients };
+        common.check("rmsprop", &[("eps", eps), ("momentum", momentum)])?;
+        if !(0.0..=1.0).contains(&alpha) {
+            return Err(Error::invalid("rmsprop", format!("alpha {alpha}, expected 0 to 1")));
+        }
+        let rule = |weight_decay| RmspropRule { config: RMSpropConfig { weight_decay, ..config } };
+        Ok(RMSprop(Steps::new("rmsprop", common, groups, rule)?))
+    }
+}
+
+optimizer!(RMSprop);

@@ -1,0 +1,143 @@
+//! The state of an optimiser as a dictionary: told, checked, taken over.
+
+use super::{Slot, StepRule, Steps, belongs, lock};
+use crate::{Param, StateDict};
+use std::collections::BTreeSet;
+use ternion_core::{Element, Error, Result, Tensor, no_grad};
+
+const LR: &str = "lr";
+const STEP: &str = "step";
+
+impl<R: StepRule> Steps<R> {
+    /// The same in each group: only weight decay differs.
+    fn state_names(&self) -> &'static [&'static str] {
+        self.groups[0].rule.state_names()
+    }
+
+    /// Keys: `lr`, and for each parameter that has made a step `NAME.step` and its moments, `NAME.exp_avg` and so on.
+    pub fn state_dict(&self) -> Result<StateDict> {
+        let home = self.slots[0].param.device();
+        let mut dict = StateDict::from([(LR.to_owned(), Tensor::from_slice(&[self.lr()], (), &home)?)]);
+        let steps = self.progress().steps.clone();
+        no_grad(|| {
+            for (slot, &steps) in self.slots.iter().zip(&steps).filter(|(_, steps)| **steps > 0) {
+                let steps = [i64::try_from(steps).unwrap_or(i64::MAX)];
+                let device = slot.param.device();
+                dict.insert(format!("{}.{STEP}", slot.label), Tensor::from_slice(&steps, (), &device)?);
+                for (name, state) in self.state_names().iter().zip(&slot.states) {
+                    dict.insert(format!("{}.{name}", slot.label), state.copy()?);
+                }
+            }
+            Ok(dict)
+        })
+    }
+
+    pub fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
+        let mut loading = Loading { dict, known: BTreeSet::from([LR.to_owned()]), problems: Vec::new() };
+        let lr = loading.number::<f64>(LR).unwrap_or(self.lr());
+        let loaded: Vec<(u64, Vec<Tensor>)> =
+            self.slots.iter().map(|slot| loading.slot(slot, self.state_names())).collect::<Result<_>>()?;
+        loading.finish(self.op)?;
+        self.set_lr(lr)?;
+        for (at, (steps, states)) in loaded.into_iter().enumerate() {
+            let initial = self.groups[self.slots[at].group].rule.initial_state();
+            self.slots[at].take_over(states, initial)?;
+            lock(&self.progress).steps[at] = steps;
+        }
+        Ok(())
+    }
+}
+
+impl Slot {
+    /// Puts `loaded` into the memory of the states, which a recorded step may read; in their place where those are of the parameter as it was.
+    fn take_over(&mut self, loaded: Vec<Tensor>, initial: f64) -> Result<()> {
+        let tensor = self.param.tensor();
+        if self.states.is_empty() || !self.states.iter().all(|state| belongs(state, &tensor)) {
+            self.states = loaded;
+            return Ok(());
+        }
+        no_grad(|| match loaded.is_empty() {
+            // A first step finds the states as they are made.
+            true => self.states.iter().try_for_each(|state| state.fill_(initial).map(drop)),
+            false => {
+                self.states.iter().zip(&loaded).try_for_each(|(state, loaded)| state.copy_(loaded).map(drop))
+            }
+        })
+    }
+}
+
+/// A state dict being checked: nothing of it is used before all of it is known to fit.
+struct Loading<'a> {
+    dict: &'a StateDict,
+    known: BTreeSet<String>,
+    problems: Vec<String>,
+}
+
+impl Loading<'_> {
+    /// A single number; a problem is noted if there is none.
+    fn number<T: Element>(&mut self, key: &str) -> Option<T> {
+        let found = self.dict.get(key).map(|tensor| tensor.item::<T>().map_err(|error| error.to_string()));
+        match found {
+            Some(Ok(value)) => return Some(value),
+            Some(Err(problem)) => self.problems.push(format!("{key}: {problem}")),
+            None => self.problems.push(format!("missing: {key}")),
+        }
+        None
+    }
+
+    /// The step count and the states of a parameter: a parameter without a step count has made none.
+    fn slot(&mut self, slot: &Slot, names: &[&str]) -> Result<(u64, Vec<Tensor>)> {
+        let key = format!("{}.{STEP}", slot.label);
+        if !self.dict.contains_key(&key) {
+            return Ok((0, Vec::new()));
+        }
+        let steps = self.steps(&key);
+        self.known.insert(key);
+        let mut states = Vec::with_capacity(names.len());
+        for name in names {
+            states.extend(self.state(format!("{}.{name}", slot.label), &slot.param)?);
+        }
+        Ok((steps, states))
+    }
+
+    /// The step count under `key`; a problem is noted unless it is one that a parameter with states can have.
+    fn steps(&mut self, key: &str) -> u64 {
+        match self.number::<i64>(key) {
+            Some(steps) if steps < 1 => {
+                self.problems.push(format!("{key}: {steps}, expected a step count of at least 1"));
+                0
+            }
+            steps => steps.map_or(0, i64::unsigned_abs),
+        }
+    }
+
+    /// A copy of one state on the parameter's device; a problem is noted if there is none that fits.
+    fn state(&mut self, key: String, param: &Param) -> Result<Option<Tensor>> {
+        let (shape, dtype) = (param.shape(), param.dtype().accumulator());
+        let problem = match self.dict.get(&key) {
+            None => format!("missing: {key}"),
+            Some(state) if *state.shape() != shape => {
+                format!("wrong shape: {key} {:?}, expected {shape:?}", state.shape())
+            }
+            Some(state) if state.dtype() != dtype => {
+                format!("wrong dtype: {key} {}, expected {dtype}", state.dtype())
+            }
+            Some(state) => {
+                self.known.insert(key);
+                return no_grad(|| state.detach().to_device(&param.device())?.copy()).map(Some);
+            }
+        };
+        self.known.insert(key);
+        self.problems.push(problem);
+        Ok(None)
+    }
+
+    fn finish(mut self, op: &'static str) -> Result<()> {
+        let extra = self.dict.keys().filter(|key| !self.known.contains(*key));
+        self.problems.extend(extra.map(|key| format!("extra: {key}")));
+        if self.problems.is_empty() {
+            return Ok(());
+        }
+        Err(Error::invalid(op, format!("the state does not fit; {}", self.problems.join("; "))))
+    }
+}
