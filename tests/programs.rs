@@ -318,3 +318,40 @@ fn a_variable_that_does_not_lead_to_the_data_is_told_though_the_cache_has_it() {
     let message = folder.refusal(&["--data="]);
     assert!(message.contains("the name of the data directory is empty"), "{message}");
 }
+
+/// A text that repeats itself is learned, and goes on from weights that were saved.
+#[test]
+fn tiny_gpt_learns_a_text_and_goes_on_from_saved_weights() {
+    let folder = Folder::new("tiny-gpt");
+    fs::write(folder.file("text"), "the cat sat. ".repeat(150)).expect("the folder can be written");
+    let gpt = |arguments: &[&str]| {
+        let mut gpt = program("tiny_gpt");
+        gpt.current_dir(&folder.0).args(["--device", "cpu", "--text", "text"]).args(arguments);
+        gpt
+    };
+    let sizes = ["--layers", "1", "--heads", "2", "--width", "32", "--context", "16", "--batch", "8"];
+    let training = ["--steps", "160", "--lr", "1e-2", "--save", "w.st", "--json", "r.json"];
+    success(gpt(&[&sizes[..], &training].concat()));
+    let results = fs::read_to_string(folder.file("r.json")).expect("it was written");
+    let results: serde_json::Value = serde_json::from_str(&results).expect("JSON");
+    for name in ["train_loss", "validation_loss", "tokens_per_second", "train_seconds", "peak_memory_bytes"] {
+        assert!(results[name].is_number(), "{name}: {results}");
+    }
+    // Of 9 characters: guessing would be 2.2. Only the first ones of a piece are uncertain.
+    let loss = results["validation_loss"].as_f64().expect("a number");
+    assert!(loss < 0.5, "{loss}");
+    let writing = ["--load", "w.st", "--generate", "the cat", "--tokens", "30", "--temperature", "0"];
+    assert_eq!(success(gpt(&writing)).lines().last(), Some("the cat sat. the cat sat. the cat sat"));
+    let refused = |arguments: &[&str]| {
+        let output = gpt(arguments).output().expect("it runs");
+        assert!(!output.status.success(), "{arguments:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let message = refused(&["--load", "w.st", "--generate", "the dog"]);
+    assert!(message.contains("character 'd' at position 4"), "{message}");
+    let message = refused(&["--load", "none.st"]);
+    assert!(message.contains("--load: none.st: cannot be read"), "{message}");
+    fs::write(folder.file("w.st.json"), "{}").expect("the folder can be written");
+    let message = refused(&["--load", "w.st"]);
+    assert!(message.contains("w.st.json: expected a text as \"characters\", got null"), "{message}");
+}

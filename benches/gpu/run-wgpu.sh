@@ -12,7 +12,7 @@ run.sh coverage DIR           the whole op table on every device; what was found
 run.sh bench [ARGUMENT..]     ternion-bench --device wgpu; --list names its cases, --only PREFIX.. picks some
 run.sh compare [ARGUMENT..]   Ternion on wgpu, and where there is CUDA the CUDA backend and PyTorch, in one go into results.jsonl; --help tells its arguments
 run.sh check [ARGUMENT..]     what must pass beside being fast, into checks.jsonl: the op table, what it is too small for, training beside the CPU's
-run.sh example NAME [..]      an example: gradients, mnist, tensors, xor
+run.sh example NAME [..]      an example: gradients, mnist, tensors, tiny_gpt, xor
 END
 }
 
