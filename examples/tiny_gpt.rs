@@ -396,8 +396,14 @@ fn test(
     let train = results.train_loss.map_or("-".to_owned(), |loss| format!("{loss:.4}"));
     say!("step {step}  loss {train}  validation {:.4}  {speed:.0} tokens/s", results.validation_loss);
     if step > 0 {
-        let sample = writer.continued("\n", SAMPLE_TOKENS, Sampling::default(), |_| ());
-        say!("{}", sample.map_or_else(|error| error.to_string(), |text| text.trim().to_owned()));
+        // The first character in order is one that every vocabulary has; in most texts it ends a line.
+        let prompt: String = writer.vocabulary.characters().iter().take(1).collect();
+        let sample = writer.continued(&prompt, SAMPLE_TOKENS, Sampling::default(), |_| ());
+        // Weights that have grown beyond all numbers write nothing; the training goes on, and says so by its losses.
+        say!(
+            "{}",
+            sample.map_or_else(|error| format!("(no sample: {error})"), |text| text.trim().to_owned())
+        );
     }
     Ok(())
 }

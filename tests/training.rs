@@ -1,5 +1,10 @@
 //! Optimisers against PyTorch (tests/reference/nn.json, made by tests/reference/nn.py), and small models that must learn.
 
+#[path = "support/reference.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod pytorch;
+
+use pytorch::{numbers, tensor_in};
 use serde_json::Value;
 use ternion::Gradients;
 use ternion::prelude::*;
@@ -8,24 +13,9 @@ fn device() -> Device {
     ternion_cpu::device()
 }
 
-fn numbers(value: &Value) -> Vec<f64> {
-    value["values"].as_array().expect("values").iter().map(|x| x.as_f64().expect("a number")).collect()
-}
-
-fn tensor_of(value: &Value, dtype: DType, device: &Device) -> Tensor {
-    let shape: Vec<usize> = value["shape"]
-        .as_array()
-        .expect("shape")
-        .iter()
-        .map(|x| x.as_u64().expect("a size") as usize)
-        .collect();
-    let values = Tensor::from_vec(numbers(value), shape, device).expect("values fit the shape");
-    values.to_dtype(dtype).expect("a cast")
-}
-
 fn params(values: &Value, dtype: DType, device: &Device) -> Vec<Param> {
     let values = values.as_array().expect("a list of tensors");
-    values.iter().map(|value| Param::new(&tensor_of(value, dtype, device)).expect("floating")).collect()
+    values.iter().map(|value| Param::new(&tensor_in(value, dtype, device)).expect("floating")).collect()
 }
 
 /// The gradients of `sum(parameter * wanted)` are `wanted`.
@@ -92,7 +82,7 @@ fn check_optimizer(name: &str, make: Make, dtype: DType, limit: f64) -> Result<(
             .as_array()
             .expect("gradients")
             .iter()
-            .map(|value| tensor_of(value, dtype, &device))
+            .map(|value| tensor_in(value, dtype, &device))
             .collect();
         let mut gradients = gradients_of(&params, &wanted)?;
         if number == 2 {

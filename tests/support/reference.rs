@@ -8,14 +8,21 @@ pub fn numbers(value: &Value) -> Vec<f64> {
 }
 
 pub fn tensor_of(value: &Value, device: &Device) -> Tensor {
-    let shape: Vec<usize> = value["shape"]
-        .as_array()
-        .expect("shape")
-        .iter()
-        .map(|x| x.as_u64().expect("a size") as usize)
-        .collect();
-    let values: Vec<f32> = numbers(value).into_iter().map(|x| x as f32).collect();
-    Tensor::from_vec(values, shape, device).expect("values fit the shape")
+    tensor_in(value, DType::F32, device)
+}
+
+pub fn tensor_in(value: &Value, dtype: DType, device: &Device) -> Tensor {
+    let sizes = value["shape"].as_array().expect("shape").iter();
+    let shape: Vec<usize> = sizes.map(|x| x.as_u64().expect("a size") as usize).collect();
+    let values: Vec<f64> = numbers(value);
+    // Rounded here where that is all: not every device has f64.
+    let tensor = match dtype {
+        DType::F32 => {
+            Tensor::from_vec(values.into_iter().map(|x| x as f32).collect::<Vec<_>>(), shape, device)
+        }
+        _ => Tensor::from_vec(values, shape, device),
+    };
+    tensor.and_then(|tensor| tensor.to_dtype(dtype)).expect("values fit the shape")
 }
 
 /// Every element within `1e-6 + 1e-5 |want|`: single precision against double.
