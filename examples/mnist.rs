@@ -2,38 +2,54 @@
 //!
 //!     cargo run --release --example mnist
 //!     cargo run --release --example mnist -- --model cnn --epochs 2 --plot curve.svg --mistakes wrong.svg
+//!     cargo run --release --example mnist -- --epochs 20 --save digits.safetensors
+//!     cargo run --release --example mnist -- --resume digits.safetensors
 //!     cargo run --release --features cuda --example mnist -- --device cuda --capture
 //!
 //! The data set is put on the device once; each step picks its batch there. With `--capture` the whole step is recorded, and replayed as one.
 //!
+//! What `--save` wrote is a checkpoint: `--resume` goes on from it as if the training had never stopped, `--load` takes its weights.
+//!
 //! Without the data set on this machine it is downloaded; without a network the program draws digits of its own, and says so.
 
+#[path = "support/digit_test.rs"]
+mod digit_test;
 #[path = "support/digits.rs"]
 mod digits;
+#[path = "support/interrupts.rs"]
+mod interrupts;
 #[path = "support/outputs.rs"]
 mod outputs;
+#[path = "support/readings.rs"]
+mod readings;
 #[path = "support/say.rs"]
 mod say;
 #[path = "support/step.rs"]
 mod step;
 #[path = "support/svg.rs"]
 mod svg;
+#[path = "support/times.rs"]
+mod times;
+#[path = "support/weights.rs"]
+mod weights;
 
 use clap::{Parser, ValueEnum};
+use digit_test::Test;
 use digits::DigitSet;
 use indicatif::{ProgressBar, ProgressStyle};
+use interrupts::Interrupts;
 use outputs::Output;
+use readings::{Log, Reading};
 use say::{say, warn};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use step::Step;
 use ternion::data::{Origin, Shuffled};
-use ternion::nn;
 use ternion::prelude::*;
+use ternion::train::{Chart, Panel, Recorder, Scale, Series, Start};
+use times::{Times, speed};
 
 /// Steps whose mean loss makes a point of the curve.
 const STEPS_PER_POINT: usize = 50;
@@ -41,11 +57,13 @@ const STEPS_PER_POINT: usize = 50;
 /// Time between two readings of the loss within an epoch, each of which waits for the device: only epochs that last longer have any.
 const BETWEEN_READINGS: Duration = Duration::from_secs(1);
 
-/// Batch size of tests, where nothing is kept for backward.
-const TEST_BATCH: usize = 1000;
-
 /// Where Ctrl-C saves to if `--save` names no file.
 const INTERRUPTED_FILE: &str = "mnist-interrupted.safetensors";
+
+/// Names of what is recorded, over steps.
+const TRAIN_LOSS: &str = "train/loss";
+const EPOCH_LOSS: &str = "train/epoch_loss";
+const TEST_ACCURACY: &str = "test/accuracy";
 
 /// Trains a classifier of handwritten digits.
 #[derive(Parser, Debug)]
@@ -57,27 +75,27 @@ struct Arguments {
     /// A directory with MNIST's four files, "synthetic" for drawn digits, or "auto": $TERNION_DATA, the cache, a download
     #[arg(long, default_value = "auto")]
     data: DataSource,
-    /// Fully connected layers, or convolutions
-    #[arg(long, value_enum, default_value_t = Kind::Mlp)]
-    model: Kind,
-    /// How often every digit is seen; 0 only tests
-    #[arg(long, default_value_t = 5, value_parser = whole_number)]
-    epochs: u64,
-    /// Digits in a step
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
-    batch: u32,
-    /// Learning rate at the start; it falls to 0 along a cosine
-    #[arg(long, default_value_t = 1e-3)]
-    lr: f64,
+    /// Fully connected layers, or convolutions [default: mlp]
+    #[arg(long, value_enum)]
+    model: Option<Kind>,
+    /// How often every digit is seen, before --resume included; 0 only tests [default: 5]
+    #[arg(long, value_parser = whole_number)]
+    epochs: Option<u64>,
+    /// Digits in a step [default: 64]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: Option<u32>,
+    /// Learning rate at the start; it falls to 0 along a cosine [default: 0.001]
+    #[arg(long)]
+    lr: Option<f64>,
+    /// Width of the hidden layer [default: 128]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    hidden: Option<u32>,
+    /// Decides first weights and the order of digits [default: 1]
+    #[arg(long, value_parser = whole_number)]
+    seed: Option<u64>,
     /// Records the training step once and replays it; on devices that record nothing, such as the CPU, it runs op by op
     #[arg(long)]
     capture: bool,
-    /// Width of the hidden layer
-    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
-    hidden: u32,
-    /// Decides first weights and the order of digits
-    #[arg(long, default_value_t = 1, value_parser = whole_number)]
-    seed: u64,
     /// Writes the results as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -87,10 +105,19 @@ struct Arguments {
     /// Draws the digits that were taken for others
     #[arg(long, value_name = "FILE.svg")]
     mistakes: Option<PathBuf>,
-    /// Saves the weights, as safetensors
+    /// Notes loss and accuracy of each epoch: metrics.jsonl, and files for TensorBoard
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
+    /// Saves the training as a checkpoint: after epochs, and at Ctrl-C
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Starts from saved weights
+    /// Epochs between two checkpoints
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    save_every: u64,
+    /// Goes on from a checkpoint as if the training had never stopped, and saves to the same file unless --save names another
+    #[arg(long, value_name = "FILE", conflicts_with = "load")]
+    resume: Option<PathBuf>,
+    /// Starts from the weights of a checkpoint, or of a file with nothing else
     #[arg(long, value_name = "FILE")]
     load: Option<PathBuf>,
 }
@@ -113,6 +140,12 @@ impl Kind {
         }
     }
 
+    /// As it is kept in a checkpoint.
+    fn named(name: &str) -> Outcome<Kind> {
+        Kind::from_str(name, false)
+            .map_err(|_| format!("the checkpoint is of an unknown model {name:?}").into())
+    }
+
     fn model(self, hidden: usize, device: &Device) -> Result<Box<dyn Forward>> {
         Ok(match self {
             Kind::Mlp => Box::new(Mlp::new([28 * 28, hidden, 10], device)?),
@@ -129,6 +162,42 @@ impl Kind {
                     .with(ReLU)
                     .with(Linear::new(hidden, 10, device)?),
             ),
+        })
+    }
+}
+
+/// What decides the training: by options, by those of the checkpoint that it goes on from, or as usual.
+#[derive(Clone)]
+struct Settings {
+    kind: Kind,
+    hidden: u32,
+    batch: u32,
+    seed: u64,
+    /// These two may change when a training goes on; those above may not.
+    epochs: u64,
+    lr: f64,
+}
+
+impl Settings {
+    fn of(arguments: &Arguments, resumed: Option<&Checkpoint>) -> Outcome<Settings> {
+        let usual = match resumed {
+            Some(checkpoint) => Settings {
+                kind: Kind::named(&checkpoint.value::<String>("kind")?)?,
+                hidden: checkpoint.value("hidden")?,
+                batch: checkpoint.value("batch")?,
+                seed: checkpoint.value("seed")?,
+                epochs: checkpoint.value("epochs")?,
+                lr: checkpoint.value("lr")?,
+            },
+            None => Settings { kind: Kind::Mlp, hidden: 128, batch: 64, seed: 1, epochs: 5, lr: 1e-3 },
+        };
+        Ok(Settings {
+            kind: arguments.model.unwrap_or(usual.kind),
+            hidden: arguments.hidden.unwrap_or(usual.hidden),
+            batch: arguments.batch.unwrap_or(usual.batch),
+            seed: arguments.seed.unwrap_or(usual.seed),
+            epochs: arguments.epochs.unwrap_or(usual.epochs),
+            lr: arguments.lr.unwrap_or(usual.lr),
         })
     }
 }
@@ -151,57 +220,57 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let start = Instant::now();
     // What can be wrong with the arguments is told before data is downloaded and models are trained.
     check_files(arguments)?;
-    let interrupted = watch_for_interrupts()?;
+    let interrupts = Interrupts::watch()?;
+    let checkpoint = match &arguments.resume {
+        Some(file) => Some(Checkpoint::read(file)?),
+        None => None,
+    };
+    let settings = Settings::of(arguments, checkpoint.as_ref())?;
     let device = ternion::device(&arguments.device)?;
-    device.seed(arguments.seed);
-    let model = arguments.model.model(arguments.hidden as usize, &device)?;
-    say!("{} with {} parameters on {device}", arguments.model.name(), model.parameter_count());
+    device.seed(settings.seed);
+    let model = settings.kind.model(settings.hidden as usize, &device)?;
+    say!("{} with {} parameters on {device}", settings.kind.name(), model.parameter_count());
     if let Some(file) = &arguments.load {
-        nn::load(&model, file)?;
-        say!("weights loaded from {}", file.display());
+        weights::load(&*model, file, &device)?;
     }
-    let config = AdamWConfig { lr: arguments.lr, ..Default::default() };
+    let config = AdamWConfig { lr: settings.lr, ..Default::default() };
     let adam = RefCell::new(AdamW::new(model.parameters(), config)?);
     let (mnist, origin) = Mnist::load_or_synthetic(arguments.data.clone())?;
     announce(&origin, &mnist);
     let (train, test) = (DigitSet::new(mnist.train(), &device)?, DigitSet::new(mnist.test(), &device)?);
     let digits = Digits { mnist, train, test };
     device.synchronize()?;
-    let mut training = Training::new(arguments, &*model, &adam, &digits)?;
-    training.history.times.start = start.elapsed();
-    let test = training.run(&interrupted)?;
-    let history = training.history;
-    say!("{}", history.times);
-    say!("test accuracy {:.2} %", test.accuracy() * 100.0);
-    write_results(arguments, &device, &history, &test, &digits.mnist)
-}
-
-/// Saving over the weights that were loaded is fine; drawing over them is not.
-fn check_files(arguments: &Arguments) -> Outcome<()> {
-    let Arguments { json, plot, mistakes, save, load, .. } = arguments;
-    let written = |weights| {
-        [weights, ("--json", json), ("--plot", plot), ("--mistakes", mistakes)]
-            .map(|(option, file)| Output { option, file })
-    };
-    if let Some(file) = load {
-        outputs::check_readable("--load", file)?;
-        outputs::check_distinct(&written(("--load", load)))?;
+    let mut training = Training::new(arguments, settings, &*model, &adam, &digits)?;
+    if let Some(checkpoint) = checkpoint {
+        training.resume(&checkpoint)?;
     }
-    outputs::check_distinct(&written(("--save", save)))?;
-    outputs::check_writable(&written(("--save", save)))
+    training.history.times.start = start.elapsed();
+    let test = training.run(&interrupts)?;
+    say!("{}", training.history.times);
+    say!("test accuracy {:.2} %", test.accuracy() * 100.0);
+    training.write_results(&test)
 }
 
-/// The first Ctrl-C asks the training to stop; a second one ends the program at once.
-fn watch_for_interrupts() -> Outcome<Arc<AtomicBool>> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = interrupted.clone();
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+/// Saving over what was loaded is fine; drawing over it is not.
+fn check_files(arguments: &Arguments) -> Outcome<()> {
+    let Arguments { json, plot, mistakes, save, resume, load, .. } = arguments;
+    for (option, file) in [("--load", load), ("--resume", resume)] {
+        if let Some(file) = file {
+            outputs::check_readable(option, file)?;
         }
-        warn(format_args!("\nstopping after this batch; press Ctrl-C again to stop at once"));
-    })?;
-    Ok(interrupted)
+    }
+    let saved = if save.is_some() { ("--save", save) } else { ("--resume", resume) };
+    let beside = saved.1.as_deref().map(outputs::beside);
+    let results = [("--json", json), ("--plot", plot), ("--mistakes", mistakes)];
+    let with = |weights: &[(&'static str, &'_ Option<PathBuf>)]| {
+        let all = weights.iter().copied().chain(results);
+        outputs::check_distinct(&all.map(|(option, file)| Output { option, file }).collect::<Vec<_>>())
+    };
+    with(&[("--load", load)])?;
+    with(&[("--resume", resume)])?;
+    with(&[saved, (outputs::BESIDE, &beside)])?;
+    let written = [saved, (outputs::BESIDE, &beside)].into_iter().chain(results);
+    outputs::check_writable(&written.map(|(option, file)| Output { option, file }).collect::<Vec<_>>())
 }
 
 fn announce(origin: &Origin, mnist: &Mnist) {
@@ -218,54 +287,13 @@ struct Digits {
     test: DigitSet,
 }
 
-/// Where the time went.
-#[derive(Default)]
-struct Times {
-    /// From the start of the program to data and model on the device.
-    start: Duration,
-    /// The first step: it compiles kernels that the cache lacks, and is recorded if that is wanted.
-    first_step: Duration,
-    /// All other steps, until the device was done with them.
-    train: Duration,
-    /// Images of those.
-    images: usize,
-    test: Duration,
-}
-
-impl Times {
-    fn images_per_second(&self) -> Option<f64> {
-        speed(self.images, self.train)
-    }
-}
-
-/// Images in a second; of none there is nothing to say.
-fn speed(images: usize, time: Duration) -> Option<f64> {
-    (images > 0).then(|| images as f64 / time.as_secs_f64().max(f64::MIN_POSITIVE))
-}
-
-impl std::fmt::Display for Times {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [start, first_step, train, test] =
-            [self.start, self.first_step, self.train, self.test].map(|time| time.as_secs_f64());
-        let speed = self.images_per_second().map_or(String::new(), |speed| format!(" ({speed:.0} images/s)"));
-        write!(f, "training {train:.3} s{speed}, testing {test:.3} s; before: {start:.3} s to load, ")?;
-        write!(f, "{first_step:.3} s for the first step with its kernels")
-    }
-}
-
-/// What happened, for results and plot.
+/// What happened since the program began.
 #[derive(Default)]
 struct History {
-    /// Mean loss of a few batches, by the number of epochs at their end.
-    losses: Vec<(f64, f64)>,
-    /// Test accuracy, by the number of epochs.
-    accuracies: Vec<(f64, f64)>,
-    /// Mean loss of the last epoch, or of the part of it that was run.
-    final_loss: Option<f64>,
     images: usize,
     times: Times,
-    /// Whole epochs.
-    epochs: u64,
+    /// Images in a second of the last epoch.
+    epoch_speed: Option<f64>,
     /// Whether the device recorded the step.
     is_recorded: bool,
 }
@@ -273,6 +301,7 @@ struct History {
 /// A model being trained.
 struct Training<'a> {
     arguments: &'a Arguments,
+    settings: Settings,
     model: &'a dyn Forward,
     digits: &'a Digits,
     shuffled: Shuffled,
@@ -280,58 +309,131 @@ struct Training<'a> {
     batch: usize,
     adam: &'a RefCell<AdamW>,
     step: Step<'a>,
+    /// Whole epochs that were made, and batches of the one that is not whole.
+    epoch: u64,
+    position: usize,
+    log: Log,
+    recorder: Recorder,
     history: History,
-    saved: bool,
+    /// Where the training stood when it was saved.
+    saved: Option<(u64, usize)>,
 }
 
 impl<'a> Training<'a> {
     fn new(
         arguments: &'a Arguments,
+        settings: Settings,
         model: &'a dyn Forward,
         adam: &'a RefCell<AdamW>,
         digits: &'a Digits,
     ) -> Outcome<Self> {
-        let batch = (arguments.batch as usize).min(digits.train.len());
+        let images = digits.train.len();
+        let batch = (settings.batch as usize).min(images);
         let step = Step::new(model, adam, &digits.train, batch)?;
         let step = if arguments.capture { step.captured() } else { step };
-        let shuffled = digits.mnist.train().shuffled(arguments.seed);
-        let history = History::default();
-        Ok(Training { arguments, model, digits, shuffled, batch, adam, step, history, saved: false })
+        Ok(Training {
+            shuffled: digits.mnist.train().shuffled(settings.seed),
+            log: Log::new(images.div_ceil(batch), batch, images, digits.train.device())?,
+            recorder: Recorder::new(),
+            history: History::default(),
+            epoch: 0,
+            position: 0,
+            saved: None,
+            arguments,
+            settings,
+            model,
+            digits,
+            batch,
+            adam,
+            step,
+        })
+    }
+
+    /// Batches in an epoch.
+    fn batches(&self) -> usize {
+        self.digits.train.len().div_ceil(self.batch)
+    }
+
+    /// Calls `f` with everything that is not as it was when the training began: what a checkpoint holds.
+    fn with_state<T>(
+        &mut self,
+        open: &mut Vec<f64>,
+        f: impl FnOnce(TrainingState<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let (mut adam, mut settings) = (self.adam.borrow_mut(), self.settings.clone());
+        let state = TrainingState::new(self.digits.train.device())
+            .model("model", self.model)
+            .optimizer("adam", &mut *adam)
+            .part("open_epoch", open)
+            .part("recorder", &mut self.recorder)
+            .value("epoch", &mut self.epoch)
+            .value("position", &mut self.position)
+            // Those that were asked for now count, and are kept.
+            .value("epochs", &mut settings.epochs)
+            .value("lr", &mut settings.lr)
+            .setting("kind", settings.kind.name())
+            .setting("hidden", settings.hidden)
+            .setting("batch", settings.batch)
+            .setting("seed", settings.seed)
+            .setting("images", self.digits.train.len());
+        f(state)
+    }
+
+    fn resume(&mut self, checkpoint: &Checkpoint) -> Outcome<()> {
+        let mut open = Vec::new();
+        let step = self.with_state(&mut open, |mut state| checkpoint.resume(&mut state))?;
+        self.log.restore(&open)?;
+        say!("goes on in epoch {}, after step {step}", self.epoch + 1);
+        Ok(())
+    }
+
+    /// Saves, unless it is saved already: to the file that was named, or after Ctrl-C to one of its own, unless nothing was learned yet.
+    fn save(&mut self, interrupts: &Interrupts) -> Outcome<()> {
+        let Arguments { save, resume, .. } = self.arguments;
+        let file = match save.as_ref().or(resume.as_ref()) {
+            Some(file) => file.as_path(),
+            None if interrupts.stop() && self.history.images > 0 => Path::new(INTERRUPTED_FILE),
+            None => return Ok(()),
+        };
+        let place = Some((self.epoch, self.position));
+        if self.saved != place {
+            let mut open = self.log.numbers()?;
+            let step = self.epoch * self.batches() as u64 + self.position as u64;
+            self.with_state(&mut open, |state| state.save(step, file))?;
+            self.saved = place;
+            say!("step {step} saved to {}", file.display());
+        }
+        Ok(())
     }
 
     /// Trains, and gives the test after the last batch.
-    fn run(&mut self, interrupted: &AtomicBool) -> Outcome<Test> {
-        let epochs = self.arguments.epochs;
-        let stopped = || interrupted.load(Ordering::Relaxed);
+    fn run(&mut self, interrupts: &Interrupts) -> Outcome<Test> {
+        if let Some(folder) = &self.arguments.record {
+            // An epoch that is not whole is noted when it is.
+            let first = self.epoch * self.batches() as u64;
+            let start = if self.arguments.resume.is_some() { Start::After(first) } else { Start::New };
+            self.recorder = std::mem::take(&mut self.recorder).folder(folder, start)?;
+        }
         let mut last = None;
-        for epoch in 0..epochs {
-            if stopped() {
-                break;
+        while self.epoch < self.settings.epochs && !interrupts.stop() {
+            let whole = self.train_epoch(interrupts)?;
+            let is_last = self.epoch + 1 == self.settings.epochs;
+            if !whole {
+                // What was learned is safe before the test and before anything is printed.
+                self.save(interrupts)?;
             }
-            let summary = self.epoch(epoch, interrupted)?;
-            // The weights are safe before the test and before anything is printed.
-            if stopped() || epoch + 1 == epochs {
-                self.save(stopped())?;
+            last = Some(self.test_epoch(whole)?);
+            if whole {
+                (self.epoch, self.position) = (self.epoch + 1, 0);
+                self.log.clear();
+                if self.epoch.is_multiple_of(self.arguments.save_every) || is_last {
+                    self.save(interrupts)?;
+                }
             }
-            last = Some(self.test_epoch(epoch, &summary)?);
         }
         // Without an epoch, or after Ctrl-C during a test.
-        self.save(stopped())?;
+        self.save(interrupts)?;
         last.map_or_else(|| self.test(), Ok)
-    }
-
-    /// Saves the weights once: to `--save`, or after Ctrl-C to a file of its own, unless nothing was learned yet.
-    fn save(&mut self, interrupted: bool) -> Outcome<()> {
-        let file = match &self.arguments.save {
-            Some(file) => file.as_path(),
-            None if interrupted && self.history.images > 0 => Path::new(INTERRUPTED_FILE),
-            None => return Ok(()),
-        };
-        if !std::mem::replace(&mut self.saved, true) {
-            nn::save(self.model, file)?;
-            say!("weights saved to {}", file.display());
-        }
-        Ok(())
     }
 
     fn test(&mut self) -> Outcome<Test> {
@@ -341,16 +443,24 @@ impl<'a> Training<'a> {
         Ok(test)
     }
 
-    /// Tests after an epoch and tells about both.
-    fn test_epoch(&mut self, epoch: u64, summary: &str) -> Outcome<Test> {
+    /// Notes an epoch, or what was made of it, tests after it and tells about both.
+    fn test_epoch(&mut self, whole: bool) -> Outcome<Test> {
+        let readings = self.log.read()?;
+        let first = self.epoch * self.batches() as u64;
+        for (point, readings) in readings.0.chunks(STEPS_PER_POINT).enumerate() {
+            let steps = point * STEPS_PER_POINT + readings.len();
+            self.recorder.scalar(TRAIN_LOSS, first + steps as u64, Reading::sum(readings).mean_loss())?;
+        }
+        let (total, step) = (Reading::sum(&readings.0), first + readings.0.len() as u64);
         let test = self.test()?;
-        let done = self.history.losses.last().map_or(0.0, |&(position, _)| position);
         let accuracy = test.accuracy();
-        self.history.accuracies.push((done, accuracy));
-        self.history.epochs += u64::from(done >= (epoch + 1) as f64);
-        let epochs = self.arguments.epochs;
-        say!("epoch {}/{epochs}  {summary}  test accuracy {:.2} %", epoch + 1, accuracy * 100.0);
-        if self.history.final_loss.is_some_and(|loss| !loss.is_finite()) {
+        self.recorder.scalar(EPOCH_LOSS, step, total.mean_loss())?;
+        self.recorder.scalar(TEST_ACCURACY, step, accuracy)?;
+        let (epoch, epochs) = (self.epoch + 1, self.settings.epochs);
+        let part = if whole { "" } else { " (a part of it)" };
+        let speed = self.history.epoch_speed.map_or(String::new(), |speed| format!("  {speed:.0} images/s"));
+        say!("epoch {epoch}/{epochs}{part}  {total}{speed}  test accuracy {:.2} %", accuracy * 100.0);
+        if !total.mean_loss().is_finite() {
             say!(
                 "the loss is no number any more: try a smaller --lr, or TERNION_NAN=error to see which op made the first NaN"
             );
@@ -358,32 +468,35 @@ impl<'a> Training<'a> {
         Ok(test)
     }
 
-    /// One pass over the digits; tells about it in words.
-    fn epoch(&mut self, epoch: u64, interrupted: &AtomicBool) -> Outcome<String> {
+    /// The rest of a pass over the digits; tells whether it came to its end.
+    fn train_epoch(&mut self, interrupts: &Interrupts) -> Outcome<bool> {
         let mut start = Instant::now();
-        let rows = self.digits.train.batches(&self.shuffled.order(epoch), self.batch)?;
-        let count = rows.dims()[0];
-        let mut log = Log::new(count, self.batch, self.digits.train.len(), rows.device())?;
-        let (bar, mut told) = (progress_bar(count, epoch, self.arguments.epochs), start);
-        for position in 0..count {
-            self.set_learning_rate(epoch, position, count)?;
-            log.note(self.step.run(&rows.select(0, position)?)?)?;
-            bar.inc(1);
-            if self.history.images == 0 && position == 0 {
+        let rows = self.digits.train.batches(&self.shuffled.order(self.epoch), self.batch)?;
+        let (count, first) = (rows.dims()[0], self.position);
+        let (bar, mut told) = (progress_bar(count, self.epoch, self.settings.epochs), start);
+        let mut timed_from = first;
+        while self.position < count && !(interrupts.stop() && self.position > first) {
+            self.set_learning_rate(count)?;
+            self.log.note(self.step.run(&rows.select(0, self.position)?)?)?;
+            self.position += 1;
+            bar.set_position(self.position as u64);
+            if self.history.images == 0 && self.position == first + 1 {
                 start = self.first_step_ended(start)?;
+                timed_from = self.position;
             }
             if told.elapsed() >= BETWEEN_READINGS {
-                bar.set_message(log.read()?.of_last(STEPS_PER_POINT).to_string());
+                bar.set_message(self.log.read()?.of_last(STEPS_PER_POINT).to_string());
                 told = Instant::now();
             }
-            if interrupted.load(Ordering::Relaxed) {
-                break;
-            }
         }
-        let readings = log.read()?;
-        let elapsed = start.elapsed();
+        let readings = self.log.read()?;
         bar.finish_and_clear();
-        Ok(self.epoch_ended(epoch, count, &readings, elapsed))
+        let (elapsed, timed) = (start.elapsed(), Reading::sum(&readings.0[timed_from..]).images);
+        self.history.epoch_speed = speed(timed, elapsed);
+        self.history.times.train += elapsed;
+        self.history.times.images += timed;
+        self.history.images += Reading::sum(&readings.0[first..]).images;
+        Ok(self.position == count)
     }
 
     /// Notes how long it took until now, and gives the time from which on the others count.
@@ -397,32 +510,12 @@ impl<'a> Training<'a> {
         Ok(Instant::now())
     }
 
-    /// Puts an epoch into the history.
-    fn epoch_ended(&mut self, epoch: u64, count: usize, readings: &Readings, elapsed: Duration) -> String {
-        for (point, readings) in readings.0.chunks(STEPS_PER_POINT).enumerate() {
-            let steps = point * STEPS_PER_POINT + readings.len();
-            let position = epoch as f64 + steps as f64 / count as f64;
-            self.history.losses.push((position, Reading::sum(readings).mean_loss()));
-        }
-        let total = Reading::sum(&readings.0);
-        let is_first = self.history.images == 0;
-        let timed =
-            total.images - if is_first { readings.0.first().map_or(0, |first| first.images) } else { 0 };
-        self.history.final_loss = Some(total.mean_loss());
-        self.history.images += total.images;
-        self.history.times.images += timed;
-        self.history.times.train += elapsed;
-        match speed(timed, elapsed) {
-            Some(speed) => format!("{total}  {speed:.0} images/s"),
-            None => total.to_string(),
-        }
-    }
-
     /// From the given rate to 0 along half a cosine (Loshchilov and Hutter 2017, eq. 5, without restarts).
-    fn set_learning_rate(&mut self, epoch: u64, position: usize, count: usize) -> Outcome<()> {
-        let progress = (epoch as f64 + position as f64 / count as f64) / self.arguments.epochs as f64;
+    fn set_learning_rate(&mut self, count: usize) -> Outcome<()> {
+        let progress =
+            (self.epoch as f64 + self.position as f64 / count as f64) / self.settings.epochs as f64;
         let factor = 0.5 * (1.0 + (std::f64::consts::PI * progress).cos());
-        Ok(self.adam.borrow_mut().set_lr(self.arguments.lr * factor)?)
+        Ok(self.adam.borrow_mut().set_lr(self.settings.lr * factor)?)
     }
 }
 
@@ -432,147 +525,60 @@ fn progress_bar(batches: usize, epoch: u64, epochs: u64) -> ProgressBar {
     bar.with_style(style.expect("the template is right").progress_chars("=> "))
 }
 
-/// What the steps of an epoch leave; it stays on the device, so that no step waits for a reading.
-struct Log {
-    /// `[steps, 2]`, f32: mean loss and hits.
-    entries: Tensor,
-    /// How many steps have been noted.
-    noted: usize,
-    batch: usize,
-    /// Images of the epoch.
-    images: usize,
-}
+// ---- Results
 
-impl Log {
-    fn new(steps: usize, batch: usize, images: usize, device: &Device) -> Outcome<Log> {
-        Ok(Log { entries: Tensor::zeros([steps, 2], DType::F32, device)?, noted: 0, batch, images })
-    }
-
-    /// Takes over what a step has left.
-    fn note(&mut self, result: &Tensor) -> Outcome<()> {
-        self.entries.select(0, self.noted)?.copy_(result)?;
-        self.noted += 1;
+impl Training<'_> {
+    fn write_results(&self, test: &Test) -> Outcome<()> {
+        let Arguments { json, plot, mistakes, .. } = self.arguments;
+        if let Some(file) = json {
+            outputs::write(file, &format!("{:#}\n", self.results(test)))?;
+        }
+        if let Some(file) = plot {
+            outputs::write(file, &self.chart(test).to_svg())?;
+        }
+        if let Some(file) = mistakes {
+            let split = self.digits.mnist.test();
+            let wrong: Vec<svg::Digit<'_>> = (0..split.len())
+                .filter_map(|index| {
+                    let (pixels, label) = (split.image(index)?, split.label(index)?);
+                    let found = test.found[index];
+                    (found != label).then_some(svg::Digit { pixels, label, found })
+                })
+                .collect();
+            outputs::write(file, &svg::digits(&wrong, split.len()))?;
+        }
         Ok(())
     }
 
-    /// What was noted so far. Waits for the device.
-    fn read(&self) -> Outcome<Readings> {
-        let values = self.entries.narrow(0, 0, self.noted)?.to_vec::<f32>()?;
-        let reading = |(step, values): (usize, &[f32])| {
-            let images = self.batch.min(self.images - step * self.batch);
-            Reading { loss: f64::from(values[0]) * images as f64, hits: f64::from(values[1]), images }
-        };
-        Ok(Readings(values.chunks_exact(2).enumerate().map(reading).collect()))
-    }
-}
-
-/// One for each step.
-struct Readings(Vec<Reading>);
-
-impl Readings {
-    /// The sum of the last `steps` steps.
-    fn of_last(&self, steps: usize) -> Reading {
-        Reading::sum(&self.0[self.0.len().saturating_sub(steps)..])
-    }
-}
-
-/// Sums over images.
-#[derive(Clone, Copy, Default)]
-struct Reading {
-    loss: f64,
-    hits: f64,
-    images: usize,
-}
-
-impl Reading {
-    fn sum(readings: &[Reading]) -> Reading {
-        readings.iter().fold(Reading::default(), |sum, one| Reading {
-            loss: sum.loss + one.loss,
-            hits: sum.hits + one.hits,
-            images: sum.images + one.images,
+    fn results(&self, test: &Test) -> serde_json::Value {
+        let times = &self.history.times;
+        serde_json::json!({
+            "device": self.digits.train.device().name(),
+            "model": self.settings.kind.name(),
+            "epochs": self.epoch,
+            "captured": self.history.is_recorded,
+            "load_seconds": times.start.as_secs_f64(),
+            "first_step_seconds": times.first_step.as_secs_f64(),
+            "train_seconds": times.train.as_secs_f64(),
+            "test_seconds": times.test.as_secs_f64(),
+            "test_accuracy": test.accuracy(),
+            "images_per_second": times.images_per_second(),
+            "final_loss": self.recorder.series(EPOCH_LOSS).last().map(|&(_, loss)| loss),
         })
     }
 
-    fn mean_loss(&self) -> f64 {
-        self.loss / self.images as f64
+    /// Loss and accuracy over epochs.
+    fn chart(&self, test: &Test) -> Chart {
+        let (kind, device) = (self.settings.kind.name(), self.digits.train.device());
+        let title = format!("{kind} on {device}: test accuracy {:.2} %", test.accuracy() * 100.0);
+        let steps = self.batches() as f64;
+        let series = |title: &str, name: &str| {
+            let points = self.recorder.series(name).iter();
+            Series::new(title, points.map(|&(step, value)| (step as f64 / steps, value)))
+        };
+        let (loss, accuracy) = ("training loss", "test accuracy");
+        Chart::new(&title, "epochs")
+            .panel(Panel::new(loss).series(series(loss, TRAIN_LOSS)))
+            .panel(Panel::new(accuracy).scale(Scale::Percent).series(series(accuracy, TEST_ACCURACY).dots()))
     }
-}
-
-impl std::fmt::Display for Reading {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let accuracy = 100.0 * self.hits / self.images as f64;
-        write!(f, "loss {:.4}  accuracy {accuracy:.2} %", self.mean_loss())
-    }
-}
-
-// ---- Testing
-
-/// What a model makes of the test set.
-struct Test {
-    /// The digit that each image was taken for.
-    found: Vec<u8>,
-    hits: usize,
-}
-
-impl Test {
-    fn of(model: &dyn Forward, digits: &DigitSet, split: &Split) -> Outcome<Test> {
-        model.eval();
-        let mut found = Vec::with_capacity(digits.len());
-        for start in (0..digits.len()).step_by(TEST_BATCH) {
-            let images = digits.images(start, TEST_BATCH)?;
-            let logits = no_grad(|| model.forward(&images))?;
-            found.extend(logits.argmax(1)?.to_vec::<i32>()?.into_iter().map(|class| class as u8));
-        }
-        model.train();
-        let hits = found.iter().zip(split.labels()).filter(|(found, label)| found == label).count();
-        Ok(Test { found, hits })
-    }
-
-    fn accuracy(&self) -> f64 {
-        self.hits as f64 / self.found.len() as f64
-    }
-}
-
-// ---- Results
-
-fn write_results(
-    arguments: &Arguments,
-    device: &Device,
-    history: &History,
-    test: &Test,
-    mnist: &Mnist,
-) -> Outcome<()> {
-    if let Some(file) = &arguments.json {
-        let results = serde_json::json!({
-            "device": device.name(),
-            "model": arguments.model.name(),
-            "epochs": history.epochs,
-            "captured": history.is_recorded,
-            "load_seconds": history.times.start.as_secs_f64(),
-            "first_step_seconds": history.times.first_step.as_secs_f64(),
-            "train_seconds": history.times.train.as_secs_f64(),
-            "test_seconds": history.times.test.as_secs_f64(),
-            "test_accuracy": test.accuracy(),
-            "images_per_second": history.times.images_per_second(),
-            "final_loss": history.final_loss,
-        });
-        outputs::write(file, &format!("{results:#}\n"))?;
-    }
-    if let Some(file) = &arguments.plot {
-        let title =
-            format!("{} on {device}: test accuracy {:.2} %", arguments.model.name(), test.accuracy() * 100.0);
-        outputs::write(file, &svg::curves(&title, &history.losses, &history.accuracies))?;
-    }
-    if let Some(file) = &arguments.mistakes {
-        let split = mnist.test();
-        let wrong: Vec<svg::Digit<'_>> = (0..split.len())
-            .filter_map(|index| {
-                let (pixels, label) = (split.image(index)?, split.label(index)?);
-                let found = test.found[index];
-                (found != label).then_some(svg::Digit { pixels, label, found })
-            })
-            .collect();
-        outputs::write(file, &svg::digits(&wrong, split.len()))?;
-    }
-    Ok(())
 }

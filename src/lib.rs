@@ -27,7 +27,7 @@
 //! }
 //! ```
 //!
-//! [`Tensor`] and everything it can do come from [`ternion_core`]; layers, losses and optimisers are in [`nn`], data sets in [`data`].
+//! [`Tensor`] and everything it can do come from [`ternion_core`]; layers, losses and optimisers are in [`nn`], data sets in [`data`], checkpoints, metrics and curves in [`train`].
 //! A device is made by [`device`], [`best`], [`cpu`], [`cuda`] or [`wgpu`]; which of them are compiled in is chosen by the features `cpu` (on by default),
 //! `cuda` and `wgpu`. Any program can be watched by environment variables: see [`decorators::from_environment`].
 
@@ -38,15 +38,20 @@ mod devices;
 
 pub use devices::{DeviceDescription, best, cpu, cuda, device, devices, wgpu};
 pub use ternion_core::*;
+#[cfg(feature = "cuda")]
+pub use ternion_cuda::Nvtx;
 #[doc(inline)]
 pub use ternion_data as data;
 #[doc(inline)]
 pub use ternion_nn as nn;
+#[doc(inline)]
+pub use ternion_train as train;
 
 /// What most programs use: `use ternion::prelude::*;`
 pub mod prelude {
     pub use ternion_core::{
-        Axis, DType, Device, Error, Gradients, Reduction, Result, Shape, Tensor, einsum, grad, no_grad,
+        Axis, DType, Device, Error, Gradients, Precision, Reduction, Result, Shape, Tensor, einsum, grad,
+        no_grad, with_precision,
     };
     pub use ternion_data::{Batch, DataSource, LastBatch, Mnist, Split};
     pub use ternion_nn::optim::{
@@ -57,14 +62,21 @@ pub mod prelude {
     pub use ternion_nn::{
         AdaptiveAvgPool2d, AvgPool2d, BCEWithLogitsLoss, BatchNorm1d, BatchNorm2d, Conv1d, Conv2d,
         Conv2dConfig, ConvTranspose2d, CrossEntropyLoss, Dropout, ELU, Embedding, Flatten, Forward, GELU,
-        GPT, GPTConfig, GRU, GroupNorm, HuberLoss, Identity, Init, KLDivLoss, L1Loss, LSTM, LayerNorm,
-        LeakyReLU, Linear, LinearConfig, LogSoftmax, Loss, MSELoss, MaxPool2d, Mlp, Module,
-        MultiHeadAttention, NLLLoss, Param, RMSNorm, ReLU, ResNet, Sampling, Sequential, SiLU, Sigmoid,
-        Softmax, Softplus, StateTensor, Tanh, TransformerBlock, Upsample, model_stats,
+        GPT, GPTConfig, GRU, GroupNorm, HuberLoss, Identity, InPrecision, Init, KLDivLoss, L1Loss, LSTM,
+        LayerNorm, LeakyReLU, Linear, LinearConfig, LogSoftmax, Loss, LossScale, MSELoss, MaxPool2d, Mlp,
+        Module, MultiHeadAttention, NLLLoss, Param, RMSNorm, ReLU, ResNet, Sampling, Sequential, SiLU,
+        Sigmoid, Softmax, Softplus, StateTensor, StatsConfig, StatsMonitor, Tanh, TransformerBlock, Upsample,
+        model_stats, summary,
     };
+    pub use ternion_train::{Checkpoint, Checkpoints, Keep, Recorder, TrainingState};
 }
 
 /// The program in README.md, compiled as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The programs of the tutorial on checkpoints, compiled and run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/tutorials/checkpoints.md")]
+struct CheckpointsTutorial;

@@ -10,6 +10,8 @@ mod step;
 use digits::DigitSet;
 use std::cell::RefCell;
 use step::Step;
+use ternion::nn::Ema;
+use ternion::nn::schedule::ReduceLROnPlateau;
 use ternion::prelude::*;
 use ternion_testing::suite;
 
@@ -102,5 +104,84 @@ fn a_classifier_of_digits_trains_as_on_the_cpu() -> Result<()> {
     // What another seed does is farther away than rounding.
     let other = distance(&trained(&wgpu, 2, &digits)?.losses, &want.losses);
     assert!(other > 1000.0 * LOSS_TOLERANCE, "another seed is {other} apart");
+    Ok(())
+}
+
+/// A small training with dropout, averages and a schedule with a state.
+struct Training {
+    device: Device,
+    model: Sequential,
+    adam: AdamW,
+    ema: Ema,
+    plateau: ReduceLROnPlateau,
+    losses: Vec<f64>,
+}
+
+impl Training {
+    fn new(device: &Device) -> Result<Training> {
+        device.seed(4);
+        let model = Sequential::new()
+            .with(Linear::new(6, 16, device)?)
+            .with(Dropout::new(0.25)?)
+            .with(Linear::new(16, 1, device)?);
+        Ok(Training {
+            adam: AdamW::new(model.parameters(), AdamWConfig { lr: 0.01, ..Default::default() })?,
+            ema: Ema::new(model.parameters(), Default::default())?,
+            plateau: ReduceLROnPlateau::new(0.01, Default::default())?,
+            losses: Vec::new(),
+            device: device.clone(),
+            model,
+        })
+    }
+
+    fn state(&mut self) -> TrainingState<'_> {
+        TrainingState::new(&self.device)
+            .model("model", &self.model)
+            .optimizer("adam", &mut self.adam)
+            .part("ema", &mut self.ema)
+            .part("plateau", &mut self.plateau)
+            .part("losses", &mut self.losses)
+    }
+
+    fn steps(&mut self, count: usize) -> Result<()> {
+        for _ in 0..count {
+            let input = Tensor::rand([8, 6], DType::F32, &self.device)?;
+            let loss = self.model.forward(&input)?.mse_loss(&input.sum_keep(1)?.detach(), Reduction::Mean)?;
+            self.adam.step(&loss.backward()?)?;
+            self.ema.update()?;
+            self.losses.push(loss.item_f64()?);
+            self.adam.set_lr(self.plateau.step(self.losses[self.losses.len() - 1]))?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_checkpoint_of_one_device_goes_on_on_the_other() -> Result<()> {
+    let Some([cpu, wgpu]) = devices() else { return Ok(()) };
+    let folder = std::env::temp_dir().join(format!("ternion-wgpu-checkpoint-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("the temporary folder can be written");
+    let file = |name: &str| folder.join(name);
+    let bytes = |name: &str| std::fs::read(file(name)).expect("it was written");
+    let mut first = Training::new(&cpu)?;
+    first.steps(6)?;
+    first.state().save(6, file("cpu"))?;
+    first.steps(6)?;
+    // There and back again: every bit of it.
+    let mut second = Training::new(&wgpu)?;
+    second.state().resume(file("cpu"))?;
+    second.state().save(6, file("wgpu"))?;
+    assert!(bytes("cpu") == bytes("wgpu"), "a device changed what it only carried");
+    second.steps(6)?;
+    let apart = first.losses.iter().zip(&second.losses).map(|(cpu, wgpu)| (cpu - wgpu).abs() / cpu.abs());
+    let farthest = apart.fold(0.0, f64::max);
+    assert_eq!((first.losses.len(), second.losses.len()), (12, 12));
+    assert!(farthest <= f64::from(LOSS_TOLERANCE), "losses are {farthest:e} apart");
+    assert_eq!(cpu.random_position(), wgpu.random_position());
+    second.state().save(12, file("later"))?;
+    let mut third = Training::new(&cpu)?;
+    assert_eq!(third.state().resume(file("later"))?, 12);
+    assert_eq!(third.losses, second.losses);
+    let _ = std::fs::remove_dir_all(&folder);
     Ok(())
 }

@@ -6,13 +6,14 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 usage() {
     cat <<'END'
 run.sh tests [FILTER]         the op table on the first adapter, and what the table is too small for: limits of bindings, products of many tiles, many
-                              elements, times; a missing adapter fails. TERNION_EXPECT=cuda,wgpu runs the table on cuda:0 too, and fails if either is missing.
+                              elements, times; layers beside PyTorch's figures; a missing adapter fails. TERNION_EXPECT=cuda,wgpu runs the table and the
+                              layers on cuda:0 too, and fails if either is missing.
                               With FILTER the op table alone, on every device, those tests whose names contain it
 run.sh coverage DIR           the whole op table on every device; what was found goes into DIR, for `cargo xtask coverage --results`
 run.sh bench [ARGUMENT..]     ternion-bench --device wgpu; --list names its cases, --only PREFIX.. picks some
 run.sh compare [ARGUMENT..]   Ternion on wgpu, and where there is CUDA the CUDA backend and PyTorch, in one go into results.jsonl; --help tells its arguments
 run.sh check [ARGUMENT..]     what must pass beside being fast, into checks.jsonl: the op table, what it is too small for, training beside the CPU's
-run.sh example NAME [..]      an example: gradients, mnist, tensors, tiny_gpt, xor
+run.sh example NAME [..]      an example: cifar10, compare, gpt2, gradients, housing, image_encoder, mnist, pytorch_weights, softmax_regression, tensors, tiny_gpt, xor
 END
 }
 
@@ -44,6 +45,8 @@ tests() {
     done
     printf '\n== adapter\n'
     "$here/tests/adapter" || failed+=("adapter")
+    printf '\n== transformers\n'
+    "$here/tests/transformers" || failed+=("transformers")
     if [ ${#failed[@]} -gt 0 ]; then
         printf 'failed: %s\n' "${failed[@]}"
         return 1

@@ -14,7 +14,7 @@ run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREF
 run.sh compare [ARGUMENT..]   Ternion, PyTorch and the CUDA C++ peers in one go into results.jsonl; --help tells its arguments
 run.sh check [ARGUMENT..]     the op table twice, the sanitizer's tools, training and memory into checks.jsonl; --only NAME.. runs some
 run.sh profile CASE [DIR]     one benchmark case under Nsight Compute; key figures as text in DIR (here: profiles)
-run.sh example NAME [..]      an example: gradients, mnist, tensors, tiny_gpt, xor
+run.sh example NAME [..]      an example: cifar10, compare, gpt2, gradients, housing, image_encoder, mnist, pytorch_weights, softmax_regression, tensors, tiny_gpt, xor
 END
 }
 

@@ -8,7 +8,7 @@ the calls that fit in --rep milliseconds (20 at least, 400 at most), random inpu
 Train cases: wall clock over --steps steps between two synchronisations, after 5 warm-ups; median of 5 rounds.
 
 An "impl" tells how PyTorch ran: "torch" op by op, "torch/compile" through torch.compile, "torch/graph" as a recorded CUDA graph, others name the
-library or layout that was asked for. Float32 products use no TF32, as Ternion's do not.
+library or layout that was asked for. Float32 products use TF32 only where a case's name says so.
 """
 
 import argparse
@@ -195,28 +195,33 @@ def host_cases():
 # ---------------------------------------------------------------- Matrix products
 
 
-def product(label, dtype, layouts, m, n, k):
+def product(label, factors, layouts, m, n, k):
     def make():
-        torch.backends.cuda.matmul.allow_tf32 = False
-        a = randn(k, m, dtype=DTYPES[dtype]).t() if layouts[0] == "t" else randn(m, k, dtype=DTYPES[dtype])
-        b = randn(n, k, dtype=DTYPES[dtype]).t() if layouts[1] == "t" else randn(k, n, dtype=DTYPES[dtype])
-        out = torch.empty(m, n, device=DEVICE, dtype=DTYPES[dtype])
+        torch.backends.cuda.matmul.allow_tf32 = factors == "tf32"
+        dtype = DTYPES["f32" if factors == "tf32" else factors]
+        a = randn(k, m, dtype=dtype).t() if layouts[0] == "t" else randn(m, k, dtype=dtype)
+        b = randn(n, k, dtype=dtype).t() if layouts[1] == "t" else randn(k, n, dtype=dtype)
+        out = torch.empty(m, n, device=DEVICE, dtype=dtype)
         return {"torch/cublas": lambda: torch.mm(a, b, out=out)}
 
-    kernel(f"gemm/{dtype}/{layouts}/{label}", 2 * m * n * k, "TFLOP/s", make)
+    kernel(f"gemm/{factors}/{layouts}/{label}", 2 * m * n * k, "TFLOP/s", make)
 
 
 def product_cases():
     for size in (512, 1024, 2048, 4096, 8192):
-        for dtype in ("f32", "bf16", "f16"):
-            product(str(size), dtype, "nn", size, size, size)
+        for factors in ("f32", "tf32", "bf16", "f16"):
+            product(str(size), factors, "nn", size, size, size)
     for layouts in ("nt", "tn"):
-        for dtype in ("bf16", "f32"):
-            product("4096", dtype, layouts, 4096, 4096, 4096)
+        for factors in ("bf16", "f32", "tf32"):
+            product("4096", factors, layouts, 4096, 4096, 4096)
     for m, n, k in ((16, 4096, 4096), (16384, 768, 3072), (16384, 3072, 768), (16384, 50304, 768)):
         product(f"{m}x{n}x{k}", "bf16", "nt", m, n, k)
-    for dtype in ("f32", "bf16"):
-        product("1000x1000x1000", dtype, "nn", 1000, 1000, 1000)
+    for m, n, k in ((16, 4096, 4096), (16384, 768, 3072)):
+        product(f"{m}x{n}x{k}", "tf32", "nt", m, n, k)
+    for factors in ("f32", "tf32", "bf16"):
+        product("1000x1000x1000", factors, "nn", 1000, 1000, 1000)
+    for size in (255, 1023, 4095):
+        product(str(size), "tf32", "nn", size, size, size)
 
 
 # ---------------------------------------------------------------- Attention

@@ -5,11 +5,22 @@ use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 /// A file named by an option of the command line.
+#[derive(Clone, Copy)]
 pub struct Output<'a> {
     /// The option, for messages.
     pub option: &'static str,
     /// The file, if the option was given.
     pub file: &'a Option<PathBuf>,
+}
+
+/// The option of the JSON that stands beside a checkpoint, for messages.
+pub const BESIDE: &str = "the JSON of a checkpoint";
+
+/// Where that JSON stands.
+pub fn beside(checkpoint: &Path) -> PathBuf {
+    let mut name = checkpoint.as_os_str().to_owned();
+    name.push(".json");
+    name.into()
 }
 
 /// That no two options name the same file: the later one would overwrite the earlier.

@@ -1,10 +1,8 @@
-//! A model with the characters that its tokens stand for: saved, loaded, and asked to write.
+//! A model with the characters that its tokens stand for: made, taken from a checkpoint, and asked to write.
 
-use super::{Outcome, outputs};
-use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use super::Outcome;
+use super::gpt_settings::Settings;
 use ternion::data::{CharVocabulary, Text, Tokenizer};
-use ternion::nn;
 use ternion::prelude::*;
 
 /// A model and its vocabulary.
@@ -13,53 +11,24 @@ pub struct Writer {
     pub vocabulary: CharVocabulary,
 }
 
-/// Sizes and characters of the model in `file` stand beside it.
-fn beside(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".json");
-    name.into()
-}
-
 impl Writer {
-    /// Saves weights to `file`, and sizes and characters beside it.
-    pub fn save(&self, file: &Path) -> Outcome<()> {
-        let GPTConfig { context, layers, heads, width, .. } = *self.model.config();
-        let characters: String = self.vocabulary.characters().iter().collect();
-        let sizes = json!({
-            "layers": layers, "heads": heads, "width": width, "context": context, "characters": characters,
-        });
-        outputs::write(&beside(file), &format!("{sizes:#}\n"))?;
-        Ok(nn::save(&self.model, file)?)
+    /// An untrained model for these characters.
+    pub fn new(settings: &Settings, vocabulary: CharVocabulary, device: &Device) -> Outcome<Writer> {
+        let config = settings.config(vocabulary.vocabulary_size());
+        Ok(Writer { model: GPT::new(config, device)?, vocabulary })
     }
 
-    /// The model that [`save`](Writer::save) saved.
-    pub fn load(file: &Path, dropout: f64, device: &Device) -> Outcome<Writer> {
-        let sizes = beside(file);
-        let told = |detail: String| format!("{}: {detail}", sizes.display());
-        let text =
-            std::fs::read_to_string(&sizes).map_err(|error| told(format!("cannot be read: {error}")))?;
-        let value: Value = serde_json::from_str(&text).map_err(|error| told(error.to_string()))?;
-        let size = |name: &str| {
-            let found = value[name].as_u64().and_then(|size| usize::try_from(size).ok());
-            found.ok_or_else(|| told(format!("expected a number as {name:?}, got {}", value[name])))
-        };
-        let characters = value["characters"].as_str();
-        let characters = characters
-            .ok_or_else(|| told(format!("expected a text as \"characters\", got {}", value["characters"])))?;
-        let vocabulary = CharVocabulary::new(&Text::new(characters)?);
-        let config = GPTConfig {
-            vocabulary: vocabulary.vocabulary_size(),
-            context: size("context")?,
-            layers: size("layers")?,
-            heads: size("heads")?,
-            width: size("width")?,
-            dropout,
-            bias: false,
-            ..Default::default()
-        };
-        let model = GPT::new(config, device)?;
-        nn::load(&model, file)?;
-        Ok(Writer { model, vocabulary })
+    /// The model whose training `checkpoint` holds, with its characters. Its weights are those of the checkpoint.
+    pub fn of(checkpoint: &Checkpoint, settings: &Settings, device: &Device) -> Outcome<Writer> {
+        let characters: String = checkpoint.value("characters")?;
+        let writer = Writer::new(settings, CharVocabulary::new(&Text::new(characters)?), device)?;
+        writer.model.load_state_dict(&checkpoint.state_dict("model", device)?)?;
+        Ok(writer)
+    }
+
+    /// The characters in the order of their tokens.
+    pub fn characters(&self) -> String {
+        self.vocabulary.characters().iter().collect()
     }
 
     /// `count` characters that follow `prompt`; `each` is told of every one as soon as it is chosen.

@@ -1,10 +1,11 @@
 //! Matrix products by every tile, in every layout: forward, backward, and twice.
 
-use super::{compare, none_wrong, tensor};
+use super::{compare, none_wrong, numbers, tensor};
 use ternion::prelude::*;
 use ternion_core::UnaryOp;
 use ternion_core::dispatch::apply;
-use ternion_core::ops::matmul::{Epilogue, Matmul};
+use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
+use ternion_testing::compare::round_to_tf32;
 
 /// Rows, columns and inner length: on an H100 each is computed by another tile (`ops/matmul/tests.rs` of the CUDA backend holds them to that).
 const OF_F32: [[usize; 3]; 4] = [[2048, 2048, 264], [512, 1024, 520], [72, 136, 200], [8, 4096, 1032]];
@@ -18,7 +19,11 @@ const OF_HALVES: [[usize; 3]; 6] = [
     // Lines that begin anywhere, read by elements, and the same laid out anew.
     [75, 131, 203],
 ];
+const OF_TF32: [[usize; 3]; 6] = OF_HALVES;
 const LAID_OUT_ANEW: [usize; 3] = [999, 1001, 1003];
+/// Around the edges of tiles, and empty ones.
+const EDGES: [[usize; 3]; 7] =
+    [[1, 1, 1], [31, 33, 32], [33, 31, 1], [65, 129, 33], [101, 197, 101], [0, 5, 7], [5, 7, 0]];
 /// So few results of so long sums that those are cut into parts.
 const IN_PARTS: [usize; 3] = [64, 72, 16384];
 
@@ -86,7 +91,7 @@ fn products(dtype: DType, sizes: &[[usize; 3]]) -> Result<()> {
                     let a = matrix([m, k], Place::Rows, dtype, device, 1)?;
                     let b = matrix([k, n], Place::Columns, dtype, device, 2)?;
                     let bias = tensor(&[n], out_dtype.unwrap_or(dtype), device, 3)?;
-                    Ok(apply(Matmul { epilogue }, &[&a, &b, &bias])?.into_vec())
+                    Ok(apply(Matmul { epilogue, tf32: false }, &[&a, &b, &bias])?.into_vec())
                 },
             )?;
         }
@@ -113,6 +118,89 @@ fn products_of_f16() -> Result<()> {
 #[test]
 fn products_of_bf16() -> Result<()> {
     products(DType::BF16, &[&OF_HALVES[..], &[LAID_OUT_ANEW, IN_PARTS]].concat())
+}
+
+/// A factor of a product that permits TF32, rounded where the device does not do so itself.
+fn factor(tensor: Tensor) -> Result<Tensor> {
+    match tensor.device().name() {
+        "cpu" => {
+            let values: Vec<f32> = tensor.to_vec()?;
+            let rounded = values.iter().map(|&value| round_to_tf32(f64::from(value)) as f32).collect();
+            Tensor::from_vec(rounded, *tensor.shape(), tensor.device())
+        }
+        _ => Ok(tensor),
+    }
+}
+
+/// The GPU rounds factors as TF32 asks: to nearest, ties away from zero. Then only the order of the sums is another.
+#[test]
+fn products_of_tf32() -> Result<()> {
+    let mut faults = String::new();
+    for [m, n, k] in [&OF_TF32[..], &EDGES, &[LAID_OUT_ANEW, IN_PARTS]].concat() {
+        for places in LAYOUTS {
+            compare(&mut faults, &format!("TF32 {m} x {n} x {k} {places:?}"), |device| {
+                let a = factor(matrix([m, k], places[0], DType::F32, device, 1)?)?;
+                let b = factor(matrix([k, n], places[1], DType::F32, device, 2)?)?;
+                Ok(vec![a.matmul_with(&b, MatmulOptions { tf32: true, ..MatmulOptions::default() })?])
+            })?;
+        }
+        compare(&mut faults, &format!("TF32 {m} x {n} x {k} with all that may follow"), |device| {
+            let epilogue =
+                Epilogue { bias: true, activation: Some(UnaryOp::Relu), alpha: 0.25, ..Epilogue::NONE };
+            let a = factor(matrix([m, k], Place::Rows, DType::F32, device, 1)?)?;
+            let b = factor(matrix([k, n], Place::Columns, DType::F32, device, 2)?)?;
+            let bias = tensor(&[n], DType::F32, device, 3)?;
+            Ok(apply(Matmul { epilogue, tf32: true }, &[&a, &b, &bias])?.into_vec())
+        })?;
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+#[test]
+fn products_of_tf32_in_a_batch() -> Result<()> {
+    let mut faults = String::new();
+    let options = || MatmulOptions { tf32: true, ..MatmulOptions::default() };
+    for [m, n, k] in [[72, 136, 200], [75, 131, 203], [515, 520, 517]] {
+        compare(&mut faults, &format!("TF32 [2, 3] {m} x {n} x {k}"), |device| {
+            let a = factor(tensor(&[2, 3, m, k], DType::F32, device, 1)?)?;
+            let b = factor(tensor(&[2, 3, k, n], DType::F32, device, 2)?)?;
+            let one = factor(tensor(&[k, n], DType::F32, device, 3)?)?;
+            let turned =
+                factor(tensor(&[3, 2, k, m], DType::F32, device, 4)?)?.transpose(0, 1)?.transpose(2, 3)?;
+            Ok(vec![
+                a.matmul_with(&b, options())?,
+                a.matmul_with(&one, options())?,
+                turned.matmul_with(&b, options())?,
+            ])
+        })?;
+    }
+    none_wrong(&faults);
+    Ok(())
+}
+
+/// Infinities and NaN come out where they belong, and a permission changes nothing where there is no TF32.
+#[test]
+fn tf32_keeps_what_is_not_finite() -> Result<()> {
+    let mut faults = String::new();
+    compare(&mut faults, "TF32 of infinities and NaN", |device| {
+        let mut values = numbers(72 * 40, 5);
+        // A NaN of all ones overflows where rounding is an addition of integers.
+        let odd = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::from_bits(0x7fff_ffff), f32::MAX];
+        for (at, value) in odd.into_iter().enumerate() {
+            values[at * 401 + 3] = value;
+        }
+        let a = factor(Tensor::from_vec(values, [72, 40], device)?)?;
+        let b = factor(tensor(&[40, 64], DType::F32, device, 6)?)?;
+        let options = MatmulOptions { tf32: true, ..MatmulOptions::default() };
+        let y = a.matmul_with(&b, options)?;
+        [y.eq(&y)?, y.gt_scalar(1e38)?, y.lt_scalar(-1e38)?]
+            .iter()
+            .map(|marks| marks.to_dtype(DType::I32))
+            .collect()
+    })?;
+    none_wrong(&faults);
+    Ok(())
 }
 
 #[test]

@@ -64,11 +64,11 @@ impl Device {
     }
 
     /// Package and name of the tests that do something on a GPU.
-    fn tests(self) -> [(&'static str, &'static str); 2] {
+    fn tests(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Device::Cuda => [("ternion", "ops"), ("ternion", "cuda")],
-            // All of the backend's own in one program.
-            Device::Wgpu => [("ternion", "ops"), ("ternion-wgpu", "adapter")],
+            Device::Cuda => &[("ternion", "ops"), ("ternion", "cuda")],
+            // All of the backend's own in one program; and layers, which on both kinds of device must be as PyTorch's.
+            Device::Wgpu => &[("ternion", "ops"), ("ternion-wgpu", "adapter"), ("ternion", "transformers")],
         }
     }
 }
@@ -142,9 +142,9 @@ fn build(root: &Path, device: Device) -> Result<Vec<Program>, String> {
     // With the CPU backend, which the benchmark has no use for.
     programs.extend(compile(root, "bundled", device, &["--example", EXAMPLES])?);
     let tests: Vec<&str> =
-        device.tests().iter().flat_map(|(package, test)| ["-p", package, "--test", test]).collect();
+        device.tests().iter().flat_map(|&(package, test)| ["-p", package, "--test", test]).collect();
     programs.extend(compile(root, "bundled-tests", device, &tests)?);
-    let expected = device.tests().map(|(_, test)| format!("tests/{test}")).into_iter();
+    let expected = device.tests().iter().map(|(_, test)| format!("tests/{test}"));
     for place in expected.chain([format!("examples/{EXAMPLES}"), "ternion-bench".into()]) {
         if !programs.iter().any(|program| program.place == place) {
             return Err(format!("cargo built no {place}"));

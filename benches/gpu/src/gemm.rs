@@ -2,44 +2,65 @@
 
 use crate::Case;
 use crate::clock::{Clock, emit};
-use ternion::{DType, Result};
+use ternion::{DType, MatmulOptions, Result};
+
+/// What is multiplied, and whether TF32 is permitted.
+#[derive(Clone, Copy)]
+struct Factors {
+    name: &'static str,
+    dtype: DType,
+    tf32: bool,
+}
+
+const F32: Factors = Factors { name: "f32", dtype: DType::F32, tf32: false };
+const TF32: Factors = Factors { name: "tf32", dtype: DType::F32, tf32: true };
+const BF16: Factors = Factors { name: "bf16", dtype: DType::BF16, tf32: false };
+const F16: Factors = Factors { name: "f16", dtype: DType::F16, tf32: false };
 
 /// Sizes and layouts as in the PyTorch script; `t` in a name means that operand is transposed.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for size in [512, 1024, 2048, 4096, 8192] {
-        for dtype in [DType::F32, DType::BF16, DType::F16] {
-            cases.push(product(&size.to_string(), dtype, "nn", [size; 3]));
+        for factors in [F32, TF32, BF16, F16] {
+            cases.push(product(&size.to_string(), factors, "nn", [size; 3]));
         }
     }
     for layouts in ["nt", "tn"] {
-        for dtype in [DType::BF16, DType::F32] {
-            cases.push(product("4096", dtype, layouts, [4096; 3]));
+        for factors in [BF16, F32, TF32] {
+            cases.push(product("4096", factors, layouts, [4096; 3]));
         }
     }
     for [m, n, k] in [[16, 4096, 4096], [16384, 768, 3072], [16384, 3072, 768], [16384, 50304, 768]] {
-        cases.push(product(&format!("{m}x{n}x{k}"), DType::BF16, "nt", [m, n, k]));
+        cases.push(product(&format!("{m}x{n}x{k}"), BF16, "nt", [m, n, k]));
     }
-    for dtype in [DType::F32, DType::BF16] {
-        cases.push(product("1000x1000x1000", dtype, "nn", [1000; 3]));
+    for [m, n, k] in [[16, 4096, 4096], [16384, 768, 3072]] {
+        cases.push(product(&format!("{m}x{n}x{k}"), TF32, "nt", [m, n, k]));
+    }
+    for factors in [F32, TF32, BF16] {
+        cases.push(product("1000x1000x1000", factors, "nn", [1000; 3]));
+    }
+    for size in [255, 1023, 4095] {
+        cases.push(product(&size.to_string(), TF32, "nn", [size; 3]));
     }
     cases
 }
 
-fn product(name: &str, dtype: DType, layouts: &'static str, sizes: [usize; 3]) -> Case {
-    Case::new(format!("gemm/{dtype}/{layouts}/{name}"), move |clock, name| {
-        run(clock, name, dtype, layouts, sizes)
+fn product(name: &str, factors: Factors, layouts: &'static str, sizes: [usize; 3]) -> Case {
+    Case::new(format!("gemm/{}/{layouts}/{name}", factors.name), move |clock, name| {
+        run(clock, name, factors, layouts, sizes)
     })
 }
 
-fn run(clock: &Clock, name: &str, dtype: DType, layouts: &str, [m, n, k]: [usize; 3]) -> Result<()> {
+fn run(clock: &Clock, name: &str, factors: Factors, layouts: &str, [m, n, k]: [usize; 3]) -> Result<()> {
+    let Factors { dtype, tf32, .. } = factors;
     let operand = |transposed: bool, rows: usize, columns: usize| match transposed {
         true => clock.randn(&[columns, rows], dtype)?.t(),
         false => clock.randn(&[rows, columns], dtype),
     };
     let a = operand(layouts.starts_with('t'), m, k)?;
     let b = operand(layouts.ends_with('t'), k, n)?;
-    let milliseconds = clock.median(|| a.matmul(&b).map(drop))?;
+    let options = MatmulOptions { tf32, ..MatmulOptions::default() };
+    let milliseconds = clock.median(|| a.matmul_with(&b, options).map(drop))?;
     emit(
         name,
         clock.implementation(),

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 use ternion_core::ops::binary::{Binary, BinaryOp};
-use ternion_core::ops::matmul::{Epilogue, Matmul};
+use ternion_core::ops::matmul::Matmul;
 use ternion_core::ops::reduce::{Reduce, ReduceOp};
 use ternion_core::ops::unary::{Unary, UnaryOp};
 use ternion_core::{AxisSet, DType, Device, Op, Result, Tensor};
@@ -140,7 +140,7 @@ fn products(device: &Device) -> Result<()> {
                 continue;
             }
             let (a, b) = (Tensor::full([m, k], 1, dtype, device)?, Tensor::full([k, n], 1, dtype, device)?);
-            let seconds = shortest(|| apply(Matmul { epilogue: Epilogue::NONE }, &[&a, &b]))?;
+            let seconds = shortest(|| apply(Matmul::PLAIN, &[&a, &b]))?;
             println!(
                 "{name:<28} {:8.3} ms, {:6.1} GFLOP/s",
                 seconds * 1e3,

@@ -106,4 +106,8 @@ impl Backend for CpuBackend {
         self.pool.release_cached();
         Ok(())
     }
+
+    fn restart_peak(&self, floor: usize) {
+        self.pool.restart_peak(floor);
+    }
 }

@@ -168,6 +168,11 @@ impl Pool {
         }
     }
 
+    /// What another thread takes at this moment may be counted by either peak.
+    pub(crate) fn restart_peak(&self, floor: usize) {
+        self.peak.store(floor.max(self.in_use.load(Ordering::Relaxed)), Ordering::Relaxed);
+    }
+
     fn exhausted(&self, requested: usize) -> Error {
         let MemoryStats { in_use, cached, peak } = self.stats();
         Error::OutOfMemory { device: "cpu".into(), requested, in_use, cached, peak }

@@ -274,6 +274,10 @@ impl Gpu {
         self.pool.stats()
     }
 
+    pub(crate) fn restart_peak(&self, floor: usize) {
+        self.pool.restart_peak(floor);
+    }
+
     /// Gives the driver the segments that no tensor uses. Not while a step is recorded.
     pub(crate) fn release_cached(&self) -> Result<()> {
         self.synchronize()?;

@@ -13,6 +13,7 @@ mod launcher;
 mod memory;
 mod modules;
 pub mod nvrtc;
+mod nvtx;
 mod operands;
 mod ops;
 mod pool;
@@ -26,6 +27,7 @@ mod staging;
 mod timing;
 
 pub use modules::{keep, machine_code, options};
+pub use nvtx::Nvtx;
 pub use timing::Timer;
 
 use gpu::Gpu;
@@ -169,6 +171,10 @@ impl Backend for CudaBackend {
 
     fn release_cached(&self) -> Result<()> {
         self.gpu.release_cached()
+    }
+
+    fn restart_peak(&self, floor: usize) {
+        self.gpu.restart_peak(floor);
     }
 
     fn capture(&self) -> Option<&dyn Capture> {

@@ -214,6 +214,11 @@ impl<S: Source> Pool<S> {
         let state = self.state.lock();
         MemoryStats { in_use: state.in_use, cached: state.held - state.in_use, peak: state.peak }
     }
+
+    pub(crate) fn restart_peak(&self, floor: usize) {
+        let mut state = self.state.lock();
+        state.peak = floor.max(state.in_use);
+    }
 }
 impl<S: Source> Drop for Pool<S> {
     /// No handle on a block is left: whoever has one holds the pool.
@@ -381,6 +386,12 @@ mod tests {
         pool.free(piece);
         assert_eq!(device.left.load(Ordering::Relaxed), 1000);
         assert_eq!(pool.stats(), MemoryStats { in_use: 0, cached: 0, peak: 999 });
+        let piece = pool.alloc(10).expect("there is room");
+        for (floor, peak) in [(0, 10), (7, 10), (700, 700)] {
+            pool.restart_peak(floor);
+            assert_eq!(pool.stats().peak, peak);
+        }
+        pool.free(piece);
     }
 
     #[test]

@@ -50,6 +50,7 @@ const STEP: File = file!("step.cu");
 const MATMUL: File = file!("matmul.cuh");
 const MATMUL_SIMT: File = file!("matmul.cu");
 const MATMUL_TENSOR: File = file!("matmul_tensor.cu");
+const MATMUL_TF32: File = file!("matmul_tf32.cu");
 const WINDOW: File = file!("window.cuh");
 const POOL: File = file!("pool.cu");
 const CONV: File = file!("conv.cu");

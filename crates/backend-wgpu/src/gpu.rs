@@ -358,6 +358,10 @@ impl Gpu {
         self.pool.stats()
     }
 
+    pub(crate) fn restart_peak(&self, floor: usize) {
+        self.pool.restart_peak(floor);
+    }
+
     /// The memory of a view as a shader sees it, and the view's first element there, in elements.
     ///
     /// # Errors

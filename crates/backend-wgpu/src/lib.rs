@@ -179,4 +179,8 @@ impl Backend for WgpuBackend {
     fn release_cached(&self) -> Result<()> {
         self.gpu.release_cached()
     }
+
+    fn restart_peak(&self, floor: usize) {
+        self.gpu.restart_peak(floor);
+    }
 }

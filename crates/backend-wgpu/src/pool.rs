@@ -85,6 +85,11 @@ impl Pool {
     pub(crate) fn stats(&self) -> MemoryStats {
         self.state.lock().stats
     }
+
+    pub(crate) fn restart_peak(&self, floor: usize) {
+        let stats = &mut self.state.lock().stats;
+        stats.peak = floor.max(stats.in_use);
+    }
 }
 
 impl State {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A device that stores buffers and runs ops on them, in the order in which they are submitted.
 ///
-/// Eleven methods, three of them optional. [`plan`](Backend::plan) and [`run`](Backend::run) must agree: an op that is planned is run. A backend that runs the
+/// Thirteen methods, five of them optional. [`plan`](Backend::plan) and [`run`](Backend::run) must agree: an op that is planned is run. A backend that runs the
 /// primitives (see [`Op::is_primitive`]) runs every model; it may fuse any composite for the dtypes, shapes and layouts it likes
 /// and answers [`Unsupported`] for the rest, which core then composes from primitives.
 pub trait Backend: Send + Sync + Debug + Any {
@@ -75,6 +75,12 @@ pub trait Backend: Send + Sync + Debug + Any {
     /// Faults of earlier ops.
     fn release_cached(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// (optional) Starts [`MemoryStats::peak`] anew: from now on it is the most that is in use, or `floor` if that is more. Default: the peak stays that since the start, and
+    /// what measures the peak of a part of a program finds that of all of it.
+    fn restart_peak(&self, floor: usize) {
+        let _ = floor;
     }
 
     /// (optional) Recording and replay of steps. Default: none; a captured closure then simply runs each time.
@@ -171,6 +177,10 @@ macro_rules! delegate_backend {
 
         fn release_cached(&self) -> $crate::Result<()> {
             self.$inner.backend().release_cached()
+        }
+
+        fn restart_peak(&self, floor: usize) {
+            self.$inner.backend().restart_peak(floor);
         }
     };
     (@$inner:ident interop) => {
@@ -380,6 +390,6 @@ pub struct MemoryStats {
     pub in_use: usize,
     /// Kept by the pool for reuse.
     pub cached: usize,
-    /// The most that was ever in use.
+    /// The most that was in use since the start, or since the peak was restarted.
     pub peak: usize,
 }

@@ -4,6 +4,7 @@ use crate::backend::{Buffer, Capture, Replay, WeakBuffer};
 use crate::device::RandomPosition;
 use crate::error::{Error, Result};
 use crate::observe::{observe_ops, unobserved};
+use crate::precision::{self, Precision};
 use crate::{DType, Device, Op, Shape};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -52,8 +53,8 @@ pub struct CapturedStep<'f, T> {
 }
 
 enum Form<'f, T> {
-    /// The device records nothing: the closure runs each time.
-    Closure(Box<dyn FnMut() -> Result<T> + 'f>),
+    /// The device records nothing: the closure runs each time, in the precision of the first.
+    Closure(Box<dyn FnMut() -> Result<T> + 'f>, Option<Precision>),
     Recorded(Recorded),
 }
 
@@ -83,7 +84,7 @@ impl<T> CapturedStep<'_, T> {
     /// As the ops of the step.
     pub fn replay(&mut self) -> Result<&T> {
         match &mut self.form {
-            Form::Closure(step) => self.output = step()?,
+            Form::Closure(step, precision) => self.output = precision::apart(*precision, step)?,
             Form::Recorded(recorded) => recorded.replay()?,
         }
         Ok(&self.output)
@@ -119,7 +120,7 @@ impl Device {
     /// host work per op. On a device that records nothing, each replay runs the closure.
     ///
     /// The step works on the same memory each time: feed it by writing into its input tensors ([`Tensor::copy_`](crate::Tensor::copy_)). Learning rates, step counts and
-    /// random numbers go on from replay to replay. Memory that the step makes for itself is kept apart for it; the tensors that the closure returns are part of
+    /// random numbers go on from replay to replay; its [precision](crate::with_precision) stays that in which it was captured. Memory that the step makes for itself is kept apart for it; the tensors that the closure returns are part of
     /// that.
     ///
     /// # Errors
@@ -127,8 +128,9 @@ impl Device {
     /// the same shapes with the same numbers each time, cannot be recorded.
     pub fn capture<'f, T>(&self, mut step: impl FnMut() -> Result<T> + 'f) -> Result<CapturedStep<'f, T>> {
         let Some(capture) = self.backend().capture() else {
-            let output = step()?;
-            return Ok(CapturedStep { output, form: Form::Closure(Box::new(step)) });
+            let precision = precision::current();
+            let output = precision::apart(precision, &mut step)?;
+            return Ok(CapturedStep { output, form: Form::Closure(Box::new(step), precision) });
         };
         let (first, output) = traced(self, &mut step);
         let output = output?;
@@ -237,7 +239,8 @@ fn traced<T>(device: &Device, step: &mut impl FnMut() -> Result<T>) -> (Trace, R
         noted.called.push((call.op.name(), inputs, settings(call.op)));
         Ok(())
     };
-    let output = observe_ops(note, step);
+    // What a scope of precision has cast before is no part of the step: its own casts are, and are recorded with it.
+    let output = precision::apart(precision::current(), || observe_ops(note, step));
     (trace.take(), output)
 }
 

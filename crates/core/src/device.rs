@@ -78,6 +78,28 @@ impl Device {
         self.0.backend.memory()
     }
 
+    /// Starts [`MemoryStats::peak`] anew, from what is in use now.
+    pub fn reset_peak_memory(&self) {
+        self.0.backend.restart_peak(0);
+    }
+
+    /// Runs `f`, and tells the most memory that was in use meanwhile, in bytes, with what was in use before. [`MemoryStats::peak`] is afterwards what it would have been
+    /// without the question. What other threads use at the same time counts, too.
+    pub fn peak_memory_of<T>(&self, f: impl FnOnce() -> T) -> (T, usize) {
+        /// Puts the peak of the whole program back, also where `f` panics.
+        struct Whole<'d>(&'d Device, usize);
+        impl Drop for Whole<'_> {
+            fn drop(&mut self) {
+                let own = self.0.memory().peak;
+                self.0.0.backend.restart_peak(self.1.max(own));
+            }
+        }
+        let _whole = Whole(self, self.memory().peak);
+        self.0.backend.restart_peak(0);
+        let result = f();
+        (result, self.memory().peak)
+    }
+
     /// Gives the system, or the driver, the memory that no tensor uses and that the device keeps for reuse ([`MemoryStats::cached`]); it waits for what was
     /// submitted. For programs that leave memory to others; the device gives it back by itself where it would have none otherwise.
     ///

@@ -5,6 +5,7 @@ use crate::backend::{Buffer, Meta, OutputOrder, Plan, View};
 use crate::error::{Error, Result, index_told_as};
 use crate::observe;
 use crate::op::{Differentiability, Op, Output, Outputs, Role, Rule};
+use crate::precision::{self, Precision};
 use crate::tensor::Tensor;
 use crate::{DType, Device, Layout};
 use smallvec::SmallVec;
@@ -89,9 +90,33 @@ pub fn apply_one(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensor> {
 }
 
 fn one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
+    match precision::current() {
+        None => one_as_it_is(op, inputs),
+        Some(scope) => scoped(scope, op, inputs, one_as_it_is),
+    }
+}
+
+/// Applies `op`, by `apply`, as a scope of mixed precision has it.
+#[inline(never)]
+fn scoped<T>(
+    scope: Precision,
+    op: Op,
+    inputs: &[&Tensor],
+    apply: impl FnOnce(Op, &[&Tensor]) -> Result<T>,
+) -> Result<T> {
+    match precision::prepared(scope, &op, inputs)? {
+        None => apply(op, inputs),
+        Some(prepared) => {
+            let inputs: SmallVec<[&Tensor; 4]> = listed(prepared.inputs.iter());
+            apply(prepared.op, &inputs)
+        }
+    }
+}
+
+fn one_as_it_is(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
     if observe::is_watched() {
         let told = op.clone();
-        return observe::told(&told, inputs, || one(op, inputs), std::slice::from_ref);
+        return observe::told(&told, inputs, || one_as_it_is(op, inputs), std::slice::from_ref);
     }
     let taken = match *inputs {
         [a] => elementwise(&op, [a])?,
@@ -107,7 +132,7 @@ fn one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
         [a] => inferred(op, [a]),
         [a, b] => inferred(op, [a, b]),
         [a, b, c] => inferred(op, [a, b, c]),
-        _ => apply(op, inputs).map(|mut outputs| outputs.swap_remove(0)),
+        _ => on_as_it_is(op, inputs[0].device(), inputs).map(|mut outputs| outputs.swap_remove(0)),
     }
 }
 
@@ -212,9 +237,16 @@ fn single<const N: usize>(
 /// As [`apply`].
 pub fn apply_on(op: impl Into<Op>, device: &Device, inputs: &[&Tensor]) -> Result<Tensors> {
     let op = op.into();
+    match precision::current() {
+        None => on_as_it_is(op, device, inputs),
+        Some(scope) => scoped(scope, op, inputs, |op, inputs| on_as_it_is(op, device, inputs)),
+    }
+}
+
+fn on_as_it_is(op: Op, device: &Device, inputs: &[&Tensor]) -> Result<Tensors> {
     if observe::is_watched() {
         let told = op.clone();
-        return observe::told(&told, inputs, || apply_on(op, device, inputs), |outputs| outputs);
+        return observe::told(&told, inputs, || on_as_it_is(op, device, inputs), |outputs| outputs);
     }
     let rule = op.rule();
     same_device(rule, device, inputs)?;
@@ -521,7 +553,9 @@ fn bytes_of(spec: &Output) -> Result<usize> {
 /// Runs the composition of `op`, unrecorded: the caller records the op as a whole.
 fn compose(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     let detached: SmallVec<[Tensor; 4]> = inputs.iter().map(|tensor| tensor.detach()).collect();
-    let outputs = index_told_as(op.name(), || autograd::no_grad(|| op.rule().compose(&detached)))?;
+    // In the dtypes that the op got, whatever scope of precision it was called in.
+    let composed = || autograd::no_grad(|| precision::without_precision(|| op.rule().compose(&detached)));
+    let outputs = index_told_as(op.name(), composed)?;
     Ok(outputs.into_iter().map(|tensor| tensor.detach()).collect())
 }
 

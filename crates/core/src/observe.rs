@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::op::Op;
 use crate::tensor::Tensor;
+use crate::trace::{self, SpanKind};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -24,7 +25,7 @@ thread_local! {
 }
 
 /// Restores on drop whether this thread is watched.
-struct Restore(bool);
+pub(crate) struct Restore(bool);
 
 impl Drop for Restore {
     fn drop(&mut self) {
@@ -49,10 +50,15 @@ pub fn observe_ops<T>(observer: impl Fn(&OpCall<'_>) -> Result<()> + 'static, f:
     f()
 }
 
-/// Runs `f`; nobody is told of its ops.
-pub(crate) fn unobserved<T>(f: impl FnOnce() -> T) -> T {
+/// Runs `f`; nobody is told of its ops: for watchers that compute something of their own.
+pub fn unobserved<T>(f: impl FnOnce() -> T) -> T {
     let _restore = Restore(WATCHED.replace(false));
     f()
+}
+
+/// Has ops of this thread told, or traced, until what is returned is dropped.
+pub(crate) fn watched() -> Restore {
+    Restore(WATCHED.replace(true))
 }
 
 /// Whether anybody watches. All that an op costs while nobody does.
@@ -70,7 +76,7 @@ pub(crate) fn told<T>(
     outputs: impl FnOnce(&T) -> &[Tensor],
 ) -> Result<T> {
     let _restore = Restore(WATCHED.replace(false));
-    let applied = apply()?;
+    let applied = trace::in_span(SpanKind::Op, op.name(), "", apply)?;
     let observers = OBSERVERS.with_borrow(Clone::clone);
     let call = OpCall { op, inputs, outputs: outputs(&applied) };
     observers.iter().try_for_each(|observer| observer(&call))?;

@@ -1,7 +1,10 @@
-//! Statistics of a tensor's values, in one line.
+//! Statistics of a tensor's values: on the host from all of them, or formed on the device, of which a row of numbers is read.
 
+use crate::autograd::no_grad;
 use crate::error::Result;
+use crate::observe::unobserved;
 use crate::tensor::Tensor;
+use crate::{DType, Device};
 use std::fmt;
 
 /// Mean, spread, extremes and counts of special values. Moments and extremes are of the finite elements.
@@ -43,6 +46,59 @@ impl Stats {
             zeros: values.iter().filter(|&&value| value == 0.0).count(),
         }
     }
+
+    /// The number of finite elements.
+    pub fn finite(&self) -> usize {
+        self.elements.saturating_sub(self.nan + self.infinite)
+    }
+
+    /// Whether an element is NaN or infinite.
+    pub fn is_broken(&self) -> bool {
+        self.nan + self.infinite > 0
+    }
+
+    /// The share of the elements that are zero; 0 of nothing.
+    pub fn zero_share(&self) -> f64 {
+        self.zeros as f64 / self.elements.max(1) as f64
+    }
+
+    /// The root of the mean square of the finite elements: `sqrt(mean^2 + std^2)`.
+    pub fn rms(&self) -> f64 {
+        self.mean.hypot(self.std)
+    }
+
+    /// The Euclidean norm of the finite elements; 0 of nothing.
+    pub fn norm(&self) -> f64 {
+        if self.finite() == 0 { 0.0 } else { self.rms() * (self.finite() as f64).sqrt() }
+    }
+
+    /// The statistics of these elements and those of `other` together.
+    #[must_use]
+    pub fn merged(&self, other: &Stats) -> Stats {
+        let counted = |moments: &Stats| Stats {
+            elements: self.elements + other.elements,
+            nan: self.nan + other.nan,
+            infinite: self.infinite + other.infinite,
+            zeros: self.zeros + other.zeros,
+            ..*moments
+        };
+        let (own, others) = (self.finite() as f64, other.finite() as f64);
+        if own == 0.0 || others == 0.0 {
+            return counted(if own > 0.0 { self } else { other });
+        }
+        let (own, others) = (own / (own + others), others / (own + others));
+        // Chan et al. 1983, eq. 2.1: the variance within both, and that between their means.
+        let variance = own * self.std.powi(2)
+            + others * other.std.powi(2)
+            + own * others * (self.mean - other.mean).powi(2);
+        counted(&Stats {
+            mean: own * self.mean + others * other.mean,
+            std: variance.sqrt(),
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+            ..*self
+        })
+    }
 }
 
 impl fmt::Display for Stats {
@@ -52,12 +108,121 @@ impl fmt::Display for Stats {
     }
 }
 
+/// Statistics that a device has formed, or is about to: a row of numbers there. [`DeviceStats::read`] brings those of many tensors to the host at once.
+#[derive(Clone)]
+pub struct DeviceStats {
+    /// Finite, NaN and zero elements, smallest, largest, mean, standard deviation; none of an empty tensor.
+    row: Option<Tensor>,
+    elements: usize,
+}
+
+/// Numbers of a row.
+const WIDTH: usize = 7;
+
+/// What is smaller counts as this when values are scaled by the largest of them, so that no device divides by a number that it takes for zero.
+const SMALLEST_SCALE: f64 = 1e-30;
+
+impl DeviceStats {
+    /// The statistics in the order given, by one read from each device.
+    ///
+    /// Counts are exact up to 2^24, above to rounding in f32; so are the moments.
+    ///
+    /// # Errors
+    /// If an earlier op failed on a device, or a step is being recorded.
+    pub fn read(of: &[DeviceStats]) -> Result<Vec<Stats>> {
+        let mut found: Vec<Option<Stats>> = of.iter().map(DeviceStats::of_nothing).collect();
+        while let Some(first) = of.iter().zip(&found).find(|(_, stats)| stats.is_none()) {
+            let Some(device) = first.0.row.as_ref().map(|row| row.device().clone()) else { break };
+            let there: Vec<usize> = (0..of.len()).filter(|&at| of[at].is_on(&device)).collect();
+            let rows: Vec<&Tensor> = there.iter().filter_map(|&at| of[at].row.as_ref()).collect();
+            let values = values_of(&rows)?;
+            for (&at, row) in there.iter().zip(values.chunks_exact(WIDTH)) {
+                found[at] = Some(of[at].told(row));
+            }
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    fn is_on(&self, device: &Device) -> bool {
+        self.row.as_ref().is_some_and(|row| row.device().is(device))
+    }
+
+    /// What an empty tensor has, which no device is asked about.
+    fn of_nothing(&self) -> Option<Stats> {
+        self.row.is_none().then(|| Stats::of(&[]))
+    }
+
+    fn told(&self, row: &[f64]) -> Stats {
+        let count = |value: f64| value.round().max(0.0) as usize;
+        let (finite, nan, zeros) = (count(row[0]), count(row[1]), count(row[2]));
+        let number = |value: f64| if finite > 0 { value } else { f64::NAN };
+        Stats {
+            elements: self.elements,
+            mean: number(row[5]),
+            std: number(row[6]),
+            min: number(row[3]),
+            max: number(row[4]),
+            nan,
+            infinite: self.elements.saturating_sub(finite + nan),
+            zeros,
+        }
+    }
+}
+
+/// The numbers of rows of one device.
+fn values_of(rows: &[&Tensor]) -> Result<Vec<f64>> {
+    let double = rows.iter().any(|row| row.dtype() == DType::F64);
+    let dtype = if double { DType::F64 } else { DType::F32 };
+    unobserved(|| {
+        no_grad(|| {
+            let rows = rows.iter().map(|row| row.to_dtype(dtype)).collect::<Result<Vec<_>>>()?;
+            Tensor::concat(&rows.iter().collect::<Vec<_>>(), 0)?.to_vec_f64()
+        })
+    })
+}
+
 impl Tensor {
-    /// Mean, standard deviation, extremes, and counts of NaN, infinity and zeros.
+    /// Mean, standard deviation, extremes, and counts of NaN, infinity and zeros. All elements are read; [`device_stats`](Tensor::device_stats) reads a few numbers.
     ///
     /// # Errors
     /// If an earlier op failed on the device.
     pub fn stats(&self) -> Result<Stats> {
         Ok(Stats::of(&self.to_vec_f64()?))
+    }
+
+    /// The same, formed on the device in about twenty ops, in the dtype that sums are formed in (f32 for integers). Nothing is read, recorded or told to
+    /// [`observe_ops`](crate::observe_ops).
+    ///
+    /// Values are divided by the largest of them before they are squared: neither large nor small ones leave the range of the dtype.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn device_stats(&self) -> Result<DeviceStats> {
+        let elements = self.elements();
+        let row = (elements > 0).then(|| unobserved(|| no_grad(|| self.stats_row()))).transpose()?;
+        Ok(DeviceStats { row, elements })
+    }
+
+    fn stats_row(&self) -> Result<Tensor> {
+        let dtype = if self.dtype().is_float() { self.dtype().accumulator() } else { DType::F32 };
+        let x = self.detach().to_dtype(dtype)?;
+        let constant = |value: f64| Tensor::full((), value, dtype, x.device());
+        let count = |of: &Tensor| of.to_dtype(dtype)?.sum(..);
+        let finite = x.abs()?.lt_scalar(f64::INFINITY)?;
+        let finite_count = count(&finite)?;
+        // No infinity or NaN is made here: devices that look for the first one would find these.
+        let (zero, most) = (constant(0.0)?, if dtype == DType::F64 { f64::MAX } else { f64::from(f32::MAX) });
+        let known = finite.where_(&x, &zero)?;
+        let min = finite.where_(&x, &constant(most)?)?.min(..)?;
+        let max = finite.where_(&x, &constant(-most)?)?.max(..)?;
+        let divisor = finite_count.maximum_scalar(1.0)?;
+        let scale = known.max_abs(..)?.maximum_scalar(SMALLEST_SCALE)?;
+        let scaled = known.div(&scale)?;
+        let mean = scaled.sum(..)?.div(&divisor)?;
+        let centered = finite.where_(&scaled.sub(&mean)?, &zero)?;
+        let std = centered.sum_squares(..)?.div(&divisor)?.sqrt()?;
+        let (nan, zeros) = (count(&x.ne(&x)?)?, count(&x.eq_scalar(0.0)?)?);
+        let (mean, std) = (mean.mul(&scale)?, std.mul(&scale)?);
+        Tensor::stack(&[&finite_count, &nan, &zeros, &min, &max, &mean, &std], 0)
     }
 }

@@ -217,8 +217,8 @@ pub enum DataError {
         /// The largest possible one.
         limit: usize,
     },
-    /// More digits than memory can hold.
-    #[error("synthetic digits: {count} images, expected at most {limit}")]
+    /// More drawn images than memory can hold.
+    #[error("synthetic images: {count}, expected at most {limit}")]
     LargeCount {
         /// The number that was asked for.
         count: usize,
@@ -336,6 +336,14 @@ pub enum DataError {
         /// The names that there are.
         columns: Vec<String>,
     },
+    /// Cells cannot be separated by this character.
+    #[error(
+        "csv: delimiter {delimiter:?}, expected an ASCII character other than a quotation mark or a line end"
+    )]
+    Delimiter {
+        /// The character given.
+        delimiter: char,
+    },
     /// The cells given are not `rows * columns` for any number of rows.
     #[error("{cells} cells are no whole number of rows of {columns} columns")]
     RaggedTable {
@@ -369,6 +377,30 @@ pub enum DataError {
         found_bytes: u64,
         /// Bytes of a record.
         record_bytes: u64,
+    },
+    /// A file of tokens holds, or would have to hold, one that is too large.
+    #[error("{}: token {token} at position {position}, expected 0 to {largest}", file.display())]
+    ForeignToken {
+        /// The file.
+        file: PathBuf,
+        /// The first such token.
+        token: i64,
+        /// Tokens before it.
+        position: usize,
+        /// The largest token of the vocabulary, or that two bytes hold.
+        largest: usize,
+    },
+    /// Tokens that a file of tokens does not have.
+    #[error("{}: {count} tokens from {start} on, expected no more than its {tokens}", file.display())]
+    TokenRange {
+        /// The file.
+        file: PathBuf,
+        /// The first token that was asked for.
+        start: usize,
+        /// How many were asked for.
+        count: usize,
+        /// Tokens of the file.
+        tokens: usize,
     },
     /// Each channel, or column, needs one mean and one deviation.
     #[error("normalise: {means} means and {deviations} deviations, expected {expected} of each")]

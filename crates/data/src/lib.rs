@@ -2,15 +2,18 @@
 //!
 //! | what | types |
 //! |---|---|
-//! | labelled images | [`Mnist`] (MNIST and Fashion-MNIST), [`Cifar10`], [`synthetic_digits`]: each a [`Split`], cut by [`Batches`] |
+//! | labelled images | [`Mnist`] (MNIST and Fashion-MNIST), [`Cifar10`], [`synthetic_digits`], [`synthetic_shapes`]: each a [`Split`], cut by [`Batches`] |
 //! | random changes of images in training | [`Transform`]: crop, flip, cutout |
-//! | text | [`Text`], a [`Tokenizer`] ([`CharVocabulary`], [`ByteTokenizer`], [`BpeTokenizer`]), [`Tokens`] and their [`Windows`] |
+//! | text | [`Text`], a [`Tokenizer`] ([`CharVocabulary`], [`ByteTokenizer`], [`BpeTokenizer`]), [`Tokens`] or a [`TokenFile`] and their [`Windows`] |
 //! | tables of numbers | [`Table`] from CSV files, [`Standardisation`], [`Regression`], [`CaliforniaHousing`] |
 //! | single images | [`read_image`] (PNG and JPEG), [`write_png`] |
 //!
 //! Every data set takes a [`DataSource`]: a directory, or a [`Search`] of `$TERNION_DATA` and the user's cache.
 //! MNIST and Fashion-MNIST are downloaded where nothing is found; the others are not, and their error says where
 //! they are published.
+//!
+//! Two features, both on by default, may be left out to compile less: `image` for image files, and `tokenizers` for
+//! `BpeTokenizer`.
 //!
 //! The same seed gives the same digits, orders, windows, parts and transforms on every platform. Each of them is a
 //! matter of a seed and a number (an epoch, a position), which is all that a checkpoint needs to keep.
@@ -33,6 +36,7 @@
 //! ```
 
 mod batch;
+#[cfg(feature = "tokenizers")]
 mod bpe;
 mod california;
 mod catalog;
@@ -42,6 +46,7 @@ mod error;
 mod file;
 mod glyphs;
 mod idx;
+#[cfg(feature = "image")]
 mod image_file;
 mod local;
 mod mnist;
@@ -53,12 +58,15 @@ mod search;
 mod split;
 mod standardisation;
 mod synthetic;
+mod synthetic_shapes;
 mod table;
 mod text;
+mod token_file;
 mod transform;
 mod windows;
 
 pub use batch::{Batch, BatchIterator, Batches, Shuffled};
+#[cfg(feature = "tokenizers")]
 pub use bpe::BpeTokenizer;
 pub use california::CaliforniaHousing;
 pub use catalog::{Catalog, RemoteFile, Subject};
@@ -66,6 +74,7 @@ pub use cifar::{Cifar10, read_cifar10};
 pub use download::download_missing;
 pub use error::{CellFault, DataError, Result};
 pub use idx::{IdxImages, read_images, read_labels};
+#[cfg(feature = "image")]
 pub use image_file::{read_image, write_png};
 pub use mnist::{DataSource, Mnist, Origin};
 pub use order::LastBatch;
@@ -75,7 +84,9 @@ pub use search::{Network, Search};
 pub use split::Split;
 pub use standardisation::Standardisation;
 pub use synthetic::{Part, synthetic_digits};
+pub use synthetic_shapes::{SHAPE_NAMES, synthetic_shapes};
 pub use table::{CsvConfig, Table};
 pub use text::{ByteTokenizer, CharVocabulary, Text, Tokenizer};
+pub use token_file::{TokenFile, tokenize_file};
 pub use transform::Transform;
 pub use windows::{RandomWindows, SequentialWindows, TokenBatch, Tokens, Windows};

@@ -62,7 +62,7 @@ pub fn synthetic_digits(count: usize, seed: u64, part: Part) -> Result<Split> {
 }
 
 /// A random stream of its own for each purpose, part and index.
-fn stream(seed: u64, part: Part, purpose: u64, index: usize) -> Philox {
+pub(crate) fn stream(seed: u64, part: Part, purpose: u64, index: usize) -> Philox {
     // The top byte keeps clear of shuffled orders, which use the epoch as their stream.
     let tag = match part {
         Part::Train => 0x7400,
@@ -71,7 +71,7 @@ fn stream(seed: u64, part: Part, purpose: u64, index: usize) -> Philox {
     Philox::new(seed, (tag | purpose) << 48 | index as u64)
 }
 
-fn draw_labels(count: usize, seed: u64, part: Part) -> Vec<u8> {
+pub(crate) fn draw_labels(count: usize, seed: u64, part: Part) -> Vec<u8> {
     let tens = (0..count.div_ceil(10)).flat_map(|ten| {
         let mut digits: [u8; 10] = std::array::from_fn(|digit| digit as u8);
         stream(seed, part, 0, ten).shuffle(&mut digits);

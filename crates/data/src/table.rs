@@ -1,9 +1,12 @@
 //! Tables of numbers with named columns, from CSV files. Knows nothing of any data set.
 
+mod reading;
+
 use crate::error::{CellFault, DataError, Result};
 use crate::file::read_utf8;
 use crate::random::Philox;
-use std::path::{Path, PathBuf};
+use reading::Reading;
+use std::path::Path;
 use std::sync::Arc;
 use ternion_core::{Device, Tensor};
 
@@ -13,7 +16,7 @@ use ternion_core::{Device, Tensor};
 /// blanks around a cell and empty lines do not count, lines end in LF or CRLF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvConfig {
-    /// What separates the cells of a line; a comma by default.
+    /// What separates the cells of a line, an ASCII character; a comma by default.
     pub delimiter: char,
     /// The names of the columns where the file has no header line; by default the first line is the header.
     pub names: Option<Vec<String>>,
@@ -78,14 +81,11 @@ impl Table {
     ///
     /// # Errors
     /// If the file cannot be read, is not UTF-8 or has no row, a name is empty, there twice or not there, a line
-    /// has another number of cells than the header, or a cell is no finite number: with line and column.
+    /// has another number of cells than the header, or a cell is no finite number: with line and column. If the
+    /// delimiter is a quotation mark, a line end or no ASCII character.
     pub fn read_with(file: impl AsRef<Path>, config: &CsvConfig) -> Result<Table> {
         let file = file.as_ref();
-        let content = read_utf8(file)?;
-        // Spreadsheets put a byte order mark before the first name.
-        let content = content.strip_prefix('\u{feff}').unwrap_or(&content);
-        let lines = content.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
-        Reading { file, config }.read(lines)
+        Reading { file, config }.read(&read_utf8(file)?)
     }
 
     fn from_parts(file: &Path, columns: Vec<String>, cells: Vec<f64>, lines: Vec<usize>) -> Result<Table> {
@@ -223,117 +223,6 @@ fn check_names(columns: &[String], file: &Path, line: usize) -> Result<()> {
             let (file, name) = (file.to_path_buf(), columns[index].clone());
             Err(DataError::Cell { file, line, column: index + 1, name, fault })
         }
-    }
-}
-
-/// A CSV file that is being read.
-struct Reading<'a> {
-    file: &'a Path,
-    config: &'a CsvConfig,
-}
-
-impl Reading<'_> {
-    /// Reads the lines that are not empty; each comes with its number, from 1.
-    fn read<'a>(&self, mut lines: impl Iterator<Item = (&'a str, usize)>) -> Result<Table> {
-        let (header, header_line) = match &self.config.names {
-            Some(names) => (names.clone(), 1),
-            None => match lines.next() {
-                Some((line, number)) => (self.cells(line, number, &[])?, number),
-                None => return Err(DataError::Empty { file: self.file.to_path_buf() }),
-            },
-        };
-        check_names(&header, self.file, header_line)?;
-        let names = self.config.columns.as_ref().unwrap_or(&header);
-        let chosen =
-            names.iter().map(|name| index_of(name, &header, self.file)).collect::<Result<Vec<usize>>>()?;
-        check_names(names, self.file, header_line)?;
-        let (mut cells, mut numbers) = (Vec::new(), Vec::new());
-        for (line, number) in lines {
-            self.read_row(line, number, &header, &chosen, &mut cells)?;
-            numbers.push(number);
-        }
-        Table::from_parts(self.file, names.clone(), cells, numbers)
-    }
-
-    /// Appends the `chosen` cells of a line.
-    fn read_row(
-        &self,
-        line: &str,
-        number: usize,
-        header: &[String],
-        chosen: &[usize],
-        cells: &mut Vec<f64>,
-    ) -> Result<()> {
-        let found = self.cells(line, number, header)?;
-        let (expected, found_count) = (header.len(), found.len());
-        if found_count < expected {
-            let fault = CellFault::Missing { expected, found: found_count };
-            return Err(self.fault(number, found_count, header, fault));
-        }
-        if found_count > expected {
-            let fault = CellFault::Surplus { expected, found: found_count };
-            return Err(self.fault(number, expected, header, fault));
-        }
-        for &column in chosen {
-            cells.push(parse(&found[column]).map_err(|fault| self.fault(number, column, header, fault))?);
-        }
-        Ok(())
-    }
-
-    /// The cells of a line, without quotation marks and blanks around them.
-    fn cells(&self, line: &str, number: usize, header: &[String]) -> Result<Vec<String>> {
-        let mut cells = Vec::new();
-        let mut rest = line;
-        loop {
-            let (cell, after) = next_cell(rest, self.config.delimiter)
-                .ok_or_else(|| self.fault(number, cells.len(), header, CellFault::Quotation))?;
-            cells.push(cell);
-            match after {
-                Some(after) => rest = after,
-                None => return Ok(cells),
-            }
-        }
-    }
-
-    fn fault(&self, line: usize, column: usize, header: &[String], fault: CellFault) -> DataError {
-        let name = header.get(column).cloned().unwrap_or_else(|| "no name".to_string());
-        DataError::Cell { file: PathBuf::from(self.file), line, column: column + 1, name, fault }
-    }
-}
-
-/// The first cell of a line, and what follows its delimiter if there is one; `None` if its quotation marks do not
-/// pair up.
-fn next_cell(line: &str, delimiter: char) -> Option<(String, Option<&str>)> {
-    let blank = |character: char| character.is_whitespace() && character != delimiter;
-    let Some(mut quoted) = line.trim_start_matches(blank).strip_prefix('"') else {
-        let (cell, after) = match line.split_once(delimiter) {
-            Some((cell, after)) => (cell, Some(after)),
-            None => (line, None),
-        };
-        return Some((cell.trim().to_string(), after));
-    };
-    let mut cell = String::new();
-    loop {
-        let (before, after) = quoted.split_once('"')?;
-        cell.push_str(before);
-        match after.strip_prefix('"') {
-            Some(after) => quoted = after,
-            None => {
-                let after = after.trim_start_matches(blank);
-                let next = after.strip_prefix(delimiter);
-                return (next.is_some() || after.is_empty()).then_some((cell, next));
-            }
-        }
-        cell.push('"');
-    }
-}
-
-fn parse(cell: &str) -> std::result::Result<f64, CellFault> {
-    match cell.parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok(number),
-        Ok(_) => Err(CellFault::NotFinite(cell.to_string())),
-        Err(_) if cell.is_empty() => Err(CellFault::Empty),
-        Err(_) => Err(CellFault::NotANumber(cell.to_string())),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::{DataError, Result};
 use crate::random::Philox;
+use crate::token_file::TokenFile;
 use std::sync::Arc;
 use ternion_core::{Device, Tensor};
 
@@ -40,17 +41,47 @@ impl Tokens {
     /// # Errors
     /// If `context` is 0, or there is no token after the first window: it is the last one's target.
     pub fn windows(&self, context: usize) -> Result<Windows> {
-        if context == 0 || context >= self.len() {
-            return Err(DataError::Context { context, tokens: self.len() });
-        }
-        Ok(Windows { tokens: self.clone(), context })
+        Windows::of(Source::Memory(self.clone()), context)
     }
 }
 
-/// Windows of one length: see [`Tokens::windows`].
+impl TokenFile {
+    /// As [`Tokens::windows`], of tokens that stay in the file: a batch reads its own.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn windows(&self, context: usize) -> Result<Windows> {
+        Windows::of(Source::File(self.clone()), context)
+    }
+}
+
+/// Where the tokens are.
+#[derive(Debug, Clone)]
+enum Source {
+    Memory(Tokens),
+    File(TokenFile),
+}
+
+impl Source {
+    fn len(&self) -> usize {
+        match self {
+            Source::Memory(tokens) => tokens.len(),
+            Source::File(file) => file.len(),
+        }
+    }
+
+    fn read(&self, start: usize, count: usize) -> Result<Vec<i64>> {
+        match self {
+            Source::Memory(tokens) => Ok(tokens.as_slice()[start..start + count].to_vec()),
+            Source::File(file) => file.read(start, count),
+        }
+    }
+}
+
+/// Windows of one length: see [`Tokens::windows`] and [`TokenFile::windows`].
 #[derive(Debug, Clone)]
 pub struct Windows {
-    tokens: Tokens,
+    tokens: Source,
     /// At least 1, less than the tokens.
     context: usize,
 }
@@ -67,6 +98,13 @@ pub struct TokenBatch {
 }
 
 impl Windows {
+    fn of(tokens: Source, context: usize) -> Result<Windows> {
+        if context == 0 || context >= tokens.len() {
+            return Err(DataError::Context { context, tokens: tokens.len() });
+        }
+        Ok(Windows { tokens, context })
+    }
+
     /// Batches of windows that start anywhere, each start equally likely: an iterator without end.
     ///
     /// A batch is a matter of `seed`, its number, the batch size, the context and the number of tokens alone:
@@ -106,10 +144,12 @@ impl Windows {
 
     fn batch(&self, starts: &[usize], device: &Device) -> Result<TokenBatch> {
         let shape = [starts.len(), self.context];
+        // A window and the token behind it.
+        let windows = starts.iter().map(|&start| self.tokens.read(start, self.context + 1));
+        let windows = windows.collect::<Result<Vec<_>>>()?;
         let shifted = |by: usize| {
-            let window = |&start: &usize| &self.tokens.as_slice()[start + by..start + by + self.context];
-            let values: Vec<i64> = starts.iter().flat_map(window).copied().collect();
-            Tensor::from_vec(values, shape, device)
+            let values = windows.iter().flat_map(|window| &window[by..by + self.context]);
+            Tensor::from_vec(values.copied().collect::<Vec<i64>>(), shape, device)
         };
         Ok(TokenBatch { inputs: shifted(0)?, targets: shifted(1)?, size: starts.len() })
     }
@@ -282,6 +322,30 @@ mod tests {
         // The last window's target is the last token: it is not lost, and nothing behind it is read.
         assert_eq!(counting(26).windows(5).unwrap().sequential_count(), 5);
         assert_eq!(counting(25).windows(5).unwrap().sequential_count(), 4);
+    }
+
+    #[test]
+    fn windows_of_a_file_are_those_of_its_tokens() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens.bin");
+        let bytes: Vec<u8> = (0..40u16).flat_map(|token| (token * 7).to_le_bytes()).collect();
+        std::fs::write(&path, bytes).unwrap();
+        let device = ternion_cpu::device();
+        let memory = Tokens::new((0..40).map(|token| token * 7).collect()).windows(6).unwrap();
+        let file = TokenFile::open(&path, 300).unwrap().windows(6).unwrap();
+        let of = |windows: &Windows| {
+            let random = windows.random(3, 2, &device).unwrap().take(4);
+            let batches = random.chain(windows.sequential(4, &device).unwrap());
+            batches
+                .map(|batch| batch.unwrap())
+                .map(|batch| (values(&batch.inputs), values(&batch.targets)))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of(&file), of(&memory));
+        assert!(TokenFile::open(&path, 300).unwrap().windows(40).is_err());
+        let small = TokenFile::open(&path, 273).unwrap().windows(39).unwrap();
+        let message = small.random(1, 0, &device).unwrap().batch().unwrap_err().to_string();
+        assert!(message.ends_with("token 273 at position 39, expected 0 to 272"), "{message}");
     }
 
     #[test]

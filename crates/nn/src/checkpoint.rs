@@ -1,18 +1,21 @@
 //! Weights on disk, as safetensors: the format that PyTorch users share. A file appears whole or not at all; a damaged one is an error.
 
 mod distinct_keys;
+mod host;
+
+pub use host::{HostTensor, HostTensors};
 
 use crate::module::Module;
 use crate::state::{self, Matching, Overwrite, StateDict, Unmatched};
 use distinct_keys::DistinctKeys;
-use safetensors::tensor::{Dtype, Metadata, TensorInfo, View};
-use std::borrow::Cow;
-use std::collections::BTreeSet;
+use host::own_dtype;
+use safetensors::tensor::{Metadata, TensorInfo};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use ternion_core::{DType, Device, Error, Layout, Result, Shape, Tensor};
+use ternion_core::{Device, Error, Result};
 
 /// The file begins with the size of its header, in so many bytes.
 const SIZE_BYTES: u64 = 8;
@@ -75,13 +78,64 @@ pub fn load_with<M: Module + ?Sized>(
 /// # Errors
 /// As [`save`].
 pub fn write(tensors: &StateDict, path: impl AsRef<Path>) -> Result<()> {
-    let path = path.as_ref();
-    let views = tensors
+    let tensors = tensors
         .iter()
-        .map(|(key, tensor)| Ok((key.as_str(), HostTensor::of(tensor)?)))
-        .collect::<Result<Vec<_>>>()?;
-    let bytes = safetensors::serialize(views, None).map_err(|error| file_error(path, error.to_string()))?;
-    write_whole(path, &bytes).map_err(|error| file_error(path, format!("cannot be written: {error}")))
+        .map(|(key, tensor)| Ok((key.clone(), HostTensor::of(tensor)?)))
+        .collect::<Result<HostTensors>>()?;
+    // Tensors lie as PyTorch's: some readers want to be told.
+    let metadata = BTreeMap::from([("format".to_owned(), "pt".to_owned())]);
+    write_host(&tensors, &metadata, path)
+}
+
+/// Writes tensors of the host to a safetensors file, as [`save`] does, with `metadata` in its header: texts by name, which readers that do not know them pass over.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_host(
+    tensors: &HostTensors,
+    metadata: &BTreeMap<String, String>,
+    path: impl AsRef<Path>,
+) -> Result<()> {
+    let path = path.as_ref();
+    let texts: HashMap<String, String> = metadata.clone().into_iter().collect();
+    let bytes = safetensors::serialize(tensors, (!texts.is_empty()).then_some(texts))
+        .map_err(|error| file_error(path, error.to_string()))?;
+    write_file(path, &bytes)
+}
+
+/// Writes a file whole or not at all: under a temporary name beside `path`, which is renamed when everything is on disk.
+///
+/// Where `path` is a symbolic link, what it points to is replaced, and the link stays.
+///
+/// # Errors
+/// If the file cannot be written; an old one is left as it was.
+pub fn write_file(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
+    let path = path.as_ref();
+    write_whole(path, bytes).map_err(|error| file_error(path, format!("cannot be written: {error}")))
+}
+
+/// Reads the texts in the header of a safetensors file, and no tensor.
+///
+/// # Errors
+/// If the file cannot be read or is damaged.
+pub fn read_metadata(path: impl AsRef<Path>) -> Result<BTreeMap<String, String>> {
+    let path = path.as_ref();
+    let (metadata, _) = read_header(&mut open(path)?, path)?;
+    Ok(metadata.metadata().clone().unwrap_or_default().into_iter().collect())
+}
+
+/// Reads every tensor of a safetensors file to the host, and the texts in its header.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_host(path: impl AsRef<Path>) -> Result<(HostTensors, BTreeMap<String, String>)> {
+    let mut tensors = HostTensors::new();
+    let metadata = read_each(path.as_ref(), |key, tensor| {
+        tensors.insert(key, tensor);
+        Ok(())
+    })?;
+    let texts = metadata.metadata().clone().unwrap_or_default();
+    Ok((tensors, texts.into_iter().collect()))
 }
 
 /// Reads every tensor of a safetensors file to `device`.
@@ -90,20 +144,35 @@ pub fn write(tensors: &StateDict, path: impl AsRef<Path>) -> Result<()> {
 /// If the file cannot be read, is damaged, or holds dtypes that tensors do not have (their keys are listed).
 pub fn read(path: impl AsRef<Path>, device: &Device) -> Result<StateDict> {
     let path = path.as_ref();
+    let mut tensors = StateDict::new();
+    read_each(path, |key, tensor| {
+        let tensor =
+            tensor.to_device(device).map_err(|error| tensor_error(path, &key, &error.to_string()))?;
+        tensors.insert(key, tensor);
+        Ok(())
+    })?;
+    Ok(tensors)
+}
+
+/// Hands out the tensors of a file, one after the other.
+fn read_each(path: &Path, mut each: impl FnMut(String, HostTensor) -> Result<()>) -> Result<Metadata> {
     let mut file = open(path)?;
     let (metadata, start) = read_header(&mut file, path)?;
     let entries = metadata.tensors();
     refuse_foreign_dtypes(&entries, path)?;
-    let mut tensors = StateDict::new();
     for (key, info) in entries {
-        let tensor = read_tensor(&mut file, start, info, device)
-            .map_err(|detail| file_error(path, format!("tensor {key}: {detail}")))?;
-        tensors.insert(key, tensor);
+        let tensor =
+            read_tensor(&mut file, start, info).map_err(|detail| tensor_error(path, &key, &detail))?;
+        each(key, tensor)?;
     }
-    Ok(tensors)
+    Ok(metadata)
 }
 
-fn file_error(path: &Path, detail: impl Into<String>) -> Error {
+fn tensor_error(path: &Path, key: &str, detail: &str) -> Error {
+    file_error(path, format!("tensor {key}: {detail}"))
+}
+
+pub(crate) fn file_error(path: &Path, detail: impl Into<String>) -> Error {
     let name = if path.as_os_str().is_empty() { "\"\"".to_owned() } else { path.display().to_string() };
     Error::File { path: name, detail: detail.into() }
 }
@@ -116,64 +185,7 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
     file_error(path, format!("cannot be read: {error}"))
 }
 
-/// A tensor's bytes on the host, as the format's library wants to see them.
-struct HostTensor {
-    dtype: Dtype,
-    shape: Vec<usize>,
-    bytes: Vec<u8>,
-}
-
-impl HostTensor {
-    fn of(tensor: &Tensor) -> Result<HostTensor> {
-        let mut bytes = tensor.to_bytes()?;
-        to_or_from_little_endian(&mut bytes, tensor.dtype());
-        Ok(HostTensor { dtype: file_dtype(tensor.dtype()), shape: tensor.dims().to_vec(), bytes })
-    }
-}
-
-impl View for HostTensor {
-    fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.bytes)
-    }
-    fn data_len(&self) -> usize {
-        self.bytes.len()
-    }
-}
-
-const DTYPES: [(DType, Dtype); 8] = [
-    (DType::F64, Dtype::F64),
-    (DType::F32, Dtype::F32),
-    (DType::F16, Dtype::F16),
-    (DType::BF16, Dtype::BF16),
-    (DType::I64, Dtype::I64),
-    (DType::I32, Dtype::I32),
-    (DType::U8, Dtype::U8),
-    (DType::Bool, Dtype::BOOL),
-];
-
-fn file_dtype(dtype: DType) -> Dtype {
-    let entry = DTYPES.iter().find(|(own, _)| *own == dtype);
-    entry.expect("the table above has every dtype").1
-}
-
-fn own_dtype(dtype: Dtype) -> Option<DType> {
-    DTYPES.iter().find(|(_, file)| *file == dtype).map(|&(own, _)| own)
-}
-
-/// The file is little-endian; tensors are in the machine's byte order.
-fn to_or_from_little_endian(bytes: &mut [u8], dtype: DType) {
-    if cfg!(target_endian = "big") {
-        bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
-    }
-}
-
-fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let path = &behind_links(path)?;
     let temporary = temporary_beside(path)?;
     let written = write_through(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
@@ -274,19 +286,11 @@ fn refuse_foreign_dtypes(
 }
 
 /// One tensor; errors in words. Its place in the file was checked against the file's length with the header.
-fn read_tensor(file: &mut File, start: u64, info: &TensorInfo, device: &Device) -> Result<Tensor, String> {
+fn read_tensor(file: &mut File, start: u64, info: &TensorInfo) -> Result<HostTensor, String> {
     let dtype = own_dtype(info.dtype).ok_or("a foreign dtype")?;
-    let shape = Shape::new(&info.shape).map_err(|error| error.to_string())?;
     let (from, to) = info.data_offsets;
     let mut bytes = vec![0; to - from];
     file.seek(SeekFrom::Start(start + from as u64)).map_err(|error| error.to_string())?;
     file.read_exact(&mut bytes).map_err(|error| error.to_string())?;
-    to_or_from_little_endian(&mut bytes, dtype);
-    upload(&bytes, shape, dtype, device).map_err(|error| error.to_string())
-}
-
-fn upload(bytes: &[u8], shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
-    let buffer = device.backend().alloc(bytes.len())?;
-    device.backend().upload(bytes, &buffer, 0)?;
-    Tensor::from_buffer(buffer, Layout::row_major(shape), dtype, device)
+    Ok(HostTensor::from_file(dtype, &info.shape, bytes))
 }

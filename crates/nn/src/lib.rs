@@ -2,7 +2,7 @@
 //!
 //! Reading order: a [`Module`] is a tree of [`Param`]s, which `#[derive(Module)]` walks; [`Forward`] is a module that turns a tensor
 //! into a tensor, and the layers are such; losses compare with a target; [`optim`] changes parameters by gradients, at the rates of a [`schedule`], and [`Ema`] averages them;
-//! [`checkpoint`] keeps them on disk.
+//! [`checkpoint`] keeps them on disk, and [`huggingface`] reads and writes GPT-2's.
 //!
 //! ```
 //! use ternion_core::{DType, Result, Tensor};
@@ -42,25 +42,33 @@ mod embedding;
 mod feed_forward;
 mod fields;
 mod flatten;
+mod flops;
 mod generate;
 mod gpt;
+pub mod huggingface;
 pub mod init;
 mod linear;
 mod loss;
+mod loss_scale;
 mod mlp;
 mod module;
+mod monitor;
 mod norm;
 mod observe;
 pub mod optim;
 mod param;
+mod perplexity;
 mod pool;
 pub mod position;
+mod precision;
 mod recurrent;
 mod residual;
 pub mod schedule;
 mod sequential;
 mod state;
 mod stats;
+mod summary;
+mod trace;
 mod transformer;
 mod upsample;
 
@@ -76,22 +84,29 @@ pub use ema::{Ema, EmaConfig};
 pub use embedding::{Embedding, EmbeddingConfig};
 pub use feed_forward::{FeedForward, FeedForwardConfig, FeedForwardForm};
 pub use flatten::{Flatten, Identity};
+pub use flops::op_flops;
 pub use generate::Sampling;
 pub use gpt::{GPT, GPTConfig, GPTPositions};
 pub use init::Init;
 pub use linear::{Linear, LinearConfig};
 pub use loss::{BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, KLDivLoss, L1Loss, Loss, MSELoss, NLLLoss};
+pub use loss_scale::{LossScale, LossScaleConfig, ScaledStep};
 pub use mlp::Mlp;
 pub use module::{Forward, Member, Module, ModuleField, Walk};
+pub use monitor::{Fault, LayerStats, StatsConfig, StatsMonitor, StatsReport, StatsWarning, WeightStats};
 pub use norm::{GroupNorm, GroupNormConfig, LayerNorm, LayerNormConfig, RMSNorm, RMSNormConfig};
 pub use observe::{LayerCall, LayerEvent, in_layer, layer_output, observe_layer_events, observe_layers};
 pub use param::{Mode, Param, StateTensor};
+pub use perplexity::TextLoss;
 pub use pool::{AdaptiveAvgPool2d, AvgPool2d, MaxPool2d};
+pub use precision::InPrecision;
 pub use recurrent::{GRU, LSTM, RecurrentConfig};
 pub use residual::{ResNet, ResNetConfig, ResidualBlock};
 pub use sequential::Sequential;
 pub use state::{Matching, StateDict, Unmatched};
 pub use stats::{ModelStats, ParamStats, model_stats};
+pub use summary::{LayerSummary, Summary, SummaryPass, summary, summary_of_shape, summary_with};
+pub use trace::{SpanTotal, Timeline, TracingSpans, trace};
 pub use transformer::{NormForm, TransformerBlock, TransformerBlockConfig};
 pub use upsample::{Upsample, UpsampleMode, UpsampleSize};
 

@@ -4,6 +4,7 @@ use crate::module::{Member, Module, address_of, walk_members};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use ternion_core::trace::{SpanKind, in_span};
 use ternion_core::{Result, Tensor};
 
 /// A layer that computes.
@@ -35,13 +36,13 @@ struct Watch {
 
 thread_local! {
     static WATCHED: Cell<bool> = const { Cell::new(false) };
-    static WATCH: RefCell<Option<Rc<Watch>>> = const { RefCell::new(None) };
+    static WATCHES: RefCell<Vec<Rc<Watch>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs `compute`; whenever a layer of `model` has computed its output on this thread, `observer` is told, in the order of computation.
 ///
 /// Told are the layers of this crate, and layers of your own whose forward is wrapped by [`in_layer`], or whose output by [`layer_output`]. What the observer returns as an error
-/// becomes the error of the layer.
+/// becomes the error of the layer. Several observers may watch at a time.
 pub fn observe_layers<M: Module + ?Sized, T>(
     model: &M,
     observer: impl Fn(&LayerCall, &Tensor) -> Result<()> + 'static,
@@ -60,15 +61,16 @@ pub fn observe_layer_events<M: Module + ?Sized, T>(
     observer: impl Fn(LayerEvent<'_>) -> Result<()> + 'static,
     compute: impl FnOnce() -> T,
 ) -> T {
-    struct Restore(bool, Option<Rc<Watch>>);
-    impl Drop for Restore {
+    struct Leave(bool);
+    impl Drop for Leave {
         fn drop(&mut self) {
+            WATCHES.with_borrow_mut(Vec::pop);
             WATCHED.set(self.0);
-            WATCH.replace(self.1.take());
         }
     }
     let watch = Rc::new(Watch { keys: Keys::of_model(model), observer: Box::new(observer) });
-    let _restore = Restore(WATCHED.replace(true), WATCH.replace(Some(watch)));
+    WATCHES.with_borrow_mut(|watches| watches.push(watch));
+    let _leave = Leave(WATCHED.replace(true));
     compute()
 }
 
@@ -82,11 +84,18 @@ pub fn in_layer<L: ?Sized>(
     kind: &'static str,
     compute: impl FnOnce() -> Result<Tensor>,
 ) -> Result<Tensor> {
-    let Some(watch) = watch() else { return compute() };
-    let call = watch.keys.call(kind, address_of(layer));
-    (watch.observer)(LayerEvent::Entered(&call))?;
-    let output = compute()?;
-    (watch.observer)(LayerEvent::Left(&call, &output))?;
+    if WATCHED.get() { watched(kind, address_of(layer), compute) } else { compute() }
+}
+
+#[cold]
+fn watched(kind: &'static str, address: usize, compute: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
+    let watches = WATCHES.with_borrow(Clone::clone);
+    let calls: Vec<LayerCall> = watches.iter().map(|watch| watch.keys.call(kind, address)).collect();
+    let told = || watches.iter().zip(&calls);
+    told().try_for_each(|(watch, call)| (watch.observer)(LayerEvent::Entered(call)))?;
+    let key = calls.iter().map(|call| call.key.as_str()).find(|key| !key.is_empty()).unwrap_or("");
+    let output = in_span(SpanKind::Layer, kind, key, compute)?;
+    told().try_for_each(|(watch, call)| (watch.observer)(LayerEvent::Left(call, &output)))?;
     Ok(output)
 }
 
@@ -96,8 +105,10 @@ pub fn in_layer<L: ?Sized>(
 /// What the observer says.
 #[inline]
 pub fn layer_output<L: ?Sized>(layer: &L, kind: &'static str, output: Tensor) -> Result<Tensor> {
-    if let Some(watch) = watch() {
-        (watch.observer)(LayerEvent::Output(&watch.keys.call(kind, address_of(layer)), &output))?;
+    if WATCHED.get() {
+        for watch in WATCHES.with_borrow(Clone::clone) {
+            (watch.observer)(LayerEvent::Output(&watch.keys.call(kind, address_of(layer)), &output))?;
+        }
     }
     Ok(output)
 }
@@ -110,23 +121,25 @@ pub(crate) fn in_member<L: ?Sized, T>(
     position: usize,
     compute: impl FnOnce() -> T,
 ) -> T {
-    struct Leave(Rc<Watch>);
+    struct Leave(Vec<Rc<Watch>>);
     impl Drop for Leave {
         fn drop(&mut self) {
-            self.0.keys.members.borrow_mut().pop();
+            for watch in &self.0 {
+                watch.keys.members.borrow_mut().pop();
+            }
         }
     }
-    let Some(watch) = watch() else { return compute() };
-    let keys = watch.keys.keys(kind, address_of(container));
+    if !WATCHED.get() {
+        return compute();
+    }
+    let watches = WATCHES.with_borrow(Clone::clone);
     let dot = |key: String| if key.is_empty() { position.to_string() } else { format!("{key}.{position}") };
-    watch.keys.members.borrow_mut().push(keys.into_iter().map(dot).collect());
-    let _leave = Leave(watch);
+    for watch in &watches {
+        let keys = watch.keys.keys(kind, address_of(container));
+        watch.keys.members.borrow_mut().push(keys.into_iter().map(dot).collect());
+    }
+    let _leave = Leave(watches);
     compute()
-}
-
-#[inline]
-fn watch() -> Option<Rc<Watch>> {
-    if WATCHED.get() { WATCH.with_borrow(Clone::clone) } else { None }
 }
 
 /// From kind and address to keys.

@@ -15,6 +15,15 @@ pub fn round_to(dtype: DType, value: f64) -> f64 {
     }
 }
 
+/// An f32 rounded to TF32: 10 bits behind the point, to nearest, ties away from zero. Infinities and NaN stay.
+pub fn round_to_tf32(value: f64) -> f64 {
+    let value = value as f32;
+    match value.is_finite() {
+        true => f64::from(f32::from_bits((value.to_bits() + 0x1000) & !0x1fff)),
+        false => f64::from(value),
+    }
+}
+
 /// The largest finite value of a floating dtype.
 pub fn largest(dtype: DType) -> f64 {
     match dtype {
@@ -183,6 +192,26 @@ mod tests {
         assert_eq!(ulp(DType::F16, 0.0), 2f64.powi(-24));
         assert_eq!(ulp(DType::F64, 4.0), 4.0 * f64::EPSILON);
         assert_eq!(ulp(DType::I32, 7.0), 0.0);
+    }
+
+    #[test]
+    fn tf32_has_ten_bits_and_ties_go_away_from_zero() {
+        let step = 2f64.powi(-10);
+        for (value, want) in [
+            (1.0, 1.0),
+            (1.0 + step, 1.0 + step),
+            (1.0 + 0.49 * step, 1.0),
+            (1.0 + 0.5 * step, 1.0 + step),
+            (-1.0 - 1.5 * step, -1.0 - 2.0 * step),
+            (2.0 - step / 4.0, 2.0),
+            (f64::INFINITY, f64::INFINITY),
+            (f64::from(f32::MAX), f64::INFINITY),
+            (f64::from(f32::MIN_POSITIVE) * 2f64.powi(-23), 0.0),
+        ] {
+            assert_eq!(round_to_tf32(value), want, "{value}");
+            assert_eq!(round_to_tf32(-value), -want, "{value}");
+        }
+        assert!(round_to_tf32(f64::from(f32::from_bits(0x7fff_ffff))).is_nan());
     }
 
     #[test]

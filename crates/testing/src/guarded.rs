@@ -373,6 +373,10 @@ impl Backend for Guarded {
     fn memory(&self) -> MemoryStats {
         self.inner.memory()
     }
+
+    fn restart_peak(&self, floor: usize) {
+        self.inner.backend().restart_peak(floor);
+    }
 }
 
 fn within(buffer: &Fenced, offset: usize, bytes: usize) -> Result<()> {

@@ -26,6 +26,7 @@ pub mod report;
 pub mod rounding;
 pub mod suite;
 pub mod table;
+pub mod tf32;
 mod trail;
 pub mod values;
 

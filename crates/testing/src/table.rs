@@ -259,6 +259,8 @@ pub struct OpCase {
     pub positive_cotangents: bool,
     /// Whether outputs may be of lower precision than the row's dtype.
     pub casts: bool,
+    /// How many inputs, from the first on, are the factors of products that may be formed in TF32.
+    pub tf32_factors: usize,
     /// Why bits may differ from run to run, if they may.
     pub unordered: Option<&'static str>,
     /// Why inputs come in dense layout only, if they do.
@@ -294,6 +296,7 @@ impl OpCase {
             differentiable_outputs: usize::MAX,
             positive_cotangents: false,
             casts: false,
+            tf32_factors: 0,
             unordered: None,
             dense_only: None,
             hostile: Vec::new(),
@@ -441,6 +444,14 @@ impl OpCase {
     /// Outputs may be of lower precision than the row's dtype.
     pub fn casts(mut self) -> OpCase {
         self.casts = true;
+        self
+    }
+
+    /// The first `factors` inputs are multiplied with one another, and a device may round them to TF32 first: then each output of the row in f32 is right as a
+    /// whole if it is that of the oracle, or that of the oracle of rounded factors, within the same limit. So is each gradient: the other one is that of
+    /// rounded factors under a rounded cotangent. For rows that are linear in each factor (and may have a kink far away from what is drawn).
+    pub fn tf32_factors(mut self, factors: usize) -> OpCase {
+        self.tf32_factors = factors;
         self
     }
 

@@ -24,7 +24,7 @@ const SMALL_WORK: usize = 1 << 22;
 /// Below so many products, a second thread costs more than it brings.
 const ONE_THREAD: usize = 1 << 15;
 
-/// Every dtype that core lets through; integers without an epilogue.
+/// Every dtype that core lets through; integers without an epilogue. f32 is multiplied as f32, whether or not TF32 is allowed.
 pub(crate) fn select_matmul(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     if !inputs[0].dtype.is_float() && payload.epilogue != Epilogue::NONE {
         return Err(Unsupported::because("integers have no fused epilogue"));
@@ -33,7 +33,9 @@ pub(crate) fn select_matmul(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Var
 }
 
 fn run_matmul(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
-    let Op::Matmul(Matmul { epilogue }) = op else { return Err(Error::invalid(op.name(), "is not matmul")) };
+    let Op::Matmul(Matmul { epilogue, .. }) = op else {
+        return Err(Error::invalid(op.name(), "is not matmul"));
+    };
     match inputs[0].dtype {
         DType::F64 => product::<f64>(epilogue, inputs, outputs[0]),
         DType::F32 => product::<f32>(epilogue, inputs, outputs[0]),

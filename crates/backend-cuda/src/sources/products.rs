@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ops::attention::{backward_tiles, forward_tiles};
-use crate::ops::matmul::{self, Form};
+use crate::ops::matmul::{self, Factors, Form};
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
@@ -146,7 +146,7 @@ macro_rules! matmul_names {
         ];
     };
 }
-matmul_names!("C8" "M8" "S32" "V8" "W8" "W16"; "T2" "T10" "T8" "T12" "T11"; "E12");
+matmul_names!("C8" "M8" "S32" "V8" "W8" "W16"; "T2" "T10" "T8" "T12" "T11" "F2" "F10" "F8" "F12" "F11"; "E12" "G12");
 
 /// The name of matmul's unit for a tile and the forms of its operands.
 pub(crate) fn matmul_name(tile: &str, [a, b]: [Form; 2]) -> &'static str {
@@ -160,14 +160,18 @@ impl Unit {
         let tile_name = parts.next().unwrap_or_default();
         let forms = [parts.next().unwrap_or_default(), parts.next().unwrap_or_default()];
         let [operands, output, _] = self.types;
-        let tile = matmul::tiles(operands).iter().find(|tile| tile.name == tile_name);
+        let of = |factors| matmul::tiles(factors).iter().find(|tile| tile.name == tile_name);
+        let (tile, rounds) = match of(Factors::Of(operands)) {
+            None if operands == DType::F32 => (of(Factors::Tf32), true),
+            tile => (tile, false),
+        };
         let mut defines = vec![
             ("TYPE", element(operands).to_string()),
             ("TYPE_Y", element(output).to_string()),
             ("BIAS", "BIAS_OF_COLUMNS".to_string()),
             ("ACTIVATION", "(k.first ? unary_relu(x, k) : x)".to_string()),
         ];
-        let tensor = operands.is_half();
+        let tensor = rounds || operands.is_half();
         if let Some(tile) = tile {
             let number = |value: usize| value.to_string();
             let parts = if tensor { ["WARP_M", "WARP_N"] } else { ["THREAD_M", "THREAD_N"] };
@@ -181,7 +185,7 @@ impl Unit {
         for (at, form) in forms.into_iter().enumerate() {
             if tensor {
                 let names = [("A_INNER", "A_COPY"), ("B_INNER", "B_COPY")][at];
-                let copied = if form.ends_with("elements") { "1" } else { "8" };
+                let copied = if form.ends_with("elements") { 1 } else { ACCESS / operands.size() };
                 defines.extend([
                     (names.0, u8::from(form.starts_with("inner")).to_string()),
                     (names.1, copied.to_string()),
@@ -190,8 +194,12 @@ impl Unit {
                 defines.push((["COPY_A", "COPY_B"][at], form.to_uppercase()));
             }
         }
-        let files: &'static [File] = if tensor { &[MATMUL, MATMUL_TENSOR] } else { &[MATMUL, MATMUL_SIMT] };
-        let file = if tensor { MATMUL_TENSOR.0 } else { MATMUL_SIMT.0 };
+        let files: &'static [File] = match (tensor, rounds) {
+            (false, _) => &[MATMUL, MATMUL_SIMT],
+            (true, false) => &[MATMUL, MATMUL_TENSOR],
+            (true, true) => &[MATMUL, MATMUL_TF32],
+        };
+        let file = files[1].0;
         let name = format!("{file} ({}: {} -> {})", self.name, element(operands), element(output));
         Source { name, defines, kernels: &["product", "sum_splits"], files }
     }
@@ -199,9 +207,10 @@ impl Unit {
 
 pub(super) fn matmul_units() -> Vec<Unit> {
     let mut units = Vec::new();
-    for dtype in [&DType::FLOATS[..], &INTEGERS].concat() {
-        let forms: &[Form] = if dtype.is_half() { &Form::TENSOR } else { &Form::SIMT };
-        for tile in matmul::tiles(dtype) {
+    for factors in Factors::all() {
+        let dtype = factors.dtype();
+        let forms: &[Form] = if factors.on_tensor_cores() { &Form::TENSOR } else { &Form::SIMT };
+        for tile in matmul::tiles(factors) {
             let pairs = forms.iter().flat_map(|&a| forms.iter().map(move |&b| [a, b]));
             for pair in pairs.filter(|&pair| matmul::has_unit(tile, dtype, pair)) {
                 let unit = |output: DType| Unit {

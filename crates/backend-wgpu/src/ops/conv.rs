@@ -89,7 +89,7 @@ fn sizes(call: &Call<'_>, view: &View<'_>) -> Result<[usize; 4]> {
 
 pub(crate) fn run_conv2d(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Conv2d(conv) = op else { return Err(wrong(call)) };
-    let ConvConfig { window, groups } = conv.config;
+    let ConvConfig { window, groups, .. } = conv.config;
     let [x, weight, y] = [call.inputs[0], call.inputs[1], call.outputs[0]];
     let [batch, _, height, width] = sizes(call, &x)?;
     let [out, inside, _, _] = sizes(call, &weight)?;
@@ -124,7 +124,7 @@ pub(crate) fn run_conv2d(op: &Op, call: &Call<'_>) -> Result<()> {
 
 pub(crate) fn run_grad_input(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Conv2dGradInput(grad) = op else { return Err(wrong(call)) };
-    let ConvConfig { window, groups } = grad.config;
+    let ConvConfig { window, groups, .. } = grad.config;
     let [weight, dy, dx] = [call.inputs[0], call.inputs[1], call.outputs[0]];
     let [batch, _, oh, ow] = sizes(call, &dy)?;
     let [out, inside, _, _] = sizes(call, &weight)?;
@@ -158,7 +158,7 @@ pub(crate) fn run_grad_input(op: &Op, call: &Call<'_>) -> Result<()> {
 
 pub(crate) fn run_grad_weight(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Conv2dGradWeight(grad) = op else { return Err(wrong(call)) };
-    let ConvConfig { window, groups } = grad.config;
+    let ConvConfig { window, groups, .. } = grad.config;
     let [x, dy, dweight] = [call.inputs[0], call.inputs[1], call.outputs[0]];
     let [batch, _, height, width] = sizes(call, &x)?;
     let [out, inside, _, _] = sizes(call, &dweight)?;

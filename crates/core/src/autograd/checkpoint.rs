@@ -10,6 +10,7 @@ use super::{GradOptions, enable_grad, mode};
 use crate::backend::{Buffer, WeakBuffer};
 use crate::error::{Error, Result};
 use crate::observe::{OpCall, observe_ops};
+use crate::precision::{self, Precision};
 use crate::tensor::Tensor;
 use crate::{DType, Shape};
 use smallvec::SmallVec;
@@ -28,10 +29,12 @@ struct Checkpoint {
     inputs: Vec<Tensor>,
     arguments: usize,
     random_position: (u64, u64),
+    precision: Option<Precision>,
     first: Trace,
 }
 
-/// Runs `f` without keeping what is computed inside; backward runs it again, with the same random numbers.
+/// Runs `f` without keeping what is computed inside; backward runs it again, with the same random numbers and in the same
+/// [precision](crate::with_precision).
 ///
 /// Tensors that `f` captures (parameters) get their gradients too.
 ///
@@ -56,7 +59,8 @@ pub fn checkpoint(
     }
     let random_position = device.random_position();
     let start = next_node_id();
-    let Ran { outputs, mut trace, captured } = Ran::of(start, &f, &separate(&inputs, false)?)?;
+    let precision = precision::current();
+    let Ran { outputs, mut trace, captured } = Ran::of(start, &f, &separate(&inputs, false)?, precision)?;
     let arguments = inputs.len();
     inputs.extend(captured);
     if !inputs.iter().any(Tensor::needs_grad) {
@@ -65,7 +69,7 @@ pub fn checkpoint(
     trace.reads.retain(Read::is_unchanged);
     let handles = inputs.clone();
     let handles: Vec<&Tensor> = handles.iter().collect();
-    let segment = Checkpoint { f: Box::new(f), inputs, arguments, random_position, first: trace };
+    let segment = Checkpoint { f: Box::new(f), inputs, arguments, random_position, precision, first: trace };
     let outputs = outputs.into_iter().map(|tensor| tensor.detach()).collect();
     Ok(record_external(std::sync::Arc::new(segment), &handles, outputs))
 }
@@ -171,8 +175,8 @@ impl Trace {
 }
 
 impl Ran {
-    /// Runs the segment, recorded. Nodes from number `start` on are its own.
-    fn of(start: u64, f: &SegmentFn, arguments: &[Tensor]) -> Result<Ran> {
+    /// Runs the segment, recorded. Nodes from number `start` on are its own, and so are the casts of a scope of precision: both runs make them.
+    fn of(start: u64, f: &SegmentFn, arguments: &[Tensor], precision: Option<Precision>) -> Result<Ran> {
         let trace: Rc<RefCell<Trace>> = Rc::default();
         // Arguments count as read, though it be by no op, and have the first numbers: those of both runs are the same then.
         arguments.iter().for_each(|argument| {
@@ -183,8 +187,8 @@ impl Ran {
             log.borrow_mut().note(call);
             Ok(())
         };
-        let (outputs, mut captured) =
-            mode::capture_inputs(start, || enable_grad(|| observe_ops(observer, || f(arguments))));
+        let watched = || precision::apart(precision, || observe_ops(observer, || f(arguments)));
+        let (outputs, mut captured) = mode::capture_inputs(start, || enable_grad(watched));
         let outputs = outputs?;
         // An output may be a tensor from outside as it is.
         let outside = |tensor: &&Tensor| tensor.node().is_some_and(|node| node.id() < start);
@@ -211,7 +215,7 @@ impl External for Checkpoint {
         device.set_random_position(self.random_position);
         let start = next_node_id();
         let rerun = separate(&self.inputs[..self.arguments], create_graph)
-            .and_then(|arguments| Ok((Ran::of(start, &*self.f, &arguments)?, arguments)));
+            .and_then(|arguments| Ok((Ran::of(start, &*self.f, &arguments, self.precision)?, arguments)));
         device.set_random_position(position);
         let (second, arguments) = rerun?;
         self.must_repeat(&second)?;

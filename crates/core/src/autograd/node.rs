@@ -228,6 +228,26 @@ impl Node {
         (self.inputs[index].0.shape(), self.inputs[index].1)
     }
 
+    /// f32, if input `index` is a half that was cast from it: its gradient may come in f32, and is not rounded on its way. Views in between are looked through, a few of them;
+    /// hooks there see gradients of their tensor's dtype.
+    pub(super) fn uncast(&self, index: usize) -> Option<DType> {
+        let mut node = self.inputs.get(index).filter(|(_, dtype)| dtype.is_half()).map(|_| self)?;
+        let mut input = index;
+        for _ in 0..MAX_RANK {
+            node = &*node.edges[input].as_ref()?.node;
+            input = 0;
+            match &node.function {
+                _ if node.hooks.get().is_some() => return None,
+                Function::View(_) => {}
+                Function::Op(Op::Copy(_)) => {
+                    return Some(node.inputs[0].1).filter(|&dtype| dtype == DType::F32);
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
     /// The name of the tensor that was input `index`, if its gradient is wanted.
     pub fn input_id(&self, index: usize) -> Option<TensorId> {
         self.edges.get(index)?.as_ref().map(|edge| TensorId { node: edge.node.id(), index: edge.index })
@@ -448,6 +468,11 @@ impl Context<'_> {
     /// The dtype of input `index`.
     pub fn dtype(&self, index: usize) -> DType {
         self.node.inputs[index].1
+    }
+
+    /// f32, if input `index` is a half that was cast from f32: a rule that forms its gradient in f32 anyway may return it so, and spare the rounding and the cast.
+    pub fn uncast(&self, index: usize) -> Option<DType> {
+        self.node.uncast(index)
     }
 
     /// The number of inputs.

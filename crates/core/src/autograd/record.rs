@@ -6,6 +6,7 @@ use crate::backend::Buffer;
 use crate::dispatch::Tensors;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Op, Saves};
+use crate::ops::copy::Copy;
 use crate::tensor::Tensor;
 use crate::{DType, Layout};
 use smallvec::SmallVec;
@@ -136,6 +137,13 @@ pub(crate) fn record_view(source: &Tensor, layout: Layout, view: impl FnOnce() -
     let edge = wants_record(&[source])
         .then(|| Edge { node: Node::new(Function::View(view()), &[source], 1, |_| {}), index: 0 });
     Tensor::with_edge(source.buffer().clone(), layout, source.dtype(), source.device().clone(), edge)
+}
+
+/// `values`, recorded as a cast of `source`: for one whose values are there already.
+pub(crate) fn record_copy(source: &Tensor, values: Tensor) -> Tensor {
+    let op = Op::Copy(Copy { dtype: values.dtype() });
+    let outputs = Tensors::from_buf([values]);
+    record(op, &[source], outputs, Differentiability::Stated(Saves::NOTHING)).swap_remove(0)
 }
 
 /// `moved`, recorded as a copy of `source` from its device.

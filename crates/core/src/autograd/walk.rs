@@ -2,8 +2,11 @@
 
 use super::mode;
 use super::node::{Edge, Grads, Node};
+use crate::DType;
 use crate::error::{Error, Result};
+use crate::precision::without_precision;
 use crate::tensor::Tensor;
+use crate::trace::{self, SpanKind};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -135,6 +138,33 @@ impl Gradients {
             }
             Ok(())
         })
+    }
+
+    /// What `f` makes of each gradient, under the same names, in the order in which the leaves were made.
+    ///
+    /// # Errors
+    /// Those of `f`; a shape, dtype or device that it changes.
+    pub fn map(&self, mut f: impl FnMut(&Tensor) -> Result<Tensor>) -> Result<Gradients> {
+        let mut of = HashMap::with_capacity(self.of.len());
+        let mut ordered: Vec<_> = self.iter().collect();
+        ordered.sort_by_key(|(id, _)| *id);
+        for (id, grad) in ordered {
+            let mapped = f(grad)?;
+            let same = mapped.shape() == grad.shape() && mapped.dtype() == grad.dtype();
+            if !same || !mapped.device().is(grad.device()) {
+                return Err(Error::Autograd(format!(
+                    "map turned a gradient of shape {:?} {} on {} into {:?} {} on {}",
+                    grad.shape(),
+                    grad.dtype(),
+                    grad.device(),
+                    mapped.shape(),
+                    mapped.dtype(),
+                    mapped.device()
+                )));
+            }
+            of.insert(id, mapped);
+        }
+        Ok(Gradients { of })
     }
 
     /// The number of gradients.
@@ -351,7 +381,7 @@ pub(super) fn grad_within(
                 input.shape()
             )));
         }
-        result.push(found);
+        result.push(found.map(|grad| grad.to_dtype(input.dtype())).transpose()?);
     }
     Ok(result)
 }
@@ -402,7 +432,9 @@ fn walk(
     for (edge, cotangent) in roots {
         deliver(&mut visits, &mut ready, &edge, Some(cotangent))?;
     }
-    let run = || process(&mut visits, &mut ready, boundary, options, targets);
+    // Casts are part of what was recorded: nothing is cast anew, whatever scope of precision is open.
+    let walk = || without_precision(|| process(&mut visits, &mut ready, boundary, options, targets));
+    let run = || trace::in_span(SpanKind::Backward, "backward", "", walk);
     if options.create_graph { mode::enable_grad(run) } else { mode::no_grad(run) }
 }
 
@@ -457,6 +489,10 @@ fn deliver(visits: &mut Visits, ready: &mut Ready, edge: &Edge, grad: Option<Ten
         }
         let slot = &mut visit.grads[edge.index as usize];
         *slot = Some(match slot.take() {
+            // Of a half that was cast from f32 some gradients may come in f32, others not.
+            Some(sum) if sum.dtype() != grad.dtype() => {
+                sum.to_dtype(DType::F32)?.add(&grad.to_dtype(DType::F32)?)?
+            }
             Some(sum) => sum.add(&grad)?,
             None => grad,
         });
@@ -499,7 +535,8 @@ fn process(
             .collect();
         let mut below = Grads::new();
         if needed && grads.iter().any(Option::is_some) && needs.contains(&true) {
-            below = node.backward(&needs, &grads, retain, options.create_graph)?;
+            let form = || node.backward(&needs, &grads, retain, options.create_graph);
+            below = trace::in_span(SpanKind::Node, node.function().name(), "", form)?;
             observe(&node, &grads, &mut below)?;
         }
         drop(grads);
@@ -526,7 +563,8 @@ fn observe(node: &Node, grad_outputs: &[Option<Tensor>], grad_inputs: &mut Grads
 fn check_shape(node: &Node, index: usize, grad: Option<&Tensor>) -> Result<()> {
     let Some(grad) = grad else { return Ok(()) };
     let (shape, dtype) = node.input_kind(index);
-    if grad.shape() != shape || grad.dtype() != dtype {
+    let fits = || grad.dtype() == dtype || node.uncast(index) == Some(grad.dtype());
+    if grad.shape() != shape || !fits() {
         return Err(Error::Autograd(format!(
             "{} gave its input {index} of shape {shape:?} {dtype} a gradient of shape {:?} {}",
             node.function().name(),

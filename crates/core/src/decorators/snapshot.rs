@@ -11,6 +11,7 @@ use crate::{DType, Device, Layout, Shape, Stats};
 use smallvec::SmallVec;
 
 /// What a view showed at one moment, on the host. Repeated elements (stride 0) are kept once.
+#[derive(Clone)]
 pub(super) struct Snapshot {
     bytes: Vec<u8>,
     /// The shape with repeated axes of size 1: that of `bytes`.
@@ -99,6 +100,18 @@ impl Snapshot {
             false => self.bytes.clone(),
         };
         Snapshot { bytes, ..*self }
+    }
+
+    /// The same with every f32 rounded to 10 bits of mantissa, to nearest, ties away from zero.
+    pub(super) fn in_tf32(&self) -> Snapshot {
+        if self.dtype != DType::F32 {
+            return self.clone();
+        }
+        let mut values = f32::from_bytes(&self.bytes);
+        for value in values.iter_mut().filter(|value| value.is_finite()) {
+            *value = f32::from_bits((value.to_bits() + 0x1000) & !0x1fff);
+        }
+        Snapshot { bytes: f32::to_bytes(&values).into_owned(), ..*self }
     }
 
     /// Mean, extremes and counts of special values.

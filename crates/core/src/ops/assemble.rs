@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::ops::conv::linear_grad;
 use crate::ops::create::exact_scalar;
+use crate::precision;
 use crate::shape::{Axis, MAX_RANK};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -166,7 +167,8 @@ impl Tensor {
             return Err(Error::invalid("stack", "expected at least 1 input, got 0"));
         };
         let Axis(axis) = axis.into();
-        check_stack(first, tensors, axis)?;
+        let tensors = precision::widened(tensors)?;
+        check_stack(first, &tensors, axis)?;
         let parts = tensors.iter().map(|tensor| tensor.unsqueeze(axis)).collect::<Result<Vec<_>>>()?;
         Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis)
     }
@@ -267,10 +269,10 @@ impl Tensor {
 }
 
 /// What each tensor of a stack must have in common with the first, and where the new axis may be.
-fn check_stack(first: &Tensor, tensors: &[&Tensor], axis: isize) -> Result<()> {
+fn check_stack(first: &Tensor, tensors: &[Tensor], axis: isize) -> Result<()> {
     for tensor in tensors {
         check::shape("stack", "input", &tensor.meta(), *first.shape())?;
-        check::same_dtype("stack", &first.meta(), &tensor.meta())?;
+        check::same_dtype("stack", &tensors[0].meta(), &tensor.meta())?;
     }
     let rank = first.rank() as isize;
     if !(-rank - 1..=rank).contains(&axis) {

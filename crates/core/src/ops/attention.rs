@@ -5,6 +5,7 @@ use crate::backend::Meta;
 use crate::dispatch::{apply, apply_one};
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::precision::{self, without_precision};
 use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
 
@@ -331,6 +332,20 @@ impl Tensor {
         values: &Tensor,
         options: AttentionOptions<'_>,
     ) -> Result<Tensor> {
+        match precision::current() {
+            None => self.attend(keys, values, options),
+            Some(scope) => {
+                let mask = scope.optional(options.mask)?;
+                let options = AttentionOptions { mask: mask.as_ref(), ..options };
+                let queries = scope.operand(self)?;
+                // What it is composed of is as accurate as the fused form.
+                let (keys, values) = (scope.operand(keys)?, scope.operand(values)?);
+                without_precision(|| queries.attend(&keys, &values, options))
+            }
+        }
+    }
+
+    fn attend(&self, keys: &Tensor, values: &Tensor, options: AttentionOptions<'_>) -> Result<Tensor> {
         let name = "attention";
         let [batch, heads, queries, head_dim] = self.shape().to_array(name)?;
         let AttentionOptions { mask, causal, window, scale, dropout } = options;

@@ -115,6 +115,8 @@ pub struct ConvConfig {
     pub window: Window,
     /// Into how many independent parts the channels are split.
     pub groups: usize,
+    /// Whether a backend may multiply f32 in TF32: a permission, see [`Matmul::tf32`](crate::ops::matmul::Matmul::tf32). The gradients have it too.
+    pub tf32: bool,
 }
 
 /// `y[n, o, oh, ow] = bias[o] + sum_{c, i, j} x[n, c, ..] * weight[o, c, i, j]` (cross-correlation, as in PyTorch).
@@ -274,7 +276,7 @@ impl Rule for Conv2d {
             return Ok(vec![joined(&in_parts(batch, images, some)?)?]);
         }
         let [oh, ow] = self.config.window.output_size("conv2d", [height, width])?;
-        let y = wide_product(&self.config.by_group(weight)?, &self.config.patches(x)?)?;
+        let y = self.config.wide_product(&self.config.by_group(weight)?, &self.config.patches(x)?)?;
         let y = y.reshape([batch, out_channels, oh, ow])?;
         let y = match inputs.get(2) {
             Some(bias) => y.add(&bias.to_dtype(y.dtype())?.reshape([out_channels, 1, 1])?)?,
@@ -319,13 +321,18 @@ fn joined(parts: &[Tensor]) -> Result<Tensor> {
     Tensor::concat(&parts.iter().collect::<Vec<_>>(), 0)
 }
 
-/// The matrix product in the accumulator's dtype: what follows it is rounded to a half only once.
-fn wide_product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let out_dtype = a.dtype().is_half().then(|| a.dtype().accumulator());
-    a.matmul_with(b, MatmulOptions { out_dtype, ..MatmulOptions::default() })
-}
-
 impl ConvConfig {
+    /// The matrix product in the operands' dtype.
+    fn product(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        a.matmul_with(b, MatmulOptions { tf32: self.tf32, ..MatmulOptions::default() })
+    }
+
+    /// The matrix product in the accumulator's dtype: what follows it is rounded to a half only once.
+    fn wide_product(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        let out_dtype = a.dtype().is_half().then(|| a.dtype().accumulator());
+        a.matmul_with(b, MatmulOptions { out_dtype, tf32: self.tf32, ..MatmulOptions::default() })
+    }
+
     /// Weights `[out, in / groups, kh, kw]` as matrices `[groups, out / groups, patch]`.
     fn by_group(&self, weight: &Tensor) -> Result<Tensor> {
         let [out_channels, per_group, kh, kw] = weight.sizes()?;
@@ -432,7 +439,7 @@ impl Rule for Conv2dGradInput {
             return Ok(vec![joined(&in_parts(dy.dims()[0], images, some)?)?]);
         }
         let dy = self.config.outputs_by_group(dy)?;
-        let patches = wide_product(&self.config.by_group(weight)?.t()?, &dy)?;
+        let patches = self.config.wide_product(&self.config.by_group(weight)?.t()?, &dy)?;
         let [batch, groups, patch, places] = patches.sizes()?;
         let columns = patches.reshape([batch, groups * patch, places])?;
         let dx = apply_one(Col2im { window: self.config.window, size: self.size }, &[&columns])?;
@@ -481,12 +488,12 @@ impl Rule for Conv2dGradWeight {
         let (x, dy) = (&inputs[0], &inputs[1]);
         let [batch, channels, height, width] = x.sizes()?;
         let Some(images) = self.config.images_at_once(batch, channels, [height, width])? else {
-            return Ok(vec![self.config.slopes_of_weight(x, dy, Tensor::matmul)?]);
+            return Ok(vec![self.config.slopes_of_weight(x, dy, |a, b| self.config.product(a, b))?]);
         };
         let some = |from, count| {
             let (x, dy) = (x.narrow(0, from, count)?, dy.narrow(0, from, count)?);
             // The sum of all parts is rounded once.
-            self.config.slopes_of_weight(&x, &dy, wide_product)
+            self.config.slopes_of_weight(&x, &dy, |a, b| self.config.wide_product(a, b))
         };
         let parts = in_parts(batch, images, some)?;
         let sum = parts[1..].iter().try_fold(parts[0].clone(), |sum, part| sum.add(part))?;

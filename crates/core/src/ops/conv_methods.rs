@@ -5,6 +5,7 @@ use crate::Shape;
 use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
 use crate::op::check;
+use crate::precision;
 use crate::tensor::Tensor;
 
 /// How a [`conv2d`](Tensor::conv2d) slides: `[height, width]` each. The default touches every pixel once and pads nothing.
@@ -29,7 +30,7 @@ impl Default for Conv2dOptions {
 impl Conv2dOptions {
     fn config(&self, kernel: [usize; 2]) -> ConvConfig {
         let Conv2dOptions { stride, padding, dilation, groups } = *self;
-        ConvConfig { window: Window { kernel, stride, padding, dilation }, groups }
+        ConvConfig { window: Window { kernel, stride, padding, dilation }, groups, tf32: false }
     }
 }
 
@@ -151,6 +152,21 @@ impl Tensor {
     /// # Errors
     /// Shapes or dtypes that do not fit, a window larger than the padded input.
     pub fn conv1d(&self, weight: &Tensor, bias: Option<&Tensor>, options: Conv1dOptions) -> Result<Tensor> {
+        match precision::current() {
+            None => self.conv1d_as_it_is(weight, bias, options),
+            Some(scope) => {
+                let (x, weight, bias) = (scope.operand(self)?, scope.operand(weight)?, scope.optional(bias)?);
+                x.conv1d_as_it_is(&weight, bias.as_ref(), options)
+            }
+        }
+    }
+
+    fn conv1d_as_it_is(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: Conv1dOptions,
+    ) -> Result<Tensor> {
         options.check(self, weight, bias)?;
         let options = Conv2dOptions {
             stride: [1, options.stride],
@@ -175,6 +191,21 @@ impl Tensor {
         bias: Option<&Tensor>,
         options: ConvTranspose2dOptions,
     ) -> Result<Tensor> {
+        match precision::current() {
+            None => self.conv_transpose2d_as_it_is(weight, bias, options),
+            Some(scope) => {
+                let (x, weight, bias) = (scope.operand(self)?, scope.operand(weight)?, scope.optional(bias)?);
+                x.conv_transpose2d_as_it_is(&weight, bias.as_ref(), options)
+            }
+        }
+    }
+
+    fn conv_transpose2d_as_it_is(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: ConvTranspose2dOptions,
+    ) -> Result<Tensor> {
         let op = "conv_transpose2d";
         let [_, channels, height, width] = self.shape().to_array(op)?;
         let [_, per_group, kh, kw] = weight.shape().to_array(op)?;
@@ -185,7 +216,8 @@ impl Tensor {
         check_bias(op, bias, out_channels)?;
         let size = transposed_size([height, width], [kh, kw], &options)?;
         let ConvTranspose2dOptions { stride, padding, dilation, groups, .. } = options;
-        let config = ConvConfig { window: Window { kernel: [kh, kw], stride, padding, dilation }, groups };
+        let window = Window { kernel: [kh, kw], stride, padding, dilation };
+        let config = ConvConfig { window, groups, tf32: false };
         let y = if (0..2).all(|axis| options.output_padding[axis] < stride[axis]) {
             apply_one(Conv2dGradInput { config, size }, &[weight, self])?
         } else {

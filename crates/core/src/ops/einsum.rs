@@ -1,8 +1,9 @@
 //! Einstein's summation convention, brought down to products of matrices.
 
-use super::matmul::{Epilogue, Matmul, same_numbers};
+use super::matmul::{Matmul, same_numbers};
 use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
+use crate::precision::{self, Precision, without_precision};
 use crate::shape::{AxisSet, MAX_RANK};
 use crate::{Shape, Tensor};
 
@@ -16,6 +17,16 @@ use crate::{Shape, Tensor};
 /// A character that is no letter, another number of operands than the text has, letters that do not fit an operand's axes, sizes of one letter that
 /// differ, an output letter that no operand has or that is written twice; dtypes that differ, bool.
 pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
+    let Some(scope) = precision::current() else { return products(equation, operands, Matmul::PLAIN) };
+    let operands = operands.iter().map(|operand| scope.operand(operand)).collect::<Result<Vec<_>>>()?;
+    let operands: Vec<&Tensor> = operands.iter().collect();
+    // All of it in the scope's dtype, also what is summed or multiplied without being a product of matrices.
+    let product = Matmul { tf32: scope == Precision::Tf32, ..Matmul::PLAIN };
+    without_precision(|| products(equation, &operands, product))
+}
+
+/// As [`einsum`], whatever scope of precision is open, with products of matrices by `product`.
+fn products(equation: &str, operands: &[&Tensor], product: Matmul) -> Result<Tensor> {
     let equation = Equation::parse(equation, operands)?;
     if operands.len() > 1 {
         same_numbers("einsum", operands)?;
@@ -26,7 +37,7 @@ pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
     };
     for (index, term) in terms {
         let wanted = equation.wanted_after(index);
-        result = result.combine(term, &wanted)?;
+        result = result.combine(term, &wanted, &product)?;
     }
     let result = result.sum_others(&equation.output)?;
     result.tensor.permute_axes(&result.positions(&equation.output))
@@ -193,7 +204,7 @@ impl Term {
     }
 
     /// The product of two terms, summed over the labels that are not `wanted`.
-    fn combine(self, other: Term, wanted: &[char]) -> Result<Term> {
+    fn combine(self, other: Term, wanted: &[char], product: &Matmul) -> Result<Term> {
         let keep = |labels: &Labels| wanted.iter().chain(labels).copied().collect::<Labels>();
         let left = self.sum_others(&keep(&other.labels))?;
         let right = other.sum_others(&keep(&left.labels))?;
@@ -214,7 +225,7 @@ impl Term {
         let (a, b) = (left.stack(&batch, &rows, &inner)?, right.stack(&batch, &inner, &columns)?);
         let product = match inner.is_empty() {
             true => a.mul(&b)?,
-            false => apply_one(Matmul { epilogue: Epilogue::NONE }, &[&a, &b])?,
+            false => apply_one(product.clone(), &[&a, &b])?,
         };
         Ok(Term { tensor: product.reshape(dims)?, labels })
     }

@@ -3,6 +3,7 @@
 use super::index::index_dtype;
 use crate::error::{Error, Result};
 use crate::op::check;
+use crate::precision;
 use crate::tensor::Tensor;
 use crate::{DType, Device, IntoShape};
 
@@ -27,7 +28,9 @@ impl Tensor {
             let (got, expected) = (Box::new(*mask.shape()), Box::new(*self.shape()));
             return Err(Error::Shape { op: "masked_scatter", what: "mask", got, expected });
         }
-        check::same_dtype("masked_scatter", &self.meta(), &source.meta())?;
+        let both = precision::widened(&[self, source])?;
+        let (x, source) = (&both[0], &both[1]);
+        check::same_dtype("masked_scatter", &x.meta(), &source.meta())?;
         let positions = mask.expand(*self.shape())?.true_positions()?;
         let (count, given) = (positions.elements(), source.elements());
         if given < count {
@@ -37,7 +40,7 @@ impl Tensor {
             ));
         }
         let source = source.reshape([given])?.narrow(0, 0, count)?;
-        self.reshape([self.elements()])?.scatter(0, &positions, &source)?.reshape(*self.shape())
+        x.reshape([x.elements()])?.scatter(0, &positions, &source)?.reshape(*x.shape())
     }
 
     /// The index of every element that is not zero (or is true), in row-major order: `[count, rank]`, i32 (i64 where an axis is too long for it).

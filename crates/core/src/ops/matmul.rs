@@ -6,6 +6,7 @@ use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Role, Rule, Saves, check};
 use crate::ops::unary::{Unary, UnaryOp};
+use crate::precision::{self, without_precision};
 use crate::shape::AxisSet;
 use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
@@ -48,9 +49,15 @@ impl Epilogue {
 pub struct Matmul {
     /// What follows the product.
     pub epilogue: Epilogue,
+    /// Whether a backend may round f32 operands to TF32 (10 bits of mantissa) before they are multiplied; sums stay f32. A permission: a backend may
+    /// ignore it, and other dtypes do. The products of the gradient have it too.
+    pub tf32: bool,
 }
 
 impl Matmul {
+    /// The plain product, accurate.
+    pub const PLAIN: Matmul = Matmul { epilogue: Epilogue::NONE, tf32: false };
+
     /// Number of inputs.
     pub fn input_count(&self) -> usize {
         2 + usize::from(self.epilogue.bias)
@@ -122,7 +129,8 @@ impl Rule for Matmul {
         let wide = dtype.accumulator();
         let mut rest = inputs[2..].iter();
         let mut next = |wanted: bool| if wanted { rest.next() } else { None };
-        let mut y = plain(&inputs[0].to_dtype(wide)?, &inputs[1].to_dtype(wide)?)?;
+        let product = Matmul { tf32: self.tf32, ..Matmul::PLAIN };
+        let mut y = apply_one(product, &[&inputs[0].to_dtype(wide)?, &inputs[1].to_dtype(wide)?])?;
         if alpha != 1.0 {
             y = y.mul_scalar(alpha)?;
         }
@@ -151,18 +159,17 @@ impl Rule for Matmul {
         }
     }
 
-    /// `da = alpha * dy bT`, `db = alpha * aT dy`, in the operands' dtype; `dbias = sum(dy)` over rows; `dresidual = dy`.
+    /// `da = alpha * dy bT`, `db = alpha * aT dy`, in the operands' dtype, or in the f32 that they were cast from; `dbias = sum(dy)` over rows; `dresidual = dy`.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, context.inputs());
         let Some(grad) = &grad_outputs[0] else { return Ok(grads) };
-        let alpha = self.epilogue.alpha;
         if context.needs(0) {
             let grad = grad.to_dtype(context.dtype(0))?;
-            grads[0] = Some(scaled(&grad, &context.input(1)?.t()?, alpha)?);
+            grads[0] = Some(self.scaled(&grad, &context.input(1)?.t()?, context.uncast(0))?);
         }
         if context.needs(1) {
             let grad = grad.to_dtype(context.dtype(1))?;
-            grads[1] = Some(scaled(&context.input(0)?.t()?, &grad, alpha)?);
+            grads[1] = Some(self.scaled(&context.input(0)?.t()?, &grad, context.uncast(1))?);
         }
         if self.epilogue.bias && context.needs(2) {
             let rows = AxisSet::first(grad.rank() - 1);
@@ -176,14 +183,12 @@ impl Rule for Matmul {
     }
 }
 
-/// The plain product, which every backend runs.
-fn plain(left: &Tensor, right: &Tensor) -> Result<Tensor> {
-    apply_one(Matmul { epilogue: Epilogue::NONE }, &[left, right])
-}
-
-/// `alpha * left right`.
-fn scaled(left: &Tensor, right: &Tensor, alpha: f64) -> Result<Tensor> {
-    apply_one(Matmul { epilogue: Epilogue { alpha, ..Epilogue::NONE } }, &[left, right])
+impl Matmul {
+    /// `alpha * left right`, as accurate as this product.
+    fn scaled(&self, left: &Tensor, right: &Tensor, out_dtype: Option<DType>) -> Result<Tensor> {
+        let epilogue = Epilogue { alpha: self.epilogue.alpha, out_dtype, ..Epilogue::NONE };
+        apply_one(Matmul { epilogue, tf32: self.tf32 }, &[left, right])
+    }
 }
 
 /// A factor of integers is a whole number: rounding it in silence would give another product.
@@ -239,11 +244,20 @@ pub struct MatmulOptions<'a> {
     pub alpha: f64,
     /// Dtype of the result; that of the operands if none. f32 is possible for halves.
     pub out_dtype: Option<DType>,
+    /// Whether a device may multiply f32 in TF32, also in the gradient: see [`Matmul::tf32`]. Not by default.
+    pub tf32: bool,
 }
 
 impl Default for MatmulOptions<'_> {
     fn default() -> Self {
-        MatmulOptions { bias: None, activation: None, residual: None, alpha: 1.0, out_dtype: None }
+        MatmulOptions {
+            bias: None,
+            activation: None,
+            residual: None,
+            alpha: 1.0,
+            out_dtype: None,
+            tf32: false,
+        }
     }
 }
 
@@ -265,6 +279,18 @@ impl Tensor {
     /// # Errors
     /// As [`matmul`](Tensor::matmul); a bias, residual or output dtype that does not fit.
     pub fn matmul_with(&self, other: &Tensor, options: MatmulOptions<'_>) -> Result<Tensor> {
+        match precision::current() {
+            None => self.product(other, options),
+            // Before the operands are expanded: a cast of an expanded view is a tensor of its size.
+            Some(scope) => {
+                let bias = scope.optional(options.bias)?;
+                let options = MatmulOptions { bias: bias.as_ref(), ..options };
+                scope.operand(self)?.product(&scope.operand(other)?, options)
+            }
+        }
+    }
+
+    fn product(&self, other: &Tensor, options: MatmulOptions<'_>) -> Result<Tensor> {
         // Two matrices, as in most products: there is nothing to lay out first.
         if let (&[rows, inner], &[again, columns]) = (self.dims(), other.dims())
             && inner == again
@@ -316,6 +342,17 @@ impl Tensor {
     /// # Errors
     /// Shapes that do not fit, dtypes that differ.
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        match precision::current() {
+            None => self.linear_as_it_is(weight, bias),
+            // Before the weight is turned: the cast of a parameter is kept, that of its view is not.
+            Some(scope) => {
+                let bias = scope.optional(bias)?;
+                scope.operand(self)?.linear_as_it_is(&scope.operand(weight)?, bias.as_ref())
+            }
+        }
+    }
+
+    fn linear_as_it_is(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let [outputs, inputs] = weight.shape().to_array("linear")?;
         let Some((&width, leading)) = self.dims().split_last() else {
             return Err(Error::Rank {
@@ -350,6 +387,16 @@ impl Tensor {
     /// # Errors
     /// Shapes that do not fit, dtypes that differ.
     pub fn addmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
+        match precision::current() {
+            None => self.addmm_as_it_is(a, b, beta, alpha),
+            Some(scope) => {
+                let [summand, a, b] = [scope.operand(self)?, scope.operand(a)?, scope.operand(b)?];
+                summand.addmm_as_it_is(&a, &b, beta, alpha)
+            }
+        }
+    }
+
+    fn addmm_as_it_is(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
         let shape = self.addmm_shape(a, b, beta, alpha)?;
         if !self.shape().broadcasts_to(&shape) {
             return Err(Error::Shape {
@@ -383,10 +430,10 @@ impl Tensor {
             ));
         }
         if beta != 1.0 {
-            return self.copy_(&self.addmm(a, b, beta, alpha)?);
+            return self.copy_(&without_precision(|| self.addmm(a, b, beta, alpha))?);
         }
         let epilogue = Epilogue { alpha, accumulate: true, ..Epilogue::NONE };
-        apply_one(Matmul { epilogue }, &[a, b, self]).map(drop)
+        apply_one(Matmul { epilogue, tf32: false }, &[a, b, self]).map(drop)
     }
 
     /// The product of each element with each: `y[i, j] = self[i] * other[j]`.
@@ -398,9 +445,10 @@ impl Tensor {
     /// Operands that are no vectors, dtypes that differ, bool.
     pub fn outer(&self, other: &Tensor) -> Result<Tensor> {
         let ([_], [_]) = (self.shape().to_array::<1>("outer")?, other.shape().to_array::<1>("outer")?);
-        same_numbers("outer", &[self, other])?;
+        let both = precision::widened(&[self, other])?;
+        same_numbers("outer", &[&both[0], &both[1]])?;
         Shape::unchecked(&[self.elements(), 1]).resized(1, other.elements(), "outer")?;
-        self.unsqueeze(1)?.mul(&other.unsqueeze(0)?)
+        both[0].unsqueeze(1)?.mul(&both[1].unsqueeze(0)?)
     }
 
     /// The sum of products of two vectors.
@@ -412,7 +460,9 @@ impl Tensor {
     /// Operands that are no vectors or differ in length, dtypes that differ, bool.
     pub fn dot(&self, other: &Tensor) -> Result<Tensor> {
         let ([_], [_]) = (self.shape().to_array::<1>("dot")?, other.shape().to_array::<1>("dot")?);
-        same_numbers("dot", &[self, other])?;
+        if precision::current().is_none() {
+            same_numbers("dot", &[self, other])?;
+        }
         check::shape("dot", "right operand", &other.meta(), *self.shape())?;
         self.matmul(other)
     }
@@ -493,5 +543,5 @@ fn run(
     let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(&[left, right]);
     inputs.extend(options.bias);
     inputs.extend(&residual);
-    apply_one(Matmul { epilogue }, &inputs)
+    apply_one(Matmul { epilogue, tf32: options.tf32 }, &inputs)
 }

@@ -5,6 +5,7 @@ use crate::backend::Meta;
 use crate::dispatch::{apply, apply_one};
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::precision;
 use crate::shape::AxisSet;
 use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
@@ -524,19 +525,20 @@ impl Tensor {
         eps: f64,
     ) -> Result<Tensor> {
         let name = "group_norm";
-        let channels = channels(name, &self.meta())?.dim(0);
+        let x = &precision::full(self)?;
+        let channels = channels(name, &x.meta())?.dim(0);
         if groups == 0 || channels % groups != 0 {
             return Err(Error::invalid(
                 name,
                 format!("{channels} channels do not divide into {groups} groups"),
             ));
         }
-        let parameters = scale_and_shift(name, self, weight, bias)?;
-        let batch = self.dims()[0];
-        let width = self.dims()[2..].iter().product::<usize>() * (channels / groups);
-        let normal = wide(self)?.reshape([batch, groups, width])?.layer_norm(None, None, eps)?;
+        let parameters = scale_and_shift(name, x, weight, bias)?;
+        let batch = x.dims()[0];
+        let width = x.dims()[2..].iter().product::<usize>() * (channels / groups);
+        let normal = wide(x)?.reshape([batch, groups, width])?.layer_norm(None, None, eps)?;
         let parameters = parameters.as_ref().map(|(weight, bias)| (weight, bias));
-        channel_affine(normal.reshape(*self.shape())?, parameters)?.to_dtype(self.dtype())
+        channel_affine(normal.reshape(*x.shape())?, parameters)?.to_dtype(x.dtype())
     }
 }
 
@@ -548,7 +550,12 @@ fn scale_and_shift(
     bias: Option<&Tensor>,
 ) -> Result<Option<(Tensor, Tensor)>> {
     let channels = channels(op, &x.meta())?;
-    for (what, parameter) in [("weight", weight), ("bias", bias)] {
+    let as_x = |parameter: Option<&Tensor>| match precision::current() {
+        Some(_) => parameter.map(|parameter| precision::cast(parameter, x.dtype())).transpose(),
+        None => Ok(parameter.cloned()),
+    };
+    let (weight, bias) = (as_x(weight)?, as_x(bias)?);
+    for (what, parameter) in [("weight", &weight), ("bias", &bias)] {
         if let Some(parameter) = parameter {
             vector(op, what, &parameter.meta(), x.dtype(), channels)?;
         }
@@ -556,8 +563,8 @@ fn scale_and_shift(
     if weight.is_none() && bias.is_none() {
         return Ok(None);
     }
-    let filled = |parameter: Option<&Tensor>, value: f64| match parameter {
-        Some(parameter) => Ok(parameter.clone()),
+    let filled = |parameter: Option<Tensor>, value: f64| match parameter {
+        Some(parameter) => Ok(parameter),
         None => Tensor::full(channels, value, x.dtype(), x.device()),
     };
     Ok(Some((filled(weight, 1.0)?, filled(bias, 0.0)?)))

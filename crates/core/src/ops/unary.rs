@@ -8,6 +8,7 @@ use crate::backend::Meta;
 use crate::dispatch::{apply_into, apply_one};
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::precision;
 use crate::tensor::Tensor;
 
 /// A function of one element.
@@ -392,7 +393,8 @@ impl Tensor {
             return Err(Error::invalid("softplus", format!("beta {beta}, expected a finite number above 0")));
         }
         // In the accumulator dtype: halves are rounded once, at the end.
-        let x = self.to_dtype(self.dtype().accumulator())?;
-        x.mul_scalar(beta)?.softplus()?.div_scalar(beta)?.to_dtype(self.dtype())
+        let input = precision::full(self)?;
+        let x = input.to_dtype(input.dtype().accumulator())?;
+        x.mul_scalar(beta)?.softplus()?.div_scalar(beta)?.to_dtype(input.dtype())
     }
 }

@@ -97,5 +97,5 @@ fn an_empty_set_is_an_error() {
 #[test]
 fn more_than_memory_holds_is_an_error() {
     let message = synthetic_digits(usize::MAX, 0, Part::Train).unwrap_err().to_string();
-    assert_eq!(message, format!("synthetic digits: {} images, expected at most 16777216", usize::MAX));
+    assert_eq!(message, format!("synthetic images: {}, expected at most 16777216", usize::MAX));
 }

@@ -49,6 +49,36 @@ fn headerless_files_other_delimiters_and_chosen_columns_are_read() {
 }
 
 #[test]
+fn blanks_are_kept_in_quotation_marks_and_within_a_cell_only() {
+    let table = read(" \" a \" ,\tb  c\t, 5\" pipe\n1, 2 ,\"3\" \n").unwrap();
+    assert_eq!(table.columns(), [" a ", "b  c", "5\" pipe"]);
+    assert_eq!(table.cells(), [1.0, 2.0, 3.0]);
+    let message = read("a\n\" 1\"\n").unwrap_err();
+    assert_eq!(message, "data.csv: line 2, column 1 (a): expected a number, found \" 1\"");
+}
+
+#[test]
+fn delimiters_that_cannot_be_told_from_cells_are_refused() {
+    for delimiter in ['"', '\n', '\r', '§'] {
+        let message = read_as("a\n1\n", &CsvConfig { delimiter, ..CsvConfig::default() }).unwrap_err();
+        assert_eq!(
+            message,
+            format!(
+                "csv: delimiter {delimiter:?}, expected an ASCII character other than a quotation mark or a line end"
+            )
+        );
+    }
+    for delimiter in [' ', ';', '|'] {
+        let content = format!("a{delimiter}\"b{delimiter}c\"\n1{delimiter}\"2\"\n");
+        let table = read_as(&content, &CsvConfig { delimiter, ..CsvConfig::default() }).unwrap();
+        assert_eq!(
+            (table.columns()[1].as_str(), table.cells()),
+            (&*format!("b{delimiter}c"), &[1.0, 2.0][..])
+        );
+    }
+}
+
+#[test]
 fn cells_at_fault_are_named_by_line_and_column() {
     let cases = [
         ("a,b\n1,2\n\n3,x4\n", "data.csv: line 4, column 2 (b): expected a number, found \"x4\""),
@@ -59,6 +89,14 @@ fn cells_at_fault_are_named_by_line_and_column() {
         ("a,b\n1,2,3\n", "data.csv: line 2, column 3 (no name): surplus: expected 2 cells, found 3"),
         ("a,b\n1,\"2\n", "data.csv: line 2, column 2 (b): quotation marks do not pair up"),
         ("a,b\n\"1\"2,2\n", "data.csv: line 2, column 1 (a): quotation marks do not pair up"),
+        ("a,b\n1,\"2\" \"\n", "data.csv: line 2, column 2 (b): quotation marks do not pair up"),
+        ("\na,\"b\n1,2\n", "data.csv: line 2, column 2 (no name): quotation marks do not pair up"),
+        ("a,b\n1,\"2\n3\"\n", "data.csv: line 2, column 2 (b): quotation marks do not pair up"),
+        // The first fault of the file, not that of its quotation marks.
+        ("a,b\nx,2\n1,\"2\n", "data.csv: line 2, column 1 (a): expected a number, found \"x\""),
+        ("a\n1\r2\n", "data.csv: line 2, column 1 (a): expected a number, found \"1\\r2\""),
+        ("a\n\"\"\n", "data.csv: line 2, column 1 (a): expected a number, found an empty cell"),
+        ("\n \n\na,b\n\n\n1,x\n", "data.csv: line 7, column 2 (b): expected a number, found \"x\""),
         ("a,,c\n1,2,3\n", "data.csv: line 1, column 2 (): the column has no name"),
         ("a,b,a\n1,2,3\n", "data.csv: line 1, column 3 (a): column 1 has the same name"),
         ("a,b\n", "data.csv: holds 0 examples, expected at least 1"),

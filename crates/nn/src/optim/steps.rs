@@ -7,8 +7,10 @@ use crate::Param;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ternion_core::capture::{before_replay, is_recording_step, only_once};
+use ternion_core::trace::{SpanKind, in_span};
 use ternion_core::{
     DType, Device, Element, Error, Gradients, Layout, Result, Shape, Tensor, grad_norm, no_grad,
+    without_precision,
 };
 
 /// Parameters of one op: as many as a GPU's kernel takes in one launch.
@@ -221,22 +223,26 @@ impl<R: StepRule> Steps<R> {
     }
 
     pub fn step(&mut self, gradients: &Gradients) -> Result<()> {
-        no_grad(|| {
-            let works = self.pair(gradients)?;
-            self.prepare_states(&works)?;
-            let slots: Vec<usize> = works.iter().map(|work| work.slot).collect();
-            let rows = self.progress().rows(&slots);
-            match is_recording_step() {
-                true => self.write_before_replays(&works, slots.clone())?,
-                false => self.write_numbers(&works, &rows)?,
-            }
-            self.clip(gradients, &works)?;
-            self.change(&works, &rows)?;
-            if !is_recording_step() {
-                self.progress().advance(&slots);
-            }
-            Ok(())
-        })
+        // A scope of precision is for models: a step is made in the dtype of its parameters.
+        let op = self.op;
+        in_span(SpanKind::Step, op, "", || no_grad(|| without_precision(|| self.step_as_it_is(gradients))))
+    }
+
+    fn step_as_it_is(&mut self, gradients: &Gradients) -> Result<()> {
+        let works = self.pair(gradients)?;
+        self.prepare_states(&works)?;
+        let slots: Vec<usize> = works.iter().map(|work| work.slot).collect();
+        let rows = self.progress().rows(&slots);
+        match is_recording_step() {
+            true => self.write_before_replays(&works, slots.clone())?,
+            false => self.write_numbers(&works, &rows)?,
+        }
+        self.clip(gradients, &works)?;
+        self.change(&works, &rows)?;
+        if !is_recording_step() {
+            self.progress().advance(&slots);
+        }
+        Ok(())
     }
 
     /// Each parameter that is not frozen, with its gradient.

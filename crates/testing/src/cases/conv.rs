@@ -2,19 +2,19 @@
 
 use crate::prelude::*;
 use ternion_core::dispatch::apply_one;
-use ternion_core::ops::conv::{Conv2dGradInput, Conv2dGradWeight, ConvConfig, Window};
+use ternion_core::ops::conv::{Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvConfig, Window};
 use ternion_core::ops::conv_methods::{Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [patches(), forward(), gradients(), one_axis(), transposed()].concat()
+    [patches(), forward(), gradients(), rounded(), one_axis(), transposed()].concat()
 }
 
 const PLAIN: Window = Window { kernel: [3, 2], stride: [1, 1], padding: [0, 0], dilation: [1, 1] };
 const SQUARE: Window = Window { kernel: [3, 3], ..PLAIN };
 
 fn config(window: Window, groups: usize) -> ConvConfig {
-    ConvConfig { window, groups }
+    ConvConfig { window, groups, tf32: false }
 }
 
 fn options(window: Window, groups: usize) -> Conv2dOptions {
@@ -45,7 +45,7 @@ fn pixel(window: Window, axis: usize, place: usize, within: usize, size: usize) 
 fn each_product(
     [batch, channels, height, width]: [usize; 4],
     out_channels: usize,
-    ConvConfig { window, groups }: ConvConfig,
+    ConvConfig { window, groups, .. }: ConvConfig,
     mut f: impl FnMut([usize; 4], [usize; 4], [usize; 4]),
 ) {
     let (inside, outside) = (channels / groups, out_channels / groups);
@@ -279,6 +279,33 @@ fn with_bias() -> OpCase {
                 square(device, [1, 3, 2, 5])?.conv2d(&weight, None, Conv2dOptions::default())
             },
         )
+}
+
+/// Convolutions and gradient ops that permit TF32: a device that does not round is held to the same limits as without the permission.
+fn rounded() -> Vec<OpCase> {
+    let window = Window { stride: [2, 1], padding: [1, 0], ..PLAIN };
+    let config = ConvConfig { tf32: true, ..config(window, 2) };
+    let row = |op: &'static str| {
+        of_sums(OpCase::new(op, "tf32 groups=2"))
+            .input(Uniform(-1.0, 1.0))
+            .input(Uniform(-1.0, 1.0))
+            .tf32_factors(2)
+    };
+    vec![
+        row("conv2d")
+            .input(Uniform(-1.0, 1.0))
+            .on([&[2, 4, 5, 4], &[6, 2, 3, 2], &[6]])
+            .run(move |x| apply_one(Conv2d { config, bias: true }, &[&x[0], &x[1], &x[2]]))
+            .oracle(move |x| conv2d(&x[0], &x[1], Some(&x[2]), config)),
+        row("conv2d_grad_input")
+            .on([&[6, 2, 3, 2], &[2, 6, 3, 3]])
+            .run(move |x| apply_one(Conv2dGradInput { config, size: [5, 4] }, &[&x[0], &x[1]]))
+            .oracle(move |x| grad_input(&x[0], &x[1], [5, 4], config)),
+        row("conv2d_grad_weight")
+            .on([&[2, 4, 5, 4], &[2, 6, 3, 3]])
+            .run(move |x| apply_one(Conv2dGradWeight { config }, &[&x[0], &x[1]]))
+            .oracle(move |x| grad_weight(&x[0], &x[1], config)),
+    ]
 }
 
 /// The gradient ops themselves, which have gradients of their own.

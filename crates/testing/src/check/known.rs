@@ -3,6 +3,7 @@
 use super::{Case, Session};
 use crate::array::Array;
 use crate::case::{Draw, Drawn};
+use crate::compare::round_to_tf32;
 use crate::differences::{Gradient, Weighted};
 use crate::phase::{self, Phase};
 use crate::place::Arrangement;
@@ -24,6 +25,15 @@ pub(super) struct Known {
     pub(super) cotangents: Vec<Array>,
     pub(super) gradients: RefCell<Option<Rc<Vec<Option<Gradient>>>>>,
     pub(super) stepwise: RefCell<HashMap<(DType, Grain), Option<Rc<Stepwise>>>>,
+    /// The same where factors are rounded to TF32, if the row lets a device do that in this dtype.
+    pub(super) rounded: Option<Rc<Known>>,
+}
+
+impl Known {
+    pub(super) fn new(drawn: Drawn, want: Vec<Array>, cotangents: Vec<Array>) -> Known {
+        let (gradients, stepwise) = (RefCell::default(), RefCell::default());
+        Known { drawn, want, cotangents, gradients, stepwise, rounded: None }
+    }
 }
 
 /// Outputs and gradients of the same computation in float64 with every primitive's result rounded.
@@ -49,15 +59,24 @@ impl Session<'_> {
         let drawn = Drawn::new(self.row, instance, Draw::of(dtype), arrangement);
         let want = self.row.answer(dtype, &drawn.inputs);
         let cotangents = drawn.cotangents(&want);
-        let known = Rc::new(Known {
-            drawn,
-            want,
-            cotangents,
-            gradients: RefCell::default(),
-            stepwise: RefCell::default(),
-        });
+        let mut known = Known::new(drawn, want, cotangents);
+        if dtype == DType::F32 && self.row.tf32_factors > 0 {
+            known.rounded = Some(Rc::new(self.rounded(&known)));
+        }
+        let known = Rc::new(known);
         self.knowledge.0.borrow_mut().insert(key, known.clone());
         known
+    }
+
+    /// What the oracle says where the row's factors, and what the gradients start from, are rounded to TF32.
+    fn rounded(&self, known: &Known) -> Known {
+        let mut drawn = known.drawn.clone();
+        for factor in drawn.inputs.iter_mut().take(self.row.tf32_factors) {
+            *factor = factor.map(round_to_tf32);
+        }
+        let want = self.row.answer(DType::F32, &drawn.inputs);
+        let cotangents = known.cotangents.iter().map(|cotangent| cotangent.map(round_to_tf32)).collect();
+        Known::new(drawn, want, cotangents)
     }
 
     /// The gradient of each input by central differences; dtypes that share their inputs share it.
@@ -75,19 +94,26 @@ impl Session<'_> {
             let key = (self.row.key(instance), twin, arrangement == Arrangement::Broadcast);
             self.knowledge.0.borrow().get(&key).and_then(|known| known.gradients.borrow().clone())
         });
-        let gradients = shared.unwrap_or_else(|| {
-            let function = |inputs: &[Array]| self.row.answer(dtype, inputs);
-            let cotangents = self.row.weights(&known.cotangents);
-            let weighted = Weighted { function: &function, cotangents: &cotangents };
-            let wanted = self.row.differentiable_inputs(dtype);
-            let gradient = |at: usize| {
-                let mut rng = known.drawn.rng(&format!("gradient {at}"));
-                wanted.contains(&at).then(|| weighted.gradient(&known.drawn.inputs, at, &mut rng))
-            };
-            Rc::new((0..self.row.inputs.len()).map(gradient).collect())
-        });
+        let gradients = shared.unwrap_or_else(|| self.differences(dtype, known));
         *known.gradients.borrow_mut() = Some(gradients.clone());
         gradients
+    }
+
+    /// The gradient of each input where factors are rounded to TF32.
+    pub(super) fn rounded_gradients(&self, dtype: DType, rounded: &Known) -> Rc<Vec<Option<Gradient>>> {
+        rounded.gradients.borrow_mut().get_or_insert_with(|| self.differences(dtype, rounded)).clone()
+    }
+
+    fn differences(&self, dtype: DType, known: &Known) -> Rc<Vec<Option<Gradient>>> {
+        let function = |inputs: &[Array]| self.row.answer(dtype, inputs);
+        let cotangents = self.row.weights(&known.cotangents);
+        let weighted = Weighted { function: &function, cotangents: &cotangents };
+        let wanted = self.row.differentiable_inputs(dtype);
+        let gradient = |at: usize| {
+            let mut rng = known.drawn.rng(&format!("gradient {at}"));
+            wanted.contains(&at).then(|| weighted.gradient(&known.drawn.inputs, at, &mut rng))
+        };
+        Rc::new((0..self.row.inputs.len()).map(gradient).collect())
     }
 
     /// The same computation in float64, every result rounded to `dtype`; none if it does not run in float64.

@@ -1,12 +1,11 @@
 //! The choice for a product: its tile, how operands come into that, and into how many parts long sums are cut.
 
 use super::operand::Operand;
-use super::{Form, Tile, tiles};
+use super::{Factors, Form, Tile, tiles};
 use crate::sources::matmul_name;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use ternion_core::DType;
 
 /// The most bytes of partial sums.
 const MOST_PARTIAL: usize = 256 << 20;
@@ -35,12 +34,12 @@ impl Sizes {
         self.m * self.n * self.matrices
     }
 
-    /// Microseconds that the copies of strays take: what queueing one and the zeros behind its lines takes, and reading and writing halves at two
-    /// thirds of an H100's bandwidth.
-    fn copies(&self) -> f64 {
+    /// Microseconds that the copies of strays take, of elements of `size` bytes: what queueing one and the zeros behind its lines takes, and reading and
+    /// writing at two thirds of an H100's bandwidth.
+    fn copies(&self, size: usize) -> f64 {
         let copied = self.strays.iter().filter(|&&elements| elements > 0);
-        let queued = if self.k.is_multiple_of(8) { 4.0 } else { 6.0 };
-        copied.map(|&elements| queued + (elements * 4) as f64 / 2e6).sum()
+        let queued = if self.k.is_multiple_of(16 / size) { 4.0 } else { 6.0 };
+        copied.map(|&elements| queued + (elements * 2 * size) as f64 / 2e6).sum()
     }
 }
 
@@ -55,7 +54,7 @@ pub(super) struct Device {
 /// All that the choice depends on.
 #[derive(PartialEq, Eq, Hash)]
 struct Asked {
-    dtype: DType,
+    factors: Factors,
     device: Device,
     /// Whether a and b are aligned.
     are_aligned: [bool; 2],
@@ -67,7 +66,7 @@ struct Asked {
 
 impl Asked {
     #[inline(always)]
-    fn of([a, b]: [&Operand<'_>; 2], sizes: &Sizes, device: Device) -> Asked {
+    fn of(factors: Factors, [a, b]: [&Operand<'_>; 2], sizes: &Sizes, device: Device) -> Asked {
         let (a_strides, b_strides) = (a.view.layout.strides(), b.view.layout.strides());
         let leading = a_strides.len() - 2;
         let [m, n, k, matrices] = [sizes.m, sizes.n, sizes.k, sizes.matrices].map(|size| size as isize);
@@ -78,7 +77,7 @@ impl Asked {
             batch.push([a.view.layout.shape().dim(axis) as isize, a_strides[axis], b_strides[axis]]);
         }
         Asked {
-            dtype: a.view.dtype,
+            factors,
             device,
             are_aligned: [a.is_aligned(), b.is_aligned()],
             matrix: [m, n, k, matrices, a_row, a_inner, b_inner, b_column],
@@ -106,17 +105,22 @@ pub(super) struct Choice {
 impl Choice {
     /// Worked out once for each product of other sizes or strides: to look it up takes a fraction of the time.
     #[inline]
-    pub(super) fn remembered(operands: [&Operand<'_>; 2], sizes: &Sizes, device: Device) -> Choice {
+    pub(super) fn remembered(
+        factors: Factors,
+        operands: [&Operand<'_>; 2],
+        sizes: &Sizes,
+        device: Device,
+    ) -> Choice {
         thread_local! {
             static CHOSEN: RefCell<FxHashMap<Asked, Choice>> =
                 const { RefCell::new(FxHashMap::with_hasher(FxBuildHasher)) };
         }
-        let asked = Asked::of(operands, sizes, device);
+        let asked = Asked::of(factors, operands, sizes, device);
         CHOSEN.with_borrow_mut(|chosen| {
             if let Some(choice) = chosen.get(&asked) {
                 return *choice;
             }
-            let choice = Choice::of(operands, sizes, device);
+            let choice = Choice::of(factors, operands, sizes, device);
             // A program that never multiplies the same sizes twice must not fill the memory with them.
             if chosen.len() >= MOST_CHOSEN {
                 chosen.clear();
@@ -127,10 +131,10 @@ impl Choice {
     }
 
     #[cold]
-    fn of(operands: [&Operand<'_>; 2], sizes: &Sizes, device: Device) -> Choice {
-        let dtype = operands[0].view.dtype;
-        let sizes = Sizes { strays: operands.map(Operand::stray), ..*sizes };
-        let (tile, splits) = choose(dtype, &sizes, device);
+    fn of(factors: Factors, operands: [&Operand<'_>; 2], sizes: &Sizes, device: Device) -> Choice {
+        let stray = |operand: &Operand<'_>| if factors.on_tensor_cores() { operand.stray() } else { 0 };
+        let sizes = Sizes { strays: operands.map(stray), ..*sizes };
+        let (tile, splits) = choose(factors, &sizes, device);
         let own_form = |at: usize| match tile.tensor() {
             true => operands[at].tensor_form(),
             false => operands[at].simt_form(tile, at == 0),
@@ -148,19 +152,19 @@ impl Choice {
             split_length,
             blocks: tile.count(&sizes) * splits,
             threads: tile.threads(),
-            shared: tile.shared(dtype, forms),
+            shared: tile.shared(factors.dtype(), forms),
         }
     }
 }
 
 /// The tile and the number of parts with the least predicted time.
-pub(super) fn choose(dtype: DType, sizes: &Sizes, device: Device) -> (&'static Tile, usize) {
+pub(super) fn choose(factors: Factors, sizes: &Sizes, device: Device) -> (&'static Tile, usize) {
     let Device { multiprocessors, room } = device;
-    let tiles = tiles(dtype);
+    let (dtype, tiles) = (factors.dtype(), tiles(factors));
     let serving = || tiles.iter().filter(|tile| tile.serves(sizes));
     let mut best: Option<(f64, &'static Tile, usize)> = None;
     for tile in serving().filter(|tile| tile.most_shared(dtype) <= room) {
-        let copies = if tile.takes_elements() { 0.0 } else { sizes.copies() };
+        let copies = if tile.takes_elements() { 0.0 } else { sizes.copies(dtype.size()) };
         let blocks = tile.count(sizes).max(1);
         let longest = sizes.k / (2 * tile.block[2]).max(64);
         let cuts = AIMS.iter().map(|aim| (aim / blocks).min(longest).min(MOST_SPLITS)).filter(|&cut| cut > 1);

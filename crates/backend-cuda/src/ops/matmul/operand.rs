@@ -86,9 +86,9 @@ impl<'a> Operand<'a> {
         if inner == 1 && line != 1 { Form::Runs } else { Form::Elements }
     }
 
-    /// Its elements if only the tile of elements takes it as it is, else 0.
+    /// Its elements if of the tiles of tensor cores only that of elements takes it as it is, else 0.
     pub(super) fn stray(&self) -> usize {
-        if !self.view.dtype.is_half() || !self.tensor_form().is_stray() {
+        if !self.tensor_form().is_stray() {
             return 0;
         }
         // One without elements too has no other form.

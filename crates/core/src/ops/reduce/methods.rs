@@ -3,6 +3,7 @@
 use super::{CumulativeSum, Reduce, ReduceOp, Variance};
 use crate::dispatch::apply_one;
 use crate::error::Result;
+use crate::precision;
 use crate::shape::{Axes, Axis, AxisSet};
 use crate::tensor::Tensor;
 use crate::{DType, Error};
@@ -189,12 +190,13 @@ impl Tensor {
     }
 
     fn deviation(&self, axes: Axes, correction: f64, keep: bool) -> Result<Tensor> {
+        let x = &precision::full(self)?;
         // Halves: the variance may overflow where its root does not.
-        let variance = self.to_accumulator()?.variance("std", axes, correction, keep)?;
+        let variance = x.to_accumulator()?.variance("std", axes, correction, keep)?;
         let is_zero = variance.eq_scalar(0i64)?;
         // The root's slope at 0 is infinite: it is taken of 1 there, and the result replaced.
         let root = is_zero.where_(&variance.scalar_like(1i64)?, &variance)?.sqrt()?;
-        is_zero.where_(&variance.scalar_like(0i64)?, &root)?.to_dtype(self.dtype())
+        is_zero.where_(&variance.scalar_like(0i64)?, &root)?.to_dtype(x.dtype())
     }
 
     /// The running sum along `axis`: element i is `x[0] + .. + x[i]`. Integers and bool are summed in i64, which the result has.

@@ -1,0 +1,65 @@
+//! Casts that a scope keeps: those of leaves, which are parameters, one for each version of their values.
+
+use crate::autograd::{TensorId, record_copy, wants_record};
+use crate::backend::WeakBuffer;
+use crate::error::Result;
+use crate::{DType, Tensor};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// So many casts are kept before those of tensors that are gone are looked for.
+const FEW: usize = 64;
+
+/// The casts of one outermost scope.
+#[derive(Default)]
+pub(super) struct Casts {
+    kept: HashMap<(TensorId, DType), Cast>,
+    /// How many there may be before the useless ones go.
+    most: usize,
+}
+
+struct Cast {
+    source: WeakBuffer,
+    version: u64,
+    /// Without history: each use records a cast of its own, so that the gradients of several uses are added in f32, and so that it does not matter whether the first
+    /// one was recorded.
+    values: Tensor,
+}
+
+impl Cast {
+    fn is_current(&self) -> bool {
+        self.source.upgrade().is_some_and(|source| source.version() == self.version)
+    }
+}
+
+impl Casts {
+    fn find(&self, id: TensorId, dtype: DType) -> Option<Tensor> {
+        self.kept.get(&(id, dtype)).filter(|cast| cast.is_current()).map(|cast| cast.values.clone())
+    }
+
+    fn keep(&mut self, id: TensorId, dtype: DType, cast: Cast) {
+        self.kept.insert((id, dtype), cast);
+        if self.kept.len() > self.most.max(FEW) {
+            self.kept.retain(|_, cast| cast.is_current());
+            self.most = 2 * self.kept.len();
+        }
+    }
+}
+
+/// `tensor` in `dtype`, recorded. The values are cast once for each version of a leaf.
+pub(super) fn cast(
+    casts: &'static std::thread::LocalKey<RefCell<Casts>>,
+    tensor: &Tensor,
+    dtype: DType,
+) -> Result<Tensor> {
+    let Some(id) = tensor.id().filter(|_| tensor.is_leaf()) else { return tensor.to_dtype(dtype) };
+    if let Some(values) = casts.with_borrow(|casts| casts.find(id, dtype)) {
+        return Ok(if wants_record(&[tensor]) { record_copy(tensor, values) } else { values });
+    }
+    // Read first: whoever changes the values while they are cast makes the cast an old one.
+    let version = tensor.buffer().version();
+    let result = tensor.to_dtype(dtype)?;
+    let kept = Cast { source: tensor.buffer().downgrade(), version, values: result.detach() };
+    casts.with_borrow_mut(|casts| casts.keep(id, dtype, kept));
+    Ok(result)
+}

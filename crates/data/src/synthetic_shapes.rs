@@ -1,0 +1,193 @@
+//! Synthetic colour images: ten simple shapes in random colours, for where no real photographs are at hand.
+//!
+//! As with synthetic digits, only integers and `+ - * /` on doubles: every platform draws the same bits.
+
+use crate::error::{DataError, Result};
+use crate::random::Philox;
+use crate::split::Split;
+use crate::synthetic::{Part, draw_labels, stream};
+use std::path::Path;
+
+/// Rows and columns of an image, as of CIFAR-10's.
+const SIDE: usize = 32;
+const PLANE: usize = SIDE * SIDE;
+const CHANNELS: usize = 3;
+/// Points on each side of a pixel at which it is asked what is there.
+const SAMPLES: usize = 2;
+/// More images than any machine that trains on shapes holds.
+const LARGEST: usize = 1 << 22;
+/// The streams of the images are others than those of digits.
+const PURPOSE: u64 = 2;
+
+/// What the labels of [`synthetic_shapes`] mean: `SHAPE_NAMES[label]`.
+pub const SHAPE_NAMES: [&str; 10] = [
+    "disc",
+    "ring",
+    "square",
+    "frame",
+    "triangle",
+    "cross",
+    "plus",
+    "horizontal stripes",
+    "vertical stripes",
+    "chequers",
+];
+
+/// Draws `count` labelled colour images of 32 x 32 pixels: one of ten shapes each, of random size, place, slant and colours, with noise.
+///
+/// Image `i` depends on `seed`, `part` and `i` alone, so that a larger set begins with the smaller one. Each
+/// ten images in a row are the ten shapes in random order.
+///
+/// # Errors
+/// If `count` is 0, or more than 2^22 (13 GB).
+pub fn synthetic_shapes(count: usize, seed: u64, part: Part) -> Result<Split> {
+    if count == 0 {
+        return Err(DataError::Empty { file: Path::new("synthetic shapes").to_path_buf() });
+    }
+    if count > LARGEST {
+        return Err(DataError::LargeCount { count, limit: LARGEST });
+    }
+    let labels = draw_labels(count, seed, part);
+    let mut pixels = vec![0; count * CHANNELS * PLANE];
+    for (index, (image, &label)) in pixels.chunks_exact_mut(CHANNELS * PLANE).zip(&labels).enumerate() {
+        draw(image, usize::from(label), &mut stream(seed, part, PURPOSE, index));
+    }
+    Split::with_channels(pixels, labels, [CHANNELS, SIDE, SIDE], SHAPE_NAMES.len())
+}
+
+/// Where a shape lies: pixels to the square from -1 to 1 in which it is described.
+struct Placement {
+    centre: [f64; 2],
+    /// Cosine and sine of the slant, divided by the shape's half side in pixels.
+    turn: [f64; 2],
+}
+
+impl Placement {
+    fn random(random: &mut Philox) -> Placement {
+        let middle = SIDE as f64 / 2.0;
+        let half_side = random.between(7.0, 12.0);
+        let slack = middle - half_side;
+        // With t = tan(angle / 2), cosine and sine are rational: up to 14 degrees.
+        let t = random.between(-0.12, 0.12);
+        let (cosine, sine) = ((1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t));
+        let mut shifted = || middle + random.between(-slack, slack);
+        Placement { centre: [shifted(), shifted()], turn: [cosine / half_side, sine / half_side] }
+    }
+
+    fn within(&self, x: f64, y: f64) -> [f64; 2] {
+        let (x, y) = (x - self.centre[0], y - self.centre[1]);
+        let [cosine, sine] = self.turn;
+        [cosine * x + sine * y, cosine * y - sine * x]
+    }
+}
+
+/// Whether the shape covers a point of the square from -1 to 1.
+fn covers(shape: usize, [x, y]: [f64; 2]) -> bool {
+    let (far, square) = (x * x + y * y, x.abs().max(y.abs()));
+    // Quarters of the square: 0 to 3, from left or top.
+    let quarter = |at: f64| ((at + 1.0) * 2.0) as i64;
+    match shape {
+        0 => far <= 1.0,
+        1 => (0.3..=1.0).contains(&far),
+        2 => square <= 0.85,
+        3 => (0.5..=0.9).contains(&square),
+        4 => y <= 0.8 && 2.0 * x.abs() <= y + 1.0,
+        5 => square <= 0.95 && (x.abs() - y.abs()).abs() <= 0.35,
+        6 => square <= 1.0 && x.abs().min(y.abs()) <= 0.28,
+        7 => square <= 1.0 && quarter(y) % 2 == 0,
+        8 => square <= 1.0 && quarter(x) % 2 == 0,
+        _ => square <= 1.0 && (quarter(x) + quarter(y)) % 2 == 0,
+    }
+}
+
+/// Two colours that differ clearly in one channel at least.
+fn colours(random: &mut Philox) -> [[f64; CHANNELS]; 2] {
+    loop {
+        let pair: [[f64; CHANNELS]; 2] =
+            std::array::from_fn(|_| std::array::from_fn(|_| random.between(10.0, 245.0)));
+        let apart = pair[0].iter().zip(&pair[1]).any(|(one, other)| (one - other).abs() > 90.0);
+        if apart {
+            return pair;
+        }
+    }
+}
+
+/// Draws one shape into `[3, 32, 32]`.
+fn draw(image: &mut [u8], shape: usize, random: &mut Philox) {
+    let placement = Placement::random(random);
+    let [front, back] = colours(random);
+    // The background becomes lighter or darker from left to right and from top to bottom.
+    let slope = [random.between(-1.5, 1.5), random.between(-1.5, 1.5)];
+    let noise = random.between(0.0, 30.0);
+    let step = 1.0 / SAMPLES as f64;
+    for row in 0..SIDE {
+        for col in 0..SIDE {
+            let at = |cell: usize, sample: usize| cell as f64 + (sample as f64 + 0.5) * step;
+            let hits = (0..SAMPLES * SAMPLES).filter(|sample| {
+                covers(shape, placement.within(at(col, sample % SAMPLES), at(row, sample / SAMPLES)))
+            });
+            let share = hits.count() as f64 / (SAMPLES * SAMPLES) as f64;
+            let shade = slope[0] * (col as f64 - 16.0) + slope[1] * (row as f64 - 16.0);
+            for channel in 0..CHANNELS {
+                let value = share * front[channel] + (1.0 - share) * (back[channel] + shade);
+                let value = value + random.between(-noise, noise);
+                image[channel * PLANE + row * SIDE + col] = (value + 0.5).clamp(0.0, 255.0) as u8;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_larger_set_begins_with_the_smaller_one_and_has_all_shapes() {
+        let (small, large) =
+            (synthetic_shapes(15, 3, Part::Train).unwrap(), synthetic_shapes(30, 3, Part::Train).unwrap());
+        assert_eq!(large.first(15).pixels(), small.pixels());
+        let mut labels = large.labels()[..10].to_vec();
+        labels.sort_unstable();
+        assert_eq!(labels, (0..10).collect::<Vec<u8>>());
+        assert_eq!((large.channels(), large.rows(), large.cols()), (3, 32, 32));
+        for other in [synthetic_shapes(15, 4, Part::Train), synthetic_shapes(15, 3, Part::Test)] {
+            assert_ne!(other.unwrap().pixels(), small.pixels());
+        }
+    }
+
+    /// These pixels are a promise, as of every seed.
+    #[test]
+    fn pixels_are_pinned() {
+        let split = synthetic_shapes(20, 1, Part::Test).unwrap();
+        let sum: u64 = split
+            .pixels()
+            .iter()
+            .enumerate()
+            .map(|(at, &pixel)| (at as u64 % 251 + 1) * u64::from(pixel))
+            .sum();
+        assert_eq!((split.labels()[..4].to_vec(), sum), (vec![9, 3, 1, 4], 992_068_598));
+    }
+
+    #[test]
+    fn each_shape_covers_its_own_part_of_the_square() {
+        let points = (0..400).map(|at| [(at % 20) as f64 / 10.0 - 0.95, (at / 20) as f64 / 10.0 - 0.95]);
+        let points: Vec<[f64; 2]> = points.collect();
+        let covered = |shape| points.iter().map(|&point| covers(shape, point)).collect::<Vec<bool>>();
+        for shape in 0..10 {
+            let share = covered(shape).iter().filter(|&&covered| covered).count();
+            assert!((80..=360).contains(&share), "{}: {share} of 400", SHAPE_NAMES[shape]);
+            for other in 0..shape {
+                let differ =
+                    covered(shape).iter().zip(covered(other)).filter(|(one, other)| *one != other).count();
+                assert!(differ >= 40, "{} and {}: {differ}", SHAPE_NAMES[shape], SHAPE_NAMES[other]);
+            }
+        }
+    }
+
+    #[test]
+    fn no_images_and_too_many_are_errors() {
+        let message = |count| synthetic_shapes(count, 0, Part::Train).unwrap_err().to_string();
+        assert_eq!(message(0), "synthetic shapes: holds 0 examples, expected at least 1");
+        assert!(message(usize::MAX).contains("expected at most 4194304"), "{}", message(usize::MAX));
+    }
+}

@@ -1,0 +1,189 @@
+//! Reading a CSV file into a table: the `csv` crate splits lines into cells, and what it would forgive is refused here.
+
+use super::{CsvConfig, Table, check_names, index_of};
+use crate::error::{CellFault, DataError, Result};
+use csv::{ReaderBuilder, StringRecord, Terminator};
+use std::path::Path;
+
+/// A CSV file that is being read.
+pub(super) struct Reading<'a> {
+    pub file: &'a Path,
+    pub config: &'a CsvConfig,
+}
+
+impl Reading<'_> {
+    /// The table that `content` is.
+    pub fn read(&self, content: &str) -> Result<Table> {
+        let delimiter = self.delimiter()?;
+        let lines = Lines::of(content, self.config.delimiter);
+        // Flexible: a line of another length is told below, with the column where it differs.
+        let mut reader = ReaderBuilder::new()
+            .delimiter(delimiter)
+            .terminator(Terminator::Any(b'\n'))
+            .has_headers(false)
+            .flexible(true)
+            .from_reader(lines.text.as_bytes());
+        let mut records = reader.records().zip(lines.numbers.iter().copied());
+        let (header, header_line) = match &self.config.names {
+            Some(names) => (names.clone(), 1),
+            None => match records.next() {
+                Some((record, number)) => (self.record(record)?.iter().map(str::to_string).collect(), number),
+                None => return Err(self.unpaired(&lines, &[]).unwrap_or_else(|| self.empty())),
+            },
+        };
+        check_names(&header, self.file, header_line)?;
+        let names = self.config.columns.as_ref().unwrap_or(&header);
+        let chosen =
+            names.iter().map(|name| index_of(name, &header, self.file)).collect::<Result<Vec<usize>>>()?;
+        check_names(names, self.file, header_line)?;
+        let (mut cells, mut numbers) = (Vec::new(), Vec::new());
+        for (record, number) in records {
+            self.read_row(&self.record(record)?, number, &header, &chosen, &mut cells)?;
+            numbers.push(number);
+        }
+        match self.unpaired(&lines, &header) {
+            Some(error) => Err(error),
+            None => Table::from_parts(self.file, names.clone(), cells, numbers),
+        }
+    }
+
+    fn delimiter(&self) -> Result<u8> {
+        let delimiter = self.config.delimiter;
+        match u8::try_from(delimiter) {
+            Ok(byte) if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(byte),
+            _ => Err(DataError::Delimiter { delimiter }),
+        }
+    }
+
+    /// What the crate can say of a text in memory is about the reader alone.
+    fn record(&self, record: csv::Result<StringRecord>) -> Result<StringRecord> {
+        record.map_err(|error| DataError::Io { file: self.file.to_path_buf(), source: error.into() })
+    }
+
+    fn empty(&self) -> DataError {
+        DataError::Empty { file: self.file.to_path_buf() }
+    }
+
+    fn unpaired(&self, lines: &Lines, header: &[String]) -> Option<DataError> {
+        let (line, column) = lines.unpaired?;
+        Some(self.fault(line, column, header, CellFault::Quotation))
+    }
+
+    /// Appends the `chosen` cells of a line.
+    fn read_row(
+        &self,
+        record: &StringRecord,
+        number: usize,
+        header: &[String],
+        chosen: &[usize],
+        cells: &mut Vec<f64>,
+    ) -> Result<()> {
+        let (expected, found) = (header.len(), record.len());
+        if found < expected {
+            return Err(self.fault(number, found, header, CellFault::Missing { expected, found }));
+        }
+        if found > expected {
+            return Err(self.fault(number, expected, header, CellFault::Surplus { expected, found }));
+        }
+        for &column in chosen {
+            cells.push(parse(&record[column]).map_err(|fault| self.fault(number, column, header, fault))?);
+        }
+        Ok(())
+    }
+
+    fn fault(&self, line: usize, column: usize, header: &[String], fault: CellFault) -> DataError {
+        let name = header.get(column).cloned().unwrap_or_else(|| "no name".to_string());
+        DataError::Cell { file: self.file.to_path_buf(), line, column: column + 1, name, fault }
+    }
+}
+
+fn parse(cell: &str) -> std::result::Result<f64, CellFault> {
+    match cell.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        Ok(_) => Err(CellFault::NotFinite(cell.to_string())),
+        Err(_) if cell.is_empty() => Err(CellFault::Empty),
+        Err(_) => Err(CellFault::NotANumber(cell.to_string())),
+    }
+}
+
+/// The lines that hold something, as the `csv` crate is to have them: without blanks around cells, which hide a
+/// quotation mark from it.
+struct Lines {
+    text: String,
+    /// The number of each in the file, from 1. The crate's own numbers do not count the empty lines before them.
+    numbers: Vec<usize>,
+    /// Line and column (from 1 and from 0) of the first cell whose quotation marks do not pair up, which the crate
+    /// would forgive; `text` ends before that line.
+    unpaired: Option<(usize, usize)>,
+}
+
+impl Lines {
+    fn of(content: &str, delimiter: char) -> Lines {
+        // Spreadsheets put a byte order mark before the first name.
+        let content = content.strip_prefix('\u{feff}').unwrap_or(content);
+        let mut lines =
+            Lines { text: String::with_capacity(content.len()), numbers: Vec::new(), unpaired: None };
+        for (line, number) in content.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
+            let begun = lines.text.len();
+            if let Err(column) = append_tidied(line, delimiter, &mut lines.text) {
+                lines.text.truncate(begun);
+                lines.unpaired = Some((number, column));
+                break;
+            }
+            lines.text.push('\n');
+            lines.numbers.push(number);
+        }
+        lines
+    }
+}
+
+/// Where in a cell a character stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Start,
+    Plain,
+    Quoted,
+    /// Right behind a quotation mark that closes the cell, unless another follows.
+    Closed,
+    /// In blanks behind the closed cell.
+    Behind,
+}
+
+/// Appends a line without the blanks around its cells; the column of the cell that is at fault if quotation marks do not
+/// pair up, or text follows them.
+fn append_tidied(line: &str, delimiter: char, text: &mut String) -> std::result::Result<(), usize> {
+    let (mut place, mut column) = (Place::Start, 0);
+    // Blanks in a plain cell, as long as nothing follows them there.
+    let mut blanks = String::new();
+    for character in line.chars() {
+        let is_delimiter = character == delimiter && place != Place::Quoted;
+        let is_blank = character.is_whitespace() && !is_delimiter;
+        place = match (place, character) {
+            _ if is_delimiter => {
+                blanks.clear();
+                column += 1;
+                Place::Start
+            }
+            (Place::Start | Place::Closed, '"') => Place::Quoted,
+            (Place::Quoted, '"') => Place::Closed,
+            (Place::Quoted, _) => Place::Quoted,
+            (Place::Start, _) if is_blank => continue,
+            (Place::Closed | Place::Behind, _) if is_blank => {
+                place = Place::Behind;
+                continue;
+            }
+            (Place::Closed | Place::Behind, _) => return Err(column),
+            (Place::Plain, _) if is_blank => {
+                blanks.push(character);
+                continue;
+            }
+            (Place::Start | Place::Plain, _) => {
+                text.push_str(&blanks);
+                blanks.clear();
+                Place::Plain
+            }
+        };
+        text.push(character);
+    }
+    if place == Place::Quoted { Err(column) } else { Ok(()) }
+}

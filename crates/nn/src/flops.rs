@@ -1,0 +1,103 @@
+//! The arithmetic of an op: how many floating-point operations it takes by its definition, whichever kernel runs it.
+
+use ternion_core::ops::attention::AttentionConfig;
+use ternion_core::ops::matmul::Epilogue;
+use ternion_core::ops::reduce::ReduceOp;
+use ternion_core::{Op, OpCall, Tensor};
+
+/// The floating-point operations of an op that was applied, to be called from [`observe_ops`](ternion_core::observe_ops).
+///
+/// A multiplication and the addition of its product count 2. So a product of `[m, k]` and `[k, n]` takes `2 m k n`; a convolution 2 for each output and each weight that forms it; attention 2
+/// for each score and each element of a key, and of a value, whether or not a mask hides the score. A function of one element, a comparison, a sum of two count 1 for each output;
+/// fused ones as many as they fuse. Reductions count 1 for each input (2 where it is squared), softmax 5 for each element (maximum, difference, exponential, sum, quotient),
+/// norms 5 (sum, difference, square, sum, product; RMS norm 3) and 1 each for weight and bias, windows of a pooling 1 for each of their elements, a step of Adam 14 for each
+/// number. Copies, gathers, sorting and random numbers count nothing; nor do ops of other crates, of which nothing is known.
+pub fn op_flops(call: &OpCall<'_>) -> u64 {
+    let input = |at: usize| call.inputs.get(at).map_or(0, |tensor| count(tensor));
+    let outputs = || call.outputs.iter().map(count).sum::<u64>();
+    let output = call.outputs.first().map_or(0, count);
+    match call.op {
+        Op::Fill(_) | Op::Iota(_) | Op::Copy(_) | Op::Pad(_) | Op::Concat(_) | Op::SliceAssign(_) => 0,
+        Op::Gather(_) | Op::IndexSelect(_) | Op::Sort(_) | Op::Im2col(_) => 0,
+        Op::RandomBits(_) | Op::Uniform(_) | Op::Normal(_) | Op::Custom(_) => 0,
+        Op::Unary(_) | Op::Binary(_) | Op::BinaryScalar(_) | Op::Compare(_) => output,
+        Op::CompareScalar(_) | Op::Select(_) | Op::Dropout(_) => output,
+        Op::UnaryGrad(_) | Op::MultiplyAdd(_) | Op::ScaleAdd(_) => 2 * output,
+        Op::AddRelu(_) | Op::BiasActivation(_) => 2 * output,
+        Op::Reduce(reduce) => input(0) * of_reduction(reduce.op),
+        Op::Variance(_) => 4 * input(0),
+        Op::CumulativeSum(_) | Op::Col2im(_) => input(0),
+        Op::Scatter(_) | Op::IndexAdd(_) => input(2),
+        Op::Matmul(product) => of_product(&product.epilogue, input(0), output, call),
+        Op::Softmax(_) | Op::LogSoftmax(_) | Op::CrossEntropy(_) => 5 * input(0),
+        Op::SoftmaxGrad(_) | Op::LogSoftmaxGrad(_) | Op::CrossEntropyGrad(_) => 4 * input(0),
+        Op::CrossEntropyWithGrad(_) => 9 * input(0),
+        Op::CrossEntropyGradUpdate(_) => 4 * input(0),
+        Op::LayerNorm(norm) => input(0) * (5 + u64::from(norm.weight) + u64::from(norm.bias)),
+        Op::RmsNorm(norm) => input(0) * (3 + u64::from(norm.weight)),
+        Op::BatchNorm(norm) => input(0) * (5 + 2 * u64::from(norm.affine)),
+        // Two sums, and an output of both and the input; those of weight and bias.
+        Op::LayerNormGrad(norm) => input(0) * (10 + 2 * u64::from(norm.weight) + u64::from(norm.bias)),
+        Op::RmsNormGrad(norm) => input(0) * (6 + 2 * u64::from(norm.weight)),
+        Op::BatchNormGrad(norm) => input(0) * (10 + 3 * u64::from(norm.affine)),
+        Op::Attention(attention) => of_attention(&attention.config, call, 1, 1, 6),
+        // The scores again, dq and dk; dv and the gradient of the weights; five elementwise steps more.
+        Op::AttentionGrad(attention) => of_attention(&attention.config, call, 3, 2, 11),
+        Op::Conv2d(conv) => 2 * output * row(call.inputs.get(1)) + u64::from(conv.bias) * output,
+        Op::Conv2dGradInput(_) => 2 * input(1) * row(call.inputs.first()),
+        Op::Conv2dGradWeight(_) => 2 * input(1) * call.outputs.first().map_or(0, |weight| row(Some(&weight))),
+        Op::MaxPool2d(pool) => output * window(pool.window.kernel),
+        Op::AvgPool2d(pool) => output * window(pool.window.kernel),
+        Op::MaxPool2dGrad(_) => input(1),
+        Op::AvgPool2dGrad(pool) => input(0) * window(pool.window.kernel),
+        Op::SgdStep(_) => 3 * outputs(),
+        // Parameter and both moments come out.
+        Op::AdamStep(_) => 14 * outputs() / 3,
+    }
+}
+
+fn count(tensor: &Tensor) -> u64 {
+    tensor.elements() as u64
+}
+
+/// Elements of a weight that form one output.
+fn row(weight: Option<&&Tensor>) -> u64 {
+    weight.map_or(0, |weight| weight.dims().iter().skip(1).map(|&dim| dim as u64).product())
+}
+
+fn window([height, width]: [usize; 2]) -> u64 {
+    height as u64 * width as u64
+}
+
+fn of_reduction(op: ReduceOp) -> u64 {
+    match op {
+        ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min | ReduceOp::Mean => 1,
+        ReduceOp::ArgMax | ReduceOp::ArgMin => 1,
+        ReduceOp::SumSquares | ReduceOp::MaxAbs | ReduceOp::Norm => 2,
+        ReduceOp::LogSumExp => 4,
+    }
+}
+
+fn of_product(epilogue: &Epilogue, left: u64, output: u64, call: &OpCall<'_>) -> u64 {
+    let inner = call.inputs.first().and_then(|left| left.dims().last()).map_or(0, |&inner| inner as u64);
+    let &Epilogue { bias, activation, residual, alpha, accumulate, .. } = epilogue;
+    let after = [bias, activation.is_some(), residual, alpha != 1.0, accumulate].map(u64::from);
+    let rows = left.checked_div(inner).unwrap_or(0);
+    let columns = call.inputs.get(1).and_then(|right| right.dims().last()).map_or(0, |&size| size as u64);
+    2 * rows * inner * columns + output * after.iter().sum::<u64>()
+}
+
+/// `keys` and `values`: how often a product of scores with keys or queries, and with values, is formed; `elementwise`: steps for each score.
+fn of_attention(
+    config: &AttentionConfig,
+    call: &OpCall<'_>,
+    keys: u64,
+    values: u64,
+    elementwise: u64,
+) -> u64 {
+    let dims = |at: usize| call.inputs.get(at).map_or([0; 4], |tensor| tensor.sizes::<4>().unwrap_or([0; 4]));
+    let ([batch, heads, queries, head_dim], [.., length, _], [.., value_dim]) = (dims(0), dims(1), dims(2));
+    let scores = [batch, heads, queries, length].iter().map(|&size| size as u64).product::<u64>();
+    let products = 2 * (keys * head_dim as u64 + values * value_dim as u64);
+    scores * (products + elementwise + u64::from(config.mask))
+}

@@ -1,0 +1,390 @@
+//! From statistics to sentences: which layer is at fault, by which figure, and what to try.
+
+use super::StatsConfig;
+use super::report::{LayerStats, StatsReport, WeightStats};
+use std::collections::HashMap;
+use std::fmt;
+use ternion_core::Stats;
+
+/// What may be wrong with a training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// Outputs, weights or gradients are NaN or infinite; named is where that begins.
+    NotFinite,
+    /// Outputs grow from layer to layer.
+    ExplodingOutputs,
+    /// Outputs shrink from layer to layer.
+    VanishingOutputs,
+    /// Gradients grow on their way back to the first layer.
+    ExplodingGradients,
+    /// Gradients shrink on their way back to the first layer.
+    VanishingGradients,
+    /// ReLUs that give 0 for everything, through which no gradient flows.
+    DeadReLU,
+    /// No gradient came to parameters that are trained.
+    MissingGradient,
+    /// The gradient of all parameters of a layer is 0.
+    ZeroGradient,
+    /// A step changes weights by much of their size.
+    LargeUpdates,
+    /// Steps change no weight by anything to speak of.
+    SmallUpdates,
+}
+
+/// A fault, with the layer at which to look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatsWarning {
+    /// What is wrong.
+    pub fault: Fault,
+    /// The key of the layer; empty for the model itself and for its input.
+    pub layer: String,
+    /// The sentence: layer, figures, what to try.
+    pub text: String,
+}
+
+impl fmt::Display for StatsWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Whether one reading is enough.
+#[derive(PartialEq)]
+enum Shown {
+    /// Yes.
+    AtOnce,
+    /// No: a batch may show it by chance, or the first steps.
+    InTime,
+}
+
+struct Found {
+    fault: Fault,
+    layer: String,
+    text: String,
+    shown: Shown,
+}
+
+impl Found {
+    fn at_once(fault: Fault, layer: &str, text: String) -> Found {
+        Found { fault, layer: layer.to_owned(), text, shown: Shown::AtOnce }
+    }
+
+    fn in_time(fault: Fault, layer: &str, text: String) -> Found {
+        Found { fault, layer: layer.to_owned(), text, shown: Shown::InTime }
+    }
+}
+
+/// In how many readings in a row a fault was found.
+#[derive(Default)]
+pub(super) struct History(HashMap<(Fault, String), usize>);
+
+impl History {
+    /// The warnings of a report, among them those of faults that have lasted long enough.
+    pub(super) fn warnings(&mut self, report: &StatsReport, config: &StatsConfig) -> Vec<StatsWarning> {
+        let found = found(report, config);
+        let before = std::mem::take(&mut self.0);
+        let mut warnings = Vec::new();
+        for Found { fault, layer, text, shown } in found {
+            let key = (fault, layer.clone());
+            let readings = before.get(&key).copied().unwrap_or(0) + 1;
+            self.0.insert(key, readings);
+            if shown == Shown::AtOnce || readings >= config.patience {
+                let text =
+                    text.replace(READINGS, &format!("in each of the last {} readings", config.patience));
+                warnings.push(StatsWarning { fault, layer, text });
+            }
+        }
+        warnings
+    }
+}
+
+/// Stands for "in each of the last 5 readings".
+const READINGS: &str = "{readings}";
+
+/// All that one report shows. Where numbers are not finite, nothing else that depends on them is said.
+fn found(report: &StatsReport, config: &StatsConfig) -> Vec<Found> {
+    let mut found: Vec<Found> = not_finite(report).into_iter().collect();
+    if found.is_empty() {
+        found.extend(outputs(report, config));
+        found.extend(dead(report, config));
+        found.extend(flow(report, config));
+    }
+    found.extend(missing(report));
+    if found.iter().all(|found| found.fault != Fault::NotFinite) {
+        found.extend(zero_gradients(report));
+        found.extend(large_updates(report, config));
+        found.extend(small_updates(report, config));
+    }
+    found
+}
+
+// ---- NaN and infinity
+
+/// "3 of 40 outputs are NaN, 2 infinite".
+fn broken_count(stats: &Stats, what: &str) -> String {
+    let Stats { nan, infinite, elements, .. } = stats;
+    match (nan, infinite) {
+        (nan, 0) => format!("{nan} of {elements} {what} are NaN"),
+        (0, infinite) => format!("{infinite} of {elements} {what} are infinite"),
+        _ => format!("{nan} of {elements} {what} are NaN and {infinite} infinite"),
+    }
+}
+
+/// The first layer whose output is not finite; else the first weight; else the gradient that was the first on the way back.
+fn not_finite(report: &StatsReport) -> Option<Found> {
+    let broken_weight = |layer: &str| {
+        let of_layer = |weight: &&WeightStats| weight.layer() == layer && weight.values.is_broken();
+        report.weights.iter().find(of_layer)
+    };
+    let told = |layer: &str, text| Some(Found::at_once(Fault::NotFinite, layer, text));
+    if let Some(at) = report.layers.iter().position(|layer| layer.output.is_broken()) {
+        let layer = &report.layers[at];
+        let count = broken_count(&layer.output, if layer.kind == "input" { "numbers" } else { "outputs" });
+        let advice = match broken_weight(&layer.key).filter(|_| !layer.is_op) {
+            _ if layer.kind == "input" => "clean the data: no layer can mend it".to_owned(),
+            Some(weight) => format!("its {} holds such numbers already: {AFTER_A_STEP}", weight.name),
+            None => "all before it is finite: look for a division by 0, a logarithm of 0 or numbers too large for the dtype inside; TERNION_NAN=error names the op".to_owned(),
+        };
+        let first = if at == 0 { "" } else { ", the first in the order of computation" };
+        return told(&layer.key, format!("{}: {count}{first}; {advice}", layer.name()));
+    }
+    if let Some(weight) = report.weights.iter().find(|weight| weight.values.is_broken()) {
+        let count = broken_count(&weight.values, "numbers");
+        return told(weight.layer(), format!("{}: {count}; {AFTER_A_STEP}", weight.name));
+    }
+    let broken = |stats: &Option<Stats>| stats.as_ref().is_some_and(Stats::is_broken);
+    if let Some(layer) = report.layers.iter().rev().find(|layer| broken(&layer.gradient)) {
+        let count = layer.gradient.as_ref().map(|stats| broken_count(stats, "gradients of its outputs"));
+        let text = format!(
+            "{}: {}, the first on the way back, though all outputs are finite; look at the loss and at what follows this layer: a root at 0, a logarithm of 0, a division by a small number",
+            layer.name(),
+            count.unwrap_or_default()
+        );
+        return told(&layer.key, text);
+    }
+    let weight = report.weights.iter().rev().find(|weight| broken(&weight.gradient))?;
+    let count = weight.gradient.as_ref().map(|stats| broken_count(stats, "gradients")).unwrap_or_default();
+    told(
+        weight.layer(),
+        format!("{}: {count}, though all outputs are finite; do not make this step", weight.name),
+    )
+}
+
+const AFTER_A_STEP: &str = "an earlier step made them: go back to saved weights, take a smaller learning rate, clip gradients by clip_grad_norm";
+
+// ---- Sizes from layer to layer
+
+/// Layers with a weight matrix, in the order of computation, each with the size that `of` tells. Norms and activations in between set sizes anew and are no measure.
+fn sizes(report: &StatsReport, of: impl Fn(&LayerStats) -> Option<f64>) -> Vec<(&LayerStats, f64)> {
+    let has_matrix = |layer: &LayerStats| {
+        report.weights.iter().any(|weight| weight.is_matrix && weight.layer() == layer.key)
+    };
+    let known = |layer: &&LayerStats| layer.is_leaf && !layer.is_op && has_matrix(layer);
+    let layers = report.layers.iter().filter(known);
+    layers.filter_map(|layer| Some((layer, of(layer).filter(|size| *size > 0.0)?))).collect()
+}
+
+/// The neighbours with the largest ratio of the second to the first, and that.
+fn steepest<'r>(sizes: &[(&'r LayerStats, f64)]) -> Option<(&'r LayerStats, &'r LayerStats, f64)> {
+    let ratios = sizes.windows(2).map(|pair| (pair[0].0, pair[1].0, pair[1].1 / pair[0].1));
+    ratios.max_by(|one, other| one.2.total_cmp(&other.2))
+}
+
+const INITIALISE: &str = "take Kaiming's or Xavier's first weights (nn::init), which keep sizes from layer to layer, or put a norm between the layers";
+
+fn outputs(report: &StatsReport, config: &StatsConfig) -> Vec<Found> {
+    let sizes = sizes(report, |layer| Some(layer.output.rms()));
+    let Some(&(first, of_first)) = sizes.first() else { return Vec::new() };
+    let mut found = Vec::new();
+    let input = report.layers.iter().find(|layer| layer.kind == "input").map(|input| input.output.rms());
+    if let Some(input) = input.filter(|&input| input > 0.0 && of_first / input > config.growth) {
+        let text = format!(
+            "{}: its outputs are {} times as large as the input (root mean square {of_first:.2e} and {input:.2e}): they explode; {INITIALISE}",
+            first.name(),
+            times(of_first / input)
+        );
+        found.push(Found::at_once(Fault::ExplodingOutputs, &first.key, text));
+    }
+    if let Some(&(layer, size)) = sizes.iter().find(|(_, size)| size / of_first > config.growth) {
+        // The layer that makes most of it by itself, or that in which the growth of all has gone too far.
+        let culprit =
+            steepest(&sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(_, at, _)| at);
+        let named = culprit.unwrap_or(layer);
+        let text = format!(
+            "{}: outputs explode from layer to layer: those of {} are {} times as large as those of {} (root mean square {size:.2e} and {of_first:.2e}); {INITIALISE}",
+            named.name(),
+            layer.name(),
+            times(size / of_first),
+            first.name()
+        );
+        found.push(Found::at_once(Fault::ExplodingOutputs, &named.key, text));
+    }
+    if let Some(&(layer, size)) = sizes.iter().find(|(_, size)| size / of_first < config.growth.recip()) {
+        let text = format!(
+            "{}: its outputs are {} times as small as those of {} {READINGS} (root mean square {size:.2e} and {of_first:.2e} now): they vanish; {INITIALISE}",
+            layer.name(),
+            times(of_first / size),
+            first.name()
+        );
+        found.push(Found::in_time(Fault::VanishingOutputs, &layer.key, text));
+    }
+    found
+}
+
+/// How the gradient that comes to the first layer compares with that which comes to the last.
+fn flow(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
+    // The norm, and not the size of an element, is what first weights keep, also where layers differ in width.
+    let mut sizes = sizes(report, |layer| layer.gradient.as_ref().map(Stats::norm));
+    let (&(first, at_first), &(last, at_last)) = (sizes.first()?, sizes.last()?);
+    let growth = at_first / at_last;
+    let compared = format!("(norms {at_first:.2e} and {at_last:.2e})");
+    sizes.reverse();
+    if growth > config.growth {
+        let named =
+            steepest(&sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(from, ..)| from);
+        let text = format!(
+            "{}: gradients explode on their way back: at {} they are {} times as large as at {} {compared}; {INITIALISE}; clip_grad_norm keeps steps small meanwhile",
+            named.unwrap_or(first).name(),
+            first.name(),
+            times(growth),
+            last.name()
+        );
+        return Some(Found::at_once(Fault::ExplodingGradients, &named.unwrap_or(first).key, text));
+    }
+    if growth < config.growth.recip() {
+        let text = format!(
+            "{}: gradients vanish on their way back: here they are {} times as small as at {} {compared}, and this layer hardly learns; take ReLU or GELU for sigmoid or tanh, {INITIALISE}, or add residual connections",
+            first.name(),
+            times(growth.recip()),
+            last.name()
+        );
+        return Some(Found::at_once(Fault::VanishingGradients, &first.key, text));
+    }
+    None
+}
+
+/// A factor in words: two digits, with a power of ten where it is large.
+fn times(factor: f64) -> String {
+    match factor {
+        factor if factor < 10.0 => format!("{factor:.1}"),
+        factor if factor < 1e5 => format!("{factor:.0}"),
+        factor => format!("{factor:.1e}"),
+    }
+}
+
+// ---- ReLUs, gradients and steps
+
+fn dead(report: &StatsReport, config: &StatsConfig) -> Vec<Found> {
+    const ADVICE: &str = "dead ReLUs, through which no gradient flows; try a smaller learning rate, LeakyReLU or GELU, or a norm in front";
+    let mut found = Vec::new();
+    for layer in report.layers.iter().filter(|layer| layer.is_relu && layer.output.elements > 0) {
+        if layer.output.zeros == layer.output.elements {
+            let text = format!("{}: all its outputs are 0, for each example: {ADVICE}", layer.name());
+            found.push(Found::at_once(Fault::DeadReLU, &layer.key, text));
+        } else if let Some(silent) = layer.silent.filter(|&silent| silent >= config.dead_share) {
+            let (share, zeros) = (100.0 * silent, 100.0 * layer.output.zero_share());
+            let text = format!(
+                "{}: {share:.0} % of its units gave 0 for each example {READINGS} ({zeros:.0} % of its outputs are 0 now): {ADVICE}",
+                layer.name()
+            );
+            found.push(Found::in_time(Fault::DeadReLU, &layer.key, text));
+        }
+    }
+    found
+}
+
+/// The weights of each layer that are trained, in their order.
+fn trained_by_layer(report: &StatsReport) -> Vec<(&str, Vec<&WeightStats>)> {
+    let mut layers: Vec<(&str, Vec<&WeightStats>)> = Vec::new();
+    for weight in report.weights.iter().filter(|weight| !weight.is_frozen) {
+        match layers.iter_mut().find(|(layer, _)| *layer == weight.layer()) {
+            Some((_, weights)) => weights.push(weight),
+            None => layers.push((weight.layer(), vec![weight])),
+        }
+    }
+    layers
+}
+
+fn named(layer: &str) -> &str {
+    if layer.is_empty() { "the model" } else { layer }
+}
+
+fn missing(report: &StatsReport) -> Vec<Found> {
+    let missing = |(layer, weights): (&str, Vec<&WeightStats>)| {
+        let names: Vec<&str> = weights
+            .iter()
+            .filter(|weight| weight.gradient.is_none())
+            .map(|weight| weight.name.as_str())
+            .collect();
+        let text = || {
+            format!(
+                "{}: no gradient came to {}: the loss does not depend on this layer; use its output in the loss, look for a detach or no_grad behind it, or freeze it if that is meant",
+                named(layer),
+                names.join(" and ")
+            )
+        };
+        (!names.is_empty()).then(|| Found::at_once(Fault::MissingGradient, layer, text()))
+    };
+    trained_by_layer(report).into_iter().filter_map(missing).collect()
+}
+
+fn zero_gradients(report: &StatsReport) -> Option<Found> {
+    let is_zero = |weight: &&WeightStats| {
+        weight.gradient.as_ref().is_some_and(|stats| stats.elements > 0 && stats.zeros == stats.elements)
+    };
+    let layers = trained_by_layer(report);
+    let zero: Vec<&str> =
+        layers.iter().filter(|(_, weights)| weights.iter().all(is_zero)).map(|(layer, _)| *layer).collect();
+    let last = zero.last()?;
+    let others = match zero.len() {
+        1 => String::new(),
+        2 => " (and of another layer)".to_owned(),
+        count => format!(" (and of {} other layers)", count - 1),
+    };
+    let text = format!(
+        "{}: all gradients of its parameters{others} were 0 {READINGS}: nothing of the loss comes back through what follows it; look for dead ReLUs, a saturated sigmoid, a rounding or a comparison behind it",
+        named(last)
+    );
+    Some(Found::in_time(Fault::ZeroGradient, last, text))
+}
+
+/// A step may change the outputs of a layer by this share of its inputs' size, however small its weights were: those that start at 0 grow by much of their size at first.
+const MOVED: f64 = 0.1;
+
+fn large_updates(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
+    let large = |weight: &&WeightStats| {
+        let moved = |update: f64| update * weight.values.rms() * (weight.fan_in as f64).sqrt();
+        weight.update.is_some_and(|update| update > config.largest_update && moved(update) > MOVED)
+    };
+    let size = |weight: &WeightStats| weight.update.unwrap_or(0.0);
+    let all: Vec<&WeightStats> = report.weights.iter().filter(large).collect();
+    let worst = all.iter().max_by(|one, other| size(one).total_cmp(&size(other)))?;
+    let others = match all.len() {
+        1 => String::new(),
+        2 => format!(", and another by more than {}", config.largest_update),
+        count => format!(", and {} others by more than {}", count - 1, config.largest_update),
+    };
+    let too_large = 10f64.powf((size(worst) / USUAL_UPDATE).log10().round());
+    let text = format!(
+        "{}: the step changed it by {} times its own size{others}, where about {USUAL_UPDATE} is usual: divide the learning rate by about {too_large:.0}",
+        worst.name,
+        times(size(worst))
+    );
+    Some(Found::at_once(Fault::LargeUpdates, worst.layer(), text))
+}
+
+/// Karpathy's rule of thumb (Stanford's CS231n, "Ratio of weights:updates").
+const USUAL_UPDATE: f64 = 1e-3;
+
+fn small_updates(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
+    let updates = || report.weights.iter().filter(|weight| !weight.is_frozen && weight.update.is_some());
+    let size = |weight: &WeightStats| weight.update.unwrap_or(0.0);
+    let most = updates().max_by(|one, other| size(one).total_cmp(&size(other)))?;
+    let text = format!(
+        "{}: no weight changed by more than {} of its size in a step {READINGS} (this one, which changed most, by {:.1e} now), where about {USUAL_UPDATE} is usual: the learning rate, or the gradients, are too small",
+        most.name,
+        config.smallest_update,
+        size(most)
+    );
+    (size(most) < config.smallest_update).then(|| Found::in_time(Fault::SmallUpdates, most.layer(), text))
+}

@@ -1,0 +1,509 @@
+//! The stats monitor names the layer of each fault that is planted, and says nothing of trainings that are well.
+
+use ternion_core::decorators::Counting;
+use ternion_core::{DType, Device, Error, Reduction, Result, Tensor};
+use ternion_nn::optim::{Adam, AdamConfig, AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
+use ternion_nn::{
+    BatchNorm2d, Conv2d, Conv2dConfig, Fault, Flatten, Forward, GPT, GPTConfig, Init, Linear, LinearConfig,
+    MaxPool2d, Mlp, Module, ReLU, ResNet, ResNetConfig, Sequential, Sigmoid, StatsConfig, StatsMonitor,
+    StatsReport, TransformerBlock, TransformerBlockConfig, in_layer,
+};
+
+fn device() -> Device {
+    let device = ternion_cpu::device();
+    device.seed(7);
+    device
+}
+
+fn each_step() -> StatsConfig {
+    StatsConfig { every: 1, ..Default::default() }
+}
+
+/// Trains `model` for `steps` steps by the mean square of what it gives less `target`, and hands out all reports.
+fn reports(
+    model: &impl Forward,
+    optimizer: &mut impl Optimizer,
+    (input, target): (&Tensor, &Tensor),
+    steps: u64,
+) -> Result<Vec<StatsReport>> {
+    let mut monitor = StatsMonitor::new(each_step())?;
+    let mut reports = Vec::new();
+    for step in 0..steps {
+        let loss = monitor.watch(model, step, || model.forward(input)?.mse_loss(target, Reduction::Mean))?;
+        reports.extend(monitor.step(optimizer, &loss.backward()?)?);
+    }
+    assert_eq!(reports.len() as u64, steps);
+    Ok(reports)
+}
+
+/// One step of SGD by a learning rate that changes nothing to speak of.
+fn first_report(model: &impl Forward, input: &Tensor, target: &Tensor) -> Result<StatsReport> {
+    let mut sgd = SGD::new(model.parameters(), SGDConfig { lr: 1e-9, ..Default::default() })?;
+    Ok(reports(model, &mut sgd, (input, target), 1)?.remove(0))
+}
+
+fn faults(report: &StatsReport) -> Vec<(Fault, &str)> {
+    report.warnings.iter().map(|warning| (warning.fault, warning.layer.as_str())).collect()
+}
+
+fn quiet(reports: &[StatsReport]) {
+    for report in reports {
+        assert!(report.warnings.is_empty(), "{report}");
+    }
+}
+
+fn pair(input: &[usize], target: &[usize], device: &Device) -> Result<(Tensor, Tensor)> {
+    Ok((Tensor::randn(input, DType::F32, device)?, Tensor::randn(target, DType::F32, device)?))
+}
+
+// ---- Trainings that are well
+
+#[test]
+fn a_healthy_mlp_gives_no_warning() -> Result<()> {
+    let device = device();
+    let model = Mlp::new([20, 64, 64, 5], &device)?;
+    let (input, target) = pair(&[32, 20], &[32, 5], &device)?;
+    let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: 3e-3, ..Default::default() })?;
+    let reports = reports(&model, &mut adam, (&input, &target), 12)?;
+    quiet(&reports);
+    // The figures are those of the tensors.
+    let (first, last) = (&reports[0], &reports[11]);
+    let names: Vec<String> = last.layers.iter().map(|layer| layer.name()).collect();
+    let expected =
+        ["input", "layers.0", "relu after layers.0", "layers.1", "relu after layers.1", "layers.2"];
+    assert_eq!(names, expected);
+    let known = input.stats()?;
+    assert!((last.layers[0].output.std - known.std).abs() < 1e-6 * known.std);
+    assert!(last.layers[2].output.min == 0.0 && last.layers[2].output.zero_share() > 0.2);
+    assert!(last.layers[2].silent.is_some_and(|share| share < 0.5));
+    assert!(last.layers[5].gradient.is_some_and(|gradient| gradient.norm() > 0.0));
+    assert!(last.layers[0].gradient.is_none(), "the input asks for none");
+    let updates: Vec<bool> = last.weights.iter().map(|weight| weight.update.is_some()).collect();
+    assert_eq!(updates, [true, false, true, false, true, false], "of matrices");
+    // The first step of Adam changes each number by the learning rate.
+    let weight = &first.weights[0];
+    let update = weight.update.expect("a matrix") * weight.values.rms();
+    assert!((update - 3e-3).abs() < 1e-4, "{update}");
+    Ok(())
+}
+
+#[test]
+fn a_healthy_cnn_gives_no_warning() -> Result<()> {
+    let device = device();
+    let model = Sequential::new()
+        .with(Conv2d::with_config([1, 8], [3; 2], Conv2dConfig::padded(1), &device)?)
+        .with(BatchNorm2d::new(8, &device)?)
+        .with(ReLU)
+        .with(MaxPool2d::new(2))
+        .with(Conv2d::with_config([8, 16], [3; 2], Conv2dConfig::padded(1), &device)?)
+        .with(ReLU)
+        .with(MaxPool2d::new(2))
+        .with(Flatten::default())
+        .with(Linear::new(64, 4, &device)?);
+    let (input, target) = pair(&[16, 1, 8, 8], &[16, 4], &device)?;
+    let mut sgd = SGD::new(model.parameters(), SGDConfig { lr: 0.05, momentum: 0.9, ..Default::default() })?;
+    let reports = reports(&model, &mut sgd, (&input, &target), 8)?;
+    quiet(&reports);
+    let relu = reports[0].layers.iter().find(|layer| layer.kind == "ReLU").expect("a ReLU");
+    assert_eq!((relu.key.as_str(), relu.silent.is_some()), ("2", true));
+    Ok(())
+}
+
+#[test]
+fn healthy_transformers_and_residual_networks_give_no_warning() -> Result<()> {
+    let device = device();
+    let block = TransformerBlock::new(16, 2, TransformerBlockConfig::default(), &device)?;
+    let (input, target) = pair(&[4, 6, 16], &[4, 6, 16], &device)?;
+    let mut adam = AdamW::new(block.parameters(), AdamWConfig::default())?;
+    quiet(&reports(&block, &mut adam, (&input, &target), 8)?);
+
+    let config =
+        GPTConfig { vocabulary: 17, context: 8, layers: 2, heads: 2, width: 16, ..Default::default() };
+    let gpt = GPT::new(config, &device)?;
+    let tokens = Tensor::from_vec((0..16i64).collect(), [2, 8], &device)?;
+    let next = Tensor::from_vec((1..17i64).collect(), [16], &device)?;
+    let mut adam = AdamW::new(gpt.parameters(), AdamWConfig { lr: 1e-3, ..Default::default() })?;
+    let mut monitor = StatsMonitor::new(each_step())?;
+    for step in 0..8 {
+        let compute = || gpt.logits(&tokens)?.reshape([16, 17])?.cross_entropy(&next);
+        let loss = monitor.watch(&gpt, step, compute)?;
+        quiet(&[monitor.step(&mut adam, &loss.backward()?)?.expect("each step")]);
+    }
+
+    let resnet = ResNet::new(ResNetConfig { blocks: vec![1, 1], width: 4, ..Default::default() }, &device)?;
+    let (images, scores) = pair(&[8, 3, 8, 8], &[8, 10], &device)?;
+    let mut sgd = SGD::new(resnet.parameters(), SGDConfig { lr: 0.05, ..Default::default() })?;
+    quiet(&reports(&resnet, &mut sgd, (&images, &scores), 6)?);
+    Ok(())
+}
+
+/// A layer whose weights start at 0, as heads and adapters do, grows by much of its size at first.
+#[test]
+fn weights_that_start_at_zero_give_no_warning() -> Result<()> {
+    let device = device();
+    let zero = LinearConfig { weight_init: Init::Constant(0.0), ..Default::default() };
+    let model = Sequential::new()
+        .with(Linear::new(8, 16, &device)?)
+        .with(ReLU)
+        .with(Linear::with_config(16, 4, zero, &device)?);
+    let (input, target) = pair(&[16, 8], &[16, 4], &device)?;
+    let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: 3e-3, ..Default::default() })?;
+    quiet(&reports(&model, &mut adam, (&input, &target), 8)?);
+    Ok(())
+}
+
+// ---- Planted faults
+
+#[test]
+fn first_weights_that_are_too_large_explode() -> Result<()> {
+    let device = device();
+    let model = Mlp::new([32; 9], &device)?;
+    for layer in &model.layers {
+        layer.weight.set(&Tensor::randn([32, 32], DType::F32, &device)?)?;
+    }
+    let (input, target) = pair(&[16, 32], &[16, 32], &device)?;
+    let report = first_report(&model, &input, &target)?;
+    let found = faults(&report);
+    assert!(found.contains(&(Fault::ExplodingGradients, "layers.0")), "{report}");
+    let outputs = found.iter().find(|(fault, _)| *fault == Fault::ExplodingOutputs).expect("outputs, too");
+    // Four times a layer, a thousand times after five.
+    assert!(["layers.4", "layers.5", "layers.6"].contains(&outputs.1), "{report}");
+    assert!(report.warnings[0].text.contains("those of layers.0 (root mean square"), "{report}");
+    Ok(())
+}
+
+#[test]
+fn the_one_layer_that_is_too_large_is_named() -> Result<()> {
+    let device = device();
+    for at in 0..4 {
+        let model = Mlp::new([16; 5], &device)?;
+        let weight = &model.layers[at].weight;
+        weight.set(&weight.tensor().detach().mul_scalar(1e5)?)?;
+        let (input, target) = pair(&[16, 16], &[16, 16], &device)?;
+        let report = first_report(&model, &input, &target)?;
+        let layer = format!("layers.{at}");
+        let outputs: Vec<_> = faults(&report);
+        assert!(outputs.contains(&(Fault::ExplodingOutputs, &layer)), "{at}: {report}");
+        for (fault, named) in outputs {
+            let about = matches!(fault, Fault::ExplodingOutputs | Fault::ExplodingGradients);
+            assert!(about && named == layer, "{at}: {report}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_stack_of_sigmoids_vanishes() -> Result<()> {
+    let device = device();
+    let mut model = Sequential::new();
+    for _ in 0..8 {
+        model.push(Linear::new(16, 16, &device)?);
+        model.push(Sigmoid);
+    }
+    let (input, target) = pair(&[16, 16], &[16, 16], &device)?;
+    let report = first_report(&model, &input, &target)?;
+    assert_eq!(faults(&report), [(Fault::VanishingGradients, "0")], "{report}");
+    assert!(report.warnings[0].text.starts_with("0: gradients vanish on their way back"), "{report}");
+    Ok(())
+}
+
+#[test]
+fn relus_that_are_dead_are_named() -> Result<()> {
+    let device = device();
+    let model = Mlp::new([8, 20, 20, 3], &device)?;
+    let (input, target) = pair(&[32, 8], &[32, 3], &device)?;
+    // 19 of 20: as a batch may have it by chance, so only what lasts is told.
+    let mut bias = [-100.0f32; 20];
+    bias[3] = 1.0;
+    model.layers[1].bias.as_ref().expect("a bias").set(&Tensor::from_slice(&bias, [20], &device)?)?;
+    let mut sgd = SGD::new(model.parameters(), SGDConfig { lr: 1e-3, ..Default::default() })?;
+    let reports = reports(&model, &mut sgd, (&input, &target), 6)?;
+    quiet(&reports[..4]);
+    for report in &reports[4..] {
+        assert_eq!(faults(report), [(Fault::DeadReLU, "layers.1")], "{report}");
+        let text = &report.warnings[0].text;
+        let start = "relu after layers.1: 95 % of its units gave 0 for each example in each of the last 5 readings (95 % of";
+        assert!(text.starts_with(start), "{text}");
+    }
+    // All of them: at once.
+    model.layers[1].bias.as_ref().expect("a bias").set(&Tensor::full([20], -100.0, DType::F32, &device)?)?;
+    let report = first_report(&model, &input, &target)?;
+    assert_eq!(faults(&report), [(Fault::DeadReLU, "layers.1")], "{report}");
+    // The same as a layer.
+    let layers =
+        Sequential::new().with(Linear::new(8, 20, &device)?).with(ReLU).with(Linear::new(20, 3, &device)?);
+    layers.named_parameters()[1].1.set(&Tensor::full([20], -100.0, DType::F32, &device)?)?;
+    assert_eq!(faults(&first_report(&layers, &input, &target)?), [(Fault::DeadReLU, "1")]);
+    Ok(())
+}
+
+#[test]
+fn gradients_that_stay_zero_are_told_in_time() -> Result<()> {
+    let device = device();
+    let model = Mlp::new([8, 20, 3], &device)?;
+    let (input, target) = pair(&[32, 8], &[32, 3], &device)?;
+    model.layers[0].bias.as_ref().expect("a bias").set(&Tensor::full([20], -100.0, DType::F32, &device)?)?;
+    let mut sgd = SGD::new(model.parameters(), SGDConfig::default())?;
+    let reports = reports(&model, &mut sgd, (&input, &target), 5)?;
+    assert_eq!(faults(&reports[3]), [(Fault::DeadReLU, "layers.0")]);
+    let late = faults(&reports[4]);
+    assert!(late.contains(&(Fault::ZeroGradient, "layers.0")), "{}", reports[4]);
+    Ok(())
+}
+
+/// Divides by the sum of each row, which may be 0.
+#[derive(Module)]
+struct Shares {}
+
+impl Forward for Shares {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        in_layer(self, "Shares", || input.div(&input.sum_keep(1)?))
+    }
+}
+
+#[test]
+fn the_first_layer_with_nan_is_named() -> Result<()> {
+    let device = device();
+    let model = Mlp::new([8; 6], &device)?;
+    let (input, target) = pair(&[4, 8], &[4, 8], &device)?;
+    // In a weight.
+    let before = model.layers[2].weight.tensor().to_vec::<f32>()?;
+    let mut values = before.clone();
+    values[9] = f32::NAN;
+    model.layers[2].weight.set(&Tensor::from_vec(values, [8, 8], &device)?)?;
+    let report = first_report(&model, &input, &target)?;
+    assert_eq!(faults(&report), [(Fault::NotFinite, "layers.2")], "{report}");
+    let text = &report.warnings[0].text;
+    assert!(text.starts_with("layers.2: 4 of 32 outputs are NaN, the first in the order"), "{text}");
+    assert!(text.contains("its layers.2.weight holds such numbers already"), "{text}");
+    model.layers[2].weight.set(&Tensor::from_vec(before, [8, 8], &device)?)?;
+    // In the input.
+    let mut values = input.to_vec::<f32>()?;
+    values[3] = f32::INFINITY;
+    let broken = Tensor::from_vec(values, [4, 8], &device)?;
+    let report = first_report(&model, &broken, &target)?;
+    assert_eq!(faults(&report), [(Fault::NotFinite, "")], "{report}");
+    assert!(report.warnings[0].text.starts_with("input: 1 of 32 numbers are infinite; clean"), "{report}");
+    // Made by a layer of one's own, of finite numbers.
+    let own = Sequential::new().with(Linear::new(8, 8, &device)?).with(ReLU).with(Shares {});
+    own.named_parameters()[1].1.set(&Tensor::full([8], -100.0, DType::F32, &device)?)?;
+    let report = first_report(&own, &input, &target)?;
+    assert!(faults(&report).contains(&(Fault::NotFinite, "2")), "{report}");
+    Ok(())
+}
+
+#[test]
+fn a_gradient_that_is_nan_alone_is_told() -> Result<()> {
+    let device = device();
+    let model = Mlp::new([4, 6, 2], &device)?;
+    let input = Tensor::randn([5, 4], DType::F32, &device)?;
+    let mut monitor = StatsMonitor::new(each_step())?;
+    // The derivative of the root of 0 is infinite, times 0.
+    let root = || model.forward(&input)?.mul_scalar(0.0)?.sqrt()?.sum_all();
+    let loss = monitor.watch(&model, 0, root)?;
+    assert!(loss.item::<f32>()?.is_finite());
+    let report = monitor.report(&loss.backward()?)?.expect("step 0");
+    assert_eq!(faults(&report), [(Fault::NotFinite, "layers.1")], "{report}");
+    assert!(report.warnings[0].text.contains("though all outputs are finite"), "{report}");
+    assert!(monitor.report(&loss_gradients(&model, &input)?)?.is_none(), "reported once");
+    Ok(())
+}
+
+fn loss_gradients(model: &Mlp, input: &Tensor) -> Result<ternion_core::Gradients> {
+    model.forward(input)?.square()?.sum_all()?.backward()
+}
+
+#[test]
+fn a_layer_that_is_left_out_of_the_loss_is_named() -> Result<()> {
+    #[derive(Module)]
+    struct TwoHeads {
+        body: Linear,
+        used: Linear,
+        forgotten: Linear,
+        frozen: Linear,
+    }
+    let device = device();
+    let linear = || Linear::new(4, 4, &device);
+    let model = TwoHeads { body: linear()?, used: linear()?, forgotten: linear()?, frozen: linear()? };
+    model.frozen.freeze();
+    let input = Tensor::randn([5, 4], DType::F32, &device)?;
+    let mut monitor = StatsMonitor::new(each_step())?;
+    let loss = monitor.watch(&model, 0, || {
+        let hidden = model.body.forward(&input)?;
+        model.forgotten.forward(&hidden)?;
+        model.used.forward(&hidden)?.square()?.mean_all()
+    })?;
+    let report = monitor.report(&loss.backward()?)?.expect("step 0");
+    assert_eq!(faults(&report), [(Fault::MissingGradient, "forgotten")], "{report}");
+    let text = &report.warnings[0].text;
+    assert!(text.contains("no gradient came to forgotten.weight and forgotten.bias"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn learning_rates_that_are_far_off_are_told() -> Result<()> {
+    let device = device();
+    let (input, target) = pair(&[32, 8], &[32, 3], &device)?;
+    let model = Mlp::new([8, 32, 3], &device)?;
+    let mut adam = Adam::new(model.parameters(), AdamConfig { lr: 1.0, ..Default::default() })?;
+    let report = &reports(&model, &mut adam, (&input, &target), 1)?[0];
+    // Of weights that are even over 1/sqrt(32), those of the last layer are the smallest.
+    assert_eq!(faults(report), [(Fault::LargeUpdates, "layers.1")], "{report}");
+    let text = &report.warnings[0].text;
+    assert!(text.contains("divide the learning rate by about 10000"), "{text}");
+    assert!(text.contains("and another by more than 0.5"), "{text}");
+
+    let model = Mlp::new([8, 32, 3], &device)?;
+    let mut sgd = SGD::new(model.parameters(), SGDConfig { lr: 1e-8, ..Default::default() })?;
+    let reports = reports(&model, &mut sgd, (&input, &target), 5)?;
+    quiet(&reports[..4]);
+    assert_eq!(faults(&reports[4])[0].0, Fault::SmallUpdates, "{}", reports[4]);
+    Ok(())
+}
+
+// ---- What it costs, and how it is used
+
+#[test]
+fn only_steps_that_are_looked_at_cost_anything_and_little_is_read() -> Result<()> {
+    let (device, counter) = Counting::new(ternion_cpu::device());
+    let model = Mlp::new([256, 256, 256], &device)?;
+    let mut adam = AdamW::new(model.parameters(), AdamWConfig::default())?;
+    let input = Tensor::randn([64, 256], DType::F32, &device)?;
+    let mut plain = || -> Result<u64> {
+        counter.reset();
+        let loss = model.forward(&input)?.square()?.mean_all()?;
+        adam.step(&loss.backward()?)?;
+        Ok(counter.counts().launches())
+    };
+    plain()?;
+    let without = plain()?;
+    let mut monitor = StatsMonitor::new(StatsConfig { every: 3, ..Default::default() })?;
+    let mut bytes = Vec::new();
+    for step in 0..7 {
+        counter.reset();
+        let loss = monitor.watch(&model, step, || model.forward(&input)?.square()?.mean_all())?;
+        let report = monitor.step(&mut adam, &loss.backward()?)?;
+        assert_eq!(report.map(|report| report.step), (step % 3 == 0).then_some(step));
+        let counts = counter.counts();
+        if step % 3 != 0 {
+            assert_eq!((counts.launches(), counts.bytes_downloaded), (without, 0), "step {step}");
+        }
+        bytes.push(counts.bytes_downloaded);
+    }
+    // Outputs of the input, two layers and a ReLU, its silent units, three gradients of outputs, four weights with gradients, two updates: seven f32 each.
+    assert_eq!(bytes[0], (4 + 1 + 3 + 4 + 4 + 2) * 7 * 4);
+    Ok(())
+}
+
+#[test]
+fn watching_changes_nothing_of_the_training() -> Result<()> {
+    let train = |watched: bool| -> Result<Vec<f32>> {
+        let device = device();
+        let model = Mlp::new([6, 12, 2], &device)?;
+        let (input, target) = pair(&[10, 6], &[10, 2], &device)?;
+        let mut adam = AdamW::new(model.parameters(), AdamWConfig::default())?;
+        let every = if watched { 1 } else { 1000 };
+        let mut monitor = StatsMonitor::new(StatsConfig { every, ..Default::default() })?;
+        for step in 1..20 {
+            let loss =
+                monitor.watch(&model, step, || model.forward(&input)?.mse_loss(&target, Reduction::Mean))?;
+            monitor.step(&mut adam, &loss.backward()?)?;
+        }
+        model.layers[0].weight.tensor().to_vec()
+    };
+    assert_eq!(train(true)?, train(false)?);
+    Ok(())
+}
+
+/// A layer that is called several times counts as one, and hooks do not stay on what outlives the pass.
+#[test]
+fn calls_of_one_layer_count_together() -> Result<()> {
+    let device = device();
+    let layer = Linear::new(4, 4, &device)?;
+    let input = Tensor::randn([3, 4], DType::F32, &device)?.requires_grad()?;
+    let mut monitor = StatsMonitor::new(each_step())?;
+    for step in 0..3 {
+        let twice = || layer.forward(&layer.forward(&input)?)?.square()?.mean_all();
+        let loss = monitor.watch(&layer, step, twice)?;
+        let report = monitor.report(&loss.backward()?)?.expect("each step");
+        let only: Vec<_> = report.layers.iter().filter(|layer| layer.kind == "Linear").collect();
+        assert_eq!((only.len(), only[0].output.elements), (1, 24));
+        assert_eq!(only[0].gradient.expect("of both").elements, 24);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_report_prints_as_a_table() -> Result<()> {
+    let device = device();
+    let model = Mlp::new([4, 3, 2], &device)?;
+    model.layers[0].bias.as_ref().expect("a bias").set(&Tensor::full([3], -100.0, DType::F32, &device)?)?;
+    let (input, target) = pair(&[5, 4], &[5, 2], &device)?;
+    let text = first_report(&model, &input, &target)?.to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "step 0");
+    assert!(lines[1].starts_with("layer "), "{text}");
+    let starts: Vec<Vec<&str>> =
+        lines[2..].iter().map(|line| line.split_whitespace().take(3).collect()).collect();
+    assert_eq!(starts[0][..2], ["input", "output"], "{text}");
+    assert_eq!(starts[1], ["layers.0", "(Linear)", "output"], "{text}");
+    assert_eq!(starts[2][0], "output.grad", "{text}");
+    assert!(text.contains("relu after layers.0  output") && text.contains("100 %"), "{text}");
+    assert!(text.contains("\n! relu after layers.0: all its outputs are 0"), "{text}");
+    let widths: Vec<usize> = lines[2..6].iter().map(|line| line.find(" %").expect("a share")).collect();
+    assert!(widths.iter().all(|width| *width == widths[0]), "{text}");
+    Ok(())
+}
+
+#[test]
+fn settings_that_mean_nothing_and_errors_of_layers_are_errors() -> Result<()> {
+    for config in [
+        StatsConfig { every: 0, ..Default::default() },
+        StatsConfig { patience: 0, ..Default::default() },
+        StatsConfig { growth: 1.0, ..Default::default() },
+        StatsConfig { growth: f64::NAN, ..Default::default() },
+        StatsConfig { dead_share: 0.0, ..Default::default() },
+        StatsConfig { dead_share: 1.5, ..Default::default() },
+        StatsConfig { smallest_update: 1.0, ..Default::default() },
+    ] {
+        let error = StatsMonitor::new(config).err().expect("no such setting").to_string();
+        assert!(error.starts_with("stats_monitor: "), "{error}");
+    }
+    let device = device();
+    let model = Mlp::new([4, 3, 2], &device)?;
+    let mut monitor = StatsMonitor::new(each_step())?;
+    let wrong = Tensor::randn([5, 7], DType::F32, &device)?;
+    assert!(monitor.watch(&model, 0, || model.forward(&wrong)).is_err());
+    // Without a graph: outputs alone.
+    let input = Tensor::randn([5, 4], DType::F32, &device)?;
+    ternion_core::no_grad(|| monitor.watch(&model, 1, || model.forward(&input)))?;
+    let report = monitor.report(&Default::default())?.expect("each step");
+    assert!(report.layers.iter().all(|layer| layer.gradient.is_none()));
+    assert_eq!(faults(&report), [(Fault::MissingGradient, "layers.0"), (Fault::MissingGradient, "layers.1")]);
+    // What the optimiser refuses is its error.
+    monitor.watch(&model, 2, || model.forward(&input))?;
+    let mut sgd = SGD::new(model.parameters(), SGDConfig::default())?;
+    let refused = monitor.step(&mut sgd, &Default::default());
+    assert!(matches!(refused, Err(Error::MissingGradient { .. })));
+    Ok(())
+}
+
+/// The report that docs/gradients.md shows: its rows, and its sentences word by word. (Figures differ in the last digit from processor to processor.)
+#[test]
+fn the_page_shows_what_the_monitor_says() -> Result<()> {
+    let device = device();
+    let model = Mlp::new([8, 16, 16, 4], &device)?;
+    model.layers[1].bias.as_ref().expect("a bias").set(&Tensor::full([16], -9.0, DType::F32, &device)?)?;
+    let (input, target) = pair(&[32, 8], &[32, 4], &device)?;
+    let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: 1e-3, ..Default::default() })?;
+    let report = reports(&model, &mut adam, (&input, &target), 5)?.remove(4).to_string();
+    let page = include_str!("../../../docs/gradients.md");
+    let words = |text: &str| -> Vec<String> {
+        text.split_whitespace().filter(|word| word.parse::<f64>().is_err()).map(str::to_owned).collect()
+    };
+    for line in report.lines() {
+        let shown = page.lines().any(|other| words(other) == words(line));
+        assert!(shown, "docs/gradients.md does not show this line of\n{report}\n{line}");
+    }
+    Ok(())
+}

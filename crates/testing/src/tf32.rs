@@ -1,0 +1,78 @@
+//! A device that rounds what products permit to be rounded: it shows anywhere what a device with TF32 makes of a program.
+
+use crate::compare::round_to_tf32;
+use ternion_core::{Backend, Buffer, DType, Device, Meta, Op, Plan, Result, Unsupported, View};
+
+/// How operands are rounded to TF32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// To nearest, ties away from zero: what is permitted.
+    Nearest,
+    /// Towards zero, by cutting bits off: twice as far, and always to one side. A fault, for tests of what looks for faults.
+    Cut,
+}
+
+/// Another device, on which products that permit TF32 are formed of rounded operands. Sums stay in f32. Convolutions are composed of such products.
+#[derive(Debug)]
+pub struct Tf32 {
+    inner: Device,
+    mode: Mode,
+}
+
+impl Tf32 {
+    /// A device that rounds and computes on `inner`.
+    pub fn device(inner: &Device, mode: Mode) -> Device {
+        Device::new(Tf32 { inner: inner.clone(), mode })
+    }
+
+    /// The memory behind `view`, every f32 of it rounded.
+    fn rounded(&self, view: &View<'_>) -> Result<Buffer> {
+        let backend = self.inner.backend();
+        let mut bytes = vec![0; view.buffer.bytes()];
+        backend.download(view.buffer, 0, &mut bytes)?;
+        for word in bytes.as_chunks_mut::<4>().0 {
+            let value = f32::from_ne_bytes(*word);
+            let rounded = match self.mode {
+                Mode::Nearest => round_to_tf32(f64::from(value)) as f32,
+                Mode::Cut => f32::from_bits(value.to_bits() & !0x1fff),
+            };
+            *word = rounded.to_ne_bytes();
+        }
+        let buffer = backend.alloc(bytes.len())?;
+        backend.upload(&bytes, &buffer, 0)?;
+        Ok(buffer)
+    }
+}
+
+impl Backend for Tf32 {
+    ternion_core::delegate_backend!(inner: alloc, upload, download, synchronize, memory);
+
+    fn name(&self) -> &str {
+        "tf32"
+    }
+    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
+        let config = match op {
+            Op::Conv2d(conv) => Some(conv.config),
+            Op::Conv2dGradInput(conv) => Some(conv.config),
+            Op::Conv2dGradWeight(conv) => Some(conv.config),
+            _ => None,
+        };
+        match config.is_some_and(|config| config.tf32) {
+            true => Err(Unsupported::because("products are rounded one by one")),
+            false => self.inner.backend().plan(op, inputs),
+        }
+    }
+    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
+        let backend = self.inner.backend();
+        let permitted = matches!(op, Op::Matmul(product) if product.tf32);
+        match inputs {
+            [a, b, rest @ ..] if permitted && a.dtype == DType::F32 => {
+                let [left, right] = [self.rounded(a)?, self.rounded(b)?];
+                let mut rounded = vec![View { buffer: &left, ..*a }, View { buffer: &right, ..*b }];
+                rounded.extend(rest.iter().copied());
+                backend.run(op, &rounded, outputs)
+            }
+            _ => backend.run(op, inputs, outputs),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Rows whose products permit TF32 pass on a device that rounds their factors, forward and backward, and on no device that does it wrongly.
+
+use ternion_core::decorators::Checked;
+use ternion_core::{Device, MatmulOptions, Result, Tensor};
+use ternion_testing::tf32::{Mode, Tf32};
+use ternion_testing::{Check, Filter, OpCase, Outcome, Target, check_row, table};
+
+mod broken;
+use broken::{Wrong, broken};
+
+const CHECKS: [Check; 4] = [Check::Forward, Check::Backward, Check::Composed, Check::Hostile];
+
+fn rows() -> Vec<OpCase> {
+    let mut rows = table::table();
+    rows.retain(|row| row.tf32_factors > 0);
+    assert!(["matmul", "conv2d", "conv2d_grad_weight"].iter().all(|op| rows.iter().any(|row| row.op == *op)));
+    rows
+}
+
+fn outcome(row: &OpCase, check: Check, device: Device) -> Outcome {
+    check_row(row, check, &Target::new(device), &Filter::default())
+}
+
+#[test]
+fn rounded_products_and_their_gradients_pass() {
+    let cpu = ternion_cpu::device();
+    for row in rows() {
+        for check in CHECKS {
+            let found = outcome(&row, check, Tf32::device(&cpu, Mode::Nearest));
+            assert!(found.failures.is_empty(), "{} {check}: {:?}", row.name(), found.failures);
+            if matches!(check, Check::Forward | Check::Backward) {
+                assert!(found.compared > 0, "{} {check}", row.name());
+                let exact = outcome(&row, check, cpu.clone());
+                assert!(
+                    found.fingerprint != exact.fingerprint,
+                    "{} {check}: nothing was rounded",
+                    row.name()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn operands_that_are_cut_off_fail() {
+    let cpu = ternion_cpu::device();
+    for row in rows() {
+        for check in [Check::Forward, Check::Backward] {
+            let found = outcome(&row, check, Tf32::device(&cpu, Mode::Cut));
+            assert!(!found.failures.is_empty(), "{} {check}", row.name());
+            assert!(
+                found.failures.iter().all(|failure| failure.key.contains(" f32 ")),
+                "{:?}",
+                found.failures
+            );
+        }
+    }
+}
+
+#[test]
+fn a_wrong_product_of_rounded_factors_fails() {
+    for row in rows() {
+        let rounding = Tf32::device(&ternion_cpu::device(), Mode::Nearest);
+        // The last element of a product inside a convolution may be one that no pixel shows.
+        let wrong = if row.op == "matmul" { Wrong::LastElementOff } else { Wrong::Times(1.001) };
+        let found = outcome(&row, Check::Forward, broken(&rounding, "matmul", wrong));
+        assert!(found.failures.iter().any(|failure| failure.key.contains(" f32 ")), "{}", row.name());
+    }
+}
+
+/// A product in lockstep with the processor, on a device that rounds like this.
+fn checked(mode: Mode, tf32: bool) -> Result<Tensor> {
+    let cpu = ternion_cpu::device();
+    let device = Checked::new(Tf32::device(&cpu, mode), cpu);
+    device.seed(3);
+    let a = Tensor::randn([9, 40], ternion_core::DType::F32, &device)?;
+    a.matmul_with(&a.t()?, MatmulOptions { tf32, ..MatmulOptions::default() })
+}
+
+#[test]
+fn a_checked_device_may_round_what_is_permitted_and_nothing_else() {
+    checked(Mode::Nearest, true).expect("rounded as it may be");
+    checked(Mode::Cut, false).expect("nothing is permitted, and nothing rounded");
+    let error = checked(Mode::Cut, true).expect_err("cut off").to_string();
+    assert!(error.starts_with("matmul: "), "{error}");
+}

@@ -1,0 +1,330 @@
+//! Curves as SVG: what was measured, over steps or epochs.
+
+mod axis;
+mod svg;
+
+use crate::record::Recorder;
+use axis::{Axis, Ticks};
+use std::path::Path;
+use svg::{Anchor, Svg};
+use ternion_core::Result;
+use ternion_nn::checkpoint::write_file;
+
+/// A picture of curves: one or more panels above one another, over the same axis.
+///
+/// ```
+/// use ternion_train::{Chart, Panel, Scale, Series};
+/// let training = [(1.0, 2.3), (2.0, 1.1), (3.0, 0.4)];
+/// let validation = [(1.0, 2.0), (3.0, 0.6)];
+/// let svg = Chart::new("learning to count", "steps")
+///     .panel(
+///         Panel::new("loss")
+///             .scale(Scale::Logarithmic)
+///             .series(Series::new("training", training))
+///             .series(Series::new("validation", validation).dots()),
+///     )
+///     .to_svg();
+/// assert!(svg.starts_with("<svg") && svg.contains("validation"));
+/// ```
+///
+/// Numbers that cannot be drawn (NaN, infinity, and 0 or less where the axis is logarithmic) leave a gap in their curve, and the picture says how many there are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    title: String,
+    x_title: String,
+    panels: Vec<Panel>,
+}
+
+/// Curves over one vertical axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    y_title: String,
+    scale: Scale,
+    series: Vec<Series>,
+}
+
+/// How numbers lie along the vertical axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal differences are equally far.
+    #[default]
+    Linear,
+    /// Equal ratios are equally far.
+    Logarithmic,
+    /// As `Linear`, with a share of 1 told as 100 %.
+    Percent,
+}
+
+/// One curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    name: String,
+    points: Vec<(f64, f64)>,
+    has_dots: bool,
+}
+
+impl Series {
+    /// A line through these points, `(x, y)`.
+    pub fn new(name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+        Series { name: name.to_owned(), points: points.into_iter().collect(), has_dots: false }
+    }
+
+    /// What a recorder noted under `name`, over its steps.
+    pub fn recorded(recorder: &Recorder, name: &str) -> Series {
+        Series::new(name, recorder.series(name).iter().map(|&(step, value)| (step as f64, value)))
+    }
+
+    /// With a dot at every point: for few of them.
+    pub fn dots(mut self) -> Series {
+        self.has_dots = true;
+        self
+    }
+}
+
+impl Panel {
+    /// A panel without curves, whose vertical axis has this title.
+    pub fn new(y_title: &str) -> Panel {
+        Panel { y_title: y_title.to_owned(), scale: Scale::default(), series: Vec::new() }
+    }
+
+    /// Chooses the vertical axis; linear by default.
+    pub fn scale(mut self, scale: Scale) -> Panel {
+        self.scale = scale;
+        self
+    }
+
+    /// Adds a curve. One without points stands in the legend alone.
+    pub fn series(mut self, series: Series) -> Panel {
+        self.series.push(series);
+        self
+    }
+}
+
+const WIDTH: f64 = 760.0;
+const LEFT: f64 = 76.0;
+const RIGHT: f64 = 24.0;
+/// Above the first panel, for the title.
+const TOP: f64 = 44.0;
+/// Height of a panel that is alone; of several, each has less.
+const PLOT_HEIGHT: f64 = 320.0;
+const PLOT_HEIGHT_OF_SEVERAL: f64 = 220.0;
+/// Height of a row of the legend, or of a remark.
+const ROW: f64 = 20.0;
+/// Below a panel, for the numbers of the axis.
+const BELOW: f64 = 34.0;
+/// Below the last panel, for the title of the axis.
+const BOTTOM: f64 = 24.0;
+/// Of a letter of the legend, which SVG does not tell; generous.
+const LETTER: f64 = 7.2;
+
+const COLOURS: [&str; 6] = ["#1f6feb", "#d1530b", "#1a7f37", "#8250df", "#bf3989", "#57606a"];
+/// Curves beyond the colours are told apart by their strokes.
+const DASHES: [&str; 3] = ["", "7 4", "2 3"];
+
+impl Chart {
+    /// A picture without panels, with a title above and a title of the horizontal axis.
+    pub fn new(title: &str, x_title: &str) -> Chart {
+        Chart { title: title.to_owned(), x_title: x_title.to_owned(), panels: Vec::new() }
+    }
+
+    /// Adds a panel below those that are there.
+    pub fn panel(mut self, panel: Panel) -> Chart {
+        self.panels.push(panel);
+        self
+    }
+
+    /// Writes the picture to a file, whole or not at all.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        write_file(path, self.to_svg().as_bytes())
+    }
+
+    /// The picture as SVG.
+    pub fn to_svg(&self) -> String {
+        let plot_height = if self.panels.len() > 1 { PLOT_HEIGHT_OF_SEVERAL } else { PLOT_HEIGHT };
+        let x = self.x_axis();
+        let mut svg = Svg::default();
+        let mut top = TOP;
+        for panel in &self.panels {
+            let heading = panel.heading(&mut svg, top);
+            let y = panel.y_axis(heading + plot_height, heading);
+            panel.plot(&mut svg, &x, &y);
+            top = heading + plot_height + BELOW;
+        }
+        svg.text([(LEFT + WIDTH - RIGHT) / 2.0, top + 8.0], Anchor::Middle, "#444", 13, &self.x_title);
+        svg.text([WIDTH / 2.0, 26.0], Anchor::Middle, "#222", 16, &self.title);
+        svg.finished(WIDTH, top + BOTTOM)
+    }
+
+    /// The same for all panels.
+    fn x_axis(&self) -> Axis {
+        let points = self
+            .panels
+            .iter()
+            .flat_map(|panel| panel.series.iter().flat_map(move |series| panel.drawable(series)));
+        Axis::around(Scale::Linear, points.flatten().map(|(x, _)| x), Room::None, [LEFT, WIDTH - RIGHT])
+    }
+}
+
+/// Whether an axis goes beyond its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    None,
+    Some,
+}
+
+impl Panel {
+    /// The points of a series; none in the place of one that cannot be drawn.
+    fn drawable<'s>(&self, series: &'s Series) -> impl Iterator<Item = Option<(f64, f64)>> + use<'s> {
+        let scale = self.scale;
+        series.points.iter().map(move |&(x, y)| {
+            (axis::can_show(Scale::Linear, x) && axis::can_show(scale, y)).then_some((x, y))
+        })
+    }
+
+    /// Legend and remarks, from `top` on; gives where the plot begins.
+    fn heading(&self, svg: &mut Svg, top: f64) -> f64 {
+        // A curve alone whose name is that of the axis needs no legend.
+        let is_named = matches!(&self.series[..], [series] if series.name == self.y_title);
+        let mut row = if is_named { top - ROW } else { self.legend(svg, top) };
+        for (index, series) in self.series.iter().enumerate() {
+            if let Some(remark) = self.remark(series) {
+                row += ROW;
+                svg.text([LEFT, row + 12.0], Anchor::Start, Style::of(index).colour, 12, &remark);
+            }
+        }
+        row + ROW + 4.0
+    }
+
+    /// The names of the series with their strokes; gives the height of the last row.
+    fn legend(&self, svg: &mut Svg, top: f64) -> f64 {
+        let (mut left, mut row) = (LEFT, top);
+        for (index, series) in self.series.iter().enumerate() {
+            let width = 34.0 + LETTER * series.name.chars().count() as f64;
+            if left + width > WIDTH - RIGHT && left > LEFT {
+                (left, row) = (LEFT, row + ROW);
+            }
+            let style = Style::of(index);
+            svg.line([left, row + 8.0], [left + 22.0, row + 8.0], style.colour, style.dashes);
+            if series.has_dots {
+                svg.dot([left + 11.0, row + 8.0], style.colour);
+            }
+            svg.text([left + 28.0, row + 12.0], Anchor::Start, "#222", 12, &series.name);
+            left += width + 14.0;
+        }
+        row
+    }
+
+    /// What a series has that is not in its curve.
+    fn remark(&self, series: &Series) -> Option<String> {
+        let count = series.points.len();
+        let lost = |why: fn(f64) -> bool| series.points.iter().filter(|&&(x, y)| why(y) || why(x)).count();
+        let no_number = lost(|value| !axis::can_show(Scale::Linear, value));
+        let hidden = self.drawable(series).filter(Option::is_none).count() - no_number;
+        let mut remarks = Vec::new();
+        if no_number > 0 {
+            remarks.push(format!("{no_number} of {count} values of {} are no number", series.name));
+        }
+        if hidden > 0 {
+            remarks.push(format!(
+                "{hidden} of {count} values of {} are 0 or less, which this axis does not have",
+                series.name
+            ));
+        }
+        (!remarks.is_empty()).then(|| remarks.join("; "))
+    }
+
+    fn y_axis(&self, from: f64, to: f64) -> Axis {
+        let points = self.series.iter().flat_map(|series| self.drawable(series)).flatten();
+        Axis::around(self.scale, points.map(|(_, y)| y), Room::Some, [from, to])
+    }
+
+    /// Axes, and the curves between them.
+    fn plot(&self, svg: &mut Svg, x: &Axis, y: &Axis) {
+        self.grid(svg, x, y);
+        for (index, series) in self.series.iter().enumerate() {
+            let style = Style::of(index);
+            for piece in pieces(self.drawable(series)) {
+                let places: Vec<[f64; 2]> =
+                    thinned(&piece, x).iter().map(|&(px, py)| [x.at(px), y.at(py)]).collect();
+                // A line needs two points.
+                if series.has_dots || places.len() == 1 {
+                    places.iter().for_each(|&place| svg.dot(place, style.colour));
+                }
+                svg.curve(&places, style.colour, style.dashes);
+            }
+        }
+    }
+
+    /// Lines across at the ticks, and both axes with their numbers and the vertical one's title.
+    fn grid(&self, svg: &mut Svg, x: &Axis, y: &Axis) {
+        let (bottom, top) = (y.from(), y.to());
+        let Ticks { labelled, unlabelled } = y.ticks(6.0);
+        for place in unlabelled {
+            svg.line([LEFT, place], [WIDTH - RIGHT, place], "#f2f2f2", "");
+        }
+        for (place, label) in labelled {
+            svg.line([LEFT, place], [WIDTH - RIGHT, place], "#e0e0e0", "");
+            svg.text([LEFT - 8.0, place + 4.0], Anchor::End, "#444", 12, &label);
+        }
+        for (place, label) in x.ticks(8.0).labelled {
+            svg.line([place, bottom], [place, bottom + 5.0], "#444", "");
+            svg.text([place, bottom + 19.0], Anchor::Middle, "#444", 12, &label);
+        }
+        svg.frame([LEFT, top], [WIDTH - RIGHT, bottom]);
+        svg.upright([16.0, (top + bottom) / 2.0], "#444", 13, &self.y_title);
+    }
+}
+
+/// How a curve is told from the others.
+struct Style {
+    colour: &'static str,
+    dashes: &'static str,
+}
+
+impl Style {
+    fn of(index: usize) -> Style {
+        Style { colour: COLOURS[index % COLOURS.len()], dashes: DASHES[index / COLOURS.len() % DASHES.len()] }
+    }
+}
+
+/// Points side by side without a gap.
+fn pieces(points: impl Iterator<Item = Option<(f64, f64)>>) -> Vec<Vec<(f64, f64)>> {
+    let mut pieces = vec![Vec::new()];
+    for point in points {
+        match (point, pieces.last_mut()) {
+            (Some(point), Some(piece)) => piece.push(point),
+            (_, Some(piece)) if piece.is_empty() => {}
+            _ => pieces.push(Vec::new()),
+        }
+    }
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
+}
+
+/// Points up to which every one is drawn.
+const MOST_POINTS: usize = 2000;
+
+/// Of many points, the lowest and the highest of each column of the picture: what can be seen, in a file that can be opened.
+fn thinned(points: &[(f64, f64)], x: &Axis) -> Vec<(f64, f64)> {
+    if points.len() <= MOST_POINTS {
+        return points.to_vec();
+    }
+    let mut kept = Vec::new();
+    for column in points.chunk_by(|left, right| x.at(left.0).floor() == x.at(right.0).floor()) {
+        let positions = 0..column.len();
+        let by_height = |&left: &usize, &right: &usize| column[left].1.total_cmp(&column[right].1);
+        let lowest = positions.clone().min_by(by_height).unwrap_or(0);
+        let highest = positions.max_by(by_height).unwrap_or(0);
+        kept.push(column[lowest.min(highest)]);
+        if lowest != highest {
+            kept.push(column[lowest.max(highest)]);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests;

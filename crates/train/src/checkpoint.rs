@@ -1,0 +1,341 @@
+//! A training at one moment, in one file.
+
+mod document;
+
+use crate::state::{Part, TrainingState};
+use document::{Document, ENTRY, Fault, RandomPosition, VERSION, tensor_checksum};
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use ternion_core::{Device, Error, Result};
+use ternion_nn::StateDict;
+use ternion_nn::checkpoint::{HostTensor, HostTensors, read_host, read_metadata, write_file, write_host};
+
+/// A training as it was after some step, on the host: made of a [`TrainingState`], or read from a file.
+///
+/// # The file
+///
+/// A safetensors file, which other programs can open: the tensors of part `model` have the keys `model.KEY`, and so on. One entry of its metadata, `ternion.checkpoint`, is everything else as
+/// JSON: the step, random positions, settings, values, and a checksum (CRC-32C) of every tensor, behind a checksum of itself. So the file stands alone, and any bit that changes in it is noticed.
+///
+/// The JSON of FILE is also written to FILE.json, indented, for people and scripts. Nothing here reads that: a crash between the two leaves an older FILE.json, whose `checksum` is another,
+/// and a FILE that is whole.
+///
+/// The same training gives the same bytes, on any device that gives the same numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    document: Document,
+    tensors: HostTensors,
+    /// The file it was read from, for messages.
+    path: Option<PathBuf>,
+}
+
+/// Why a file is no checkpoint to go on from.
+pub(crate) enum ReadError {
+    /// Not as it was written: an earlier one may be whole.
+    Damaged(Error),
+    /// Not there, no checkpoint, or of another version.
+    Refused(Error),
+}
+
+impl From<ReadError> for Error {
+    fn from(error: ReadError) -> Error {
+        let (ReadError::Damaged(error) | ReadError::Refused(error)) = error;
+        error
+    }
+}
+
+fn file_error(path: &Path, detail: impl Into<String>) -> Error {
+    Error::File { path: path.display().to_string(), detail: detail.into() }
+}
+
+impl Checkpoint {
+    /// The training as it is at this moment, after `step` steps. Later steps do not change it.
+    ///
+    /// # Errors
+    /// Two parts of one name, or a name that is empty or has a dot; a value that JSON cannot say; no memory; an earlier op that failed on a device.
+    pub fn of(step: u64, state: &TrainingState<'_>) -> Result<Checkpoint> {
+        state.check_names()?;
+        let mut tensors = HostTensors::new();
+        let mut document = Document {
+            version: VERSION,
+            step,
+            random: position(state.device),
+            further_random: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            values: BTreeMap::new(),
+            tensors: BTreeMap::new(),
+        };
+        for (name, part) in &state.parts {
+            for (key, tensor) in part.tensors(state.device)? {
+                tensors.insert(format!("{name}.{key}"), HostTensor::of(&tensor)?);
+            }
+            document.add(name, part)?;
+        }
+        document.tensors =
+            tensors.iter().map(|(key, tensor)| (key.clone(), tensor_checksum(tensor))).collect();
+        Ok(Checkpoint { document, tensors, path: None })
+    }
+
+    /// Writes the file, and what it says beside the tensors to a file of the same name with `.json` behind it.
+    ///
+    /// Each is written under a temporary name and renamed when it is on disk: a crash at any moment leaves the old file or the new one.
+    ///
+    /// # Errors
+    /// If one of them cannot be written.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let told = |detail: String| file_error(path, detail);
+        let metadata = BTreeMap::from([(ENTRY.to_owned(), self.document.text().map_err(told)?)]);
+        write_host(&self.tensors, &metadata, path)?;
+        write_file(beside(path), self.document.readable().map_err(told)?.as_bytes())
+    }
+
+    /// Reads a file that [`write`](Checkpoint::write) wrote. It needs no device.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is damaged, is of another format version, or is no checkpoint, such as weights of [`nn::save`](ternion_nn::save).
+    pub fn read(path: impl AsRef<Path>) -> Result<Checkpoint> {
+        Ok(Checkpoint::try_read(path.as_ref())?)
+    }
+
+    /// Whether a safetensors file is a checkpoint, and not tensors alone. Reads its header only.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is no safetensors file, or is cut off.
+    pub fn is_at(path: impl AsRef<Path>) -> Result<bool> {
+        Ok(read_metadata(path)?.contains_key(ENTRY))
+    }
+
+    pub(crate) fn try_read(path: &Path) -> Result<Checkpoint, ReadError> {
+        let opened = File::open(path).map_err(|error| format!("cannot be read: {error}"));
+        opened.map_err(|detail| ReadError::Refused(file_error(path, detail)))?;
+        let (tensors, metadata) = read_host(path).map_err(ReadError::Damaged)?;
+        let Some(text) = metadata.get(ENTRY) else {
+            let detail = format!(
+                "no checkpoint but {} tensors alone, such as weights that nn::save wrote: load them with nn::load, without optimiser and step",
+                tensors.len()
+            );
+            return Err(ReadError::Refused(file_error(path, detail)));
+        };
+        let document = Document::parse(text).map_err(|fault| match fault {
+            Fault::Damaged(detail) => ReadError::Damaged(file_error(path, detail)),
+            Fault::Foreign(detail) => ReadError::Refused(file_error(path, detail)),
+        })?;
+        let checkpoint = Checkpoint { document, tensors, path: Some(path.to_path_buf()) };
+        match checkpoint.damage() {
+            None => Ok(checkpoint),
+            Some(detail) => Err(ReadError::Damaged(file_error(path, format!("damaged: {detail}")))),
+        }
+    }
+
+    /// The first thing about the tensors that is not as it was written.
+    fn damage(&self) -> Option<String> {
+        let changed = |(key, tensor): (&String, &HostTensor)| {
+            (self.document.tensors.get(key) != Some(&tensor_checksum(tensor)))
+                .then(|| format!("tensor {key} is not as it was written"))
+        };
+        let lost = |key: &&String| !self.tensors.contains_key(*key);
+        let lost = self.document.tensors.keys().find(lost).map(|key| format!("tensor {key} is missing"));
+        lost.or_else(|| self.tensors.iter().find_map(changed))
+    }
+
+    /// The number of steps that were made.
+    pub fn step(&self) -> u64 {
+        self.document.step
+    }
+
+    /// A value or a setting, by its name: for what must be known before the model can be made, such as its sizes.
+    ///
+    /// # Errors
+    /// If there is none of this name, or it is no `T`.
+    pub fn value<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
+        let Document { values, settings, .. } = &self.document;
+        let json = values.get(name).or_else(|| settings.get(name));
+        let json = json.ok_or_else(|| {
+            let names: Vec<&str> = values.keys().chain(settings.keys()).map(String::as_str).collect();
+            self.misfit(format!("no value {name:?}, expected one of {}", names.join(", ")))
+        })?;
+        T::deserialize(json).map_err(|error| self.misfit(format!("value {name}: {error}")))
+    }
+
+    /// The tensors of one part on `device`: for weights alone, without the rest of the training.
+    ///
+    /// # Errors
+    /// If there is no such part, or no memory.
+    pub fn state_dict(&self, part: &str, device: &Device) -> Result<StateDict> {
+        if !self.document.parts.contains_key(part) {
+            let names: Vec<&str> = self.document.parts.keys().map(String::as_str).collect();
+            return Err(self.misfit(format!("no part {part:?}, expected one of {}", names.join(", "))));
+        }
+        let prefix = format!("{part}.");
+        let of_part =
+            self.tensors.iter().filter_map(|(key, tensor)| Some((key.strip_prefix(&prefix)?, tensor)));
+        of_part.map(|(key, tensor)| Ok((key.to_owned(), tensor.to_device(device)?))).collect()
+    }
+
+    /// Makes everything in `state` as it was when this checkpoint was made, and gives the number of steps. It may be on another device than then.
+    ///
+    /// Nothing is changed unless all fits. Steps that [`Device::capture`] recorded before this are to be recorded anew.
+    ///
+    /// # Errors
+    /// Parts that the checkpoint does not have, or that the training does not name; settings that are others now; tensors that do not fit; all in words.
+    pub fn resume(&self, state: &mut TrainingState<'_>) -> Result<u64> {
+        state.check_names()?;
+        self.check_parts(state)?;
+        self.check_settings(state)?;
+        self.check_values(state)?;
+        self.restore_tensors(state)?;
+        for (name, part) in &mut state.parts {
+            match part {
+                Part::Value(value) => value
+                    .set(&self.document.values[name.as_str()])
+                    .map_err(|error| self.misfit(format!("value {name}: {error}")))?,
+                Part::Random(device) => set_position(device, self.document.further_random[name.as_str()]),
+                _ => {}
+            }
+        }
+        set_position(state.device, self.document.random);
+        Ok(self.document.step)
+    }
+
+    /// That both name the same parts.
+    fn check_parts(&self, state: &TrainingState<'_>) -> Result<()> {
+        let wanted: BTreeSet<(&str, &str)> =
+            state.parts.iter().map(|(name, part)| (name.as_str(), kind(part))).collect();
+        let found: BTreeSet<(&str, &str)> = self.document.kinds().collect();
+        let list = |parts: Vec<&(&str, &str)>| {
+            parts.iter().map(|(name, kind)| format!("{name} ({kind})")).collect::<Vec<_>>().join(", ")
+        };
+        let missing = list(wanted.difference(&found).collect());
+        let extra = list(found.difference(&wanted).collect());
+        let mut detail = "it is of a training of other parts".to_owned();
+        for (what, names) in [("not in the checkpoint", &missing), ("only in the checkpoint", &extra)] {
+            if !names.is_empty() {
+                detail += &format!("; {what}: {names}");
+            }
+        }
+        if missing.is_empty() && extra.is_empty() { Ok(()) } else { Err(self.misfit(detail)) }
+    }
+
+    fn check_settings(&self, state: &TrainingState<'_>) -> Result<()> {
+        let mut others = Vec::new();
+        for (name, part) in &state.parts {
+            if let Part::Setting(now) = part {
+                let now = now.as_ref().map_err(|error| self.misfit(format!("setting {name}: {error}")))?;
+                let then = &self.document.settings[name.as_str()];
+                if now != then {
+                    others.push(format!("{name} was {then}, is {now}"));
+                }
+            }
+        }
+        if others.is_empty() {
+            Ok(())
+        } else {
+            Err(self.misfit(format!("other settings: {}", others.join("; "))))
+        }
+    }
+
+    fn check_values(&self, state: &TrainingState<'_>) -> Result<()> {
+        for (name, part) in &state.parts {
+            if let Part::Value(value) = part {
+                let json = &self.document.values[name.as_str()];
+                value.check(json).map_err(|error| self.misfit(format!("value {name}: {error}")))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the tensors into their parts; if one does not fit, those before it get back what they had.
+    fn restore_tensors(&self, state: &mut TrainingState<'_>) -> Result<()> {
+        let mut before: Vec<(usize, StateDict)> = Vec::new();
+        for at in 0..state.parts.len() {
+            let (name, part) = &mut state.parts[at];
+            if part.tensor_kind().is_none() {
+                continue;
+            }
+            let earlier = part.tensors(state.device)?;
+            let restored = self.state_dict(name, state.device).and_then(|tensors| part.restore(&tensors));
+            before.push((at, earlier));
+            if let Err(error) = restored {
+                let error = self.misfit(format!("{name}: {error}"));
+                for (at, earlier) in before.into_iter().rev() {
+                    state.parts[at].1.restore(&earlier)?;
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn misfit(&self, detail: String) -> Error {
+        match &self.path {
+            Some(path) => file_error(path, detail),
+            None => Error::invalid("checkpoint", detail),
+        }
+    }
+}
+
+impl Document {
+    /// Notes what is to be known of a part beside its tensors.
+    fn add(&mut self, name: &str, part: &Part<'_>) -> Result<()> {
+        let refused = |detail: &String| Error::invalid("checkpoint", format!("{name}: {detail}"));
+        let name = name.to_owned();
+        match part {
+            Part::Random(device) => drop(self.further_random.insert(name, position(device))),
+            Part::Value(value) => {
+                let json: Json = value.to_json().map_err(|detail| refused(&detail))?;
+                self.values.insert(name, json);
+            }
+            Part::Setting(json) => {
+                let json = json.as_ref().map_err(refused)?;
+                self.settings.insert(name, json.clone());
+            }
+            Part::Model(_) | Part::Optimizer(_) | Part::Stateful(_) => {
+                self.parts.insert(name, kind(part).to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Every part with what it is.
+    fn kinds(&self) -> impl Iterator<Item = (&str, &str)> {
+        let tensors = self.parts.iter().map(|(name, kind)| (name.as_str(), kind.as_str()));
+        let random = self.further_random.keys().map(|name| (name.as_str(), RANDOM));
+        let values = self.values.keys().map(|name| (name.as_str(), VALUE));
+        let settings = self.settings.keys().map(|name| (name.as_str(), SETTING));
+        tensors.chain(random).chain(values).chain(settings)
+    }
+}
+
+const RANDOM: &str = "random";
+const VALUE: &str = "value";
+const SETTING: &str = "setting";
+
+fn kind(part: &Part<'_>) -> &'static str {
+    match part {
+        Part::Random(_) => RANDOM,
+        Part::Value(_) => VALUE,
+        Part::Setting(_) => SETTING,
+        Part::Model(_) | Part::Optimizer(_) | Part::Stateful(_) => part.tensor_kind().unwrap_or_default(),
+    }
+}
+
+fn position(device: &Device) -> RandomPosition {
+    let (seed, offset) = device.random_position();
+    RandomPosition { seed, offset }
+}
+
+fn set_position(device: &Device, RandomPosition { seed, offset }: RandomPosition) {
+    device.set_random_position((seed, offset));
+}
+
+/// Where the readable half of a checkpoint stands.
+pub(crate) fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".json");
+    name.into()
+}

@@ -1,0 +1,248 @@
+//! A folder of checkpoints: one file for each saved step, the last few of them kept.
+
+use crate::checkpoint::{Checkpoint, ReadError, beside};
+use crate::state::TrainingState;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use ternion_core::{Error, Result};
+
+/// Which checkpoints stay when a newer one is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// So many of the newest, at least 1.
+    Last(usize),
+    /// Every one.
+    All,
+}
+
+/// A folder with the checkpoints of one training: `step-00001000.safetensors`, and `step-00001000.safetensors.json` for people.
+///
+/// ```no_run
+/// use ternion_train::{Checkpoints, Keep, TrainingState};
+/// # use ternion_nn::optim::Optimizer;
+/// # fn train(device: ternion_core::Device, model: ternion_nn::Mlp, mut adam: ternion_nn::optim::AdamW) -> ternion_core::Result<()> {
+/// let mut checkpoints = Checkpoints::new("run", Keep::Last(3))?;
+/// let mut step = 0;
+/// let mut state = TrainingState::new(&device).model("model", &model).optimizer("adam", &mut adam);
+/// if let Some(resumed) = checkpoints.resume(&mut state)? {
+///     resumed.passed_over.iter().for_each(|damage| eprintln!("passed over: {damage}"));
+///     step = resumed.step;
+/// }
+/// while step < 10_000 {
+///     // one step of training
+///     step += 1;
+///     if step % 1000 == 0 {
+///         let state = TrainingState::new(&device).model("model", &model).optimizer("adam", &mut adam);
+///         checkpoints.save(step, &state)?;
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Checkpoints {
+    folder: PathBuf,
+    keep: Keep,
+    /// The step up to which this training has come, by what it resumed or saved; none as long as it did neither.
+    reached: Option<u64>,
+    /// Held from the first save on: two trainings that save to one folder would delete each other's files.
+    lock: Option<File>,
+}
+
+/// What [`Checkpoints::resume`] went on from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resumed {
+    /// Steps that were made.
+    pub step: u64,
+    /// The file.
+    pub path: PathBuf,
+    /// What was wrong with newer ones. They are named `.damaged` now.
+    pub passed_over: Vec<String>,
+}
+
+const OP: &str = "checkpoints";
+const SUFFIX: &str = ".safetensors";
+const LOCK: &str = ".lock";
+
+impl Checkpoints {
+    /// The checkpoints in `folder`, which is made if there is none.
+    ///
+    /// # Errors
+    /// If the folder cannot be made, or none shall be kept.
+    pub fn new(folder: impl AsRef<Path>, keep: Keep) -> Result<Checkpoints> {
+        let folder = folder.as_ref().to_path_buf();
+        if keep == Keep::Last(0) {
+            return Err(Error::invalid(OP, "Keep::Last(0), expected at least 1"));
+        }
+        fs::create_dir_all(&folder).map_err(|error| failed(&folder, "cannot be made", &error))?;
+        Ok(Checkpoints { folder, keep, reached: None, lock: None })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Steps and files, in ascending order of steps. None of them is opened.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn list(&self) -> Result<Vec<(u64, PathBuf)>> {
+        let mut found: Vec<(u64, PathBuf)> =
+            self.files()?.into_iter().filter_map(|(name, path)| Some((step_of(&name)?, path))).collect();
+        found.sort();
+        Ok(found)
+    }
+
+    /// Names that are text, and their paths.
+    fn files(&self) -> Result<Vec<(String, PathBuf)>> {
+        let told = |error: std::io::Error| failed(&self.folder, "cannot be read", &error);
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(told)? {
+            let entry = entry.map_err(told)?;
+            files.extend(entry.file_name().into_string().ok().map(|name| (name, entry.path())));
+        }
+        Ok(files)
+    }
+
+    /// The newest checkpoint that is whole, or none in an empty folder; with what is wrong with newer ones.
+    ///
+    /// # Errors
+    /// If there are checkpoints, but every one is damaged; if the newest that is not damaged cannot be opened, is no checkpoint, or is of another format version.
+    pub fn latest(&self) -> Result<Option<(Checkpoint, Vec<String>)>> {
+        Ok(self.newest_whole()?.map(|(checkpoint, _, damaged)| {
+            (checkpoint, damaged.into_iter().map(|(_, detail)| detail).collect())
+        }))
+    }
+
+    fn newest_whole(&self) -> Result<Option<(Checkpoint, PathBuf, Vec<(PathBuf, String)>)>> {
+        let mut damaged = Vec::new();
+        for (_, path) in self.list()?.into_iter().rev() {
+            match Checkpoint::try_read(&path) {
+                Ok(checkpoint) => return Ok(Some((checkpoint, path, damaged))),
+                Err(ReadError::Damaged(error)) => damaged.push((path, error.to_string())),
+                Err(ReadError::Refused(error)) => return Err(error),
+            }
+        }
+        if damaged.is_empty() {
+            return Ok(None);
+        }
+        let details: Vec<String> = damaged.into_iter().map(|(_, detail)| detail).collect();
+        Err(folder_error(&self.folder, format!("no checkpoint is whole: {}", details.join("; "))))
+    }
+
+    /// Goes on from the newest checkpoint that is whole, if there is any: see [`Checkpoint::resume`]. Newer ones that are damaged get names that end in `.damaged`.
+    ///
+    /// # Errors
+    /// Those of [`latest`](Checkpoints::latest) and of [`Checkpoint::resume`]; a file that cannot be renamed.
+    pub fn resume(&mut self, state: &mut TrainingState<'_>) -> Result<Option<Resumed>> {
+        let Some((checkpoint, path, damaged)) = self.newest_whole()? else { return Ok(None) };
+        let step = checkpoint.resume(state)?;
+        let mut passed_over = Vec::with_capacity(damaged.len());
+        for (file, detail) in damaged {
+            let mut aside = file.clone().into_os_string();
+            aside.push(".damaged");
+            fs::rename(&file, &aside).map_err(|error| failed(&file, "cannot be renamed", &error))?;
+            passed_over.push(detail);
+        }
+        self.reached = Some(step);
+        Ok(Some(Resumed { step, path, passed_over }))
+    }
+
+    /// Writes a checkpoint; when it is on disk, deletes those that are not to be kept. Gives the file.
+    ///
+    /// # Errors
+    /// If the file cannot be written; if another training, perhaps of another process, saves to this folder; if the folder has checkpoints that this training does not come from: resume them first, or take another
+    /// folder; if `step` is below that of an earlier call.
+    pub fn save(&mut self, step: u64, state: &TrainingState<'_>) -> Result<PathBuf> {
+        self.claim(step)?;
+        let path = self.folder.join(format!("step-{step:08}{SUFFIX}"));
+        Checkpoint::of(step, state)?.write(&path)?;
+        self.reached = Some(step);
+        self.delete_old(&path)?;
+        Ok(path)
+    }
+
+    /// That this training may write here.
+    fn claim(&mut self, step: u64) -> Result<()> {
+        if let Some(reached) = self.reached.filter(|&reached| step < reached) {
+            let detail = format!("save at step {step}, but step {reached} was saved or resumed before");
+            return Err(Error::invalid(OP, detail));
+        }
+        if self.lock.is_none() {
+            self.lock = Some(self.locked()?);
+            self.delete_temporary()?;
+        }
+        match self.list()?.last() {
+            Some((last, _)) if self.reached.is_none() => {
+                let detail = format!(
+                    "holds checkpoints of an earlier training, up to step {last}: resume from them, or use another folder"
+                );
+                Err(folder_error(&self.folder, detail))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The system gives the lock back when the process ends, however it does.
+    fn locked(&self) -> Result<File> {
+        let path = self.folder.join(LOCK);
+        let opened = OpenOptions::new().create(true).append(true).open(&path);
+        let file = opened.map_err(|error| failed(&path, "cannot be written", &error))?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                Err(folder_error(&self.folder, "another training saves its checkpoints here".to_owned()))
+            }
+            // Some file systems have no locks: a training must be able to save there all the same.
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
+        }
+    }
+
+    /// Removes what a training left that was killed while it wrote.
+    fn delete_temporary(&self) -> Result<()> {
+        for (name, path) in self.files()? {
+            if name.starts_with(".step-") && name.ends_with(".tmp") {
+                delete(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The readable half goes first: what is left by a crash in between is still a checkpoint, and goes with the next one.
+    fn delete_old(&self, newest: &Path) -> Result<()> {
+        let Keep::Last(count) = self.keep else { return Ok(()) };
+        let files = self.list()?;
+        for (_, path) in &files[..files.len().saturating_sub(count)] {
+            if path != newest {
+                delete(&beside(path))?;
+                delete(path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The step of a checkpoint's file name.
+fn step_of(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("step-")?.strip_suffix(SUFFIX)?;
+    let is_number = digits.len() >= 8 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok()).flatten()
+}
+
+/// Deletes a file that may be gone already.
+fn delete(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(failed(path, "cannot be deleted", &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn folder_error(folder: &Path, detail: String) -> Error {
+    Error::File { path: folder.display().to_string(), detail }
+}
+
+fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {
+    folder_error(path, format!("{what}: {error}"))
+}

@@ -1,0 +1,98 @@
+//! Numbers as lines of JSON.
+
+use super::{Scalar, Sink, Start, file_error};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use ternion_core::Result;
+use ternion_nn::checkpoint::write_file;
+
+/// A file with one JSON object in a line: `{"step":100,"time":1767225600.5,"name":"train/loss","value":0.25}`.
+///
+/// JSON has no NaN and no infinity: the value is `null` then, and `"special"` is `"NaN"`, `"Infinity"` or `"-Infinity"`. Each line is handed to the system as a whole: a crash loses at most the
+/// line that is being written.
+#[derive(Debug)]
+pub struct Jsonl {
+    path: PathBuf,
+    file: File,
+}
+
+/// A line.
+#[derive(Serialize)]
+struct Line<'a> {
+    step: u64,
+    time: f64,
+    name: &'a str,
+    value: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    special: Option<&'static str>,
+}
+
+/// What decides whether a line stays.
+#[derive(Deserialize)]
+struct Kept {
+    step: u64,
+}
+
+impl Jsonl {
+    /// Writes to the file `path`.
+    ///
+    /// # Errors
+    /// If it cannot be written; with [`Start::New`] if it is there and not empty; with [`Start::After`] if it has lines that no record has (the last one may be cut off).
+    pub fn new(path: impl AsRef<Path>, start: Start) -> Result<Jsonl> {
+        let path = path.as_ref().to_path_buf();
+        let cannot = |error: std::io::Error| file_error(&path, format!("cannot be written: {error}"));
+        let file = OpenOptions::new().append(true).create(true).open(&path).map_err(cannot)?;
+        let is_empty = file.metadata().map_err(cannot)?.len() == 0;
+        match start {
+            Start::New if !is_empty => {
+                let detail = "is the record of an earlier training: resume that, or use another name";
+                return Err(file_error(&path, detail.to_owned()));
+            }
+            Start::After(step) if !is_empty => drop_later(&path, step)?,
+            Start::New | Start::After(_) => return Ok(Jsonl { path, file }),
+        }
+        // Another file may stand there now.
+        let file = OpenOptions::new().append(true).open(&path).map_err(cannot)?;
+        Ok(Jsonl { path, file })
+    }
+}
+
+/// Takes the lines of later steps out of the file, and the last one if it was cut off.
+fn drop_later(path: &Path, step: u64) -> Result<()> {
+    let bytes = fs::read(path).map_err(|error| file_error(path, format!("cannot be read: {error}")))?;
+    let mut kept = Vec::with_capacity(bytes.len());
+    let whole = bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    for (number, line) in whole.enumerate() {
+        let entry: Kept = serde_json::from_slice(line).map_err(|error| {
+            file_error(path, format!("line {} is no number of a training: {error}", number + 1))
+        })?;
+        if entry.step <= step {
+            kept.extend_from_slice(line);
+        }
+    }
+    if kept.len() < bytes.len() { write_file(path, &kept) } else { Ok(()) }
+}
+
+/// The word for a number that JSON does not have.
+fn special(value: f64) -> Option<&'static str> {
+    match value {
+        _ if value.is_nan() => Some("NaN"),
+        f64::INFINITY => Some("Infinity"),
+        f64::NEG_INFINITY => Some("-Infinity"),
+        _ => None,
+    }
+}
+
+impl Sink for Jsonl {
+    fn scalar(&mut self, &Scalar { name, step, value, time }: &Scalar<'_>) -> Result<()> {
+        let line =
+            Line { step, time, name, value: value.is_finite().then_some(value), special: special(value) };
+        let cannot =
+            |error: &dyn std::fmt::Display| file_error(&self.path, format!("cannot be written: {error}"));
+        let mut text = serde_json::to_string(&line).map_err(|error| cannot(&error))?;
+        text.push('\n');
+        (&self.file).write_all(text.as_bytes()).map_err(|error| cannot(&error))
+    }
+}

@@ -1,0 +1,321 @@
+//! The list of what a training is made of: it says what a checkpoint holds, when it is saved and when it is resumed.
+
+use crate::Checkpoint;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use std::collections::BTreeSet;
+use std::path::Path;
+use ternion_core::{DType, Device, Error, Result, Tensor};
+use ternion_nn::optim::Optimizer;
+use ternion_nn::schedule::ReduceLROnPlateau;
+use ternion_nn::{Ema, LossScale, Module, StateDict};
+
+/// All that a training must remember to go on as if it had never stopped, each part under a name.
+///
+/// The same list is saved and resumed, so that nothing can be saved and then forgotten: make it in one function. The device's random numbers are always part of it. A schedule is a function of
+/// the step and needs nothing; [`ReduceLROnPlateau`] is a [`part`](TrainingState::part).
+///
+/// ```
+/// use ternion_train::TrainingState;
+/// # use ternion_core::{DType, Device, Result, Tensor};
+/// # use ternion_nn::optim::{AdamW, AdamWConfig, Optimizer};
+/// # use ternion_nn::{Dropout, Forward, Linear, Module, Sequential};
+/// # fn main() -> Result<()> {
+/// # let device = ternion_cpu::device();
+/// # let folder = std::env::temp_dir().join(format!("ternion-train-doc-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).expect("the temporary folder can be written");
+/// # let file = folder.join("run.ckpt");
+/// struct Run {
+///     device: Device,
+///     model: Sequential,
+///     adam: AdamW,
+///     step: u64,        // also the number of the next batch
+///     losses: Vec<f64>, // of every step so far
+/// }
+///
+/// impl Run {
+///     /// What a checkpoint of this training holds.
+///     fn state(&mut self) -> TrainingState<'_> {
+///         TrainingState::new(&self.device)
+///             .model("model", &self.model)
+///             .optimizer("adam", &mut self.adam)
+///             .part("losses", &mut self.losses)
+///             .setting("batch", 16)
+///     }
+///
+///     fn train(&mut self, until: u64) -> Result<()> {
+///         while self.step < until {
+///             let batch = Tensor::full([16, 4], self.step as f64, DType::F32, &self.device)?;
+///             let loss = self.model.forward(&batch)?.square()?.mean(..)?;
+///             self.adam.step(&loss.backward()?)?;
+///             self.losses.push(loss.item_f64()?);
+///             self.step += 1;
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// # let make = || -> Result<Run> {
+/// #     device.seed(1);
+/// #     let model = Sequential::new().with(Linear::new(4, 8, &device)?).with(Dropout::new(0.5)?).with(Linear::new(8, 1, &device)?);
+/// #     let adam = AdamW::new(model.parameters(), AdamWConfig::default())?;
+/// #     Ok(Run { device: device.clone(), model, adam, step: 0, losses: Vec::new() })
+/// # };
+/// let mut run = make()?;
+/// run.train(5)?;
+/// let step = run.step;
+/// run.state().save(step, &file)?;
+/// run.train(10)?;
+///
+/// let mut resumed = make()?; // in another process, on another day
+/// resumed.step = resumed.state().resume(&file)?;
+/// resumed.train(10)?;
+/// assert_eq!(resumed.losses, run.losses); // to the last bit
+/// # std::fs::remove_dir_all(&folder).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub struct TrainingState<'a> {
+    pub(crate) device: &'a Device,
+    pub(crate) parts: Vec<(String, Part<'a>)>,
+}
+
+/// One thing to be remembered.
+pub(crate) enum Part<'a> {
+    Model(&'a dyn Module),
+    Optimizer(&'a mut dyn Optimizer),
+    Stateful(&'a mut dyn Stateful),
+    /// The random numbers of another device.
+    Random(&'a Device),
+    Value(&'a mut dyn Value),
+    /// What must be as it was; JSON, or why it cannot be said in JSON.
+    Setting(Result<Json, String>),
+}
+
+impl Part<'_> {
+    /// Whether it is made of tensors, and whose.
+    pub fn tensor_kind(&self) -> Option<&'static str> {
+        match self {
+            Part::Model(_) => Some("model"),
+            Part::Optimizer(_) => Some("optimizer"),
+            Part::Stateful(_) => Some("state"),
+            Part::Random(_) | Part::Value(_) | Part::Setting(_) => None,
+        }
+    }
+
+    /// A copy of its tensors.
+    pub fn tensors(&self, device: &Device) -> Result<StateDict> {
+        match self {
+            Part::Model(model) => model.state_dict(),
+            Part::Optimizer(optimizer) => optimizer.state_dict(),
+            Part::Stateful(part) => part.state(device),
+            Part::Random(_) | Part::Value(_) | Part::Setting(_) => Ok(StateDict::new()),
+        }
+    }
+
+    pub fn restore(&mut self, tensors: &StateDict) -> Result<()> {
+        match self {
+            Part::Model(model) => model.load_state_dict(tensors),
+            Part::Optimizer(optimizer) => optimizer.load_state_dict(tensors),
+            Part::Stateful(part) => part.restore(tensors),
+            Part::Random(_) | Part::Value(_) | Part::Setting(_) => Ok(()),
+        }
+    }
+}
+
+impl<'a> TrainingState<'a> {
+    /// The random numbers of `device`, and nothing else yet.
+    pub fn new(device: &'a Device) -> TrainingState<'a> {
+        TrainingState { device, parts: Vec::new() }
+    }
+
+    fn with(mut self, name: &str, part: Part<'a>) -> Self {
+        self.parts.push((name.to_owned(), part));
+        self
+    }
+
+    /// Parameters and state of a model.
+    ///
+    /// A model of another floating dtype than the saved one takes the values cast to its own, and keeps it.
+    pub fn model(self, name: &str, model: &'a dyn Module) -> Self {
+        self.with(name, Part::Model(model))
+    }
+
+    /// Moments, step counts and learning rate of an optimiser. Its configuration is not kept: make it as it was.
+    pub fn optimizer(self, name: &str, optimizer: &'a mut dyn Optimizer) -> Self {
+        self.with(name, Part::Optimizer(optimizer))
+    }
+
+    /// Something else with a state: an [`Ema`], a [`ReduceLROnPlateau`], a [`LossScale`], a `Vec<f64>` of losses (which may be NaN), or a type of one's own.
+    pub fn part(self, name: &str, part: &'a mut dyn Stateful) -> Self {
+        self.with(name, Part::Stateful(part))
+    }
+
+    /// The random numbers of a further device.
+    pub fn random(self, name: &str, device: &'a Device) -> Self {
+        self.with(name, Part::Random(device))
+    }
+
+    /// Anything that can be said in JSON: the epoch, the position in the data, the best accuracy so far. Floats come back to the last bit; one that may be NaN or infinite, which JSON cannot
+    /// say, goes into a `Vec<f64>` as a [`part`](TrainingState::part).
+    pub fn value(self, name: &str, value: &'a mut dyn Value) -> Self {
+        self.with(name, Part::Value(value))
+    }
+
+    /// What must be the same when the training goes on, such as the batch size or a checksum of the data: resuming with another is an error that names both.
+    pub fn setting(self, name: &str, setting: impl Serialize) -> Self {
+        let json = serde_json::to_value(setting).map_err(|error| error.to_string());
+        self.with(name, Part::Setting(json))
+    }
+
+    /// Writes everything to one file, as [`Checkpoint::write`]. `step` is the number of steps that were made.
+    ///
+    /// # Errors
+    /// Those of [`Checkpoint::of`] and [`Checkpoint::write`].
+    pub fn save(&self, step: u64, path: impl AsRef<Path>) -> Result<()> {
+        Checkpoint::of(step, self)?.write(path)
+    }
+
+    /// Goes on from a file: everything here becomes as it was then. Gives the number of steps that were made.
+    ///
+    /// # Errors
+    /// Those of [`Checkpoint::read`] and [`Checkpoint::resume`].
+    pub fn resume(&mut self, path: impl AsRef<Path>) -> Result<u64> {
+        Checkpoint::read(path)?.resume(self)
+    }
+
+    /// That names can be told apart, in the file too.
+    pub(crate) fn check_names(&self) -> Result<()> {
+        let mut seen = BTreeSet::new();
+        for (name, _) in &self.parts {
+            if name.is_empty() || name.contains('.') {
+                let detail = format!("the name {name:?}, expected one that is not empty and has no dot");
+                return Err(Error::invalid(OP, detail));
+            }
+            if !seen.insert(name) {
+                return Err(Error::invalid(OP, format!("two parts have the name {name:?}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+const OP: &str = "training state";
+
+/// A part of a training with a state of its own, told and taken over as tensors.
+pub trait Stateful {
+    /// A copy of the state at this moment. Numbers that belong to no device may be put on `device`.
+    ///
+    /// # Errors
+    /// If there is no memory, or an earlier op failed on the device.
+    fn state(&self, device: &Device) -> Result<StateDict>;
+
+    /// Goes on from a state told by [`state`](Stateful::state). Nothing is changed unless all fits.
+    ///
+    /// # Errors
+    /// What does not fit, in words.
+    fn restore(&mut self, state: &StateDict) -> Result<()>;
+}
+
+impl Stateful for Ema {
+    fn state(&self, _: &Device) -> Result<StateDict> {
+        self.state_dict()
+    }
+
+    fn restore(&mut self, state: &StateDict) -> Result<()> {
+        self.load_state_dict(state)
+    }
+}
+
+impl Stateful for LossScale {
+    fn state(&self, device: &Device) -> Result<StateDict> {
+        self.state_dict(device)
+    }
+
+    fn restore(&mut self, state: &StateDict) -> Result<()> {
+        self.load_state_dict(state)
+    }
+}
+
+impl Stateful for ReduceLROnPlateau {
+    fn state(&self, device: &Device) -> Result<StateDict> {
+        self.state_dict(device)
+    }
+
+    fn restore(&mut self, state: &StateDict) -> Result<()> {
+        self.load_state_dict(state)
+    }
+}
+
+const VALUES: &str = "values";
+
+/// Numbers of any kind, NaN included, under the key `values`.
+impl Stateful for Vec<f64> {
+    fn state(&self, device: &Device) -> Result<StateDict> {
+        Ok(StateDict::from([(VALUES.to_owned(), Tensor::from_slice(self, [self.len()], device)?)]))
+    }
+
+    fn restore(&mut self, state: &StateDict) -> Result<()> {
+        let found = state.get(VALUES).filter(|_| state.len() == 1);
+        let fits = |tensor: &&Tensor| tensor.dtype() == DType::F64 && tensor.shape().rank() == 1;
+        let Some(tensor) = found.filter(fits) else {
+            let keys: Vec<String> = state
+                .iter()
+                .map(|(key, tensor)| format!("{key} {:?} {}", tensor.shape(), tensor.dtype()))
+                .collect();
+            let detail =
+                format!("the state does not fit; got {}, expected {VALUES} [count] f64", keys.join(", "));
+            return Err(Error::invalid("numbers", detail));
+        };
+        *self = tensor.to_vec()?;
+        Ok(())
+    }
+}
+
+/// A value that JSON can say. Every type is one that serde can write and read.
+pub trait Value {
+    /// The value in JSON.
+    ///
+    /// # Errors
+    /// Why JSON cannot say it.
+    fn to_json(&self) -> Result<Json, String>;
+
+    /// Whether [`set`](Value::set) would take `json`.
+    ///
+    /// # Errors
+    /// Why it would not.
+    fn check(&self, json: &Json) -> Result<(), String>;
+
+    /// Becomes what `json` says.
+    ///
+    /// # Errors
+    /// If it says something else; nothing is changed then.
+    fn set(&mut self, json: &Json) -> Result<(), String>;
+}
+
+fn read<T: DeserializeOwned>(json: &Json) -> Result<T, String> {
+    T::deserialize(json).map_err(|error| error.to_string())
+}
+
+impl<T: Serialize + DeserializeOwned> Value for T {
+    fn to_json(&self) -> Result<Json, String> {
+        let json = serde_json::to_value(self).map_err(|error| error.to_string())?;
+        // A NaN becomes null, which is no float any more: told now, and not when the training is to go on.
+        match read::<T>(&json) {
+            Ok(_) => Ok(json),
+            Err(error) => Err(format!(
+                "what JSON makes of it does not come back: {error} (JSON has no NaN and no infinity)"
+            )),
+        }
+    }
+
+    fn check(&self, json: &Json) -> Result<(), String> {
+        read::<T>(json).map(drop)
+    }
+
+    fn set(&mut self, json: &Json) -> Result<(), String> {
+        *self = read(json)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,552 @@
+//! Trains a classifier of small photographs: CIFAR-10.
+//!
+//!     cargo run --release --example cifar10
+//!     cargo run --release --example cifar10 -- --data cifar-10-batches-bin --plot curve.svg --save run.safetensors
+//!     cargo run --release --features cuda --example cifar10 -- --device cuda --model resnet18 --epochs 30
+//!
+//! The data set is looked for on this machine (`--data`, $TERNION_DATA, the user's cache). Where it is not, the program draws coloured shapes of
+//! its own, and says so.
+
+#[path = "support/interrupts.rs"]
+mod interrupts;
+#[path = "support/outputs.rs"]
+mod outputs;
+#[path = "support/precise.rs"]
+mod precise;
+#[path = "support/say.rs"]
+mod say;
+#[path = "support/weights.rs"]
+mod weights;
+
+use clap::{Parser, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use interrupts::Interrupts;
+use outputs::Output;
+use precise::Precise;
+use say::{say, warn};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use ternion::CrossEntropyOptions;
+use ternion::data::{Batches, Cifar10, DataError, Part, Transform, synthetic_shapes};
+use ternion::nn::schedule::{CosineAnnealingLR, OneCycleConfig, OneCycleLR};
+use ternion::nn::{BatchNorm2d, ResNetConfig};
+use ternion::prelude::*;
+use ternion::train::{Chart, Panel, Recorder, Scale, Series};
+
+/// Batch size of tests, where nothing is kept for backward.
+const TEST_BATCH: usize = 500;
+
+/// Steps whose mean loss makes a point of the curve: each reading waits for the device.
+const STEPS_PER_POINT: usize = 20;
+
+/// Batches that are made ahead, while the device is busy with others.
+const BATCHES_AHEAD: usize = 4;
+
+/// Black pixels around an image, out of which a crop is taken.
+const PADDING: usize = 4;
+
+/// Drawn images where there are no photographs: to train on, to test on.
+const DRAWN: [usize; 2] = [2000, 500];
+
+/// Names of what is recorded, by the number of steps.
+const TRAIN_LOSS: &str = "train/loss";
+const TEST_ACCURACY: &str = "test/accuracy";
+
+/// Trains a classifier of small photographs.
+#[derive(Parser, Debug)]
+#[command(version, allow_negative_numbers = true, args_override_self = true)]
+struct Arguments {
+    /// auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// A directory with CIFAR-10's binary files, "synthetic" for drawn shapes, or "auto": $TERNION_DATA, the cache, else drawn shapes
+    #[arg(long, default_value = "auto")]
+    data: DataSource,
+    /// Takes only the first so many images of each set
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    /// Convolutions and fully connected layers as of AlexNet, or a residual network of 18 layers
+    #[arg(long, value_enum, default_value_t = Kind::Alexnet)]
+    model: Kind,
+    /// How often every image is seen; 0 only tests
+    #[arg(long, default_value_t = 12)]
+    epochs: u64,
+    /// Images in a step
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: u32,
+    /// The largest learning rate
+    #[arg(long, default_value_t = 3e-3)]
+    lr: f64,
+    /// How the learning rate goes
+    #[arg(long, value_enum, default_value_t = Course::OneCycle)]
+    schedule: Course,
+    /// In which dtype products are computed: f32, tf32, bf16 or f16; weights stay f32
+    #[arg(long, default_value = "f32")]
+    precision: Precision,
+    /// Of matrices and convolutions
+    #[arg(long, default_value_t = 0.05)]
+    weight_decay: f64,
+    /// Share of a label that is spread over all classes
+    #[arg(long, default_value_t = 0.0)]
+    label_smoothing: f64,
+    /// Share of numbers before the fully connected layers of alexnet that become 0 in training
+    #[arg(long, default_value_t = 0.3)]
+    dropout: f64,
+    /// Side of a square that is cut out of each image in training; 0 cuts none
+    #[arg(long, default_value_t = 0)]
+    cutout: usize,
+    /// Trains on the images as they are: neither crops nor flips nor cutouts
+    #[arg(long)]
+    no_augmentation: bool,
+    /// Decides first weights, the order of images and their changes
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Writes the results as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Draws loss and test accuracy
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    /// Saves the training as a checkpoint, after every epoch and at Ctrl-C
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Goes on from such a file with the same options, and keeps writing to it where --save names no other
+    #[arg(long, value_name = "FILE", conflicts_with = "load")]
+    resume: Option<PathBuf>,
+    /// Starts from the weights of a checkpoint, or of a file with nothing else
+    #[arg(long, value_name = "FILE")]
+    load: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    Alexnet,
+    Resnet18,
+}
+
+/// The course of the learning rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Course {
+    /// Up in the first 30 % of the steps, then down along a cosine
+    OneCycle,
+    /// Down along a cosine
+    Cosine,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Alexnet => "alexnet",
+            Kind::Resnet18 => "resnet18",
+        }
+    }
+
+    fn model(self, dropout: f64, device: &Device) -> Result<Box<dyn Forward>> {
+        Ok(match self {
+            Kind::Alexnet => Box::new(alexnet(dropout, device)?),
+            Kind::Resnet18 => Box::new(ResNet::new(ResNetConfig::default(), device)?),
+        })
+    }
+}
+
+/// Stacks of convolution, ReLU and pooling, then fully connected layers with dropout (Krizhevsky et al. 2012), cut down to 32 x 32 pixels, with batch normalisation (Ioffe
+/// and Szegedy 2015) in place of their normalisation of neighbouring channels.
+fn alexnet(dropout: f64, device: &Device) -> Result<Sequential> {
+    let convolution = |inputs, outputs| {
+        let options = ternion::Conv2dOptions { padding: [1, 1], ..Default::default() };
+        let config = Conv2dConfig { options, bias: false, ..Default::default() };
+        Conv2d::with_config([inputs, outputs], [3, 3], config, device)
+    };
+    let mut model = Sequential::new();
+    let mut inputs = 3;
+    for outputs in [32, 64, 128, 256] {
+        model = model
+            .with(convolution(inputs, outputs)?)
+            .with(BatchNorm2d::new(outputs, device)?)
+            .with(ReLU)
+            .with(MaxPool2d::new(2)); // [outputs, 16, 16], then 8, 4 and 2
+        inputs = outputs;
+    }
+    Ok(model
+        .with(Flatten::default())
+        .with(Dropout::new(dropout)?)
+        .with(Linear::new(inputs * 2 * 2, 256, device)?)
+        .with(ReLU)
+        .with(Dropout::new(dropout)?)
+        .with(Linear::new(256, 10, device)?))
+}
+
+/// Errors of tensors, data and files, all of which say in words what is wrong.
+type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// The program.
+pub fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            warn(format_args!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Outcome<()> {
+    check_files(arguments)?;
+    let device = ternion::device(&arguments.device)?;
+    device.seed(arguments.seed);
+    let model = arguments.model.model(arguments.dropout, &device)?;
+    say!("{} with {} parameters on {device}", arguments.model.name(), model.parameter_count());
+    if let Some(file) = &arguments.load {
+        weights::load(&*model, file, &device)?;
+    }
+    let mut training = Training::new(arguments, &*model, Images::load(arguments, &device)?, &device)?;
+    if let Some(file) = &arguments.resume {
+        training.step = training.state().resume(file)?;
+        say!("going on from step {} of {}", training.step, file.display());
+    }
+    let accuracy = training.run(&Interrupts::watch()?)?;
+    if let Some(file) = arguments.save.as_ref().or(arguments.resume.as_ref()) {
+        say!("training saved to {}", file.display());
+    }
+    training.write_results(accuracy)
+}
+
+/// Saving over the weights that were loaded is fine; drawing over them is not.
+fn check_files(arguments: &Arguments) -> Outcome<()> {
+    let Arguments { json, plot, save, load, resume, .. } = arguments;
+    let written = |(option, file): (&'static str, &Option<PathBuf>)| {
+        let beside = file.as_deref().map(outputs::beside);
+        let all = [(option, file), (outputs::BESIDE, &beside), ("--json", json), ("--plot", plot)];
+        let all = all.map(|(option, file)| Output { option, file });
+        outputs::check_distinct(&all).and_then(|()| outputs::check_writable(&all))
+    };
+    if let Some(file) = resume {
+        outputs::check_readable("--resume", file)?;
+    }
+    if let Some(file) = load {
+        outputs::check_readable("--load", file)?;
+        outputs::check_distinct(
+            &[("--load", load), ("--json", json), ("--plot", plot)]
+                .map(|(option, file)| Output { option, file }),
+        )?;
+    }
+    written(if save.is_some() { ("--save", save) } else { ("--resume", resume) })
+}
+
+// ---- Data
+
+/// The images as batches.
+struct Images {
+    train: Batches,
+    test: Batches,
+    /// Of the test set.
+    labels: Vec<u8>,
+    is_drawn: bool,
+}
+
+impl Images {
+    fn load(arguments: &Arguments, device: &Device) -> Outcome<Images> {
+        let (train, test, is_drawn) = splits(arguments)?;
+        let limit = arguments.limit.map_or(usize::MAX, |limit| limit as usize);
+        let (train, test) = (train.first(limit), test.first(limit));
+        say!("{} images to train on, {} to test on", train.len(), test.len());
+        let batch = (arguments.batch as usize).min(train.len());
+        let normalised = |batches: Batches| batches.normalise_channels(&Cifar10::MEANS, &Cifar10::DEVIATIONS);
+        // Batch normalisation wants batches of one size, and an epoch of another order leaves out other images.
+        let batches = train.shuffled(arguments.seed).batches(batch, device).last_batch(LastBatch::Drop);
+        let batches = normalised(batches)?.transforms(&transforms(arguments), arguments.seed)?;
+        Ok(Images {
+            train: batches.prefetch(BATCHES_AHEAD),
+            test: normalised(test.batches(TEST_BATCH, device))?.prefetch(1),
+            labels: test.labels().to_vec(),
+            is_drawn,
+        })
+    }
+}
+
+fn splits(arguments: &Arguments) -> Outcome<(Split, Split, bool)> {
+    let why = match &arguments.data {
+        DataSource::Synthetic { .. } => String::new(),
+        source => match Cifar10::load(source.clone()) {
+            Ok(cifar) => {
+                say!("{}", cifar.origin());
+                return Ok((cifar.train().clone(), cifar.test().clone(), false));
+            }
+            Err(error @ DataError::NotFound { .. }) if *source == DataSource::Auto => {
+                format!(" They stand in because the real data could not be had: {error}")
+            }
+            Err(error) => return Err(error.into()),
+        },
+    };
+    say!("THESE ARE DRAWN SHAPES, NOT CIFAR-10: accuracies do not compare with CIFAR-10's.{why}");
+    let limit = arguments.limit.map_or(usize::MAX, |limit| limit as usize);
+    let draw = |count: usize, part| synthetic_shapes(count.min(limit), 1, part);
+    Ok((draw(DRAWN[0], Part::Train)?, draw(DRAWN[1], Part::Test)?, true))
+}
+
+fn transforms(arguments: &Arguments) -> Vec<Transform> {
+    if arguments.no_augmentation {
+        return Vec::new();
+    }
+    let mut list = vec![
+        Transform::RandomCrop { size: [32, 32], padding: PADDING },
+        Transform::RandomHorizontalFlip { probability: 0.5 },
+    ];
+    if arguments.cutout > 0 {
+        list.push(Transform::Cutout { side: arguments.cutout });
+    }
+    list
+}
+
+// ---- Training
+
+/// What was spent since the program began.
+#[derive(Default)]
+struct Spent {
+    /// On all steps but the first, which compiles kernels.
+    train: Duration,
+    /// Images of those.
+    images: usize,
+    test: Duration,
+}
+
+impl Spent {
+    fn images_per_second(&self) -> Option<f64> {
+        (self.images > 0).then(|| self.images as f64 / self.train.as_secs_f64().max(f64::MIN_POSITIVE))
+    }
+}
+
+/// A model being trained.
+struct Training<'a> {
+    arguments: &'a Arguments,
+    device: &'a Device,
+    model: &'a dyn Forward,
+    images: Images,
+    adam: AdamW,
+    schedule: Box<dyn Schedule>,
+    precise: Precise,
+    recorder: Recorder,
+    /// Steps that were made.
+    step: u64,
+    spent: Spent,
+}
+
+/// AdamW, which makes matrices and convolutions smaller and leaves norms and biases alone.
+fn optimizer(model: &dyn Forward, arguments: &Arguments) -> Result<AdamW> {
+    let (matrices, vectors) = model.parameters().into_iter().partition(|param| param.shape().rank() > 1);
+    let groups =
+        vec![ParamGroup::new(matrices), ParamGroup { weight_decay: Some(0.0), ..ParamGroup::new(vectors) }];
+    let config = AdamWConfig { lr: arguments.lr, weight_decay: arguments.weight_decay, ..Default::default() };
+    AdamW::with_groups(groups, config)
+}
+
+impl<'a> Training<'a> {
+    fn new(
+        arguments: &'a Arguments,
+        model: &'a dyn Forward,
+        images: Images,
+        device: &'a Device,
+    ) -> Outcome<Training<'a>> {
+        let steps = (arguments.epochs * images.train.len() as u64).max(1);
+        let schedule: Box<dyn Schedule> = match arguments.schedule {
+            Course::OneCycle => Box::new(OneCycleLR::new(arguments.lr, steps, OneCycleConfig::default())?),
+            Course::Cosine => Box::new(CosineAnnealingLR::new(arguments.lr, steps, 0.0)?),
+        };
+        let adam = optimizer(model, arguments)?;
+        let (precise, recorder) = (Precise::new(arguments.precision), Recorder::new());
+        let spent = Spent::default();
+        Ok(Training { arguments, device, model, images, adam, schedule, precise, recorder, step: 0, spent })
+    }
+
+    /// What a checkpoint holds. The order of images and their changes are a matter of seed and epoch.
+    fn state(&mut self) -> TrainingState<'_> {
+        let Arguments { epochs, lr, weight_decay, label_smoothing, dropout, cutout, seed, .. } =
+            *self.arguments;
+        TrainingState::new(self.device)
+            .model("model", self.model)
+            .optimizer("adam", &mut self.adam)
+            .part("loss_scale", self.precise.scale_mut())
+            .part("recorder", &mut self.recorder)
+            .setting("precision", self.arguments.precision.name())
+            .setting("model_kind", self.arguments.model.name())
+            .setting("images", [self.images.train.len(), self.arguments.batch as usize])
+            .setting("drawn", self.images.is_drawn)
+            .setting("epochs", epochs)
+            .setting("lr", lr)
+            .setting("schedule", format!("{:?}", self.arguments.schedule))
+            .setting("weight_decay", weight_decay)
+            .setting("label_smoothing", label_smoothing)
+            .setting("dropout", dropout)
+            .setting("cutout", cutout)
+            .setting("augmentation", !self.arguments.no_augmentation)
+            .setting("seed", seed)
+    }
+
+    /// Trains, and gives the test accuracy at the end.
+    fn run(&mut self, interrupts: &Interrupts) -> Outcome<f64> {
+        let (epochs, batches) = (self.arguments.epochs, self.images.train.len() as u64);
+        let mut accuracy = None;
+        while self.step < epochs * batches && !interrupts.stop() {
+            let epoch = self.step / batches;
+            let loss = self.epoch(epoch, interrupts)?;
+            let found = self.test()?;
+            self.recorder.scalar(TEST_ACCURACY, self.step, found)?;
+            self.keep()?;
+            let speed = self
+                .spent
+                .images_per_second()
+                .map_or(String::new(), |speed| format!("  {speed:.0} images/s"));
+            say!("epoch {}/{epochs}  loss {loss:.4}  test accuracy {:.2} %{speed}", epoch + 1, found * 100.0);
+            if let Some(report) = self.precise.report() {
+                say!("{report}");
+            }
+            if !loss.is_finite() {
+                say!(
+                    "the loss is no number any more: try a smaller --lr, or TERNION_NAN=error to see which op made the first NaN"
+                );
+            }
+            accuracy = Some(found);
+        }
+        if let Some(accuracy) = accuracy {
+            return Ok(accuracy);
+        }
+        let accuracy = self.test()?;
+        self.keep()?;
+        say!("test accuracy {:.2} %", accuracy * 100.0);
+        Ok(accuracy)
+    }
+
+    /// Writes the checkpoint.
+    fn keep(&mut self) -> Outcome<()> {
+        let Arguments { save, resume, .. } = self.arguments;
+        if let Some(file) = save.as_ref().or(resume.as_ref()) {
+            let step = self.step;
+            self.state().save(step, file)?;
+        }
+        Ok(())
+    }
+
+    /// What is left of a pass over the images; gives the mean loss of its steps.
+    fn epoch(&mut self, epoch: u64, interrupts: &Interrupts) -> Outcome<f64> {
+        self.model.train();
+        let batches = self.images.train.epoch(epoch);
+        let (count, made) = (batches.len(), (self.step % batches.len() as u64) as usize);
+        let bar = progress_bar(count, epoch, self.arguments.epochs);
+        let (mut losses, mut sum, mut steps) = (Vec::new(), 0.0, 0);
+        let mut begun = Instant::now();
+        for batch in batches.into_iter().skip(made) {
+            let batch = batch?;
+            losses.push(self.train_step(&batch)?);
+            steps += 1;
+            bar.set_position(self.step % count as u64);
+            if self.spent.train.is_zero() && steps == 1 {
+                self.device.synchronize()?;
+                begun = Instant::now();
+            } else {
+                self.spent.images += batch.size;
+            }
+            let stops = interrupts.stop();
+            if losses.len() == STEPS_PER_POINT || self.step.is_multiple_of(count as u64) || stops {
+                let mean = mean_of(&losses)?;
+                sum += mean * losses.len() as f64;
+                losses.clear();
+                self.recorder.scalar(TRAIN_LOSS, self.step, mean)?;
+                bar.set_message(format!("loss {mean:.4}"));
+            }
+            if stops {
+                break;
+            }
+        }
+        self.spent.train += begun.elapsed();
+        bar.finish_and_clear();
+        Ok(sum / f64::from(steps))
+    }
+
+    /// One step; gives its loss, which stays on the device.
+    fn train_step(&mut self, batch: &Batch) -> Outcome<Tensor> {
+        let options =
+            CrossEntropyOptions { label_smoothing: self.arguments.label_smoothing, ..Default::default() };
+        self.adam.set_lr(self.schedule.lr(self.step))?;
+        let forward = || self.model.forward(&batch.images)?.cross_entropy_with(&batch.labels, options);
+        let loss = self.precise.run(forward)?;
+        self.precise.step(&mut self.adam, &loss)?;
+        self.step += 1;
+        Ok(loss.detach())
+    }
+
+    /// The share of test images whose likeliest class is their own.
+    fn test(&mut self) -> Outcome<f64> {
+        let begun = Instant::now();
+        self.model.eval();
+        let mut found = Vec::with_capacity(self.images.labels.len());
+        for batch in &self.images.test {
+            let images = batch?.images;
+            let logits = no_grad(|| self.precise.run(|| self.model.forward(&images)))?;
+            found.extend(logits.argmax(1)?.to_vec::<i32>()?);
+        }
+        let is_hit = |(found, label): &(&i32, &u8)| **found == i32::from(**label);
+        let hits = found.iter().zip(&self.images.labels).filter(is_hit).count();
+        self.spent.test += begun.elapsed();
+        Ok(hits as f64 / self.images.labels.len() as f64)
+    }
+
+    fn write_results(&self, accuracy: f64) -> Outcome<()> {
+        let Training { arguments, device, spent, recorder, .. } = self;
+        let name = arguments.model.name();
+        let values =
+            |name: &str| -> Vec<f64> { recorder.series(name).iter().map(|(_, value)| *value).collect() };
+        if let Some(file) = &arguments.json {
+            let results = json!({
+                "device": device.name(),
+                "model": name,
+                "parameters": self.model.parameter_count(),
+                "drawn": self.images.is_drawn,
+                "epochs": arguments.epochs,
+                "seed": arguments.seed,
+                "precision": arguments.precision.name(),
+                "test_accuracy": accuracy,
+                "test_accuracies": values(TEST_ACCURACY),
+                "final_loss": values(TRAIN_LOSS).last(),
+                "train_seconds": spent.train.as_secs_f64(),
+                "test_seconds": spent.test.as_secs_f64(),
+                "images_per_second": spent.images_per_second(),
+                "peak_memory_bytes": device.memory().peak,
+            });
+            outputs::write(file, &format!("{results:#}\n"))?;
+        }
+        if let Some(file) = &arguments.plot {
+            let title = format!("{name} on {device}: test accuracy {:.2} %", accuracy * 100.0);
+            self.chart(&title).write(file)?;
+            say!("{} written", file.display());
+        }
+        Ok(())
+    }
+
+    /// Loss and accuracy over the epochs.
+    fn chart(&self, title: &str) -> Chart {
+        let per_epoch = self.images.train.len() as f64;
+        let curve = |name: &str| {
+            let points =
+                self.recorder.series(name).iter().map(|&(step, value)| (step as f64 / per_epoch, value));
+            Series::new(name, points.collect::<Vec<_>>())
+        };
+        let accuracy = Panel::new("test accuracy").scale(Scale::Percent).series(curve(TEST_ACCURACY).dots());
+        Chart::new(title, "epochs")
+            .panel(Panel::new("training loss").series(curve(TRAIN_LOSS)))
+            .panel(accuracy)
+    }
+}
+
+/// Waits for the device once.
+fn mean_of(losses: &[Tensor]) -> Result<f64> {
+    let losses: Vec<&Tensor> = losses.iter().collect();
+    no_grad(|| Tensor::stack(&losses, 0)?.mean(..)?.item_f64())
+}
+
+fn progress_bar(batches: usize, epoch: u64, epochs: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len}  {msg}");
+    let bar = ProgressBar::new(batches as u64).with_prefix(format!("epoch {}/{epochs}", epoch + 1));
+    bar.with_style(style.expect("the template is right").progress_chars("=> "))
+}

@@ -1,0 +1,437 @@
+//! GPT-2: loads published weights, writes on, tells how well it predicts a text, and trains from scratch.
+//!
+//!     cargo run --release --example gpt2
+//!     cargo run --release --example gpt2 -- --load gpt2 --generate "The meaning of life is" --tokens 100 --top-k 50
+//!     cargo run --release --example gpt2 -- --load gpt2 --perplexity text.txt --stride 512
+//!     cargo run --release --example gpt2 -- --bpe gpt2 --tokenize text.txt --out tokens.bin
+//!     cargo run --release --features cuda --example gpt2 -- --device cuda --bpe gpt2 --train tokens.bin --save my-gpt2
+//!
+//! `gpt2` is a folder with Hugging Face's files: model.safetensors, config.json, vocab.json, merges.txt. Without any option a small model learns
+//! this project's documents and source, which are within the program, with bytes as tokens, and writes on.
+
+#[path = "support/corpus.rs"]
+mod corpus;
+#[path = "support/interrupts.rs"]
+mod interrupts;
+#[path = "support/outputs.rs"]
+mod outputs;
+#[path = "support/say.rs"]
+mod say;
+#[path = "support/gpt2_training.rs"]
+mod training;
+#[path = "support/gpt2_vocabulary.rs"]
+mod vocabulary;
+
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use interrupts::Interrupts;
+use outputs::Output;
+use say::{say, warn};
+use serde_json::{Map, Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+use ternion::data::{Text, TokenFile, Tokens, tokenize_file};
+use ternion::nn::checkpoint;
+use ternion::nn::huggingface::{Gpt2Options, gpt2_tensors, load_gpt2, save_gpt2};
+use ternion::prelude::*;
+use training::{Keeping, Pieces, Settings};
+use vocabulary::{Shown, Vocabulary};
+
+/// What the small model that was trained on nothing else is asked to go on with.
+const PROMPT: &str = "A tensor ";
+
+/// Loads GPT-2, writes on, tells how well it predicts a text, and trains it.
+#[derive(Parser, Debug)]
+#[command(version, allow_negative_numbers = true, args_override_self = true)]
+struct Arguments {
+    /// auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// A folder with model.safetensors and config.json under Hugging Face's names, or the safetensors file; else weights are random
+    #[arg(long, value_name = "FOLDER")]
+    load: Option<PathBuf>,
+    /// A folder with vocab.json and merges.txt; else those beside the weights, else tokens are bytes
+    #[arg(long, value_name = "FOLDER")]
+    bpe: Option<PathBuf>,
+    /// Different tokens of a new model; as many as the vocabulary has by default
+    #[arg(long)]
+    vocabulary: Option<usize>,
+    /// Blocks of a new model
+    #[arg(long)]
+    layers: Option<usize>,
+    /// Heads of attention; with --load only where no config.json tells them
+    #[arg(long)]
+    heads: Option<usize>,
+    /// Numbers of a token of a new model
+    #[arg(long)]
+    width: Option<usize>,
+    /// Tokens that a new model sees at once
+    #[arg(long)]
+    context: Option<usize>,
+    /// Share of numbers that become 0 in training
+    #[arg(long, default_value_t = 0.0)]
+    dropout: f64,
+    /// Writes what follows this text
+    #[arg(long, value_name = "TEXT")]
+    generate: Option<String>,
+    /// Tokens to write
+    #[arg(long, default_value_t = 200)]
+    tokens: usize,
+    /// Below 1 likely tokens become likelier; at 0 the likeliest is written
+    #[arg(long, default_value_t = 1.0)]
+    temperature: f64,
+    /// Chooses among so many of the likeliest
+    #[arg(long)]
+    top_k: Option<usize>,
+    /// Chooses among the likeliest whose probabilities together reach this
+    #[arg(long)]
+    top_p: Option<f64>,
+    /// Tells how well this text is predicted
+    #[arg(long, value_name = "FILE")]
+    perplexity: Option<PathBuf>,
+    /// Tokens between the windows in which it is predicted; half the context by default
+    #[arg(long, requires = "perplexity")]
+    stride: Option<usize>,
+    /// Learns from a file of tokens, each an unsigned little-endian number of two bytes
+    #[arg(long, value_name = "TOKENS")]
+    train: Option<PathBuf>,
+    /// A file of tokens that are held out
+    #[arg(long, value_name = "TOKENS", requires = "train")]
+    validation: Option<PathBuf>,
+    /// Steps of training
+    #[arg(long)]
+    steps: Option<u64>,
+    /// Windows at once
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: u32,
+    /// So many batches make a step
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    accumulate: u32,
+    /// The largest learning rate; it falls to a tenth along a cosine
+    #[arg(long)]
+    lr: Option<f64>,
+    /// Steps in which the learning rate rises; a tenth of them by default
+    #[arg(long)]
+    warmup: Option<u64>,
+    /// In which dtype products are computed in training: f32, tf32 or bf16; weights stay f32
+    #[arg(long, default_value = "f32")]
+    precision: Precision,
+    /// Of matrices
+    #[arg(long, default_value_t = 0.1)]
+    weight_decay: f64,
+    /// Steps between two tests on held-out tokens
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    eval_every: u64,
+    /// Turns a UTF-8 text into a file of tokens, and does nothing else
+    #[arg(long, value_name = "FILE", requires = "out")]
+    tokenize: Option<PathBuf>,
+    /// The file of tokens
+    #[arg(long, value_name = "TOKENS", requires = "tokenize")]
+    out: Option<PathBuf>,
+    /// Decides first weights, the windows and what is written
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Writes the results as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Draws the losses of a training
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    /// Keeps all of a training in this file, written at every test, at the end and at Ctrl-C
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+    /// Goes on from such a file with the same options, and keeps writing to it where --checkpoint names no other
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// Saves config.json and model.safetensors under Hugging Face's names, or the weights alone to a file that ends in .safetensors
+    #[arg(long, value_name = "FOLDER")]
+    save: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Whether a model is to learn: from tokens that are named, or where nothing else is asked for.
+    fn learns(&self) -> bool {
+        self.train.is_some() || !(self.load.is_some() || self.generate.is_some() || self.perplexity.is_some())
+    }
+
+    fn checkpoint(&self) -> Option<&Path> {
+        self.checkpoint.as_deref().or(self.resume.as_deref())
+    }
+
+    /// Whether a new model has the sizes of GPT-2, rather than ones that a CPU trains in a minute or two.
+    fn is_large(&self) -> bool {
+        self.train.is_some()
+    }
+
+    fn config(&self, vocabulary: &Vocabulary) -> GPTConfig {
+        let usual = match self.is_large() {
+            true => GPTConfig::default(),
+            false => GPTConfig { context: 128, layers: 4, heads: 4, width: 128, ..Default::default() },
+        };
+        GPTConfig {
+            vocabulary: self.vocabulary.unwrap_or(vocabulary.tokenizer().vocabulary_size()),
+            context: self.context.unwrap_or(usual.context),
+            layers: self.layers.unwrap_or(usual.layers),
+            heads: self.heads.unwrap_or(usual.heads),
+            width: self.width.unwrap_or(usual.width),
+            dropout: self.dropout,
+            ..usual
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        let (steps, lr) = if self.is_large() { (1000, 6e-4) } else { (300, 1e-3) };
+        let steps = self.steps.unwrap_or(steps);
+        Settings {
+            steps,
+            batch: self.batch as usize,
+            accumulate: self.accumulate as usize,
+            lr: self.lr.unwrap_or(lr),
+            warmup: self.warmup.unwrap_or(steps / 10),
+            weight_decay: self.weight_decay,
+            precision: self.precision,
+            eval_every: self.eval_every,
+            seed: self.seed,
+        }
+    }
+}
+
+/// Errors of tensors, data and files, all of which say in words what is wrong.
+type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// The program.
+pub fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            warn(format_args!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Outcome<()> {
+    check_files(arguments)?;
+    if arguments.precision.needs_loss_scale() {
+        return Err("--precision f16 needs a loss scale, which this program does not have: expected f32, tf32 or bf16".into());
+    }
+    let vocabulary = Vocabulary::find(arguments.bpe.as_deref(), arguments.load.as_deref())?;
+    if let (Some(text), Some(out)) = (&arguments.tokenize, &arguments.out) {
+        return tokenize(&vocabulary, text, out);
+    }
+    let device = ternion::device(&arguments.device)?;
+    let model = model(arguments, &vocabulary, &device)?;
+    let mut results = Map::new();
+    results.insert("device".into(), device.name().into());
+    results.insert("parameters".into(), model.parameter_count().into());
+    if arguments.learns() {
+        let pieces = pieces(arguments, &model, &vocabulary)?;
+        let keeping = Keeping {
+            checkpoint: arguments.checkpoint(),
+            resume: arguments.resume.as_deref(),
+            interrupts: &Interrupts::watch()?,
+        };
+        let found = training::learn(&model, arguments.settings(), &pieces, &keeping)?;
+        if let Some(file) = &arguments.plot {
+            found.chart(&format!("{} parameters on {device}", model.parameter_count())).write(file)?;
+            say!("{} written", file.display());
+        }
+        results.insert("training".into(), found.json());
+    }
+    if let Some(path) = &arguments.save {
+        save(&model, path)?;
+    }
+    if let Some(file) = &arguments.perplexity {
+        results.insert("text".into(), perplexity(arguments, &model, &vocabulary, file)?);
+    }
+    let prompt =
+        arguments.generate.as_deref().or((arguments.learns() && arguments.train.is_none()).then_some(PROMPT));
+    if let Some(prompt) = prompt {
+        results.insert("generation".into(), generate(arguments, &model, &vocabulary, prompt)?);
+    }
+    results.insert("peak_memory_bytes".into(), device.memory().peak.into());
+    if let Some(file) = &arguments.json {
+        outputs::write(file, &format!("{:#}\n", Value::from(results)))?;
+    }
+    Ok(())
+}
+
+/// What can be wrong with the files is told before weights are read and models are trained.
+fn check_files(arguments: &Arguments) -> Outcome<()> {
+    let read = [
+        ("--perplexity", &arguments.perplexity),
+        ("--train", &arguments.train),
+        ("--validation", &arguments.validation),
+        ("--tokenize", &arguments.tokenize),
+        ("--resume", &arguments.resume),
+    ];
+    for (option, file) in read {
+        file.as_ref().map_or(Ok(()), |file| outputs::check_readable(option, file))?;
+    }
+    let save = arguments.save.as_deref().map(weights_file);
+    if let (Some(folder), false) = (&arguments.save, is_file_of_weights(arguments.save.as_deref())) {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| format!("--save: {}: cannot be made: {error}", folder.display()))?;
+    }
+    let checkpoint = arguments.checkpoint().map(Path::to_path_buf);
+    let beside = checkpoint.as_deref().map(outputs::beside);
+    let written = || {
+        let Arguments { json, out, plot, .. } = arguments;
+        [
+            ("--save", &save),
+            ("--json", json),
+            ("--out", out),
+            ("--plot", plot),
+            ("--checkpoint", &checkpoint),
+            (outputs::BESIDE, &beside),
+        ]
+        .map(|(option, file)| Output { option, file })
+    };
+    outputs::check_distinct(&written())?;
+    outputs::check_writable(&written())
+}
+
+fn is_file_of_weights(path: Option<&Path>) -> bool {
+    path.and_then(Path::extension).is_some_and(|extension| extension == "safetensors")
+}
+
+fn weights_file(path: &Path) -> PathBuf {
+    if is_file_of_weights(Some(path)) { path.to_path_buf() } else { path.join("model.safetensors") }
+}
+
+fn tokenize(vocabulary: &Vocabulary, text: &Path, out: &Path) -> Outcome<()> {
+    say!("{vocabulary}");
+    let count = tokenize_file(text, vocabulary.tokenizer(), out)?;
+    say!("{count} tokens written to {}", out.display());
+    Ok(())
+}
+
+/// The model in `--load`, or one of random weights.
+fn model(arguments: &Arguments, vocabulary: &Vocabulary, device: &Device) -> Outcome<GPT> {
+    device.seed(arguments.seed);
+    let model = match &arguments.load {
+        Some(path) => {
+            let options =
+                Gpt2Options { heads: arguments.heads, dropout: arguments.dropout, ..Default::default() };
+            load_gpt2(path, options, device)?
+        }
+        None => GPT::new(arguments.config(vocabulary), device)?,
+    };
+    model.eval();
+    let GPTConfig { layers, heads, width, context, .. } = *model.config();
+    say!(
+        "{} parameters on {device}: {layers} blocks, {heads} heads, width {width}, context {context}",
+        model.parameter_count()
+    );
+    // Whoever only trains on a file of tokens needs no text.
+    let needs_text =
+        arguments.generate.is_some() || arguments.perplexity.is_some() || arguments.train.is_none();
+    if needs_text {
+        vocabulary.check(model.config().vocabulary)?;
+        say!("{vocabulary}");
+    }
+    if arguments.load.is_none() && !arguments.learns() {
+        say!("RANDOM WEIGHTS: no --load and no --train, so that what comes out is noise");
+    }
+    Ok(model)
+}
+
+/// The tokens that are learned from, and those that are held out.
+fn pieces(arguments: &Arguments, model: &GPT, vocabulary: &Vocabulary) -> Outcome<Pieces> {
+    let GPTConfig { vocabulary: tokens, context, .. } = *model.config();
+    if let Some(file) = &arguments.train {
+        let open = |file: &PathBuf| -> Outcome<_> {
+            let file = TokenFile::open(file, tokens)?;
+            Ok((file.windows(context)?, file.len()))
+        };
+        let validation = arguments.validation.as_ref().map(open).transpose()?.map(|(windows, _)| windows);
+        let (train, train_tokens) = open(file)?;
+        return Ok(Pieces { train, train_tokens, validation });
+    }
+    say!("learning from this project's documents and source");
+    let (train, validation) = corpus::text()?.train_validation()?;
+    let tokens = |text: &Text| vocabulary.tokenizer().encode(text.as_str()).map(Tokens::new);
+    let (train, validation) = (tokens(&train)?, tokens(&validation)?);
+    Ok(Pieces {
+        train: train.windows(context)?,
+        train_tokens: train.len(),
+        validation: Some(validation.windows(context)?),
+    })
+}
+
+fn save(model: &GPT, path: &Path) -> Outcome<()> {
+    if is_file_of_weights(Some(path)) {
+        checkpoint::write(&gpt2_tensors(model)?, path)?;
+    } else {
+        save_gpt2(model, path)?;
+    }
+    say!("model saved to {}", path.display());
+    Ok(())
+}
+
+/// How well the text is predicted, told and as JSON.
+fn perplexity(arguments: &Arguments, model: &GPT, vocabulary: &Vocabulary, file: &Path) -> Outcome<Value> {
+    let text = Text::read(file)?;
+    let tokens = vocabulary.tokenizer().encode(text.as_str())?;
+    let stride = arguments.stride.unwrap_or((model.config().context / 2).max(1));
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} tokens")?.progress_chars("=> ");
+    let bar = ProgressBar::new(tokens.len().saturating_sub(1) as u64).with_style(style);
+    let begun = Instant::now();
+    let found = model.text_loss(&tokens, stride, |predicted| {
+        bar.set_position(predicted as u64);
+        Ok(())
+    })?;
+    bar.finish_and_clear();
+    let bytes = text.as_str().len();
+    let bits_per_byte = found.loss * found.tokens as f64 / bytes as f64 / std::f64::consts::LN_2;
+    say!(
+        "perplexity {:.3} of {} tokens (loss {:.4}, {bits_per_byte:.4} bits a byte), windows of {} every {stride}",
+        found.perplexity(),
+        found.tokens,
+        found.loss,
+        model.config().context
+    );
+    Ok(json!({
+        "tokens": found.tokens,
+        "bytes": bytes,
+        "stride": stride,
+        "loss": found.loss,
+        "perplexity": found.perplexity(),
+        "bits_per_byte": bits_per_byte,
+        "seconds": begun.elapsed().as_secs_f64(),
+    }))
+}
+
+/// Writes what follows `prompt`, each token as soon as it is chosen.
+fn generate(arguments: &Arguments, model: &GPT, vocabulary: &Vocabulary, prompt: &str) -> Outcome<Value> {
+    let Arguments { temperature, top_k, top_p, tokens, seed, .. } = *arguments;
+    let start = vocabulary.tokenizer().encode(prompt)?;
+    // What is written is a matter of the seed, whatever came before.
+    model.wte.weight.device().seed(seed);
+    let mut out = std::io::stdout();
+    // A reader that has gone away needs no more text.
+    let mut print = |text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok();
+    print(prompt);
+    let begun = Instant::now();
+    let mut shown = Shown::new(vocabulary);
+    let mut first = None;
+    let written = model.generate(&start, tokens, Sampling { temperature, top_k, top_p }, |token| {
+        first.get_or_insert_with(|| begun.elapsed());
+        let text = shown.push(token).map_err(|error| Error::invalid("decode", error.to_string()))?;
+        print(&text);
+        Ok(())
+    })?;
+    print(&shown.rest()?);
+    print("\n");
+    let seconds = begun.elapsed().as_secs_f64();
+    warn(format_args!("{tokens} tokens, {:.1} in a second", tokens as f64 / seconds));
+    Ok(json!({
+        "prompt": prompt,
+        "text": vocabulary.tokenizer().decode(&written)?,
+        "tokens": written,
+        "first_token_seconds": first.map(|time| time.as_secs_f64()),
+        "seconds": seconds,
+    }))
+}

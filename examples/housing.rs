@@ -1,0 +1,323 @@
+//! Learns what a house costs from eight numbers of its district: a multilayer perceptron on a table.
+//!
+//!     cargo run --release --example housing
+//!     cargo run --release --example housing -- --data california_housing.csv --plot curve.svg
+//!     cargo run --release --example housing -- --gradcheck --epochs 1
+//!
+//! Without California housing on this machine the program draws a table of its own, and says so. `docs/tutorials/housing.md` walks through it.
+
+#[path = "support/districts.rs"]
+mod districts;
+#[path = "support/files.rs"]
+mod files;
+#[path = "support/outputs.rs"]
+mod outputs;
+#[path = "support/say.rs"]
+mod say;
+
+use clap::Parser;
+use districts::Districts;
+use files::Files;
+use say::{say, warn};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use ternion::data::{CaliforniaHousing, Regression, RegressionOrder, RegressionSplit};
+use ternion::nn::schedule::CosineAnnealingLR;
+use ternion::prelude::*;
+use ternion::train::{Chart, Panel, Recorder, Scale, Series};
+use ternion_testing::gradcheck;
+
+/// Districts that are predicted at once in a test, where nothing is kept for backward.
+const TEST_BATCH: usize = 4096;
+
+/// Districts whose predictions are shown.
+const SHOWN: usize = 5;
+
+/// Standard deviations from the mean at which a feature is held: a few districts have hundreds of people in a household, and are a hundred away.
+const FARTHEST: f64 = 5.0;
+
+/// Names of the two losses.
+const TRAIN: &str = "training";
+const HELD_OUT: &str = "held out";
+
+/// Districts on which the gradients are checked.
+const CHECKED_ROWS: usize = 4;
+
+/// Learns what a house costs from eight numbers of its district.
+#[derive(Parser, Debug)]
+#[command(version, allow_negative_numbers = true, args_override_self = true)]
+struct Arguments {
+    /// auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// A CSV file of numbers, a directory with California housing, "artificial" for a drawn table, or "auto": $TERNION_DATA, the cache, a drawn table
+    #[arg(long, default_value = "auto", value_name = "FILE.csv")]
+    data: String,
+    /// The column to predict; all others are what it is predicted from
+    #[arg(long, default_value = CaliforniaHousing::TARGET, value_name = "COLUMN")]
+    target: String,
+    /// How often every district is seen; 0 only tests
+    #[arg(long, default_value_t = 60)]
+    epochs: u64,
+    /// Districts in a step
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: u32,
+    /// Learning rate at the start; it falls to 0 along a cosine
+    #[arg(long, default_value_t = 6e-3)]
+    lr: f64,
+    /// Width of the two hidden layers
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
+    hidden: u32,
+    /// Decides which districts are held out, first weights and the order of districts
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// First compares every gradient of the model with differences of its loss, in f64
+    #[arg(long)]
+    gradcheck: bool,
+    #[command(flatten)]
+    files: Files,
+}
+
+/// Errors of tensors, data and files, all of which say in words what is wrong.
+type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// The program.
+pub fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            warn(format_args!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Outcome<()> {
+    arguments.files.check(&[], &[])?;
+    let device = ternion::device(&arguments.device)?;
+    device.seed(arguments.seed);
+    let districts = Districts::load(&arguments.data)?;
+    say!("{}", districts.origin);
+    let regression = Regression::new(&districts.table, &[&arguments.target], arguments.seed)?;
+    let (inputs, hidden) = (regression.train.features().columns().len(), arguments.hidden as usize);
+    let sizes = [inputs, hidden, hidden, 1];
+    if arguments.gradcheck {
+        check_gradients(&sizes, &regression.train, &device)?;
+    }
+    let model = Mlp::new(sizes, &device)?;
+    say!("{} parameters on {device}", model.parameter_count());
+    say!("{} districts to train on, {} held out", regression.train.len(), regression.held_out.len());
+    let mut training = Training::new(arguments, model, &regression, &device)?;
+    training.run()?;
+    let test = Test::of(&training.model, &regression, &device)?;
+    test.tell(&arguments.target);
+    let results = || results(&training, &districts, &test);
+    arguments.files.write(results, || chart(&training.history, &test))
+}
+
+/// Standardised features, none of them so far away that one district decides the loss.
+fn held(features: &Tensor) -> Result<Tensor> {
+    features.clamp(-FARTHEST, FARTHEST)
+}
+
+// ---- Are the gradients right?
+
+/// Compares every partial derivative of the loss with central differences of the loss itself, in f64, on a few districts.
+fn check_gradients(sizes: &[usize], split: &RegressionSplit, device: &Device) -> Outcome<()> {
+    let mut batches = split.batches(CHECKED_ROWS, device)?;
+    let batch = batches.next().ok_or("no district to check gradients on")??;
+    let features = held(&batch.features)?.to_dtype(DType::F64)?;
+    let targets = batch.targets.to_dtype(DType::F64)?;
+    let config = LinearConfig { dtype: DType::F64, ..Default::default() };
+    let mut parameters = Vec::new();
+    for pair in sizes.windows(2) {
+        let layer = Linear::with_config(pair[0], pair[1], config, device)?;
+        parameters.extend(layer.parameters().iter().map(|param| param.tensor().detach()));
+    }
+    let loss = |parameters: &[Tensor]| {
+        let mut value = features.clone();
+        for (position, layer) in parameters.chunks_exact(2).enumerate() {
+            value = if position > 0 { value.relu()? } else { value };
+            value = value.linear(&layer[0], Some(&layer[1]))?;
+        }
+        value.mse_loss(&targets, Reduction::Mean)
+    };
+    let report = gradcheck(loss, &parameters)?;
+    let share = 100.0 * report.worst;
+    say!("gradcheck: {} derivatives agree; the worst takes {share:.1} % of what is allowed", report.compared);
+    Ok(())
+}
+
+// ---- Training
+
+/// A model being trained.
+struct Training<'a> {
+    arguments: &'a Arguments,
+    regression: &'a Regression,
+    device: &'a Device,
+    model: Mlp,
+    adam: Adam,
+    /// Losses of training and of the held-out districts after each epoch.
+    history: Recorder,
+    /// Of all epochs of this run, without tests.
+    time: Duration,
+}
+
+impl<'a> Training<'a> {
+    fn new(
+        arguments: &'a Arguments,
+        model: Mlp,
+        regression: &'a Regression,
+        device: &'a Device,
+    ) -> Outcome<Training<'a>> {
+        let config = AdamConfig { lr: arguments.lr, ..Default::default() };
+        let adam = Adam::new(model.parameters(), config)?;
+        let (history, time) = (arguments.files.recorder()?, Duration::ZERO);
+        Ok(Training { arguments, regression, device, model, adam, history, time })
+    }
+
+    /// All that it takes to go on as if the training had never stopped.
+    fn state(&mut self) -> TrainingState<'_> {
+        let Arguments { batch, epochs, lr, seed, .. } = self.arguments;
+        TrainingState::new(self.device)
+            .model("model", &self.model)
+            .optimizer("adam", &mut self.adam)
+            .part("history", &mut self.history)
+            .setting("batch", batch)
+            .setting("epochs", epochs)
+            .setting("lr", lr)
+            .setting("seed", seed)
+            .setting("districts", self.regression.train.len())
+    }
+
+    fn steps_per_epoch(&self) -> u64 {
+        self.regression.train.len().div_ceil(self.arguments.batch as usize) as u64
+    }
+
+    fn run(&mut self) -> Outcome<()> {
+        let Arguments { epochs, lr, ref files, .. } = *self.arguments;
+        let steps = self.steps_per_epoch();
+        let schedule = CosineAnnealingLR::new(lr, (epochs * steps).max(1), 0.0)?;
+        let done = files.resume(&mut self.state())? / steps;
+        for epoch in done..epochs {
+            let begun = Instant::now();
+            let loss = self.epoch(epoch, |step| schedule.lr(epoch * steps + step))?;
+            self.time += begun.elapsed();
+            let held_out = Test::of(&self.model, self.regression, self.device)?.loss;
+            self.history.scalar(TRAIN, epoch + 1, loss)?;
+            self.history.scalar(HELD_OUT, epoch + 1, held_out)?;
+            if files.is_due(epoch + 1, epoch + 1 == epochs) {
+                files.checkpoint((epoch + 1) * steps, &self.state())?;
+            }
+            say!("epoch {}/{epochs}  loss {loss:.4}  held out {held_out:.4}", epoch + 1);
+            if !loss.is_finite() {
+                say!(
+                    "the loss is no number any more: try a smaller --lr, --gradcheck, or TERNION_NAN=error to see which op made the first NaN"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// One pass over the districts: their mean loss. The first step of all and the last one show the numbers of every layer.
+    fn epoch(&mut self, epoch: u64, lr: impl Fn(u64) -> f64) -> Outcome<f64> {
+        let Training { arguments, regression: Regression { train, .. }, device, .. } = *self;
+        let order = RegressionOrder { seed: arguments.seed, epoch };
+        let last = self.steps_per_epoch() - 1;
+        // Added up on the device: reading each loss would wait for each step.
+        let mut sum = Tensor::zeros((), DType::F32, device)?;
+        for (step, batch) in (0..).zip(train.shuffled_batches(order, arguments.batch as usize, device)?) {
+            let batch = batch?;
+            self.adam.set_lr(lr(step))?;
+            let loss =
+                self.model.forward(&held(&batch.features)?)?.mse_loss(&batch.targets, Reduction::Mean)?;
+            let gradients = loss.backward()?;
+            if (epoch, step) == (0, 0) || (epoch + 1, step) == (arguments.epochs, last) {
+                say!("step {}, every parameter and its gradient:", epoch * (last + 1) + step + 1);
+                say!("{}", model_stats(&self.model, Some(&gradients))?);
+            }
+            self.adam.step(&gradients)?;
+            sum = no_grad(|| sum.add(&loss.detach().mul_scalar(batch.size as f64)?))?;
+        }
+        Ok(sum.item_f64()? / train.len() as f64)
+    }
+}
+
+// ---- Testing
+
+/// What a model makes of the held-out districts.
+struct Test {
+    /// Mean squared error in units of the targets' variance in training.
+    loss: f64,
+    /// In real units: `(predicted, actual)` of each district.
+    pairs: Vec<(f64, f64)>,
+}
+
+impl Test {
+    fn of(model: &Mlp, regression: &Regression, device: &Device) -> Outcome<Test> {
+        let scale = &regression.target_scale;
+        let (mut predicted, mut squares) = (Vec::new(), 0.0);
+        for batch in regression.held_out.batches(TEST_BATCH, device)? {
+            let batch = batch?;
+            let outputs = no_grad(|| model.forward(&held(&batch.features)?))?;
+            squares += outputs.mse_loss(&batch.targets, Reduction::Sum)?.item_f64()?;
+            predicted.extend(scale.restore_tensor(&outputs)?.to_vec_f64()?);
+        }
+        let actual = scale.restore(regression.held_out.targets())?;
+        let pairs: Vec<_> = predicted.into_iter().zip(actual.cells().iter().copied()).collect();
+        Ok(Test { loss: squares / pairs.len() as f64, pairs })
+    }
+
+    fn squared_error(&self) -> f64 {
+        self.pairs.iter().map(|(predicted, actual)| (predicted - actual).powi(2)).sum()
+    }
+
+    /// The root of the mean squared error, in real units.
+    fn rmse(&self) -> f64 {
+        (self.squared_error() / self.pairs.len() as f64).sqrt()
+    }
+
+    /// The share of the variance that is explained: 1 is perfect, 0 is as good as the mean.
+    fn r2(&self) -> f64 {
+        let mean = self.pairs.iter().map(|pair| pair.1).sum::<f64>() / self.pairs.len() as f64;
+        1.0 - self.squared_error() / self.pairs.iter().map(|pair| (pair.1 - mean).powi(2)).sum::<f64>()
+    }
+
+    fn tell(&self, target: &str) {
+        say!("{target} of {SHOWN} districts that the model has not seen:");
+        say!("{:>12} {:>12} {:>12}", "predicted", "actual", "difference");
+        for (predicted, actual) in self.pairs.iter().take(SHOWN) {
+            say!("{predicted:12.3} {actual:12.3} {:12.3}", predicted - actual);
+        }
+        say!("test R2 {:.4}, RMSE {:.4}", self.r2(), self.rmse());
+    }
+}
+
+// ---- Results
+
+fn results(training: &Training<'_>, districts: &Districts, test: &Test) -> serde_json::Value {
+    let Training { arguments, device, history, time, .. } = training;
+    let pair =
+        |&(predicted, actual): &(f64, f64)| serde_json::json!({ "predicted": predicted, "actual": actual });
+    serde_json::json!({
+        "device": device.name(),
+        "data": districts.origin,
+        "artificial": districts.is_artificial,
+        "seed": arguments.seed,
+        "epochs": arguments.epochs,
+        "train_loss": history.series(TRAIN).last().map(|point| point.1),
+        "test_loss": test.loss,
+        "test_r2": test.r2(),
+        "test_rmse": test.rmse(),
+        "predictions": test.pairs.iter().take(SHOWN).map(pair).collect::<Vec<_>>(),
+        "train_seconds": time.as_secs_f64(),
+    })
+}
+
+fn chart(history: &Recorder, test: &Test) -> Chart {
+    let panel = Panel::new("mean squared error, of 1 for the mean")
+        .scale(Scale::Logarithmic)
+        .series(Series::recorded(history, TRAIN))
+        .series(Series::recorded(history, HELD_OUT));
+    Chart::new(&format!("held-out districts: R2 {:.4}", test.r2()), "epochs").panel(panel)
+}

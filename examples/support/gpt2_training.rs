@@ -1,0 +1,298 @@
+//! Training of a GPT-2: windows of tokens, AdamW, a rate that rises and falls along a cosine.
+
+use super::Outcome;
+use super::interrupts::Interrupts;
+use super::say::say;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use ternion::data::{RandomWindows, TokenBatch, Windows};
+use ternion::nn::schedule::{CosineAnnealingLR, Warmup};
+use ternion::prelude::*;
+use ternion::train::{Chart, Panel, Recorder, Series};
+use ternion::with_precision;
+
+/// Steps whose mean loss is told as one: each reading waits for the device.
+const STEPS_PER_READING: u64 = 10;
+
+/// Batches of the held-out tokens that a test looks at, at most.
+const TEST_BATCHES: usize = 50;
+
+/// Names of what is recorded.
+const TRAIN_LOSS: &str = "train/loss";
+const VALIDATION_LOSS: &str = "validation/loss";
+
+/// How a model is trained.
+#[derive(Clone, Copy)]
+pub struct Settings {
+    pub steps: u64,
+    /// Windows at once, and how many such batches make a step.
+    pub batch: usize,
+    pub accumulate: usize,
+    /// The largest learning rate, and the steps in which it is reached.
+    pub lr: f64,
+    pub warmup: u64,
+    pub weight_decay: f64,
+    /// Of products; one that needs no loss scale.
+    pub precision: Precision,
+    pub eval_every: u64,
+    pub seed: u64,
+}
+
+/// What is learned from, and what is held out.
+pub struct Pieces {
+    pub train: Windows,
+    /// How many tokens that are.
+    pub train_tokens: usize,
+    pub validation: Option<Windows>,
+}
+
+/// Where a training is kept, and whether it is to stop.
+pub struct Keeping<'a> {
+    /// Written at every test, at the end and at Ctrl-C.
+    pub checkpoint: Option<&'a Path>,
+    /// Gone on from.
+    pub resume: Option<&'a Path>,
+    pub interrupts: &'a Interrupts,
+}
+
+/// What a training found.
+pub struct Results {
+    steps: u64,
+    /// [`TRAIN_LOSS`] and [`VALIDATION_LOSS`] by the number of steps.
+    recorder: Recorder,
+    spent: Spent,
+}
+
+/// What was spent since the program began, on all steps but the first, which compiles kernels.
+#[derive(Default)]
+struct Spent {
+    time: Duration,
+    tokens: usize,
+}
+
+impl Spent {
+    fn tokens_per_second(&self) -> Option<f64> {
+        (self.tokens > 0).then(|| self.tokens as f64 / self.time.as_secs_f64().max(f64::MIN_POSITIVE))
+    }
+}
+
+impl Results {
+    pub fn json(&self) -> Value {
+        let last = |name: &str| self.recorder.series(name).last().map(|(_, loss)| *loss);
+        json!({
+            "steps": self.steps,
+            "train_loss": last(TRAIN_LOSS),
+            "validation_loss": last(VALIDATION_LOSS),
+            "tokens_per_second": self.spent.tokens_per_second(),
+            "train_seconds": self.spent.time.as_secs_f64(),
+        })
+    }
+
+    /// Both losses over the steps.
+    pub fn chart(&self, title: &str) -> Chart {
+        let curve = |name: &str, told: &str| {
+            let points = self.recorder.series(name).iter().map(|&(step, loss)| (step as f64, loss));
+            Series::new(told, points)
+        };
+        let panel = Panel::new("loss").series(curve(TRAIN_LOSS, "training"));
+        Chart::new(title, "steps").panel(panel.series(curve(VALIDATION_LOSS, "held out").dots()))
+    }
+}
+
+/// AdamW as of GPT-3 and nanoGPT: matrices decay, vectors do not.
+fn optimizer(model: &GPT, settings: &Settings) -> Result<AdamW> {
+    let (matrices, vectors) = model.parameters().into_iter().partition(|param| param.shape().rank() > 1);
+    let groups =
+        vec![ParamGroup::new(matrices), ParamGroup { weight_decay: Some(0.0), ..ParamGroup::new(vectors) }];
+    let config = AdamWConfig {
+        lr: settings.lr,
+        betas: [0.9, 0.95],
+        weight_decay: settings.weight_decay,
+        max_grad_norm: Some(1.0),
+        ..Default::default()
+    };
+    AdamW::with_groups(groups, config)
+}
+
+/// The mean loss of the tokens that follow those of a batch.
+fn loss(model: &GPT, precision: Precision, batch: &TokenBatch) -> Result<Tensor> {
+    let loss = || mean_loss(model, &batch.inputs, &batch.targets);
+    // What no scope is, too, without its casts.
+    if precision == Precision::F32 { loss() } else { with_precision(precision, loss) }
+}
+
+fn mean_loss(model: &GPT, inputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    let count = targets.elements();
+    let logits = model.forward(inputs)?.reshape([count, model.config().vocabulary])?;
+    logits.cross_entropy(&targets.reshape([count])?)
+}
+
+/// A model being trained.
+struct Training<'a> {
+    model: &'a GPT,
+    device: Device,
+    settings: Settings,
+    pieces: &'a Pieces,
+    adam: AdamW,
+    recorder: Recorder,
+    /// The loss of the steps since the last reading, added up on the device.
+    sum: Tensor,
+    since_reading: u64,
+    /// Steps that were made.
+    step: u64,
+    spent: Spent,
+}
+
+/// Trains `model`, or goes on with its training.
+pub fn learn(model: &GPT, settings: Settings, pieces: &Pieces, keeping: &Keeping<'_>) -> Outcome<Results> {
+    let device = model.wte.weight.device();
+    let mut training = Training {
+        model,
+        settings,
+        pieces,
+        adam: optimizer(model, &settings)?,
+        recorder: Recorder::new(),
+        sum: Tensor::zeros((), DType::F32, &device)?,
+        since_reading: 0,
+        step: 0,
+        spent: Spent::default(),
+        device,
+    };
+    if let Some(file) = keeping.resume {
+        training.step = training.state().resume(file)?;
+        say!("going on from step {} of {}", training.step, file.display());
+    }
+    training.run(keeping)?;
+    model.eval();
+    Ok(Results { steps: training.step, recorder: training.recorder, spent: training.spent })
+}
+
+impl Training<'_> {
+    /// What a checkpoint holds. A batch is a matter of seed and step.
+    fn state(&mut self) -> TrainingState<'_> {
+        let GPTConfig { vocabulary, context, layers, heads, width, dropout, .. } = *self.model.config();
+        let Settings { steps, batch, accumulate, lr, warmup, weight_decay, precision, seed, .. } =
+            self.settings;
+        TrainingState::new(&self.device)
+            .model("model", self.model)
+            .optimizer("adam", &mut self.adam)
+            .part("recorder", &mut self.recorder)
+            .setting("vocabulary", vocabulary)
+            .setting("context", context)
+            .setting("layers", layers)
+            .setting("heads", heads)
+            .setting("width", width)
+            .setting("dropout", dropout)
+            .setting("steps", steps)
+            .setting("batch", batch)
+            .setting("accumulate", accumulate)
+            .setting("lr", lr)
+            .setting("warmup", warmup)
+            .setting("weight_decay", weight_decay)
+            .setting("precision", precision.name())
+            .setting("seed", seed)
+            .setting("tokens", self.pieces.train_tokens)
+    }
+
+    fn run(&mut self, keeping: &Keeping<'_>) -> Outcome<()> {
+        let Settings { steps, batch, accumulate, warmup, lr, eval_every, seed, .. } = self.settings;
+        let falling = steps.saturating_sub(warmup).max(1);
+        let schedule = Warmup::new(warmup, 0.01, CosineAnnealingLR::new(lr, falling, lr / 10.0)?)?;
+        let batches_made = self.step * accumulate as u64;
+        let mut batches = self.pieces.train.random(batch, seed, &self.device)?.at(batches_made);
+        let (mut begun, first) = (Instant::now(), self.step);
+        while self.step < steps {
+            self.adam.set_lr(schedule.lr(self.step))?;
+            self.step(&mut batches)?;
+            if self.step == first + 1 {
+                self.device.synchronize()?;
+                begun = Instant::now();
+            } else {
+                self.spent.tokens += batch * accumulate * self.model.config().context;
+            }
+            let stops = keeping.interrupts.stop();
+            let is_test = self.step.is_multiple_of(eval_every) || self.step == steps || stops;
+            if is_test || self.step.is_multiple_of(STEPS_PER_READING) {
+                self.read()?;
+            }
+            if is_test {
+                self.spent.time += begun.elapsed();
+                // What was learned is safe before the test and before anything is printed.
+                self.test(keeping)?;
+                begun = Instant::now();
+            }
+            if stops {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One step: the gradients of `accumulate` batches, as if they were one.
+    fn step(&mut self, batches: &mut RandomWindows) -> Outcome<()> {
+        self.model.train();
+        let share = 1.0 / self.settings.accumulate as f64;
+        let mut gradients: Option<Gradients> = None;
+        for _ in 0..self.settings.accumulate {
+            let batch = batches.batch()?;
+            let loss = loss(self.model, self.settings.precision, &batch)?.mul_scalar(share)?;
+            let new = loss.backward()?;
+            match &mut gradients {
+                Some(sum) => sum.accumulate(new)?,
+                None => gradients = Some(new),
+            }
+            no_grad(|| self.sum.add_(&loss.detach().to_dtype(DType::F32)?))?;
+        }
+        if let Some(gradients) = gradients {
+            self.adam.step(&gradients)?;
+        }
+        self.step += 1;
+        self.since_reading += 1;
+        Ok(())
+    }
+
+    /// Notes the mean loss since the last reading. Waits for the device.
+    fn read(&mut self) -> Outcome<()> {
+        let mean = self.sum.item_f64()? / self.since_reading as f64;
+        no_grad(|| self.sum.fill_(0.0))?;
+        self.since_reading = 0;
+        Ok(self.recorder.scalar(TRAIN_LOSS, self.step, mean)?)
+    }
+
+    /// The loss on held-out tokens, the checkpoint, and a line about both.
+    fn test(&mut self, keeping: &Keeping<'_>) -> Outcome<()> {
+        let mut told = String::new();
+        if let Some(validation) = &self.pieces.validation {
+            let mean = self.validation_loss(validation)?;
+            self.recorder.scalar(VALIDATION_LOSS, self.step, mean)?;
+            told = format!("  held out {mean:.4}");
+        }
+        if let Some(file) = keeping.checkpoint {
+            let step = self.step;
+            self.state().save(step, file)?;
+        }
+        let train = self.recorder.series(TRAIN_LOSS).last().map_or(f64::NAN, |(_, loss)| *loss);
+        let speed =
+            self.spent.tokens_per_second().map_or(String::new(), |speed| format!("  {speed:.0} tokens/s"));
+        say!("step {}/{}  loss {train:.4}{told}{speed}", self.step, self.settings.steps);
+        if !train.is_finite() {
+            say!(
+                "the loss is no number any more: try a smaller --lr, or TERNION_NAN=error to see which op made the first NaN"
+            );
+        }
+        Ok(())
+    }
+
+    fn validation_loss(&self, validation: &Windows) -> Outcome<f64> {
+        self.model.eval();
+        let (mut sum, mut count) = (0.0, 0);
+        for batch in validation.sequential(self.settings.batch, &self.device)?.take(TEST_BATCHES) {
+            let batch = batch?;
+            let loss = no_grad(|| loss(self.model, self.settings.precision, &batch))?;
+            sum += loss.item_f64()? * batch.size as f64;
+            count += batch.size;
+        }
+        Ok(sum / count as f64)
+    }
+}

@@ -1,0 +1,369 @@
+//! A transformer being trained on the characters of a text: step by step, saved, tested, resumed.
+
+use super::gpt_settings::Settings;
+use super::interrupts::Interrupts;
+use super::precise::Precise;
+use super::say::say;
+use super::writer::Writer;
+use super::{Files, Outcome};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use ternion::data::{RandomWindows, Text, Tokenizer, Tokens, Windows};
+use ternion::nn::schedule::{CosineAnnealingLR, Warmup};
+use ternion::prelude::*;
+use ternion::train::{Chart, Panel, Recorder, Series, Start};
+
+/// Steps in which the learning rate rises.
+const WARMUP_STEPS: u64 = 100;
+
+/// Steps whose mean loss is told as one: each reading waits for the device.
+const STEPS_PER_READING: u64 = 50;
+
+/// Characters of a sample between steps.
+const SAMPLE_TOKENS: usize = 120;
+
+/// Names of what is recorded.
+const TRAIN_LOSS: &str = "train/loss";
+const VALIDATION_LOSS: &str = "validation/loss";
+
+/// Where Ctrl-C saves to if no file was named.
+const INTERRUPTED_FILE: &str = "tiny_gpt-interrupted.safetensors";
+
+/// The text as pieces to learn from and to be tested on.
+struct Pieces {
+    train: RandomWindows,
+    validation: Windows,
+}
+
+impl Pieces {
+    fn new(settings: &Settings, writer: &Writer, text: &Text, device: &Device) -> Outcome<Pieces> {
+        let (train, validation) = text.train_validation()?;
+        let windows = |text: &Text| -> Outcome<Windows> {
+            Ok(Tokens::new(writer.vocabulary.encode(text.as_str())?).windows(settings.context)?)
+        };
+        Ok(Pieces {
+            train: windows(&train)?.random(settings.batch, settings.seed, device)?,
+            validation: windows(&validation)?,
+        })
+    }
+}
+
+/// AdamW as of nanoGPT: matrices decay, vectors do not.
+fn optimizer(model: &GPT, lr: f64) -> Result<AdamW> {
+    let (matrices, vectors) = model.parameters().into_iter().partition(|param| param.shape().rank() > 1);
+    let groups =
+        vec![ParamGroup::new(matrices), ParamGroup { weight_decay: Some(0.0), ..ParamGroup::new(vectors) }];
+    let config = AdamWConfig {
+        lr,
+        betas: [0.9, 0.99],
+        weight_decay: 0.1,
+        max_grad_norm: Some(1.0),
+        ..Default::default()
+    };
+    AdamW::with_groups(groups, config)
+}
+
+/// The mean loss of the tokens that follow those of a batch.
+fn loss(model: &GPT, inputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    let count = targets.elements();
+    let logits = model.forward(inputs)?.reshape([count, model.config().vocabulary])?;
+    logits.cross_entropy(&targets.reshape([count])?)
+}
+
+/// What a training has taken since the program began.
+#[derive(Default)]
+struct Spent {
+    /// Time of all steps but the first, which compiles kernels, and their tokens.
+    time: Duration,
+    tokens: usize,
+}
+
+impl Spent {
+    fn tokens_per_second(&self) -> f64 {
+        self.tokens as f64 / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+}
+
+/// A model being trained.
+pub struct Training<'a> {
+    writer: &'a Writer,
+    device: Device,
+    settings: Settings,
+    files: &'a Files,
+    characters: String,
+    text_checksum: String,
+    pieces: Pieces,
+    adam: AdamW,
+    precise: Precise,
+    schedule: Warmup<CosineAnnealingLR>,
+    reading: Reading,
+    /// What the reading has between two of its ends: sum and steps.
+    open_reading: Vec<f64>,
+    recorder: Recorder,
+    /// Steps that were made; also the number of the next batch.
+    step: u64,
+    spent: Spent,
+}
+
+impl<'a> Training<'a> {
+    /// A training that begins with the writer's weights.
+    pub fn new(
+        settings: &Settings,
+        files: &'a Files,
+        writer: &'a Writer,
+        text: &Text,
+    ) -> Outcome<Training<'a>> {
+        let device = writer.model.wte.weight.device();
+        let (lr, falling) = (settings.lr, settings.steps.saturating_sub(WARMUP_STEPS).max(1));
+        Ok(Training {
+            characters: writer.characters(),
+            text_checksum: checksum(text.as_str()),
+            pieces: Pieces::new(settings, writer, text, &device)?,
+            adam: optimizer(&writer.model, lr)?,
+            precise: Precise::new(settings.precision),
+            schedule: Warmup::new(WARMUP_STEPS, 0.01, CosineAnnealingLR::new(lr, falling, lr / 10.0)?)?,
+            reading: Reading::new(&device)?,
+            open_reading: Vec::new(),
+            recorder: Recorder::new(),
+            step: 0,
+            spent: Spent::default(),
+            settings: settings.clone(),
+            writer,
+            files,
+            device,
+        })
+    }
+
+    /// Everything that is not as it was when the training began: what a checkpoint holds.
+    fn state(&mut self) -> TrainingState<'_> {
+        let Settings { layers, heads, width, context, batch, seed, precision, .. } = self.settings;
+        TrainingState::new(&self.device)
+            .model("model", &self.writer.model)
+            .optimizer("adam", &mut self.adam)
+            .part("reading", &mut self.open_reading)
+            .part("recorder", &mut self.recorder)
+            .part("loss_scale", self.precise.scale_mut())
+            .value("steps", &mut self.settings.steps)
+            .value("lr", &mut self.settings.lr)
+            .value("dropout", &mut self.settings.dropout)
+            .setting("layers", layers)
+            .setting("heads", heads)
+            .setting("width", width)
+            .setting("context", context)
+            .setting("batch", batch)
+            .setting("seed", seed)
+            .setting("precision", precision.name())
+            .setting("characters", &self.characters)
+            .setting("text", &self.text_checksum)
+    }
+
+    /// Goes on where `checkpoint` was made.
+    pub fn resume(&mut self, checkpoint: &Checkpoint) -> Outcome<()> {
+        let settings = self.settings.clone();
+        self.step = checkpoint.resume(&mut self.state())?;
+        // Steps, learning rate and dropout are those that were asked for now.
+        self.settings = settings;
+        self.reading.reopen(&self.open_reading)?;
+        self.pieces.train = self.pieces.train.clone().at(self.step);
+        Ok(())
+    }
+
+    /// Trains up to the last step, or until Ctrl-C, and gives the loss on the held-out text.
+    pub fn run(&mut self, interrupts: &Interrupts) -> Outcome<f64> {
+        self.begin_record()?;
+        let first = self.step;
+        let (mut tested, mut saved) = (None, None);
+        let mut begun = Instant::now();
+        while self.step < self.settings.steps && !interrupts.stop() {
+            self.learn()?;
+            if self.step == first + 1 {
+                self.device.synchronize()?;
+                (begun, self.spent) = (Instant::now(), Spent::default());
+            }
+            if self.step.is_multiple_of(STEPS_PER_READING) {
+                let mean = self.reading.take()?;
+                self.recorder.scalar(TRAIN_LOSS, self.step, mean)?;
+            }
+            let is_test = self.step.is_multiple_of(self.files.eval_every);
+            let is_save = self.files.save.is_some() && self.step.is_multiple_of(self.files.save_every);
+            if is_test || is_save || self.step == self.settings.steps || interrupts.stop() {
+                self.device.synchronize()?;
+                self.spent.time += begun.elapsed();
+                if is_test {
+                    tested = Some((self.step, self.test()?));
+                }
+                if is_save {
+                    self.save_if_named(false)?;
+                    saved = Some(self.step);
+                }
+                begun = Instant::now();
+            }
+        }
+        // Saved before it is tested out of turn: a training that goes on from here has nothing that one without this end would not have.
+        if saved != Some(self.step) {
+            self.save_if_named(interrupts.stop() && self.step > first)?;
+        }
+        match tested {
+            Some((step, loss)) if step == self.step => Ok(loss),
+            _ => self.test(),
+        }
+    }
+
+    fn begin_record(&mut self) -> Outcome<()> {
+        if let Some(folder) = &self.files.record {
+            let start = if self.files.is_resumed { Start::After(self.step) } else { Start::New };
+            self.recorder = std::mem::take(&mut self.recorder).folder(folder, start)?;
+        }
+        Ok(())
+    }
+
+    /// Saves to the file that was named; `or_else` after Ctrl-C, if none was, to one of its own.
+    fn save_if_named(&mut self, or_else: bool) -> Outcome<()> {
+        let file = match &self.files.save {
+            Some(file) => file.as_path(),
+            None if or_else => Path::new(INTERRUPTED_FILE),
+            None => return Ok(()),
+        };
+        self.open_reading = self.reading.open()?;
+        let step = self.step;
+        self.state().save(step, file)?;
+        say!("step {step} saved to {}", file.display());
+        Ok(())
+    }
+
+    fn learn(&mut self) -> Outcome<()> {
+        let model = &self.writer.model;
+        model.train();
+        self.adam.set_lr(self.schedule.lr(self.step))?;
+        let batch = self.pieces.train.batch()?;
+        let loss = self.precise.run(|| loss(model, &batch.inputs, &batch.targets))?;
+        self.precise.step(&mut self.adam, &loss)?;
+        self.reading.add(&loss)?;
+        self.step += 1;
+        self.spent.tokens += batch.targets.elements();
+        Ok(())
+    }
+
+    /// The loss on the held-out text, and a sample. The training goes on as if it had not been tested.
+    fn test(&mut self) -> Outcome<f64> {
+        let position = self.device.random_position();
+        self.writer.model.eval();
+        let validation = self.validation_loss()?;
+        self.recorder.scalar(VALIDATION_LOSS, self.step, validation)?;
+        let train = self.train_loss()?.map_or("-".to_owned(), |loss| format!("{loss:.4}"));
+        let speed = self.spent.tokens_per_second();
+        say!("step {}  loss {train}  validation {validation:.4}  {speed:.0} tokens/s", self.step);
+        if let Some(report) = self.precise.report() {
+            say!("{report}");
+        }
+        if self.step > 0 {
+            say!("{}", self.sample());
+        }
+        self.device.set_random_position(position);
+        Ok(validation)
+    }
+
+    fn validation_loss(&self) -> Outcome<f64> {
+        no_grad(|| {
+            let (mut sum, mut count) = (Tensor::zeros((), DType::F32, &self.device)?, 0);
+            for batch in self.pieces.validation.sequential(self.settings.batch.max(1), &self.device)? {
+                let batch = batch?;
+                let loss = self.precise.run(|| loss(&self.writer.model, &batch.inputs, &batch.targets))?;
+                sum = sum.add(&loss.mul_scalar(batch.size as f64)?)?;
+                count += batch.size;
+            }
+            Ok(sum.item_f64()? / count as f64)
+        })
+    }
+
+    fn sample(&self) -> String {
+        // The first character in order is one that every vocabulary has; in most texts it ends a line.
+        let prompt: String = self.writer.vocabulary.characters().iter().take(1).collect();
+        let sample = self.writer.continued(&prompt, SAMPLE_TOKENS, Sampling::default(), |_| ());
+        // Weights that have grown beyond all numbers write nothing; the training goes on, and says so by its losses.
+        sample.map_or_else(|error| format!("(no sample: {error})"), |text| text.trim().to_owned())
+    }
+
+    /// The mean of the newest steps; none before the first.
+    fn train_loss(&self) -> Result<Option<f64>> {
+        match self.reading.steps {
+            0 => Ok(self.recorder.series(TRAIN_LOSS).last().map(|&(_, loss)| loss)),
+            _ => self.reading.mean().map(Some),
+        }
+    }
+
+    /// Both losses over the steps.
+    pub fn chart(&self) -> Chart {
+        let title = format!("{} parameters on {}", self.writer.model.parameter_count(), self.device);
+        let panel = Panel::new("loss in nats per character")
+            .series(Series::recorded(&self.recorder, TRAIN_LOSS))
+            .series(Series::recorded(&self.recorder, VALIDATION_LOSS).dots());
+        Chart::new(&title, "steps").panel(panel)
+    }
+
+    /// The results; `validation` is the last loss on the held-out text.
+    pub fn json(&self, validation: f64) -> Outcome<serde_json::Value> {
+        let Spent { time, tokens } = self.spent;
+        Ok(serde_json::json!({
+            "device": self.device.name(),
+            "parameters": self.writer.model.parameter_count(),
+            "steps": self.step,
+            "precision": self.settings.precision.name(),
+            "train_loss": self.train_loss()?,
+            "validation_loss": validation,
+            "tokens_per_second": (tokens > 0).then(|| self.spent.tokens_per_second()),
+            "train_seconds": time.as_secs_f64(),
+            "peak_memory_bytes": self.device.memory().peak,
+        }))
+    }
+}
+
+/// The mean loss of some steps, added up on the device.
+struct Reading {
+    sum: Tensor,
+    steps: u64,
+}
+
+impl Reading {
+    fn new(device: &Device) -> Result<Reading> {
+        Ok(Reading { sum: Tensor::zeros((), DType::F32, device)?, steps: 0 })
+    }
+
+    fn add(&mut self, loss: &Tensor) -> Result<()> {
+        self.steps += 1;
+        no_grad(|| self.sum.add_(&loss.detach()))
+    }
+
+    fn mean(&self) -> Result<f64> {
+        Ok(self.sum.item_f64()? / self.steps.max(1) as f64)
+    }
+
+    /// The mean; the next reading begins.
+    fn take(&mut self) -> Result<f64> {
+        let mean = self.mean()?;
+        self.steps = 0;
+        no_grad(|| self.sum.fill_(0.0))?;
+        Ok(mean)
+    }
+
+    /// Sum and steps since the last one that was taken; both are exact.
+    fn open(&self) -> Result<Vec<f64>> {
+        Ok(vec![self.sum.item_f64()?, self.steps as f64])
+    }
+
+    fn reopen(&mut self, open: &[f64]) -> Result<()> {
+        let &[sum, steps] = open else {
+            return Err(Error::invalid("resume", format!("{} numbers of a reading, expected 2", open.len())));
+        };
+        self.steps = steps as u64;
+        no_grad(|| self.sum.fill_(sum))
+    }
+}
+
+/// FNV-1a in 64 bits: tells whether a text is the one that a checkpoint was trained on.
+fn checksum(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}

@@ -1,0 +1,44 @@
+//! Training in a precision: forward passes in its scope, and a loss scale where f16 needs one.
+
+use ternion::prelude::*;
+use ternion::with_precision;
+
+/// A precision with what it takes to train in it.
+pub struct Precise {
+    precision: Precision,
+    scale: LossScale,
+}
+
+impl Precise {
+    /// A training in `precision` that has made no step.
+    pub fn new(precision: Precision) -> Precise {
+        Precise { precision, scale: LossScale::default() }
+    }
+
+    /// Runs `f`, a forward pass, in the precision.
+    pub fn run<T>(&self, f: impl FnOnce() -> T) -> T {
+        match self.precision {
+            // What no scope is, too, without its casts.
+            Precision::F32 => f(),
+            precision => with_precision(precision, f),
+        }
+    }
+
+    /// Backward from `loss` and a step by its gradients, unless f16 has lost them: then the step is left out.
+    pub fn step(&self, optimizer: &mut dyn Optimizer, loss: &Tensor) -> Result<()> {
+        if !self.precision.needs_loss_scale() {
+            return optimizer.step(&loss.backward()?);
+        }
+        self.scale.step(optimizer, &self.scale.scale(loss)?.backward()?).map(|_| ())
+    }
+
+    /// The loss scale, for a checkpoint.
+    pub fn scale_mut(&mut self) -> &mut LossScale {
+        &mut self.scale
+    }
+
+    /// What there is to tell about the steps, where a loss scale may leave some out.
+    pub fn report(&self) -> Option<String> {
+        self.precision.needs_loss_scale().then(|| self.scale.to_string())
+    }
+}

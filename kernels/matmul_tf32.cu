@@ -1,0 +1,308 @@
+// Matrix products of f32 on the tensor cores (mma.sync, sm_80 and newer), for products that permit TF32: operands are rounded to 10 bits behind the point (to
+// nearest, ties away from zero; infinities and NaN stay), their products are added up in f32. What is computed, and the macros of what follows the sum, stand in
+// matmul.cuh, which goes before this file.
+//
+//                      b: TILE_K x TILE_N                 A block has one tile of y. Tiles of a and b pass through STAGES
+//                         +---------+---------+           buffers in shared memory. A warp has WARP_M x WARP_N sums, made of
+//    a: TILE_M x TILE_K   |         |         |           16 x 8 squares; it reads its operands one step of 8 along k ahead of
+//        +-------+        +---------+---------+           the arithmetic, and rounds them when they are multiplied.
+//        |       |        | WARP_M  |         |
+//        |       |        | x WARP_N|   y     |
+//        +-------+        +---------+---------+
+//
+// In shared memory a tile keeps the order that it has in global memory, either way round. "Lines" are rows of a or columns of b:
+//
+//   A_INNER, B_INNER 1   a line is a run along k:       [lines][TILE_K]
+//   A_INNER, B_INNER 0   lines are next to each other:  [TILE_K][lines]
+//
+// Lane l = 4 g + t of a warp multiplies, in each step, places t and t + 4 along k of the lines of eights: line g of each eight. Which lines make an eight is free,
+// as long as y knows. Here eight j has every TOGETHER-th line from line j on, so that a lane's lines lie together, and its sums in y too:
+//
+//   TOGETHER 4    lines    0 1 2 3   4 5 6 7   ..  28 29 30 31        TOGETHER 2    0 1   2 3  ..  14 15
+//                 lane g      0         1      ..       7                           0     1    ..    7
+//                 eight j  0 1 2 3   0 1 2 3   ..   0  1  2  3                      0 1   0 1  ..   0 1
+//
+// A lane reads lines that are next to each other by one load for all of its eights, runs along k by ldmatrix, whose rows of 16 bytes are 4 elements of a line
+// each. So that either meets all banks once, tiles lie there in chunks of 4 elements, whose number is XORed with one of the row's:
+//
+//   runs along k (8 rows, each the next of an eight, one chunk of each):   the number of the row in its eight
+//   lines next to each other (4 rows, two chunks of each):                 twice the row's number
+//
+// A_COPY and B_COPY are the elements that are copied at once, along the run: 4 if every run begins at a multiple of 4 elements, strides (of the batch too) and
+// first element, and its length (k if INNER, else m or n) is a multiple of 4 or has zeros behind it, up to one. 1: any strides at all.
+//
+// Tiles that the host chooses from, by the time that it expects (TILE_M, TILE_N, TILE_K, WARP_M, WARP_N, STAGES, RESIDENT), those of matmul_tensor.cu in bytes:
+//
+//   128 256 32  64 64  3 1    128 of a lane's registers are sums
+//    64 128 32  32 64  4 2    for a few hundred tiles
+//    64  64 32  32 32  4 3
+//    32  32 32  16 16  6 4    for few tiles: many stages, since the way to memory is the time
+//    16 128 32  16 32  6 2    m of 16 and less
+//    32  32 32  16 16  4 4    elements one by one
+//
+// Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
+// matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
+
+#ifndef A_INNER
+#define A_INNER 1
+#endif
+#ifndef B_INNER
+#define B_INNER 0
+#endif
+#ifndef A_COPY
+#define A_COPY 1
+#endif
+#ifndef B_COPY
+#define B_COPY 1
+#endif
+#ifndef TILE_M
+#define TILE_M 64
+#define TILE_N 64
+#define TILE_K 32
+#define WARP_M 32
+#define WARP_N 32
+#define STAGES 4
+#define RESIDENT 3
+#endif
+#ifndef BAND
+#define BAND 8
+#endif
+
+constexpr int CHUNK = 4;
+constexpr int SIZE = sizeof(Element);
+constexpr int WARPS_M = TILE_M / WARP_M;
+constexpr int THREADS = WARPS_M * (TILE_N / WARP_N) * WARP;
+// Bytes of one buffer.
+constexpr int STAGE_A = TILE_M * TILE_K * SIZE;
+constexpr int STAGE = STAGE_A + TILE_N * TILE_K * SIZE;
+// Pairs of eights in a warp's part, and steps of 8 along k in a tile.
+constexpr int PAIRS_M = WARP_M / 16, PAIRS_N = WARP_N / 16;
+constexpr int STEPS = TILE_K / 8;
+__device__ constexpr int together(int warp_lines) { return warp_lines % 32 == 0 ? 4 : 2; }
+constexpr int TOGETHER_M = together(WARP_M), TOGETHER_N = together(WARP_N);
+// What one warp lays out for finish_block.
+constexpr int BLOCK_M = 8 * TOGETHER_M;
+constexpr int LEAD_Y = WARP_N + 8;
+// SHARED = max(STAGES * STAGE, THREADS / 32 * BLOCK_M * LEAD_Y * 4)
+static_assert(SIZE == 4, "TF32 is what f32 is rounded to");
+static_assert(TILE_K == 8 * CHUNK, "a run along k is 128 bytes, all banks once");
+static_assert(STEPS > 1, "the first and the last step of a tile differ");
+static_assert(WARP_M % (8 * TOGETHER_M) == 0 && WARP_N % (8 * TOGETHER_N) == 0, "whole eights");
+
+// What the number of a chunk in row `row` of a tile is XORed with. Of row + 2^n and more it is that of row, XORed with that of 2^n.
+template <int LINES, bool INNER, int TOGETHER> __device__ constexpr int turn(int row) {
+    return INNER ? row / TOGETHER % 8 : LINES >= 32 ? row % 4 * 2 : row / 2 % 2 * 2;
+}
+
+// Moves one operand's tiles to shared memory. Beyond the matrix there are zeros.
+template <int LINES, bool INNER, int TOGETHER, int COPY> struct Feed {
+    static constexpr int RUN = INNER ? TILE_K : LINES; // elements of a row in shared memory
+    static constexpr int ROWS = INNER ? LINES : TILE_K;
+    static constexpr int PER_ROW = RUN / COPY;       // copies
+    static constexpr int APART = THREADS / PER_ROW; // rows between a thread's copies
+    static constexpr int COUNT = ROWS / APART;
+    static_assert(COPY == CHUNK || COPY == 1, "whole chunks, or elements");
+    static_assert(THREADS % PER_ROW == 0 && ROWS % APART == 0 && (APART & (APART - 1)) == 0, "whole rows at once");
+
+    const Element* from;
+    i64 apart, ahead;
+    u32 to; // bytes from the start of the tile
+    i32 row, place, lines_left;
+
+    INLINE Feed(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
+        row = threadIdx.x / PER_ROW;
+        place = threadIdx.x % PER_ROW * COPY;
+        // Along a run the stride is known to be 1, unless elements are copied one by one.
+        i64 along = COPY > 1 ? 1 : INNER ? k_stride : line_stride;
+        i64 across = INNER ? line_stride : k_stride;
+        from = first + (INNER ? line * line_stride : line * along) + row * across + place * along;
+        apart = APART * across;
+        ahead = TILE_K * (INNER ? along : across);
+        // Lines that the matrix has from the tile's first on.
+        lines_left = lines - line;
+        to = (row * RUN + (place / CHUNK ^ turn<LINES, INNER, TOGETHER>(row)) * CHUNK + place % CHUNK) * SIZE;
+    }
+
+    // Starts the next tile on its way; `left` of k are left from its beginning.
+    INLINE void fetch(u32 tile, i32 left) {
+        i32 rows_left = INNER ? lines_left : left;
+        bool in_run = place < (INNER ? left : lines_left);
+        const Element* source = from;
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i, source += apart) {
+            u32 turned = to ^ turn<LINES, INNER, TOGETHER>(i * APART) * CHUNK * SIZE;
+            copy_async<COPY * SIZE>(tile + turned + i * APART * RUN * SIZE, source, in_run && row + i * APART < rows_left);
+        }
+        from += ahead;
+    }
+};
+
+INLINE void load_matrices(u32 (&to)[4], u32 from) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(from));
+}
+INLINE void load_words(u32 (&to)[4], u32 from) {
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(from));
+}
+INLINE void load_words(u32 (&to)[2], u32 from) {
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(from));
+}
+
+// What mma reads as TF32, rounded to nearest, ties away from zero: it leaves out the last 13 bits, so half of the last bit that it reads is added, a 2^-11th of the
+// number's power of two. As cvt.rna, but of numbers below 2^-126, which are cut off; unlike that, without a condition, into any register.
+INLINE u32 rounded(u32 bits) {
+    float power = __uint_as_float(bits & 0xff800000u); // infinite of infinities and NaN, which both stay
+    return __float_as_uint(fmaf(power, 0x1p-11f, __uint_as_float(bits)));
+}
+
+// sums += a b, for squares of 16 x 8 of a, 8 x 8 of b.
+INLINE void multiply_add(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// Reads a warp's WARP_LINES lines of one operand, a step of 8 along k at a time: for each pair of eights four numbers of a lane, of either eight and of
+// places t and t + 4. Of a the eight changes first, of b the place (PLACE_FIRST).
+template <int LINES, bool INNER, int WARP_LINES, bool PLACE_FIRST> struct Reader {
+    static constexpr int TOGETHER = together(WARP_LINES);
+    static constexpr int PAIRS = WARP_LINES / 16;
+    u32 first; // bytes from the start of the tile
+
+    INLINE Reader(int line, int lane) {
+        if constexpr (INNER) {
+            // The row of 16 bytes that this lane names to ldmatrix: lane % 8 of matrix lane / 8.
+            int second = lane / 8 % 2, third = lane / 16, row = lane % 8;
+            int eight = PLACE_FIRST ? third : second, chunk = PLACE_FIRST ? second : third;
+            first = ((line + row * TOGETHER + eight) * TILE_K + (chunk ^ row) * CHUNK) * SIZE;
+        } else {
+            int mine = line + lane / 4 * TOGETHER, k = lane % 4;
+            first = (k * LINES + (mine / CHUNK ^ turn<LINES, INNER, TOGETHER>(k)) * CHUNK + mine % CHUNK) * SIZE;
+        }
+    }
+    // `tile` is the address of the tile, a multiple of 128.
+    INLINE void read(u32 (&to)[PAIRS][4], u32 tile, int step) const {
+        if constexpr (INNER) {
+            u32 from = tile + first ^ step * 2 * CHUNK * SIZE;
+#pragma unroll
+            for (int pair = 0; pair < PAIRS; ++pair) {
+                int line = 2 * pair / TOGETHER * 8 * TOGETHER + 2 * pair % TOGETHER;
+                load_matrices(to[pair], from + line * TILE_K * SIZE);
+            }
+        } else {
+#pragma unroll
+            for (int line = 0; line < WARP_LINES; line += 8 * TOGETHER)
+#pragma unroll
+                for (int place = 0; place < 2; ++place) {
+                    u32 numbers[TOGETHER];
+                    load_words(numbers, tile + first + ((step * 8 + place * 4) * LINES + line) * SIZE);
+#pragma unroll
+                    for (int eight = 0; eight < TOGETHER; ++eight)
+                        to[line / 16 + eight / 2][PLACE_FIRST ? eight % 2 * 2 + place : place * 2 + eight % 2] = numbers[eight];
+                }
+        }
+    }
+};
+
+template <int PAIRS> INLINE void round_all(u32 (&to)[PAIRS][4], const u32 (&from)[PAIRS][4]) {
+#pragma unroll
+    for (int pair = 0; pair < PAIRS; ++pair)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) to[pair][i] = rounded(from[pair][i]);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __grid_constant__ Product p) {
+    extern __shared__ __align__(128) u8 shared[];
+
+    Tile tile = tile_of<TILE_M, TILE_N, BAND>(p, blockIdx.x);
+    i64 at[4];
+    locate_matrix(p, tile.matrix, at);
+    u32 first_k = tile.split * p.split_length;
+    i32 length = min(p.k - first_k, p.split_length);
+    Feed<TILE_M, A_INNER, TOGETHER_M, A_COPY> feed_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m);
+    Feed<TILE_N, B_INNER, TOGETHER_N, B_COPY> feed_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n);
+
+    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    int row = warp % WARPS_M * WARP_M, column = warp / WARPS_M * WARP_N;
+    Reader<TILE_M, A_INNER, WARP_M, false> reader_a(row, lane);
+    Reader<TILE_N, B_INNER, WARP_N, true> reader_b(column, lane);
+
+    float sums[PAIRS_M][2 * PAIRS_N][4] = {};
+    u32 stages = shared_address(shared);
+    i32 left = length;
+#pragma unroll
+    for (int stage = 0; stage < STAGES - 1; ++stage) {
+        feed_a.fetch(stages + stage * STAGE, left);
+        feed_b.fetch(stages + stage * STAGE + STAGE_A, left);
+        copies_commit();
+        left -= TILE_K;
+    }
+    copies_wait<STAGES - 2>();
+    __syncthreads();
+
+    u32 a[PAIRS_M][4], b[PAIRS_N][4], next_a[PAIRS_M][4], next_b[PAIRS_N][4];
+    u32 reading = stages, writing = stages + (STAGES - 1) * STAGE;
+    reader_a.read(next_a, reading, 0);
+    reader_b.read(next_b, reading + STAGE_A, 0);
+#pragma unroll 1
+    for (i32 done = 0; done < length; done += TILE_K) {
+#pragma unroll
+        for (int step = 0; step < STEPS; ++step) {
+            round_all(a, next_a);
+            round_all(b, next_b);
+            // The next operands are read while these are multiplied, also across the end of the tile.
+            if (step == STEPS - 1) {
+                writing = writing == stages + (STAGES - 1) * STAGE ? stages : writing + STAGE;
+                reading = reading == stages + (STAGES - 1) * STAGE ? stages : reading + STAGE;
+                copies_wait<STAGES - 2>();
+                __syncthreads();
+            }
+            reader_a.read(next_a, reading, (step + 1) % STEPS);
+            reader_b.read(next_b, reading + STAGE_A, (step + 1) % STEPS);
+            if (step == 0) {
+                feed_a.fetch(writing, left);
+                feed_b.fetch(writing + STAGE_A, left);
+            }
+            if (step == STEPS - 2) {
+                copies_commit();
+                left -= TILE_K;
+            }
+#pragma unroll
+            for (int j = 0; j < 2 * PAIRS_N; ++j)
+#pragma unroll
+                for (int i = 0; i < PAIRS_M; ++i) {
+                    const u32(&both)[4] = b[j / 2];
+                    // Back and forth: neighbours in time share an operand.
+                    int to = j % 2 ? PAIRS_M - 1 - i : i;
+                    multiply_add(sums[to][j], a[to], both[j % 2 * 2], both[j % 2 * 2 + 1]);
+                }
+        }
+    }
+    copies_wait<0>();
+    __syncthreads();
+
+    tile = tile_of<TILE_M, TILE_N, BAND>(p, block_again());
+    locate_matrix(p, tile.matrix, at);
+    // Of a pair of eights of rows and an eight of columns, lane 4 g + t holds rows g of the first and of the second, columns 2 t and 2 t + 1.
+    float* block = reinterpret_cast<float*>(shared) + warp * (BLOCK_M * LEAD_Y);
+    float* mine = block + lane / 4 * TOGETHER_M * LEAD_Y + lane % 4 * 2 * TOGETHER_N;
+#pragma unroll
+    for (int group = 0; group < WARP_M; group += BLOCK_M) {
+#pragma unroll
+        for (int eight = 0; eight < TOGETHER_M; ++eight)
+#pragma unroll
+            for (int first = 0; first < WARP_N; first += 8 * TOGETHER_N)
+#pragma unroll
+                for (int next = 0; next < 2; ++next) {
+                    Pack<float, TOGETHER_N> pack;
+#pragma unroll
+                    for (int j = 0; j < TOGETHER_N; ++j)
+                        pack.of[j] = sums[group / 16 + eight / 2][first / 8 + j][eight % 2 * 2 + next];
+                    store<float, TOGETHER_N>(mine + eight * LEAD_Y + first + next * TOGETHER_N, pack);
+                }
+        __syncwarp();
+        finish_block<BLOCK_M, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + row + group, tile.column + column);
+        __syncwarp();
+    }
+}

@@ -1,0 +1,71 @@
+"""Weights of a small PyTorch model, for examples/pytorch_weights.rs and docs/tutorials/pytorch-weights.md.
+
+    pip install torch==2.11.* safetensors numpy
+    python tests/reference/weights.py
+
+writes the folder weights beside itself: model.safetensors, the state dict as `save_file` leaves it, and case.safetensors, an input with the logits for it. The model
+has learned for some steps, so that the statistics of its norms are not their first ones.
+
+    python tests/reference/weights.py FILE CASE
+
+loads weights that were written elsewhere, and compares its logits with those of a case.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+FOLDER = Path(__file__).parent / "weights"
+
+
+class Classifier(nn.Module):
+    """Three classes of images of 8 x 8 pixels."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, 3, padding=1)
+        self.norm = nn.BatchNorm2d(4)
+        self.hidden = nn.Linear(4 * 4 * 4, 16)
+        self.hidden_norm = nn.BatchNorm1d(16)
+        self.output = nn.Linear(16, 3)
+
+    def forward(self, x):
+        x = torch.relu(self.norm(self.conv(x)))
+        x = nn.functional.max_pool2d(x, 2)
+        x = torch.relu(self.hidden_norm(self.hidden(x.flatten(1))))
+        return self.output(x)
+
+
+def make():
+    torch.manual_seed(23)
+    model = Classifier()
+    images, labels = torch.randn(64, 1, 8, 8), torch.randint(3, (64,))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for _ in range(20):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        case = {"input": images[:5].clone(), "logits": model(images[:5])}
+    FOLDER.mkdir(exist_ok=True)
+    save_file(model.state_dict(), FOLDER / "model.safetensors")
+    save_file(case, FOLDER / "case.safetensors")
+
+
+def check(weights, case):
+    model = Classifier()
+    model.load_state_dict(load_file(weights))
+    model.eval()
+    case = load_file(case)
+    with torch.no_grad():
+        far = (model(case["input"]) - case["logits"]).abs().max().item()
+    print(f"largest difference of a logit: {far:.2e}")
+    assert far <= 1e-5, far
+
+
+if __name__ == "__main__":
+    check(*sys.argv[1:]) if len(sys.argv) == 3 else make()

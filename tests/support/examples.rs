@@ -1,0 +1,102 @@
+//! The example programs as their users run them. Each test file takes what it needs of this.
+#![allow(dead_code)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+/// The folder of the built examples, beside this test's own. Built here too: a test that is run alone would find old ones.
+fn examples() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let test = std::env::current_exe().expect("a test is a program");
+        let profile = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
+        let target = profile.parent().expect("target/PROFILE");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .args(["build", "--quiet", "--workspace", "--examples", "--offline", "--target-dir"])
+            .arg(target);
+        if profile.ends_with("release") {
+            cargo.arg("--release");
+        }
+        let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo runs this test");
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        profile.join("examples")
+    })
+}
+
+pub fn program(name: &str) -> Command {
+    let mut program = Command::new(examples().join(name).with_extension(std::env::consts::EXE_EXTENSION));
+    for variable in ["TERNION_DATA", "TERNION_CHECK", "TERNION_NAN", "TERNION_FALLBACK"] {
+        program.env_remove(variable);
+    }
+    // Whatever a test gets wrong, it downloads nothing.
+    program.env("TERNION_OFFLINE", "1").stdin(Stdio::null());
+    program
+}
+
+/// A folder that is removed at the end of a test, with a small data set in its subfolder `data`.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new(test: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("ternion-programs-{test}-{}", std::process::id()));
+        fs::create_dir_all(path.join("data")).expect("the temporary folder can be written");
+        let header = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
+        for (split, count) in [("train", 70), ("t10k", 10)] {
+            let mut images: Vec<u8> = header(&[2051, count, 28, 28]);
+            images.extend((0..count * 28 * 28).map(|index| (index % 251) as u8));
+            let mut labels: Vec<u8> = header(&[2049, count]);
+            labels.extend((0..count).map(|index| (index % 10) as u8));
+            let file = |kind: &str| path.join("data").join(format!("{split}-{kind}-ubyte"));
+            fs::write(file("images-idx3"), images).expect("the folder can be written");
+            fs::write(file("labels-idx1"), labels).expect("the folder can be written");
+        }
+        Folder(path)
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What was printed to standard error.
+pub fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs to the end and gives what was printed.
+pub fn success(mut command: Command) -> String {
+    let output = command.output().expect("the example runs");
+    assert!(output.status.success(), "{}", errors(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The vocabulary of GPT-2's form with a token for each byte, then `merged`.
+pub fn byte_vocabulary(merged: &[&str]) -> String {
+    // Bytes that can be seen stand for themselves, the others for characters from 256 on.
+    let seen = |byte: u32| matches!(byte, 33..=126 | 161..=172 | 174..=255);
+    let unseen = (0..256).filter(|&byte| !seen(byte)).count() as u32;
+    let characters = (0..256).filter(|&byte| seen(byte)).chain(256..256 + unseen);
+    let bytes = characters.map(|code| char::from_u32(code).expect("a character").to_string());
+    let tokens = bytes.chain(merged.iter().map(|token| (*token).to_owned()));
+    let entries = tokens.zip(0..).map(|(token, number): (String, usize)| (token, number.into()));
+    serde_json::Value::Object(entries.collect()).to_string()
+}
+
+/// Records of CIFAR-10's binary form: every label in turn, images of its own shade.
+pub fn cifar10_records(count: usize) -> Vec<u8> {
+    let record = |index: usize| {
+        let label = (index % 10) as u8;
+        let pixels = (0..3072).map(move |pixel| label * 20 + (pixel % 11) as u8);
+        std::iter::once(label).chain(pixels)
+    };
+    (0..count).flat_map(record).collect()
+}

@@ -1,0 +1,220 @@
+//! The walk-throughs in docs/tutorials as their readers follow them: each command runs, what it is said to print is printed, and the code that is quoted is in the program.
+//!
+//! Numbers of the printed text are not compared: the commands run with fewer steps here.
+
+#[path = "support/examples.rs"]
+mod examples;
+
+use examples::{Folder, program, success};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A block of a tutorial: its language, and its lines.
+struct Block {
+    language: String,
+    lines: Vec<String>,
+}
+
+fn blocks(name: &str) -> Vec<Block> {
+    let file = root().join("docs/tutorials").join(name).with_extension("md");
+    let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let (mut blocks, mut open) = (Vec::new(), None::<Block>);
+    for line in text.lines() {
+        match (open.take(), line.strip_prefix("```")) {
+            (None, Some(language)) => open = Some(Block { language: language.into(), lines: Vec::new() }),
+            (Some(block), Some(_)) => blocks.push(block),
+            (Some(mut block), None) => {
+                block.lines.push(line.into());
+                open = Some(block);
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "{name}: a block is not closed");
+    blocks
+}
+
+/// Follows the tutorial of an example, each of whose commands ends with `quicker`.
+fn follow(name: &str, quicker: &[&str], prepare: impl Fn(&Folder)) {
+    let folder = Folder::new(&format!("tutorial-{name}"));
+    prepare(&folder);
+    let (sources, python) = (sources(name), python_sources());
+    let (mut printed, mut followed) = (String::new(), 0);
+    for block in blocks(name) {
+        match block.language.as_str() {
+            "sh" => {
+                for line in block.lines.iter().filter(|line| !line.trim().is_empty()) {
+                    printed = follow_command(name, line, quicker, &folder).unwrap_or(printed);
+                    followed += 1;
+                }
+            }
+            "text" => check_printed(name, &block.lines, &printed),
+            "rust" => check_quoted(name, &block.lines, &sources),
+            "python" => check_quoted(name, &block.lines, &python),
+            other => panic!("{name}: a block of {other:?} is not tested"),
+        }
+    }
+    assert!(followed > 0, "{name}: no command");
+}
+
+/// Runs a line `[NAME=VALUE ..] cargo run .. --example NAME [-- ARGUMENTS]` and gives what it printed. A command that needs a feature for a GPU is
+/// left out: it is compiled in elsewhere.
+fn follow_command(name: &str, line: &str, quicker: &[&str], folder: &Folder) -> Option<String> {
+    let mut words = line.split_whitespace().peekable();
+    let mut variables = Vec::new();
+    while let Some((variable, value)) = words.peek().and_then(|word| word.split_once('=')) {
+        variables.push((variable, value));
+        words.next();
+    }
+    let words: Vec<&str> = words.collect();
+    if words[0] == "python" {
+        return follow_python(&words[1..], folder);
+    }
+    let end = words.iter().position(|&word| word == "--").unwrap_or(words.len());
+    let (cargo, arguments) = (&words[..end], words.get(end + 1..).unwrap_or_default());
+    assert!(cargo.starts_with(&["cargo", "run", "--release"]), "{name}: what is {line:?}?");
+    assert!(cargo.ends_with(&["--example", name]), "{name}: {line:?} runs another example");
+    if cargo.contains(&"--features") {
+        return None;
+    }
+    let mut command = program(name);
+    command.current_dir(&folder.0).env("XDG_CACHE_HOME", folder.file("cache"));
+    Some(success({
+        command.envs(variables).args(arguments).args(quicker);
+        command
+    }))
+}
+
+/// Runs a script of this project where `TERNION_PYTHON` names a Python with what it needs.
+fn follow_python(words: &[&str], folder: &Folder) -> Option<String> {
+    let python = std::env::var_os("TERNION_PYTHON")?;
+    let mut command = Command::new(python);
+    command.current_dir(&folder.0).arg(root().join(words[0])).args(&words[1..]);
+    Some(success(command))
+}
+
+/// That every line is among what was printed, in order; `...` stands for any text at the end of a line, or for any lines.
+fn check_printed(name: &str, lines: &[String], printed: &str) {
+    let mut rest = printed.lines().map(without_numbers);
+    for line in lines.iter().filter(|line| line.trim() != "...") {
+        let found = match line.strip_suffix("...") {
+            Some(begun) => rest.any(|printed| printed.starts_with(&without_numbers(begun))),
+            None => rest.any(|printed| printed == without_numbers(line)),
+        };
+        assert!(found, "{name}: not printed, or not in this place: {line:?}, but\n{printed}");
+    }
+}
+
+/// The line with `#` for each number, and one blank for several.
+fn without_numbers(line: &str) -> String {
+    let is_number = |word: &str| word.starts_with(|first: char| first.is_ascii_digit() || first == '-');
+    let word = |word: &str| if is_number(word) { "#".to_owned() } else { word.to_owned() };
+    line.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// The example and the files that it includes, each without its blanks.
+fn sources(name: &str) -> Vec<String> {
+    let example = root().join("examples").join(name).with_extension("rs");
+    let text = fs::read_to_string(&example).expect("the example");
+    let included = text.lines().filter_map(|line| line.strip_prefix("#[path = \"")?.strip_suffix("\"]"));
+    let files: Vec<PathBuf> = included.map(|file| root().join("examples").join(file)).collect();
+    let texts = files.iter().map(|file| fs::read_to_string(file).expect("a file of the example"));
+    texts.chain([text.clone()]).map(|text| bare(text.lines())).collect()
+}
+
+/// The scripts that made what the tests compare with.
+fn python_sources() -> Vec<String> {
+    let entries = fs::read_dir(root().join("tests/reference")).expect("the folder");
+    let files = entries.map(|entry| entry.expect("an entry").path());
+    let scripts = files.filter(|file| file.extension().is_some_and(|extension| extension == "py"));
+    scripts.map(|file| bare(fs::read_to_string(file).expect("a script").lines())).collect()
+}
+
+/// The text without its blanks: how it is broken into lines does not count.
+fn bare<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    lines.flat_map(str::chars).filter(|character| !character.is_whitespace()).collect()
+}
+
+/// That the lines are in the program; a line `// ...` stands for what is left out.
+fn check_quoted(name: &str, lines: &[String], sources: &[String]) {
+    for part in lines.split(|line| line.trim() == "// ...") {
+        let part = bare(part.iter().map(String::as_str));
+        assert!(sources.iter().any(|source| source.contains(&part)), "{name}: the program has no\n{part}");
+    }
+}
+
+#[test]
+fn housing() {
+    follow("housing", &["--epochs", "1", "--hidden", "4"], |folder| {
+        let header = "MedInc,HouseAge,AveRooms,AveBedrms,Population,AveOccup,Latitude,Longitude,MedHouseVal";
+        let row = |row: usize| format!("{},{},5,1,{},3,37,-122,{}\n", row % 9, row % 40, 90 + row, row % 5);
+        let rows: String = (0..60).map(row).collect();
+        fs::write(folder.file("california_housing.csv"), format!("{header}\n{rows}"))
+            .expect("it can be written");
+    });
+}
+
+#[test]
+fn image_encoder() {
+    follow("image_encoder", &["--steps", "20", "--batch", "64"], |folder| {
+        let mut drawn = program("image_encoder");
+        drawn.args(["--steps", "0", "--picture"]).arg(folder.file("photo.png"));
+        success(drawn);
+    });
+}
+
+#[test]
+fn softmax_regression() {
+    follow("softmax_regression", &["--steps", "20", "--data", "data"], |_| ());
+}
+
+#[test]
+fn compare() {
+    follow("compare", &["--steps", "10", "--batch", "8"], |_| ());
+}
+
+/// A folder `gpt2` with a small model of random weights under Hugging Face's names, and a vocabulary of the bytes and two merges.
+fn small_gpt2(folder: &Folder) {
+    let model = folder.file("gpt2");
+    fs::create_dir_all(&model).expect("the folder can be written");
+    fs::write(model.join("vocab.json"), examples::byte_vocabulary(&["th", "the"]))
+        .expect("it can be written");
+    fs::write(model.join("merges.txt"), "#version: 0.2\nt h\nth e\n").expect("it can be written");
+    let sizes = ["--layers", "1", "--heads", "2", "--width", "16", "--context", "1024", "--steps", "0"];
+    let mut made = program("gpt2");
+    made.current_dir(&folder.0).args(sizes).args(["--bpe", "gpt2", "--save", "gpt2", "--tokens", "0"]);
+    success(made);
+}
+
+#[test]
+fn gpt2() {
+    let quicker = ["--layers", "1", "--width", "16", "--context", "16", "--steps", "2", "--tokens", "5"];
+    follow("gpt2", &quicker, |folder| {
+        small_gpt2(folder);
+        fs::write(folder.file("text.txt"), "the cat and the hat\n".repeat(90)).expect("it can be written");
+    });
+}
+
+#[test]
+fn cifar10() {
+    follow("cifar10", &["--epochs", "1", "--batch", "8", "--limit", "16"], |folder| {
+        let data = folder.file("cifar-10-batches-bin");
+        fs::create_dir_all(&data).expect("the folder can be written");
+        for file in
+            ["data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"]
+        {
+            fs::write(data.join(file).with_extension("bin"), examples::cifar10_records(8))
+                .expect("it can be written");
+        }
+    });
+}
+
+#[test]
+fn pytorch_weights() {
+    follow("pytorch_weights", &[], |_| ());
+}
