@@ -13,6 +13,8 @@ mod interrupts;
 mod outputs;
 #[path = "support/precise.rs"]
 mod precise;
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/say.rs"]
 mod say;
 #[path = "support/weights.rs"]
@@ -23,7 +25,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use interrupts::Interrupts;
 use outputs::Output;
 use precise::Precise;
-use say::{say, warn};
+use program::{Outcome, end};
+use say::say;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -178,18 +181,9 @@ fn alexnet(dropout: f64, device: &Device) -> Result<Sequential> {
         .with(Linear::new(256, 10, device)?))
 }
 
-/// Errors of tensors, data and files, all of which say in words what is wrong.
-type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-
 /// The program.
 pub fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            warn(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    end(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {

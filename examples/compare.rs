@@ -18,13 +18,16 @@ mod files;
 mod lessons;
 #[path = "support/outputs.rs"]
 mod outputs;
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/say.rs"]
 mod say;
 
 use clap::Parser;
 use files::Files;
 use lessons::{Kind, Lesson};
-use say::{say, warn};
+use program::{Outcome, end};
+use say::say;
 use std::process::ExitCode;
 use ternion::decorators::Composed;
 use ternion::nn::StateDict;
@@ -80,18 +83,9 @@ fn names(text: &str) -> std::result::Result<Names, String> {
     }
 }
 
-/// Errors of tensors, data and files, all of which say in words what is wrong.
-type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-
 /// The program.
 pub fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            warn(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    end(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {

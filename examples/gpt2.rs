@@ -15,6 +15,8 @@ mod corpus;
 mod interrupts;
 #[path = "support/outputs.rs"]
 mod outputs;
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/say.rs"]
 mod say;
 #[path = "support/gpt2_training.rs"]
@@ -26,6 +28,7 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use interrupts::Interrupts;
 use outputs::Output;
+use program::{Outcome, end};
 use say::{say, warn};
 use serde_json::{Map, Value, json};
 use std::io::Write;
@@ -198,18 +201,9 @@ impl Arguments {
     }
 }
 
-/// Errors of tensors, data and files, all of which say in words what is wrong.
-type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-
 /// The program.
 pub fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            warn(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    end(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {

@@ -12,13 +12,16 @@ mod districts;
 mod files;
 #[path = "support/outputs.rs"]
 mod outputs;
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/say.rs"]
 mod say;
 
 use clap::Parser;
 use districts::Districts;
 use files::Files;
-use say::{say, warn};
+use program::{Outcome, end};
+use say::say;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use ternion::data::{CaliforniaHousing, Regression, RegressionOrder, RegressionSplit};
@@ -78,18 +81,9 @@ struct Arguments {
     files: Files,
 }
 
-/// Errors of tensors, data and files, all of which say in words what is wrong.
-type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-
 /// The program.
 pub fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            warn(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    end(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {

@@ -11,13 +11,16 @@ mod files;
 mod outputs;
 #[path = "support/picture.rs"]
 mod picture;
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/say.rs"]
 mod say;
 
 use clap::Parser;
 use files::Files;
 use outputs::Output;
-use say::{say, warn};
+use program::{Outcome, end};
+use say::say;
 use std::f64::consts::PI;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -82,18 +85,9 @@ struct Arguments {
     files: Files,
 }
 
-/// Errors of tensors, data and files, all of which say in words what is wrong.
-type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-
 /// The program.
 pub fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            warn(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    end(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {

@@ -20,6 +20,8 @@ mod digits;
 mod interrupts;
 #[path = "support/outputs.rs"]
 mod outputs;
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/readings.rs"]
 mod readings;
 #[path = "support/say.rs"]
@@ -39,8 +41,9 @@ use digits::DigitSet;
 use indicatif::{ProgressBar, ProgressStyle};
 use interrupts::Interrupts;
 use outputs::Output;
+use program::{Outcome, end};
 use readings::{Log, Reading};
-use say::{say, warn};
+use say::say;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -202,18 +205,9 @@ impl Settings {
     }
 }
 
-/// Errors of tensors, data and files, all of which say in words what is wrong.
-type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-
 /// The program.
 pub fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            warn(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    end(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {

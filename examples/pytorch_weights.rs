@@ -4,17 +4,20 @@
 //!     cargo run --release --example pytorch_weights -- --save back.safetensors --save-case case.safetensors
 //!
 //! Without `--load` and `--case` the files are those of tests/reference/weights, which tests/reference/weights.py made.
-//! docs/tutorials/pytorch-weights.md goes through it.
+//! docs/tutorials/pytorch_weights.md goes through it.
 
 #[path = "support/outputs.rs"]
 #[allow(dead_code, reason = "it keeps no checkpoints")]
 mod outputs;
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/say.rs"]
 mod say;
 
 use clap::Parser;
 use outputs::Output;
-use say::{say, warn};
+use program::{Outcome, end};
+use say::say;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -91,18 +94,9 @@ impl Forward for Classifier {
     }
 }
 
-/// Errors of tensors and files, all of which say in words what is wrong.
-type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-
 /// The program.
 pub fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            warn(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    end(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {

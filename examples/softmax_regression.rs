@@ -13,12 +13,15 @@ mod digits;
 mod files;
 #[path = "support/outputs.rs"]
 mod outputs;
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/say.rs"]
 mod say;
 
 use clap::Parser;
 use digits::DigitSet;
 use files::Files;
+use program::{Outcome, end};
 use say::{say, warn};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -67,18 +70,9 @@ struct Arguments {
     files: Files,
 }
 
-/// Errors of tensors, data and files, all of which say in words what is wrong.
-type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-
 /// The program.
 pub fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            warn(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    end(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {

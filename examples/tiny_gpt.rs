@@ -22,6 +22,8 @@ mod interrupts;
 mod outputs;
 #[path = "support/precise.rs"]
 mod precise;
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/say.rs"]
 mod say;
 #[path = "support/writer.rs"]
@@ -32,6 +34,7 @@ use gpt_settings::{Settings, SettingsArguments};
 use gpt_training::Training;
 use interrupts::Interrupts;
 use outputs::Output;
+use program::{Outcome, end};
 use say::{say, warn};
 use std::io::Write;
 use std::path::PathBuf;
@@ -110,18 +113,9 @@ struct Files {
     is_resumed: bool,
 }
 
-/// Errors of tensors, data and files, all of which say in words what is wrong.
-type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-
 /// The program.
 pub fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            warn(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    end(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {

@@ -1,64 +1,14 @@
 //! Steps that are recorded, on a device that pretends to record: ops run while it does, and replays run what the host does before each of them.
 
 use super::{OPTIMIZERS, gradients_of, grouped, start, steps, told};
-use std::sync::Arc;
-use ternion::backend::{Backend, Capture, Meta, Plan, Replay, Unsupported, View};
 use ternion::nn::optim::{Adagrad, AdagradConfig};
 use ternion::prelude::*;
-use ternion::{Op, delegate_backend};
-
-#[derive(Debug)]
-struct Recording {
-    inner: Device,
-}
-
-#[derive(Debug)]
-struct Nothing;
-
-impl Replay for Nothing {
-    fn replay(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl Capture for Recording {
-    fn begin(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn end(&self) -> Result<Arc<dyn Replay>> {
-        Ok(Arc::new(Nothing))
-    }
-}
-
-impl Backend for Recording {
-    delegate_backend!(inner: alloc, upload, download, synchronize, memory, interop);
-
-    fn name(&self) -> &str {
-        "recording"
-    }
-
-    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        self.inner.backend().plan(op, inputs)
-    }
-
-    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
-        self.inner.backend().run(op, inputs, outputs)
-    }
-
-    fn capture(&self) -> Option<&dyn Capture> {
-        Some(self)
-    }
-}
-
-fn recording() -> Device {
-    Device::new(Recording { inner: ternion_cpu::device() })
-}
+use ternion_testing::recording;
 
 /// The second run must call the same ops with the same settings: what changes from step to step is on the device.
 #[test]
 fn every_step_can_be_recorded_and_replays_count() -> Result<()> {
-    let device = recording();
+    let device = recording(ternion_cpu::device());
     let wanted = steps(DType::F32, &device)?.swap_remove(0);
     for (name, make) in OPTIMIZERS {
         let params = start(DType::F32, &device)?;
@@ -78,7 +28,7 @@ fn every_step_can_be_recorded_and_replays_count() -> Result<()> {
 /// As many rows of numbers as when it was recorded, but p1's and p2's have changed places.
 #[test]
 fn a_recorded_step_is_refused_once_its_rows_belong_to_others() -> Result<()> {
-    let device = recording();
+    let device = recording(ternion_cpu::device());
     let (params, wanted) = (start(DType::F32, &device)?, steps(DType::F32, &device)?.swap_remove(0));
     let config = AdagradConfig { allow_missing_gradients: true, ..Default::default() };
     let mut adagrad = Adagrad::with_groups(grouped(params.clone(), 1.0, 0.0), config)?;

@@ -1,4 +1,4 @@
-"""Weights of a small PyTorch model, for examples/pytorch_weights.rs and docs/tutorials/pytorch-weights.md.
+"""Weights of a small PyTorch model, for examples/pytorch_weights.rs and docs/tutorials/pytorch_weights.md.
 
     pip install torch==2.11.* safetensors numpy
     python tests/reference/weights.py

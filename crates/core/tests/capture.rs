@@ -1,60 +1,11 @@
 //! What core sees to when a step is recorded, on a device that pretends to record: ops run while it does, and replays do nothing.
 
-use std::sync::Arc;
-use ternion_core::backend::{Backend, Capture, Meta, Plan, Replay, Unsupported, View};
-use ternion_core::{DType, Device, Op, Result, Tensor, delegate_backend};
-
-#[derive(Debug)]
-struct Recording {
-    inner: Device,
-}
-
-#[derive(Debug)]
-struct Nothing;
-
-impl Replay for Nothing {
-    fn replay(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl Capture for Recording {
-    fn begin(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn end(&self) -> Result<Arc<dyn Replay>> {
-        Ok(Arc::new(Nothing))
-    }
-}
-
-impl Backend for Recording {
-    delegate_backend!(inner: alloc, upload, download, synchronize, memory, interop);
-
-    fn name(&self) -> &str {
-        "recording"
-    }
-
-    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        self.inner.backend().plan(op, inputs)
-    }
-
-    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
-        self.inner.backend().run(op, inputs, outputs)
-    }
-
-    fn capture(&self) -> Option<&dyn Capture> {
-        Some(self)
-    }
-}
-
-fn recording() -> Device {
-    Device::new(Recording { inner: ternion_cpu::device() })
-}
+use ternion_core::{DType, Result, Tensor};
+use ternion_testing::recording;
 
 #[test]
 fn a_replay_changes_what_autograd_has_saved() -> Result<()> {
-    let device = recording();
+    let device = recording(ternion_cpu::device());
     let w = Tensor::from_slice(&[1.0f32, 2.0], 2, &device)?;
     let untouched = Tensor::from_slice(&[3.0f32, 4.0], 2, &device)?.requires_grad()?;
     let mut step = device.capture(|| {
@@ -76,7 +27,7 @@ fn a_replay_changes_what_autograd_has_saved() -> Result<()> {
 
 #[test]
 fn a_step_on_two_devices_is_refused() -> Result<()> {
-    let (device, other) = (recording(), ternion_cpu::device());
+    let (device, other) = (recording(ternion_cpu::device()), ternion_cpu::device());
     let (x, y) = (Tensor::ones([2], DType::F32, &device)?, Tensor::ones([2], DType::F32, &other)?);
     let told = device.capture(|| {
         y.add_scalar(1.0)?;
@@ -94,7 +45,7 @@ fn a_step_on_two_devices_is_refused() -> Result<()> {
 
 #[test]
 fn another_thread_draws_nothing_while_a_step_is_recorded() -> Result<()> {
-    let device = recording();
+    let device = recording(ternion_cpu::device());
     let mut runs = 0;
     let mut told = None;
     let at = device.random_position();

@@ -3,14 +3,13 @@
 use DType::{BF16, F16, F32, F64};
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
-use ternion_core::backend::{Backend, Capture, Meta, Plan, Replay, Unsupported, View};
 use ternion_core::decorators::Counting;
 use ternion_core::{
     AttentionOptions, Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, Device, GradOptions,
-    MatmulOptions, Op, Precision, Reduction, Result, Tensor, UnaryOp, checkpoint, delegate_backend, einsum,
-    grad, no_grad, observe_ops, precision, with_precision, without_precision,
+    MatmulOptions, Op, Precision, Reduction, Result, Tensor, UnaryOp, checkpoint, einsum, grad, no_grad,
+    observe_ops, precision, with_precision, without_precision,
 };
+use ternion_testing::recording;
 
 fn device() -> Device {
     ternion_cpu::device()
@@ -537,55 +536,10 @@ fn a_checkpointed_segment_runs_again_in_its_precision() -> Result<()> {
     Ok(())
 }
 
-/// A device that pretends to record: ops run while it does.
-#[derive(Debug)]
-struct Recording {
-    inner: Device,
-}
-
-#[derive(Debug)]
-struct Nothing;
-
-impl Replay for Nothing {
-    fn replay(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl Capture for Recording {
-    fn begin(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn end(&self) -> Result<Arc<dyn Replay>> {
-        Ok(Arc::new(Nothing))
-    }
-}
-
-impl Backend for Recording {
-    delegate_backend!(inner: alloc, upload, download, synchronize, memory, interop);
-
-    fn name(&self) -> &str {
-        "recording"
-    }
-
-    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        self.inner.backend().plan(op, inputs)
-    }
-
-    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
-        self.inner.backend().run(op, inputs, outputs)
-    }
-
-    fn capture(&self) -> Option<&dyn Capture> {
-        Some(self)
-    }
-}
-
 #[test]
 fn a_recorded_step_casts_for_itself() -> Result<()> {
     let (counting, counter) = Counting::new(device());
-    let device = Device::new(Recording { inner: counting });
+    let device = recording(counting);
     let (x, w) = (numbers(&[4, 3], &device).to_dtype(BF16)?, leaf(&[2, 3], &device)?);
     let in_use = device.memory().in_use;
     for outside in [true, false] {

@@ -1,12 +1,7 @@
 //! Training in mixed precision: modules in a precision of their own, losses near those of f32, and loss scales.
 
-use std::sync::Arc;
-use ternion_core::backend::{Backend, Capture, Meta, Plan, Replay, Unsupported, View};
 use ternion_core::decorators::Counting;
-use ternion_core::{
-    DType, Device, Gradients, Op, Precision, Reduction, Result, Tensor, delegate_backend, no_grad,
-    with_precision,
-};
+use ternion_core::{DType, Device, Gradients, Precision, Reduction, Result, Tensor, no_grad, with_precision};
 use ternion_nn::optim::{
     Adagrad, AdagradConfig, Adam, AdamConfig, AdamW, AdamWConfig, Lion, LionConfig, Muon, MuonConfig,
     Optimizer, RMSprop, RMSpropConfig, SGD, SGDConfig, clip_grad_norm,
@@ -15,6 +10,7 @@ use ternion_nn::{
     Forward, GPT, GPTConfig, GRU, InPrecision, LSTM, Linear, LossScale, LossScaleConfig, Mlp, Module, Param,
     ReLU, ResNet, ResNetConfig, ScaledStep, Sequential, StateDict, TransformerBlock, TransformerBlockConfig,
 };
+use ternion_testing::recording;
 
 fn device() -> Device {
     ternion_cpu::device()
@@ -452,54 +448,9 @@ fn a_captured_forward_and_backward_follows_the_scale() -> Result<()> {
     Ok(())
 }
 
-/// A device that pretends to record: ops run while it does.
-#[derive(Debug)]
-struct Recording {
-    inner: Device,
-}
-
-#[derive(Debug)]
-struct Nothing;
-
-impl Replay for Nothing {
-    fn replay(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl Capture for Recording {
-    fn begin(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn end(&self) -> Result<Arc<dyn Replay>> {
-        Ok(Arc::new(Nothing))
-    }
-}
-
-impl Backend for Recording {
-    delegate_backend!(inner: alloc, upload, download, synchronize, memory, interop);
-
-    fn name(&self) -> &str {
-        "recording"
-    }
-
-    fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        self.inner.backend().plan(op, inputs)
-    }
-
-    fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
-        self.inner.backend().run(op, inputs, outputs)
-    }
-
-    fn capture(&self) -> Option<&dyn Capture> {
-        Some(self)
-    }
-}
-
 #[test]
 fn a_recorded_step_scales_and_leaves_unscaling_to_the_host() -> Result<()> {
-    let device = Device::new(Recording { inner: device() });
+    let device = recording(device());
     let small = Small::new(&device)?;
     let loss_scale = LossScale::default();
     let scaled = || loss_scale.scale(&small.loss(Precision::F16, 1.0)?)?.backward();
