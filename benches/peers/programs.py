@@ -5,7 +5,7 @@
     programs.py run --bundle DIR --data DIR --device cuda [--only shakespeare_char mnist_cnn]               the same with what a bundle holds
     programs.py write programs.jsonl.. docs/benchmarks.md                                                  writes the table between the page's markers
 
-`run` adds a line to the results file as each program ends. Of one program on one device the newest line counts.
+`run` adds a line to the results file as each program ends. Of one program on one device the newest line counts. `write` leaves the rows of what the files do not tell of as they are.
 """
 
 import argparse
@@ -28,12 +28,16 @@ MARKERS = START, END = "<!-- programs:start -->", "<!-- programs:end -->"
 class Claim:
     """A program with its arguments, and what its results must be."""
 
-    def __init__(self, title, example, arguments, expected, devices=("cpu", "cuda", "wgpu"), needs=(), told=(), peer=None):
+    def __init__(self, title, example, arguments, expected, devices=("cpu", "cuda", "wgpu"), needs=(), told=(), peer=None, apart=None, public=None):
         self.title, self.example, self.arguments, self.expected = title, example, arguments, expected
         # Files below the folder of data that must be there; `{data}` in an argument stands for that folder.
         self.devices, self.needs, self.told = devices, needs, told
         # A script beside this one that prints the same figures of PyTorch, its arguments, and figure -> what Ternion's may lack of its.
         self.peer = peer
+        # Figure -> how far its values on different devices may be apart.
+        self.apart = apart or {}
+        # Device -> what somebody else has published of the same.
+        self.public = public or {}
 
 
 SHAKESPEARE = "text/tinyshakespeare.txt"
@@ -46,6 +50,7 @@ CLAIMS = {
         {"validation_loss": ("at most", 1.90)},
         needs=[SHAKESPEARE],
         told=["train_seconds", "tokens_per_second", "peak_memory_bytes"],
+        public={"cpu": "nanoGPT's README: 1.88 in about 3 minutes"},
     ),
     "shakespeare_char": Claim(
         "tiny Shakespeare, `--preset shakespeare-char`: 6 layers, 6 heads, 384 wide, context 256, batch 64, dropout 0.2",
@@ -97,6 +102,7 @@ CLAIMS = {
         needs=["images/baboon.png"],
         told=["train_seconds"],
         peer=("image_encoder.py", ["--image", "{data}/images/baboon.png"], {"psnr": 0.2}),
+        apart={"psnr": 0.1},
     ),
     **{
         f"compare_{model}": Claim(
@@ -218,28 +224,56 @@ def holds(value, bound):
     return {"at least": value >= expected, "at most": value <= expected, "below": value < expected}[words]
 
 
-def rows(lines):
-    """A row for each figure of the newest run of each program on each device."""
+HEAD = ["| program | on | figure | measured | expected | holds | besides |", "|---|---|---|---:|---:|---|---|"]
+DEVICES = ("cpu", "cuda", "wgpu")
+
+
+def rows(lines, kept=None):
+    """A row for each figure of the newest run of each program on each device; `kept`: (title, device) -> rows of runs that `lines` lack."""
     newest = {(line["program"], line["device"]): line for line in lines}
-    table = ["| program | on | figure | measured | expected | holds | besides |", "|---|---|---|---:|---:|---|---|"]
+    table = []
     for name, claim in CLAIMS.items():
-        for device in ("cpu", "cuda", "wgpu"):
+        of_claim = []
+        for device in DEVICES:
             line = newest.get((name, device))
-            if line is None:
-                continue
-            start = f"| {claim.title} | {device} |"
-            if "error" in line:
-                table.append(f"{start} | | | no | {line['error'].splitlines()[-1]} |")
-                continue
-            results = line["results"]
-            besides = ", ".join(f"{key.replace('_', ' ').removesuffix(' bytes')} {number(key, results.get(key))}" for key in claim.told)
-            of_device = claim.expected | bounds_by_peer(claim, line)
-            for key, bound in of_device.items():
-                verdict = "yes" if holds(results.get(key), bound) else "**no**"
-                table.append(f"{start} {key.replace('_', ' ')} | {number(key, results.get(key))} | {limit(key, bound)} | {verdict} | {besides} |")
-            if not of_device:
-                table.append(f"{start} | | | | {besides} |")
-    return table
+            of_claim += rows_of(claim, device, line) if line else (kept or {}).get((claim.title, device), [])
+        table += of_claim + rows_between(claim, of_claim)
+    return HEAD + table
+
+
+def rows_of(claim, device, line):
+    """The rows of one run."""
+    start = f"| {claim.title} | {device} |"
+    if "error" in line:
+        return [f"{start} | | | no | {line['error'].splitlines()[-1].replace('|', '/')} |"]
+    results = line["results"]
+    besides = [f"{key.replace('_', ' ').removesuffix(' bytes')} {number(key, results.get(key))}" for key in claim.told]
+    besides = ", ".join(besides) + (f"; {claim.public[device]}" if device in claim.public else "")
+    expected = claim.expected | bounds_by_peer(claim, line)
+    if not expected:
+        return [f"{start} | | | | {besides} |"]
+    return [row(start, key, number(key, results.get(key)), bound, holds(results.get(key), bound), besides) for key, bound in expected.items()]
+
+
+def row(start, key, measured, bound, is_met, besides):
+    return f"{start} {key.replace('_', ' ')} | {measured} | {limit(key, bound)} | {'yes' if is_met else '**no**'} | {besides} |"
+
+
+def rows_between(claim, of_claim):
+    """How far the figures of different devices are apart, as their rows tell them."""
+    found = []
+    for key, most in claim.apart.items():
+        cells = [told for told in map(cells_of, of_claim) if told[2] == key.replace("_", " ") and told[3] != "-"]
+        if len(cells) > 1:
+            figures, bound = [float(told[3]) for told in cells], ("at most", most)
+            apart = round(max(figures) - min(figures), 6)
+            start = f"| {claim.title} | {', '.join(told[1] for told in cells)} |"
+            found.append(row(start, f"{key}, apart", number(key, apart), bound, holds(apart, bound), ""))
+    return found
+
+
+def cells_of(table_row):
+    return [cell.strip() for cell in table_row.strip().strip("|").split(" |")]
 
 
 def bounds_by_peer(claim, line):
@@ -252,12 +286,22 @@ def bounds_by_peer(claim, line):
 
 
 def page(text, lines):
-    """The page with the table between its markers."""
+    """The page with the table between its markers, where rows of what was not measured now stay."""
     if text.count(START) != 1 or text.count(END) != 1:
         raise SystemExit(f"error: expected the markers {START} and {END} once each")
-    runs = sorted({f"{line['device']}: {line['machine']}, commit {line['commit']}, {line['time'].split()[0]}" for line in lines})
-    body = "\n".join([*(f"- {told}" for told in runs), "", *rows(lines)])
-    return text[: text.index(START)] + f"{START}\n{body}\n{END}" + text[text.index(END) + len(END) :]
+    before, rest = text.split(START)
+    old, after = rest.split(END)
+    measured = {(CLAIMS[line["program"]].title, line["device"]) for line in lines}
+    kept = {}
+    for table_row in old.splitlines():
+        if table_row.startswith("| ") and len(cells := cells_of(table_row)) == len(cells_of(HEAD[0])) and cells[1] in DEVICES:
+            kept.setdefault((cells[0], cells[1]), []).append(table_row)
+    kept = {place: found for place, found in kept.items() if place not in measured}
+    still_told = {device for title, device in kept if title in {claim.title for claim in CLAIMS.values()}}
+    runs = {f"- {line['device']}: {line['machine']}, commit {line['commit']}, {line['time'].split()[0]}" for line in lines}
+    runs |= {told for told in old.splitlines() if told.startswith("- ") and told[2:].split(":")[0] in still_told}
+    body = "\n".join([*sorted(runs), "", *rows(lines, kept)])
+    return f"{before}{START}\n{body}\n{END}{after}"
 
 
 def write(given):
