@@ -32,7 +32,7 @@ class Claim:
         self.title, self.example, self.arguments, self.expected = title, example, arguments, expected
         # Files below the folder of data that must be there; `{data}` in an argument stands for that folder.
         self.devices, self.needs, self.told = devices, needs, told
-        # A script beside this one that prints the same figures of PyTorch, its arguments, and figure -> what Ternion's may lack of its.
+        # A script beside this one that prints the same figures of PyTorch, its arguments, and figure -> what Ternion's may lack of its. Other figures are told beside.
         self.peer = peer
         # Figure -> how far its values on different devices may be apart.
         self.apart = apart or {}
@@ -41,6 +41,8 @@ class Claim:
 
 
 SHAKESPEARE = "text/tinyshakespeare.txt"
+# What the preset stands for.
+SHAKESPEARE_CHAR = "--layers 6 --heads 6 --width 384 --context 256 --batch 64 --lr 2e-3 --dropout 0.2 --precision bf16".split()
 # Name -> what is claimed. Expected: key of the JSON -> ("at least" or "at most" or "below", limit).
 CLAIMS = {
     "shakespeare": Claim(
@@ -50,6 +52,7 @@ CLAIMS = {
         {"validation_loss": ("at most", 1.90)},
         needs=[SHAKESPEARE],
         told=["train_seconds", "tokens_per_second", "peak_memory_bytes"],
+        peer=("tiny_gpt.py", ["--text", "{data}/" + SHAKESPEARE], {}),
         public={"cpu": "nanoGPT's README: 1.88 in about 3 minutes"},
     ),
     "shakespeare_char": Claim(
@@ -60,6 +63,7 @@ CLAIMS = {
         devices=("cuda",),
         needs=[SHAKESPEARE],
         told=["tokens_per_second", "peak_memory_bytes"],
+        peer=("tiny_gpt.py", ["--text", "{data}/" + SHAKESPEARE, "--compile", *SHAKESPEARE_CHAR], {}),
     ),
     "housing": Claim(
         "California housing, MLP 8-128-128-1",
@@ -247,12 +251,20 @@ def rows_of(claim, device, line):
     if "error" in line:
         return [f"{start} | | | no | {line['error'].splitlines()[-1].replace('|', '/')} |"]
     results = line["results"]
-    besides = [f"{key.replace('_', ' ').removesuffix(' bytes')} {number(key, results.get(key))}" for key in claim.told]
-    besides = ", ".join(besides) + (f"; {claim.public[device]}" if device in claim.public else "")
+    besides = [told(results, claim.told), *([claim.public[device]] if device in claim.public else [])]
+    if "peer" in line:
+        compiled = " (torch.compile)" if "--compile" in claim.peer[1] else ""
+        keys = [key for key in [*claim.expected, *claim.told] if key in line["peer"]]
+        besides.append(f"PyTorch{compiled}: {told(line['peer'], keys)}")
+    besides = "; ".join(filter(None, besides))
     expected = claim.expected | bounds_by_peer(claim, line)
     if not expected:
         return [f"{start} | | | | {besides} |"]
     return [row(start, key, number(key, results.get(key)), bound, holds(results.get(key), bound), besides) for key, bound in expected.items()]
+
+
+def told(results, keys):
+    return ", ".join(f"{key.replace('_', ' ').removesuffix(' bytes')} {number(key, results.get(key))}" for key in dict.fromkeys(keys))
 
 
 def row(start, key, measured, bound, is_met, besides):
@@ -263,11 +275,11 @@ def rows_between(claim, of_claim):
     """How far the figures of different devices are apart, as their rows tell them."""
     found = []
     for key, most in claim.apart.items():
-        cells = [told for told in map(cells_of, of_claim) if told[2] == key.replace("_", " ") and told[3] != "-"]
+        cells = [cells for cells in map(cells_of, of_claim) if cells[2] == key.replace("_", " ") and cells[3] != "-"]
         if len(cells) > 1:
-            figures, bound = [float(told[3]) for told in cells], ("at most", most)
+            figures, bound = [float(measured[3]) for measured in cells], ("at most", most)
             apart = round(max(figures) - min(figures), 6)
-            start = f"| {claim.title} | {', '.join(told[1] for told in cells)} |"
+            start = f"| {claim.title} | {', '.join(measured[1] for measured in cells)} |"
             found.append(row(start, f"{key}, apart", number(key, apart), bound, holds(apart, bound), ""))
     return found
 

@@ -51,6 +51,10 @@ class Write(unittest.TestCase):
         self.assertIn("| psnr | 19.5 | at least 19.6 | **no** |", beside({"peer": {"psnr": 19.8}}))
         self.assertIn("| psnr | 19.5 | beside PyTorch, which was not run | **no** |", beside({"peer_error": "no torch"}))
 
+    def test_what_pytorch_takes_is_told_beside(self):
+        page = programs.page(PAGE, [line("shakespeare_char", "cuda", {"validation_loss": 1.45, "train_seconds": 40.0}, peer={"validation_loss": 1.46, "train_seconds": 50.0})])
+        self.assertIn("| cuda | train seconds | 40.0 s | below 90.0 s | yes | tokens per second -, peak memory -; PyTorch (torch.compile): validation loss 1.46, train seconds 50.0 s |", page)
+
     def test_rows_of_what_was_not_measured_stay(self):
         page = programs.page(PAGE, [line("housing", "cuda", {"test_r2": 0.81}), line("housing", "cpu", {"test_r2": 0.82}), line("mnist_mlp", "cpu", {"test_accuracy": 0.98})])
         page = programs.page(page, [line("housing", "cpu", {"test_r2": 0.83}, commit="d")])
