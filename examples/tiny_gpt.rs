@@ -70,6 +70,9 @@ struct Arguments {
     /// Notes the losses of every reading: metrics.jsonl, and files for TensorBoard
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
+    /// Writes where the time of one step goes, for ui.perfetto.dev. The times are the host's; with TERNION_CUDA_SYNC=1 those of a GPU are in them
+    #[arg(long, value_name = "FILE.json")]
+    trace: Option<PathBuf>,
     /// Saves the training as a checkpoint: at the end, at Ctrl-C, and in between
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -110,6 +113,7 @@ struct Files {
     save_every: u64,
     eval_every: u64,
     record: Option<PathBuf>,
+    trace: Option<PathBuf>,
     is_resumed: bool,
 }
 
@@ -156,12 +160,13 @@ fn learn(
     text: &Text,
     resumed: Option<&Checkpoint>,
 ) -> Outcome<()> {
-    let Arguments { save, resume, record, plot, json, save_every, eval_every, .. } = arguments;
+    let Arguments { save, resume, record, trace, plot, json, save_every, eval_every, .. } = arguments;
     let files = Files {
         save: save.clone().or_else(|| resume.clone()),
         save_every: *save_every,
         eval_every: *eval_every,
         record: record.clone(),
+        trace: trace.clone(),
         is_resumed: resume.is_some(),
     };
     let interrupts = Interrupts::watch()?;
@@ -181,7 +186,7 @@ fn learn(
 }
 
 fn check_files(arguments: &Arguments) -> Outcome<()> {
-    let Arguments { load, resume, save, json, plot, .. } = arguments;
+    let Arguments { load, resume, save, json, plot, trace, .. } = arguments;
     for (option, file) in [("--load", load), ("--resume", resume)] {
         if let Some(file) = file {
             outputs::check_readable(option, file)?;
@@ -190,7 +195,7 @@ fn check_files(arguments: &Arguments) -> Outcome<()> {
     let saved = if save.is_some() { ("--save", save) } else { ("--resume", resume) };
     let beside = saved.1.as_deref().map(outputs::beside);
     let written = || {
-        [saved, (outputs::BESIDE, &beside), ("--json", json), ("--plot", plot)]
+        [saved, (outputs::BESIDE, &beside), ("--json", json), ("--plot", plot), ("--trace", trace)]
             .map(|(option, file)| Output { option, file })
     };
     outputs::check_distinct(&written())?;

@@ -266,12 +266,17 @@ fn tiny_gpt_learns_a_text_and_goes_on_from_saved_weights() {
         gpt
     };
     let sizes = ["--layers", "1", "--heads", "2", "--width", "32", "--context", "16", "--batch", "8"];
-    let training = ["--steps", "160", "--lr", "1e-2", "--save", "w.st", "--json", "r.json"];
+    let training =
+        ["--steps", "160", "--lr", "1e-2", "--save", "w.st", "--json", "r.json", "--trace", "t.json"];
     success(gpt(&[&sizes[..], &training].concat()));
     let results = fs::read_to_string(folder.file("r.json")).expect("it was written");
     let results: serde_json::Value = serde_json::from_str(&results).expect("JSON");
     for name in ["train_loss", "validation_loss", "tokens_per_second", "train_seconds", "peak_memory_bytes"] {
         assert!(results[name].is_number(), "{name}: {results}");
+    }
+    let traced = fs::read_to_string(folder.file("t.json")).expect("it was written");
+    for name in ["transformer.h.0.attn (MultiHeadAttention)", "matmul backward", "adam_step"] {
+        assert!(traced.contains(name), "{name}");
     }
     // Of 9 characters: guessing would be 2.2. Only the first ones of a piece are uncertain.
     let loss = results["validation_loss"].as_f64().expect("a number");

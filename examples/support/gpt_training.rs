@@ -7,9 +7,11 @@ use super::say::say;
 use super::writer::Writer;
 use super::{Files, Outcome};
 use std::path::Path;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use ternion::data::{RandomWindows, Text, Tokenizer, Tokens, Windows};
 use ternion::nn::schedule::{CosineAnnealingLR, Warmup};
+use ternion::nn::{Timeline, trace};
 use ternion::prelude::*;
 use ternion::train::{Chart, Panel, Recorder, Series, Start};
 
@@ -21,6 +23,9 @@ const STEPS_PER_READING: u64 = 50;
 
 /// Characters of a sample between steps.
 const SAMPLE_TOKENS: usize = 120;
+
+/// The step whose time is traced, counted from where the program begins: kernels are compiled by then.
+const TRACED_STEP: u64 = 10;
 
 /// Names of what is recorded.
 const TRAIN_LOSS: &str = "train/loss";
@@ -172,10 +177,14 @@ impl<'a> Training<'a> {
     pub fn run(&mut self, interrupts: &Interrupts) -> Outcome<f64> {
         self.begin_record()?;
         let first = self.step;
+        let traced = (first + TRACED_STEP).min(self.settings.steps.saturating_sub(1));
         let (mut tested, mut saved) = (None, None);
         let mut begun = Instant::now();
         while self.step < self.settings.steps && !interrupts.stop() {
-            self.learn()?;
+            match &self.files.trace {
+                Some(file) if self.step == traced => self.learn_traced(file)?,
+                _ => self.learn()?,
+            }
             if self.step == first + 1 {
                 self.device.synchronize()?;
                 (begun, self.spent) = (Instant::now(), Spent::default());
@@ -228,6 +237,16 @@ impl<'a> Training<'a> {
         let step = self.step;
         self.state().save(step, file)?;
         say!("step {step} saved to {}", file.display());
+        Ok(())
+    }
+
+    /// A step, and where its time goes.
+    fn learn_traced(&mut self, file: &Path) -> Outcome<()> {
+        let (writer, timeline) = (self.writer, Rc::new(Timeline::new()));
+        self.device.synchronize()?;
+        trace(&writer.model, timeline.clone(), || self.learn())?;
+        timeline.write_chrome(file)?;
+        say!("the time of step {} is in {}", self.step, file.display());
         Ok(())
     }
 
