@@ -6,8 +6,6 @@
 //! On a machine without a GPU the processor is compared with itself, once with every op composed of primitives. An error above `--tolerance` is the program's error.
 //! `docs/tutorials/compare.md` walks through it.
 
-#[path = "support/corpus.rs"]
-mod corpus;
 // Not all of it is needed here.
 #[allow(dead_code)]
 #[path = "support/digits.rs"]
@@ -50,7 +48,7 @@ struct Arguments {
     /// Compares this device with cpu, as --devices cpu,DEVICE
     #[arg(long)]
     device: Option<String>,
-    /// What is trained: a perceptron or convolutions on drawn digits, or a transformer on this project's documents
+    /// What is trained: a perceptron or convolutions on drawn digits, or a transformer on the text of a licence
     #[arg(long, value_enum, default_value_t = Kind::Mlp)]
     model: Kind,
     /// Steps of training
