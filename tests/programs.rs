@@ -275,7 +275,7 @@ fn tiny_gpt_learns_a_text_and_goes_on_from_saved_weights() {
         assert!(results[name].is_number(), "{name}: {results}");
     }
     let traced = fs::read_to_string(folder.file("t.json")).expect("it was written");
-    for name in ["transformer.h.0.attn (MultiHeadAttention)", "matmul backward", "adam_step"] {
+    for name in ["h.0.self_attn (MultiHeadAttention)", "matmul backward", "adam_step"] {
         assert!(traced.contains(name), "{name}");
     }
     // Of 9 characters: guessing would be 2.2. Only the first ones of a piece are uncertain.
