@@ -254,7 +254,7 @@ def rows_of(claim, device, line):
     besides = [told(results, claim.told), *([claim.public[device]] if device in claim.public else [])]
     if "peer" in line:
         compiled = " (torch.compile)" if "--compile" in claim.peer[1] else ""
-        keys = [key for key in [*claim.expected, *claim.told] if key in line["peer"]]
+        keys = [key for key in [*claim.expected, *claim.peer[2], *claim.told] if key in line["peer"]]
         besides.append(f"PyTorch{compiled}: {told(line['peer'], keys)}")
     besides = "; ".join(filter(None, besides))
     expected = claim.expected | bounds_by_peer(claim, line)
