@@ -221,10 +221,8 @@ fn check_files(arguments: &Arguments) -> Outcome<()> {
     }
     if let Some(file) = load {
         outputs::check_readable("--load", file)?;
-        outputs::check_distinct(
-            &[("--load", load), ("--json", json), ("--plot", plot)]
-                .map(|(option, file)| Output { option, file }),
-        )?;
+        let output = |(option, file): (&'static str, _)| Output { option, file };
+        outputs::check_kept(&[output(("--load", load))], &[("--json", json), ("--plot", plot)].map(output))?;
     }
     written(if save.is_some() { ("--save", save) } else { ("--resume", resume) })
 }
@@ -343,7 +341,7 @@ impl<'a> Training<'a> {
         images: Images,
         device: &'a Device,
     ) -> Outcome<Training<'a>> {
-        let steps = (arguments.epochs * images.train.len() as u64).max(1);
+        let steps = arguments.epochs.saturating_mul(images.train.len() as u64).max(1);
         let schedule: Box<dyn Schedule> = match arguments.schedule {
             Course::OneCycle => Box::new(OneCycleLR::new(arguments.lr, steps, OneCycleConfig::default())?),
             Course::Cosine => Box::new(CosineAnnealingLR::new(arguments.lr, steps, 0.0)?),
@@ -382,7 +380,7 @@ impl<'a> Training<'a> {
     fn run(&mut self, interrupts: &Interrupts) -> Outcome<f64> {
         let (epochs, batches) = (self.arguments.epochs, self.images.train.len() as u64);
         let mut accuracy = None;
-        while self.step < epochs * batches && !interrupts.stop() {
+        while self.step < epochs.saturating_mul(batches) && !interrupts.stop() {
             let epoch = self.step / batches;
             let loss = self.epoch(epoch, interrupts)?;
             let found = self.test()?;

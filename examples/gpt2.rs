@@ -284,6 +284,9 @@ fn check_files(arguments: &Arguments) -> Outcome<()> {
         .map(|(option, file)| Output { option, file })
     };
     outputs::check_distinct(&written())?;
+    // Going on from a checkpoint and saving there is fine.
+    let kept = read.map(|(option, file)| Output { option, file });
+    outputs::check_kept(&kept[..kept.len() - 1], &written())?;
     outputs::check_writable(&written())
 }
 

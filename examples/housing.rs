@@ -6,6 +6,8 @@
 //!
 //! Without California housing on this machine the program draws a table of its own, and says so. `docs/tutorials/housing.md` walks through it.
 
+#[path = "support/checksum.rs"]
+mod checksum;
 #[path = "support/districts.rs"]
 mod districts;
 #[path = "support/files.rs"]
@@ -17,11 +19,14 @@ mod program;
 #[path = "support/say.rs"]
 mod say;
 
+use checksum::checksum;
 use clap::Parser;
 use districts::Districts;
 use files::Files;
+use outputs::Output;
 use program::{Outcome, end};
 use say::say;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use ternion::data::{CaliforniaHousing, Regression, RegressionOrder, RegressionSplit};
@@ -87,7 +92,9 @@ pub fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
-    arguments.files.check(&[], &[])?;
+    // Other words than a file's name are no file.
+    let table = Some(PathBuf::from(&arguments.data)).filter(|file| file.is_file());
+    arguments.files.check(&[Output { option: "--data", file: &table }], &[])?;
     let device = ternion::device(&arguments.device)?;
     device.seed(arguments.seed);
     let districts = Districts::load(&arguments.data)?;
@@ -148,6 +155,8 @@ fn check_gradients(sizes: &[usize], split: &RegressionSplit, device: &Device) ->
 struct Training<'a> {
     arguments: &'a Arguments,
     regression: &'a Regression,
+    /// A checksum of what is learned from.
+    table: String,
     device: &'a Device,
     model: Mlp,
     adam: Adam,
@@ -167,12 +176,14 @@ impl<'a> Training<'a> {
         let config = AdamConfig { lr: arguments.lr, ..Default::default() };
         let adam = Adam::new(model.parameters(), config)?;
         let (history, time) = (arguments.files.recorder()?, Duration::ZERO);
-        Ok(Training { arguments, regression, device, model, adam, history, time })
+        let cells = regression.train.features().cells().iter().chain(regression.train.targets().cells());
+        let table = checksum(cells.flat_map(|cell| cell.to_le_bytes()));
+        Ok(Training { arguments, regression, table, device, model, adam, history, time })
     }
 
     /// All that it takes to go on as if the training had never stopped.
     fn state(&mut self) -> TrainingState<'_> {
-        let Arguments { batch, epochs, lr, seed, .. } = self.arguments;
+        let Arguments { batch, epochs, lr, seed, target, .. } = self.arguments;
         TrainingState::new(self.device)
             .model("model", &self.model)
             .optimizer("adam", &mut self.adam)
@@ -181,7 +192,9 @@ impl<'a> Training<'a> {
             .setting("epochs", epochs)
             .setting("lr", lr)
             .setting("seed", seed)
+            .setting("target", target)
             .setting("districts", self.regression.train.len())
+            .setting("table", &self.table)
     }
 
     fn steps_per_epoch(&self) -> u64 {
@@ -191,7 +204,7 @@ impl<'a> Training<'a> {
     fn run(&mut self) -> Outcome<()> {
         let Arguments { epochs, lr, ref files, .. } = *self.arguments;
         let steps = self.steps_per_epoch();
-        let schedule = CosineAnnealingLR::new(lr, (epochs * steps).max(1), 0.0)?;
+        let schedule = CosineAnnealingLR::new(lr, epochs.saturating_mul(steps).max(1), 0.0)?;
         let done = files.resume(&mut self.state())? / steps;
         for epoch in done..epochs {
             let begun = Instant::now();

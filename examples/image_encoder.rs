@@ -5,6 +5,8 @@
 //!
 //! Without `--image` the program draws a picture of its own. `docs/tutorials/image_encoder.md` walks through it.
 
+#[path = "support/checksum.rs"]
+mod checksum;
 #[path = "support/files.rs"]
 mod files;
 #[path = "support/outputs.rs"]
@@ -16,6 +18,7 @@ mod program;
 #[path = "support/say.rs"]
 mod say;
 
+use checksum::checksum;
 use clap::Parser;
 use files::Files;
 use outputs::Output;
@@ -182,6 +185,8 @@ struct Pixels {
     colours: Tensor,
     rows: usize,
     cols: usize,
+    /// Of the colours.
+    checksum: String,
 }
 
 impl Pixels {
@@ -192,9 +197,11 @@ impl Pixels {
         let positions: Vec<f32> = (0..rows * cols)
             .flat_map(|pixel| [share(pixel % cols, cols), share(pixel / cols, rows)])
             .collect();
+        let colours = image.reshape([channels, rows * cols])?.t()?.contiguous()?;
         Ok(Pixels {
             positions: Tensor::from_vec(positions, [rows * cols, 2], image.device())?,
-            colours: image.reshape([channels, rows * cols])?.t()?.contiguous()?,
+            checksum: checksum(colours.to_bytes()?),
+            colours,
             rows,
             cols,
         })
@@ -264,6 +271,7 @@ impl<'a> Training<'a> {
             .setting("lr", lr)
             .setting("seed", seed)
             .setting("image", [self.pixels.rows, self.pixels.cols])
+            .setting("colours", &self.pixels.checksum)
     }
 
     fn run(&mut self) -> Outcome<()> {

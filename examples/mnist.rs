@@ -253,18 +253,15 @@ fn check_files(arguments: &Arguments) -> Outcome<()> {
             outputs::check_readable(option, file)?;
         }
     }
+    let output = |(option, file): (&'static str, _)| Output { option, file };
     let saved = if save.is_some() { ("--save", save) } else { ("--resume", resume) };
     let beside = saved.1.as_deref().map(outputs::beside);
-    let results = [("--json", json), ("--plot", plot), ("--mistakes", mistakes)];
-    let with = |weights: &[(&'static str, &'_ Option<PathBuf>)]| {
-        let all = weights.iter().copied().chain(results);
-        outputs::check_distinct(&all.map(|(option, file)| Output { option, file }).collect::<Vec<_>>())
-    };
-    with(&[("--load", load)])?;
-    with(&[("--resume", resume)])?;
-    with(&[saved, (outputs::BESIDE, &beside)])?;
-    let written = [saved, (outputs::BESIDE, &beside)].into_iter().chain(results);
-    outputs::check_writable(&written.map(|(option, file)| Output { option, file }).collect::<Vec<_>>())
+    let results = [("--json", json), ("--plot", plot), ("--mistakes", mistakes)].map(output);
+    // Saving over the weights that were loaded is fine.
+    outputs::check_kept(&[("--load", load), ("--resume", resume)].map(output), &results)?;
+    let written = [&[saved, (outputs::BESIDE, &beside)].map(output), &results[..]].concat();
+    outputs::check_distinct(&written)?;
+    outputs::check_writable(&written)
 }
 
 fn announce(origin: &Origin, mnist: &Mnist) {

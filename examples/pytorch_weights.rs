@@ -148,6 +148,9 @@ fn check_files(arguments: &Arguments, weights: &Path, case: &Path) -> Outcome<()
             .map(|(option, file)| Output { option, file })
     };
     outputs::check_distinct(&written())?;
+    let [load, case] = [weights, case].map(|file| Some(file.to_path_buf()));
+    let read = [("--load", &load), ("--case", &case)].map(|(option, file)| Output { option, file });
+    outputs::check_kept(&read, &written())?;
     outputs::check_writable(&written())
 }
 

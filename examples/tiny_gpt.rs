@@ -10,6 +10,8 @@
 //!
 //! What `--save` wrote is a checkpoint: `--resume` goes on from it as if the training had never stopped, `--load` takes its weights.
 
+#[path = "support/checksum.rs"]
+mod checksum;
 #[path = "support/corpus.rs"]
 mod corpus;
 #[path = "support/gpt_settings.rs"]
@@ -186,7 +188,7 @@ fn learn(
 }
 
 fn check_files(arguments: &Arguments) -> Outcome<()> {
-    let Arguments { load, resume, save, json, plot, trace, .. } = arguments;
+    let Arguments { text, load, resume, save, json, plot, trace, .. } = arguments;
     for (option, file) in [("--load", load), ("--resume", resume)] {
         if let Some(file) = file {
             outputs::check_readable(option, file)?;
@@ -199,6 +201,7 @@ fn check_files(arguments: &Arguments) -> Outcome<()> {
             .map(|(option, file)| Output { option, file })
     };
     outputs::check_distinct(&written())?;
+    outputs::check_kept(&[Output { option: "--text", file: text }], &written())?;
     outputs::check_writable(&written())
 }
 

@@ -290,6 +290,8 @@ fn tiny_gpt_learns_a_text_and_goes_on_from_saved_weights() {
     };
     let message = refused(&["--load", "w.st", "--generate", "the dog"]);
     assert!(message.contains("character 'd' at position 4"), "{message}");
+    let message = refused(&["--json", "text"]);
+    assert!(message.contains("--text and --json name the same file: text"), "{message}");
     let message = refused(&["--load", "none.st"]);
     assert!(message.contains("--load: none.st: cannot be read"), "{message}");
     let message = refused(&["--load", "w.st", "--layers", "3"]);

@@ -83,12 +83,30 @@ fn housing_reads_any_table_and_checks_its_gradients() {
     assert!(diverging.contains("the loss is no number any more"), "{diverging}");
     fs::write(folder.file("bad.csv"), "a,b,y\n1,2,3\n1,x,3\n").expect("the folder can be written");
     fs::write(folder.file("short.csv"), "a,y\n1,2\n").expect("the folder can be written");
+    fs::write(folder.file("lone.csv"), "y\n1\n2\n").expect("the folder can be written");
+    // As many rows, but others.
+    fs::write(folder.file("other.csv"), format!("a,b,y\n{}", rows.replace('5', "6")))
+        .expect("the folder can be written");
+    success(folder.run("housing", &["--data", "t.csv", "--target", "y", "--epochs", "1", "--save", "t.st"]));
     folder.refuses(
         "housing",
         &[
             (&["--data", "bad.csv"], "bad.csv: line 3, column 2 (b): expected a number, found \"x\""),
             (&["--data", "t.csv"], "t.csv: line 1: no column MedHouseVal; there are a, b, y"),
             (&["--data", "short.csv", "--target", "y"], "short.csv: 1 rows, expected at least 2"),
+            (&["--data", "lone.csv", "--target", "y"], "lone.csv: no column is left beside y"),
+            (
+                &["--data", "other.csv", "--target", "y", "--epochs", "1", "--resume", "t.st"],
+                "t.st: other settings: table was ",
+            ),
+            (
+                &["--data", "t.csv", "--target", "b", "--epochs", "1", "--resume", "t.st"],
+                "t.st: other settings: ",
+            ),
+            (
+                &["--data", "t.csv", "--target", "y", "--json", "t.csv"],
+                "--data and --json name the same file: t.csv",
+            ),
             (&["--data", "nowhere.csv"], "nowhere.csv: No such file"),
             (&["--data", "data"], "data: no complete California housing here"),
             (&["--data="], "the name of the data directory is empty"),
@@ -137,6 +155,9 @@ fn image_encoder_learns_an_image_and_draws_its_graph() {
     psnr(&["--steps", "1", "--image", "q.png", "--picture", "r.png"]);
     let results = folder.json("r.json");
     assert_eq!(number(&results["cols"]), 2.0 * number(&results["rows"]));
+    // Two images of one size.
+    psnr(&["--steps", "2", "--image", "q.png", "--picture", "s.png"]);
+    psnr(&["--steps", "1", "--image", "r.png", "--save", "p.st"]);
     fs::write(folder.file("text.png"), "no image").expect("the folder can be written");
     folder.refuses(
         "image_encoder",
@@ -145,6 +166,10 @@ fn image_encoder_learns_an_image_and_draws_its_graph() {
             (&["--image", "none.png"], "--image: none.png: cannot be read: "),
             (&["--image", "p.png", "--picture", "p.png"], "--image and --picture name the same file: p.png"),
             (&["--picture", "data"], "--picture: data is a folder, expected a file"),
+            (
+                &["--image", "s.png", "--steps", "1", "--batch", "128", "--resume", "p.st"],
+                "p.st: other settings: colours was ",
+            ),
             (&["--lr", "nan"], "lr NaN, expected a finite number of at least 0"),
         ],
     );

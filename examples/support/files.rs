@@ -47,8 +47,10 @@ impl Files {
         let written: Vec<Output<'_>> = usual.iter().chain(written).copied().collect();
         // Going on from a checkpoint and saving there is fine.
         for checkpoint in [&save, &resume] {
-            outputs::check_distinct(&[read, checkpoint, &written].concat())?;
-            outputs::check_writable(&[checkpoint, &written[..]].concat())?;
+            let written = [checkpoint, &written[..]].concat();
+            outputs::check_distinct(&written)?;
+            outputs::check_kept(read, &written)?;
+            outputs::check_writable(&written)?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! A transformer being trained on the characters of a text: step by step, saved, tested, resumed.
 
+use super::checksum::checksum;
 use super::gpt_settings::Settings;
 use super::interrupts::Interrupts;
 use super::precise::Precise;
@@ -122,7 +123,7 @@ impl<'a> Training<'a> {
         let (lr, falling) = (settings.lr, settings.steps.saturating_sub(WARMUP_STEPS).max(1));
         Ok(Training {
             characters: writer.characters(),
-            text_checksum: checksum(text.as_str()),
+            text_checksum: checksum(text.as_str().bytes()),
             pieces: Pieces::new(settings, writer, text, &device)?,
             adam: optimizer(&writer.model, lr)?,
             precise: Precise::new(settings.precision),
@@ -377,12 +378,4 @@ impl Reading {
         self.steps = steps as u64;
         no_grad(|| self.sum.fill_(sum))
     }
-}
-
-/// FNV-1a in 64 bits: tells whether a text is the one that a checkpoint was trained on.
-fn checksum(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("{hash:016x}")
 }

@@ -36,6 +36,11 @@ pub fn check_distinct(outputs: &[Output<'_>]) -> Outcome<()> {
     Ok(())
 }
 
+/// That nothing that is read is written over.
+pub fn check_kept(read: &[Output<'_>], written: &[Output<'_>]) -> Outcome<()> {
+    read.iter().try_for_each(|input| check_distinct(&[&[*input], written].concat()))
+}
+
 /// That every file can be written. Leaves all of them as they are.
 pub fn check_writable(outputs: &[Output<'_>]) -> Outcome<()> {
     // A pipe would hear of the trial: its reader would take the end of it for the end.

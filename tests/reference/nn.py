@@ -1,6 +1,6 @@
 """Reference values of PyTorch for tests/layers.rs and tests/training.rs.
 
-    pip install torch safetensors numpy
+    pip install torch==2.11.* safetensors numpy
     python tests/reference/nn.py
 
 writes nn.json and pytorch.safetensors beside itself. Everything is computed in float64 from inputs that are exact in float32,

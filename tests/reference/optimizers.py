@@ -1,6 +1,6 @@
 """Reference values of PyTorch for tests/optimizers.rs.
 
-    pip install torch numpy
+    pip install torch==2.11.* numpy
     python tests/reference/optimizers.py
 
 writes optimizers.json beside itself. Everything is computed in float64 from inputs that are exact in bfloat16, so the numbers

@@ -133,6 +133,14 @@ pub enum DataError {
         /// The file.
         file: PathBuf,
     },
+    /// A table has no other columns than those that are left out.
+    #[error("{}: no column is left beside {}, expected at least 1", file.display(), left_out.join(", "))]
+    NoColumnLeft {
+        /// The file.
+        file: PathBuf,
+        /// The columns that are left out.
+        left_out: Vec<String>,
+    },
     /// The files belong to a data set that uses the same file names.
     #[error("{}: these are the files of {found}, not of {expected}", file.display())]
     OtherDataSet {

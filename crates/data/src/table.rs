@@ -145,6 +145,10 @@ impl Table {
         names.iter().try_for_each(|name| self.index_of(name).map(|_| ()))?;
         let kept: Vec<&str> =
             self.columns.iter().map(String::as_str).filter(|name| !names.contains(name)).collect();
+        if kept.is_empty() {
+            let left_out = names.iter().map(|&name| name.to_owned()).collect();
+            return Err(DataError::NoColumnLeft { file: self.file.to_path_buf(), left_out });
+        }
         self.select(&kept)
     }
 

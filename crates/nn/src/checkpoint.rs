@@ -186,6 +186,10 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
 }
 
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    // A pipe or a device keeps nothing that could be half written, and would be gone if a file took its place.
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+        return OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
     let path = &behind_links(path)?;
     let temporary = temporary_beside(path)?;
     let written = write_through(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));

@@ -460,6 +460,25 @@ fn an_empty_file_name_is_shown_as_such() -> Result<()> {
     Ok(())
 }
 
+/// A file in the place of a pipe would be a pipe lost, and its reader would wait for ever.
+#[test]
+#[cfg(unix)]
+fn a_pipe_stays_and_its_reader_has_it_all() -> Result<()> {
+    let folder = Folder::new("pipe");
+    let model = Linear::new(2, 2, &device())?;
+    save(&model, folder.file("file"))?;
+    let made = std::process::Command::new("mkfifo").arg(folder.file("pipe")).status();
+    assert!(made.expect("mkfifo is a program").success());
+    let pipe = folder.file("pipe");
+    let reader = std::thread::spawn(move || fs::read(pipe));
+    save(&model, folder.file("pipe"))?;
+    let read = reader.join().expect("it ends").expect("a pipe can be read");
+    assert_eq!(read, fs::read(folder.file("file")).expect("it was written"));
+    assert_eq!(folder.names(), ["file", "pipe"]);
+    assert!(!folder.file("pipe").is_file());
+    Ok(())
+}
+
 #[test]
 #[cfg(unix)]
 fn a_symbolic_link_stays_and_what_it_points_to_is_replaced() -> Result<()> {
