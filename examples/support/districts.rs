@@ -77,16 +77,5 @@ fn draw(rows: usize) -> ternion::data::Result<Table> {
         let noise = between(-0.25, 0.25);
         cells.extend([income, age, rooms, bedrooms, population, people, latitude, longitude, value + noise]);
     }
-    let columns = [
-        "MedInc",
-        "HouseAge",
-        "AveRooms",
-        "AveBedrms",
-        "Population",
-        "AveOccup",
-        "Latitude",
-        "Longitude",
-        CaliforniaHousing::TARGET,
-    ];
-    Table::new(&columns, cells)
+    Table::new(&CaliforniaHousing::COLUMNS, cells)
 }

@@ -27,17 +27,6 @@ const ORIGINAL_COLUMNS: [&str; 9] = [
     "medianIncome",
     "medianHouseValue",
 ];
-const COLUMNS: [&str; 9] = [
-    "MedInc",
-    "HouseAge",
-    "AveRooms",
-    "AveBedrms",
-    "Population",
-    "AveOccup",
-    "Latitude",
-    "Longitude",
-    CaliforniaHousing::TARGET,
-];
 /// Dollars in a unit of the target.
 const TARGET_UNIT: f64 = 100_000.0;
 
@@ -56,6 +45,19 @@ pub struct CaliforniaHousing {
 impl CaliforniaHousing {
     /// The column that is to be predicted: the median value of a house, in 100,000 dollars.
     pub const TARGET: &'static str = "MedHouseVal";
+
+    /// The features in their order, then the target.
+    pub const COLUMNS: [&'static str; 9] = [
+        "MedInc",
+        "HouseAge",
+        "AveRooms",
+        "AveBedrms",
+        "Population",
+        "AveOccup",
+        "Latitude",
+        "Longitude",
+        CaliforniaHousing::TARGET,
+    ];
 
     /// Loads `cal_housing.data` as published, or else `california_housing.csv` with scikit-learn's columns.
     ///
@@ -114,7 +116,7 @@ fn owned(names: &[&str]) -> Option<Vec<String>> {
 }
 
 fn read_derived(file: &Path) -> Result<Table> {
-    Table::read_with(file, &CsvConfig { columns: owned(&COLUMNS), ..CsvConfig::default() })
+    Table::read_with(file, &CsvConfig { columns: owned(&CaliforniaHousing::COLUMNS), ..CsvConfig::default() })
 }
 
 /// Reads the published file and computes scikit-learn's columns from it.
@@ -132,7 +134,7 @@ fn read_original(file: &Path) -> Result<Table> {
         [income, age, rooms, bedrooms, population, occupation, latitude, longitude, value / TARGET_UNIT]
     };
     let cells = original.cells().as_chunks().0.iter().flat_map(derived).collect();
-    original.with_cells(&COLUMNS, cells)
+    original.with_cells(&CaliforniaHousing::COLUMNS, cells)
 }
 
 #[cfg(test)]
@@ -163,13 +165,13 @@ mod tests {
     fn both_forms_give_the_same_numbers() {
         let original = load("cal_housing.data", ORIGINAL).unwrap();
         let derived = load("california_housing.csv", DERIVED).unwrap();
-        assert_eq!(original.table().columns(), COLUMNS);
-        assert_eq!(derived.table().columns(), COLUMNS);
+        assert_eq!(original.table().columns(), CaliforniaHousing::COLUMNS);
+        assert_eq!(derived.table().columns(), CaliforniaHousing::COLUMNS);
         assert_eq!(original.table().cells(), derived.table().cells());
         assert_eq!(original.table().column("MedHouseVal").unwrap(), [4.526, 3.585]);
         let regression = original.regression(0).unwrap();
         assert_eq!((regression.train.len(), regression.held_out.len()), (1, 1));
-        assert_eq!(regression.train.features().columns(), &COLUMNS[..8]);
+        assert_eq!(regression.train.features().columns(), &CaliforniaHousing::COLUMNS[..8]);
     }
 
     #[test]

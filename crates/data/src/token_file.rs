@@ -109,10 +109,29 @@ pub fn tokenize_file(
 ) -> Result<usize> {
     let (text, out) = (text.as_ref(), out.as_ref());
     let mut pieces = Pieces::open(text)?;
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let on_disk = |source| DataError::Io { file: out.to_path_buf(), source };
+    // A pipe or a device would be gone if a file took its place.
+    if out.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+        let file = File::options().write(true).open(out).map_err(on_disk)?;
+        return write_tokens(&mut pieces, tokenizer, file, out).map(|(_, count)| count);
+    }
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let temporary = new_file(folder).map_err(on_disk)?;
-    let mut writer = BufWriter::new(temporary);
+    let (temporary, count) = write_tokens(&mut pieces, tokenizer, temporary, out)?;
+    temporary.as_file().sync_all().map_err(on_disk)?;
+    temporary.persist(out).map_err(|error| on_disk(error.error))?;
+    Ok(count)
+}
+
+/// Writes the tokens of all pieces; gives the writer back, and how many they are. `out` is for messages.
+fn write_tokens<W: Write>(
+    pieces: &mut Pieces,
+    tokenizer: &(impl Tokenizer + ?Sized),
+    writer: W,
+    out: &Path,
+) -> Result<(W, usize)> {
+    let on_disk = |source| DataError::Io { file: out.to_path_buf(), source };
+    let mut writer = BufWriter::new(writer);
     let mut count = 0;
     while let Some(piece) = pieces.next_piece(PIECE_BYTES)? {
         for token in tokenizer.encode(&piece)? {
@@ -125,12 +144,10 @@ pub fn tokenize_file(
         }
     }
     if count == 0 {
-        return Err(DataError::Empty { file: text.to_path_buf() });
+        return Err(DataError::Empty { file: pieces.path.clone() });
     }
-    let temporary = writer.into_inner().map_err(|error| on_disk(error.into_error()))?;
-    temporary.as_file().sync_all().map_err(on_disk)?;
-    temporary.persist(out).map_err(|error| on_disk(error.error))?;
-    Ok(count)
+    let writer = writer.into_inner().map_err(|error| on_disk(error.into_error()))?;
+    Ok((writer, count))
 }
 
 /// A temporary file that others may read once it has its name, as any file that a program writes.
@@ -234,6 +251,20 @@ mod tests {
         fn decode(&self, _: &[i64]) -> Result<String> {
             Ok(String::new())
         }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_pipe_has_the_tokens_and_stays() {
+        let folder = folder();
+        let (text, pipe) = (folder.path().join("text"), folder.path().join("pipe"));
+        std::fs::write(&text, "ab").unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let there = pipe.clone();
+        let reader = std::thread::spawn(move || std::fs::read(there).unwrap());
+        assert_eq!(tokenize_file(&text, &ByteTokenizer, &pipe).unwrap(), 2);
+        assert_eq!(reader.join().unwrap(), [b'a', 0, b'b', 0]);
+        assert!(!pipe.is_file());
     }
 
     #[test]
