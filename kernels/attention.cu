@@ -1,5 +1,5 @@
-// Scaled dot-product attention of f16 and bf16 on the tensor cores: y = softmax(scale q k^T + mask) v and the log-sum-exp of the scores,
-// which are never stored (Dao 2023, algorithm 1).
+// Scaled dot-product attention of f16 and bf16 on the tensor cores: y = dropout(softmax(scale q k^T + mask)) v and the log-sum-exp of the
+// scores, which are never stored (Dao 2023, algorithm 1). Which weights are dropped is drawn where they are made.
 //
 //   q [batch, heads, queries, head_dim]   k [batch, heads / group, keys, head_dim]   v [batch, heads / group, keys, value_dim]
 //   y [batch, heads, queries, value_dim]  log_sums [batch, heads, queries], natural logarithms in f32
@@ -227,6 +227,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
         }
     float s[ROW_TILES][STEP / 8][4];
     u32 weights[ROW_TILES][STEP / 16][4];
+#if DROPOUT
+    Kept<false, ROW_TILES, STEP / 8> kept;
+#define DRAW() kept.draw(p.dropping, sizes, place.batch * sizes.heads + place.head, warp_query, first_key)
+#define DROP() kept.apply(weights)
+#else
+#define DRAW()
+#define DROP()
+#endif
 
 #if !PRODUCTS_RUN_ON
     constexpr int TEAM_ROWS = team_rows(ROW_TILES);
@@ -238,12 +246,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
         fetch_values(first_key + STEP);
         commit_copies();
         if (!any_seen(sizes, warp_query, warp_query + TEAM_ROWS, first_key, first_key + STEP)) continue;
+        DRAW();
         product_of_rows<QUERIES, HEAD_DIM>(s, q_tile, warp_row, k_tile(first_key));
         mask_scores(s, p, place, warp_query, first_key, scale);
         renew(softmax, s, scale);
         rescale(y, softmax);
         weigh(s, softmax, scale);
         round_to_operand(weights, s);
+        DROP();
         add_product<VALUE_DIM>(y, weights, v_tile(first_key));
     }
 #else
@@ -265,6 +275,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
             else
                 product_of_rows<QUERIES, HEAD_DIM>(s, q_tile, warp_row, k_tile(key));
         };
+        DRAW();
         begin_products();
         multiply(first_key);
         commit_products();
@@ -274,6 +285,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
         renew(softmax, s, scale);
         weigh(s, softmax, scale);
         round_to_operand(weights, s);
+        DROP();
 #pragma unroll 1
         for (first_key += STEP; first_key < keys.end; first_key += STEP) {
             publish_copies();
@@ -281,6 +293,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
             fetch_keys(first_key + STEP);
             fetch_values(first_key);
             commit_copies();
+            DRAW();
             begin_products();
             multiply(first_key);
             commit_products();
@@ -295,6 +308,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
             hold(y);
             rescale(y, softmax);
             round_to_operand(weights, s);
+            DROP();
         }
         publish_copies();
         __syncthreads();
@@ -321,7 +335,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
             total += __shfl_xor_sync(ALL_LANES, total, 1);
             total += __shfl_xor_sync(ALL_LANES, total, 2);
             bool blind = top == -INFINITE && total == 0;
-            float inverse = 1 / total;
+            float inverse = DROPOUT && p.dropping.threshold != 0 ? p.dropping.scale / total : 1 / total;
 #pragma unroll
             for (int j = 0; j < VALUE_DIM / 8; ++j)
 #pragma unroll

@@ -1,16 +1,17 @@
 // What the attention kernels share: their parameters, which keys a query sees, and copies to shared memory. Sources, in this order after the
 // prelude:
 //
-//   attention.cuh, attention_halves.cuh, attention_mma.cuh,   attention.cu or attention_grad.cu      f16 and bf16 by mma.sync (sm_80 and newer)
-//   attention.cuh, attention_halves.cuh, attention_wgmma.cuh, attention.cu or attention_grad.cu      f16 and bf16 by wgmma (sm_90a)
-//   attention.cuh, attention_simt.cuh, attention_f32.cu or attention_grad_f32.cu                     f32 by fused multiply-adds
-//   attention.cuh, attention_grad_rows.cu                                                            what gradients need of each query
+//   philox.cuh, attention.cuh, attention_halves.cuh, attention_mma.cuh,   attention.cu or attention_grad.cu   f16, bf16 by mma.sync (sm_80 and newer)
+//   philox.cuh, attention.cuh, attention_halves.cuh, attention_wgmma.cuh, attention.cu or attention_grad.cu   f16, bf16 by wgmma (sm_90a)
+//   philox.cuh, attention.cuh, attention_simt.cuh, attention_f32.cu or attention_grad_f32.cu                  f32 by fused multiply-adds
+//   philox.cuh, attention.cuh, attention_grad_rows.cu                                                         what gradients need of each query
 //
 // The host compiles them with
 //   TYPE        the element type of all operands but the log-sum-exp
 //   HEAD_DIM    the width of q and k, rounded up to 32, 64, 96 or 128; VALUE_DIM likewise that of v
 //   BAND        1: a query sees keys from its number + reach_first up to but not its number + reach_end (causal, window); 0: all keys
 //   MASK        0: none; 1: Truth, true where seen; 2: TYPE, added to the scaled scores
+//   DROPOUT     1: weights may be dropped (then BAND is 1); 0: never
 //   ALIGNED     1: of all operands but the mask and the log-sum-exp the last axis is a run, width, strides and address divide by 16 bytes,
 //               and strides of rows are below 2^31 elements; 0: any layout
 
@@ -47,6 +48,16 @@ template <> struct MaskOf<1> {
 };
 typedef MaskOf<MASK>::type MaskElement;
 
+// Dropout of the weights, numbered as a tensor [batch, heads, queries, keys] in row-major order: weight i is kept if word i of the stream that
+// begins at block state[1] + offset, under the key state[0], is at least threshold * 2^8. As kernels/random.cu drops elements.
+struct Dropping {
+    const i64* state;
+    i64 state_stride;
+    u64 offset;
+    u32 threshold;  // 0: nothing is dropped
+    float scale;    // of what is kept
+};
+
 struct Attention {
     View<const Element> q, k, v;
     View<const MaskElement> mask;
@@ -54,6 +65,7 @@ struct Attention {
     float* log_sums;  // [batch, heads, queries], without gaps
     u32 blocks;       // of queries, for each head
     Sizes sizes;
+    Dropping dropping;
 };
 
 struct AttentionGrad {
@@ -66,6 +78,7 @@ struct AttentionGrad {
     u32 padded;
     u32 query_blocks, key_blocks;  // for each head, for each key head
     Sizes sizes;
+    Dropping dropping;
 };
 
 // Which keys a query sees: the band's and those that exist.
@@ -104,6 +117,34 @@ INLINE float masked(float score, const View<const MaskElement>& mask, u32 query,
     if (MASK == 1) return widen(element) != 0 ? score : -INFINITE;
     return score + float(widen(element));
 }
+
+// Whether the weights of four keys in a row are kept: bits 0 to 3. Not all of the keys need exist.
+struct Drawing {
+    u64 seed, first;
+    u32 threshold;
+    INLINE static Drawing of(const Dropping& dropping) {
+        Drawing drawing;
+        drawing.seed = u64(dropping.state[0]);
+        drawing.first = u64(dropping.state[dropping.state_stride]) + dropping.offset;
+        drawing.threshold = dropping.threshold;
+        return drawing;
+    }
+    INLINE u32 block(u64 number) const {
+        Words words = philox(seed, first + number);
+        u32 kept = 0;
+#pragma unroll
+        for (int word = 0; word < 4; ++word) kept |= words.of[word] >> 8 >= threshold ? 1u << word : 0;
+        return kept;
+    }
+    // Of the weights from number `weight` on, which lie in two blocks of the stream where the keys' count is no multiple of 4.
+    INLINE u32 four(u64 weight) const {
+        u32 kept = block(weight / 4), skipped = u32(weight) % 4;
+        if (skipped != 0) kept = (kept | block(weight / 4 + 1) << 4) >> skipped & 15;
+        return kept;
+    }
+};
+// Number of the weight of a key in a query of a head that is counted over the batch.
+INLINE u64 weight_number(const Sizes& sizes, u32 head, i32 query, i32 key) { return (u64(head) * sizes.queries + u32(query)) * sizes.keys + u32(key); }
 
 // What a block works on. `head` is a head within its batch.
 struct Place {

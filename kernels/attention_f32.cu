@@ -1,5 +1,5 @@
 // Scaled dot-product attention of f32 by fused multiply-adds: see attention.cu for what it computes. A block has ROWS queries of one head and
-// walks over the keys, STEP at a time:
+// walks over the keys, STEP at a time (under dropout, y += dropout(p) v):
 //
 //                 keys ->     STEP      STEP
 //             +---------+---------+---------+     s = scale q k^T + mask     4 rows x STEP / 8 columns a lane
@@ -15,7 +15,7 @@ constexpr int STEP = 64;
 constexpr int K_FLOATS = STEP * largest(pitch_of(HEAD_DIM), weight_pitch(STEP));
 constexpr int SHARED_BYTES = (ROWS * pitch_of(HEAD_DIM) + K_FLOATS + STEP * pitch_of(VALUE_DIM)) * 4;
 // Blocks that share a multiprocessor (227 KiB), and its registers.
-constexpr int BLOCKS = SHARED_BYTES < 72 * 1024 && VALUE_DIM < 128 && MASK == 0 && ALIGNED ? 3 : 2;
+constexpr int BLOCKS = SHARED_BYTES < 72 * 1024 && VALUE_DIM < 128 && MASK == 0 && !DROPOUT && ALIGNED ? 3 : 2;
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention p) {
     extern __shared__ __align__(128) u8 shared[];
@@ -88,6 +88,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
 #pragma unroll
                 for (int j = 0; j < VALUE_DIM / LANES; ++j) y[i][j] *= shrink;
             }
+#if DROPOUT
+            if (p.dropping.threshold != 0) {
+                Kept<false, STEP / LANES> kept;
+                kept.draw(p.dropping, sizes, place.batch * sizes.heads + place.head, warp_query, first_key);
+#pragma unroll
+                for (int i = 0; i < LANE_ROWS; ++i)
+#pragma unroll
+                    for (int j = 0; j < STEP / LANES; ++j) s[i][j] = kept.has(i, j) ? s[i][j] : 0;
+            }
+#endif
         }
         __syncthreads();
         if (any) store_weights(weights, s);
@@ -103,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
 #pragma unroll
         for (int apart = LANES / 2; apart > 0; apart /= 2) total += __shfl_xor_sync(ALL_LANES, total, apart);
         bool blind = top[i] == -INFINITE && total == 0;
-        float inverse = 1 / total;
+        float inverse = DROPOUT && p.dropping.threshold != 0 ? p.dropping.scale / total : 1 / total;
 #pragma unroll
         for (int j = 0; j < VALUE_DIM / LANES; ++j) y[i][j] = blind ? 0 : y[i][j] * inverse;
         i32 query = warp_query + GROUPS * i + i32(group);

@@ -4,6 +4,8 @@
 //   p = exp(scale q k^T + mask - lse)     dv = p^T dy                 dq = scale ds k
 //   along = rowsum(dy y)                  ds = p (dy v^T - along)     dk = scale ds^T q
 //
+// Under dropout, whose factor of a weight is f: dv = (f p)^T dy and ds = p (f (dy v^T) - along), with f drawn anew.
+//
 //   attention_grad_rows      (a source of its own) along, and the log-sum-exp as the next two want it, for each query
 //   attention_grad_queries   dq: a block has rows of q and dy, and walks over the keys       s  = q k^T      dp  = dy v^T
 //   attention_grad_keys      dk, dv: a block has rows of k and v, and walks over the         s^T = k q^T     dp^T = v dy^T
@@ -136,6 +138,10 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
                     : !any_seen(sizes, team_row, team_row + TEAM_ROWS, here, here + W::STEP))
             continue;
 
+#if DROPOUT
+        Kept<BY_KEYS, W::ROW_TILES, W::STEP / 8> kept;
+        kept.draw(p.dropping, sizes, place.batch * sizes.heads + head, warp_row, here);
+#endif
         float weight[W::ROW_TILES][W::STEP / 8][4], slope[W::ROW_TILES][W::STEP / 8][4];
         begin_products();
         product_of_rows<W::ROWS, HEAD_DIM>(weight, tiles, tile_row, walked_first);
@@ -194,6 +200,9 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
         u32 weights[W::ROW_TILES][W::STEP / 16][4], slopes[W::ROW_TILES][W::STEP / 16][4];
         if constexpr (BY_KEYS) {
             round_to_operand(weights, weight);
+#if DROPOUT
+            kept.apply(weights);
+#endif
             begin_products();
             add_product<VALUE_DIM>(own_second, weights, walked_second);
             commit_products();
@@ -214,7 +223,11 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
                     float less = BY_KEYS ? (e % 2 ? two.y : two.x) : along[i][e / 2];
+#if DROPOUT
+                    slope[i][j][e] = weight[i][j][e] * fmaf(kept.has(i, j, e) ? slope[i][j][e] : 0, p.dropping.scale, -less);
+#else
                     slope[i][j][e] = weight[i][j][e] * (slope[i][j][e] - less);
+#endif
                 }
         }
         round_to_operand(slopes, slope);
@@ -239,6 +252,13 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
             for (int e = 0; e < 4; ++e) own_first[i][j][e] *= sizes.scale;
     write_rows<W::ROWS, HEAD_DIM>(own_first, tiles, tile_row, head_of(BY_KEYS ? p.dk : p.dq, place.batch, place.head), place.first_row, own_rows,
                                   sizes.head_dim);
+    if constexpr (BY_KEYS && DROPOUT)
+#pragma unroll
+        for (int i = 0; i < W::ROW_TILES; ++i)
+#pragma unroll
+            for (int j = 0; j < VALUE_DIM / 8; ++j)
+#pragma unroll
+                for (int e = 0; e < 4; ++e) own_second[i][j][e] *= p.dropping.scale;
     if constexpr (BY_KEYS)
         write_rows<W::ROWS, VALUE_DIM>(own_second, tiles + W::OWN_SECOND, tile_row, head_of(p.dv, place.batch, place.head), place.first_row, own_rows,
                                        sizes.value_dim);

@@ -83,6 +83,13 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
             bool any = any_seen(sizes, query, end_query, key, end_key);
             bool whole = MASK == 0 && all_seen(sizes, query, end_query, key, end_key);
 
+#if DROPOUT
+            Kept<BY_KEYS, COLUMNS> kept;
+            if (any && p.dropping.threshold != 0)
+                kept.draw(p.dropping, sizes, place.batch * sizes.heads + query_head, BY_KEYS ? key : query, at);
+            else
+                kept.keep_all();
+#endif
             float weight[LANE_ROWS][COLUMNS], slope[LANE_ROWS][COLUMNS];
             if (any) {
                 product_of_rows<HEAD_DIM>(weight, first_rows, tiles + WALKED_FIRST);
@@ -103,7 +110,16 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
             __syncthreads();
             if (!any) continue;
             if constexpr (BY_KEYS) {
+#if DROPOUT
+                float left[LANE_ROWS][COLUMNS];
+#pragma unroll
+                for (int i = 0; i < LANE_ROWS; ++i)
+#pragma unroll
+                    for (int j = 0; j < COLUMNS; ++j) left[i][j] = kept.has(i, j) ? weight[i][j] : 0;
+                store_weights(weights, left);
+#else
                 store_weights(weights, weight);
+#endif
                 __syncwarp();
                 add_product<VALUE_DIM, STEP>(own_second, weights, tiles + WALKED_SECOND);
             }
@@ -113,7 +129,11 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
 #pragma unroll
                 for (int j = 0; j < COLUMNS; ++j) {
                     float along = BY_KEYS ? numbers[STEP + lane + j * LANES] : numbers[ROWS + warp * WARP_ROWS + GROUPS * i + group];
+#if DROPOUT
+                    slope[i][j] = weight[i][j] * fmaf(kept.has(i, j) ? slope[i][j] : 0, p.dropping.scale, -along);
+#else
                     slope[i][j] = weight[i][j] * (slope[i][j] - along);
+#endif
                 }
             // All lanes have read the weights that these replace.
             __syncwarp();
@@ -128,6 +148,11 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
     for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
         for (int j = 0; j < HEAD_DIM / LANES; ++j) own_first[i][j] *= sizes.scale;
+    if constexpr (BY_KEYS && DROPOUT)
+#pragma unroll
+        for (int i = 0; i < LANE_ROWS; ++i)
+#pragma unroll
+            for (int j = 0; j < VALUE_DIM / LANES; ++j) own_second[i][j] *= p.dropping.scale;
     write_rows<HEAD_DIM>(own_first, head_of(BY_KEYS ? p.dk : p.dq, place.batch, place.head), warp_row, own_rows, sizes.head_dim);
     if constexpr (BY_KEYS) write_rows<VALUE_DIM>(own_second, head_of(p.dv, place.batch, place.head), warp_row, own_rows, sizes.value_dim);
 }

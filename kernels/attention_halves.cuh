@@ -126,6 +126,60 @@ INLINE void apply_mask(float (&s)[DOWN][OVER][4], View<const MaskElement> mask, 
         read_mask<BY_KEYS, RUNS>(s, mask, query, key, sizes, scale);
 }
 
+// Which weights of a warp's OVER blocks of columns are kept by dropout. Each draw decides on four keys in a row, so that lanes share draws:
+//
+//   rows are queries   a lane draws for the keys of its pair of lanes, of the upper row (even lane) or the lower one, and gets the other from its neighbour
+//   rows are keys      the 16 lanes of four rows draw for 8 queries, above and below, one each
+template <bool BY_KEYS, int DOWN, int OVER> struct Kept {
+    static_assert(OVER <= 8, "a word holds four bits of each block");
+    static constexpr int WORDS = BY_KEYS ? 4 : 2;
+    u32 of[DOWN][WORDS];
+
+    // Element e of block j of the accumulators.
+    INLINE bool has(int i, int j, int e) const { return of[i][BY_KEYS ? e : e / 2] >> (j * 4 + (BY_KEYS ? 0 : e % 2)) & 1; }
+
+    // Of rows from `row` on and columns from `column` on, of a query head that is counted over the batch.
+    INLINE void draw(const Dropping& dropping, const Sizes& sizes, u32 head, i32 row, i32 column) {
+        u32 lane = thread_anew() % WARP;
+        if (MASK != 0 && dropping.threshold == 0) {
+#pragma unroll
+            for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+                for (int word = 0; word < WORDS; ++word) of[i][word] = ~0u;
+            return;
+        }
+        Drawing drawing = Drawing::of(dropping);
+#pragma unroll
+        for (int i = 0; i < DOWN; ++i) {
+            i32 query = BY_KEYS ? column + i32(lane % 8) : row + i * 16 + i32(lane % 2 * 8 + lane / 4);
+            i32 key = BY_KEYS ? row + i * 16 + i32(lane % 16 / 8 * 8 + lane / 16 * 4) : column + i32(lane % 4 / 2 * 4);
+            u64 number = weight_number(sizes, head, query, key), step = BY_KEYS ? u64(sizes.keys) * 8 : 8;
+            u32 drawn = 0;
+#pragma unroll 2
+            for (int j = 0; j < OVER; ++j, number += step) drawn |= drawing.four(number) << (j * 4);
+            if constexpr (BY_KEYS) {
+#pragma unroll
+                for (u32 e = 0; e < 4; ++e) of[i][e] = __shfl_sync(ALL_LANES, drawn, lane & 16 | e / 2 * 8 | (lane % 4 * 2 + e % 2)) >> lane / 4 % 4;
+            } else {
+                u32 other = __shfl_xor_sync(ALL_LANES, drawn, 1);
+#pragma unroll
+                for (u32 half = 0; half < 2; ++half) of[i][half] = (lane % 2 == half ? drawn : other) >> lane % 2 * 2;
+            }
+        }
+    }
+
+    // Makes what is dropped of a left operand 0.
+    INLINE void apply(u32 (&a)[DOWN][OVER / 2][4]) const {
+#pragma unroll
+        for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+            for (int j = 0; j < OVER; ++j)
+#pragma unroll
+                for (int half = 0; half < 2; ++half)
+                    a[i][j / 2][j % 2 * 2 + half] &= (has(i, j, half * 2) ? 0xffffu : 0) | (has(i, j, half * 2 + 1) ? 0xffff0000u : 0);
+    }
+};
+
 // A warp's accumulators as rows of `to`, by way of shared memory if packs fit: a tile of ROWS rows, of which the warp's begin at `row` and are
 // its own. The tile's first row is `first_row` of `to`.
 template <int ROWS, int WIDTH, int DOWN>

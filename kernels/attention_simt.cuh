@@ -103,6 +103,47 @@ template <int COLUMNS> INLINE void store_weights(float* w, const float (&c)[LANE
         for (int j = 0; j < COLUMNS; ++j) w[(GROUPS * i + group) * weight_pitch(COLUMNS * LANES) + lane + j * LANES] = c[i][j];
 }
 
+// Which weights of a warp's rows and COLUMNS * 8 columns are kept by dropout. Each draw decides on four keys in a row, so that lanes share draws:
+//
+//   rows are queries   the lanes of a group draw for four keys of their rows each
+//   rows are keys      a group draws for the four keys of one of its rows, and of the other groups beside it
+template <bool BY_KEYS, int COLUMNS> struct Kept {
+    static constexpr int ROUNDS = BY_KEYS ? 1 : COLUMNS / 4;
+    // One bit for each of the lane's rows and columns: what is kept of a step takes one register.
+    u32 bits;
+
+    // Row i, column j of the lane.
+    INLINE bool has(int i, int j) const { return bits >> (BY_KEYS ? j * 4 + i : i * ROUNDS * 4 + j) & 1; }
+
+    // Of rows from `row` on and columns from `column` on, of a query head that is counted over the batch.
+    INLINE void draw(const Dropping& dropping, const Sizes& sizes, u32 head, i32 row, i32 column) {
+        u32 lane = thread_anew() % LANES, group = thread_anew() % WARP / LANES;
+        u32 drawn = 0;
+        Drawing drawing = Drawing::of(dropping);
+        bits = 0;
+        if constexpr (BY_KEYS) {
+            u64 number = weight_number(sizes, head, column + i32(lane), row + i32(group) * GROUPS);
+#pragma unroll 2
+            for (int j = 0; j < COLUMNS; ++j, number += u64(sizes.keys) * LANES) drawn |= drawing.four(number) << j * 4;
+#pragma unroll
+            for (int i = 0; i < LANE_ROWS; ++i) bits |= (__shfl_sync(ALL_LANES, drawn, i * LANES + lane) >> group & 0x1111) << i;
+        } else {
+#pragma unroll 2
+            for (int i = 0; i < LANE_ROWS; ++i) {
+                u64 number = weight_number(sizes, head, row + GROUPS * i + i32(group), column + i32(lane) * 4);
+#pragma unroll
+                for (int round = 0; round < ROUNDS; ++round) drawn |= drawing.four(number + round * LANES * 4) << (i * ROUNDS + round) * 4;
+            }
+            // Of each row the bit of one column.
+            constexpr u32 ROWS_APART = ROUNDS == 2 ? 0x01010101 : 0x1111;
+#pragma unroll
+            for (int j = 0; j < COLUMNS; ++j)
+                bits |= (__shfl_sync(ALL_LANES, drawn, group * LANES + (2 * j + lane / 4) % LANES) >> (j / 4 * 4 + lane % 4) & ROWS_APART) << j;
+        }
+    }
+    INLINE void keep_all() { bits = ~0u; }
+};
+
 template <int WIDTH>
 INLINE void write_rows(const float (&c)[LANE_ROWS][WIDTH / LANES], const View<Element>& to, i32 first_row, i32 rows, u32 columns) {
     u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;

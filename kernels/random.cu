@@ -1,4 +1,4 @@
-// Random numbers of Philox4x32-10 (Salmon et al. 2011): a counter and a key in, 128 random bits out, the same on every device.
+// Random numbers, by philox.cuh.
 //
 // Word w of an op's stream is word w % 4 of philox(counter = base + offset + w / 4, key = seed); `state` = [seed, base] lies in device memory, so
 // that a captured step draws new numbers in each replay. A thread makes one block of four words.
@@ -10,30 +10,6 @@
 //   dropout  y[i] = word[i] >> 8 >= threshold ? x[i] * scale : 0
 
 constexpr int THREADS = 256;
-constexpr u32 FIRST_MULTIPLIER = 0xD2511F53u, SECOND_MULTIPLIER = 0xCD9E8D57u;
-// The golden ratio and the square root of 3, less 1: added to the key after each round.
-constexpr u32 FIRST_STEP = 0x9E3779B9u, SECOND_STEP = 0xBB67AE85u;
-
-struct Words {
-    u32 of[4];
-};
-
-INLINE Words philox(u64 seed, u64 number) {
-    u32 a = u32(number), b = u32(number >> 32), c = 0, d = 0;
-    u32 key = u32(seed), other = u32(seed >> 32);
-#pragma unroll
-    for (int round = 0; round < 10; ++round) {
-        u32 high_a = __umulhi(FIRST_MULTIPLIER, a), low_a = FIRST_MULTIPLIER * a;
-        u32 high_c = __umulhi(SECOND_MULTIPLIER, c), low_c = SECOND_MULTIPLIER * c;
-        a = high_c ^ b ^ key;
-        b = low_c;
-        c = high_a ^ d ^ other;
-        d = low_a;
-        key += FIRST_STEP;
-        other += SECOND_STEP;
-    }
-    return Words{{a, b, c, d}};
-}
 
 typedef TYPE Y;
 

@@ -18,11 +18,19 @@ run.sh example NAME [..]      an example: cifar10, compare, gpt2, gradients, hou
 END
 }
 
+# The programs, unpacked beside this script.
+packed="$here/programs.tar.xz"
+# The folder may hold what another bundle brought.
+unpacked="$here/unpacked-$(cksum < "$packed" | tr ' ' '-')"
+if [ ! -e "$unpacked" ]; then
+    tar -xJf "$packed" -C "$here" 2>/dev/null || python3 -m tarfile -e "$packed" "$here"
+    touch "$unpacked"
+fi
+
 # Compiled kernels: those of the bundle where it brings them, and what is compiled here.
 export TERNION_CACHE="${TERNION_CACHE:-$here/cache}"
 packed="$here/kernel-cache.tar.xz"
 if [ -f "$packed" ]; then
-    # The folder may hold what another bundle brought.
     unpacked="$TERNION_CACHE/unpacked-$(cksum < "$packed" | tr ' ' '-')"
     if [ ! -e "$unpacked" ]; then
         mkdir -p "$TERNION_CACHE"

@@ -227,15 +227,15 @@ def product_cases():
 # ---------------------------------------------------------------- Attention
 
 
-def attention(head_dim, tokens, causal, backward):
-    """16,384 tokens of width 2,048."""
+def attention(head_dim, tokens, causal, backward, dropout=0.0):
+    """16,384 tokens of width 2,048. `dropout`: the share of weights that is dropped."""
     batch, heads = 16384 // tokens, 2048 // head_dim
     operations = 4 * batch * heads * tokens * tokens * head_dim * (0.5 if causal else 1.0) * (2.5 if backward else 1.0)
-    passing, mask = "bwd" if backward else "fwd", "causal" if causal else "full"
+    passing, mask = "bwd" if backward else "fwd", ("causal" if causal else "full") + ("-dropout" if dropout else "")
     name = f"attention/{passing}/bf16/d{head_dim}/t{tokens}/{mask}"
 
     def attend(q, k, v):
-        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=causal)
 
     def measure(clock, impl, backend):
         q, k, v = (randn(batch, heads, tokens, head_dim, dtype=torch.bfloat16, leaf=True) for _ in range(3))
@@ -257,6 +257,8 @@ def attention_cases():
             for causal in (False, True):
                 for backward in (False, True):
                     attention(head_dim, tokens, causal, backward)
+                    if causal and tokens in (1024, 4096):
+                        attention(head_dim, tokens, causal, backward, dropout=0.1)
 
 
 # ---------------------------------------------------------------- Convolutions

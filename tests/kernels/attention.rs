@@ -2,7 +2,9 @@
 
 use super::{beside, both_ways, compare, none_wrong, tensor, twice};
 use std::fmt::Write;
-use ternion::AttentionOptions;
+use ternion::dispatch::apply_one;
+use ternion::ops::attention::{Attention, AttentionConfig};
+use ternion::ops::random::Dropout;
 use ternion::prelude::*;
 
 /// Which keys a query sees.
@@ -28,6 +30,13 @@ const LENGTHS: [[usize; 3]; 4] = [[5, 7, 1], [128, 256, 4], [130, 200, 1], [257,
 
 const WINDOW: usize = 37;
 
+/// Weights that are dropped. The random numbers' state is each attempt's own: other tests draw from the device's.
+const DROPOUTS: [Option<Dropout>; 2] = [None, Some(Dropout { p: 0.25, offset: 3 })];
+
+fn state(device: &Device) -> Result<Tensor> {
+    Tensor::from_slice(&[-77_i64, 0xffff_ff00], [2], device)
+}
+
 /// One case: what attention is of.
 #[derive(Clone, Copy, Debug)]
 struct Case {
@@ -35,12 +44,14 @@ struct Case {
     widths: [usize; 2],
     lengths: [usize; 3],
     reach: Reach,
+    dropout: Option<Dropout>,
 }
 
 fn cases(dtype: DType) -> impl Iterator<Item = Case> {
     let of = move |widths| {
         LENGTHS.into_iter().flat_map(move |lengths| {
-            REACHES.into_iter().map(move |reach| Case { dtype, widths, lengths, reach })
+            let case = move |reach| DROPOUTS.map(|dropout| Case { dtype, widths, lengths, reach, dropout });
+            REACHES.into_iter().flat_map(case)
         })
     };
     WIDTHS.into_iter().flat_map(of)
@@ -78,14 +89,18 @@ impl Case {
     }
 
     fn attend(self, inputs: &[Tensor], mask: Option<&Tensor>) -> Result<Tensor> {
-        let options = AttentionOptions {
-            mask,
+        let config = AttentionConfig {
+            scale: self.scale(),
             causal: self.is_causal(),
             window: self.has_window().then_some(WINDOW),
-            scale: Some(self.scale()),
-            ..Default::default()
+            mask: mask.is_some(),
+            dropout: self.dropout,
         };
-        inputs[0].scaled_dot_product_attention(&inputs[1], &inputs[2], options)
+        let ([queries, keys, _], device) = (self.lengths, inputs[0].device());
+        let mask = mask.map(|mask| mask.expand([2, 4, queries, keys])).transpose()?;
+        let state = self.dropout.map(|_| state(device)).transpose()?;
+        let all: Vec<&Tensor> = inputs.iter().chain(&mask).chain(&state).collect();
+        apply_one(Attention { config }, &all)
     }
 
     fn on(self, device: &Device) -> Result<Vec<Tensor>> {
@@ -117,6 +132,10 @@ impl Case {
             }
             // A finite number, so that queries that see nothing have weights too, which the last factor makes zero.
             let weights = scores.masked_fill(&seen.logical_not()?, -1e4)?.softmax(-1)?;
+            let weights = match self.dropout {
+                Some(dropout) => apply_one(dropout, &[&weights, &state(device)?])?,
+                None => weights,
+            };
             let sees = seen.any(-1)?.unsqueeze(-1)?.to_dtype(self.dtype)?;
             weights.matmul(&v)?.mul(&sees)
         })

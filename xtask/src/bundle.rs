@@ -122,9 +122,7 @@ fn fill(root: &Path, folder: &Path, programs: &[Program], wanted: &Wanted) -> Re
     let manifest =
         serde_json::to_string_pretty(&manifest(root, wanted.device)?).map_err(|error| error.to_string())?;
     fs::write(folder.join(MANIFEST), manifest + "\n").map_err(|error| told(folder, &error))?;
-    if wanted.device == Device::Wgpu {
-        pack_programs(folder)?;
-    }
+    pack_programs(folder)?;
     weigh(folder)?;
     if wanted.cache {
         pack_kernels(folder, &wanted.architecture)?;
@@ -260,7 +258,7 @@ fn pack_kernels(folder: &Path, architecture: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// All programs as `programs.tar.xz`, a third of what they weigh: each has wgpu and its compiler of shaders in it.
+/// All programs as `programs.tar.xz`, a third of what they weigh: each has the backends in it, and wgpu's compiler of shaders.
 fn pack_programs(folder: &Path) -> Result<(), String> {
     let programs = ["ternion-bench", "tests", "examples"];
     pack(&folder.join("programs.tar.xz"), folder, &programs)?;

@@ -14,15 +14,28 @@ pub fn cases() -> Vec<Case> {
             for &tokens in lengths {
                 for causal in [false, true] {
                     for backward in [false, true] {
-                        let wanted = Wanted { dtype, head_dim, tokens, causal, backward };
-                        cases.push(Case::new(wanted.name(), move |clock, name| run(clock, name, wanted)));
+                        cases.push(Wanted { dtype, head_dim, tokens, causal, backward, dropout: 0.0 });
+                        if causal && dtype == DType::BF16 && [1024, 4096].contains(&tokens) {
+                            cases.push(Wanted {
+                                dtype,
+                                head_dim,
+                                tokens,
+                                causal,
+                                backward,
+                                dropout: DROPOUT,
+                            });
+                        }
                     }
                 }
             }
         }
     }
-    cases
+    let case = |wanted: Wanted| Case::new(wanted.name(), move |clock, name| run(clock, name, wanted));
+    cases.into_iter().map(case).collect()
 }
+
+/// The share of weights that is dropped, where any are.
+const DROPOUT: f64 = 0.1;
 
 /// What a case is about.
 #[derive(Clone, Copy)]
@@ -32,6 +45,7 @@ struct Wanted {
     tokens: usize,
     causal: bool,
     backward: bool,
+    dropout: f64,
 }
 
 impl Wanted {
@@ -39,7 +53,8 @@ impl Wanted {
         let Wanted { dtype, head_dim, tokens, .. } = self;
         let pass = if self.backward { "bwd" } else { "fwd" };
         let mask = if self.causal { "causal" } else { "full" };
-        format!("attention/{pass}/{dtype}/d{head_dim}/t{tokens}/{mask}")
+        let dropout = if self.dropout > 0.0 { "-dropout" } else { "" };
+        format!("attention/{pass}/{dtype}/d{head_dim}/t{tokens}/{mask}{dropout}")
     }
 
     fn shape(self) -> [usize; 4] {
@@ -55,10 +70,15 @@ impl Wanted {
 }
 
 fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
+    // Elsewhere no kernel drops weights: core composes it.
+    if wanted.dropout > 0.0 && clock.kind != Kind::Cuda {
+        return Ok(());
+    }
     let random = || clock.randn(&wanted.shape(), wanted.dtype)?.requires_grad();
     let (q, k, v) = (random()?, random()?, random()?);
     let rate = |milliseconds: f64| wanted.operations() / milliseconds / 1e9;
-    let options = || AttentionOptions { causal: wanted.causal, ..AttentionOptions::default() };
+    let options =
+        || AttentionOptions { causal: wanted.causal, dropout: wanted.dropout, ..AttentionOptions::default() };
     let attend = || Ok(vec![q.scaled_dot_product_attention(&k, &v, options())?]);
     let inputs = [q.clone(), k.clone(), v.clone()];
     let milliseconds = time(clock, wanted, &inputs, &attend)?;

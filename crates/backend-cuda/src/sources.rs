@@ -25,6 +25,7 @@ const FUNCTIONS: File = file!("functions.cuh");
 const ELEMENTWISE: File = file!("elementwise.cu");
 const COPY: File = file!("copy.cu");
 const CREATE: File = file!("create.cu");
+const PHILOX: File = file!("philox.cuh");
 const RANDOM: File = file!("random.cu");
 const REDUCE: File = file!("reduce.cu");
 const CUMULATIVE: File = file!("cumulative.cu");
@@ -240,11 +241,13 @@ impl Unit {
             Family::Iota => self.plain(&[CREATE], &["iota"], self.typed(first)),
             Family::RandomBits => {
                 let defines = vec![("TYPE", "i32".to_string()), ("BITS", "1".to_string())];
-                self.plain(&[RANDOM], &["bits"], defines)
+                self.plain(&[PHILOX, RANDOM], &["bits"], defines)
             }
-            Family::Random => {
-                self.plain(&[RANDOM], &["uniform", "normal", "dropout", "dropout_line"], self.typed(first))
-            }
+            Family::Random => self.plain(
+                &[PHILOX, RANDOM],
+                &["uniform", "normal", "dropout", "dropout_line"],
+                self.typed(first),
+            ),
             Family::Reduce => {
                 let mut defines = self.typed(first);
                 let output = if self.name.starts_with("Arg") { DType::I32 } else { first };

@@ -5,6 +5,7 @@ use crate::ops;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
+use ternion_core::ops::attention::{Attention, AttentionGrad};
 use ternion_core::{DType, Error, Op, Result};
 
 /// An op on its way to the device.
@@ -96,6 +97,11 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         Op::Im2col(_) => Ok(ops::patches::run_im2col),
         Op::Col2im(_) => Ok(ops::patches::run_col2im),
         Op::Matmul(_) => Ok(ops::matmul::run),
+        Op::Attention(Attention { config }) | Op::AttentionGrad(AttentionGrad { config })
+            if config.dropout.is_some() =>
+        {
+            Err(Unsupported::because("no shader drops weights"))
+        }
         Op::Attention(_) => Ok(ops::attention::run),
         Op::AttentionGrad(_) => Ok(ops::attention::run_grad),
         Op::Conv2d(_) => Ok(ops::conv::run_conv2d),

@@ -348,14 +348,16 @@ impl<'a> View<'a> {
 pub enum OutputOrder {
     /// Dense, last axis fastest.
     RowMajor,
-    /// Dense, with the axes ordered in memory as those of this input, which has the output's shape.
+    /// The first output dense, with the axes ordered in memory as those of this input, which has the output's shape.
     Like(usize),
+    /// Each output as [`Like`](OutputOrder::Like) of the input of the same number, where that has its shape.
+    LikeEach,
 }
 
 /// A backend's yes to an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Layout of the first output; the others are row-major.
+    /// Layout of the outputs; row-major but for those of which it says something else.
     pub order: OutputOrder,
 }
 

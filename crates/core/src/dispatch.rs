@@ -470,14 +470,17 @@ fn refuse_endless(op: &Op, inputs: &[Meta<'_>], output: &Output) -> Result<()> {
     }
 }
 
-/// The layout that the plan wants for the first output.
+/// The layout that the plan wants for output `index`.
 #[inline]
-fn layout_of(plan: &Plan, planned: &[Meta<'_>], spec: &Output) -> Layout {
-    match plan.order {
-        OutputOrder::Like(input)
-            if !planned[input].layout.is_contiguous() && *planned[input].shape() == spec.shape =>
-        {
-            planned[input].layout.dense_like()
+fn layout_of(plan: &Plan, planned: &[Meta<'_>], index: usize, spec: &Output) -> Layout {
+    let model = match plan.order {
+        OutputOrder::Like(input) if index == 0 => planned.get(input),
+        OutputOrder::LikeEach => planned.get(index),
+        _ => None,
+    };
+    match model {
+        Some(model) if !model.layout.is_contiguous() && *model.shape() == spec.shape => {
+            model.layout.dense_like()
         }
         _ => Layout::row_major(spec.shape),
     }
@@ -488,7 +491,7 @@ fn layout_of(plan: &Plan, planned: &[Meta<'_>], spec: &Output) -> Layout {
 fn shared_layout(plan: &Plan, first: &Tensor, planned: &[Meta<'_>], spec: &Output) -> Arc<Layout> {
     let is_that_of_first =
         plan.order == OutputOrder::RowMajor && first.layout().is_row_major() && *first.shape() == spec.shape;
-    if is_that_of_first { first.0.layout.clone() } else { Arc::new(layout_of(plan, planned, spec)) }
+    if is_that_of_first { first.0.layout.clone() } else { Arc::new(layout_of(plan, planned, 0, spec)) }
 }
 
 /// Runs `op` without recording: by the backend if it plans it, else by composition.
@@ -518,13 +521,7 @@ fn execute(
     let mut outputs = Tensors::new();
     for (index, spec) in specs.iter().enumerate() {
         outputs.push(match spec.role {
-            Role::Fresh | Role::Reuses(_) => {
-                let layout = match index {
-                    0 => layout_of(&plan, planned, spec),
-                    _ => Layout::row_major(spec.shape),
-                };
-                allocate(device, spec, layout)?
-            }
+            Role::Fresh | Role::Reuses(_) => allocate(device, spec, layout_of(&plan, planned, index, spec))?,
             Role::Aliases(input) | Role::Accumulates(input) => inputs[input].detach(),
         });
     }

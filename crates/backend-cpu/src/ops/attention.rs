@@ -7,7 +7,7 @@
 //!   queries  |  seen   |  seen   |  none   |              max = larger of max, rowmax s
 //!      |     +---------+---------+---------+              p   = exp(s - max)
 //!      v     |  seen   |  seen   |  seen   |              sum = sum * exp(old max - max) + rowsum p
-//!            +---------+---------+---------+              y   = y * exp(old max - max) + p v
+//!            +---------+---------+---------+              y   = y * exp(old max - max) + dropout(p) v
 //!                                                       then y / sum, and max + log sum
 //! ```
 
@@ -17,6 +17,7 @@ use crate::access::Locked;
 use crate::dense::{DenseOutput, Parts, dense, with_workspace};
 use crate::float::{Float, Matrix};
 use crate::lanes;
+use crate::ops::dropout::Dropping;
 use crate::rows::{Rows, Scratch};
 use crate::select::Variant;
 use crate::simd::vectorized;
@@ -31,7 +32,7 @@ const QUERIES: usize = 64;
 /// Columns of a tile of scores: in f32 the tile takes 32 KiB, as much as a first-level cache.
 const KEYS: usize = 128;
 
-/// Both ops, all floats, both kinds of mask.
+/// Both ops, all floats, both kinds of mask, with and without dropout.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let run = match (op, inputs[0].dtype) {
         (Op::Attention(_), DType::F64) => forward::<f64>,
@@ -151,6 +152,19 @@ impl<T: Float> Mask<T> {
     }
 }
 
+/// Dropout of the weights, numbered as a tensor `[batch, heads, queries, keys]`.
+struct WeightDropping<T> {
+    dropping: Dropping<T>,
+    keys: usize,
+}
+
+impl<T: Float> WeightDropping<T> {
+    /// Drops some of what belongs to the weights of `keys` in row `row` of all queries.
+    fn apply(&self, row: usize, keys: &Range<usize>, weights: &mut [T]) {
+        self.dropping.apply(row * self.keys + keys.start, weights);
+    }
+}
+
 /// What forward and backward read.
 struct Inputs<'a, T: Float> {
     sizes: Sizes,
@@ -159,6 +173,7 @@ struct Inputs<'a, T: Float> {
     k: std::borrow::Cow<'a, [T]>,
     v: std::borrow::Cow<'a, [T]>,
     mask: Mask<T>,
+    dropping: Option<WeightDropping<T>>,
 }
 
 impl<'a, T: Float> Inputs<'a, T> {
@@ -168,13 +183,19 @@ impl<'a, T: Float> Inputs<'a, T> {
         inputs: &'a [Locked<'a>],
         mask: usize,
     ) -> Result<Inputs<'a, T>> {
+        let sizes = Sizes::new(op, inputs)?;
+        let dropping = config.dropout.map(|dropout| WeightDropping {
+            dropping: Dropping::new(&dropout, inputs[mask + usize::from(config.mask)]),
+            keys: sizes.keys,
+        });
         Ok(Inputs {
-            sizes: Sizes::new(op, inputs)?,
+            sizes,
             config,
             q: dense(op, &inputs[0])?,
             k: dense(op, &inputs[1])?,
             v: dense(op, &inputs[2])?,
             mask: Mask::new(op, config.mask.then(|| &inputs[mask]))?,
+            dropping,
         })
     }
 
@@ -270,6 +291,9 @@ fn attend<T: Float>(
             for (row, scores) in scores.chunks_exact_mut(keys.len()).enumerate() {
                 let y = &mut y[row * width..(row + 1) * width];
                 absorb(scores, &mut max[row], &mut sum[row], y);
+                if let Some(dropping) = &input.dropping {
+                    dropping.apply(first + queries.start + row, &keys, scores);
+                }
             }
             let (sizes, target) = ([queries.len(), keys.len(), width], Matrix::rows(y.as_mut_ptr(), width));
             let weights = Matrix::rows(scores.as_ptr(), keys.len());

@@ -8,6 +8,7 @@ use crate::select::Variant;
 use crate::simd::vectorized;
 use crate::threads::{Cost, for_ranges};
 use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::ops::random::Dropout;
 use ternion_core::{DType, Error, Op, Result};
 
 /// Elements worked on at a time; a multiple of the words in a random block.
@@ -24,8 +25,7 @@ pub(crate) fn select(_: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported
 fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Dropout(dropout) = op else { return Err(Error::invalid(op.name(), "is not dropout")) };
     let (x, y) = (Rows::<T>::whole(op.name(), &inputs[0])?, Rows::<T>::whole(op.name(), &outputs[0])?);
-    let stream = Stream::new(inputs[1], dropout.offset);
-    let (threshold, scale) = (dropout.threshold(), T::real(dropout.scale()));
+    let dropping = Dropping::new(dropout, inputs[1]);
     for_ranges(y.width(), Cost::Heavy.piece(), |range| {
         let mut scratch = Scratch::new();
         for start in range.clone().step_by(BLOCK) {
@@ -34,7 +34,7 @@ fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
             unsafe {
                 let buffer = y.buffer(0, block, &mut scratch);
                 x.copy(0, start, buffer.values);
-                drop_out(buffer.values, &stream, start / 4, threshold, scale);
+                dropping.apply(start, buffer.values);
                 y.write(0, start, buffer);
             }
         }
@@ -42,20 +42,42 @@ fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
     Ok(())
 }
 
-/// Scales the elements whose word, from random block `first` on, reaches the threshold; makes the others 0.
-fn drop_out<T: Float>(values: &mut [T], stream: &Stream, first: usize, threshold: u32, scale: T) {
-    let mut words = [[0u32; 4]; BLOCK / 4];
-    vectorized(
-        #[inline(always)]
-        || {
-            for (number, words) in words.iter_mut().enumerate() {
-                *words = stream.block(first + number);
-            }
-            for (value, &word) in values.iter_mut().zip(words.as_flattened()) {
-                *value = if word >> 8 >= threshold { *value * scale } else { T::ZERO };
-            }
-        },
-    );
+/// Which elements are dropped, and what becomes of the others.
+#[derive(Clone, Copy)]
+pub(crate) struct Dropping<T> {
+    stream: Stream,
+    threshold: u32,
+    scale: T,
+}
+
+impl<T: Float> Dropping<T> {
+    pub(crate) fn new(dropout: &Dropout, state: Locked<'_>) -> Dropping<T> {
+        Dropping {
+            stream: Stream::new(state, dropout.offset),
+            threshold: dropout.threshold(),
+            scale: T::real(dropout.scale()),
+        }
+    }
+
+    /// Scales the elements, of which the first is number `start`, whose word reaches the threshold; makes the others 0.
+    pub(crate) fn apply(&self, start: usize, values: &mut [T]) {
+        let mut words = [[0u32; 4]; BLOCK / 4 + 1];
+        for (start, values) in (start..).step_by(BLOCK).zip(values.chunks_mut(BLOCK)) {
+            let (first, skipped) = (start / 4, start % 4);
+            let words = &mut words[..(skipped + values.len()).div_ceil(4)];
+            vectorized(
+                #[inline(always)]
+                || {
+                    for (number, words) in words.iter_mut().enumerate() {
+                        *words = self.stream.block(first + number);
+                    }
+                    for (value, &word) in values.iter_mut().zip(&words.as_flattened()[skipped..]) {
+                        *value = if word >> 8 >= self.threshold { *value * self.scale } else { T::ZERO };
+                    }
+                },
+            );
+        }
+    }
 }
 
 #[cfg(test)]

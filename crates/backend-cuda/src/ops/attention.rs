@@ -6,7 +6,7 @@ use crate::gpu::{Gpu, Launch};
 use crate::select::{Call, Variant};
 use crate::sources::{Family, Unit, attention_name};
 use std::sync::Arc;
-use ternion_core::backend::{Buffer, Meta, Unsupported, View};
+use ternion_core::backend::{Buffer, Meta, OutputOrder, Plan as OutputPlan, Unsupported, View};
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::{DType, Error, Layout, Op, Result, Scalar, Shape};
 
@@ -42,6 +42,34 @@ struct Sizes {
     scale: f32,
 }
 
+/// As `Dropping` of the kernels.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Dropping {
+    state: u64,
+    state_stride: i64,
+    offset: u64,
+    threshold: u32,
+    scale: f32,
+}
+
+impl Dropping {
+    /// Of the inputs the last is the state.
+    fn of(call: &Call<'_>, config: &AttentionConfig) -> Result<Dropping> {
+        let (Some(dropout), Some(state)) = (config.dropout, call.inputs.last()) else {
+            // What is kept is the same.
+            return Ok(Dropping { scale: 1.0, ..Dropping::default() });
+        };
+        Ok(Dropping {
+            state: call.gpu.address(call.name, state)?,
+            state_stride: state.layout.strides()[0] as i64,
+            offset: dropout.offset,
+            threshold: dropout.threshold(),
+            scale: dropout.scale() as f32,
+        })
+    }
+}
+
 /// As `Attention` of the kernels.
 #[repr(C)]
 struct Forward {
@@ -53,6 +81,7 @@ struct Forward {
     log_sums: u64,
     blocks: u32,
     sizes: Sizes,
+    dropping: Dropping,
 }
 
 /// As `AttentionGrad` of the kernels.
@@ -73,6 +102,7 @@ struct Backward {
     query_blocks: u32,
     key_blocks: u32,
     sizes: Sizes,
+    dropping: Dropping,
 }
 
 /// All floats but f64, heads of up to 128, and sizes that fit the kernels' numbers.
@@ -109,10 +139,13 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>], room: usize) -> Result<Varian
     }) {
         return no("a mask whose rows lie far apart");
     }
-    match op {
-        Op::Attention(_) => Ok(Variant::row_major(run_attention)),
-        _ => Ok(Variant::row_major(run_attention_grad)),
-    }
+    let run = if matches!(op, Op::Attention(_)) { run_attention } else { run_attention_grad };
+    // Heads that lie beside one another in the rows of a wider tensor: so do those of the results, which need not be copied to be its rows again.
+    let runs = inputs[..3].iter().all(|input| input.layout.strides()[3] == 1);
+    Ok(Variant {
+        plan: if runs { OutputPlan { order: OutputOrder::LikeEach } } else { OutputPlan::ROW_MAJOR },
+        run,
+    })
 }
 
 /// How products are formed.
@@ -152,9 +185,11 @@ impl Tiles {
 }
 
 /// The tiles of a forward kernel: the fastest of those without spills that were tried on an H100.
-pub(crate) fn forward_tiles(engine: &str, width: usize, masked: bool) -> Tiles {
+pub(crate) fn forward_tiles(engine: &str, width: usize, masked: bool, dropping: bool) -> Tiles {
     match (engine, width) {
         _ if masked => Tiles::of(1, 64, 2),
+        // Draws for 64 keys fit the words that they are kept in.
+        ("wgmma", 64) if dropping => Tiles::of(1, 64, 3),
         ("wgmma", 64) => Tiles::of(1, 128, 3),
         ("wgmma", _) => Tiles::of(1, 64, 2),
         (_, 128) => Tiles::of(2, 32, 2),
@@ -163,8 +198,10 @@ pub(crate) fn forward_tiles(engine: &str, width: usize, masked: bool) -> Tiles {
 }
 
 /// The tiles of the gradient: of the kernel for queries, and of that for keys and values.
-pub(crate) fn backward_tiles(engine: &str, width: usize, masked: bool) -> [Tiles; 2] {
+pub(crate) fn backward_tiles(engine: &str, width: usize, masked: bool, dropping: bool) -> [Tiles; 2] {
     match (engine, width) {
+        ("mma", _) if dropping => [Tiles::of(1, 32, 2), Tiles::of(1, 32, 2)],
+        ("wgmma", _) if dropping => [Tiles::of(1, 64, 2), Tiles::of(1, 64, 2)],
         ("wgmma", 64) if !masked => [Tiles::of(1, 64, 3), Tiles::of(1, 64, 2)],
         ("wgmma", _) => [Tiles::of(1, 64, 2), Tiles::of(1, 64, 2)],
         _ if masked => [Tiles::of(1, 32, 2), Tiles::of(1, 32, 2)],
@@ -179,6 +216,7 @@ struct Plan {
     /// Width of the tiles: that of the wider of keys and values, rounded up to what there are kernels for.
     width: usize,
     masked: bool,
+    dropping: bool,
     unit_name: &'static str,
     sizes: Sizes,
     batch: usize,
@@ -208,6 +246,7 @@ impl Plan {
         let reach = match mask {
             Some(mask) if mask.dtype == DType::Bool => "bool",
             Some(_) => "additive",
+            None if config.dropout.is_some() => "dropout",
             None if config.causal || config.window.is_some() => "band",
             None => "full",
         };
@@ -217,6 +256,7 @@ impl Plan {
             engine,
             width,
             masked: mask.is_some(),
+            dropping: config.dropout.is_some(),
             unit_name: attention_name(engine.name(), width, reach),
             sizes: Sizes {
                 heads: heads as u32,
@@ -362,7 +402,7 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
     let (rows, threads, shared) = match plan.engine {
         Engine::Simt => (64, 128, simt_shared(plan.width)),
         engine => {
-            let tiles = forward_tiles(engine.name(), plan.width, plan.masked);
+            let tiles = forward_tiles(engine.name(), plan.width, plan.masked, plan.dropping);
             let shared = (tiles.rows() + 4 * tiles.step) * plan.width * element;
             (tiles.rows(), tiles.threads(), shared)
         }
@@ -377,6 +417,7 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
         log_sums: call.gpu.address(call.name, &call.outputs[1])?,
         blocks: blocks as u32,
         sizes: plan.sizes,
+        dropping: Dropping::of(call, config)?,
     };
     let grid = grid(call.name, plan.batch * plan.sizes.heads as usize, blocks)?;
     let launch = Launch {
@@ -434,6 +475,7 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         query_blocks: queries.div_ceil(for_queries.rows) as u32,
         key_blocks: keys.div_ceil(for_keys.rows) as u32,
         sizes: plan.sizes,
+        dropping: Dropping::of(call, config)?,
     };
     let reach = plan.unit_name.rsplit(' ').next().unwrap_or_default();
     let masks = if plan.masked { reach } else { "full" };
@@ -472,7 +514,7 @@ fn grad_launches(plan: &Plan, element: usize) -> [Pass; 2] {
         let shared = simt_grad_shared(plan.width);
         return [(); 2].map(|()| Pass { rows: 64, threads: 128, shared });
     }
-    let [queries, keys] = backward_tiles(plan.engine.name(), plan.width, plan.masked);
+    let [queries, keys] = backward_tiles(plan.engine.name(), plan.width, plan.masked, plan.dropping);
     let pass = |tiles: &Tiles, beside: usize| Pass {
         rows: tiles.rows(),
         threads: tiles.threads(),

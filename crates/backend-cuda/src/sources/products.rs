@@ -25,6 +25,7 @@ macro_rules! attention_names {
             concat!($engine, " ", $width, " band"),
             concat!($engine, " ", $width, " bool"),
             concat!($engine, " ", $width, " additive"),
+            concat!($engine, " ", $width, " dropout"),
         )*)*];
     };
 }
@@ -36,7 +37,7 @@ attention_names! {
 }
 
 /// The name of attention's unit for an engine (`mma`, `wgmma`, `simt`; `rows`: the preparation of the gradient), a width, and a reach (`full`, `band`,
-/// `bool`, `additive`).
+/// `bool`, `additive`; `dropout`: a band of which weights are dropped, as under a mask they may be).
 pub(crate) fn attention_name(engine: &str, width: usize, reach: &str) -> &'static str {
     static NAMES: Names = LazyLock::new(|| by_parts(ATTENTION_NAMES));
     let width = match width {
@@ -61,6 +62,7 @@ impl Unit {
             ("TYPE", element(self.types[0]).to_string()),
             ("BAND", number(usize::from(band))),
             ("MASK", number(mask)),
+            ("DROPOUT", number(usize::from(mask > 0 || reach == "dropout"))),
             ("ALIGNED", "1".to_string()),
         ];
         if engine != "rows" {
@@ -69,7 +71,7 @@ impl Unit {
         let width: usize = width.parse().unwrap_or(0);
         let forward = self.family == Family::Attention;
         if matches!(engine, "mma" | "wgmma") && forward {
-            let tiles = forward_tiles(engine, width, mask > 0);
+            let tiles = forward_tiles(engine, width, mask > 0, reach == "dropout");
             defines.extend([
                 ("ROW_TILES", number(tiles.row_tiles)),
                 ("STEP", number(tiles.step)),
@@ -77,7 +79,7 @@ impl Unit {
                 ("BLOCKS", number(tiles.blocks)),
             ]);
         } else if matches!(engine, "mma" | "wgmma") {
-            let [queries, keys] = backward_tiles(engine, width, mask > 0);
+            let [queries, keys] = backward_tiles(engine, width, mask > 0, reach == "dropout");
             defines.extend([
                 ("Q_ROW_TILES", number(queries.row_tiles)),
                 ("Q_STEP", number(queries.step)),
@@ -90,13 +92,13 @@ impl Unit {
             ]);
         }
         let files: &'static [File] = match (engine, forward) {
-            ("mma", true) => &[ATTENTION, ATTENTION_HALVES, ATTENTION_MMA, ATTENTION_FORWARD],
-            ("mma", false) => &[ATTENTION, ATTENTION_HALVES, ATTENTION_MMA, ATTENTION_GRAD],
-            ("wgmma", true) => &[ATTENTION, ATTENTION_HALVES, ATTENTION_WGMMA, ATTENTION_FORWARD],
-            ("wgmma", false) => &[ATTENTION, ATTENTION_HALVES, ATTENTION_WGMMA, ATTENTION_GRAD],
-            ("simt", true) => &[ATTENTION, ATTENTION_SIMT, ATTENTION_F32],
-            ("simt", false) => &[ATTENTION, ATTENTION_SIMT, ATTENTION_GRAD_F32],
-            _ => &[ATTENTION, ATTENTION_GRAD_ROWS],
+            ("mma", true) => &[PHILOX, ATTENTION, ATTENTION_HALVES, ATTENTION_MMA, ATTENTION_FORWARD],
+            ("mma", false) => &[PHILOX, ATTENTION, ATTENTION_HALVES, ATTENTION_MMA, ATTENTION_GRAD],
+            ("wgmma", true) => &[PHILOX, ATTENTION, ATTENTION_HALVES, ATTENTION_WGMMA, ATTENTION_FORWARD],
+            ("wgmma", false) => &[PHILOX, ATTENTION, ATTENTION_HALVES, ATTENTION_WGMMA, ATTENTION_GRAD],
+            ("simt", true) => &[PHILOX, ATTENTION, ATTENTION_SIMT, ATTENTION_F32],
+            ("simt", false) => &[PHILOX, ATTENTION, ATTENTION_SIMT, ATTENTION_GRAD_F32],
+            _ => &[PHILOX, ATTENTION, ATTENTION_GRAD_ROWS],
         };
         let kernels: &'static [&'static str] = match self.family {
             Family::Attention => &["attention"],
@@ -234,7 +236,7 @@ pub(super) fn attention_units() -> Vec<Unit> {
             dtypes.iter().map(|&dtype| Unit::of(family, name, dtype)).collect()
         };
         match name.split(' ').next() {
-            Some("rows") if name.ends_with("band") => {}
+            Some("rows") if name.ends_with("band") || name.ends_with("dropout") => {}
             Some("rows") => {
                 units.extend(of(Family::AttentionGradRows, &[DType::F32, DType::F16, DType::BF16]))
             }

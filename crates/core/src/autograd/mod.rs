@@ -21,4 +21,6 @@ pub use walk::{
 
 pub(crate) use node::{ViewOp, sum_to};
 pub use record::{HookHandle, Hooks};
-pub(crate) use record::{Parts, edge, record, record_copy, record_transfer, record_view, wants_record};
+pub(crate) use record::{
+    Parts, edge, record, record_copy, record_transfer, record_view, record_views, wants_record,
+};

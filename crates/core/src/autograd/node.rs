@@ -41,6 +41,13 @@ pub enum ViewOp {
         /// Distance.
         step: isize,
     },
+    /// Parts of these sizes along an axis: one output each.
+    Split {
+        /// The axis.
+        axis: usize,
+        /// The parts' sizes.
+        sizes: Box<[usize]>,
+    },
     /// Repetition along axes of size 1 and new leading axes.
     Expand,
     /// Windows along an axis, as [`Layout::unfold`].
@@ -60,6 +67,7 @@ impl ViewOp {
             ViewOp::Reshape => "reshape",
             ViewOp::Permute(_) => "permute",
             ViewOp::Slice { .. } => "slice",
+            ViewOp::Split { .. } => "split",
             ViewOp::Expand => "expand",
             ViewOp::Unfold { .. } => "unfold",
         }
@@ -342,9 +350,7 @@ impl Node {
                     Differentiability::NonDifferentiable => Ok(Grads::from_elem(None, self.edges.len())),
                 }
             }
-            Function::View(view) => {
-                one(&grads[0], |grad| view_backward(view, self.inputs[0].0.shape(), grad))
-            }
+            Function::View(view) => view_backward(view, self.inputs[0].0.shape(), grads),
             Function::Transfer(from) => one(&grads[0], |grad| grad.to_device(from)),
             Function::Segment(segment) => segment.0.backward(needs, grads, create_graph),
         }
@@ -527,21 +533,26 @@ fn composition_backward(
     })
 }
 
-fn view_backward(view: &ViewOp, shape: &Shape, grad: &Tensor) -> Result<Tensor> {
+fn view_backward(view: &ViewOp, shape: &Shape, grads: &[Option<Tensor>]) -> Result<Grads> {
     match view {
-        ViewOp::Reshape => grad.reshape(*shape),
+        ViewOp::Reshape => one(&grads[0], |grad| grad.reshape(*shape)),
         ViewOp::Permute(order) => {
             let mut inverse: SmallVec<[usize; MAX_RANK]> = SmallVec::from_elem(0, order.len());
             for (to, &from) in order.iter().enumerate() {
                 inverse[from as usize] = to;
             }
-            grad.permute_axes(&inverse)
+            one(&grads[0], |grad| grad.permute_axes(&inverse))
         }
         ViewOp::Slice { axis, start, end, step } => {
-            view::slice_adjoint(grad, shape, *axis, *start, *end, *step)
+            one(&grads[0], |grad| view::slice_adjoint(grad, shape, *axis, *start, *end, *step))
         }
-        ViewOp::Expand => sum_to(grad, shape),
-        ViewOp::Unfold { axis, size, step } => view::unfold_adjoint(grad, shape, *axis, *size, *step),
+        ViewOp::Split { axis, sizes } => {
+            Ok(Grads::from_elem(view::split_adjoint(grads, shape, *axis, sizes)?, 1))
+        }
+        ViewOp::Expand => one(&grads[0], |grad| sum_to(grad, shape)),
+        ViewOp::Unfold { axis, size, step } => {
+            one(&grads[0], |grad| view::unfold_adjoint(grad, shape, *axis, *size, *step))
+        }
     }
 }
 

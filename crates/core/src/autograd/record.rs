@@ -139,6 +139,26 @@ pub(crate) fn record_view(source: &Tensor, layout: Layout, view: impl FnOnce() -
     Tensor::with_edge(source.buffer().clone(), layout, source.dtype(), source.device().clone(), edge)
 }
 
+/// Views of `source` with `layouts`, recorded as one `view` of which they are the outputs.
+pub(crate) fn record_views(
+    source: &Tensor,
+    layouts: impl ExactSizeIterator<Item = Result<Layout>>,
+    view: impl FnOnce() -> ViewOp,
+) -> Result<Vec<Tensor>> {
+    let mut tensors = Vec::new();
+    if tensors.try_reserve_exact(layouts.len()).is_err() {
+        return Err(Error::host_memory(layouts.len().saturating_mul(size_of::<Tensor>())));
+    }
+    let node =
+        wants_record(&[source]).then(|| Node::new(Function::View(view()), &[source], layouts.len(), |_| {}));
+    for (index, layout) in layouts.enumerate() {
+        let edge = node.as_ref().map(|node| Edge { node: node.clone(), index: index as u32 });
+        let (buffer, device) = (source.buffer().clone(), source.device().clone());
+        tensors.push(Tensor::with_edge(buffer, layout?, source.dtype(), device, edge));
+    }
+    Ok(tensors)
+}
+
 /// `values`, recorded as a cast of `source`: for one whose values are there already.
 pub(crate) fn record_copy(source: &Tensor, values: Tensor) -> Tensor {
     let op = Op::Copy(Copy { dtype: values.dtype() });

@@ -185,14 +185,12 @@ impl Tensor {
         let length = self.shape().dim(axis);
         // An empty axis is one empty part.
         let count = length.div_ceil(size).max(1);
-        let mut parts = Vec::new();
-        if parts.try_reserve_exact(count).is_err() {
-            return Err(Error::host_memory(count.saturating_mul(size_of::<Tensor>())));
+        let mut sizes = Vec::new();
+        if sizes.try_reserve_exact(count).is_err() {
+            return Err(Error::host_memory(count.saturating_mul(size_of::<usize>())));
         }
-        for part in 0..count {
-            parts.push(self.narrow(axis, part * size, size.min(length - part * size))?);
-        }
-        Ok(parts)
+        sizes.extend((0..count).map(|part| size.min(length - part * size)));
+        self.parts(axis, sizes)
     }
 
     /// Parts of these sizes along `axis`. No copy is made.
@@ -208,15 +206,7 @@ impl Tensor {
                 format!("sizes {sizes:?} on axis {axis} of shape {:?}", self.shape()),
             ));
         }
-        let mut start = 0;
-        sizes
-            .iter()
-            .map(|&size| {
-                let part = self.narrow(axis, start, size);
-                start += size;
-                part
-            })
-            .collect()
+        self.parts(axis, sizes.to_vec())
     }
 
     /// At most `count` parts along `axis`, all but the last of size `ceil(length / count)`. No copy is made.

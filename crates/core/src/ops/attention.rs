@@ -5,11 +5,12 @@ use crate::backend::Meta;
 use crate::dispatch::{apply, apply_one};
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
+use crate::ops::random::{Dropout, check_probability, check_state};
 use crate::precision::{self, without_precision};
 use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
 
-/// Which keys a query sees, and how scores are scaled. Shared by [`Attention`] and [`AttentionGrad`].
+/// Which keys a query sees, how scores are scaled, and which weights are dropped. Shared by [`Attention`] and [`AttentionGrad`].
 ///
 /// Query i of `queries` stands at position `i + keys - queries` among the keys (the last query sees the last key).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,28 +23,31 @@ pub struct AttentionConfig {
     pub window: Option<usize>,
     /// Whether a mask follows the values: bool (true: seen) or of the queries' dtype (added to the scaled scores).
     pub mask: bool,
+    /// Drops weights as if they were a tensor `[batch, heads, queries, keys]`; the state of the random numbers is the last input then.
+    pub dropout: Option<Dropout>,
 }
 
-/// `y = softmax(scale * q kT + mask) v` (Vaswani et al. 2017, eq. 1). A query that sees no key gives 0.
+/// `y = dropout(softmax(scale * q kT + mask)) v` (Vaswani et al. 2017, eq. 1). A query that sees no key gives 0.
 ///
 /// Inputs: q `[batch, heads, queries, head_dim]`, k `[batch, kv_heads, keys, head_dim]`, v `[batch, kv_heads, keys, value_dim]`, one floating dtype, `heads` a
 /// multiple of `kv_heads` (query head h uses key head `h / (heads / kv_heads)`); then mask `[batch, heads, queries, keys]` (usually an
-/// expanded view) if `config.mask`. Outputs: y `[batch, heads, queries, value_dim]`; log-sum-exp of the scores `[batch, heads, queries]` (auxiliary; -infinity where no
-/// key is seen), in `accumulator()` of the dtype.
+/// expanded view) if `config.mask`; then the state of [`Dropout`] if `config.dropout`. Outputs: y `[batch, heads, queries, value_dim]`; log-sum-exp of the scores `[batch, heads, queries]` (auxiliary; before dropout;
+/// -infinity where no key is seen), in `accumulator()` of the dtype.
 #[derive(Clone, Debug)]
 pub struct Attention {
-    /// Masking and scale.
+    /// Masking, scale and dropout.
     pub config: AttentionConfig,
 }
 
 /// Gradient of [`Attention`]: with `p = exp(scale * q kT + mask - lse)`: `dv = pT dy`, `ds = p * (dy vT - rowsum(dy * y))`,
-/// `dq = scale * ds k`, `dk = scale * dsT q` (Dao et al. 2022, algorithm 4). Key and value heads sum over their query heads.
+/// `dq = scale * ds k`, `dk = scale * dsT q` (Dao et al. 2022, algorithm 4). Key and value heads sum over their query heads. With dropout's factor f of each weight
+/// (0 or `1 / (1 - p)`): `dv = (p * f)T dy`, `ds = p * (f * (dy vT) - rowsum(dy * y))`.
 ///
-/// Inputs: q, k, v, y, lse, dy, then mask. Outputs: dq, dk, dv, as q, k, v. (An additive mask that needs a gradient, which is ds, takes the
+/// Inputs: q, k, v, y, lse, dy, then mask, then state. Outputs: dq, dk, dv, as q, k, v. (An additive mask that needs a gradient, which is ds, takes the
 /// composition.)
 #[derive(Clone, Debug)]
 pub struct AttentionGrad {
-    /// Masking and scale.
+    /// Masking, scale and dropout.
     pub config: AttentionConfig,
 }
 
@@ -76,6 +80,25 @@ fn sizes(op: &'static str, inputs: &[Meta<'_>]) -> Result<Sizes> {
     })
 }
 
+impl AttentionConfig {
+    /// How many inputs follow those that there always are.
+    fn extras(&self) -> usize {
+        usize::from(self.mask) + usize::from(self.dropout.is_some())
+    }
+
+    /// Checks a mask and a state, which follow `first` inputs.
+    fn check(&self, op: &'static str, inputs: &[Meta<'_>], first: usize, scores: &Shape) -> Result<()> {
+        if self.mask {
+            check_mask(op, &inputs[first], &inputs[0], scores)?;
+        }
+        if let Some(dropout) = self.dropout {
+            check_probability(op, dropout.p)?;
+            check_state(op, &inputs[first + usize::from(self.mask)])?;
+        }
+        Ok(())
+    }
+}
+
 fn check_mask(op: &'static str, mask: &Meta<'_>, query: &Meta<'_>, scores: &Shape) -> Result<()> {
     if mask.dtype != DType::Bool && mask.dtype != query.dtype {
         return Err(Error::DType {
@@ -94,11 +117,9 @@ impl Rule for Attention {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         let name = "attention";
-        check::count(name, inputs, 3 + usize::from(self.config.mask))?;
+        check::count(name, inputs, 3 + self.config.extras())?;
         let sizes = sizes(name, inputs)?;
-        if self.config.mask {
-            check_mask(name, &inputs[3], &inputs[0], &sizes.scores)?;
-        }
+        self.config.check(name, inputs, 3, &sizes.scores)?;
         let dtype = inputs[0].dtype;
         Ok([Output::fresh(sizes.output, dtype), Output::fresh(sizes.rows, dtype.accumulator())]
             .into_iter()
@@ -106,7 +127,9 @@ impl Rule for Attention {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let heads = Heads::of(inputs)?;
-        let (weights, log_sum) = self.config.weights(&heads, inputs.get(3))?;
+        let (mask, state) = self.config.split(&inputs[3..]);
+        let (weights, log_sum) = self.config.weights(&heads, mask)?;
+        let weights = self.config.dropped(weights, state)?;
         Ok(vec![heads.outputs(&weights)?.to_dtype(inputs[0].dtype())?, log_sum.squeeze(-1)?])
     }
     fn differentiability(&self) -> Differentiability {
@@ -121,13 +144,13 @@ impl Rule for Attention {
             Some(dy) => dy.clone(),
             None => Tensor::zeros(*y.shape(), y.dtype(), y.device())?,
         };
-        let found = if context.needs(3) || grad_outputs[1].is_some() {
-            let owned: SmallVec<[Tensor; 4]> = inputs.iter().map(|&input| input.clone()).collect();
+        let found = if (self.config.mask && context.needs(3)) || grad_outputs[1].is_some() {
+            let owned: SmallVec<[Tensor; 5]> = inputs.iter().map(|&input| input.clone()).collect();
             self.config.gradients(&owned, y, log_sum, &dy, grad_outputs[1].as_ref())?
         } else {
-            let mut all: SmallVec<[&Tensor; 7]> = inputs[..3].into();
+            let mut all: SmallVec<[&Tensor; 8]> = inputs[..3].into();
             all.extend([y, log_sum, &dy]);
-            all.extend(inputs.get(3).copied());
+            all.extend_from_slice(&inputs[3..]);
             apply(AttentionGrad { config: self.config }, &all)?.into_iter().collect()
         };
         for (index, grad) in found.into_iter().enumerate().take(context.inputs()) {
@@ -137,7 +160,7 @@ impl Rule for Attention {
     }
 }
 
-type Inputs<'a> = SmallVec<[&'a Tensor; 4]>;
+type Inputs<'a> = SmallVec<[&'a Tensor; 5]>;
 
 /// Queries, keys and values in the accumulator dtype. The query heads that share a key head stand below one another, as queries of one head.
 struct Heads {
@@ -189,6 +212,20 @@ fn weights(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
 }
 
 impl AttentionConfig {
+    /// The mask and the state of dropout among what follows the other inputs.
+    fn split<'a>(&self, extras: &'a [Tensor]) -> (Option<&'a Tensor>, Option<&'a Tensor>) {
+        let mask = self.mask.then(|| extras.first()).flatten();
+        (mask, self.dropout.and(extras.last()))
+    }
+
+    /// `[batch, heads, queries, keys]` with dropout's zeros and scale.
+    fn dropped(&self, weights: Tensor, state: Option<&Tensor>) -> Result<Tensor> {
+        match (self.dropout, state) {
+            (Some(dropout), Some(state)) => apply_one(dropout, &[&weights, state]),
+            _ => Ok(weights),
+        }
+    }
+
     /// The softmax of the scores, 0 for a query that sees no key, and their log-sum-exp `[batch, heads, queries, 1]`.
     fn weights(&self, heads: &Heads, mask: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
         let scores = self.scores(heads, mask)?;
@@ -246,7 +283,8 @@ impl AttentionConfig {
         dlog_sum: Option<&Tensor>,
     ) -> Result<Vec<Tensor>> {
         let heads = Heads::of(inputs)?;
-        let p = weights(&self.scores(&heads, inputs.get(3))?, &log_sum.unsqueeze(-1)?)?;
+        let (mask, state) = self.split(&inputs[3..]);
+        let p = weights(&self.scores(&heads, mask)?, &log_sum.unsqueeze(-1)?)?;
         let (dy, y) = (dy.to_dtype(p.dtype())?, y.to_dtype(p.dtype())?);
         // d lse / d scores is p too: it joins the row's constant.
         let mut constant = dy.mul(&y)?.sum_keep(-1)?;
@@ -254,9 +292,9 @@ impl AttentionConfig {
             constant = constant.sub(&grad.unsqueeze(-1)?)?;
         }
         let dy = heads.grouped(&dy)?;
-        let dp = heads.separate(&dy.matmul(&heads.v.t()?)?)?;
+        let dp = self.dropped(heads.separate(&dy.matmul(&heads.v.t()?)?)?, state)?;
         let ds = p.mul(&dp.sub(&constant)?)?;
-        let dv = heads.grouped(&p)?.t()?.matmul(&dy)?;
+        let dv = heads.grouped(&self.dropped(p, state)?)?.t()?.matmul(&dy)?;
         let grouped = heads.grouped(&ds)?.mul_scalar(self.scale)?;
         let dq = grouped.matmul(&heads.k)?.reshape(*inputs[0].shape())?;
         let dk = grouped.t()?.matmul(&heads.q)?;
@@ -276,7 +314,7 @@ impl Rule for AttentionGrad {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         let name = "attention_grad";
-        check::count(name, inputs, 6 + usize::from(self.config.mask))?;
+        check::count(name, inputs, 6 + self.config.extras())?;
         let sizes = sizes(name, inputs)?;
         for (what, meta) in [("output", &inputs[3]), ("grad_output", &inputs[5])] {
             check::same_dtype(name, &inputs[0], meta)?;
@@ -284,14 +322,12 @@ impl Rule for AttentionGrad {
         }
         check::dtype(name, "log_sum_exp", &inputs[4], inputs[0].dtype.accumulator())?;
         check::shape(name, "log_sum_exp", &inputs[4], sizes.rows)?;
-        if self.config.mask {
-            check_mask(name, &inputs[6], &inputs[0], &sizes.scores)?;
-        }
+        self.config.check(name, inputs, 6, &sizes.scores)?;
         Ok(inputs[..3].iter().map(|meta| Output::fresh(*meta.shape(), meta.dtype)).collect())
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let mut operands: SmallVec<[Tensor; 4]> = inputs[..3].into();
-        operands.extend(inputs.get(6).cloned());
+        let mut operands: SmallVec<[Tensor; 5]> = inputs[..3].into();
+        operands.extend(inputs[6..].iter().cloned());
         let mut grads = self.config.gradients(&operands, &inputs[3], &inputs[4], &inputs[5], None)?;
         grads.truncate(3);
         Ok(grads)
@@ -310,8 +346,8 @@ pub struct AttentionOptions<'a> {
     pub window: Option<usize>,
     /// Factor of the scores; `1 / sqrt(head_dim)` by default.
     pub scale: Option<f64>,
-    /// With this probability a weight becomes 0, and the others are scaled by `1 / (1 - dropout)`; 0 by default. Above 0 the weights of all queries and keys
-    /// are kept in memory: attention is composed of other ops then.
+    /// With this probability a weight becomes 0, and the others are scaled by `1 / (1 - dropout)`; 0 by default. Which weights these are is drawn anew in
+    /// backward instead of kept.
     pub dropout: f64,
 }
 
@@ -349,33 +385,33 @@ impl Tensor {
         let name = "attention";
         let [batch, heads, queries, head_dim] = self.shape().to_array(name)?;
         let AttentionOptions { mask, causal, window, scale, dropout } = options;
-        let scale = scale.unwrap_or(1.0 / (head_dim.max(1) as f64).sqrt());
-        let config = AttentionConfig { scale, causal, window, mask: mask.is_some() };
-        let attend = |inputs: &[&Tensor]| match dropout {
-            0.0 => apply_one(Attention { config }, inputs),
-            _ => dropped(config, inputs, dropout),
-        };
-        let Some(mask) = mask else { return attend(&[self, keys, values]) };
+        check_probability(name, dropout)?;
         let [_, _, positions, _] = keys.shape().to_array(name)?;
         let scores = Shape::new(&[batch, heads, queries, positions])?;
-        if !mask.shape().broadcasts_to(&scores) {
-            return Err(Error::Shape {
-                op: name,
-                what: "mask",
-                got: Box::new(*mask.shape()),
-                expected: Box::new(scores),
-            });
+        let mask = mask.map(|mask| spread(name, mask, scores)).transpose()?;
+        let scale = scale.unwrap_or(1.0 / (head_dim.max(1) as f64).sqrt());
+        let mut config = AttentionConfig { scale, causal, window, mask: mask.is_some(), dropout: None };
+        let state;
+        let mut inputs: Inputs<'_> = SmallVec::from_slice(&[self, keys, values]);
+        inputs.extend(&mask);
+        if dropout == 0.0 {
+            return apply_one(Attention { config }, &inputs);
         }
-        attend(&[self, keys, values, &mask.expand(scores)?])
+        // What does not fit draws no random numbers.
+        let metas: SmallVec<[Meta<'_>; 4]> = inputs.iter().map(|input| input.meta()).collect();
+        Attention { config }.infer(&metas)?;
+        let (drawn, offset) = self.device().draw(scores.elements())?;
+        state = drawn;
+        config.dropout = Some(Dropout { p: dropout, offset });
+        inputs.push(&state);
+        apply_one(Attention { config }, &inputs)
     }
 }
 
-/// Attention some of whose weights are dropped.
-fn dropped(config: AttentionConfig, inputs: &[&Tensor], dropout: f64) -> Result<Tensor> {
-    let metas: SmallVec<[Meta<'_>; 4]> = inputs.iter().map(|input| input.meta()).collect();
-    Attention { config }.infer(&metas)?;
-    let inputs: SmallVec<[Tensor; 4]> = inputs.iter().map(|&input| input.clone()).collect();
-    let heads = Heads::of(&inputs)?;
-    let weights = config.weights(&heads, inputs.get(3))?.0.dropout(dropout)?;
-    heads.outputs(&weights)?.to_dtype(inputs[0].dtype())
+/// The mask of all scores.
+fn spread(op: &'static str, mask: &Tensor, scores: Shape) -> Result<Tensor> {
+    if mask.shape().broadcasts_to(&scores) {
+        return mask.expand(scores);
+    }
+    Err(Error::Shape { op, what: "mask", got: Box::new(*mask.shape()), expected: Box::new(scores) })
 }

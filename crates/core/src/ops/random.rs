@@ -49,7 +49,7 @@ pub struct Normal {
 /// `y = x / (1 - p)` where `word[i] >> 8 >= p * 2^24` (rounded up), else 0 (Srivastava et al. 2014). Inputs: x (floating), state. Output: as x, may take x's place.
 ///
 /// Linear in x: its gradient is the same op with the same offset.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropout {
     /// Probability of a zero, in `0..=1`.
     pub p: f64,
@@ -72,7 +72,7 @@ impl Dropout {
 /// The distance of neighbouring 24-bit uniform numbers: exact in f32.
 const UNIT: f64 = 1.0 / 16_777_216.0;
 
-fn check_state(op: &'static str, state: &Meta<'_>) -> Result<()> {
+pub(super) fn check_state(op: &'static str, state: &Meta<'_>) -> Result<()> {
     check::dtype(op, "state", state, DType::I64)?;
     check::shape(op, "state", state, Shape::unchecked(&[2]))
 }
@@ -169,7 +169,7 @@ impl Rule for Dropout {
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, 2);
         if let Some(grad) = &grad_outputs[0] {
-            grads[0] = Some(crate::dispatch::apply_one(self.clone(), &[grad, context.input(1)?])?);
+            grads[0] = Some(apply_one(*self, &[grad, context.input(1)?])?);
         }
         Ok(grads)
     }
@@ -294,7 +294,7 @@ impl Tensor {
     }
 }
 
-fn check_probability(op: &'static str, p: f64) -> Result<()> {
+pub(super) fn check_probability(op: &'static str, p: f64) -> Result<()> {
     match (0.0..=1.0).contains(&p) {
         true => Ok(()),
         false => Err(Error::invalid(op, format!("probability {p}, expected 0 to 1"))),

@@ -2,7 +2,7 @@
 
 use super::index::{IndexAdd, added_to_zeros};
 use super::sort::positions;
-use crate::autograd::{ViewOp, record_view};
+use crate::autograd::{ViewOp, record_view, record_views};
 use crate::error::{Error, Result};
 use crate::shape::{Axes, Axis, AxisSet, IntoShape, MAX_RANK, ReshapeDims};
 use crate::tensor::Tensor;
@@ -122,6 +122,17 @@ impl Tensor {
         self.slice_axis(axis, start, end as isize, 1)
     }
 
+    /// Parts of these sizes, which add up to the length of `axis`.
+    pub(crate) fn parts(&self, axis: usize, sizes: Vec<usize>) -> Result<Vec<Tensor>> {
+        let mut end = 0;
+        let layouts = sizes.iter().map(|size| {
+            let start = end;
+            end += size;
+            self.layout().slice(axis, start, end as isize, 1)
+        });
+        record_views(self, layouts, || ViewOp::Split { axis, sizes: sizes.as_slice().into() })
+    }
+
     /// One element of `axis`, which disappears.
     ///
     /// # Errors
@@ -235,6 +246,25 @@ pub(crate) fn slice_adjoint(
     slices[axis] = (start, end, step);
     let zeros = Tensor::zeros(*shape, grad.dtype(), grad.device())?;
     crate::dispatch::apply_one(super::indexing::SliceAssign { slices }, &[&zeros, grad])
+}
+
+/// The gradients of the parts of `shape` one after another along `axis`, zeros where a part has none.
+pub(crate) fn split_adjoint(
+    grads: &[Option<Tensor>],
+    shape: &Shape,
+    axis: usize,
+    sizes: &[usize],
+) -> Result<Option<Tensor>> {
+    let mut known = grads.iter().enumerate().filter_map(|(part, grad)| Some((part, grad.as_ref()?)));
+    let Some((part, first)) = known.next() else { return Ok(None) };
+    if known.next().is_none() {
+        let start: usize = sizes[..part].iter().sum();
+        return slice_adjoint(first, shape, axis, start, (start + sizes[part]) as isize, 1).map(Some);
+    }
+    let zeros = |size| Tensor::zeros(shape.with_dim(axis, size), first.dtype(), first.device());
+    let part = |(grad, &size): (&Option<Tensor>, &usize)| grad.clone().map_or_else(|| zeros(size), Ok);
+    let parts = grads.iter().zip(sizes).map(part).collect::<Result<Vec<_>>>()?;
+    Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis).map(Some)
 }
 
 /// Zeros of `shape` to which each window of `grad` is added where it was seen.

@@ -157,6 +157,19 @@ fn parts() -> Vec<OpCase> {
                 "split_sizes: sizes [18446744073709551615, 5] on axis 0 of shape [4, 3]",
                 refused(|x| x.split_sizes(0, &[usize::MAX, 5])),
             ),
+        // Gradients of some parts, and of one.
+        row("split_sizes", "axis=1 [2, 1, 3], first and last")
+            .shapes([&[3, 6], &[2, 6, 2]])
+            .run(|x| {
+                let mut parts = x[0].split_sizes(1, &[2, 1, 3])?;
+                parts.remove(1);
+                Ok(parts)
+            })
+            .oracle(|x| vec![narrow(&x[0], 1, 0, 2), narrow(&x[0], 1, 3, 3)]),
+        row("split_sizes", "axis=1 [2, 1, 3], last")
+            .shapes([&[3, 6], &[2, 6, 2]])
+            .run(|x| Ok(x[0].split_sizes(1, &[2, 1, 3])?.remove(2)))
+            .oracle(|x| narrow(&x[0], 1, 3, 3)),
         row("chunk", "axis=-1 count=3")
             .shapes([&[2, 7], &[2, 6], &[2, 2]])
             .run(|x| x[0].chunk(-1, 3))

@@ -1,17 +1,19 @@
 //! Rows of scaled dot-product attention.
 
-use crate::oracle::log_sum_exp;
+use crate::oracle::{log_sum_exp, random_word};
 use crate::prelude::*;
 use ternion_core::AttentionOptions;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
+use ternion_core::ops::random::Dropout;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [unmasked(), masked(), wide(), tiled(), ops()].into_iter().flatten().collect()
+    [unmasked(), masked(), wide(), tiled(), ops(), dropping(), dropping_ops()].into_iter().flatten().collect()
 }
 
-const PLAIN: AttentionConfig = AttentionConfig { scale: 0.5, causal: false, window: None, mask: false };
+const PLAIN: AttentionConfig =
+    AttentionConfig { scale: 0.5, causal: false, window: None, mask: false, dropout: None };
 
 /// A row for queries, keys and values; what the configuration says of a mask follows from the inputs.
 fn attention(parameters: &str, config: AttentionConfig) -> OpCase {
@@ -21,8 +23,9 @@ fn attention(parameters: &str, config: AttentionConfig) -> OpCase {
         .input(Uniform(-2.0, 2.0))
         .f32_limit(3e-6, 2e-6)
         .run(move |x| {
-            let AttentionConfig { scale, causal, window, .. } = config;
-            let options = AttentionOptions { mask: x.get(3), causal, window, scale: Some(scale), ..Default::default() };
+            let AttentionConfig { scale, causal, window, dropout, .. } = config;
+            let dropout = dropout.map_or(0.0, |dropout| dropout.p);
+            let options = AttentionOptions { mask: x.get(3), causal, window, scale: Some(scale), dropout };
             x[0].scaled_dot_product_attention(&x[1], &x[2], options)
         })
         .oracle(move |x| definition(&config, x).0)
@@ -210,21 +213,22 @@ fn wide() -> Vec<OpCase> {
         let case = case.dtypes(&[F32, F16, BF16]).dense_only("small rows show the layouts");
         (case, [q, k, v])
     };
-    heads
-        .into_iter()
-        .flat_map(|heads| {
-            let (full, [q, k, v]) = row(heads, "full", plain);
-            let (band, _) = row(heads, "causal window=3", window);
-            let (truth, _) = row(heads, "bool mask", plain);
-            let (added, _) = row(heads, "additive mask constant", plain);
-            [
-                full.on([q, k, v]).hostile("some far below the others", [small(6), small(9), small(9)]),
-                band.on([q, k, v]),
-                truth.input(Input::bool()).on([q, k, v, &[2, 5, 9]]),
-                added.input(Input::float(Uniform(-2.0, 2.0)).constant()).on([q, k, v, &[5, 9]]),
-            ]
-        })
-        .collect()
+    let rows_of = |heads, suffix: &str, change: fn(AttentionConfig) -> AttentionConfig| {
+        let named = |what: &str, config| row(heads, &format!("{what}{suffix}"), change(config));
+        let (full, [q, k, v]) = named("full", plain);
+        let (band, _) = named("causal window=3", window);
+        let (truth, _) = named("bool mask", plain);
+        let (added, _) = named("additive mask constant", plain);
+        [
+            full.on([q, k, v]).hostile("some far below the others", [small(6), small(9), small(9)]),
+            band.on([q, k, v]),
+            truth.input(Input::bool()).on([q, k, v, &[2, 5, 9]]),
+            added.input(Input::float(Uniform(-2.0, 2.0)).constant()).on([q, k, v, &[5, 9]]),
+        ]
+    };
+    let kept = heads.into_iter().flat_map(|heads| rows_of(heads, "", |config| config));
+    let some_dropped = |config| dropped(0.2, config);
+    kept.chain(heads.into_iter().flat_map(|heads| rows_of(heads, " dropout=0.2", some_dropped))).collect()
 }
 
 /// More than 64 queries and 128 keys, whose rows lie in fours: a device may make whole matrix products of them.
@@ -317,6 +321,162 @@ fn ops() -> Vec<OpCase> {
     ]
 }
 
+/// Weights dropped with this probability. The first draw of a device that was just seeded with 0 begins at block 0.
+fn dropped(p: f64, config: AttentionConfig) -> AttentionConfig {
+    AttentionConfig { dropout: Some(Dropout { p, offset: 0 }), ..config }
+}
+
+/// Dropout under every way to see: of numbers of keys that blocks of four random words divide, and of others.
+fn dropping() -> Vec<OpCase> {
+    let causal = AttentionConfig { causal: true, ..PLAIN };
+    let window = AttentionConfig { causal: true, window: Some(60), ..PLAIN };
+    let tiled: [&'static [usize]; 3] = [&[1, 2, 70, 8], &[1, 1, 140, 8], &[1, 1, 140, 12]];
+    let odd: [&'static [usize]; 3] = [&[1, 2, 70, 3], &[1, 2, 139, 3], &[1, 2, 139, 2]];
+    let [q, k, v] = tiled;
+    vec![
+        // Twice is exact in halves: a single key's weight keeps the gradient of its score at 0.
+        on_usual_shapes(attention("dropout=0.5", dropped(0.5, PLAIN)))
+            .on([&[1, 2, 17, 8], &[1, 2, 33, 8], &[1, 2, 33, 8]])
+            .on([&[1, 1, 2, 3], &[1, 1, 0, 3], &[1, 1, 0, 2]])
+            .on([&[0, 1, 2, 3], &[0, 1, 2, 3], &[0, 1, 2, 2]])
+            .twice()
+            .rejects("attention: probability 1.5, expected 0 to 1", |device| {
+                let q = zeros(&[1, 2, 2, 2], device)?;
+                let options = AttentionOptions { dropout: 1.5, ..Default::default() };
+                q.scaled_dot_product_attention(&q, &q, options)
+            })
+            .rejects("attention: probability NaN, expected 0 to 1", |device| {
+                let q = zeros(&[1, 2, 2, 2], device)?;
+                let options = AttentionOptions { dropout: f64::NAN, ..Default::default() };
+                q.scaled_dot_product_attention(&q, &q, options)
+            })
+            .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
+        on_usual_shapes(attention("dropout=1", dropped(1.0, PLAIN))),
+        // In halves a gradient that cancels to 0, as that of equal keys, leaves the rounding of y.
+        attention("causal dropout=0.5, more queries than keys", dropped(0.5, causal))
+            .dtypes(&[F32, F64])
+            .on([&[1, 2, 5, 3], &[1, 1, 3, 3], &[1, 1, 3, 2]]),
+        on_usual_shapes(attention("causal dropout=0.5", dropped(0.5, causal)))
+            .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
+        attention("bool mask dropout=0.3", dropped(0.3, PLAIN))
+            .input(Input::bool())
+            .on([&[2, 4, 4, 5], &[2, 2, 6, 5], &[2, 2, 6, 4], &[2, 1, 1, 6]]),
+        attention("additive mask dropout=0.3", dropped(0.3, PLAIN))
+            .input(Uniform(-2.0, 2.0))
+            .on([&[1, 3, 4, 5], &[1, 3, 6, 5], &[1, 3, 6, 4], &[1, 3, 4, 6]])
+            .twice(),
+        beyond_a_block("tiled dropout=0.2", dropped(0.2, PLAIN)).on(tiled).on(odd),
+        beyond_a_block("tiled causal window=60 dropout=0.2", dropped(0.2, window)).on(tiled).on(odd),
+        beyond_a_block("tiled bool mask dropout=0.2", dropped(0.2, PLAIN)).input(Input::bool()).on([
+            q,
+            k,
+            v,
+            &[2, 70, 140],
+        ]),
+        beyond_a_block("tiled additive mask constant dropout=0.2", dropped(0.2, window))
+            .input(Input::float(Uniform(-2.0, 2.0)).constant())
+            .on([q, k, v, &[70, 140]]),
+    ]
+}
+
+/// A state with a negative seed and a base about to carry into the upper half, and an offset: every part of the counter counts.
+const STATE: [i64; 2] = [-0x1234_5678_9abc_def1, 0xffff_fffe];
+
+/// The ops themselves with a state of dropout after their other inputs.
+fn dropping_ops() -> Vec<OpCase> {
+    let config = |mask: bool| AttentionConfig {
+        mask,
+        dropout: Some(Dropout { p: 0.4, offset: 5 }),
+        causal: true,
+        ..PLAIN
+    };
+    let state = |device: &Device| Tensor::from_slice(&STATE, [2], device);
+    let formula = move |mask: bool| Formula { config: config(mask), state: STATE };
+    let any = || Uniform(-2.0, 2.0);
+    let gradients = |parameters: &str| {
+        OpCase::new("attention_grad", parameters)
+            .input(any())
+            .input(any())
+            .input(any())
+            .input(any())
+            .input(Input::accumulator(Uniform(1.0, 3.0)))
+            .input(any())
+            .f32_limit(2e-5, 1e-5)
+    };
+    let plain: [&'static [usize]; 6] =
+        [&[1, 2, 3, 2], &[1, 1, 7, 2], &[1, 1, 7, 5], &[1, 2, 3, 5], &[1, 2, 3], &[1, 2, 3, 5]];
+    let masked: [&'static [usize]; 7] = [
+        &[1, 2, 3, 2],
+        &[1, 2, 4, 2],
+        &[1, 2, 4, 5],
+        &[1, 2, 3, 5],
+        &[1, 2, 3],
+        &[1, 2, 3, 5],
+        &[1, 2, 3, 4],
+    ];
+    let run = move |mask: bool| {
+        move |x: &[Tensor], device: &Device, _| {
+            let state = state(device)?;
+            let inputs: Vec<&Tensor> = x.iter().chain([&state]).collect();
+            Ok(apply(AttentionGrad { config: config(mask) }, &inputs)?.into_vec())
+        }
+    };
+    vec![
+        OpCase::new("attention", "op causal dropout offset=5")
+            .input(any())
+            .input(any())
+            .input(any())
+            .on([&[2, 2, 4, 5], &[2, 1, 6, 5], &[2, 1, 6, 4]])
+            .on([&[1, 2, 70, 4], &[1, 1, 80, 4], &[1, 1, 80, 4]])
+            .f32_limit(3e-6, 2e-6)
+            .run_on(move |x, device, _| {
+                let inputs = [&x[0], &x[1], &x[2], &state(device)?];
+                Ok(apply(Attention { config: config(false) }, &inputs)?.into_vec())
+            })
+            .oracle(move |x| definition(formula(false), x))
+            .rounded_oracle(move |round, x| rounded(round, formula(false), x))
+            .rejects("attention: state is i32, expected i64", move |device| {
+                let q = zeros(&[1, 1, 2, 2], device)?;
+                let state = Tensor::zeros([2], I32, device)?;
+                Ok(apply(Attention { config: config(false) }, &[&q, &q, &q, &state])?.into_vec())
+            }),
+        gradients("causal dropout offset=5")
+            .on(plain)
+            .run_on(run(false))
+            .oracle(move |x| gradient(&|weight| weight, formula(false), x))
+            .rounded_oracle(move |round, x| gradient(round, formula(false), x)),
+        gradients("causal mask dropout offset=5")
+            .input(Input::bool())
+            .on(masked)
+            .run_on(run(true))
+            .oracle(move |x| gradient(&|weight| weight, formula(true), x))
+            .rounded_oracle(move |round, x| gradient(round, formula(true), x)),
+    ]
+}
+
+/// What attention is, and the random state that its dropout draws from.
+#[derive(Clone, Copy)]
+struct Formula {
+    config: AttentionConfig,
+    state: [i64; 2],
+}
+
+impl From<&AttentionConfig> for Formula {
+    fn from(&config: &AttentionConfig) -> Formula {
+        Formula { config, state: [0, 0] }
+    }
+}
+
+impl Formula {
+    /// What the weight of this number is multiplied by (Srivastava et al. 2014).
+    fn factor(&self, [heads, queries, keys]: [usize; 3], [b, h, i, j]: [usize; 4]) -> f64 {
+        let Some(Dropout { p, offset }) = self.config.dropout else { return 1.0 };
+        let [seed, base] = self.state.map(|number| number as u64);
+        let word = random_word(seed, base.wrapping_add(offset), ((b * heads + h) * queries + i) * keys + j);
+        if f64::from(word >> 8) / 16_777_216.0 >= p { 1.0 / (1.0 - p) } else { 0.0 }
+    }
+}
+
 fn zeros(shape: &[usize], device: &Device) -> Result<Tensor> {
     Tensor::zeros(shape, F32, device)
 }
@@ -354,16 +514,17 @@ fn scores(config: &AttentionConfig, q: &Array, k: &Array, mask: Option<&Array>) 
 }
 
 /// Vaswani et al. 2017, eq. 1, and the logarithm of the sum below the fraction.
-fn definition(config: &AttentionConfig, x: &[Array]) -> (Array, Array) {
-    rounded(&|weight| weight, config, x)
+fn definition(formula: impl Into<Formula>, x: &[Array]) -> (Array, Array) {
+    rounded(&|weight| weight, formula, x)
 }
 
 /// The same with weights as a matrix unit takes them, which multiplies only halves by halves: each is rounded before it meets its value.
-fn rounded(round: &dyn Fn(f64) -> f64, config: &AttentionConfig, x: &[Array]) -> (Array, Array) {
+fn rounded(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array]) -> (Array, Array) {
+    let formula = formula.into();
     let (q, k, v) = (&x[0], &x[1], &x[2]);
     let [batch, heads, queries, _] = q.sizes();
     let [_, kv_heads, keys, width] = v.sizes();
-    let scores = scores(config, q, k, x.get(3));
+    let scores = scores(&formula.config, q, k, x.get(3));
     let log_sum = scores.reduce(&[3], Keep::No, |row| match row.iter().any(|score| score.is_nan()) {
         true => f64::NAN,
         false => log_sum_exp(row),
@@ -379,14 +540,19 @@ fn rounded(round: &dyn Fn(f64) -> f64, config: &AttentionConfig, x: &[Array]) ->
         let row: Vec<f64> = (0..keys).map(|j| scores.at(&[b, h, i, j])).collect();
         let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = row.iter().map(|score| (score - max).exp()).sum();
-        row.iter().enumerate().map(|(j, score)| round((score - max).exp()) / sum * v.at(&[b, kv, j, d])).sum()
+        let weight = |j: usize, score: f64| {
+            round((score - max).exp()) / sum * formula.factor([heads, queries, keys], [b, h, i, j])
+        };
+        row.iter().enumerate().map(|(j, &score)| weight(j, score) * v.at(&[b, kv, j, d])).sum()
     });
     (y, log_sum)
 }
 
 /// Dao et al. 2022, algorithm 4, of q, k, v, y, lse and dy (and mask) as they are given; weights and their gradients rounded by `round` before they meet
 /// an operand.
-fn gradient(round: &dyn Fn(f64) -> f64, config: &AttentionConfig, x: &[Array]) -> Vec<Array> {
+fn gradient(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array]) -> Vec<Array> {
+    let formula = formula.into();
+    let config = &formula.config;
     let (q, k, v, y, log_sum, dy) = (&x[0], &x[1], &x[2], &x[3], &x[4], &x[5]);
     let [batch, heads, queries, head_dim] = q.sizes();
     let [_, kv_heads, keys, value_dim] = v.sizes();
@@ -401,9 +567,10 @@ fn gradient(round: &dyn Fn(f64) -> f64, config: &AttentionConfig, x: &[Array]) -
         let along = |other: &Array, head: usize, row: usize| -> f64 {
             (0..value_dim).map(|d| dy.at(&[b, h, i, d]) * other.at(&[b, head, row, d])).sum()
         };
-        let ds = p * (along(v, kv, j) - along(y, h, i));
+        let factor = formula.factor([heads, queries, keys], at);
+        let ds = p * (factor * along(v, kv, j) - along(y, h, i));
         for d in 0..value_dim {
-            *dv.at_mut(&[b, kv, j, d]) += round(p) * dy.at(&[b, h, i, d]);
+            *dv.at_mut(&[b, kv, j, d]) += round(p) * factor * dy.at(&[b, h, i, d]);
         }
         for d in 0..head_dim {
             *dq.at_mut(&[b, h, i, d]) += config.scale * round(ds) * k.at(&[b, kv, j, d]);

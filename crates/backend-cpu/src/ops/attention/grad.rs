@@ -1,4 +1,5 @@
-//! The gradient of attention, in tiles (Dao et al. 2022, algorithm 4): the weights are formed anew from the saved log-sum-exp.
+//! The gradient of attention, in tiles (Dao et al. 2022, algorithm 4): the weights are formed anew from the saved log-sum-exp, and which of them were
+//! dropped, from the state of the random numbers.
 
 use super::{Inputs, KEYS, MaskScratch, QUERIES, matrix, tiles, transposed};
 use crate::access::Locked;
@@ -142,8 +143,24 @@ fn tile<T: Float>(
         for (row, weights) in rows.clone().zip(weights.chunks_exact_mut(n)) {
             weigh(weights, log_sums[row]);
         }
-        let p = Matrix::rows(weights.as_ptr(), n);
+        let dp = Matrix::rows(dscores.as_mut_ptr(), n);
         // SAFETY: `matrix`, `q`, `k` and `v` have checked that their rows exist; the targets are this call's alone, with sizes as told.
+        unsafe { T::gemm([m, value_dim, n], T::ONE, dy, transposed(input.v(head, keys)), T::ZERO, dp) };
+        for ((row, weights), dscores) in
+            rows.zip(weights.chunks_exact_mut(n)).zip(dscores.chunks_exact_mut(n))
+        {
+            match &input.dropping {
+                Some(dropping) => {
+                    dropping.apply(row, keys, dscores);
+                    differentiate(weights, dscores, along[row]);
+                    dropping.apply(row, keys, weights);
+                }
+                None => differentiate(weights, dscores, along[row]),
+            }
+        }
+        let p = Matrix::rows(weights.as_ptr(), n);
+        let ds = Matrix::rows(dscores.as_ptr(), n);
+        // SAFETY: as above.
         unsafe {
             T::gemm(
                 [n, m, value_dim],
@@ -153,15 +170,6 @@ fn tile<T: Float>(
                 T::ONE,
                 Matrix::rows(dv.as_mut_ptr(), value_dim),
             );
-            let dp = Matrix::rows(dscores.as_mut_ptr(), n);
-            T::gemm([m, value_dim, n], T::ONE, dy, transposed(input.v(head, keys)), T::ZERO, dp);
-        }
-        for ((row, weights), dscores) in rows.zip(weights.chunks_exact(n)).zip(dscores.chunks_exact_mut(n)) {
-            differentiate(weights, dscores, along[row]);
-        }
-        let ds = Matrix::rows(dscores.as_ptr(), n);
-        // SAFETY: as above.
-        unsafe {
             T::gemm(
                 [m, n, head_dim],
                 scale,

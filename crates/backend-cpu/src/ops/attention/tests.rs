@@ -170,6 +170,7 @@ fn forward_and_gradient() {
                 causal: case.causal,
                 window: case.window,
                 mask: case.mask != MaskKind::None,
+                dropout: None,
             };
             let mask = match case.mask {
                 MaskKind::None => None,

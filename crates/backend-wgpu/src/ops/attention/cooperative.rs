@@ -503,7 +503,7 @@ mod tests {
         };
         let buffers = numbers.each_ref().map(upload);
         let views = buffers.each_ref().map(|buffer| View { buffer, dtype: DType::BF16, layout: &layout });
-        let config = AttentionConfig { scale: 0.25, causal: false, window: None, mask: false };
+        let config = AttentionConfig { scale: 0.25, causal: false, window: None, mask: false, dropout: None };
         let call = Call { gpu, name: "attention", inputs: &views, outputs: &[] };
         Halves::of(&call, &config, &views).expect("queued")
     }
