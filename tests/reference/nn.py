@@ -15,40 +15,10 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-torch.set_default_dtype(torch.float64)
+from layer import draw, layer, plain
+
 torch.manual_seed(20)
 HERE = Path(__file__).parent
-
-
-def draw(*shape):
-    """Random sixteenths: short in the file, exact in every floating dtype."""
-    return (torch.randn(*shape) * 16).round().clamp(-48, 48) / 16
-
-
-def plain(value):
-    """A tensor as shape and values of nine significant digits."""
-    value = value.detach()
-    return {"shape": list(value.shape), "values": [float(f"{x:.9g}") for x in value.flatten().tolist()]}
-
-
-def layer(module, x):
-    """A layer with drawn parameters: its output, and the gradients of (output * cotangent).sum()."""
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(draw(*parameter.shape))
-    x = x.requires_grad_()
-    y = module(x)
-    cotangent = draw(*y.shape)
-    (y * cotangent).sum().backward()
-    named = dict(module.named_parameters())
-    return {
-        "parameters": {name: plain(value) for name, value in named.items()},
-        "input": plain(x),
-        "cotangent": plain(cotangent),
-        "output": plain(y),
-        "grad_input": plain(x.grad),
-        "grad_parameters": {name: plain(value.grad) for name, value in named.items()},
-    }
 
 
 def layers():
