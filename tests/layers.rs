@@ -12,7 +12,7 @@ use layer::{LayerCase, on_each_device};
 use pytorch::{assert_close, tensor_of};
 use serde_json::Value;
 use ternion::nn::{
-    self, Conv2dConfig, GeluForm, LayerNormConfig, LinearConfig, Matching,
+    self, BatchNormConfig, Conv2dConfig, GeluForm, LayerNormConfig, LinearConfig, Matching,
     init::{Fan, Nonlinearity},
     observe_layers,
 };
@@ -85,33 +85,47 @@ fn activations_equal_pytorch() -> Result<()> {
     })
 }
 
+/// What a layer knows after two batches, and what it makes of another one in use.
+fn check_statistics(name: &str, config: BatchNormConfig, device: &Device) -> Result<()> {
+    let all = reference();
+    let case = &all[name];
+    let norm = BatchNorm2d::with_config(2, config, device)?;
+    for batch in case["batches"].as_array().expect("batches") {
+        norm.forward(&tensor_of(batch, device))?;
+    }
+    let state = norm.state_dict()?;
+    let wanted = case["state"].as_object().expect("a state");
+    assert_eq!(state.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>(), "{name}");
+    for (key, tensor) in &state {
+        assert_close(&format!("{name} {key}"), tensor, &wanted[key]);
+    }
+    norm.eval();
+    let output = norm.forward(&tensor_of(&case["input"], device))?;
+    assert_close(&format!("{name} output"), &output, &case["output"]);
+    for (key, tensor) in norm.state_dict()? {
+        assert_close(&format!("{name} {key}, unchanged in use"), &tensor, &wanted[&key]);
+    }
+    Ok(())
+}
+
 #[test]
 fn batch_norm_keeps_pytorchs_running_statistics() -> Result<()> {
     on_each_device(|device| {
-        let all = reference();
-        let case = &all["batch_norm"];
-        let norm = BatchNorm2d::new(2, device)?;
-        for batch in case["batches"].as_array().expect("batches") {
-            norm.forward(&tensor_of(batch, device))?;
-        }
-        let state = norm.state_dict()?;
-        let keys: Vec<&str> = state.keys().map(String::as_str).collect();
-        assert_eq!(keys, ["bias", "num_batches_tracked", "running_mean", "running_var", "weight"]);
-        for (key, tensor) in &state {
-            assert_close(key, tensor, &case["state"][key]);
-        }
+        check_statistics("batch_norm", BatchNormConfig::default(), device)?;
+        let cumulative = BatchNormConfig { momentum: None, ..Default::default() };
+        check_statistics("batch_norm_cumulative", cumulative, device)?;
+        let untracked = BatchNormConfig { track_running_stats: false, ..Default::default() };
+        check_statistics("batch_norm_untracked", untracked, device)?;
+
+        let told = |norm: &BatchNorm2d| {
+            let one = Tensor::zeros([1, 2, 1, 1], DType::F32, device)?;
+            Ok::<_, Error>(norm.forward(&one).expect_err("one value has no variance").to_string())
+        };
+        let message = "batch_norm: training on shape [1, 2, 1, 1]: a channel of 1 value has no variance";
+        assert_eq!(told(&BatchNorm2d::new(2, device)?)?, message);
+        let norm = BatchNorm2d::with_config(2, untracked, device)?;
         norm.eval();
-        assert_close("output", &norm.forward(&tensor_of(&case["input"], device))?, &case["output"]);
-        let mean = &norm.state_dict()?["running_mean"];
-        assert_close("unchanged in use", mean, &case["state"]["running_mean"]);
-        let message = BatchNorm2d::new(2, device)?
-            .forward(&Tensor::zeros([1, 2, 1, 1], DType::F32, device)?)
-            .expect_err("one value has no variance")
-            .to_string();
-        assert_eq!(
-            message,
-            "batch_norm: training on shape [1, 2, 1, 1]: a channel of 1 value has no variance"
-        );
+        assert_eq!(told(&norm)?, message.replace("training", "statistics of the batch alone"));
         Ok(())
     })
 }

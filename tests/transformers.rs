@@ -16,12 +16,13 @@ use serde_json::Value;
 use std::sync::Arc;
 use ternion::nn::position::{Rotary, RotaryConfig, RotaryPairs, sinusoidal};
 use ternion::nn::{
-    Conv1dConfig, ConvTranspose2dConfig, FeedForward, FeedForwardConfig, FeedForwardForm, GPT, GPTConfig,
-    GPTPositions, GroupNorm, MultiHeadAttention, MultiHeadAttentionConfig, NormForm, RMSNormConfig,
-    RecurrentConfig, ResNetConfig, Sampling, Seen, TransformerBlock, TransformerBlockConfig, Upsample,
+    Conv1dConfig, ConvTranspose2dConfig, EmbeddingConfig, FeedForward, FeedForwardConfig, FeedForwardForm,
+    GPT, GPTConfig, GPTPositions, GroupNorm, MultiHeadAttention, MultiHeadAttentionConfig, NormForm,
+    RMSNormConfig, RecurrentConfig, ResNetConfig, Sampling, Seen, TransformerBlock, TransformerBlockConfig,
+    Upsample,
 };
 use ternion::prelude::*;
-use ternion::{Conv1dOptions, ConvTranspose2dOptions};
+use ternion::{Conv1dOptions, ConvTranspose2dOptions, PoolOptions};
 
 fn reference() -> Value {
     serde_json::from_str(include_str!("reference/transformers.json")).expect("transformers.json is JSON")
@@ -95,12 +96,55 @@ fn other_sizes_equal_pytorch() -> Result<()> {
 }
 
 #[test]
+fn pools_keep_the_last_windows_that_pytorchs_keep() -> Result<()> {
+    on_each_device(|device| {
+        let options = |kernel, stride| PoolOptions {
+            stride: [stride; 2],
+            ceil_mode: true,
+            ..PoolOptions::new([kernel; 2])
+        };
+        let bordered = PoolOptions { padding: [1, 1], ..options(3, 2) };
+        check_function("max_pool2d_ceil", &MaxPool2d::with_options(bordered), device)?;
+        check_function("max_pool2d_ceil_dropped", &MaxPool2d::with_options(options(2, 3)), device)?;
+        check_function("max_pool2d_ceil_larger", &MaxPool2d::with_options(options(3, 2)), device)?;
+        check_function("avg_pool2d_ceil", &AvgPool2d::with_options(bordered), device)?;
+        let inside = PoolOptions { count_include_pad: false, ..bordered };
+        check_function("avg_pool2d_ceil_without_border", &AvgPool2d::with_options(inside), device)?;
+
+        let case = &reference()["layers"]["max_pool2d_ceil"];
+        let after = tensor_of(&case["stepped"]["0"], device);
+        let (_, positions) = after.max_pool2d_with_positions(bordered)?;
+        let wanted: Vec<Vec<Vec<Vec<i32>>>> =
+            serde_json::from_value(case["positions"].clone()).expect("positions");
+        let wanted: Vec<i32> = wanted.into_iter().flatten().flatten().flatten().collect();
+        assert_eq!(positions.to_vec::<i32>()?, wanted);
+        let message = Tensor::zeros([1, 1, 2, 2], DType::F32, device)?.max_pool2d(options(4, 2));
+        assert_eq!(
+            message.expect_err("too far beyond").to_string(),
+            "max_pool2d: window [4, 4] with dilation [1, 1] is larger than image [2, 2] with padding [0, 0]"
+        );
+        Ok(())
+    })
+}
+
+#[test]
 fn embeddings_equal_pytorch() -> Result<()> {
     on_each_device(|device| {
         let all = reference();
         let indices = tokens_of(&all["layers"]["embedding"]["indices"], device)?;
         let table = Embedding::new(5, 3, device)?;
-        check("embedding", &table, |_| table.forward(&indices))
+        check("embedding", &table, |_| table.forward(&indices))?;
+        let padding = EmbeddingConfig { padding_idx: Some(2), ..Default::default() };
+        let table = Embedding::with_config(5, 3, padding, device)?;
+        let rows = table.weight.tensor().to_vec::<f32>()?;
+        assert!(rows[6..9] == [0.0; 3] && rows.iter().filter(|x| **x == 0.0).count() == 3, "{rows:?}");
+        check("embedding_padded", &table, |_| table.forward(&indices))?;
+        let narrow = indices.to_dtype(DType::I32)?;
+        check("embedding_padded", &table, |_| table.forward(&narrow))?;
+        let padding = EmbeddingConfig { padding_idx: Some(5), ..Default::default() };
+        let message = Embedding::with_config(5, 3, padding, device).expect_err("row 5 of 5").to_string();
+        assert_eq!(message, "embedding: padding_idx 5 of 5 rows");
+        Ok(())
     })
 }
 

@@ -48,9 +48,9 @@ def layers():
     }
 
 
-def batch_norm_statistics():
+def batch_norm_statistics(**settings):
     """Running statistics after two batches, and the output in use."""
-    module = nn.BatchNorm2d(2)
+    module = nn.BatchNorm2d(2, **settings)
     batches = [draw(3, 2, 2, 2), draw(2, 2, 3, 1)]
     for batch in batches:
         module(batch)
@@ -199,5 +199,8 @@ reference = {
     "initialisation": initialisation(),
     "network": network(),
 }
+# Behind the others, whose random numbers stay what they were.
+reference["batch_norm_cumulative"] = batch_norm_statistics(momentum=None)
+reference["batch_norm_untracked"] = batch_norm_statistics(track_running_stats=False)
 lines = json.dumps(reference, separators=(",", ":")).replace('},"', '},\n"')
 (HERE / "nn.json").write_text(lines + "\n")

@@ -254,6 +254,19 @@ def masked(heads, kv_heads, is_additive):
     return layer(module, x, call=call) | {"mask": plain(mask)}
 
 
+def pools_of_ceil_mode():
+    """Windows of 3 that reach beyond the border below; of 2 whose last one would begin behind the image; of 3 on an image of 2 rows."""
+    settings = dict(kernel_size=3, stride=2, padding=1, ceil_mode=True)
+    largest, x = nn.MaxPool2d(return_indices=True, **settings), draw(1, 2, 6, 4)
+    return {
+        "max_pool2d_ceil": layer(largest, x, call=lambda: largest(x)[0]) | {"positions": largest(x)[1].tolist()},
+        "max_pool2d_ceil_dropped": layer(nn.MaxPool2d(2, stride=3, ceil_mode=True), draw(1, 1, 3, 5)),
+        "max_pool2d_ceil_larger": layer(nn.MaxPool2d(3, stride=2, ceil_mode=True), draw(1, 1, 2, 4)),
+        "avg_pool2d_ceil": layer(nn.AvgPool2d(**settings), draw(1, 2, 6, 4)),
+        "avg_pool2d_ceil_without_border": layer(nn.AvgPool2d(count_include_pad=False, **settings), draw(1, 2, 6, 4)),
+    }
+
+
 def grouped_query_attention(causal):
     module = GroupedQueryAttention(8, 4, 2)
     x = draw(1, 5, 8)
@@ -271,6 +284,8 @@ def more_layers():
         "grouped_query_attention_masked": masked(4, 2, is_additive=False),
         "grouped_query_attention_added": masked(4, 2, is_additive=True),
         "sharing_block": layer(SharingBlock(8, 4, 2, 4), draw(1, 4, 8)),
+        "embedding_padded": embedding(padding_idx=2),
+        **pools_of_ceil_mode(),
     }
 
 
