@@ -4,6 +4,8 @@
 #[allow(dead_code, reason = "each test file uses its part")]
 mod pytorch;
 
+#[path = "layers/defaults.rs"]
+mod defaults;
 #[path = "support/layer.rs"]
 mod layer;
 

@@ -7,6 +7,7 @@ writes nn.json and pytorch.safetensors beside itself. Everything is computed in 
 so the numbers are the definition's, not one machine's rounding.
 """
 
+import inspect
 import json
 import math
 from pathlib import Path
@@ -190,6 +191,21 @@ def network():
     return {"keys": keys, "parameters": parameters, "buffers": buffers, "input": plain(x), "output": plain(output)}
 
 
+def defaults():
+    """The settings that each class has without being told, as far as they are numbers, names or none."""
+    classes = [nn.Linear, nn.Conv1d, nn.Conv2d, nn.ConvTranspose2d, nn.MaxPool2d, nn.AvgPool2d, nn.Upsample, nn.Embedding, nn.Dropout, nn.Flatten]
+    classes += [nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.BatchNorm1d, nn.BatchNorm2d, nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer]
+    classes += [nn.LeakyReLU, nn.ELU, nn.GELU, nn.Softplus, nn.CrossEntropyLoss, nn.NLLLoss, nn.MSELoss, nn.HuberLoss, nn.BCEWithLogitsLoss, nn.KLDivLoss]
+    optim = torch.optim
+    classes += [optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad, optim.Muon]
+    told = {}
+    for kind in classes:
+        settings = inspect.signature(kind.__init__).parameters.values()
+        plain = [setting for setting in settings if isinstance(setting.default, (bool, int, float, str, tuple, type(None)))]
+        told[kind.__name__] = {setting.name: setting.default for setting in plain}
+    return told
+
+
 reference = {
     "torch": torch.__version__.split("+")[0],
     "layers": layers(),
@@ -202,5 +218,6 @@ reference = {
 # Behind the others, whose random numbers stay what they were.
 reference["batch_norm_cumulative"] = batch_norm_statistics(momentum=None)
 reference["batch_norm_untracked"] = batch_norm_statistics(track_running_stats=False)
+reference["defaults"] = defaults()
 lines = json.dumps(reference, separators=(",", ":")).replace('},"', '},\n"')
 (HERE / "nn.json").write_text(lines + "\n")
