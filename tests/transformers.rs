@@ -123,6 +123,12 @@ fn pools_keep_the_last_windows_that_pytorchs_keep() -> Result<()> {
             message.expect_err("too far beyond").to_string(),
             "max_pool2d: window [4, 4] with dilation [1, 1] is larger than image [2, 2] with padding [0, 0]"
         );
+        let wide = PoolOptions { padding: [2, 2], ..options(3, 2) };
+        let message = Tensor::zeros([1, 1, 6, 6], DType::F32, device)?.avg_pool2d(wide);
+        assert_eq!(
+            message.expect_err("windows of padding alone").to_string(),
+            "avg_pool2d: padding [2, 2] is more than half of kernel [3, 3]"
+        );
         Ok(())
     })
 }

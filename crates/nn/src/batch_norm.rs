@@ -46,7 +46,7 @@ macro_rules! batch_norm {
             pub weight: Option<Param>,
             /// `[channels]`, zeros at first.
             pub bias: Option<Param>,
-            /// `[channels]`, f32, zeros at first.
+            /// `[channels]`, f32, zeros at first; none without [`track_running_stats`](BatchNormConfig::track_running_stats), as the next two.
             pub running_mean: Option<StateTensor>,
             /// `[channels]`, f32, ones at first.
             pub running_var: Option<StateTensor>,

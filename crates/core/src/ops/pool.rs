@@ -57,13 +57,19 @@ fn pooled(op: &'static str, x: &Meta<'_>, window: &Window) -> Result<Shape> {
     Shape::new(&[batch, channels, oh, ow])
 }
 
-fn output_size(op: &'static str, window: &Window, size: [usize; 2]) -> Result<[usize; 2]> {
+fn at_most_half(op: &'static str, window: &Window) -> Result<()> {
     if (0..2).any(|axis| window.padding[axis] > window.kernel[axis] / 2) {
+        let Window { padding, kernel, .. } = window;
         return Err(Error::invalid(
             op,
-            format!("padding {:?} is more than half of kernel {:?}", window.padding, window.kernel),
+            format!("padding {padding:?} is more than half of kernel {kernel:?}"),
         ));
     }
+    Ok(())
+}
+
+fn output_size(op: &'static str, window: &Window, size: [usize; 2]) -> Result<[usize; 2]> {
+    at_most_half(op, window)?;
     let output = window.output_size(op, size)?;
     // Windows that start in the image reach less far into it than the last one.
     let all_in_padding = (0..2).any(|axis| {
@@ -416,6 +422,7 @@ fn behind(x: &Tensor, [rows, columns]: [usize; 2], value: f64) -> Result<Tensor>
 /// Means over windows that reach so many rows and columns `beyond` the border: over the whole window, then divided by the share of it that counts.
 fn mean_of_counted(x: &Tensor, op: AvgPool2d, beyond: [usize; 2]) -> Result<Tensor> {
     let [_, _, height, width] = x.shape().to_array("avg_pool2d")?;
+    at_most_half("avg_pool2d", &op.window)?;
     let [top, left] = op.window.padding;
     let border = |x: &Tensor, value: f64| x.pad(&[[0, 0], [0, 0], [top, top], [left, left]], value);
     let op = AvgPool2d { window: Window { padding: [0, 0], ..op.window }, ..op };
