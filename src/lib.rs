@@ -55,17 +55,20 @@ pub mod prelude {
     };
     pub use ternion_data::{Batch, DataSource, LastBatch, Mnist, Split};
     pub use ternion_nn::optim::{
-        Adagrad, Adam, AdamConfig, AdamW, AdamWConfig, Lion, Muon, Optimizer, ParamGroup, RMSprop, SGD,
-        SGDConfig, clip_grad_norm, clip_grad_value,
+        Adagrad, AdagradConfig, Adam, AdamConfig, AdamW, AdamWConfig, Lion, LionConfig, Muon, MuonConfig,
+        Optimizer, ParamGroup, RMSprop, RMSpropConfig, SGD, SGDConfig, clip_grad_norm, clip_grad_value,
     };
     pub use ternion_nn::schedule::Schedule;
     pub use ternion_nn::{
-        AdaptiveAvgPool2d, AvgPool2d, BCEWithLogitsLoss, BatchNorm1d, BatchNorm2d, Conv1d, Conv2d,
-        Conv2dConfig, ConvTranspose2d, CrossEntropyLoss, Dropout, ELU, Embedding, Flatten, Forward, GELU,
-        GPT, GPTConfig, GRU, GroupNorm, HuberLoss, Identity, InPrecision, Init, KLDivLoss, L1Loss, LSTM,
-        LayerNorm, LeakyReLU, Linear, LinearConfig, LogSoftmax, Loss, LossScale, MSELoss, MaxPool2d, Mlp,
-        Module, MultiHeadAttention, NLLLoss, Param, RMSNorm, ReLU, ResNet, Sampling, Sequential, SiLU,
-        Sigmoid, Softmax, Softplus, StateTensor, StatsConfig, StatsMonitor, Tanh, TransformerBlock, Upsample,
+        AdaptiveAvgPool2d, AvgPool2d, BCEWithLogitsLoss, BatchNorm1d, BatchNorm2d, BatchNormConfig, Conv1d,
+        Conv1dConfig, Conv2d, Conv2dConfig, ConvTranspose2d, ConvTranspose2dConfig, CrossEntropyLoss,
+        Dropout, DropoutConfig, ELU, Ema, EmaConfig, Embedding, EmbeddingConfig, FeedForward,
+        FeedForwardConfig, Flatten, Forward, GELU, GPT, GPTConfig, GRU, GroupNorm, GroupNormConfig,
+        HuberLoss, Identity, InPrecision, Init, KLDivLoss, L1Loss, LSTM, LayerNorm, LayerNormConfig,
+        LeakyReLU, Linear, LinearConfig, LogSoftmax, Loss, LossScale, MSELoss, MaxPool2d, Mlp, Module,
+        MultiHeadAttention, MultiHeadAttentionConfig, NLLLoss, Param, RMSNorm, RMSNormConfig, ReLU,
+        RecurrentConfig, ResNet, ResNetConfig, Sampling, Sequential, SiLU, Sigmoid, Softmax, Softplus,
+        StateTensor, StatsConfig, StatsMonitor, Tanh, TransformerBlock, TransformerBlockConfig, Upsample,
         model_stats, summary,
     };
     pub use ternion_train::{Checkpoint, Checkpoints, Keep, Recorder, TrainingState};

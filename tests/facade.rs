@@ -65,6 +65,38 @@ mod through_the_facade {
     }
 }
 
+/// With the names of the prelude alone.
+#[test]
+fn the_prelude_makes_every_layer_and_optimiser_with_settings() -> Result<()> {
+    let device = ternion::cpu()?;
+    let attention = MultiHeadAttentionConfig { bias: false, ..Default::default() };
+    let block = TransformerBlockConfig { dropout: 0.1, ..Default::default() };
+    let layers: Vec<Box<dyn Forward>> = vec![
+        Box::new(MultiHeadAttention::with_config(4, 2, attention, &device)?),
+        Box::new(FeedForward::new(4, FeedForwardConfig::default(), &device)?),
+        Box::new(Dropout::with_config(DropoutConfig::default())?),
+        Box::new(TransformerBlock::new(4, 2, block, &device)?),
+    ];
+    let mut x = Tensor::ones([1, 3, 4], DType::F32, &device)?;
+    for layer in &layers {
+        x = layer.forward(&x)?;
+    }
+    assert_eq!(x.dims(), [1, 3, 4]);
+    let small = ResNetConfig { classes: 3, blocks: vec![1], width: 2, ..Default::default() };
+    let params = || Ok::<_, Error>(ResNet::new(small.clone(), &device)?.parameters());
+    let muon = Linear::new(2, 2, &device)?.weight;
+    let optimizers: Vec<Box<dyn Optimizer>> = vec![
+        Box::new(Muon::new(vec![muon], MuonConfig { lr: 0.5, ..Default::default() })?),
+        Box::new(Lion::new(params()?, LionConfig { lr: 0.5, ..Default::default() })?),
+        Box::new(RMSprop::new(params()?, RMSpropConfig { lr: 0.5, ..Default::default() })?),
+        Box::new(Adagrad::new(params()?, AdagradConfig { lr: 0.5, ..Default::default() })?),
+    ];
+    assert!(optimizers.iter().all(|optimizer| optimizer.lr() == 0.5));
+    let ema = Ema::new(params()?, EmaConfig { decay: 0.9, ..Default::default() })?;
+    assert!(!ema.is_swapped_in());
+    Ok(())
+}
+
 // ---- The environment: each case is this program again, with a variable set.
 
 /// What the child of `in_environment` does.

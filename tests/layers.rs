@@ -4,7 +4,13 @@
 #[allow(dead_code, reason = "each test file uses its part")]
 mod pytorch;
 
+#[path = "layers/defaults.rs"]
+mod defaults;
+#[path = "support/layer.rs"]
+mod layer;
+
 use approx::assert_relative_eq;
+use layer::{LayerCase, on_each_device};
 use pytorch::{assert_close, tensor_of};
 use serde_json::Value;
 use ternion::nn::{
@@ -13,7 +19,7 @@ use ternion::nn::{
     observe_layers,
 };
 use ternion::prelude::*;
-use ternion::{Conv2dOptions, CrossEntropyOptions, GradOptions};
+use ternion::{Conv2dOptions, CrossEntropyOptions};
 
 fn reference() -> Value {
     serde_json::from_str(include_str!("reference/nn.json")).expect("nn.json is JSON")
@@ -23,119 +29,124 @@ fn device() -> Device {
     ternion_cpu::device()
 }
 
-/// Output and all gradients of `layer` with PyTorch's parameters equal PyTorch's.
-fn check_layer(name: &str, layer: &impl Forward, device: &Device) {
-    let all = reference();
-    let case = &all["layers"][name];
-    assert!(case.is_object(), "nn.json has no layer {name}");
-    let parameters = layer.named_parameters();
-    assert_eq!(parameters.len(), case["parameters"].as_object().expect("parameters").len(), "{name}");
-    for (key, param) in &parameters {
-        param.set(&tensor_of(&case["parameters"][key], device)).expect(key);
-    }
-    let input = tensor_of(&case["input"], device).requires_grad().expect("f32");
-    let output = layer.forward(&input).expect(name);
-    assert_close(&format!("{name} output"), &output, &case["output"]);
-    let mut wanted = vec![input];
-    wanted.extend(parameters.iter().map(|(_, param)| param.tensor()));
-    let cotangent = tensor_of(&case["cotangent"], device);
-    let found = ternion::grad(&[output], &wanted, &[cotangent], GradOptions::default()).expect(name);
-    let found: Vec<Tensor> =
-        found.into_iter().map(|grad| grad.expect("every input has a gradient")).collect();
-    assert_close(&format!("{name} gradient of the input"), &found[0], &case["grad_input"]);
-    for ((key, _), grad) in parameters.iter().zip(&found[1..]) {
-        assert_close(&format!("{name} gradient of {key}"), grad, &case["grad_parameters"][key]);
-    }
+fn check_layer(name: &str, layer: &impl Forward, device: &Device) -> Result<()> {
+    let values = &reference()["layers"][name];
+    let case = LayerCase { name, values, gradient_error: 1e-6, device };
+    case.check(layer, |x| layer.forward(&x[0]))
 }
 
 #[test]
 fn linear_layers_equal_pytorch() -> Result<()> {
-    let device = device();
-    check_layer("linear", &Linear::new(3, 2, &device)?, &device);
-    check_layer("linear_rank_3", &Linear::new(3, 2, &device)?, &device);
-    Ok(())
+    on_each_device(|device| {
+        check_layer("linear", &Linear::new(3, 2, device)?, device)?;
+        check_layer("linear_rank_3", &Linear::new(3, 2, device)?, device)
+    })
 }
 
 #[test]
 fn convolutions_equal_pytorch() -> Result<()> {
-    let device = device();
-    check_layer("conv2d", &Conv2d::new(2, 3, [3, 3], &device)?, &device);
-    let options = Conv2dOptions { stride: [2, 1], padding: [1, 2], dilation: [1, 2], groups: 2 };
-    let config = Conv2dConfig { options, ..Default::default() };
-    check_layer("conv2d_general", &Conv2d::with_config([4, 6], [3, 2], config, &device)?, &device);
-    Ok(())
+    on_each_device(|device| {
+        check_layer("conv2d", &Conv2d::new(2, 3, [3, 3], device)?, device)?;
+        let options = Conv2dOptions { stride: [2, 1], padding: [1, 2], dilation: [1, 2], groups: 2 };
+        let config = Conv2dConfig { options, ..Default::default() };
+        check_layer("conv2d_general", &Conv2d::with_config([4, 6], [3, 2], config, device)?, device)
+    })
 }
 
 #[test]
-fn pooling_equals_pytorch() {
-    let device = device();
-    check_layer("max_pool2d", &MaxPool2d::new(2), &device);
-    check_layer("avg_pool2d", &AvgPool2d::new(2), &device);
+fn pooling_equals_pytorch() -> Result<()> {
+    on_each_device(|device| {
+        check_layer("max_pool2d", &MaxPool2d::new(2), device)?;
+        check_layer("avg_pool2d", &AvgPool2d::new(2), device)
+    })
 }
 
 #[test]
 fn norms_equal_pytorch() -> Result<()> {
-    let device = device();
-    check_layer("layer_norm", &LayerNorm::new(5, &device)?, &device);
-    check_layer("batch_norm2d", &BatchNorm2d::new(2, &device)?, &device);
-    Ok(())
+    on_each_device(|device| {
+        check_layer("layer_norm", &LayerNorm::new(5, device)?, device)?;
+        check_layer("batch_norm2d", &BatchNorm2d::new(2, device)?, device)
+    })
 }
 
 #[test]
-fn activations_equal_pytorch() {
-    let device = device();
-    check_layer("relu", &ReLU, &device);
-    check_layer("leaky_relu", &LeakyReLU::default(), &device);
-    check_layer("elu", &ELU::default(), &device);
-    check_layer("gelu", &GELU::default(), &device);
-    check_layer("gelu_tanh", &GELU { approximate: GeluForm::Tanh }, &device);
-    check_layer("silu", &SiLU, &device);
-    check_layer("softplus", &Softplus::default(), &device);
-    check_layer("tanh", &Tanh, &device);
-    check_layer("sigmoid", &Sigmoid, &device);
-    check_layer("softmax", &Softmax { axis: -1 }, &device);
-    check_layer("log_softmax", &LogSoftmax { axis: 0 }, &device);
-    check_layer("flatten", &Flatten::default(), &device);
+fn activations_equal_pytorch() -> Result<()> {
+    on_each_device(|device| {
+        check_layer("relu", &ReLU, device)?;
+        check_layer("leaky_relu", &LeakyReLU::default(), device)?;
+        check_layer("elu", &ELU::default(), device)?;
+        check_layer("gelu", &GELU::default(), device)?;
+        check_layer("gelu_tanh", &GELU { approximate: GeluForm::Tanh }, device)?;
+        check_layer("silu", &SiLU, device)?;
+        check_layer("softplus", &Softplus::default(), device)?;
+        check_layer("tanh", &Tanh, device)?;
+        check_layer("sigmoid", &Sigmoid, device)?;
+        check_layer("softmax", &Softmax { axis: -1 }, device)?;
+        check_layer("log_softmax", &LogSoftmax { axis: 0 }, device)?;
+        check_layer("flatten", &Flatten::default(), device)
+    })
+}
+
+/// What a layer knows after two batches, and what it makes of another one in use.
+fn check_statistics(name: &str, config: BatchNormConfig, device: &Device) -> Result<()> {
+    let all = reference();
+    let case = &all[name];
+    let norm = BatchNorm2d::with_config(2, config, device)?;
+    for batch in case["batches"].as_array().expect("batches") {
+        norm.forward(&tensor_of(batch, device))?;
+    }
+    let state = norm.state_dict()?;
+    let wanted = case["state"].as_object().expect("a state");
+    assert_eq!(state.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>(), "{name}");
+    for (key, tensor) in &state {
+        assert_close(&format!("{name} {key}"), tensor, &wanted[key]);
+    }
+    norm.eval();
+    let output = norm.forward(&tensor_of(&case["input"], device))?;
+    assert_close(&format!("{name} output"), &output, &case["output"]);
+    for (key, tensor) in norm.state_dict()? {
+        assert_close(&format!("{name} {key}, unchanged in use"), &tensor, &wanted[&key]);
+    }
+    Ok(())
 }
 
 #[test]
 fn batch_norm_keeps_pytorchs_running_statistics() -> Result<()> {
-    let device = device();
-    let all = reference();
-    let case = &all["batch_norm"];
-    let norm = BatchNorm2d::new(2, &device)?;
-    for batch in case["batches"].as_array().expect("batches") {
-        norm.forward(&tensor_of(batch, &device))?;
-    }
-    let state = norm.state_dict()?;
-    let keys: Vec<&str> = state.keys().map(String::as_str).collect();
-    assert_eq!(keys, ["bias", "num_batches_tracked", "running_mean", "running_var", "weight"]);
-    for (key, tensor) in &state {
-        assert_close(key, tensor, &case["state"][key]);
-    }
-    norm.eval();
-    assert_close("output", &norm.forward(&tensor_of(&case["input"], &device))?, &case["output"]);
-    assert_close("unchanged in use", &norm.state_dict()?["running_mean"], &case["state"]["running_mean"]);
-    let message = BatchNorm2d::with_config(2, BatchNormConfig::default(), &device)?
-        .forward(&Tensor::zeros([1, 2, 1, 1], DType::F32, &device)?)
-        .expect_err("one value has no variance")
-        .to_string();
-    assert_eq!(message, "batch_norm: training on shape [1, 2, 1, 1]: a channel of 1 value has no variance");
-    Ok(())
+    on_each_device(|device| {
+        check_statistics("batch_norm", BatchNormConfig::default(), device)?;
+        let cumulative = BatchNormConfig { momentum: None, ..Default::default() };
+        check_statistics("batch_norm_cumulative", cumulative, device)?;
+        let untracked = BatchNormConfig { track_running_stats: false, ..Default::default() };
+        check_statistics("batch_norm_untracked", untracked, device)?;
+
+        let told = |norm: &BatchNorm2d| {
+            let one = Tensor::zeros([1, 2, 1, 1], DType::F32, device)?;
+            Ok::<_, Error>(norm.forward(&one).expect_err("one value has no variance").to_string())
+        };
+        let message = "batch_norm: training on shape [1, 2, 1, 1]: a channel of 1 value has no variance";
+        assert_eq!(told(&BatchNorm2d::new(2, device)?)?, message);
+        let norm = BatchNorm2d::with_config(2, untracked, device)?;
+        norm.eval();
+        assert_eq!(told(&norm)?, message.replace("training", "statistics of the batch alone"));
+        Ok(())
+    })
 }
 
 #[test]
 fn losses_equal_pytorch() -> Result<()> {
-    let device = device();
+    on_each_device(losses_equal_pytorch_on)
+}
+
+fn losses_equal_pytorch_on(device: &Device) -> Result<()> {
     let all = reference();
-    let input = |name: &str| tensor_of(&all["losses"]["inputs"][name], &device);
+    let input = |name: &str| tensor_of(&all["losses"]["inputs"][name], device);
     let check = |name: &str, got: Result<Tensor>| {
         assert_close(name, &got.expect(name), &all["losses"]["values"][name]);
     };
     let (x, target, log_x) = (input("x"), input("target"), input("log_x"));
     let (probabilities, shares) = (input("probabilities"), input("shares"));
-    let classes = Tensor::from_slice(&[2i64, 0, 3], [3], &device)?;
-    let ignoring = Tensor::from_slice(&[2i64, -100, 3], [3], &device)?;
+    let classes = Tensor::from_slice(&[2i64, 0, 3], [3], device)?;
+    let ignoring = Tensor::from_slice(&[2i64, -100, 3], [3], device)?;
     let cross_entropy = |options: CrossEntropyOptions| CrossEntropyLoss { options };
     let with = |reduction| CrossEntropyOptions { reduction, ..Default::default() };
 
@@ -326,15 +337,16 @@ fn state_dict_keys_equal_pytorchs() -> Result<()> {
 
 #[test]
 fn weights_written_by_pytorch_load_as_they_are() -> Result<()> {
-    let device = device();
-    let model = Network::new(&device)?;
-    nn::load(&model, concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/pytorch.safetensors"))?;
-    model.eval();
-    assert!(!model.is_training());
-    let all = reference();
-    let output = model.forward(&tensor_of(&all["network"]["input"], &device))?;
-    assert_close("output", &output, &all["network"]["output"]);
-    Ok(())
+    on_each_device(|device| {
+        let model = Network::new(device)?;
+        nn::load(&model, concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/pytorch.safetensors"))?;
+        model.eval();
+        assert!(!model.is_training());
+        let all = reference();
+        let output = model.forward(&tensor_of(&all["network"]["input"], device))?;
+        assert_close("output", &output, &all["network"]["output"]);
+        Ok(())
+    })
 }
 
 #[test]

@@ -5,18 +5,24 @@
 #[allow(dead_code, reason = "each test file uses its part")]
 mod pytorch;
 
-use pytorch::{assert_close, assert_within, tensor_of};
+#[path = "transformers/attention.rs"]
+mod attention;
+#[path = "support/layer.rs"]
+mod layer;
+
+use layer::{LayerCase, on_each_device};
+use pytorch::{assert_close, numbers, tensor_in, tensor_of};
 use serde_json::Value;
 use std::sync::Arc;
 use ternion::nn::position::{Rotary, RotaryConfig, RotaryPairs, sinusoidal};
 use ternion::nn::{
-    Conv1dConfig, ConvTranspose2dConfig, FeedForwardForm, GPT, GPTConfig, GPTPositions, GroupNorm,
-    KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, NormForm, RMSNormConfig, RecurrentConfig,
-    ResNetConfig, Sampling, Seen, TransformerBlock, TransformerBlockConfig, Upsample,
+    Conv1dConfig, ConvTranspose2dConfig, EmbeddingConfig, FeedForward, FeedForwardConfig, FeedForwardForm,
+    GPT, GPTConfig, GPTPositions, GroupNorm, MultiHeadAttention, MultiHeadAttentionConfig, NormForm,
+    RMSNormConfig, RecurrentConfig, ResNetConfig, Sampling, Seen, TransformerBlock, TransformerBlockConfig,
+    Upsample,
 };
 use ternion::prelude::*;
-use ternion::{Conv1dOptions, ConvTranspose2dOptions, GradOptions};
-use ternion_testing::suite;
+use ternion::{Conv1dOptions, ConvTranspose2dOptions, PoolOptions};
 
 fn reference() -> Value {
     serde_json::from_str(include_str!("reference/transformers.json")).expect("transformers.json is JSON")
@@ -26,69 +32,21 @@ fn device() -> Device {
     ternion_cpu::device()
 }
 
-/// On the CPU, and on the first device of each other kind that `TERNION_EXPECT` names.
-fn on_each_device(test: impl Fn(&Device) -> Result<()>) -> Result<()> {
-    test(&device())?;
-    if suite::expects("wgpu") {
-        test(&ternion_wgpu::device(0)?)?;
-    }
-    if suite::expects("cuda") { test(&ternion_cuda::device(0)?) } else { Ok(()) }
-}
-
-/// Output, gradients and parameters after three steps of a layer with PyTorch's parameters equal PyTorch's.
+/// On the device of the layer's parameters.
 fn check(name: &str, layer: &impl Module, compute: impl Fn(&[Tensor]) -> Result<Tensor>) -> Result<()> {
-    let all = reference();
-    let device = layer.parameters().first().map_or_else(device, Param::device);
-    let case = &all["layers"][name];
-    assert!(case.is_object(), "transformers.json has no layer {name}");
-    let parameters = layer.named_parameters();
-    let mut keys: Vec<&str> = parameters.iter().map(|(key, _)| key.as_str()).collect();
-    keys.sort_unstable();
-    let of_case = case["parameters"].as_object().expect("parameters");
-    assert_eq!(keys, of_case.keys().map(String::as_str).collect::<Vec<_>>(), "{name}");
-    for (key, param) in &parameters {
-        param.set(&tensor_of(&of_case[key], &device))?;
-    }
-    let inputs = case["inputs"].as_array().expect("inputs").iter();
-    let inputs = inputs.map(|input| tensor_of(input, &device).requires_grad()).collect::<Result<Vec<_>>>()?;
-    let output = compute(&inputs)?;
-    assert_close(&format!("{name} output"), &output, &case["output"]);
-    let mut wanted = inputs.clone();
-    wanted.extend(parameters.iter().map(|(_, param)| param.tensor()));
-    let cotangent = tensor_of(&case["cotangent"], &device);
-    let found = ternion::grad(&[output], &wanted, &[cotangent], GradOptions::default())?;
-    let found: Vec<Tensor> = found.into_iter().map(|grad| grad.expect("all have gradients")).collect();
-    for (at, grad) in found[..inputs.len()].iter().enumerate() {
-        assert_within(&format!("{name} gradient of input {at}"), grad, &case["grad_inputs"][at], 5e-6);
-    }
-    for ((key, _), grad) in parameters.iter().zip(&found[inputs.len()..]) {
-        assert_within(&format!("{name} gradient of {key}"), grad, &case["grad_parameters"][key], 5e-6);
-    }
-    check_steps(name, layer, case, || compute(&inputs))
-}
-
-fn check_steps(
-    name: &str,
-    layer: &impl Module,
-    case: &Value,
-    compute: impl Fn() -> Result<Tensor>,
-) -> Result<()> {
-    let parameters = layer.parameters();
-    if parameters.is_empty() {
-        return Ok(());
-    }
-    let mut adam = AdamW::new(parameters, AdamWConfig { lr: 0.01, eps: 1e-2, ..Default::default() })?;
-    for _ in 0..3 {
-        adam.step(&compute()?.square()?.mean(..)?.backward()?)?;
-    }
-    for (key, param) in layer.named_parameters() {
-        assert_within(&format!("{name}: {key} after 3 steps"), &param.tensor(), &case["stepped"][&key], 1e-5);
-    }
-    Ok(())
+    let device = layer.parameters().first().expect("a layer with parameters").device();
+    let values = &reference()["layers"][name];
+    LayerCase { name, values, gradient_error: 5e-6, device: &device }.check(layer, compute)
 }
 
 fn check_layer(name: &str, layer: &impl Forward) -> Result<()> {
     check(name, layer, |x| layer.forward(&x[0]))
+}
+
+/// Of a layer that has no parameters.
+fn check_function(name: &str, layer: &impl Forward, device: &Device) -> Result<()> {
+    let values = &reference()["layers"][name];
+    LayerCase { name, values, gradient_error: 5e-6, device }.check(layer, |x| layer.forward(&x[0]))
 }
 
 #[test]
@@ -127,31 +85,103 @@ fn convolutions_equal_pytorch() -> Result<()> {
 
 #[test]
 fn other_sizes_equal_pytorch() -> Result<()> {
-    check_layer("adaptive_avg_pool2d", &AdaptiveAvgPool2d::new([2, 3]))?;
-    check_layer("upsample_nearest", &Upsample::times(2))?;
-    check_layer("upsample_nearest_to", &Upsample::to([5, 4]))?;
-    check_layer("upsample_bilinear", &Upsample::times(2).bilinear(false))?;
-    check_layer("upsample_bilinear_to", &Upsample::to([5, 3]).bilinear(false))?;
-    check_layer("upsample_bilinear_corners", &Upsample::to([5, 4]).bilinear(true))
+    on_each_device(|device| {
+        check_function("adaptive_avg_pool2d", &AdaptiveAvgPool2d::new([2, 3]), device)?;
+        check_function("upsample_nearest", &Upsample::times(2), device)?;
+        check_function("upsample_nearest_to", &Upsample::to([5, 4]), device)?;
+        check_function("upsample_bilinear", &Upsample::times(2).bilinear(false), device)?;
+        check_function("upsample_bilinear_to", &Upsample::to([5, 3]).bilinear(false), device)?;
+        check_function("upsample_bilinear_corners", &Upsample::to([5, 4]).bilinear(true), device)
+    })
 }
 
 #[test]
-fn attention_equals_pytorch() -> Result<()> {
+fn pools_keep_the_last_windows_that_pytorchs_keep() -> Result<()> {
     on_each_device(|device| {
-        check_layer("attention", &MultiHeadAttention::new(8, 2, device)?)?;
-        let attention = MultiHeadAttention::new(8, 2, device)?;
-        check("attention_causal", &attention, |x| attention.attend_self(&x[0], Seen::causal(), None))?;
-        let config = MultiHeadAttentionConfig { bias: false, ..Default::default() };
-        check_layer("attention_without_bias", &MultiHeadAttention::with_config(8, 2, config, device)?)?;
-        let all = reference();
-        let tokens = all["layers"]["cross_attention"]["tokens"].as_array().expect("tokens");
-        let tokens: Vec<bool> =
-            tokens.iter().flat_map(|row| row.as_array().expect("a row")).map(|x| x == true).collect();
-        let tokens = Tensor::from_vec(tokens, [2, 4], device)?;
-        let attention = MultiHeadAttention::new(8, 4, device)?;
-        let seen = Seen { tokens: Some(&tokens), ..Default::default() };
-        check("cross_attention", &attention, |x| attention.attend(&x[0], &x[1], &x[2], seen))
+        let options = |kernel, stride| PoolOptions {
+            stride: [stride; 2],
+            ceil_mode: true,
+            ..PoolOptions::new([kernel; 2])
+        };
+        let bordered = PoolOptions { padding: [1, 1], ..options(3, 2) };
+        check_function("max_pool2d_ceil", &MaxPool2d::with_options(bordered), device)?;
+        check_function("max_pool2d_ceil_dropped", &MaxPool2d::with_options(options(2, 3)), device)?;
+        check_function("max_pool2d_ceil_larger", &MaxPool2d::with_options(options(3, 2)), device)?;
+        check_function("avg_pool2d_ceil", &AvgPool2d::with_options(bordered), device)?;
+        let inside = PoolOptions { count_include_pad: false, ..bordered };
+        check_function("avg_pool2d_ceil_without_border", &AvgPool2d::with_options(inside), device)?;
+
+        let case = &reference()["layers"]["max_pool2d_ceil"];
+        let after = tensor_of(&case["stepped"]["0"], device);
+        let (_, positions) = after.max_pool2d_with_positions(bordered)?;
+        let wanted: Vec<Vec<Vec<Vec<i32>>>> =
+            serde_json::from_value(case["positions"].clone()).expect("positions");
+        let wanted: Vec<i32> = wanted.into_iter().flatten().flatten().flatten().collect();
+        assert_eq!(positions.to_vec::<i32>()?, wanted);
+        let message = Tensor::zeros([1, 1, 2, 2], DType::F32, device)?.max_pool2d(options(4, 2));
+        assert_eq!(
+            message.expect_err("too far beyond").to_string(),
+            "max_pool2d: window [4, 4] with dilation [1, 1] is larger than image [2, 2] with padding [0, 0]"
+        );
+        let wide = PoolOptions { padding: [2, 2], ..options(3, 2) };
+        let message = Tensor::zeros([1, 1, 6, 6], DType::F32, device)?.avg_pool2d(wide);
+        assert_eq!(
+            message.expect_err("windows of padding alone").to_string(),
+            "avg_pool2d: padding [2, 2] is more than half of kernel [3, 3]"
+        );
+        Ok(())
     })
+}
+
+#[test]
+fn embeddings_equal_pytorch() -> Result<()> {
+    on_each_device(|device| {
+        let all = reference();
+        let indices = tokens_of(&all["layers"]["embedding"]["indices"], device)?;
+        let table = Embedding::new(5, 3, device)?;
+        check("embedding", &table, |_| table.forward(&indices))?;
+        let padding = EmbeddingConfig { padding_idx: Some(2), ..Default::default() };
+        let table = Embedding::with_config(5, 3, padding, device)?;
+        let rows = table.weight.tensor().to_vec::<f32>()?;
+        assert!(rows[6..9] == [0.0; 3] && rows.iter().filter(|x| **x == 0.0).count() == 3, "{rows:?}");
+        check("embedding_padded", &table, |_| table.forward(&indices))?;
+        let narrow = indices.to_dtype(DType::I32)?;
+        check("embedding_padded", &table, |_| table.forward(&narrow))?;
+        let padding = EmbeddingConfig { padding_idx: Some(5), ..Default::default() };
+        let message = Embedding::with_config(5, 3, padding, device).expect_err("row 5 of 5").to_string();
+        assert_eq!(message, "embedding: padding_idx 5 of 5 rows");
+        Ok(())
+    })
+}
+
+#[test]
+fn gated_feed_forward_layers_equal_pytorch() -> Result<()> {
+    on_each_device(|device| {
+        let config =
+            FeedForwardConfig { form: FeedForwardForm::SwiGLU, hidden: Some(6), ..Default::default() };
+        check_layer("swiglu", &FeedForward::new(4, config, device)?)
+    })
+}
+
+/// On rows so small that the epsilon decides: PyTorch takes that of the dtype in which it computes.
+#[test]
+fn rms_norms_without_eps_take_pytorchs() -> Result<()> {
+    let all = reference();
+    let check = |name: &str, dtype: DType, share: f64, device: &Device| {
+        let case = &all["rms_norm_without_eps"][name];
+        let config = RMSNormConfig { dtype, ..Default::default() };
+        let norm = RMSNorm::with_config(4, config, device)?;
+        let output = norm.forward(&tensor_in(&case["input"], dtype, device))?.to_vec_f64()?;
+        for (got, want) in output.into_iter().zip(numbers(&case["output"])) {
+            assert!((got - want).abs() <= share * want.abs(), "{name}: got {got}, PyTorch has {want}");
+        }
+        Ok(())
+    };
+    on_each_device(|device| check("f32", DType::F32, 1e-6, device))?;
+    check("f64", DType::F64, 1e-7, &device())?;
+    // The last place may be rounded the other way.
+    check("f16", DType::F16, 2f64.powi(-10), &device())?;
+    check("bf16", DType::BF16, 2f64.powi(-7), &device())
 }
 
 /// The outputs, then the last states, one after the other.
@@ -215,7 +245,16 @@ fn blocks_equal_pytorch() -> Result<()> {
         let config = TransformerBlockConfig { hidden: Some(16), ..Default::default() };
         let block = TransformerBlock::new(8, 2, config, device)?;
         check_layer("block", &block)?;
-        check("block_causal", &block, |x| block.forward_seen(&x[0], Seen::causal(), None))
+        check("block_causal", &block, |x| block.forward_seen(&x[0], Seen::causal(), None))?;
+        let config = TransformerBlockConfig {
+            kv_heads: Some(2),
+            hidden: Some(4),
+            form: FeedForwardForm::SwiGLU,
+            norm: NormForm::RMSNorm,
+            ..Default::default()
+        };
+        let block = TransformerBlock::new(8, 4, config, device)?;
+        check("sharing_block", &block, |x| block.forward_seen(&x[0], Seen::causal(), None))
     })
 }
 
@@ -351,67 +390,6 @@ fn kept_keys_change_nothing() -> Result<()> {
         }
         Ok(())
     })
-}
-
-#[test]
-fn a_cache_refuses_what_it_cannot_keep() -> Result<()> {
-    let device = device();
-    let attention = MultiHeadAttention::new(8, 2, &device)?;
-    let mut cache = KeyValueCache::new(3);
-    let tokens = |count| Tensor::ones([1, count, 8], DType::F32, &device);
-    let message =
-        attention.attend_self(&tokens(2)?, Seen::causal(), Some(&mut cache)).expect_err("gradients");
-    assert_eq!(
-        message.to_string(),
-        "key_value_cache: no gradient flows through what is kept: generate under no_grad"
-    );
-    no_grad(|| {
-        attention.attend_self(&tokens(2)?, Seen::causal(), Some(&mut cache))?;
-        let message =
-            attention.attend_self(&tokens(2)?, Seen::causal(), Some(&mut cache)).expect_err("4 tokens");
-        assert_eq!(message.to_string(), "key_value_cache: 2 tokens behind 2, expected at most 3 in all");
-        assert_eq!((cache.len(), cache.capacity(), cache.is_empty()), (2, 3, false));
-        cache.clear();
-        attention.attend_self(&tokens(3)?, Seen::causal(), Some(&mut cache)).map(drop)
-    })
-}
-
-/// Query heads that share keys are as heads that each have a copy of them.
-#[test]
-fn shared_heads_are_copies() -> Result<()> {
-    on_each_device(|device| {
-        let shared = MultiHeadAttentionConfig { kv_heads: Some(2), ..Default::default() };
-        let shared = MultiHeadAttention::with_config(8, 4, shared, device)?;
-        let own = MultiHeadAttention::new(8, 4, device)?;
-        let parts = shared.in_proj_weight.tensor().split_sizes(0, &[8, 4, 4])?;
-        let twice = |part: &Tensor| part.reshape([2, 1, 2, 8])?.expand([2, 2, 2, 8])?.reshape([8, 8]);
-        let (keys, values) = (twice(&parts[1])?, twice(&parts[2])?);
-        own.in_proj_weight.set(&Tensor::concat(&[&parts[0], &keys, &values], 0)?)?;
-        own.out_proj.weight.set(&shared.out_proj.weight.tensor())?;
-        let x = Tensor::randn([2, 5, 8], DType::F32, device)?;
-        let (one, other) = (shared.forward(&x)?.to_vec::<f32>()?, own.forward(&x)?.to_vec::<f32>()?);
-        assert!(one.iter().zip(&other).all(|(a, b)| (a - b).abs() < 1e-6));
-        Ok(())
-    })
-}
-
-/// Dropped weights: the mean over many draws is attention without dropout, single ones differ, and in use nothing is dropped.
-#[test]
-fn attention_drops_weights_in_training_alone() -> Result<()> {
-    let device = device();
-    device.seed(11);
-    let config = MultiHeadAttentionConfig { dropout: 0.3, ..Default::default() };
-    let attention = MultiHeadAttention::with_config(8, 2, config, &device)?;
-    let x = Tensor::randn([1, 6, 8], DType::F32, &device)?;
-    let many = x.expand([4000, 6, 8])?;
-    let mean = attention.attend_self(&many, Seen::causal(), None)?.mean(0)?.to_vec::<f32>()?;
-    let one = attention.attend_self(&x, Seen::causal(), None)?.to_vec::<f32>()?;
-    attention.eval();
-    let used = attention.attend_self(&x, Seen::causal(), None)?.to_vec::<f32>()?;
-    let distance = |other: &[f32]| used.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    assert!(distance(&mean) < 0.05, "{}", distance(&mean));
-    assert!(distance(&one) > 0.05, "{}", distance(&one));
-    Ok(())
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Running averages of weights: PyTorch's numbers, into the model and out of it, their state, and what they refuse.
 
-use super::{device, gradients_of, list, reference, start, steps, told, values};
+use super::{device, gradients_of, list, reference, start, steps, tensors, told, values};
 use serde_json::Value;
 use ternion::nn::{Ema, EmaConfig, checkpoint};
 use ternion::prelude::*;
@@ -31,6 +31,45 @@ fn averages_equal_pytorchs() -> Result<()> {
             ema.update()?;
             assert_averages(&ema, &all["averages"][number], limit)?;
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn averages_of_buffers_equal_pytorchs() -> Result<()> {
+    let (device, all) = (device(), reference());
+    let case = &all["averages_of_buffers"];
+    let norm = BatchNorm1d::new(2, &device)?;
+    let config = EmaConfig { decay: 0.9, warmup: false };
+    let mut ema = Ema::new(norm.parameters(), config)?.with_buffers(norm.named_buffers())?;
+    let batches = tensors(&case["batches"], DType::F32, &device)?;
+    for (batch, want) in batches.iter().zip(case["steps"].as_array().expect("steps")) {
+        norm.forward(batch)?;
+        ema.update()?;
+        let state = ema.state_dict()?;
+        let mut keys: Vec<&str> = state.keys().map(String::as_str).collect();
+        keys.retain(|key| key.contains("running") || key.contains("batches"));
+        assert_eq!(keys, ["average.running_mean", "average.running_var"], "no average of a count");
+        for name in ["running_mean", "running_var"] {
+            assert_near(&state[&format!("average.{name}")], &want[name])?;
+        }
+    }
+    let own = norm.state_dict()?;
+    norm.eval();
+    let averaged = ema.averaged(|| norm.forward(&batches[3]))?;
+    assert_near(&averaged, &case["output"])?;
+    assert_ne!(averaged.to_vec::<f32>()?, norm.forward(&batches[3])?.to_vec::<f32>()?);
+    for (key, tensor) in norm.state_dict()? {
+        assert_eq!(tensor.to_vec_f64()?, own[&key].to_vec_f64()?, "{key} is the model's own again");
+    }
+    let twice = told(ema.with_buffers(norm.named_buffers()));
+    assert_eq!(twice, "ema: buffer running_mean is given twice: it is running_mean already");
+    Ok(())
+}
+
+fn assert_near(got: &Tensor, want: &Value) -> Result<()> {
+    for (got, want) in got.to_vec_f64()?.into_iter().zip(list(&want["values"])) {
+        assert!((got - want).abs() <= 1e-6 * want.abs().max(1.0), "got {got}, PyTorch has {want}");
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ writes nn.json and pytorch.safetensors beside itself. Everything is computed in 
 so the numbers are the definition's, not one machine's rounding.
 """
 
+import inspect
 import json
 import math
 from pathlib import Path
@@ -15,40 +16,10 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-torch.set_default_dtype(torch.float64)
+from layer import draw, layer, plain
+
 torch.manual_seed(20)
 HERE = Path(__file__).parent
-
-
-def draw(*shape):
-    """Random sixteenths: short in the file, exact in every floating dtype."""
-    return (torch.randn(*shape) * 16).round().clamp(-48, 48) / 16
-
-
-def plain(value):
-    """A tensor as shape and values of nine significant digits."""
-    value = value.detach()
-    return {"shape": list(value.shape), "values": [float(f"{x:.9g}") for x in value.flatten().tolist()]}
-
-
-def layer(module, x):
-    """A layer with drawn parameters: its output, and the gradients of (output * cotangent).sum()."""
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(draw(*parameter.shape))
-    x = x.requires_grad_()
-    y = module(x)
-    cotangent = draw(*y.shape)
-    (y * cotangent).sum().backward()
-    named = dict(module.named_parameters())
-    return {
-        "parameters": {name: plain(value) for name, value in named.items()},
-        "input": plain(x),
-        "cotangent": plain(cotangent),
-        "output": plain(y),
-        "grad_input": plain(x.grad),
-        "grad_parameters": {name: plain(value.grad) for name, value in named.items()},
-    }
 
 
 def layers():
@@ -78,9 +49,9 @@ def layers():
     }
 
 
-def batch_norm_statistics():
+def batch_norm_statistics(**settings):
     """Running statistics after two batches, and the output in use."""
-    module = nn.BatchNorm2d(2)
+    module = nn.BatchNorm2d(2, **settings)
     batches = [draw(3, 2, 2, 2), draw(2, 2, 3, 1)]
     for batch in batches:
         module(batch)
@@ -220,6 +191,21 @@ def network():
     return {"keys": keys, "parameters": parameters, "buffers": buffers, "input": plain(x), "output": plain(output)}
 
 
+def defaults():
+    """The settings that each class has without being told, as far as they are numbers, names or none."""
+    classes = [nn.Linear, nn.Conv1d, nn.Conv2d, nn.ConvTranspose2d, nn.MaxPool2d, nn.AvgPool2d, nn.Upsample, nn.Embedding, nn.Dropout, nn.Flatten]
+    classes += [nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.BatchNorm1d, nn.BatchNorm2d, nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer]
+    classes += [nn.LeakyReLU, nn.ELU, nn.GELU, nn.Softplus, nn.CrossEntropyLoss, nn.NLLLoss, nn.MSELoss, nn.HuberLoss, nn.BCEWithLogitsLoss, nn.KLDivLoss]
+    optim = torch.optim
+    classes += [optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad, optim.Muon]
+    told = {}
+    for kind in classes:
+        settings = inspect.signature(kind.__init__).parameters.values()
+        plain = [setting for setting in settings if isinstance(setting.default, (bool, int, float, str, tuple, type(None)))]
+        told[kind.__name__] = {setting.name: setting.default for setting in plain}
+    return told
+
+
 reference = {
     "torch": torch.__version__.split("+")[0],
     "layers": layers(),
@@ -229,5 +215,9 @@ reference = {
     "initialisation": initialisation(),
     "network": network(),
 }
+# Behind the others, whose random numbers stay what they were.
+reference["batch_norm_cumulative"] = batch_norm_statistics(momentum=None)
+reference["batch_norm_untracked"] = batch_norm_statistics(track_running_stats=False)
+reference["defaults"] = defaults()
 lines = json.dumps(reference, separators=(",", ":")).replace('},"', '},\n"')
 (HERE / "nn.json").write_text(lines + "\n")

@@ -118,6 +118,20 @@ def averages():
     return steps
 
 
+def averages_of_buffers():
+    """A norm's running statistics with a decay of 0.9 after each of four batches, and what it makes of the last one by them."""
+    model = torch.nn.BatchNorm1d(2)
+    averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9), use_buffers=True)
+    averaged.update_parameters(model)  # the first call copies
+    batches = [draw(3, 2) for _ in range(4)]
+    steps = []
+    for batch in batches:
+        model(batch)
+        averaged.update_parameters(model)
+        steps.append({name: plain(value) for name, value in averaged.module.named_buffers() if value.is_floating_point()})
+    return {"batches": [plain(batch) for batch in batches], "steps": steps, "output": plain(averaged.eval()(batches[-1]))}
+
+
 LR = 0.5
 SCHEDULES = {
     "step": (12, lambda o: lr_scheduler.StepLR(o, 3, 0.5)),
@@ -193,5 +207,7 @@ reference = {
     "metrics": METRICS,
     "plateaus": {name: plateau(settings) for name, settings in PLATEAUS.items()},
 }
+# Behind the others, whose random numbers stay what they were.
+reference["averages_of_buffers"] = averages_of_buffers()
 lines = json.dumps(reference, separators=(",", ":")).replace('],"', '],\n"')
 (HERE / "optimizers.json").write_text(lines + "\n")

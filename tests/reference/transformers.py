@@ -8,60 +8,20 @@ steps of AdamW on the mean of its squared outputs; the file holds the parameters
 """
 
 import json
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import nn
+from torch.nn import functional
 
-torch.set_default_dtype(torch.float64)
+import layer as of_layer
+from layer import draw
+
 torch.manual_seed(21)
 HERE = Path(__file__).parent
-
-
-def draw(*shape):
-    """Random sixteenths: short in the file, exact in every floating dtype."""
-    return (torch.randn(*shape) * 16).round().clamp(-48, 48) / 16
-
-
-def plain(value):
-    """A tensor as shape and values of eight significant digits."""
-    value = value.detach()
-    return {"shape": list(value.shape), "values": [float(f"{x:.8g}") for x in value.flatten().tolist()]}
-
-
-def layer(module, *inputs, call=None):
-    """A layer with drawn parameters: its output, the gradients of (output * cotangent).sum(), and its parameters after three steps of AdamW."""
-    call = call or (lambda: module(*inputs))
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(draw(*parameter.shape) / 2)
-    for x in inputs:
-        x.requires_grad_()
-    start = {name: plain(value) for name, value in module.named_parameters()}
-    output = call()
-    cotangent = draw(*output.shape)
-    (output * cotangent).sum().backward()
-    case = {
-        "parameters": start,
-        "inputs": [plain(x) for x in inputs],
-        "cotangent": plain(cotangent),
-        "output": plain(output),
-        "grad_inputs": [plain(x.grad) for x in inputs],
-        "grad_parameters": {name: plain(value.grad) for name, value in module.named_parameters()},
-    }
-    if start:
-        case["stepped"] = steps(module, call)
-    return case
-
-
-def steps(module, call):
-    """Parameters after three steps of AdamW on the mean of the squared outputs. (eps is large: of a gradient that is 0 but for rounding nothing is left.)"""
-    optimizer = torch.optim.AdamW(module.parameters(), lr=0.01, eps=1e-2)
-    for _ in range(3):
-        optimizer.zero_grad()
-        call().square().mean().backward()
-        optimizer.step()
-    return {name: plain(value) for name, value in module.named_parameters()}
+plain = partial(of_layer.plain, digits=8)
+layer = partial(of_layer.layer, scale=0.5, digits=8)
 
 
 def attention(causal=False, **settings):
@@ -176,7 +136,7 @@ class GPT(nn.Module):
         self.wte = nn.Embedding(vocabulary, width)
         self.wpe = nn.Embedding(context, width)
         block = lambda: nn.TransformerEncoderLayer(
-            width, heads, 4 * width, dropout=0.0, activation=lambda x: nn.functional.gelu(x, approximate="tanh"), batch_first=True, norm_first=True
+            width, heads, 4 * width, dropout=0.0, activation=lambda x: functional.gelu(x, approximate="tanh"), batch_first=True, norm_first=True
         )
         self.h = nn.ModuleList(block() for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
@@ -197,7 +157,7 @@ def gpt():
             parameter.copy_(draw(*parameter.shape) / 4)
     tokens, targets = torch.randint(0, 11, (2, 5)), torch.randint(0, 11, (2, 5))
     logits = model(tokens)
-    loss = nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
     parameters = {name: plain(value) for name, value in model.named_parameters()}
     loss.backward()
     return {
@@ -226,6 +186,121 @@ def rotary():
     }
 
 
+class SwiGLU(nn.Module):
+    """Shazeer 2020, with the names of ternion's FeedForward."""
+
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.linear1, self.linear_gate, self.linear2 = nn.Linear(width, hidden), nn.Linear(width, hidden), nn.Linear(hidden, width)
+
+    def forward(self, x):
+        return self.linear2(functional.silu(self.linear_gate(x)) * self.linear1(x))
+
+
+class GroupedQueryAttention(nn.Module):
+    """nn.MultiheadAttention with fewer heads of keys and values than of queries, which PyTorch has as a function alone."""
+
+    def __init__(self, width, heads, kv_heads):
+        super().__init__()
+        self.heads, self.kv_heads, self.head_dim = heads, kv_heads, width // heads
+        rows = (heads + 2 * kv_heads) * self.head_dim
+        self.in_proj_weight = nn.Parameter(torch.empty(rows, width))
+        self.in_proj_bias = nn.Parameter(torch.empty(rows))
+        self.out_proj = nn.Linear(width, width)
+
+    def forward(self, x, mask=None, causal=False):
+        projected = functional.linear(x, self.in_proj_weight, self.in_proj_bias)
+        sizes = [heads * self.head_dim for heads in (self.heads, self.kv_heads, self.kv_heads)]
+        q, k, v = (part.unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for part in projected.split(sizes, -1))
+        heads = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, enable_gqa=True)
+        return self.out_proj(heads.transpose(1, 2).flatten(2))
+
+
+class SharingBlock(nn.Module):
+    """A block of grouped-query attention, RMS norms and SwiGLU, by the names of nn.TransformerEncoderLayer."""
+
+    def __init__(self, width, heads, kv_heads, hidden):
+        super().__init__()
+        self.self_attn = GroupedQueryAttention(width, heads, kv_heads)
+        feed_forward = SwiGLU(width, hidden)
+        self.linear1, self.linear_gate, self.linear2 = feed_forward.linear1, feed_forward.linear_gate, feed_forward.linear2
+        self.norm1, self.norm2 = nn.RMSNorm(width, eps=1e-5), nn.RMSNorm(width, eps=1e-5)
+
+    def forward(self, x):
+        x = x + self.self_attn(self.norm1(x), causal=True)
+        return x + SwiGLU.forward(self, self.norm2(x))
+
+
+def embedding(**settings):
+    """Row 3 is not asked for, row 2 twice."""
+    module = nn.Embedding(5, 3, **settings)
+    indices = torch.tensor([[0, 2, 4], [1, 2, 0]])
+    return layer(module, call=lambda: module(indices)) | {"indices": indices.tolist()}
+
+
+def masked(heads, kv_heads, is_additive):
+    """A mask for each head, or one for all, as ternion takes it: true where a key is seen, or added to the scores."""
+    width = 2 * heads
+    x = draw(2, 4, width)
+    seen = torch.eye(4, dtype=torch.bool) | (torch.rand(4, 4) < 0.5)
+    mask = draw(2, heads, 4, 4) if is_additive else seen
+    if kv_heads != heads:
+        module = GroupedQueryAttention(width, heads, kv_heads)
+        call = lambda: module(x, mask)
+    else:
+        module = nn.MultiheadAttention(width, heads, batch_first=True)
+        of_torch = mask.flatten(0, 1) if is_additive else ~mask
+        call = lambda: module(x, x, x, attn_mask=of_torch, need_weights=False)[0]
+    return layer(module, x, call=call) | {"mask": plain(mask)}
+
+
+def pools_of_ceil_mode():
+    """Windows of 3 that reach beyond the border below; of 2 whose last one would begin behind the image; of 3 on an image of 2 rows."""
+    settings = dict(kernel_size=3, stride=2, padding=1, ceil_mode=True)
+    largest, x = nn.MaxPool2d(return_indices=True, **settings), draw(1, 2, 6, 4)
+    return {
+        "max_pool2d_ceil": layer(largest, x, call=lambda: largest(x)[0]) | {"positions": largest(x)[1].tolist()},
+        "max_pool2d_ceil_dropped": layer(nn.MaxPool2d(2, stride=3, ceil_mode=True), draw(1, 1, 3, 5)),
+        "max_pool2d_ceil_larger": layer(nn.MaxPool2d(3, stride=2, ceil_mode=True), draw(1, 1, 2, 4)),
+        "avg_pool2d_ceil": layer(nn.AvgPool2d(**settings), draw(1, 2, 6, 4)),
+        "avg_pool2d_ceil_without_border": layer(nn.AvgPool2d(count_include_pad=False, **settings), draw(1, 2, 6, 4)),
+    }
+
+
+def grouped_query_attention(causal):
+    module = GroupedQueryAttention(8, 4, 2)
+    x = draw(1, 5, 8)
+    return layer(module, x, call=lambda: module(x, causal=causal))
+
+
+def more_layers():
+    return {
+        "embedding": embedding(),
+        "swiglu": layer(SwiGLU(4, 6), draw(2, 3, 4)),
+        "grouped_query_attention": grouped_query_attention(False),
+        "grouped_query_attention_causal": grouped_query_attention(True),
+        "attention_masked": masked(2, 2, is_additive=False),
+        "attention_added": masked(2, 2, is_additive=True),
+        "grouped_query_attention_masked": masked(4, 2, is_additive=False),
+        "grouped_query_attention_added": masked(4, 2, is_additive=True),
+        "sharing_block": layer(SharingBlock(8, 4, 2, 4), draw(1, 4, 8)),
+        "embedding_padded": embedding(padding_idx=2),
+        **pools_of_ceil_mode(),
+    }
+
+
+def rms_norm_without_eps():
+    """In each dtype: the rows are so small that the epsilon that PyTorch takes (of the dtype that it computes in) decides."""
+    cases = {}
+    for name, dtype in {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}.items():
+        x = draw(2, 4) * (2.0**-26 if dtype == torch.float64 else 2.0**-12)
+        cases[name] = {"input": plain(x), "output": plain(nn.RMSNorm(4, dtype=dtype)(x.to(dtype)))}
+    return cases
+
+
 reference = {"torch": torch.__version__.split("+")[0], "layers": layers(), "gpt": gpt(), "rotary": rotary()}
+# Behind the others, whose random numbers stay what they were.
+reference["layers"] |= more_layers()
+reference["rms_norm_without_eps"] = rms_norm_without_eps()
 lines = json.dumps(reference, separators=(",", ":")).replace('},"', '},\n"')
 (HERE / "transformers.json").write_text(lines + "\n")

@@ -1,8 +1,8 @@
 //! Running averages of weights, which often do better than the weights themselves.
 
-use crate::Param;
 use crate::optim::unique_label;
 use crate::state::{self, Matching, Overwrite, StateDict};
+use crate::{Param, StateTensor};
 use std::collections::HashSet;
 use ternion_core::capture::is_recording_step;
 use ternion_core::{Error, Result, Tensor, no_grad};
@@ -13,7 +13,7 @@ const COUNT: &str = "n_averaged";
 /// An exponential moving average of parameters, as PyTorch's `AveragedModel` with `get_ema_multi_avg_fn`: `average += (1 - decay) (parameter - average)`.
 ///
 /// The averages begin with the values that the parameters have when it is made, and are kept in the accumulator dtype: those of halves in f32. State
-/// that is not trained, such as running statistics, is not averaged; the model's own stays in use.
+/// that is not trained, such as running statistics, is averaged only if [`with_buffers`](Ema::with_buffers) is given it; otherwise the model's own stays in use.
 ///
 /// ```
 /// use ternion_nn::optim::{AdamW, AdamWConfig, Optimizer};
@@ -39,7 +39,7 @@ pub struct Ema {
     config: EmaConfig,
     slots: Vec<Slot>,
     updates: u64,
-    /// The parameters' own values, while the averages are in their place.
+    /// The model's own values, while the averages are in their place.
     own: Option<Vec<Tensor>>,
 }
 
@@ -59,17 +59,47 @@ impl Default for EmaConfig {
     }
 }
 
-/// A parameter with its average.
+/// What is averaged.
+enum Source {
+    Param(Param),
+    Buffer(StateTensor),
+}
+
+impl Source {
+    fn tensor(&self) -> Tensor {
+        match self {
+            Source::Param(param) => param.tensor().detach(),
+            Source::Buffer(state) => state.tensor(),
+        }
+    }
+
+    /// Whether two handles name the same cell.
+    fn is(&self, other: &Source) -> bool {
+        match (self, other) {
+            (Source::Param(param), Source::Param(other)) => param.is(other),
+            (Source::Buffer(state), Source::Buffer(other)) => state.address() == other.address(),
+            _ => false,
+        }
+    }
+}
+
+/// A parameter or a buffer with its average.
 struct Slot {
-    param: Param,
+    source: Source,
     label: String,
     average: Tensor,
 }
 
 impl Slot {
-    /// The parameter's tensor, if the average is one of it as it is now.
+    fn new(source: Source, label: String) -> Result<Slot> {
+        let tensor = source.tensor();
+        let average = no_grad(|| tensor.copy()?.to_dtype(tensor.dtype().accumulator()))?;
+        Ok(Slot { source, label, average })
+    }
+
+    /// The tensor that is averaged, if the average is one of it as it is now.
     fn tensor(&self) -> Result<Tensor> {
-        let (tensor, average) = (self.param.tensor().detach(), &self.average);
+        let (tensor, average) = (self.source.tensor(), &self.average);
         let dtype = tensor.dtype().accumulator();
         if average.shape() == tensor.shape()
             && average.dtype() == dtype
@@ -105,16 +135,34 @@ impl Ema {
         }
         let (mut labels, mut slots) = (HashSet::new(), Vec::<Slot>::with_capacity(parameters.len()));
         for (position, param) in parameters.into_iter().enumerate() {
-            if let Some(same) = slots.iter().find(|slot| slot.param.is(&param)) {
+            let label = unique_label(&mut labels, &param, position);
+            let source = Source::Param(param);
+            if let Some(same) = slots.iter().find(|slot| slot.source.is(&source)) {
                 let detail = format!("parameter {position} is given twice: it is {} already", same.label);
                 return Err(Error::invalid(OP, detail));
             }
-            let label = unique_label(&mut labels, &param, position);
-            let tensor = param.tensor().detach();
-            let average = no_grad(|| tensor.copy()?.to_dtype(tensor.dtype().accumulator()))?;
-            slots.push(Slot { param, label, average });
+            slots.push(Slot::new(source, label)?);
         }
         Ok(Ema { config, slots, updates: 0, own: None })
+    }
+
+    /// Averages floating `buffers`, too, such as a [`BatchNorm2d`](crate::BatchNorm2d)'s running statistics, as PyTorch's `use_buffers`; their averages begin with their
+    /// values. Give it a model's [`named_buffers`](crate::Module::named_buffers). Whole numbers, such as counts of batches, stay the model's own.
+    ///
+    /// # Errors
+    /// A buffer that is given twice, or by the key of another one; averages that are in the model; no memory.
+    pub fn with_buffers(mut self, buffers: Vec<(String, StateTensor)>) -> Result<Ema> {
+        self.expect_own_values("with_buffers")?;
+        for (label, state) in buffers.into_iter().filter(|(_, state)| state.tensor().dtype().is_float()) {
+            let source = Source::Buffer(state);
+            let is_known = |slot: &&Slot| slot.source.is(&source) || slot.label == label;
+            if let Some(same) = self.slots.iter().find(is_known) {
+                let detail = format!("buffer {label} is given twice: it is {} already", same.label);
+                return Err(Error::invalid(OP, detail));
+            }
+            self.slots.push(Slot::new(source, label)?);
+        }
+        Ok(self)
     }
 
     /// Moves the averages towards the parameters: after each step of the optimiser.
@@ -167,7 +215,7 @@ impl Ema {
         self.own.is_some()
     }
 
-    /// Puts the averages in the place of the parameters' values, which are kept until [`swap_out`](Ema::swap_out).
+    /// Puts the averages in the place of the model's values, which are kept until [`swap_out`](Ema::swap_out).
     ///
     /// # Errors
     /// If they are there already, or a parameter no longer fits its average: nothing is changed then. If there is no memory.
@@ -181,7 +229,7 @@ impl Ema {
         })
     }
 
-    /// Gives the parameters back the values that they had before [`swap_in`](Ema::swap_in), bit by bit. What was done to them since is lost; the averages stay as they are.
+    /// Gives the model back the values that it had before [`swap_in`](Ema::swap_in), bit by bit. What was done to the averaged tensors since is lost; the averages stay as they are.
     ///
     /// # Errors
     /// If the averages are not in the model, or a parameter no longer fits its average: nothing is changed then.
@@ -207,14 +255,14 @@ impl Ema {
         out.map(|()| found)
     }
 
-    /// A copy of the averages at this moment, `average.NAME` of each parameter, and of the number of updates, `n_averaged`. Can be kept in a file by
+    /// A copy of the averages at this moment, `average.NAME` of each parameter and buffer, and of the number of updates, `n_averaged`. Can be kept in a file by
     /// [`checkpoint::write`](crate::checkpoint::write).
     ///
     /// # Errors
     /// If there is no memory, or an earlier op failed on the device.
     pub fn state_dict(&self) -> Result<StateDict> {
         let updates = [i64::try_from(self.updates).unwrap_or(i64::MAX)];
-        let count = Tensor::from_slice(&updates, (), &self.slots[0].param.device())?;
+        let count = Tensor::from_slice(&updates, (), self.slots[0].average.device())?;
         let mut dict = StateDict::from([(COUNT.to_owned(), count)]);
         no_grad(|| {
             for (key, average) in self.averages() {

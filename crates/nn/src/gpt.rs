@@ -131,8 +131,10 @@ impl GPT {
             return Err(Error::invalid("gpt", detail));
         }
         let init = Init::Normal { mean: 0.0, std: INIT_STD };
-        let table =
-            |rows| Embedding::with_config(rows, width, EmbeddingConfig { dtype, weight_init: init }, device);
+        let table = |rows| {
+            let config = EmbeddingConfig { dtype, weight_init: init, ..Default::default() };
+            Embedding::with_config(rows, width, config, device)
+        };
         let head = LinearConfig { bias: false, dtype, weight_init: init, ..Default::default() };
         let learned = config.positions == GPTPositions::Learned;
         Ok(GPT {

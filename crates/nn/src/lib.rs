@@ -1,5 +1,9 @@
 //! Layers, losses and optimisers, with PyTorch's names, defaults and state-dict keys. Everything is made of `Tensor` methods and knows no device.
 //!
+//! A layer is made by `new`, with PyTorch's defaults, or by `with_config`, with a `..Config` that documents them; layers without parameters of their own (activations, pools,
+//! [`Upsample`], [`Flatten`]), and losses, have their settings as public fields. Defaults differ from PyTorch's in the block of transformers alone, where
+//! [`TransformerBlockConfig`] tells them; and batches come first everywhere, also in [`MultiHeadAttention`], [`LSTM`] and [`GRU`].
+//!
 //! Reading order: a [`Module`] is a tree of [`Param`]s, which `#[derive(Module)]` walks; [`Forward`] is a module that turns a tensor
 //! into a tensor, and the layers are such; losses compare with a target; [`optim`] changes parameters by gradients, at the rates of a [`schedule`], and [`Ema`] averages them;
 //! [`checkpoint`] keeps them on disk, and [`huggingface`] reads and writes GPT-2's.
@@ -79,7 +83,7 @@ pub use attention::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig,
 pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNormConfig};
 pub use checkpoint::{load, load_with, save};
 pub use conv::{Conv1d, Conv1dConfig, Conv2d, Conv2dConfig, ConvTranspose2d, ConvTranspose2dConfig};
-pub use dropout::Dropout;
+pub use dropout::{Dropout, DropoutConfig};
 pub use ema::{Ema, EmaConfig};
 pub use embedding::{Embedding, EmbeddingConfig};
 pub use feed_forward::{FeedForward, FeedForwardConfig, FeedForwardForm};

@@ -77,7 +77,8 @@ pub struct RMSNorm {
 /// How an [`RMSNorm`] is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RMSNormConfig {
-    /// Added to the mean square; `None`, the default, is the distance from 1 to the next number of the input's dtype, as in PyTorch.
+    /// Added to the mean square; `None`, the default, is the distance from 1 to the next number of the dtype in which it is computed, f32 for halves, as in PyTorch since
+    /// 2.7.
     pub eps: Option<f64>,
     /// Whether there is a weight; yes by default.
     pub weight: bool,
@@ -110,22 +111,12 @@ impl RMSNorm {
     }
 }
 
-/// From 1 to the next number of a floating dtype.
-fn epsilon_of(dtype: DType) -> f64 {
-    match dtype {
-        DType::F64 => f64::EPSILON,
-        DType::F16 => 2f64.powi(-10),
-        DType::BF16 => 2f64.powi(-7),
-        _ => f64::from(f32::EPSILON),
-    }
-}
-
 impl Forward for RMSNorm {
     /// # Shapes
     /// `[.., width] -> ` same
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let weight = self.weight.as_ref().map(Param::tensor);
-        let eps = self.eps.unwrap_or(epsilon_of(input.dtype()));
+        let eps = self.eps.unwrap_or(input.dtype().accumulator().epsilon());
         in_layer(self, "RMSNorm", || input.rms_norm(weight.as_ref(), eps))
     }
 }

@@ -3,18 +3,23 @@
 use crate::{Forward, Module, in_layer};
 use ternion_core::{PoolOptions, Result, Tensor};
 
-/// The largest element of each window, as PyTorch's `nn.MaxPool2d`.
+/// The largest element of each window, as PyTorch's `nn.MaxPool2d`; positions come from [`Tensor::max_pool2d_with_positions`].
 #[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxPool2d {
-    /// Window, stride and padding.
+    /// Window, stride, padding and rounding: the layer's configuration.
     #[module(skip)]
     pub options: PoolOptions,
 }
 
 impl MaxPool2d {
-    /// Square windows of `kernel` rows, side by side.
+    /// Square windows of `kernel` rows, side by side, with PyTorch's defaults.
     pub fn new(kernel: usize) -> MaxPool2d {
-        MaxPool2d { options: PoolOptions::new([kernel; 2]) }
+        MaxPool2d::with_options(PoolOptions::new([kernel; 2]))
+    }
+
+    /// Windows of any size, stride and padding: `PoolOptions { padding: [1, 1], ..PoolOptions::new([3, 3]) }` has PyTorch's defaults but for the padding.
+    pub fn with_options(options: PoolOptions) -> MaxPool2d {
+        MaxPool2d { options }
     }
 }
 
@@ -26,18 +31,23 @@ impl Forward for MaxPool2d {
     }
 }
 
-/// The mean of each window, as PyTorch's `nn.AvgPool2d`.
+/// The mean of each window, as PyTorch's `nn.AvgPool2d`; its setting `divisor_override` is not there.
 #[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AvgPool2d {
-    /// Window, stride and padding.
+    /// Window, stride, padding and rounding: the layer's configuration.
     #[module(skip)]
     pub options: PoolOptions,
 }
 
 impl AvgPool2d {
-    /// Square windows of `kernel` rows, side by side.
+    /// Square windows of `kernel` rows, side by side, with PyTorch's defaults.
     pub fn new(kernel: usize) -> AvgPool2d {
-        AvgPool2d { options: PoolOptions::new([kernel; 2]) }
+        AvgPool2d::with_options(PoolOptions::new([kernel; 2]))
+    }
+
+    /// Windows of any size, stride and padding: `PoolOptions { padding: [1, 1], ..PoolOptions::new([3, 3]) }` has PyTorch's defaults but for the padding.
+    pub fn with_options(options: PoolOptions) -> AvgPool2d {
+        AvgPool2d { options }
     }
 }
 

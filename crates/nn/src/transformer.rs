@@ -41,7 +41,7 @@ impl NormForm {
 }
 
 /// `x + attention(norm1(x))`, then `x + feed_forward(norm2(x))`: PyTorch's `nn.TransformerEncoderLayer` with `norm_first` and `batch_first`, whose keys it has
-/// (Vaswani et al. 2017; norms before, Xiong et al. 2020).
+/// (Vaswani et al. 2017; norms before, Xiong et al. 2020). PyTorch's other form, with norms behind, is not there.
 #[derive(Module)]
 pub struct TransformerBlock {
     /// Attention among the tokens.
@@ -62,7 +62,8 @@ pub struct TransformerBlock {
 pub struct TransformerBlockConfig {
     /// Heads of keys and values; as many as heads of queries by default.
     pub kv_heads: Option<usize>,
-    /// Hidden width of the feed-forward part; see [`FeedForwardConfig::hidden`].
+    /// Hidden width of the feed-forward part; by default four times the width, of SwiGLU 8/3 of it, rounded up to a multiple of 8. (PyTorch's default is 2048, whatever the
+    /// width.)
     pub hidden: Option<usize>,
     /// GELU by default. (PyTorch's default is ReLU.)
     pub form: FeedForwardForm,

@@ -57,13 +57,19 @@ fn pooled(op: &'static str, x: &Meta<'_>, window: &Window) -> Result<Shape> {
     Shape::new(&[batch, channels, oh, ow])
 }
 
-fn output_size(op: &'static str, window: &Window, size: [usize; 2]) -> Result<[usize; 2]> {
+fn at_most_half(op: &'static str, window: &Window) -> Result<()> {
     if (0..2).any(|axis| window.padding[axis] > window.kernel[axis] / 2) {
+        let Window { padding, kernel, .. } = window;
         return Err(Error::invalid(
             op,
-            format!("padding {:?} is more than half of kernel {:?}", window.padding, window.kernel),
+            format!("padding {padding:?} is more than half of kernel {kernel:?}"),
         ));
     }
+    Ok(())
+}
+
+fn output_size(op: &'static str, window: &Window, size: [usize; 2]) -> Result<[usize; 2]> {
+    at_most_half(op, window)?;
     let output = window.output_size(op, size)?;
     // Windows that start in the image reach less far into it than the last one.
     let all_in_padding = (0..2).any(|axis| {
@@ -276,25 +282,60 @@ fn grad(op: &'static str, dy: &Meta<'_>, window: &Window, size: [usize; 2]) -> R
 pub struct PoolOptions {
     /// Size of the window.
     pub kernel: [usize; 2],
-    /// Distance of neighbouring windows.
+    /// Distance of neighbouring windows; the kernel by default.
     pub stride: [usize; 2],
-    /// Border around the image, on both sides, at most half the kernel.
+    /// Border around the image, on both sides, at most half the kernel; none by default.
     pub padding: [usize; 2],
-    /// Distance of neighbouring elements in a window. [1, 1] for averages.
+    /// Distance of neighbouring elements in a window; 1 by default. [1, 1] for averages.
     pub dilation: [usize; 2],
-    /// Whether the border counts in the divisor of an average.
+    /// Whether the border counts in the divisor of an average; yes by default.
     pub count_include_pad: bool,
+    /// Whether a last window that reaches beyond the border is kept, if it begins before the border behind the image; not by default. What lies beyond never counts. Costs
+    /// a copy of the image where there is such a window.
+    pub ceil_mode: bool,
 }
 
 impl PoolOptions {
-    /// Windows side by side, without padding.
+    /// Windows side by side, without padding: PyTorch's defaults.
     pub fn new(kernel: [usize; 2]) -> PoolOptions {
-        PoolOptions { kernel, stride: kernel, padding: [0, 0], dilation: [1, 1], count_include_pad: true }
+        PoolOptions {
+            kernel,
+            stride: kernel,
+            padding: [0, 0],
+            dilation: [1, 1],
+            count_include_pad: true,
+            ceil_mode: false,
+        }
     }
 
     fn window(&self) -> Window {
         let PoolOptions { kernel, stride, padding, dilation, .. } = *self;
         Window { kernel, stride, padding, dilation }
+    }
+
+    /// Rows and columns beyond the border of an image `[.., height, width]` that its last windows reach; none but in [`ceil_mode`](PoolOptions::ceil_mode).
+    fn beyond(&self, shape: &Shape) -> [usize; 2] {
+        match shape.dims() {
+            [.., height, width] if self.ceil_mode => {
+                [0, 1].map(|axis| self.beyond_along(axis, [*height, *width][axis]))
+            }
+            _ => [0, 0],
+        }
+    }
+
+    fn beyond_along(&self, axis: usize, size: usize) -> usize {
+        let (stride, padding) = (self.stride[axis], self.padding[axis]);
+        let span = self.kernel[axis].saturating_sub(1).saturating_mul(self.dilation[axis]).saturating_add(1);
+        let padded = padding.saturating_mul(2).saturating_add(size);
+        // Where the first window begins that does not fit. Strides of 0 and images that hold no window are told of by the op.
+        let start = match (padded.checked_sub(span), stride) {
+            (_, 0) => return 0,
+            (Some(rest), stride) if rest % stride == 0 => return 0,
+            (Some(rest), stride) => (rest / stride).saturating_add(1).saturating_mul(stride),
+            (None, stride) if span - padded < stride => 0,
+            (None, _) => return 0,
+        };
+        if start < padding.saturating_add(size) { start.saturating_add(span) - padded } else { 0 }
     }
 }
 
@@ -302,12 +343,14 @@ impl Tensor {
     /// The largest element of each window; NaN if there is one.
     ///
     /// # Shapes
-    /// `[batch, channels, height, width]` to `[batch, channels, oh, ow]` with `oh = (height + 2 padding - dilation (kh - 1) - 1) / stride + 1`.
+    /// `[batch, channels, height, width]` to `[batch, channels, oh, ow]` with `oh = (height + 2 padding - dilation (kh - 1) - 1) / stride + 1`, rounded down, or up with
+    /// [`ceil_mode`](PoolOptions::ceil_mode).
     ///
     /// # Errors
     /// Another rank, a dtype that is not floating, windows that do not fit.
     pub fn max_pool2d(&self, options: PoolOptions) -> Result<Tensor> {
-        apply_one(MaxPool2d { window: options.window() }, &[self])
+        let x = behind(self, options.beyond(self.shape()), f64::NEG_INFINITY)?;
+        apply_one(MaxPool2d { window: options.window() }, &[&x])
     }
 
     /// As [`max_pool2d`](Tensor::max_pool2d), with the position of each winner in its image plane (`row * width + column`, i32).
@@ -315,9 +358,16 @@ impl Tensor {
     /// # Errors
     /// As [`max_pool2d`](Tensor::max_pool2d).
     pub fn max_pool2d_with_positions(&self, options: PoolOptions) -> Result<(Tensor, Tensor)> {
-        let mut outputs = apply(MaxPool2d { window: options.window() }, &[self])?.into_iter();
+        let beyond = options.beyond(self.shape());
+        let x = behind(self, beyond, f64::NEG_INFINITY)?;
+        let mut outputs = apply(MaxPool2d { window: options.window() }, &[&x])?.into_iter();
         match (outputs.next(), outputs.next()) {
-            (Some(largest), Some(position)) => Ok((largest, position)),
+            (Some(largest), Some(position)) if beyond[1] == 0 => Ok((largest, position)),
+            (Some(largest), Some(position)) => {
+                // Rows of the image are shorter than those that were looked at.
+                let row = position.div_scalar(x.shape().dim(3) as i32)?;
+                Ok((largest, position.sub(&row.mul_scalar(beyond[1] as i32)?)?))
+            }
             _ => Err(Error::invalid("max_pool2d", "the device returned fewer than 2 outputs")),
         }
     }
@@ -331,7 +381,10 @@ impl Tensor {
     /// Another rank, a dtype that is not floating, a dilation, windows that do not fit.
     pub fn avg_pool2d(&self, options: PoolOptions) -> Result<Tensor> {
         let op = AvgPool2d { window: options.window(), count_include_pad: options.count_include_pad };
-        apply_one(op, &[self])
+        match options.beyond(self.shape()) {
+            [0, 0] => apply_one(op, &[self]),
+            beyond => mean_of_counted(self, op, beyond),
+        }
     }
 
     /// Means over windows chosen so that the result has this size: window `i` of `oh` is `floor(i * height / oh)..ceil((i + 1) * height / oh)`.
@@ -356,6 +409,28 @@ impl Tensor {
         let x = self.to_dtype(self.dtype().accumulator())?;
         window_means(&window_means(&x, 2, size[0])?, 3, size[1])?.to_dtype(self.dtype())
     }
+}
+
+/// Images with so many rows below and columns to the right.
+fn behind(x: &Tensor, [rows, columns]: [usize; 2], value: f64) -> Result<Tensor> {
+    if [rows, columns] == [0, 0] {
+        return Ok(x.clone());
+    }
+    x.pad(&[[0, 0], [0, 0], [0, rows], [0, columns]], value)
+}
+
+/// Means over windows that reach so many rows and columns `beyond` the border: over the whole window, then divided by the share of it that counts.
+fn mean_of_counted(x: &Tensor, op: AvgPool2d, beyond: [usize; 2]) -> Result<Tensor> {
+    let [_, _, height, width] = x.shape().to_array("avg_pool2d")?;
+    at_most_half("avg_pool2d", &op.window)?;
+    let [top, left] = op.window.padding;
+    let border = |x: &Tensor, value: f64| x.pad(&[[0, 0], [0, 0], [top, top], [left, left]], value);
+    let op = AvgPool2d { window: Window { padding: [0, 0], ..op.window }, ..op };
+    let wide = border(&x.to_dtype(x.dtype().accumulator())?, 0.0)?;
+    let ones = Tensor::ones([1, 1, height, width], wide.dtype(), x.device())?;
+    let counted = border(&ones, if op.count_include_pad { 1.0 } else { 0.0 })?;
+    let share = apply_one(op.clone(), &[&behind(&counted, beyond, 0.0)?])?;
+    apply_one(op, &[&behind(&wide, beyond, 0.0)?])?.div(&share)?.to_dtype(x.dtype())
 }
 
 /// The means of `count` windows, nearly equal and as far apart as can be, that cover `axis`.

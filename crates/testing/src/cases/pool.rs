@@ -99,7 +99,7 @@ fn largest() -> Vec<OpCase> {
             .run(move |x| x[0].max_pool2d_with_positions(options))
             .oracle(move |x| max_pool2d(&x[0], &options))
     };
-    let dilated = PoolOptions { kernel: [3, 2], stride: [1, 2], padding: [1, 1], dilation: [2, 3], count_include_pad: true };
+    let dilated = PoolOptions { kernel: [3, 2], stride: [1, 2], padding: [1, 1], dilation: [2, 3], ..PoolOptions::new([3, 2]) };
     let padded = PoolOptions { padding: [1, 1], stride: [1, 1], ..PoolOptions::new([2, 2]) };
     let low = f64::NEG_INFINITY;
     let mut rows: Vec<OpCase> = options().into_iter().map(row).collect();

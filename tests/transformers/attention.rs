@@ -1,0 +1,187 @@
+//! Attention: beside PyTorch's, with masks, with shared heads, with kept keys.
+
+use super::{check, check_layer, device, reference};
+use crate::layer::on_each_device;
+use crate::pytorch::{assert_close, tensor_of};
+use ternion::nn::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Seen};
+use ternion::prelude::*;
+
+#[test]
+fn attention_equals_pytorch() -> Result<()> {
+    on_each_device(|device| {
+        check_layer("attention", &MultiHeadAttention::new(8, 2, device)?)?;
+        let attention = MultiHeadAttention::new(8, 2, device)?;
+        check("attention_causal", &attention, |x| attention.attend_self(&x[0], Seen::causal(), None))?;
+        let config = MultiHeadAttentionConfig { bias: false, ..Default::default() };
+        check_layer("attention_without_bias", &MultiHeadAttention::with_config(8, 2, config, device)?)?;
+        let all = reference();
+        let tokens = all["layers"]["cross_attention"]["tokens"].as_array().expect("tokens");
+        let tokens: Vec<bool> =
+            tokens.iter().flat_map(|row| row.as_array().expect("a row")).map(|x| x == true).collect();
+        let tokens = Tensor::from_vec(tokens, [2, 4], device)?;
+        let attention = MultiHeadAttention::new(8, 4, device)?;
+        let seen = Seen { tokens: Some(&tokens), ..Default::default() };
+        check("cross_attention", &attention, |x| attention.attend(&x[0], &x[1], &x[2], seen))
+    })
+}
+
+#[test]
+fn grouped_query_attention_equals_pytorch() -> Result<()> {
+    on_each_device(|device| {
+        let attention = shared(4, 2, device)?;
+        check_layer("grouped_query_attention", &attention)?;
+        check("grouped_query_attention_causal", &attention, |x| {
+            attention.attend_self(&x[0], Seen::causal(), None)
+        })
+    })
+}
+
+/// With `heads` heads of queries on rows of twice as many numbers.
+fn shared(heads: usize, kv_heads: usize, device: &Device) -> Result<MultiHeadAttention> {
+    let config = MultiHeadAttentionConfig { kv_heads: Some(kv_heads), ..Default::default() };
+    MultiHeadAttention::with_config(2 * heads, heads, config, device)
+}
+
+/// Name in the reference, heads of queries, heads of keys, dtype of the mask.
+const MASKED: [(&str, usize, usize, DType); 4] = [
+    ("attention_masked", 2, 2, DType::Bool),
+    ("attention_added", 2, 2, DType::F32),
+    ("grouped_query_attention_masked", 4, 2, DType::Bool),
+    ("grouped_query_attention_added", 4, 2, DType::F32),
+];
+
+/// `[4, 4]`, or `[2, heads, 4, 4]`.
+fn mask_of(name: &str, dtype: DType, device: &Device) -> Result<Tensor> {
+    tensor_of(&reference()["layers"][name]["mask"], device).to_dtype(dtype)
+}
+
+#[test]
+fn masked_attention_equals_pytorch() -> Result<()> {
+    on_each_device(|device| {
+        for (name, heads, kv_heads, dtype) in MASKED {
+            let attention = shared(heads, kv_heads, device)?;
+            let mask = mask_of(name, dtype, device)?;
+            let seen = Seen { mask: Some(&mask), ..Default::default() };
+            check(name, &attention, |x| attention.attend_self(&x[0], seen, None))?;
+        }
+        Ok(())
+    })
+}
+
+/// The last two tokens see the kept keys as they see them when all come at once.
+#[test]
+fn masks_hide_kept_keys() -> Result<()> {
+    on_each_device(|device| {
+        let all = reference();
+        for (name, heads, kv_heads, dtype) in MASKED {
+            let case = &all["layers"][name];
+            let attention = shared(heads, kv_heads, device)?;
+            for (key, param) in attention.named_parameters() {
+                param.set(&tensor_of(&case["parameters"][&key], device))?;
+            }
+            let x = tensor_of(&case["inputs"][0], device);
+            let mask = mask_of(name, dtype, device)?.narrow(-2, 2, 2)?;
+            let mut cache = KeyValueCache::new(4);
+            let last = no_grad(|| {
+                attention.attend_self(&x.narrow(1, 0, 2)?, Seen::default(), Some(&mut cache))?;
+                let seen = Seen { mask: Some(&mask), ..Default::default() };
+                attention.attend_self(&x.narrow(1, 2, 2)?, seen, Some(&mut cache))
+            })?;
+            let first = tensor_of(&case["output"], device).narrow(1, 0, 2)?;
+            assert_close(name, &Tensor::concat(&[&first, &last], 1)?, &case["output"]);
+        }
+        Ok(())
+    })
+}
+
+/// Padding beside a mask hides its keys from every query, as a mask does that hides them itself.
+#[test]
+fn padding_and_masks_hide_together() -> Result<()> {
+    on_each_device(|device| {
+        for (name, heads, kv_heads, dtype) in MASKED {
+            let attention = shared(heads, kv_heads, device)?;
+            // All queries see key 1 or key 2.
+            let tokens =
+                Tensor::from_slice(&[true, true, true, false, false, true, true, true], [2, 4], device)?;
+            let both = mask_of(name, dtype, device)?.expand([2, heads, 4, 4])?;
+            let mut values = both.to_vec_f64()?;
+            let hidden = if dtype == DType::Bool { 0.0 } else { f64::NEG_INFINITY };
+            for (at, value) in values.iter_mut().enumerate() {
+                let (example, key) = (at / (heads * 16), at % 4);
+                if [(0, 3), (1, 0)].contains(&(example, key)) {
+                    *value = hidden;
+                }
+            }
+            let values: Vec<f32> = values.into_iter().map(|value| value as f32).collect();
+            let merged = Tensor::from_vec(values, [2, heads, 4, 4], device)?.to_dtype(dtype)?;
+            let x = Tensor::randn([2, 4, 2 * heads], DType::F32, device)?;
+            let attend = |seen| attention.attend_self(&x, seen, None)?.to_vec::<f32>();
+            let (mask, together) = (Some(&both), Some(&merged));
+            let apart = attend(Seen { tokens: Some(&tokens), mask, ..Default::default() })?;
+            assert_eq!(apart, attend(Seen { mask: together, ..Default::default() })?, "{name}");
+            assert_ne!(apart, attend(Seen { mask, ..Default::default() })?, "{name}: nothing was hidden");
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_cache_refuses_what_it_cannot_keep() -> Result<()> {
+    let device = device();
+    let attention = MultiHeadAttention::new(8, 2, &device)?;
+    let mut cache = KeyValueCache::new(3);
+    let tokens = |count| Tensor::ones([1, count, 8], DType::F32, &device);
+    let message =
+        attention.attend_self(&tokens(2)?, Seen::causal(), Some(&mut cache)).expect_err("gradients");
+    assert_eq!(
+        message.to_string(),
+        "key_value_cache: no gradient flows through what is kept: generate under no_grad"
+    );
+    no_grad(|| {
+        attention.attend_self(&tokens(2)?, Seen::causal(), Some(&mut cache))?;
+        let message =
+            attention.attend_self(&tokens(2)?, Seen::causal(), Some(&mut cache)).expect_err("4 tokens");
+        assert_eq!(message.to_string(), "key_value_cache: 2 tokens behind 2, expected at most 3 in all");
+        assert_eq!((cache.len(), cache.capacity(), cache.is_empty()), (2, 3, false));
+        cache.clear();
+        attention.attend_self(&tokens(3)?, Seen::causal(), Some(&mut cache)).map(drop)
+    })
+}
+
+/// Query heads that share keys are as heads that each have a copy of them.
+#[test]
+fn shared_heads_are_copies() -> Result<()> {
+    on_each_device(|device| {
+        let shared = MultiHeadAttentionConfig { kv_heads: Some(2), ..Default::default() };
+        let shared = MultiHeadAttention::with_config(8, 4, shared, device)?;
+        let own = MultiHeadAttention::new(8, 4, device)?;
+        let parts = shared.in_proj_weight.tensor().split_sizes(0, &[8, 4, 4])?;
+        let twice = |part: &Tensor| part.reshape([2, 1, 2, 8])?.expand([2, 2, 2, 8])?.reshape([8, 8]);
+        let (keys, values) = (twice(&parts[1])?, twice(&parts[2])?);
+        own.in_proj_weight.set(&Tensor::concat(&[&parts[0], &keys, &values], 0)?)?;
+        own.out_proj.weight.set(&shared.out_proj.weight.tensor())?;
+        let x = Tensor::randn([2, 5, 8], DType::F32, device)?;
+        let (one, other) = (shared.forward(&x)?.to_vec::<f32>()?, own.forward(&x)?.to_vec::<f32>()?);
+        assert!(one.iter().zip(&other).all(|(a, b)| (a - b).abs() < 1e-6));
+        Ok(())
+    })
+}
+
+/// Dropped weights: the mean over many draws is attention without dropout, single ones differ, and in use nothing is dropped.
+#[test]
+fn attention_drops_weights_in_training_alone() -> Result<()> {
+    let device = device();
+    device.seed(11);
+    let config = MultiHeadAttentionConfig { dropout: 0.3, ..Default::default() };
+    let attention = MultiHeadAttention::with_config(8, 2, config, &device)?;
+    let x = Tensor::randn([1, 6, 8], DType::F32, &device)?;
+    let many = x.expand([4000, 6, 8])?;
+    let mean = attention.attend_self(&many, Seen::causal(), None)?.mean(0)?.to_vec::<f32>()?;
+    let one = attention.attend_self(&x, Seen::causal(), None)?.to_vec::<f32>()?;
+    attention.eval();
+    let used = attention.attend_self(&x, Seen::causal(), None)?.to_vec::<f32>()?;
+    let distance = |other: &[f32]| used.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(distance(&mean) < 0.05, "{}", distance(&mean));
+    assert!(distance(&one) > 0.05, "{}", distance(&one));
+    Ok(())
+}
