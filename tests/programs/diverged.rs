@@ -17,7 +17,11 @@ fn a_training_that_diverges_is_an_error_that_says_what_to_try() {
             [&small[..], &["--text", "text", "--steps", "120", "--save-every", "7"]].concat(),
             "--save",
         ),
-        ("gpt2", [&small[..], &["--train", "tokens.bin", "--steps", "40"]].concat(), "--checkpoint"),
+        (
+            "gpt2",
+            [&small[..], &["--train", "tokens.bin", "--steps", "40", "--eval-every", "5"]].concat(),
+            "--checkpoint",
+        ),
         ("housing", vec!["--epochs", "3", "--hidden", "4"], "--save"),
         ("image_encoder", vec!["--steps", "20", "--batch", "32", "--log-every", "10"], "--save"),
         ("softmax_regression", vec!["--data", "data", "--steps", "30", "--check-every", "10"], "--save"),
