@@ -7,8 +7,16 @@
 //! The data set is looked for on this machine (`--data`, $TERNION_DATA, the user's cache). Where it is not, the program draws coloured shapes of
 //! its own, and says so.
 
+#[path = "support/checksum.rs"]
+mod checksum;
+#[path = "support/cifar10_models.rs"]
+mod cifar10_models;
+#[path = "support/divergence.rs"]
+mod divergence;
 #[path = "support/interrupts.rs"]
 mod interrupts;
+#[path = "support/memory.rs"]
+mod memory;
 #[path = "support/outputs.rs"]
 mod outputs;
 #[path = "support/precise.rs"]
@@ -20,8 +28,10 @@ mod say;
 #[path = "support/weights.rs"]
 mod weights;
 
+use checksum::checksum;
+use cifar10_models::Kind;
 use clap::{Parser, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
+use divergence::Divergence;
 use interrupts::Interrupts;
 use outputs::Output;
 use precise::Precise;
@@ -34,12 +44,15 @@ use std::time::{Duration, Instant};
 use ternion::CrossEntropyOptions;
 use ternion::data::{Batches, Cifar10, DataError, Part, Transform, synthetic_shapes};
 use ternion::nn::schedule::{CosineAnnealingLR, OneCycleConfig, OneCycleLR};
-use ternion::nn::{BatchNorm2d, ResNetConfig};
+use ternion::nn::{StatsConfig, StatsMonitor, StatsReport, SummaryPass, summary_of_shape};
 use ternion::prelude::*;
-use ternion::train::{Chart, Panel, Recorder, Scale, Series};
+use ternion::train::{Chart, Panel, Progress, Recorder, Scale, Series, Start};
 
 /// Batch size of tests, where nothing is kept for backward.
 const TEST_BATCH: usize = 500;
+
+/// The least that is kept of an image for backward: what the first convolution and its normalisation give, f32.
+const IMAGE_BYTES: f64 = 2.0 * 32.0 * 32.0 * 32.0 * 4.0;
 
 /// Steps whose mean loss makes a point of the curve: each reading waits for the device.
 const STEPS_PER_POINT: usize = 20;
@@ -103,6 +116,12 @@ struct Arguments {
     /// Trains on the images as they are: neither crops nor flips nor cutouts
     #[arg(long)]
     no_augmentation: bool,
+    /// Prints the layers with their shapes, parameters and arithmetic
+    #[arg(long)]
+    summary: bool,
+    /// Looks at the numbers of every layer each N steps: those of the first step are printed, and a warning whenever something is wrong. In f16 gradients are times the loss scale
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    stats_every: Option<u64>,
     /// Decides first weights, the order of images and their changes
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -112,6 +131,9 @@ struct Arguments {
     /// Draws loss and test accuracy
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    /// Notes loss and accuracy while they are measured: metrics.jsonl, and files for TensorBoard
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
     /// Saves the training as a checkpoint, after every epoch and at Ctrl-C
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -123,12 +145,6 @@ struct Arguments {
     load: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    Alexnet,
-    Resnet18,
-}
-
 /// The course of the learning rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Course {
@@ -136,49 +152,6 @@ enum Course {
     OneCycle,
     /// Down along a cosine
     Cosine,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Alexnet => "alexnet",
-            Kind::Resnet18 => "resnet18",
-        }
-    }
-
-    fn model(self, dropout: f64, device: &Device) -> Result<Box<dyn Forward>> {
-        Ok(match self {
-            Kind::Alexnet => Box::new(alexnet(dropout, device)?),
-            Kind::Resnet18 => Box::new(ResNet::new(ResNetConfig::default(), device)?),
-        })
-    }
-}
-
-/// Stacks of convolution, ReLU and pooling, then fully connected layers with dropout (Krizhevsky et al. 2012), cut down to 32 x 32 pixels, with batch normalisation (Ioffe
-/// and Szegedy 2015) in place of their normalisation of neighbouring channels.
-fn alexnet(dropout: f64, device: &Device) -> Result<Sequential> {
-    let convolution = |inputs, outputs| {
-        let options = ternion::Conv2dOptions { padding: [1, 1], ..Default::default() };
-        let config = Conv2dConfig { options, bias: false, ..Default::default() };
-        Conv2d::with_config([inputs, outputs], [3, 3], config, device)
-    };
-    let mut model = Sequential::new();
-    let mut inputs = 3;
-    for outputs in [32, 64, 128, 256] {
-        model = model
-            .with(convolution(inputs, outputs)?)
-            .with(BatchNorm2d::new(outputs, device)?)
-            .with(ReLU)
-            .with(MaxPool2d::new(2)); // [outputs, 16, 16], then 8, 4 and 2
-        inputs = outputs;
-    }
-    Ok(model
-        .with(Flatten::default())
-        .with(Dropout::new(dropout)?)
-        .with(Linear::new(inputs * 2 * 2, 256, device)?)
-        .with(ReLU)
-        .with(Dropout::new(dropout)?)
-        .with(Linear::new(256, 10, device)?))
 }
 
 /// The program.
@@ -196,15 +169,22 @@ fn run(arguments: &Arguments) -> Outcome<()> {
         weights::load(&*model, file, &device)?;
     }
     let mut training = Training::new(arguments, &*model, Images::load(arguments, &device)?, &device)?;
+    if arguments.summary {
+        let shape = [training.images.batch, 3, 32, 32];
+        say!("{}", summary_of_shape(&*model, shape, SummaryPass::ForwardBackward)?);
+    }
     if let Some(file) = &arguments.resume {
         training.step = training.state().resume(file)?;
         say!("going on from step {} of {}", training.step, file.display());
     }
+    training.begin_record()?;
     let accuracy = training.run(&Interrupts::watch()?)?;
-    if let Some(file) = arguments.save.as_ref().or(arguments.resume.as_ref()) {
+    let file = arguments.save.as_ref().or(arguments.resume.as_ref());
+    if let Some(file) = file.filter(|_| training.divergence.is_none()) {
         say!("training saved to {}", file.display());
     }
-    training.write_results(accuracy)
+    training.write_results(accuracy)?;
+    Ok(Divergence::none(training.divergence)?)
 }
 
 /// Saving over the weights that were loaded is fine; drawing over them is not.
@@ -235,6 +215,10 @@ struct Images {
     test: Batches,
     /// Of the test set.
     labels: Vec<u8>,
+    /// Images in a step: no more than there are.
+    batch: usize,
+    /// A checksum of what is learned from.
+    data: String,
     is_drawn: bool,
 }
 
@@ -245,6 +229,8 @@ impl Images {
         let (train, test) = (train.first(limit), test.first(limit));
         say!("{} images to train on, {} to test on", train.len(), test.len());
         let batch = (arguments.batch as usize).min(train.len());
+        memory::check(device, batch as f64 * IMAGE_BYTES, &format!("--batch {batch}"))?;
+        let data = checksum(train.pixels().iter().chain(train.labels()).copied());
         let normalised = |batches: Batches| batches.normalise_channels(&Cifar10::MEANS, &Cifar10::DEVIATIONS);
         // Batch normalisation wants batches of one size, and an epoch of another order leaves out other images.
         let batches = train.shuffled(arguments.seed).batches(batch, device).last_batch(LastBatch::Drop);
@@ -253,6 +239,8 @@ impl Images {
             train: batches.prefetch(BATCHES_AHEAD),
             test: normalised(test.batches(TEST_BATCH, device))?.prefetch(1),
             labels: test.labels().to_vec(),
+            batch,
+            data,
             is_drawn,
         })
     }
@@ -320,8 +308,11 @@ struct Training<'a> {
     schedule: Box<dyn Schedule>,
     precise: Precise,
     recorder: Recorder,
+    monitor: Option<StatsMonitor>,
+    progress: Progress,
     /// Steps that were made.
     step: u64,
+    divergence: Option<Divergence>,
     spent: Spent,
 }
 
@@ -347,9 +338,24 @@ impl<'a> Training<'a> {
             Course::Cosine => Box::new(CosineAnnealingLR::new(arguments.lr, steps, 0.0)?),
         };
         let adam = optimizer(model, arguments)?;
-        let (precise, recorder) = (Precise::new(arguments.precision), Recorder::new());
-        let spent = Spent::default();
-        Ok(Training { arguments, device, model, images, adam, schedule, precise, recorder, step: 0, spent })
+        let progress = Progress::new(steps, 0)?;
+        let looked_at = |every| StatsMonitor::new(StatsConfig { every, ..Default::default() });
+        Ok(Training {
+            precise: Precise::new(arguments.precision),
+            // The newest numbers stand beside the bar.
+            recorder: Recorder::new().with(progress.clone()),
+            monitor: arguments.stats_every.map(looked_at).transpose()?,
+            step: 0,
+            divergence: None,
+            spent: Spent::default(),
+            arguments,
+            device,
+            model,
+            images,
+            adam,
+            schedule,
+            progress,
+        })
     }
 
     /// What a checkpoint holds. The order of images and their changes are a matter of seed and epoch.
@@ -365,6 +371,7 @@ impl<'a> Training<'a> {
             .setting("model_kind", self.arguments.model.name())
             .setting("images", [self.images.train.len(), self.arguments.batch as usize])
             .setting("drawn", self.images.is_drawn)
+            .setting("data", &self.images.data)
             .setting("epochs", epochs)
             .setting("lr", lr)
             .setting("schedule", format!("{:?}", self.arguments.schedule))
@@ -376,31 +383,32 @@ impl<'a> Training<'a> {
             .setting("seed", seed)
     }
 
+    fn begin_record(&mut self) -> Outcome<()> {
+        if let Some(folder) = &self.arguments.record {
+            let start = if self.arguments.resume.is_some() { Start::After(self.step) } else { Start::New };
+            self.recorder = std::mem::take(&mut self.recorder).folder(folder, start)?;
+        }
+        Ok(())
+    }
+
     /// Trains, and gives the test accuracy at the end.
     fn run(&mut self, interrupts: &Interrupts) -> Outcome<f64> {
         let (epochs, batches) = (self.arguments.epochs, self.images.train.len() as u64);
+        let steps = epochs.saturating_mul(batches);
         let mut accuracy = None;
-        while self.step < epochs.saturating_mul(batches) && !interrupts.stop() {
+        if self.step > 0 && self.step >= steps {
+            say!("no step is left: {} were made, --epochs {epochs} are {steps}", self.step);
+        }
+        while self.step < steps && self.divergence.is_none() && !interrupts.stop() {
             let epoch = self.step / batches;
             let loss = self.epoch(epoch, interrupts)?;
             let found = self.test()?;
             self.recorder.scalar(TEST_ACCURACY, self.step, found)?;
             self.keep()?;
-            let speed = self
-                .spent
-                .images_per_second()
-                .map_or(String::new(), |speed| format!("  {speed:.0} images/s"));
-            say!("epoch {}/{epochs}  loss {loss:.4}  test accuracy {:.2} %{speed}", epoch + 1, found * 100.0);
-            if let Some(report) = self.precise.report() {
-                say!("{report}");
-            }
-            if !loss.is_finite() {
-                say!(
-                    "the loss is no number any more: try a smaller --lr, or TERNION_NAN=error to see which op made the first NaN"
-                );
-            }
+            self.progress.suspend(|| self.tell(epoch, loss, found));
             accuracy = Some(found);
         }
+        self.progress.finish();
         if let Some(accuracy) = accuracy {
             return Ok(accuracy);
         }
@@ -410,10 +418,21 @@ impl<'a> Training<'a> {
         Ok(accuracy)
     }
 
-    /// Writes the checkpoint.
+    fn tell(&self, epoch: u64, loss: f64, accuracy: f64) {
+        let Arguments { epochs, .. } = self.arguments;
+        let speed = self.spent.images_per_second();
+        let speed = speed.map_or(String::new(), |speed| format!("  {speed:.0} images/s"));
+        say!("epoch {}/{epochs}  loss {loss:.4}  test accuracy {:.2} %{speed}", epoch + 1, accuracy * 100.0);
+        if let Some(report) = self.precise.report() {
+            say!("{report}");
+        }
+    }
+
+    /// Writes the checkpoint, unless there is nothing left that is worth it.
     fn keep(&mut self) -> Outcome<()> {
         let Arguments { save, resume, .. } = self.arguments;
-        if let Some(file) = save.as_ref().or(resume.as_ref()) {
+        let file = save.as_ref().or(resume.as_ref());
+        if let Some(file) = file.filter(|_| self.divergence.is_none()) {
             let step = self.step;
             self.state().save(step, file)?;
         }
@@ -425,14 +444,13 @@ impl<'a> Training<'a> {
         self.model.train();
         let batches = self.images.train.epoch(epoch);
         let (count, made) = (batches.len(), (self.step % batches.len() as u64) as usize);
-        let bar = progress_bar(count, epoch, self.arguments.epochs);
         let (mut losses, mut sum, mut steps) = (Vec::new(), 0.0, 0);
         let mut begun = Instant::now();
         for batch in batches.into_iter().skip(made) {
             let batch = batch?;
             losses.push(self.train_step(&batch)?);
             steps += 1;
-            bar.set_position(self.step % count as u64);
+            self.progress.set_step(self.step);
             if self.spent.train.is_zero() && steps == 1 {
                 self.device.synchronize()?;
                 begun = Instant::now();
@@ -445,14 +463,13 @@ impl<'a> Training<'a> {
                 sum += mean * losses.len() as f64;
                 losses.clear();
                 self.recorder.scalar(TRAIN_LOSS, self.step, mean)?;
-                bar.set_message(format!("loss {mean:.4}"));
+                self.divergence = Divergence::of(self.step, mean);
             }
-            if stops {
+            if stops || self.divergence.is_some() {
                 break;
             }
         }
         self.spent.train += begun.elapsed();
-        bar.finish_and_clear();
         Ok(sum / f64::from(steps))
     }
 
@@ -462,9 +479,28 @@ impl<'a> Training<'a> {
             CrossEntropyOptions { label_smoothing: self.arguments.label_smoothing, ..Default::default() };
         self.adam.set_lr(self.schedule.lr(self.step))?;
         let forward = || self.model.forward(&batch.images)?.cross_entropy_with(&batch.labels, options);
-        let loss = self.precise.run(forward)?;
-        self.precise.step(&mut self.adam, &loss)?;
+        let Training { precise, monitor, model, adam, .. } = self;
+        let Some(monitor) = monitor else {
+            let loss = precise.run(forward)?;
+            precise.step(adam, &precise.backward(&loss)?)?;
+            self.step += 1;
+            return Ok(loss.detach());
+        };
+        let loss = monitor.watch(*model, self.step, || precise.run(forward))?;
+        let gradients = precise.backward(&loss)?;
+        let report = match self.arguments.precision.needs_loss_scale() {
+            // How far a step that may be left out moves the weights is not looked at.
+            true => {
+                let report = monitor.report(&gradients)?;
+                precise.step(adam, &gradients)?;
+                report
+            }
+            false => monitor.step(adam, &gradients)?,
+        };
         self.step += 1;
+        if let Some(report) = report {
+            self.progress.suspend(|| tell_numbers(&report));
+        }
         Ok(loss.detach())
     }
 
@@ -531,14 +567,16 @@ impl<'a> Training<'a> {
     }
 }
 
+/// All that was seen of the first step; of later ones what is wrong.
+fn tell_numbers(report: &StatsReport) {
+    if report.step == 0 {
+        return say!("the numbers of every layer:\n{report}");
+    }
+    report.warnings.iter().for_each(|warning| say!("step {}: {warning}", report.step));
+}
+
 /// Waits for the device once.
 fn mean_of(losses: &[Tensor]) -> Result<f64> {
     let losses: Vec<&Tensor> = losses.iter().collect();
     no_grad(|| Tensor::stack(&losses, 0)?.mean(..)?.item_f64())
-}
-
-fn progress_bar(batches: usize, epoch: u64, epochs: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len}  {msg}");
-    let bar = ProgressBar::new(batches as u64).with_prefix(format!("epoch {}/{epochs}", epoch + 1));
-    bar.with_style(style.expect("the template is right").progress_chars("=> "))
 }

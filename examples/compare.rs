@@ -10,10 +10,14 @@
 #[allow(dead_code)]
 #[path = "support/digits.rs"]
 mod digits;
+#[path = "support/divergence.rs"]
+mod divergence;
 #[path = "support/files.rs"]
 mod files;
 #[path = "support/lessons.rs"]
 mod lessons;
+#[path = "support/memory.rs"]
+mod memory;
 #[path = "support/outputs.rs"]
 mod outputs;
 #[path = "support/program.rs"]
@@ -22,6 +26,7 @@ mod program;
 mod say;
 
 use clap::Parser;
+use divergence::Divergence;
 use files::Files;
 use lessons::{Kind, Lesson};
 use program::{Outcome, end};
@@ -96,6 +101,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let (step, difference) = training.worst();
     say!("the largest difference: {difference:.3e} of the loss, at step {step}");
     arguments.files.write(|| results(&training, [&one, &other]), || chart(&training, [&one, &other]))?;
+    Divergence::none(training.divergence)?;
     // Written so that a difference that is no number fails.
     if difference <= arguments.tolerance {
         return Ok(());
@@ -192,23 +198,25 @@ struct Training<'a> {
     second: Trainee,
     /// The losses of each step, and their difference relative to the first.
     history: Recorder,
+    /// Of both.
+    divergence: Option<Divergence>,
 }
 
 impl<'a> Training<'a> {
     fn new(arguments: &'a Arguments, first: &Device, second: &Device) -> Outcome<Training<'a>> {
         let (first, second) = (Trainee::new(arguments, first)?, Trainee::new(arguments, second)?);
-        Ok(Training { arguments, first, second, history: arguments.files.recorder()? })
+        Ok(Training { arguments, first, second, history: arguments.files.recorder()?, divergence: None })
     }
 
     /// Saves both trainings, and the losses of every step so far.
     fn checkpoint(&mut self, step: u64) -> Outcome<()> {
-        let Training { arguments, first, second, history } = self;
+        let Training { arguments, first, second, history, .. } = self;
         let device = first.device.clone();
         arguments.files.checkpoint(step, &Training::state(arguments, &device, [first, second], history))
     }
 
     fn resume(&mut self) -> Outcome<u64> {
-        let Training { arguments, first, second, history } = self;
+        let Training { arguments, first, second, history, .. } = self;
         let device = first.device.clone();
         arguments.files.resume(&mut Training::state(arguments, &device, [first, second], history))
     }
@@ -232,13 +240,23 @@ impl<'a> Training<'a> {
     fn run(&mut self) -> Outcome<()> {
         let steps = self.arguments.steps;
         let told_every = steps.div_ceil(LINES);
-        for step in self.resume()?..steps {
+        let made = self.resume()?;
+        if made >= steps {
+            say!("no step is left: {made} were made, --steps {steps}");
+            return self.checkpoint(made);
+        }
+        for step in made..steps {
             // Both are on their way before either is waited for.
             let (first, second) = (self.first.step(step)?, self.second.step(step)?);
             let (first, second) = (first.item_f64()?, second.item_f64()?);
             let difference = relative_difference(first, second);
             for (name, value) in [(FIRST, first), (SECOND, second), (DIFFERENCE, difference)] {
                 self.history.scalar(name, step + 1, value)?;
+            }
+            // One loss alone that is no number is a difference.
+            self.divergence = Divergence::of(step + 1, first).and(Divergence::of(step + 1, second));
+            if self.divergence.is_some() {
+                break;
             }
             if step.is_multiple_of(told_every) || step + 1 == steps {
                 if self.arguments.files.is_due(step / told_every + 1, step + 1 == steps) {
@@ -287,7 +305,8 @@ fn chart(training: &Training<'_>, devices: [&str; 2]) -> Chart {
     let points = |name| history.series(name).iter().map(|&(step, value)| (step as f64, value));
     let losses = Panel::new("loss")
         .series(Series::new(devices[0], points(FIRST)))
-        .series(Series::new(devices[1], points(SECOND)));
+        // Where both agree, one lies on the other.
+        .series(Series::new(devices[1], points(SECOND)).dashed());
     let difference = Panel::new("difference, of the loss")
         .scale(Scale::Logarithmic)
         .series(Series::recorded(history, DIFFERENCE).dots());

@@ -9,12 +9,22 @@
 //! `gpt2` is a folder with Hugging Face's files: model.safetensors, config.json, vocab.json, merges.txt. Without any option a small model learns
 //! this project's documents and source, which are within the program, with bytes as tokens, and writes on.
 
+#[path = "support/checksum.rs"]
+mod checksum;
 #[path = "support/corpus.rs"]
 mod corpus;
+#[path = "support/divergence.rs"]
+mod divergence;
+#[path = "support/given.rs"]
+mod given;
 #[path = "support/interrupts.rs"]
 mod interrupts;
+#[path = "support/memory.rs"]
+mod memory;
 #[path = "support/outputs.rs"]
 mod outputs;
+#[path = "support/precise.rs"]
+mod precise;
 #[path = "support/program.rs"]
 mod program;
 #[path = "support/say.rs"]
@@ -24,7 +34,9 @@ mod training;
 #[path = "support/gpt2_vocabulary.rs"]
 mod vocabulary;
 
+use checksum::{checksum, file_checksum};
 use clap::Parser;
+use given::Given;
 use indicatif::{ProgressBar, ProgressStyle};
 use interrupts::Interrupts;
 use outputs::Output;
@@ -79,7 +91,7 @@ struct Arguments {
     /// Writes what follows this text
     #[arg(long, value_name = "TEXT")]
     generate: Option<String>,
-    /// Tokens to write
+    /// Tokens to write. Those beyond the context take longer: for each, the whole context is computed anew
     #[arg(long, default_value_t = 200)]
     tokens: usize,
     /// Below 1 likely tokens become likelier; at 0 the likeliest is written
@@ -91,6 +103,9 @@ struct Arguments {
     /// Chooses among the likeliest whose probabilities together reach this
     #[arg(long)]
     top_p: Option<f64>,
+    /// Stops where a text ends: at <|endoftext|>, token 50256 of GPT-2, which is not written
+    #[arg(long)]
+    stop: bool,
     /// Tells how well this text is predicted
     #[arg(long, value_name = "FILE")]
     perplexity: Option<PathBuf>,
@@ -118,7 +133,7 @@ struct Arguments {
     /// Steps in which the learning rate rises; a tenth of them by default
     #[arg(long)]
     warmup: Option<u64>,
-    /// In which dtype products are computed in training: f32, tf32 or bf16; weights stay f32
+    /// In which dtype products are computed in training: f32, tf32, bf16 or f16; weights stay f32
     #[arg(long, default_value = "f32")]
     precision: Precision,
     /// Of matrices
@@ -142,6 +157,9 @@ struct Arguments {
     /// Draws the losses of a training
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    /// Notes the losses of a training: metrics.jsonl, and files for TensorBoard
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
     /// Keeps all of a training in this file, written at every test, at the end and at Ctrl-C
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
@@ -154,9 +172,20 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// Whether a model is to learn: from tokens that are named, or where nothing else is asked for.
+    /// Whether a model is to learn: from tokens that are named, in a training that is kept, or where nothing else is asked for.
     fn learns(&self) -> bool {
-        self.train.is_some() || !(self.load.is_some() || self.generate.is_some() || self.perplexity.is_some())
+        let asks_for_less = self.load.is_some() || self.generate.is_some() || self.perplexity.is_some();
+        self.train.is_some() || self.checkpoint().is_some() || !asks_for_less
+    }
+
+    /// The text to go on with, if any is to be written.
+    fn prompt(&self) -> Option<&str> {
+        self.generate.as_deref().or((self.learns() && self.train.is_none()).then_some(PROMPT))
+    }
+
+    fn sampling(&self) -> Sampling {
+        let Arguments { temperature, top_k, top_p, .. } = *self;
+        Sampling { temperature, top_k, top_p }
     }
 
     fn checkpoint(&self) -> Option<&Path> {
@@ -203,20 +232,22 @@ impl Arguments {
 
 /// The program.
 pub fn main() -> ExitCode {
-    end(run(&Arguments::parse()))
+    let (arguments, given) = Given::parse();
+    end(run(&arguments, &given))
 }
 
-fn run(arguments: &Arguments) -> Outcome<()> {
+fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
+    check_heeded(arguments, given)?;
     check_files(arguments)?;
-    if arguments.precision.needs_loss_scale() {
-        return Err("--precision f16 needs a loss scale, which this program does not have: expected f32, tf32 or bf16".into());
-    }
     let vocabulary = Vocabulary::find(arguments.bpe.as_deref(), arguments.load.as_deref())?;
     if let (Some(text), Some(out)) = (&arguments.tokenize, &arguments.out) {
         return tokenize(&vocabulary, text, out);
     }
     let device = ternion::device(&arguments.device)?;
     let model = model(arguments, &vocabulary, &device)?;
+    if let Some(prompt) = arguments.prompt() {
+        check_prompt(arguments, &model, &vocabulary, prompt)?;
+    }
     let mut results = Map::new();
     results.insert("device".into(), device.name().into());
     results.insert("parameters".into(), model.parameter_count().into());
@@ -225,6 +256,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
         let keeping = Keeping {
             checkpoint: arguments.checkpoint(),
             resume: arguments.resume.as_deref(),
+            record: arguments.record.as_deref(),
             interrupts: &Interrupts::watch()?,
         };
         let found = training::learn(&model, arguments.settings(), &pieces, &keeping)?;
@@ -233,6 +265,10 @@ fn run(arguments: &Arguments) -> Outcome<()> {
             say!("{} written", file.display());
         }
         results.insert("training".into(), found.json());
+        if let Err(divergence) = found.has_not_diverged() {
+            write_results(arguments, results)?;
+            return Err(divergence.into());
+        }
     }
     if let Some(path) = &arguments.save {
         save(&model, path)?;
@@ -240,16 +276,60 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     if let Some(file) = &arguments.perplexity {
         results.insert("text".into(), perplexity(arguments, &model, &vocabulary, file)?);
     }
-    let prompt =
-        arguments.generate.as_deref().or((arguments.learns() && arguments.train.is_none()).then_some(PROMPT));
-    if let Some(prompt) = prompt {
+    if let Some(prompt) = arguments.prompt() {
         results.insert("generation".into(), generate(arguments, &model, &vocabulary, prompt)?);
     }
     results.insert("peak_memory_bytes".into(), device.memory().peak.into());
-    if let Some(file) = &arguments.json {
-        outputs::write(file, &format!("{:#}\n", Value::from(results)))?;
+    write_results(arguments, results)
+}
+
+fn write_results(arguments: &Arguments, results: Map<String, Value>) -> Outcome<()> {
+    let text = format!("{:#}\n", Value::from(results));
+    arguments.json.as_ref().map_or(Ok(()), |file| outputs::write(file, &text))
+}
+
+/// Options that decide how a model learns.
+const OF_TRAINING: [&str; 11] = [
+    "steps",
+    "batch",
+    "accumulate",
+    "lr",
+    "warmup",
+    "precision",
+    "weight_decay",
+    "eval_every",
+    "dropout",
+    "plot",
+    "record",
+];
+
+/// Options that decide what is written.
+const OF_WRITING: [&str; 5] = ["tokens", "temperature", "top_k", "top_p", "stop"];
+
+/// The sizes of a new model; heads are told by --load, too, where no file tells them.
+const SIZES: [&str; 4] = ["vocabulary", "layers", "width", "context"];
+
+/// That no option comes to nothing.
+fn check_heeded(arguments: &Arguments, given: &Given) -> Outcome<()> {
+    if arguments.tokenize.is_some() {
+        let others =
+            ["train", "generate", "perplexity", "checkpoint", "resume", "save", "json", "heads", "seed"];
+        let all = [&others[..], &OF_TRAINING, &OF_WRITING, &SIZES].concat();
+        return given.refuse(&all, "--tokenize does nothing else");
     }
-    Ok(())
+    if arguments.load.is_some() {
+        given.refuse(&SIZES, "the sizes are those of --load")?;
+    }
+    if !arguments.learns() {
+        given.refuse(
+            &OF_TRAINING,
+            "nothing is trained: give --train, or leave out --load, --generate and --perplexity",
+        )?;
+    }
+    match arguments.prompt() {
+        Some(_) => Ok(()),
+        None => given.refuse(&OF_WRITING, "nothing is written: give --generate"),
+    }
 }
 
 /// What can be wrong with the files is told before weights are read and models are trained.
@@ -314,7 +394,7 @@ fn model(arguments: &Arguments, vocabulary: &Vocabulary, device: &Device) -> Out
                 Gpt2Options { heads: arguments.heads, dropout: arguments.dropout, ..Default::default() };
             load_gpt2(path, options, device)?
         }
-        None => GPT::new(arguments.config(vocabulary), device)?,
+        None => GPT::new(checked_config(arguments, vocabulary, device)?, device)?,
     };
     model.eval();
     let GPTConfig { layers, heads, width, context, .. } = *model.config();
@@ -335,17 +415,33 @@ fn model(arguments: &Arguments, vocabulary: &Vocabulary, device: &Device) -> Out
     Ok(model)
 }
 
+/// The sizes of a new model, for which there is memory.
+fn checked_config(arguments: &Arguments, vocabulary: &Vocabulary, device: &Device) -> Outcome<GPTConfig> {
+    let config = arguments.config(vocabulary);
+    let batch = if arguments.learns() { arguments.batch as usize } else { 0 };
+    let GPTConfig { vocabulary, layers, width, context, .. } = config;
+    let sizes = format!(
+        "--vocabulary {vocabulary}, --layers {layers}, --width {width}, --context {context}, --batch {batch}"
+    );
+    memory::check(device, memory::of_gpt(&config, batch), &sizes)?;
+    Ok(config)
+}
+
 /// The tokens that are learned from, and those that are held out.
 fn pieces(arguments: &Arguments, model: &GPT, vocabulary: &Vocabulary) -> Outcome<Pieces> {
     let GPTConfig { vocabulary: tokens, context, .. } = *model.config();
     if let Some(file) = &arguments.train {
-        let open = |file: &PathBuf| -> Outcome<_> {
-            let file = TokenFile::open(file, tokens)?;
-            Ok((file.windows(context)?, file.len()))
+        let open = |path: &PathBuf| -> Outcome<_> {
+            let file = TokenFile::open(path, tokens)?;
+            let windows = file.windows(context).map_err(|error| in_file(path, error))?;
+            Ok((windows, file.len()))
         };
         let validation = arguments.validation.as_ref().map(open).transpose()?.map(|(windows, _)| windows);
         let (train, train_tokens) = open(file)?;
-        return Ok(Pieces { train, train_tokens, validation });
+        // Takes a second for each gigabyte or so: only where a training could go on with other tokens.
+        let kept = arguments.checkpoint().map(|_| file_checksum(file));
+        let checksum = kept.transpose().map_err(|error| in_file(file, error))?;
+        return Ok(Pieces { train, train_tokens, checksum, validation });
     }
     say!("learning from this project's documents and source");
     let (train, validation) = corpus::text()?.train_validation()?;
@@ -354,8 +450,14 @@ fn pieces(arguments: &Arguments, model: &GPT, vocabulary: &Vocabulary) -> Outcom
     Ok(Pieces {
         train: train.windows(context)?,
         train_tokens: train.len(),
+        checksum: Some(checksum(train.as_slice().iter().flat_map(|token| token.to_le_bytes()))),
         validation: Some(validation.windows(context)?),
     })
+}
+
+/// An error with the file that it is about.
+fn in_file(file: &Path, error: impl std::fmt::Display) -> String {
+    format!("{}: {error}", file.display())
 }
 
 fn save(model: &GPT, path: &Path) -> Outcome<()> {
@@ -371,7 +473,7 @@ fn save(model: &GPT, path: &Path) -> Outcome<()> {
 /// How well the text is predicted, told and as JSON.
 fn perplexity(arguments: &Arguments, model: &GPT, vocabulary: &Vocabulary, file: &Path) -> Outcome<Value> {
     let text = Text::read(file)?;
-    let tokens = vocabulary.tokenizer().encode(text.as_str())?;
+    let tokens = vocabulary.tokenizer().encode(text.as_str()).map_err(|error| in_file(file, error))?;
     let stride = arguments.stride.unwrap_or((model.config().context / 2).max(1));
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} tokens")?.progress_chars("=> ");
     let bar = ProgressBar::new(tokens.len().saturating_sub(1) as u64).with_style(style);
@@ -379,7 +481,8 @@ fn perplexity(arguments: &Arguments, model: &GPT, vocabulary: &Vocabulary, file:
     let found = model.text_loss(&tokens, stride, |predicted| {
         bar.set_position(predicted as u64);
         Ok(())
-    })?;
+    });
+    let found = found.map_err(|error| in_file(file, error))?;
     bar.finish_and_clear();
     let bytes = text.as_str().len();
     let bits_per_byte = found.loss * found.tokens as f64 / bytes as f64 / std::f64::consts::LN_2;
@@ -401,9 +504,19 @@ fn perplexity(arguments: &Arguments, model: &GPT, vocabulary: &Vocabulary, file:
     }))
 }
 
+/// That something can be written behind `prompt`: told before anything is trained or printed.
+fn check_prompt(arguments: &Arguments, model: &GPT, vocabulary: &Vocabulary, prompt: &str) -> Outcome<()> {
+    if arguments.stop && vocabulary.end_of_text().is_none() {
+        return Err("--stop: this vocabulary has no <|endoftext|>".into());
+    }
+    let start = vocabulary.tokenizer().encode(prompt)?;
+    let checked = model.generate(&start, 0, arguments.sampling(), |_| Ok(()));
+    checked.map(drop).map_err(|error| format!("--generate {prompt:?}: {error}").into())
+}
+
 /// Writes what follows `prompt`, each token as soon as it is chosen.
 fn generate(arguments: &Arguments, model: &GPT, vocabulary: &Vocabulary, prompt: &str) -> Outcome<Value> {
-    let Arguments { temperature, top_k, top_p, tokens, seed, .. } = *arguments;
+    let Arguments { tokens, stop, seed, .. } = *arguments;
     let start = vocabulary.tokenizer().encode(prompt)?;
     // What is written is a matter of the seed, whatever came before.
     model.wte.weight.device().seed(seed);
@@ -413,21 +526,30 @@ fn generate(arguments: &Arguments, model: &GPT, vocabulary: &Vocabulary, prompt:
     print(prompt);
     let begun = Instant::now();
     let mut shown = Shown::new(vocabulary);
-    let mut first = None;
-    let written = model.generate(&start, tokens, Sampling { temperature, top_k, top_p }, |token| {
+    let end = vocabulary.end_of_text().filter(|_| stop);
+    let (mut first, mut written, mut is_at_end) = (None, Vec::new(), false);
+    let made = model.generate(&start, tokens, arguments.sampling(), |token| {
         first.get_or_insert_with(|| begun.elapsed());
+        is_at_end = end == Some(token);
+        if is_at_end {
+            // An error is the way to end a generation.
+            return Err(Error::invalid("generate", "the text has ended"));
+        }
+        written.push(token);
         let text = shown.push(token).map_err(|error| Error::invalid("decode", error.to_string()))?;
         print(&text);
         Ok(())
-    })?;
+    });
+    made.map(drop).or_else(|error| if is_at_end { Ok(()) } else { Err(error) })?;
     print(&shown.rest()?);
     print("\n");
-    let seconds = begun.elapsed().as_secs_f64();
-    warn(format_args!("{tokens} tokens, {:.1} in a second", tokens as f64 / seconds));
+    let (seconds, count) = (begun.elapsed().as_secs_f64(), written.len());
+    warn(format_args!("{count} tokens, {:.1} in a second", count as f64 / seconds));
     Ok(json!({
         "prompt": prompt,
         "text": vocabulary.tokenizer().decode(&written)?,
         "tokens": written,
+        "at_end_of_text": is_at_end,
         "first_token_seconds": first.map(|time| time.as_secs_f64()),
         "seconds": seconds,
     }))

@@ -10,10 +10,18 @@
 mod checksum;
 #[path = "support/districts.rs"]
 mod districts;
+#[path = "support/divergence.rs"]
+mod divergence;
 #[path = "support/files.rs"]
 mod files;
+#[path = "support/given.rs"]
+mod given;
+#[path = "support/memory.rs"]
+mod memory;
 #[path = "support/outputs.rs"]
 mod outputs;
+#[path = "support/prediction.rs"]
+mod prediction;
 #[path = "support/program.rs"]
 mod program;
 #[path = "support/say.rs"]
@@ -22,15 +30,19 @@ mod say;
 use checksum::checksum;
 use clap::Parser;
 use districts::Districts;
+use divergence::Divergence;
 use files::Files;
+use given::Given;
 use outputs::Output;
+use prediction::Predictor;
 use program::{Outcome, end};
 use say::say;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use ternion::data::{CaliforniaHousing, Regression, RegressionOrder, RegressionSplit};
+use ternion::data::{CaliforniaHousing, Regression, RegressionOrder, RegressionSplit, Table};
 use ternion::nn::schedule::CosineAnnealingLR;
+use ternion::nn::{StatsConfig, StatsMonitor, StatsReport, SummaryPass, summary_of_shape};
 use ternion::prelude::*;
 use ternion::train::{Chart, Panel, Recorder, Scale, Series};
 use ternion_testing::gradcheck;
@@ -79,19 +91,55 @@ struct Arguments {
     /// Decides which districts are held out, first weights and the order of districts
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Prints the layers with their shapes, parameters and arithmetic
+    #[arg(long)]
+    summary: bool,
+    /// Steps from one look at the numbers of every layer to the next: the first one and the last one are printed, and a warning whenever something is wrong
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    stats_every: u64,
     /// First compares every gradient of the model with differences of its loss, in f64
     #[arg(long)]
     gradcheck: bool,
+    /// Predicts the rows of a table with a saved model, and does nothing else; the table needs no column --target
+    #[arg(long, value_name = "FILE.csv", requires = "load")]
+    predict: Option<PathBuf>,
+    /// The model that predicts: what --save wrote
+    #[arg(long, value_name = "FILE", requires = "predict")]
+    load: Option<PathBuf>,
     #[command(flatten)]
     files: Files,
 }
 
 /// The program.
 pub fn main() -> ExitCode {
-    end(run(&Arguments::parse()))
+    let (arguments, given) = Given::parse();
+    end(run(&arguments, &given))
 }
 
-fn run(arguments: &Arguments) -> Outcome<()> {
+/// Options of a training.
+const OF_TRAINING: [&str; 15] = [
+    "data",
+    "target",
+    "epochs",
+    "batch",
+    "lr",
+    "hidden",
+    "seed",
+    "summary",
+    "stats_every",
+    "gradcheck",
+    "plot",
+    "record",
+    "save",
+    "resume",
+    "keep",
+];
+
+fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
+    if let (Some(table), Some(model)) = (&arguments.predict, &arguments.load) {
+        given.refuse(&OF_TRAINING, "--predict trains nothing")?;
+        return predict(arguments, table, model);
+    }
     // Other words than a file's name are no file.
     let table = Some(PathBuf::from(&arguments.data)).filter(|file| file.is_file());
     arguments.files.check(&[Output { option: "--data", file: &table }], &[])?;
@@ -102,18 +150,53 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let regression = Regression::new(&districts.table, &[&arguments.target], arguments.seed)?;
     let (inputs, hidden) = (regression.train.features().columns().len(), arguments.hidden as usize);
     let sizes = [inputs, hidden, hidden, 1];
+    check_memory(arguments, &sizes, &device)?;
     if arguments.gradcheck {
         check_gradients(&sizes, &regression.train, &device)?;
     }
     let model = Mlp::new(sizes, &device)?;
     say!("{} parameters on {device}", model.parameter_count());
     say!("{} districts to train on, {} held out", regression.train.len(), regression.held_out.len());
+    if arguments.summary {
+        let batch = (arguments.batch as usize).min(regression.train.len());
+        say!("{}", summary_of_shape(&model, [batch, inputs], SummaryPass::ForwardBackward)?);
+    }
     let mut training = Training::new(arguments, model, &regression, &device)?;
     training.run()?;
     let test = Test::of(&training.model, &regression, &device)?;
-    test.tell(&arguments.target);
+    if training.divergence.is_none() {
+        test.tell(&arguments.target);
+    }
     let results = || results(&training, &districts, &test);
-    arguments.files.write(results, || chart(&training.history, &test))
+    arguments.files.write(results, || chart(&training.history, &test))?;
+    Ok(Divergence::none(training.divergence)?)
+}
+
+/// That weights and a step fit into memory.
+fn check_memory(arguments: &Arguments, sizes: &[usize], device: &Device) -> Outcome<()> {
+    let products = |pair: &[usize]| pair[0] as f64 * pair[1] as f64;
+    let weights: f64 = sizes.windows(2).map(products).sum();
+    memory::check(device, weights * memory::TRAINED_BYTES, &format!("--hidden {}", arguments.hidden))
+}
+
+/// Predicts what a saved model makes of new rows, in real units.
+fn predict(arguments: &Arguments, table: &Path, model: &Path) -> Outcome<()> {
+    arguments.files.check(
+        &[
+            Output { option: "--predict", file: &arguments.predict },
+            Output { option: "--load", file: &arguments.load },
+        ],
+        &[],
+    )?;
+    let device = ternion::device(&arguments.device)?;
+    let predictor = Predictor::of(&Checkpoint::read(model)?, &device)?;
+    let table_read = Table::read(table)?;
+    let predicted =
+        predictor.predict(&table_read, held).map_err(|error| format!("{}: {error}", table.display()))?;
+    say!("{} of {} rows of {}:", predictor.target(), predicted.len(), table.display());
+    predicted.iter().for_each(|value| say!("{value:.6}"));
+    let results = || serde_json::json!({ "device": device.name(), "target": predictor.target(), "predictions": predicted });
+    arguments.files.write(results, || Chart::new("", ""))
 }
 
 /// Standardised features, none of them so far away that one district decides the loss.
@@ -162,6 +245,10 @@ struct Training<'a> {
     adam: Adam,
     /// Losses of training and of the held-out districts after each epoch.
     history: Recorder,
+    monitor: StatsMonitor,
+    /// What the monitor saw last, unless it was printed.
+    newest: Option<StatsReport>,
+    divergence: Option<Divergence>,
     /// Of all epochs of this run, without tests.
     time: Duration,
 }
@@ -178,12 +265,26 @@ impl<'a> Training<'a> {
         let (history, time) = (arguments.files.recorder()?, Duration::ZERO);
         let cells = regression.train.features().cells().iter().chain(regression.train.targets().cells());
         let table = checksum(cells.flat_map(|cell| cell.to_le_bytes()));
-        Ok(Training { arguments, regression, table, device, model, adam, history, time })
+        let monitor = StatsMonitor::new(StatsConfig { every: arguments.stats_every, ..Default::default() })?;
+        let (newest, divergence) = (None, None);
+        Ok(Training {
+            arguments,
+            regression,
+            table,
+            device,
+            model,
+            adam,
+            history,
+            monitor,
+            newest,
+            divergence,
+            time,
+        })
     }
 
     /// All that it takes to go on as if the training had never stopped.
     fn state(&mut self) -> TrainingState<'_> {
-        let Arguments { batch, epochs, lr, seed, target, .. } = self.arguments;
+        let Arguments { batch, epochs, lr, seed, target, hidden, .. } = self.arguments;
         TrainingState::new(self.device)
             .model("model", &self.model)
             .optimizer("adam", &mut self.adam)
@@ -193,8 +294,12 @@ impl<'a> Training<'a> {
             .setting("lr", lr)
             .setting("seed", seed)
             .setting("target", target)
+            .setting("hidden", hidden)
             .setting("districts", self.regression.train.len())
             .setting("table", &self.table)
+            // What it takes to predict rows that are not in the table.
+            .setting(prediction::FEATURES, prediction::scale_told(&self.regression.feature_scale))
+            .setting(prediction::TARGETS, prediction::scale_told(&self.regression.target_scale))
     }
 
     fn steps_per_epoch(&self) -> u64 {
@@ -206,6 +311,10 @@ impl<'a> Training<'a> {
         let steps = self.steps_per_epoch();
         let schedule = CosineAnnealingLR::new(lr, epochs.saturating_mul(steps).max(1), 0.0)?;
         let done = files.resume(&mut self.state())? / steps;
+        if done >= epochs {
+            say!("no epoch is left: {done} were made, --epochs {epochs}");
+            return files.checkpoint(done * steps, &self.state());
+        }
         for epoch in done..epochs {
             let begun = Instant::now();
             let loss = self.epoch(epoch, |step| schedule.lr(epoch * steps + step))?;
@@ -213,41 +322,56 @@ impl<'a> Training<'a> {
             let held_out = Test::of(&self.model, self.regression, self.device)?.loss;
             self.history.scalar(TRAIN, epoch + 1, loss)?;
             self.history.scalar(HELD_OUT, epoch + 1, held_out)?;
-            if files.is_due(epoch + 1, epoch + 1 == epochs) {
+            self.divergence = Divergence::of((epoch + 1) * steps, loss);
+            if self.divergence.is_none() && files.is_due(epoch + 1, epoch + 1 == epochs) {
                 files.checkpoint((epoch + 1) * steps, &self.state())?;
             }
             say!("epoch {}/{epochs}  loss {loss:.4}  held out {held_out:.4}", epoch + 1);
-            if !loss.is_finite() {
-                say!(
-                    "the loss is no number any more: try a smaller --lr, --gradcheck, or TERNION_NAN=error to see which op made the first NaN"
-                );
+            if self.divergence.is_some() {
+                break;
             }
         }
+        self.newest.iter().for_each(tell_numbers);
         Ok(())
     }
 
-    /// One pass over the districts: their mean loss. The first step of all and the last one show the numbers of every layer.
+    /// Prints the numbers of every layer when they are looked at for the first time, and later what is wrong with them.
+    fn look_at(&mut self, report: StatsReport) {
+        if report.step == 0 {
+            return tell_numbers(&report);
+        }
+        report.warnings.iter().for_each(|warning| say!("step {}: {warning}", report.step));
+        self.newest = Some(report);
+    }
+
+    /// One pass over the districts: their mean loss.
     fn epoch(&mut self, epoch: u64, lr: impl Fn(u64) -> f64) -> Outcome<f64> {
         let Training { arguments, regression: Regression { train, .. }, device, .. } = *self;
         let order = RegressionOrder { seed: arguments.seed, epoch };
-        let last = self.steps_per_epoch() - 1;
+        let steps = self.steps_per_epoch();
         // Added up on the device: reading each loss would wait for each step.
         let mut sum = Tensor::zeros((), DType::F32, device)?;
         for (step, batch) in (0..).zip(train.shuffled_batches(order, arguments.batch as usize, device)?) {
             let batch = batch?;
             self.adam.set_lr(lr(step))?;
-            let loss =
-                self.model.forward(&held(&batch.features)?)?.mse_loss(&batch.targets, Reduction::Mean)?;
+            let Training { model, adam, monitor, .. } = self;
+            let forward =
+                || model.forward(&held(&batch.features)?)?.mse_loss(&batch.targets, Reduction::Mean);
+            let loss = monitor.watch(model, epoch * steps + step, forward)?;
             let gradients = loss.backward()?;
-            if (epoch, step) == (0, 0) || (epoch + 1, step) == (arguments.epochs, last) {
-                say!("step {}, every parameter and its gradient:", epoch * (last + 1) + step + 1);
-                say!("{}", model_stats(&self.model, Some(&gradients))?);
+            // A step of Adam, and a report where the monitor has looked.
+            if let Some(report) = monitor.step(adam, &gradients)? {
+                self.look_at(report);
             }
-            self.adam.step(&gradients)?;
             sum = no_grad(|| sum.add(&loss.detach().mul_scalar(batch.size as f64)?))?;
         }
         Ok(sum.item_f64()? / train.len() as f64)
     }
+}
+
+fn tell_numbers(report: &StatsReport) {
+    say!("the numbers of every layer:");
+    say!("{report}");
 }
 
 // ---- Testing

@@ -7,6 +7,8 @@
 
 #[path = "support/checksum.rs"]
 mod checksum;
+#[path = "support/divergence.rs"]
+mod divergence;
 #[path = "support/files.rs"]
 mod files;
 #[path = "support/outputs.rs"]
@@ -20,6 +22,7 @@ mod say;
 
 use checksum::checksum;
 use clap::Parser;
+use divergence::Divergence;
 use files::Files;
 use outputs::Output;
 use program::{Outcome, end};
@@ -31,6 +34,7 @@ use std::time::{Duration, Instant};
 use ternion::autograd::DotOptions;
 use ternion::data::{read_image, write_png};
 use ternion::nn::schedule::ExponentialLR;
+use ternion::nn::{SummaryPass, summary_of_shape};
 use ternion::prelude::*;
 use ternion::train::{Chart, Panel, Recorder, Scale, Series};
 
@@ -53,6 +57,9 @@ const LOSS: &str = "training";
 /// Pixels whose colours are computed at once, where nothing is kept for backward.
 const PIXELS_AT_ONCE: usize = 1 << 15;
 
+/// The largest batch: some 4 KB are kept of each pixel for backward.
+const MOST_PIXELS: i64 = 1 << 18;
+
 /// Learns an image by heart: from the position of a pixel to its colour.
 #[derive(Parser, Debug)]
 #[command(version, allow_negative_numbers = true, args_override_self = true)]
@@ -67,7 +74,7 @@ struct Arguments {
     #[arg(long, default_value_t = 10_000)]
     steps: u64,
     /// Pixels in a step
-    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=MOST_PIXELS))]
     batch: u32,
     /// Learning rate at the start; each step multiplies it by 0.99999
     #[arg(long, default_value_t = 5.33e-4)]
@@ -75,6 +82,9 @@ struct Arguments {
     /// Steps whose mean loss is told as one: each reading waits for the device
     #[arg(long, default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     log_every: u64,
+    /// Prints the layers with their shapes, parameters and arithmetic
+    #[arg(long)]
+    summary: bool,
     /// Decides first weights and the pixels of each step
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -105,7 +115,15 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let mut training = Training::new(arguments, encoder(&device)?, &pixels)?;
     let parameters = training.model.parameter_count();
     say!("{parameters} parameters for {} x {} pixels on {device}", pixels.rows, pixels.cols);
+    if arguments.summary {
+        let shape = [arguments.batch as usize, 2];
+        say!("{}", summary_of_shape(&training.model, shape, SummaryPass::ForwardBackward)?);
+    }
     training.run()?;
+    if training.divergence.is_some() {
+        arguments.files.write(|| results(&training, f64::NAN), || chart(&training.history, f64::NAN))?;
+        return Ok(Divergence::none(training.divergence)?);
+    }
     let learned = pixels.image_of(&training.model)?;
     let psnr = psnr(&image, &learned)?;
     say!("PSNR {psnr:.2} dB after {} steps in {:.1} s", training.step, training.time.as_secs_f64());
@@ -245,8 +263,11 @@ struct Training<'a> {
     adam: AdamW,
     /// Mean squared error of a colour's channel since the reading before.
     history: Recorder,
+    /// Sum of the losses since that reading, and their steps, as a checkpoint keeps them.
+    open_reading: Vec<f64>,
     /// Steps that were made.
     step: u64,
+    divergence: Option<Divergence>,
     /// Of all steps of this run but the first, which compiles kernels.
     time: Duration,
 }
@@ -257,7 +278,8 @@ impl<'a> Training<'a> {
             AdamWConfig { lr: arguments.lr, betas: [0.92, 0.95], weight_decay: 0.01, ..Default::default() };
         let adam = AdamW::new(model.parameters(), config)?;
         let (history, step, time) = (arguments.files.recorder()?, 0, Duration::ZERO);
-        Ok(Training { arguments, pixels, model, adam, history, step, time })
+        let (open_reading, divergence) = (vec![0.0, 0.0], None);
+        Ok(Training { arguments, pixels, model, adam, history, open_reading, step, divergence, time })
     }
 
     /// All that it takes to go on as if the training had never stopped. The pixels of each step are drawn from the device's random numbers, which are part of it.
@@ -267,6 +289,7 @@ impl<'a> Training<'a> {
             .model("model", &self.model)
             .optimizer("adamw", &mut self.adam)
             .part("history", &mut self.history)
+            .part("reading", &mut self.open_reading)
             .setting("batch", batch)
             .setting("lr", lr)
             .setting("seed", seed)
@@ -276,28 +299,26 @@ impl<'a> Training<'a> {
 
     fn run(&mut self) -> Outcome<()> {
         let Training { arguments, pixels, .. } = *self;
-        let Arguments { steps, batch, lr, log_every, ref files, .. } = *arguments;
+        let Arguments { steps, lr, log_every, ref files, .. } = *arguments;
         let device = pixels.positions.device();
         let schedule = ExponentialLR::new(lr, DECAY)?;
         self.step = files.resume(&mut self.state())?;
         let first = self.step;
+        if first >= steps {
+            say!("no step is left: {first} were made, --steps {steps}");
+            return files.checkpoint(first, &self.state());
+        }
         // Added up on the device: reading each loss would wait for each step.
-        let mut sum = Tensor::zeros((), DType::F32, device)?;
-        let (mut added, mut begun) = (0, Instant::now());
-        while self.step < steps {
+        let mut sum = Tensor::full((), self.open_reading[0], DType::F32, device)?;
+        let mut begun = Instant::now();
+        while self.step < steps && self.divergence.is_none() {
             self.adam.set_lr(schedule.lr(self.step))?;
             let loss = self.advance(arguments.dot.as_deref().filter(|_| self.step == first))?;
             sum = no_grad(|| sum.add(&loss))?;
-            added += 1;
+            self.open_reading[1] += 1.0;
             if self.step.is_multiple_of(log_every) || self.step == steps {
-                let mean = sum.item_f64()? / (3 * added * u64::from(batch)) as f64;
-                self.history.scalar(LOSS, self.step, mean)?;
-                if files.is_due(self.step.div_ceil(log_every), self.step == steps) {
-                    files.checkpoint(self.step, &self.state())?;
-                }
-                say!("step {}/{steps}  mean squared error {mean:.6}", self.step);
-                sum = Tensor::zeros((), DType::F32, device)?;
-                added = 0;
+                self.read(sum.item_f64()?)?;
+                sum = Tensor::full((), self.open_reading[0], DType::F32, device)?;
             }
             if self.step == first + 1 {
                 device.synchronize()?;
@@ -306,6 +327,28 @@ impl<'a> Training<'a> {
         }
         device.synchronize()?;
         self.time = begun.elapsed();
+        Ok(())
+    }
+
+    /// Notes the mean loss since the last reading, whose sum is `sum`, and saves.
+    ///
+    /// A reading that is cut short by the last step is saved before it is noted: a training that goes on from there has none that one without this end would not have.
+    fn read(&mut self, sum: f64) -> Outcome<()> {
+        let Arguments { steps, batch, log_every, ref files, .. } = *self.arguments;
+        let (is_whole, is_last) = (self.step.is_multiple_of(log_every), self.step == steps);
+        let mean = sum / (3.0 * self.open_reading[1] * f64::from(batch));
+        self.divergence = Divergence::of(self.step, mean);
+        let is_saved = self.divergence.is_none() && files.is_due(self.step.div_ceil(log_every), is_last);
+        self.open_reading[0] = sum;
+        if is_saved && !is_whole {
+            files.checkpoint(self.step, &self.state())?;
+        }
+        self.history.scalar(LOSS, self.step, mean)?;
+        self.open_reading = vec![0.0, 0.0];
+        if is_saved && is_whole {
+            files.checkpoint(self.step, &self.state())?;
+        }
+        say!("step {}/{steps}  mean squared error {mean:.6}", self.step);
         Ok(())
     }
 

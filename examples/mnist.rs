@@ -12,12 +12,18 @@
 //!
 //! Without the data set on this machine it is downloaded; without a network the program draws digits of its own, and says so.
 
+#[path = "support/checksum.rs"]
+mod checksum;
 #[path = "support/digit_test.rs"]
 mod digit_test;
 #[path = "support/digits.rs"]
 mod digits;
+#[path = "support/divergence.rs"]
+mod divergence;
 #[path = "support/interrupts.rs"]
 mod interrupts;
+#[path = "support/memory.rs"]
+mod memory;
 #[path = "support/outputs.rs"]
 mod outputs;
 #[path = "support/program.rs"]
@@ -35,9 +41,11 @@ mod times;
 #[path = "support/weights.rs"]
 mod weights;
 
+use checksum::checksum;
 use clap::{Parser, ValueEnum};
 use digit_test::Test;
 use digits::DigitSet;
+use divergence::Divergence;
 use indicatif::{ProgressBar, ProgressStyle};
 use interrupts::Interrupts;
 use outputs::Output;
@@ -222,7 +230,10 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let settings = Settings::of(arguments, checkpoint.as_ref())?;
     let device = ternion::device(&arguments.device)?;
     device.seed(settings.seed);
-    let model = settings.kind.model(settings.hidden as usize, &device)?;
+    let hidden = settings.hidden as usize;
+    let weights = (28 * 28 * hidden) as f64 * memory::TRAINED_BYTES;
+    memory::check(&device, weights, &format!("--hidden {hidden}"))?;
+    let model = settings.kind.model(hidden, &device)?;
     say!("{} with {} parameters on {device}", settings.kind.name(), model.parameter_count());
     if let Some(file) = &arguments.load {
         weights::load(&*model, file, &device)?;
@@ -242,7 +253,8 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let test = training.run(&interrupts)?;
     say!("{}", training.history.times);
     say!("test accuracy {:.2} %", test.accuracy() * 100.0);
-    training.write_results(&test)
+    training.write_results(&test)?;
+    Ok(Divergence::none(training.divergence)?)
 }
 
 /// Saving over what was loaded is fine; drawing over it is not.
@@ -306,6 +318,9 @@ struct Training<'a> {
     log: Log,
     recorder: Recorder,
     history: History,
+    /// A checksum of what is learned from.
+    data: String,
+    divergence: Option<Divergence>,
     /// Where the training stood when it was saved.
     saved: Option<(u64, usize)>,
 }
@@ -318,18 +333,20 @@ impl<'a> Training<'a> {
         adam: &'a RefCell<AdamW>,
         digits: &'a Digits,
     ) -> Outcome<Self> {
-        let images = digits.train.len();
+        let (images, split) = (digits.train.len(), digits.mnist.train());
         let batch = (settings.batch as usize).min(images);
         let step = Step::new(model, adam, &digits.train, batch)?;
         let step = if arguments.capture { step.captured() } else { step };
         Ok(Training {
-            shuffled: digits.mnist.train().shuffled(settings.seed),
+            shuffled: split.shuffled(settings.seed),
             log: Log::new(images.div_ceil(batch), batch, images, digits.train.device())?,
             recorder: Recorder::new(),
             history: History::default(),
             epoch: 0,
             position: 0,
             saved: None,
+            divergence: None,
+            data: checksum(split.pixels().iter().chain(split.labels()).copied()),
             arguments,
             settings,
             model,
@@ -366,7 +383,8 @@ impl<'a> Training<'a> {
             .setting("hidden", settings.hidden)
             .setting("batch", settings.batch)
             .setting("seed", settings.seed)
-            .setting("images", self.digits.train.len());
+            .setting("images", self.digits.train.len())
+            .setting("data", &self.data);
         f(state)
     }
 
@@ -387,7 +405,8 @@ impl<'a> Training<'a> {
             None => return Ok(()),
         };
         let place = Some((self.epoch, self.position));
-        if self.saved != place {
+        // Nothing that is lost takes the place of an earlier checkpoint.
+        if self.saved != place && self.divergence.is_none() {
             let mut open = self.log.numbers()?;
             let step = self.epoch * self.batches() as u64 + self.position as u64;
             self.with_state(&mut open, |state| state.save(step, file))?;
@@ -406,8 +425,13 @@ impl<'a> Training<'a> {
             self.recorder = std::mem::take(&mut self.recorder).folder(folder, start)?;
         }
         let mut last = None;
-        while self.epoch < self.settings.epochs && !interrupts.stop() {
+        if self.epoch > 0 && self.epoch >= self.settings.epochs {
+            say!("no epoch is left: {} were made, --epochs {}", self.epoch, self.settings.epochs);
+        }
+        while self.epoch < self.settings.epochs && self.divergence.is_none() && !interrupts.stop() {
             let whole = self.train_epoch(interrupts)?;
+            let step = self.epoch * self.batches() as u64 + self.position as u64;
+            self.divergence = Divergence::of(step, Reading::sum(&self.log.read()?.0).mean_loss());
             let is_last = self.epoch + 1 == self.settings.epochs;
             if !whole {
                 // What was learned is safe before the test and before anything is printed.
@@ -451,11 +475,6 @@ impl<'a> Training<'a> {
         let part = if whole { "" } else { " (a part of it)" };
         let speed = self.history.epoch_speed.map_or(String::new(), |speed| format!("  {speed:.0} images/s"));
         say!("epoch {epoch}/{epochs}{part}  {total}{speed}  test accuracy {:.2} %", accuracy * 100.0);
-        if !total.mean_loss().is_finite() {
-            say!(
-                "the loss is no number any more: try a smaller --lr, or TERNION_NAN=error to see which op made the first NaN"
-            );
-        }
         Ok(test)
     }
 

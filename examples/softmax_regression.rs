@@ -5,10 +5,14 @@
 //!
 //! Without MNIST on this machine it learns digits that it draws, and says so. `docs/tutorials/softmax_regression.md` walks through it.
 
+#[path = "support/checksum.rs"]
+mod checksum;
 // Not all of it is needed here.
 #[allow(dead_code)]
 #[path = "support/digits.rs"]
 mod digits;
+#[path = "support/divergence.rs"]
+mod divergence;
 #[path = "support/files.rs"]
 mod files;
 #[path = "support/outputs.rs"]
@@ -18,8 +22,10 @@ mod program;
 #[path = "support/say.rs"]
 mod say;
 
+use checksum::checksum;
 use clap::Parser;
 use digits::DigitSet;
+use divergence::Divergence;
 use files::Files;
 use program::{Outcome, end};
 use say::{say, warn};
@@ -88,10 +94,13 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     training.run()?;
     let accuracy = accuracy(&training.model, mnist.test(), &device)?;
     let largest = largest(training.history.series(DIFFERENCE));
-    say!("test accuracy {:.2} %", accuracy * 100.0);
+    if training.divergence.is_none() {
+        say!("test accuracy {:.2} %", accuracy * 100.0);
+    }
     say!("the largest difference between the gradients: {largest:.3e} of the largest gradient");
     let results = || results(&training, &mnist, largest, accuracy);
     arguments.files.write(results, || chart(&training.history, accuracy))?;
+    Divergence::none(training.divergence)?;
     // Written so that a difference that is no number fails.
     if largest <= arguments.tolerance {
         return Ok(());
@@ -180,6 +189,8 @@ impl ByHand {
 struct Training<'a> {
     arguments: &'a Arguments,
     digits: DigitSet,
+    /// A checksum of what is learned from.
+    data: String,
     shuffled: Shuffled,
     /// An epoch, and the order of its digits.
     order: (u64, Vec<usize>),
@@ -188,6 +199,7 @@ struct Training<'a> {
     sgd: SGD,
     /// Loss, and how far the gradients are apart, of each step that was looked at.
     history: Recorder,
+    divergence: Option<Divergence>,
     /// Of all steps of this run, with their comparisons.
     time: Duration,
 }
@@ -204,12 +216,14 @@ impl<'a> Training<'a> {
         Ok(Training {
             arguments,
             digits: DigitSet::new(split, device)?,
+            data: checksum(split.pixels().iter().chain(split.labels()).copied()),
             order: (0, shuffled.order(0)),
             shuffled,
             batch: (arguments.batch as usize).min(split.len()),
             sgd: SGD::new(model.parameters(), config)?,
             model,
             history: arguments.files.recorder()?,
+            divergence: None,
             time: Duration::ZERO,
         })
     }
@@ -225,25 +239,49 @@ impl<'a> Training<'a> {
             .setting("lr", lr)
             .setting("seed", seed)
             .setting("digits", self.digits.len())
+            .setting("data", &self.data)
     }
 
     fn run(&mut self) -> Outcome<()> {
         let Arguments { steps, check_every, ref files, .. } = *self.arguments;
         let first = files.resume(&mut self.state())?;
+        if first >= steps {
+            say!("no step is left: {first} were made, --steps {steps}");
+            return files.checkpoint(first, &self.state());
+        }
         let begun = Instant::now();
         for step in first..steps {
             let is_checked = step.is_multiple_of(check_every) || step + 1 == steps;
-            if let Some((loss, difference)) = self.step(step, is_checked)? {
-                self.history.scalar(LOSS, step + 1, loss)?;
-                self.history.scalar(DIFFERENCE, step + 1, difference)?;
-                if files.is_due(step / check_every + 1, step + 1 == steps) {
-                    files.checkpoint(step + 1, &self.state())?;
-                }
-                say!("step {}  loss {loss:.4}  gradients apart {difference:.3e}", step + 1);
+            if let Some(found) = self.step(step, is_checked)? {
+                self.note(step, found)?;
+            }
+            if self.divergence.is_some() {
+                break;
             }
         }
         self.digits.device().synchronize()?;
         self.time = begun.elapsed();
+        Ok(())
+    }
+
+    /// Notes loss and difference of a step that was checked, and saves.
+    ///
+    /// The last step is checked out of turn: it is saved before, so that a training that goes on from there has no check that one without this end would not have.
+    fn note(&mut self, step: u64, (loss, difference): (f64, f64)) -> Outcome<()> {
+        let Arguments { steps, check_every, ref files, .. } = *self.arguments;
+        let is_last = step + 1 == steps;
+        self.divergence = Divergence::of(step + 1, loss);
+        let is_saved = self.divergence.is_none() && files.is_due(step / check_every + 1, is_last);
+        let is_in_turn = step.is_multiple_of(check_every);
+        if is_saved && !is_in_turn {
+            files.checkpoint(step + 1, &self.state())?;
+        }
+        self.history.scalar(LOSS, step + 1, loss)?;
+        self.history.scalar(DIFFERENCE, step + 1, difference)?;
+        if is_saved && is_in_turn {
+            files.checkpoint(step + 1, &self.state())?;
+        }
+        say!("step {}  loss {loss:.4}  gradients apart {difference:.3e}", step + 1);
         Ok(())
     }
 

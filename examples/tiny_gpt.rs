@@ -14,12 +14,18 @@
 mod checksum;
 #[path = "support/corpus.rs"]
 mod corpus;
+#[path = "support/divergence.rs"]
+mod divergence;
+#[path = "support/given.rs"]
+mod given;
 #[path = "support/gpt_settings.rs"]
 mod gpt_settings;
 #[path = "support/gpt_training.rs"]
 mod gpt_training;
 #[path = "support/interrupts.rs"]
 mod interrupts;
+#[path = "support/memory.rs"]
+mod memory;
 #[path = "support/outputs.rs"]
 mod outputs;
 #[path = "support/precise.rs"]
@@ -32,6 +38,7 @@ mod say;
 mod writer;
 
 use clap::{Args, Parser};
+use given::Given;
 use gpt_settings::{Settings, SettingsArguments};
 use gpt_training::Training;
 use interrupts::Interrupts;
@@ -45,6 +52,9 @@ use std::time::Instant;
 use ternion::data::{CharVocabulary, Text};
 use ternion::prelude::*;
 use writer::Writer;
+
+/// The text without `--text`, in messages.
+const OWN_TEXT: &str = "this project's documents and source";
 
 /// Trains a transformer to continue a text, character by character.
 #[derive(Parser, Debug)]
@@ -95,18 +105,25 @@ struct Writing {
     /// Writes what follows this text, after training or with loaded weights
     #[arg(long, value_name = "TEXT")]
     generate: Option<String>,
-    /// Characters to write
-    #[arg(long, default_value_t = 500)]
+    /// Characters to write. Those beyond the context (256 by default) take longer: for each, the whole context is computed anew
+    #[arg(long, default_value_t = 500, requires = "generate")]
     tokens: usize,
     /// Below 1 likely characters become likelier; at 0 the likeliest is written
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, requires = "generate")]
     temperature: f64,
     /// Chooses among so many of the likeliest
-    #[arg(long)]
+    #[arg(long, requires = "generate")]
     top_k: Option<usize>,
     /// Chooses among the likeliest whose probabilities together reach this
-    #[arg(long)]
+    #[arg(long, requires = "generate")]
     top_p: Option<f64>,
+}
+
+impl Writing {
+    fn sampling(&self) -> Sampling {
+        let Writing { temperature, top_k, top_p, .. } = *self;
+        Sampling { temperature, top_k, top_p }
+    }
 }
 
 /// Where a training leaves what it finds, and how often.
@@ -117,14 +134,17 @@ struct Files {
     record: Option<PathBuf>,
     trace: Option<PathBuf>,
     is_resumed: bool,
+    /// What the text is called in messages.
+    text_name: String,
 }
 
 /// The program.
 pub fn main() -> ExitCode {
-    end(run(&Arguments::parse()))
+    let (arguments, given) = Given::parse();
+    end(run(&arguments, &given))
 }
 
-fn run(arguments: &Arguments) -> Outcome<()> {
+fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
     check_files(arguments)?;
     let checkpoint = match arguments.resume.as_ref().or(arguments.load.as_ref()) {
         Some(file) => Some(Checkpoint::read(file)?),
@@ -135,6 +155,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
         Some(checkpoint) => Settings::loaded(&arguments.settings, checkpoint)?,
         None => Settings::new(&arguments.settings),
     };
+    check_heeded(arguments, &settings, given)?;
     let device = ternion::device(&arguments.device)?;
     device.seed(settings.seed);
     let text = arguments.text.as_ref().map_or_else(corpus::text, Text::read)?;
@@ -142,6 +163,10 @@ fn run(arguments: &Arguments) -> Outcome<()> {
         Some(checkpoint) => Writer::of(checkpoint, &settings, &device)?,
         None => Writer::new(&settings, CharVocabulary::new(&text), &device)?,
     };
+    if let Some(prompt) = &arguments.writing.generate {
+        // Rather than behind a training.
+        writer.check(prompt, arguments.writing.sampling())?;
+    }
     let (model, parameters) = (&writer.model, writer.model.parameter_count());
     say!("{parameters} parameters on {device}, {} different characters", model.config().vocabulary);
     if settings.steps > 0 || arguments.writing.generate.is_none() {
@@ -170,6 +195,7 @@ fn learn(
         record: record.clone(),
         trace: trace.clone(),
         is_resumed: resume.is_some(),
+        text_name: arguments.text.as_ref().map_or(OWN_TEXT.to_owned(), |file| file.display().to_string()),
     };
     let interrupts = Interrupts::watch()?;
     let mut training = Training::new(settings, &files, writer, text)?;
@@ -184,7 +210,21 @@ fn learn(
     if let Some(file) = json {
         outputs::write(file, &format!("{:#}\n", training.json(validation)?))?;
     }
-    Ok(())
+    Ok(training.has_not_diverged()?)
+}
+
+/// Options of a training where none takes place.
+fn check_heeded(arguments: &Arguments, settings: &Settings, given: &Given) -> Outcome<()> {
+    if settings.steps > 0 || arguments.load.is_none() {
+        return Ok(());
+    }
+    let why = "with --load and without --steps nothing is trained";
+    given.refuse(&["lr", "dropout", "trace", "eval_every", "save_every"], why)?;
+    if arguments.writing.generate.is_none() {
+        return Ok(());
+    }
+    let tested = ["text", "batch", "precision", "json", "plot", "record", "save"];
+    given.refuse(&tested, &format!("{why}, and with --generate nothing is tested"))
 }
 
 fn check_files(arguments: &Arguments) -> Outcome<()> {
@@ -207,14 +247,14 @@ fn check_files(arguments: &Arguments) -> Outcome<()> {
 
 /// Writes what follows `prompt`, each character as soon as it is chosen.
 fn write(writing: &Writing, writer: &Writer, prompt: &str) -> Outcome<()> {
-    let Writing { temperature, top_k, top_p, tokens, .. } = *writing;
+    let tokens = writing.tokens;
     let mut out = std::io::stdout();
     // A reader that has gone away needs no more text.
     let mut print = |text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok();
     print(prompt);
     let begun = Instant::now();
     writer.model.eval();
-    writer.continued(prompt, tokens, Sampling { temperature, top_k, top_p }, |text| {
+    writer.continued(prompt, tokens, writing.sampling(), |text| {
         print(text);
     })?;
     print("\n");

@@ -1,7 +1,13 @@
 //! The example programs as their users run them: what they write, what they refuse, and that no closed pipe or full disk costs the weights.
 
+#[path = "programs/diverged.rs"]
+mod diverged;
 #[path = "support/examples.rs"]
 mod examples;
+#[path = "programs/looked_at.rs"]
+mod looked_at;
+#[path = "programs/refused.rs"]
+mod refused;
 #[path = "programs/resumed.rs"]
 mod resumed;
 #[path = "programs/tutorials.rs"]
@@ -17,6 +23,25 @@ impl Folder {
         let mut mnist = program("mnist");
         mnist.current_dir(&self.0).args(["--data", "data", "--hidden", "8"]).args(arguments);
         mnist
+    }
+
+    /// A program on the processor, with this folder as its working directory.
+    fn run(&self, name: &str, arguments: &[&str]) -> Command {
+        let mut command = program(name);
+        // A cache that holds nothing: no data set of this machine's user is found.
+        command.env("XDG_CACHE_HOME", self.file("cache")).current_dir(&self.0);
+        if name != "compare" {
+            command.args(["--device", "cpu"]);
+        }
+        command.args(arguments);
+        command
+    }
+
+    /// What a program says to standard error when it refuses `arguments`.
+    fn refused(&self, name: &str, arguments: &[&str]) -> String {
+        let output = self.run(name, arguments).output().expect("the example runs");
+        assert!(output.status.code().is_some_and(|code| code != 0), "{name} {arguments:?}: {output:?}");
+        errors(&output)
     }
 
     /// What the classifier says to standard error when it refuses `arguments`.
@@ -223,7 +248,8 @@ fn a_plot_shows_one_reading_and_says_what_it_cannot_show() {
     success(folder.mnist(&["--epochs", "1", "--batch", "70", "--plot", "one.svg"]));
     let one = fs::read_to_string(folder.file("one.svg")).expect("it was written");
     assert!(one.contains(r##"fill="#1f6feb"/>"##), "no dot for the only reading: {one}");
-    success(folder.mnist(&["--epochs", "1", "--lr", "1e30", "--plot", "nan.svg"]));
+    let diverged = folder.mnist(&["--epochs", "1", "--lr", "1e30", "--plot", "nan.svg"]).output();
+    assert!(!diverged.expect("the example runs").status.success());
     let lost = fs::read_to_string(folder.file("nan.svg")).expect("it was written");
     assert!(lost.contains("1 of 1 values of training loss are no number"), "{lost}");
     assert!(lost.contains(">0.2</text>") && lost.matches(">0</text>").count() <= 3, "{lost}");
@@ -282,13 +308,14 @@ fn tiny_gpt_learns_a_text_and_goes_on_from_saved_weights() {
     let loss = results["validation_loss"].as_f64().expect("a number");
     assert!(loss < 0.5, "{loss}");
     let writing = ["--load", "w.st", "--generate", "the cat", "--tokens", "30", "--temperature", "0"];
-    assert_eq!(success(gpt(&writing)).lines().last(), Some("the cat sat. the cat sat. the cat sat"));
+    let written = success(folder.run("tiny_gpt", &writing));
+    assert_eq!(written.lines().last(), Some("the cat sat. the cat sat. the cat sat"));
     let refused = |arguments: &[&str]| {
         let output = gpt(arguments).output().expect("it runs");
         assert!(!output.status.success(), "{arguments:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let message = refused(&["--load", "w.st", "--generate", "the dog"]);
+    let message = folder.refused("tiny_gpt", &["--load", "w.st", "--generate", "the dog"]);
     assert!(message.contains("character 'd' at position 4"), "{message}");
     let message = refused(&["--json", "text"]);
     assert!(message.contains("--text and --json name the same file: text"), "{message}");

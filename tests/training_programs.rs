@@ -41,6 +41,14 @@ impl Folder {
         let text = fs::read_to_string(self.file(name)).expect("it was written");
         serde_json::from_str(&text).expect("JSON")
     }
+
+    /// What was found, without what is another on each run.
+    fn results(&self, name: &str) -> Value {
+        let mut results = self.json(name);
+        let object = results.as_object_mut().expect("an object");
+        object.retain(|name, _| !["train_seconds", "peak_memory_bytes"].contains(&name.as_str()));
+        results
+    }
 }
 
 fn number(value: &Value) -> f64 {
@@ -53,7 +61,7 @@ fn housing_learns_the_drawn_table_and_says_that_it_is_artificial() {
     let arguments = ["--epochs", "4", "--hidden", "16", "--lr", "1e-2", "--json", "r.json"];
     let printed = success(folder.run("housing", &arguments));
     assert!(printed.starts_with("THESE DISTRICTS ARE ARTIFICIAL"), "{printed}");
-    assert!(printed.contains("layers.2.bias") && printed.contains("grad"), "{printed}");
+    assert!(printed.contains("layers.2 (Linear)") && printed.contains("bias.grad"), "{printed}");
     let results = folder.json("r.json");
     assert_eq!(results["artificial"], true);
     // The noise of the table leaves 0.98 to be explained; the mean explains 0.
@@ -78,9 +86,6 @@ fn housing_reads_any_table_and_checks_its_gradients() {
     assert!(printed.contains("data from t.csv"), "{printed}");
     // Two inputs, 5 and 5 hidden units, one output.
     assert!(printed.contains("gradcheck: 51 derivatives agree"), "{printed}");
-    let diverging =
-        success(folder.run("housing", &[&table[..], &["--epochs", "3", "--lr", "1e30"]].concat()));
-    assert!(diverging.contains("the loss is no number any more"), "{diverging}");
     fs::write(folder.file("bad.csv"), "a,b,y\n1,2,3\n1,x,3\n").expect("the folder can be written");
     fs::write(folder.file("short.csv"), "a,y\n1,2\n").expect("the folder can be written");
     fs::write(folder.file("lone.csv"), "y\n1\n2\n").expect("the folder can be written");
@@ -202,7 +207,7 @@ fn softmax_regression_derives_the_gradients_that_autograd_finds() {
         "softmax_regression",
         &[&small[..], &["--steps", "9", "--check-every", "1", "--lr", "1e38"]].concat(),
     );
-    assert!(message.contains("the gradients differ by NaN"), "{message}");
+    assert!(message.contains("the training has diverged"), "{message}");
 }
 
 #[test]
@@ -235,7 +240,7 @@ fn compare_finds_two_ways_to_compute_alike_and_tells_where_they_are_not() {
             ),
             (
                 &[&quick[..], &["--devices", "cpu,cpu:composed", "--lr", "1e30"]].concat(),
-                "the losses differ by NaN",
+                "step 2: the loss is NaN: the training has diverged",
             ),
             (&["--devices", "cpu,abacus"], "device abacus: no such device"),
             (&["--devices", "cpu"], "expected two names with a comma between"),
@@ -248,20 +253,24 @@ fn compare_finds_two_ways_to_compute_alike_and_tells_where_they_are_not() {
 #[test]
 fn a_training_that_goes_on_ends_where_one_that_ran_through_does() {
     let cases: [(&str, &[&str], [&str; 2]); 3] = [
-        ("image_encoder", &["--batch", "32", "--log-every", "10"], ["20", "40"]),
-        ("softmax_regression", &["--data", "data", "--batch", "16", "--check-every", "10"], ["21", "41"]),
+        // Both stop within a reading.
+        ("image_encoder", &["--batch", "32", "--log-every", "10"], ["25", "47"]),
+        ("softmax_regression", &["--data", "data", "--batch", "20", "--check-every", "10"], ["15", "44"]),
         ("compare", &["--devices", "cpu,cpu:composed", "--batch", "8", "--model", "gpt"], ["4", "9"]),
     ];
     for (name, arguments, [half, whole]) in cases {
         let folder = Folder::new(&format!("resume-{name}"));
         let run = |more: &[&str]| success(folder.run(name, &[arguments, more].concat()));
         run(&["--steps", half, "--save", "half"]);
-        let printed = run(&["--steps", whole, "--resume", "half", "--save", "resumed"]);
+        let resumed = ["--steps", whole, "--resume", "half", "--save", "resumed", "--json", "r-resumed.json"];
+        let printed = run(&resumed);
         assert!(printed.contains(&format!("going on from half behind step {half}")), "{printed}");
-        run(&["--steps", whole, "--save", "whole"]);
+        run(&["--steps", whole, "--save", "whole", "--json", "r-whole.json"]);
         let read = |file: &str| fs::read(folder.file(file)).expect("it was saved");
         assert!(read("resumed") == read("whole"), "{name}: the resumed training ended elsewhere");
         assert!(read("half") != read("whole"), "{name}: nothing was trained");
+        let [resumed, whole_results] = ["r-resumed.json", "r-whole.json"].map(|file| folder.results(file));
+        assert_eq!(resumed, whole_results, "{name}");
         let other = [arguments, &["--steps", whole, "--resume", "half", "--seed", "7"]].concat();
         let message = folder.refused(name, &other);
         assert!(message.contains("half") && message.contains("seed was 1, is 7"), "{name}: {message}");

@@ -1,8 +1,10 @@
 //! The files that a training reads and writes, as options of the command line: checked before the work.
 
+use super::Outcome;
 use super::outputs::{self, Output};
-use super::{Outcome, say::say};
-use std::path::PathBuf;
+use super::say::{say, warn};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use ternion::prelude::*;
 use ternion::train::{Chart, Recorder, Start};
 
@@ -24,9 +26,15 @@ pub struct Files {
     /// Saves it each N-th time only
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     save_every: u64,
-    /// Goes on from a checkpoint, and goes on saving there if --save names no other file
+    /// Takes --save for a folder, and keeps the newest N checkpoints in it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
+    /// Goes on from a checkpoint, or from the newest whole one in a folder, and goes on saving there if --save names no other place
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
+    /// The folder of --keep, once it was saved to or gone on from.
+    #[arg(skip)]
+    folder: RefCell<Option<Checkpoints>>,
 }
 
 impl Files {
@@ -46,7 +54,17 @@ impl Files {
         let usual = [output("--json", &self.json), output("--plot", &self.plot)];
         let written: Vec<Output<'_>> = usual.iter().chain(written).copied().collect();
         // Going on from a checkpoint and saving there is fine.
-        for checkpoint in [&save, &resume] {
+        let mut checkpoints: Vec<&[Output<'_>]> = Vec::new();
+        if self.saves_to_folder() {
+            self.check_folder()?;
+            checkpoints.push(&[]);
+        } else {
+            checkpoints.push(&save);
+        }
+        if self.resumed_folder().is_none() {
+            checkpoints.push(&resume);
+        }
+        for checkpoint in checkpoints {
             let written = [checkpoint, &written[..]].concat();
             outputs::check_distinct(&written)?;
             outputs::check_kept(read, &written)?;
@@ -55,12 +73,48 @@ impl Files {
         Ok(())
     }
 
+    /// Whether checkpoints are saved to files of a folder.
+    fn saves_to_folder(&self) -> bool {
+        self.keep.is_some() || (self.save.is_none() && self.resumed_folder().is_some())
+    }
+
+    /// The folder that is gone on from.
+    fn resumed_folder(&self) -> Option<&Path> {
+        self.resume.as_deref().filter(|place| place.is_dir())
+    }
+
+    fn kept(&self) -> Keep {
+        self.keep.map_or(Keep::All, |count| Keep::Last(count as usize))
+    }
+
+    /// That the folder is none of another training, which is told behind the first steps otherwise.
+    fn check_folder(&self) -> Outcome<()> {
+        let Some(place) = self.checkpoint_place() else {
+            return Err("--keep: there is no --save, which names the folder".into());
+        };
+        if self.resumed_folder() == Some(place) {
+            return Ok(());
+        }
+        match Checkpoints::new(place, self.kept())?.list()?.last() {
+            Some((step, _)) => Err(format!(
+                "--save: {}: holds checkpoints of another training, up to step {step}: --resume it, or name another folder",
+                place.display()
+            )
+            .into()),
+            None => Ok(()),
+        }
+    }
+
     /// What remembers the numbers of the training; `--record` has it write them down, too.
     pub fn recorder(&self) -> Outcome<Recorder> {
         let Some(folder) = &self.record else { return Ok(Recorder::new()) };
-        let start = match &self.resume {
-            Some(file) => Start::After(Checkpoint::read(file)?.step()),
-            None => Start::New,
+        let start = match (&self.resume, self.resumed_folder()) {
+            (_, Some(folder)) => {
+                let newest = Checkpoints::new(folder, self.kept())?.latest()?;
+                Start::After(newest.map_or(0, |(checkpoint, _)| checkpoint.step()))
+            }
+            (Some(file), None) => Start::After(Checkpoint::read(file)?.step()),
+            (None, None) => Start::New,
         };
         Ok(Recorder::new().folder(folder, start)?)
     }
@@ -68,23 +122,49 @@ impl Files {
     /// Makes `state` what it was when it was saved, if the user wants that: the number of steps that were made, else 0.
     pub fn resume(&self, state: &mut TrainingState<'_>) -> Outcome<u64> {
         let Some(file) = &self.resume else { return Ok(0) };
-        let step = state.resume(file)?;
+        let (step, file) = match self.resumed_folder() {
+            Some(folder) => self.resume_folder(folder, state)?,
+            None => (state.resume(file)?, file.clone()),
+        };
         say!("going on from {} behind step {step}", file.display());
         Ok(step)
     }
 
+    /// Goes on from the newest checkpoint that is whole: its step and its file.
+    fn resume_folder(&self, folder: &Path, state: &mut TrainingState<'_>) -> Outcome<(u64, PathBuf)> {
+        let mut checkpoints = Checkpoints::new(folder, self.kept())?;
+        let Some(resumed) = checkpoints.resume(state)? else {
+            return Err(format!("--resume: {}: no checkpoint is there", folder.display()).into());
+        };
+        resumed.passed_over.iter().for_each(|damage| warn(format_args!("warning: passed over: {damage}")));
+        if self.checkpoint_place() == Some(folder) {
+            self.folder.replace(Some(checkpoints));
+        }
+        Ok((resumed.step, resumed.path))
+    }
+
     /// Whether a checkpoint is due when losses are told for the time `number`, from 1.
     pub fn is_due(&self, number: u64, is_last: bool) -> bool {
-        self.checkpoint_file().is_some() && (is_last || number.is_multiple_of(self.save_every))
+        self.checkpoint_place().is_some() && (is_last || number.is_multiple_of(self.save_every))
     }
 
     /// Saves the training after `step` steps, if the user wants that.
     pub fn checkpoint(&self, step: u64, state: &TrainingState<'_>) -> Outcome<()> {
-        self.checkpoint_file().map_or(Ok(()), |file| Ok(state.save(step, file)?))
+        let Some(place) = self.checkpoint_place() else { return Ok(()) };
+        if !self.saves_to_folder() {
+            return Ok(state.save(step, place)?);
+        }
+        let mut folder = self.folder.borrow_mut();
+        let folder = match &mut *folder {
+            Some(folder) => folder,
+            none => none.insert(Checkpoints::new(place, self.kept())?),
+        };
+        folder.save(step, state)?;
+        Ok(())
     }
 
-    fn checkpoint_file(&self) -> Option<&PathBuf> {
-        self.save.as_ref().or(self.resume.as_ref())
+    fn checkpoint_place(&self) -> Option<&Path> {
+        self.save.as_deref().or(self.resume.as_deref())
     }
 
     /// Writes what the user wants to have of the results.

@@ -1,7 +1,9 @@
 //! Training of a GPT-2: windows of tokens, AdamW, a rate that rises and falls along a cosine.
 
 use super::Outcome;
+use super::divergence::Divergence;
 use super::interrupts::Interrupts;
+use super::precise::Precise;
 use super::say::say;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -9,8 +11,7 @@ use std::time::{Duration, Instant};
 use ternion::data::{RandomWindows, TokenBatch, Windows};
 use ternion::nn::schedule::{CosineAnnealingLR, Warmup};
 use ternion::prelude::*;
-use ternion::train::{Chart, Panel, Recorder, Series};
-use ternion::with_precision;
+use ternion::train::{Chart, Panel, Recorder, Series, Start};
 
 /// Steps whose mean loss is told as one: each reading waits for the device.
 const STEPS_PER_READING: u64 = 10;
@@ -33,7 +34,7 @@ pub struct Settings {
     pub lr: f64,
     pub warmup: u64,
     pub weight_decay: f64,
-    /// Of products; one that needs no loss scale.
+    /// Of products.
     pub precision: Precision,
     pub eval_every: u64,
     pub seed: u64,
@@ -44,6 +45,8 @@ pub struct Pieces {
     pub train: Windows,
     /// How many tokens that are.
     pub train_tokens: usize,
+    /// Their checksum, where the training is kept.
+    pub checksum: Option<String>,
     pub validation: Option<Windows>,
 }
 
@@ -53,6 +56,8 @@ pub struct Keeping<'a> {
     pub checkpoint: Option<&'a Path>,
     /// Gone on from.
     pub resume: Option<&'a Path>,
+    /// A folder for the losses.
+    pub record: Option<&'a Path>,
     pub interrupts: &'a Interrupts,
 }
 
@@ -61,6 +66,7 @@ pub struct Results {
     steps: u64,
     /// [`TRAIN_LOSS`] and [`VALIDATION_LOSS`] by the number of steps.
     recorder: Recorder,
+    divergence: Option<Divergence>,
     spent: Spent,
 }
 
@@ -78,6 +84,11 @@ impl Spent {
 }
 
 impl Results {
+    /// That every loss was a number.
+    pub fn has_not_diverged(&self) -> Result<(), Divergence> {
+        Divergence::none(self.divergence)
+    }
+
     pub fn json(&self) -> Value {
         let last = |name: &str| self.recorder.series(name).last().map(|(_, loss)| *loss);
         json!({
@@ -116,13 +127,7 @@ fn optimizer(model: &GPT, settings: &Settings) -> Result<AdamW> {
 }
 
 /// The mean loss of the tokens that follow those of a batch.
-fn loss(model: &GPT, precision: Precision, batch: &TokenBatch) -> Result<Tensor> {
-    let loss = || mean_loss(model, &batch.inputs, &batch.targets);
-    // What no scope is, too, without its casts.
-    if precision == Precision::F32 { loss() } else { with_precision(precision, loss) }
-}
-
-fn mean_loss(model: &GPT, inputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+fn mean_loss(model: &GPT, TokenBatch { inputs, targets, .. }: &TokenBatch) -> Result<Tensor> {
     let count = targets.elements();
     let logits = model.forward(inputs)?.reshape([count, model.config().vocabulary])?;
     logits.cross_entropy(&targets.reshape([count])?)
@@ -135,12 +140,14 @@ struct Training<'a> {
     settings: Settings,
     pieces: &'a Pieces,
     adam: AdamW,
+    precise: Precise,
     recorder: Recorder,
     /// The loss of the steps since the last reading, added up on the device.
     sum: Tensor,
     since_reading: u64,
     /// Steps that were made.
     step: u64,
+    divergence: Option<Divergence>,
     spent: Spent,
 }
 
@@ -152,10 +159,12 @@ pub fn learn(model: &GPT, settings: Settings, pieces: &Pieces, keeping: &Keeping
         settings,
         pieces,
         adam: optimizer(model, &settings)?,
+        precise: Precise::new(settings.precision),
         recorder: Recorder::new(),
         sum: Tensor::zeros((), DType::F32, &device)?,
         since_reading: 0,
         step: 0,
+        divergence: None,
         spent: Spent::default(),
         device,
     };
@@ -163,9 +172,14 @@ pub fn learn(model: &GPT, settings: Settings, pieces: &Pieces, keeping: &Keeping
         training.step = training.state().resume(file)?;
         say!("going on from step {} of {}", training.step, file.display());
     }
+    if let Some(folder) = keeping.record {
+        let start = keeping.resume.map_or(Start::New, |_| Start::After(training.step));
+        training.recorder = training.recorder.folder(folder, start)?;
+    }
     training.run(keeping)?;
     model.eval();
-    Ok(Results { steps: training.step, recorder: training.recorder, spent: training.spent })
+    let Training { step, recorder, divergence, spent, .. } = training;
+    Ok(Results { steps: step, recorder, divergence, spent })
 }
 
 impl Training<'_> {
@@ -178,6 +192,7 @@ impl Training<'_> {
             .model("model", self.model)
             .optimizer("adam", &mut self.adam)
             .part("recorder", &mut self.recorder)
+            .part("loss_scale", self.precise.scale_mut())
             .setting("vocabulary", vocabulary)
             .setting("context", context)
             .setting("layers", layers)
@@ -193,6 +208,7 @@ impl Training<'_> {
             .setting("precision", precision.name())
             .setting("seed", seed)
             .setting("tokens", self.pieces.train_tokens)
+            .setting("data", &self.pieces.checksum)
     }
 
     fn run(&mut self, keeping: &Keeping<'_>) -> Outcome<()> {
@@ -202,7 +218,13 @@ impl Training<'_> {
         let batches_made = self.step * accumulate as u64;
         let mut batches = self.pieces.train.random(batch, seed, &self.device)?.at(batches_made);
         let (mut begun, first) = (Instant::now(), self.step);
-        while self.step < steps {
+        if first > 0 && first >= steps {
+            say!("no step is left: {first} were made, --steps {steps}");
+        }
+        if let Some(file) = keeping.checkpoint.filter(|_| first >= steps) {
+            self.state().save(first, file)?;
+        }
+        while self.step < steps && self.divergence.is_none() {
             self.adam.set_lr(schedule.lr(self.step))?;
             self.step(&mut batches)?;
             if self.step == first + 1 {
@@ -236,8 +258,8 @@ impl Training<'_> {
         let mut gradients: Option<Gradients> = None;
         for _ in 0..self.settings.accumulate {
             let batch = batches.batch()?;
-            let loss = loss(self.model, self.settings.precision, &batch)?.mul_scalar(share)?;
-            let new = loss.backward()?;
+            let loss = self.precise.run(|| mean_loss(self.model, &batch))?.mul_scalar(share)?;
+            let new = self.precise.backward(&loss)?;
             match &mut gradients {
                 Some(sum) => sum.accumulate(new)?,
                 None => gradients = Some(new),
@@ -245,7 +267,7 @@ impl Training<'_> {
             no_grad(|| self.sum.add_(&loss.detach().to_dtype(DType::F32)?))?;
         }
         if let Some(gradients) = gradients {
-            self.adam.step(&gradients)?;
+            self.precise.step(&mut self.adam, &gradients)?;
         }
         self.step += 1;
         self.since_reading += 1;
@@ -257,6 +279,7 @@ impl Training<'_> {
         let mean = self.sum.item_f64()? / self.since_reading as f64;
         no_grad(|| self.sum.fill_(0.0))?;
         self.since_reading = 0;
+        self.divergence = Divergence::of(self.step, mean);
         Ok(self.recorder.scalar(TRAIN_LOSS, self.step, mean)?)
     }
 
@@ -268,7 +291,8 @@ impl Training<'_> {
             self.recorder.scalar(VALIDATION_LOSS, self.step, mean)?;
             told = format!("  held out {mean:.4}");
         }
-        if let Some(file) = keeping.checkpoint {
+        // Nothing that is lost takes the place of an earlier checkpoint.
+        if let Some(file) = keeping.checkpoint.filter(|_| self.divergence.is_none()) {
             let step = self.step;
             self.state().save(step, file)?;
         }
@@ -276,10 +300,8 @@ impl Training<'_> {
         let speed =
             self.spent.tokens_per_second().map_or(String::new(), |speed| format!("  {speed:.0} tokens/s"));
         say!("step {}/{}  loss {train:.4}{told}{speed}", self.step, self.settings.steps);
-        if !train.is_finite() {
-            say!(
-                "the loss is no number any more: try a smaller --lr, or TERNION_NAN=error to see which op made the first NaN"
-            );
+        if let Some(report) = self.precise.report() {
+            say!("{report}");
         }
         Ok(())
     }
@@ -289,7 +311,7 @@ impl Training<'_> {
         let (mut sum, mut count) = (0.0, 0);
         for batch in validation.sequential(self.settings.batch, &self.device)?.take(TEST_BATCHES) {
             let batch = batch?;
-            let loss = no_grad(|| loss(self.model, self.settings.precision, &batch))?;
+            let loss = no_grad(|| self.precise.run(|| mean_loss(self.model, &batch)))?;
             sum += loss.item_f64()? * batch.size as f64;
             count += batch.size;
         }

@@ -37,6 +37,14 @@ impl Vocabulary {
         }
     }
 
+    /// The token between two texts, if there is one.
+    pub fn end_of_text(&self) -> Option<i64> {
+        match self {
+            Vocabulary::Bpe(tokenizer) => tokenizer.end_of_text(),
+            Vocabulary::Bytes => None,
+        }
+    }
+
     /// That a model of `tokens` tokens is one of these; it may have some more that are no text.
     pub fn check(&self, tokens: usize) -> Outcome<()> {
         let own = self.tokenizer().vocabulary_size();

@@ -8,8 +8,8 @@ use ternion::prelude::*;
 /// Options that decide what a training comes to. With `--resume` they are those of the checkpoint where they are not given.
 #[derive(Args, Debug)]
 pub struct SettingsArguments {
-    /// Sizes of a known setting; other options change them
-    #[arg(long, value_enum)]
+    /// Sizes of a known setting for a new training; other options change them
+    #[arg(long, value_enum, conflicts_with_all = ["resume", "load"])]
     preset: Option<Preset>,
     /// Blocks
     #[arg(long)]
@@ -158,6 +158,17 @@ impl Settings {
             dropout: given.dropout.unwrap_or(self.dropout),
             precision: given.precision.unwrap_or(self.precision),
         }
+    }
+
+    /// Windows of a step; 0 if none is made.
+    pub fn windows(&self) -> usize {
+        if self.steps > 0 { self.batch } else { 0 }
+    }
+
+    /// What decides how much memory is taken, for messages.
+    pub fn sizes_told(&self) -> String {
+        let Settings { layers, width, context, batch, .. } = self;
+        format!("--layers {layers}, --width {width}, --context {context}, --batch {batch}")
     }
 
     /// The model's configuration.

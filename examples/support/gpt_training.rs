@@ -1,6 +1,7 @@
 //! A transformer being trained on the characters of a text: step by step, saved, tested, resumed.
 
 use super::checksum::checksum;
+use super::divergence::Divergence;
 use super::gpt_settings::Settings;
 use super::interrupts::Interrupts;
 use super::precise::Precise;
@@ -10,7 +11,7 @@ use super::{Files, Outcome};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use ternion::data::{RandomWindows, Text, Tokenizer, Tokens, Windows};
+use ternion::data::{DataError, RandomWindows, Text, Tokenizer, Tokens, Windows};
 use ternion::nn::schedule::{CosineAnnealingLR, Warmup};
 use ternion::nn::{Timeline, trace};
 use ternion::prelude::*;
@@ -42,14 +43,20 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn new(settings: &Settings, writer: &Writer, text: &Text, device: &Device) -> Outcome<Pieces> {
-        let (train, validation) = text.train_validation()?;
-        let windows = |text: &Text| -> Outcome<Windows> {
-            Ok(Tokens::new(writer.vocabulary.encode(text.as_str())?).windows(settings.context)?)
+    /// The parts of `text`, which is named by `name` in messages.
+    fn new(settings: &Settings, writer: &Writer, text: &Text, name: &str) -> Outcome<Pieces> {
+        let device = writer.model.wte.weight.device();
+        let in_text = |error: DataError| format!("{name}: {error}");
+        // The whole first: its places are those of the file.
+        writer.vocabulary.encode(text.as_str()).map_err(in_text)?;
+        let (train, validation) = text.train_validation().map_err(in_text)?;
+        let windows = |text: &Text, part: &str| -> Outcome<Windows> {
+            let tokens = Tokens::new(writer.vocabulary.encode(text.as_str()).map_err(in_text)?);
+            Ok(tokens.windows(settings.context).map_err(|error| format!("{name}, {part} of it: {error}"))?)
         };
         Ok(Pieces {
-            train: windows(&train)?.random(settings.batch, settings.seed, device)?,
-            validation: windows(&validation)?,
+            train: windows(&train, "the first 90 %")?.random(settings.batch, settings.seed, &device)?,
+            validation: windows(&validation, "the last 10 %")?,
         })
     }
 }
@@ -108,6 +115,7 @@ pub struct Training<'a> {
     recorder: Recorder,
     /// Steps that were made; also the number of the next batch.
     step: u64,
+    divergence: Option<Divergence>,
     spent: Spent,
 }
 
@@ -124,7 +132,7 @@ impl<'a> Training<'a> {
         Ok(Training {
             characters: writer.characters(),
             text_checksum: checksum(text.as_str().bytes()),
-            pieces: Pieces::new(settings, writer, text, &device)?,
+            pieces: Pieces::new(settings, writer, text, &files.text_name)?,
             adam: optimizer(&writer.model, lr)?,
             precise: Precise::new(settings.precision),
             schedule: Warmup::new(WARMUP_STEPS, 0.01, CosineAnnealingLR::new(lr, falling, lr / 10.0)?)?,
@@ -132,6 +140,7 @@ impl<'a> Training<'a> {
             open_reading: Vec::new(),
             recorder: Recorder::new(),
             step: 0,
+            divergence: None,
             spent: Spent::default(),
             settings: settings.clone(),
             writer,
@@ -181,7 +190,10 @@ impl<'a> Training<'a> {
         let traced = (first + TRACED_STEP).min(self.settings.steps.saturating_sub(1));
         let (mut tested, mut saved) = (None, None);
         let mut begun = Instant::now();
-        while self.step < self.settings.steps && !interrupts.stop() {
+        if first > 0 && first >= self.settings.steps {
+            say!("no step is left: {first} were made, --steps {}", self.settings.steps);
+        }
+        while self.step < self.settings.steps && self.divergence.is_none() && !interrupts.stop() {
             match &self.files.trace {
                 Some(file) if self.step == traced => self.learn_traced(file)?,
                 _ => self.learn()?,
@@ -193,21 +205,28 @@ impl<'a> Training<'a> {
             if self.step.is_multiple_of(STEPS_PER_READING) {
                 let mean = self.reading.take()?;
                 self.recorder.scalar(TRAIN_LOSS, self.step, mean)?;
+                self.divergence = Divergence::of(self.step, mean);
             }
             let is_test = self.step.is_multiple_of(self.files.eval_every);
             let is_save = self.files.save.is_some() && self.step.is_multiple_of(self.files.save_every);
             if is_test || is_save || self.step == self.settings.steps || interrupts.stop() {
                 self.device.synchronize()?;
                 self.spent.time += begun.elapsed();
-                if is_test {
+                // Nothing that is lost takes the place of an earlier checkpoint.
+                let lost = self.train_loss()?.and_then(|loss| Divergence::of(self.step, loss));
+                self.divergence = self.divergence.or(lost);
+                if self.divergence.is_none() && is_test {
                     tested = Some((self.step, self.test()?));
                 }
-                if is_save {
+                if self.divergence.is_none() && is_save {
                     self.save_if_named(false)?;
                     saved = Some(self.step);
                 }
                 begun = Instant::now();
             }
+        }
+        if self.divergence.is_some() {
+            return Ok(f64::NAN);
         }
         // Saved before it is tested out of turn: a training that goes on from here has nothing that one without this end would not have.
         if saved != Some(self.step) {
@@ -217,6 +236,11 @@ impl<'a> Training<'a> {
             Some((step, loss)) if step == self.step => Ok(loss),
             _ => self.test(),
         }
+    }
+
+    /// That every loss was a number.
+    pub fn has_not_diverged(&self) -> Result<(), Divergence> {
+        Divergence::none(self.divergence)
     }
 
     fn begin_record(&mut self) -> Outcome<()> {
@@ -257,7 +281,7 @@ impl<'a> Training<'a> {
         self.adam.set_lr(self.schedule.lr(self.step))?;
         let batch = self.pieces.train.batch()?;
         let loss = self.precise.run(|| loss(model, &batch.inputs, &batch.targets))?;
-        self.precise.step(&mut self.adam, &loss)?;
+        self.precise.step(&mut self.adam, &self.precise.backward(&loss)?)?;
         self.reading.add(&loss)?;
         self.step += 1;
         self.spent.tokens += batch.targets.elements();

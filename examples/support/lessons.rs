@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::digits::DigitSet;
+use super::memory;
 use clap::ValueEnum;
 use ternion::data::{CharVocabulary, RandomWindows, Shuffled, Text, Tokenizer, Tokens};
 use ternion::prelude::*;
@@ -66,6 +67,7 @@ impl Lesson {
             tied: false,
             ..Default::default()
         };
+        memory::check(device, memory::of_gpt(&config, batch), &format!("--batch {batch}"))?;
         let model = Box::new(GPT::new(config, device)?);
         let tokens = Tokens::new(vocabulary.encode(text.as_str())?);
         Ok(Lesson::Text { model, windows: tokens.windows(CONTEXT)?.random(batch, seed, device)? })

@@ -24,12 +24,20 @@ impl Precise {
         }
     }
 
-    /// Backward from `loss` and a step by its gradients, unless f16 has lost them: then the step is left out.
-    pub fn step(&self, optimizer: &mut dyn Optimizer, loss: &Tensor) -> Result<()> {
-        if !self.precision.needs_loss_scale() {
-            return optimizer.step(&loss.backward()?);
+    /// Backward from `loss`: its gradients, which only [`step`](Precise::step) knows to be scaled. Those of several batches may be added up.
+    pub fn backward(&self, loss: &Tensor) -> Result<Gradients> {
+        match self.precision.needs_loss_scale() {
+            true => self.scale.scale(loss)?.backward(),
+            false => loss.backward(),
         }
-        self.scale.step(optimizer, &self.scale.scale(loss)?.backward()?).map(|_| ())
+    }
+
+    /// A step by these gradients, unless f16 has lost them: then it is left out.
+    pub fn step(&self, optimizer: &mut dyn Optimizer, gradients: &Gradients) -> Result<()> {
+        match self.precision.needs_loss_scale() {
+            true => self.scale.step(optimizer, gradients).map(drop),
+            false => optimizer.step(gradients),
+        }
     }
 
     /// The loss scale, for a checkpoint.

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::gpt_settings::Settings;
+use super::memory;
 use ternion::data::{CharVocabulary, Text, Tokenizer};
 use ternion::prelude::*;
 
@@ -15,6 +16,7 @@ impl Writer {
     /// An untrained model for these characters.
     pub fn new(settings: &Settings, vocabulary: CharVocabulary, device: &Device) -> Outcome<Writer> {
         let config = settings.config(vocabulary.vocabulary_size());
+        memory::check(device, memory::of_gpt(&config, settings.windows()), &settings.sizes_told())?;
         Ok(Writer { model: GPT::new(config, device)?, vocabulary })
     }
 
@@ -31,6 +33,11 @@ impl Writer {
         self.vocabulary.characters().iter().collect()
     }
 
+    /// That something can be written behind `prompt`.
+    pub fn check(&self, prompt: &str, sampling: Sampling) -> Outcome<()> {
+        self.continued(prompt, 0, sampling, |_| ()).map(drop)
+    }
+
     /// `count` characters that follow `prompt`; `each` is told of every one as soon as it is chosen.
     pub fn continued(
         &self,
@@ -39,7 +46,8 @@ impl Writer {
         sampling: Sampling,
         mut each: impl FnMut(&str),
     ) -> Outcome<String> {
-        let prompt = self.vocabulary.encode(prompt)?;
+        let prompt =
+            self.vocabulary.encode(prompt).map_err(|error| format!("the prompt {prompt:?}: {error}"))?;
         let tell = |token: i64| {
             let text = self
                 .vocabulary

@@ -205,7 +205,9 @@ pub enum DataError {
         attempts: Vec<String>,
     },
     /// There is no such synthetic data set.
-    #[error("there is no synthetic {data_set}: only digits are drawn")]
+    #[error(
+        "{data_set}: nothing is drawn in its place, expected a directory or \"auto\" and not \"synthetic\""
+    )]
     NoSynthetic {
         /// The data set that was asked for.
         data_set: &'static str,

@@ -196,7 +196,10 @@ mod tests {
     #[test]
     fn synthetic_data_and_an_unnamed_directory_are_refused() {
         let message = PAIRS.open(&DataSource::SYNTHETIC).unwrap_err().to_string();
-        assert_eq!(message, "there is no synthetic Pairs: only digits are drawn");
+        assert_eq!(
+            message,
+            "Pairs: nothing is drawn in its place, expected a directory or \"auto\" and not \"synthetic\""
+        );
         let unnamed = DataSource::Directory(PathBuf::new());
         assert!(matches!(PAIRS.open(&unnamed), Err(DataError::EmptyDirectoryName)));
     }

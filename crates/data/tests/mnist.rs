@@ -344,7 +344,10 @@ fn synthetic_digits_can_be_asked_for_but_not_as_clothes() {
     assert_eq!(origin, Origin::Synthetic);
     assert!(origin.to_string().contains("NOT MNIST"));
     let message = Mnist::fashion(SMALL).unwrap_err().to_string();
-    assert_eq!(message, "there is no synthetic Fashion-MNIST: only digits are drawn");
+    assert_eq!(
+        message,
+        "Fashion-MNIST: nothing is drawn in its place, expected a directory or \"auto\" and not \"synthetic\""
+    );
     let search = offline(&[], None);
     let substitute = Mnist::find_or_synthetic(&Catalog::fashion_mnist(), &search, SMALL);
     assert!(matches!(substitute, Err(DataError::NotFound { .. })));

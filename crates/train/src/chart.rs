@@ -27,7 +27,8 @@ use ternion_nn::checkpoint::write_file;
 /// assert!(svg.starts_with("<svg") && svg.contains("validation"));
 /// ```
 ///
-/// Numbers that cannot be drawn (NaN, infinity, and 0 or less where the axis is logarithmic) leave a gap in their curve, and the picture says how many there are.
+/// Numbers that cannot be drawn (NaN, infinity, and less than 0 where the axis is logarithmic) leave a gap in their curve, and the picture says how many there are. A 0 where the axis is
+/// logarithmic leaves a gap, too, and is a dot on the lower edge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
     title: String,
@@ -61,17 +62,25 @@ pub struct Series {
     name: String,
     points: Vec<(f64, f64)>,
     has_dots: bool,
+    is_dashed: bool,
 }
 
 impl Series {
     /// A line through these points, `(x, y)`.
     pub fn new(name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
-        Series { name: name.to_owned(), points: points.into_iter().collect(), has_dots: false }
+        let points = points.into_iter().collect();
+        Series { name: name.to_owned(), points, has_dots: false, is_dashed: false }
     }
 
     /// What a recorder noted under `name`, over its steps.
     pub fn recorded(recorder: &Recorder, name: &str) -> Series {
         Series::new(name, recorder.series(name).iter().map(|&(step, value)| (step as f64, value)))
+    }
+
+    /// With gaps in its stroke, through which a curve below is seen: for one that may lie on another.
+    pub fn dashed(mut self) -> Series {
+        self.is_dashed = true;
+        self
     }
 
     /// With a dot at every point: for few of them.
@@ -160,11 +169,12 @@ impl Chart {
 
     /// The same for all panels.
     fn x_axis(&self) -> Axis {
-        let points = self
-            .panels
-            .iter()
-            .flat_map(|panel| panel.series.iter().flat_map(move |series| panel.drawable(series)));
-        Axis::around(Scale::Linear, points.flatten().map(|(x, _)| x), Room::None, [LEFT, WIDTH - RIGHT])
+        let places = |panel: &Panel, series: &Series| -> Vec<f64> {
+            panel.drawable(series).flatten().map(|(x, _)| x).chain(panel.zeros(series)).collect()
+        };
+        let all = self.panels.iter().flat_map(|panel| panel.series.iter().map(move |series| (panel, series)));
+        let all = all.flat_map(|(panel, series)| places(panel, series));
+        Axis::around(Scale::Linear, all, Room::None, [LEFT, WIDTH - RIGHT])
     }
 }
 
@@ -184,6 +194,14 @@ impl Panel {
         })
     }
 
+    /// Where a series is 0 and the axis has no 0.
+    fn zeros<'s>(&self, series: &'s Series) -> impl Iterator<Item = f64> + use<'s> {
+        let is_logarithmic = self.scale == Scale::Logarithmic;
+        let is_zero =
+            move |&&(x, y): &&(f64, f64)| is_logarithmic && y == 0.0 && axis::can_show(Scale::Linear, x);
+        series.points.iter().filter(is_zero).map(|&(x, _)| x)
+    }
+
     /// Legend and remarks, from `top` on; gives where the plot begins.
     fn heading(&self, svg: &mut Svg, top: f64) -> f64 {
         // A curve alone whose name is that of the axis needs no legend.
@@ -192,7 +210,7 @@ impl Panel {
         for (index, series) in self.series.iter().enumerate() {
             if let Some(remark) = self.remark(series) {
                 row += ROW;
-                svg.text([LEFT, row + 12.0], Anchor::Start, Style::of(index).colour, 12, &remark);
+                svg.text([LEFT, row + 12.0], Anchor::Start, Style::of(index, series).colour, 12, &remark);
             }
         }
         row + ROW + 4.0
@@ -206,7 +224,7 @@ impl Panel {
             if left + width > WIDTH - RIGHT && left > LEFT {
                 (left, row) = (LEFT, row + ROW);
             }
-            let style = Style::of(index);
+            let style = Style::of(index, series);
             svg.line([left, row + 8.0], [left + 22.0, row + 8.0], style.colour, style.dashes);
             if series.has_dots {
                 svg.dot([left + 11.0, row + 8.0], style.colour);
@@ -222,14 +240,19 @@ impl Panel {
         let count = series.points.len();
         let lost = |why: fn(f64) -> bool| series.points.iter().filter(|&&(x, y)| why(y) || why(x)).count();
         let no_number = lost(|value| !axis::can_show(Scale::Linear, value));
-        let hidden = self.drawable(series).filter(Option::is_none).count() - no_number;
+        let zeros = self.zeros(series).count();
+        let hidden = self.drawable(series).filter(Option::is_none).count() - no_number - zeros;
         let mut remarks = Vec::new();
         if no_number > 0 {
             remarks.push(format!("{no_number} of {count} values of {} are no number", series.name));
         }
+        if zeros > 0 {
+            remarks
+                .push(format!("{zeros} of {count} values of {} are 0: dots on the lower edge", series.name));
+        }
         if hidden > 0 {
             remarks.push(format!(
-                "{hidden} of {count} values of {} are 0 or less, which this axis does not have",
+                "{hidden} of {count} values of {} are below 0 or nearly 0, which this axis does not have",
                 series.name
             ));
         }
@@ -245,7 +268,11 @@ impl Panel {
     fn plot(&self, svg: &mut Svg, x: &Axis, y: &Axis) {
         self.grid(svg, x, y);
         for (index, series) in self.series.iter().enumerate() {
-            let style = Style::of(index);
+            let style = Style::of(index, series);
+            let mut zeros: Vec<f64> = self.zeros(series).map(|place| x.at(place).round()).collect();
+            // Dots in the same place are one.
+            zeros.dedup();
+            zeros.iter().for_each(|&place| svg.dot([place, y.from()], style.colour));
             for piece in pieces(self.drawable(series)) {
                 let places: Vec<[f64; 2]> =
                     thinned(&piece, x).iter().map(|&(px, py)| [x.at(px), y.at(py)]).collect();
@@ -285,8 +312,9 @@ struct Style {
 }
 
 impl Style {
-    fn of(index: usize) -> Style {
-        Style { colour: COLOURS[index % COLOURS.len()], dashes: DASHES[index / COLOURS.len() % DASHES.len()] }
+    fn of(index: usize, series: &Series) -> Style {
+        let round = index / COLOURS.len() + usize::from(series.is_dashed);
+        Style { colour: COLOURS[index % COLOURS.len()], dashes: DASHES[round % DASHES.len()] }
     }
 }
 

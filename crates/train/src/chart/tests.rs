@@ -50,11 +50,51 @@ fn what_is_no_number_leaves_a_gap_and_a_remark() {
         (4.0, f64::NAN),
     ])));
     assert!(
-        svg.contains("1 of 4 values of loss are no number; 1 of 4 values of loss are 0 or less"),
+        svg.contains(
+            "1 of 4 values of loss are no number; 1 of 4 values of loss are 0: dots on the lower edge"
+        ),
         "{svg}"
     );
+    let below = one(Panel::new("").scale(Scale::Logarithmic).series(line(&[(1.0, -1.0), (2.0, 0.1)])));
+    assert!(below.contains("1 of 2 values of loss are below 0"), "{below}");
     let none = one(Panel::new("").series(line(&[(1.0, f64::NAN), (f64::NAN, 1.0)])));
     assert!(none.contains("2 of 2 values of loss are no number") && count(&none, "<polyline") == 0, "{none}");
+}
+
+/// Heights of dots, in the order in which they were drawn.
+fn dots(svg: &str) -> Vec<[f64; 2]> {
+    let place = |line: &str, name: &str| line.split(name).nth(1)?.split('"').next()?.parse().ok();
+    let dots = svg.lines().filter(|line| line.starts_with("<circle"));
+    dots.filter_map(|line| Some([place(line, "cx=\"")?, place(line, "cy=\"")?])).collect()
+}
+
+#[test]
+fn zeros_of_a_logarithmic_axis_are_dots_on_its_lower_edge() {
+    let panel = |points: &[(f64, f64)]| Panel::new("").scale(Scale::Logarithmic).series(line(points));
+    let svg = one(panel(&[(0.0, 0.0), (1.0, 1e-8), (2.0, 1e-6), (4.0, 0.0)]));
+    let found = dots(&svg);
+    assert_eq!(found.iter().map(|dot| dot[0]).collect::<Vec<_>>(), [LEFT, WIDTH - RIGHT]);
+    // Below the lowest number that has a place.
+    let lowest =
+        svg.split("points=\"").nth(1).and_then(|rest| rest.split([',', ' ']).nth(1)?.parse::<f64>().ok());
+    assert!(lowest.is_some_and(|lowest| found.iter().all(|dot| dot[1] > lowest)), "{svg}");
+    let zeros = one(panel(&[(0.0, 0.0), (10.0, 0.0)]));
+    assert_eq!((dots(&zeros).len(), count(&zeros, "2 of 2 values of loss are 0")), (2, 1), "{zeros}");
+    assert!(dots(&one(Panel::new("").series(line(&[(0.0, 0.0), (1.0, 1.0)])))).is_empty());
+    let many = one(panel(&(0..100_000).map(|step| (f64::from(step), 0.0)).collect::<Vec<_>>()));
+    assert!(dots(&many).len() < 1000, "{}", dots(&many).len());
+}
+
+#[test]
+fn a_dashed_curve_lets_the_one_below_through() {
+    let both = Panel::new("").series(line(&[(0.0, 1.0), (1.0, 2.0)]));
+    let svg = one(both.series(Series::new("same", [(0.0, 1.0), (1.0, 2.0)]).dashed()));
+    let strokes: Vec<bool> = svg
+        .lines()
+        .filter(|line| line.starts_with("<polyline"))
+        .map(|line| line.contains("dasharray"))
+        .collect();
+    assert_eq!(strokes, [false, true], "{svg}");
 }
 
 #[test]
