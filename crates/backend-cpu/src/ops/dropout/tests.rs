@@ -27,8 +27,8 @@ fn masks_are_those_of_the_stream() {
                     .map(|(index, x)| if keep(index) { x / (1.0 - p) } else { 0.0 })
                     .collect();
                 for x in layouts(dtype, &x, &shape, &device) {
-                    assert_close("dropout", &apply_one(op.clone(), &[&x, &state]).unwrap(), &want, 2.0);
-                    apply_into(op.clone(), &[&x, &state], &x).unwrap();
+                    assert_close("dropout", &apply_one(op, &[&x, &state]).unwrap(), &want, 2.0);
+                    apply_into(op, &[&x, &state], &x).unwrap();
                     assert_close("dropout in place", &x, &want, 2.0);
                 }
             }
