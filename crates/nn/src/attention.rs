@@ -35,7 +35,7 @@ pub struct MultiHeadAttentionConfig {
     pub kv_heads: Option<usize>,
     /// Whether the projections have a bias; yes by default.
     pub bias: bool,
-    /// In training, the probability that a weight of a key becomes 0; 0 by default. Above 0 all weights are kept in memory.
+    /// In training, the probability that a weight of a key becomes 0; 0 by default.
     pub dropout: f64,
     /// Turns queries and keys by their positions; not by default.
     pub rotary: Option<Arc<Rotary>>,
