@@ -140,6 +140,15 @@ impl Observed {
     }
 }
 
+/// Attention that no shader is there for.
+fn drops_weights(op: &Op) -> bool {
+    match op {
+        Op::Attention(attention) => attention.config.dropout.is_some(),
+        Op::AttentionGrad(gradient) => gradient.config.dropout.is_some(),
+        _ => false,
+    }
+}
+
 impl Backend for Observed {
     delegate_backend!(inner: alloc, upload, download, synchronize, memory);
 
@@ -149,7 +158,8 @@ impl Backend for Observed {
 
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
         let planned = self.inner.backend().plan(op, inputs);
-        if planned.is_err() && inputs.first().is_some_and(|meta| meta.dtype == DType::F32) {
+        let is_f32 = inputs.first().is_some_and(|meta| meta.dtype == DType::F32);
+        if planned.is_err() && is_f32 && !drops_weights(op) {
             self.seen().composed.push(op.name());
         }
         planned
