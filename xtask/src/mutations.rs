@@ -191,8 +191,8 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         file: "ops/dropout.rs",
-        from: "*value = if word >> 8 >= threshold { *value * scale } else { T::ZERO };",
-        to: "*value = if word >> 8 >= threshold { *value } else { T::ZERO };",
+        from: "*value = if word >> 8 >= self.threshold { *value * self.scale } else { T::ZERO };",
+        to: "*value = if word >> 8 >= self.threshold { *value } else { T::ZERO };",
         ops: "dropout",
     },
     Mutation {
@@ -225,8 +225,8 @@ const MUTATIONS: &[Mutation] = &[
     Mutation { file: "ops/attention.rs", from: "*sum *= shrink;", to: "", ops: "attention::" },
     Mutation {
         file: "ops/dropout.rs",
-        from: "drop_out(buffer.values, &stream, start / 4,",
-        to: "drop_out(buffer.values, &stream, start % 8192 / 4,",
+        from: "let (first, skipped) = (start / 4, start % 4);",
+        to: "let (first, skipped) = (start % 8192 / 4, start % 4);",
         ops: "dropout::",
     },
     Mutation {
