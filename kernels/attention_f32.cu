@@ -95,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
 #pragma unroll
                 for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
-                    for (int j = 0; j < STEP / LANES; ++j) s[i][j] = kept.has(i, j) ? s[i][j] : 0;
+                    for (int j = 0; j < STEP / LANES; ++j) s[i][j] = kept.only(i, j, s[i][j]);
             }
 #endif
         }

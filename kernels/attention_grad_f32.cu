@@ -115,7 +115,7 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
 #pragma unroll
                 for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
-                    for (int j = 0; j < COLUMNS; ++j) left[i][j] = kept.has(i, j) ? weight[i][j] : 0;
+                    for (int j = 0; j < COLUMNS; ++j) left[i][j] = kept.only(i, j, weight[i][j]);
                 store_weights(weights, left);
 #else
                 store_weights(weights, weight);
@@ -130,7 +130,7 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
                 for (int j = 0; j < COLUMNS; ++j) {
                     float along = BY_KEYS ? numbers[STEP + lane + j * LANES] : numbers[ROWS + warp * WARP_ROWS + GROUPS * i + group];
 #if DROPOUT
-                    slope[i][j] = weight[i][j] * fmaf(kept.has(i, j) ? slope[i][j] : 0, p.dropping.scale, -along);
+                    slope[i][j] = weight[i][j] * fmaf(kept.only(i, j, slope[i][j]), p.dropping.scale, -along);
 #else
                     slope[i][j] = weight[i][j] * (slope[i][j] - along);
 #endif

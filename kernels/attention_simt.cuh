@@ -112,8 +112,12 @@ template <bool BY_KEYS, int COLUMNS> struct Kept {
     // One bit for each of the lane's rows and columns: what is kept of a step takes one register.
     u32 bits;
 
-    // Row i, column j of the lane.
-    INLINE bool has(int i, int j) const { return bits >> (BY_KEYS ? j * 4 + i : i * ROUNDS * 4 + j) & 1; }
+    // x of row i, column j of the lane if it is kept, else 0. By its bits and not by a condition: asked twice for the same sixteen conditions, ptxas
+    // 13.0 kept some from the first time in predicates that it had overwritten since (R2P), and answered with another element's bit.
+    INLINE float only(int i, int j, float x) const {
+        int place = BY_KEYS ? j * 4 + i : i * ROUNDS * 4 + j;
+        return __int_as_float(__float_as_int(x) & (i32(bits << (31 - place)) >> 31));
+    }
 
     // Of rows from `row` on and columns from `column` on, of a query head that is counted over the batch.
     INLINE void draw(const Dropping& dropping, const Sizes& sizes, u32 head, i32 row, i32 column) {

@@ -3,7 +3,7 @@
 #[path = "support/examples.rs"]
 mod examples;
 
-use examples::{Folder, byte_vocabulary, cifar10_records, errors, program, success};
+use examples::{Folder, byte_vocabulary, cifar10_records, errors, success};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -11,29 +11,6 @@ use std::process::{Command, Stdio};
 use ternion::prelude::*;
 
 impl Folder {
-    /// The program on the processor, with this folder as its working directory.
-    fn run(&self, name: &str, arguments: &[&str]) -> Command {
-        let mut command = program(name);
-        // A cache that holds nothing: no data set of this machine's user is found.
-        command.env("XDG_CACHE_HOME", self.file("cache")).current_dir(&self.0);
-        command.args(["--device", "cpu"]).args(arguments);
-        command
-    }
-
-    fn refuses(&self, name: &str, cases: &[(&[&str], &str)]) {
-        for (arguments, expected) in cases {
-            let output = self.run(name, arguments).output().expect("the example runs");
-            let message = errors(&output);
-            assert!(!output.status.success(), "{name} {arguments:?} was accepted");
-            assert!(message.contains(expected), "{name} {arguments:?}: {message}");
-            assert!(!message.contains("panicked"), "{name} {arguments:?}: {message}");
-        }
-    }
-
-    fn json(&self, name: &str) -> Value {
-        serde_json::from_str(&fs::read_to_string(self.file(name)).expect("it was written")).expect("JSON")
-    }
-
     fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         fs::write(self.file(name), content).expect("the folder can be written");
     }

@@ -13,13 +13,13 @@ use approx::assert_relative_eq;
 use layer::{LayerCase, on_each_device};
 use pytorch::{assert_close, tensor_of};
 use serde_json::Value;
+use ternion::Conv2dOptions;
 use ternion::nn::{
     self, BatchNormConfig, Conv2dConfig, GeluForm, LayerNormConfig, LinearConfig, Matching,
     init::{Fan, Nonlinearity},
     observe_layers,
 };
 use ternion::prelude::*;
-use ternion::{Conv2dOptions, CrossEntropyOptions};
 
 fn reference() -> Value {
     serde_json::from_str(include_str!("reference/nn.json")).expect("nn.json is JSON")
@@ -147,15 +147,22 @@ fn losses_equal_pytorch_on(device: &Device) -> Result<()> {
     let (probabilities, shares) = (input("probabilities"), input("shares"));
     let classes = Tensor::from_slice(&[2i64, 0, 3], [3], device)?;
     let ignoring = Tensor::from_slice(&[2i64, -100, 3], [3], device)?;
-    let cross_entropy = |options: CrossEntropyOptions| CrossEntropyLoss { options };
-    let with = |reduction| CrossEntropyOptions { reduction, ..Default::default() };
+    let cross_entropy = |reduction| CrossEntropyLoss { reduction, ..Default::default() };
+    let weight = || Some(StateTensor::new(&input("class_weights")));
 
     check("cross_entropy", CrossEntropyLoss::default().forward(&x, &classes));
     check("cross_entropy_ignoring", CrossEntropyLoss::default().forward(&x, &ignoring));
-    let smoothed = CrossEntropyOptions { label_smoothing: 0.1, ..Default::default() };
-    check("cross_entropy_smoothed", cross_entropy(smoothed).forward(&x, &classes));
-    check("cross_entropy_sum", cross_entropy(with(Reduction::Sum)).forward(&x, &classes));
-    check("cross_entropy_each", cross_entropy(with(Reduction::None)).forward(&x, &classes));
+    let smoothed = CrossEntropyLoss { label_smoothing: 0.1, ..Default::default() };
+    check("cross_entropy_smoothed", smoothed.forward(&x, &classes));
+    check("cross_entropy_sum", cross_entropy(Reduction::Sum).forward(&x, &classes));
+    check("cross_entropy_each", cross_entropy(Reduction::None).forward(&x, &classes));
+    let weighted = CrossEntropyLoss { weight: weight(), ..Default::default() };
+    check("cross_entropy_weighted", weighted.forward(&x, &ignoring));
+    assert_eq!(weighted.state_dict()?.into_keys().collect::<Vec<_>>(), ["weight"]);
+    let smoothed = CrossEntropyLoss { label_smoothing: 0.1, ..weighted };
+    check("cross_entropy_weighted_smoothed", smoothed.forward(&x, &ignoring));
+    check("cross_entropy_weighted_probabilities", smoothed.forward(&x, &probabilities));
+    check("nll_weighted", NLLLoss { weight: weight(), ..Default::default() }.forward(&log_x, &ignoring));
     check("cross_entropy_probabilities", CrossEntropyLoss::default().forward(&x, &probabilities));
     check("nll", NLLLoss::default().forward(&log_x, &classes));
     check("mse", MSELoss::default().forward(&x, &target));

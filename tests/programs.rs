@@ -25,25 +25,6 @@ impl Folder {
         mnist
     }
 
-    /// A program on the processor, with this folder as its working directory.
-    fn run(&self, name: &str, arguments: &[&str]) -> Command {
-        let mut command = program(name);
-        // A cache that holds nothing: no data set of this machine's user is found.
-        command.env("XDG_CACHE_HOME", self.file("cache")).current_dir(&self.0);
-        if name != "compare" {
-            command.args(["--device", "cpu"]);
-        }
-        command.args(arguments);
-        command
-    }
-
-    /// What a program says to standard error when it refuses `arguments`.
-    fn refused(&self, name: &str, arguments: &[&str]) -> String {
-        let output = self.run(name, arguments).output().expect("the example runs");
-        assert!(output.status.code().is_some_and(|code| code != 0), "{name} {arguments:?}: {output:?}");
-        errors(&output)
-    }
-
     /// What the classifier says to standard error when it refuses `arguments`.
     fn refusal(&self, arguments: &[&str]) -> String {
         // Data that is not there: what is told before it is looked for cannot be about it.

@@ -3,45 +3,14 @@
 #[path = "support/examples.rs"]
 mod examples;
 
-use examples::{Folder, errors, program, success};
+use examples::{Folder, errors, success};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 impl Folder {
-    /// The program on the processor, with this folder as its working directory.
-    fn run(&self, name: &str, arguments: &[&str]) -> Command {
-        let mut command = program(name);
-        // A cache that holds nothing: no data set of this machine's user is found.
-        command.env("XDG_CACHE_HOME", self.file("cache")).current_dir(&self.0);
-        if name != "compare" {
-            command.args(["--device", "cpu"]);
-        }
-        command.args(arguments);
-        command
-    }
-
-    fn refused(&self, name: &str, arguments: &[&str]) -> String {
-        let output = self.run(name, arguments).output().expect("the example runs");
-        assert!(!output.status.success(), "{name} {arguments:?} was accepted");
-        errors(&output)
-    }
-
-    fn refuses(&self, name: &str, cases: &[(&[&str], &str)]) {
-        for (arguments, expected) in cases {
-            let message = self.refused(name, arguments);
-            assert!(message.contains(expected), "{name} {arguments:?}: {message}");
-            assert!(!message.contains("panicked"), "{name} {arguments:?}: {message}");
-        }
-    }
-
-    fn json(&self, name: &str) -> Value {
-        let text = fs::read_to_string(self.file(name)).expect("it was written");
-        serde_json::from_str(&text).expect("JSON")
-    }
-
     /// What was found, without what is another on each run.
     fn results(&self, name: &str) -> Value {
         let mut results = self.json(name);

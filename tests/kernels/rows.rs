@@ -138,8 +138,12 @@ fn cross_entropy_of_rows() -> Result<()> {
     let mut faults = String::new();
     for_rows(&[SHAPES, LONG].concat(), |what, _, [rows, columns], x| {
         for label_smoothing in [0.0, 0.1] {
-            let options =
-                CrossEntropyOptions { label_smoothing, ignore_index: 0, reduction: Reduction::None };
+            let options = CrossEntropyOptions {
+                label_smoothing,
+                ignore_index: 0,
+                reduction: Reduction::None,
+                weight: None,
+            };
             compare(&mut faults, &format!("cross_entropy {what}, smoothing {label_smoothing}"), |device| {
                 let classes: Vec<i64> = (0..rows).map(|row| (row * 7919 % columns) as i64).collect();
                 let target = Tensor::from_vec(classes, [rows], device)?;

@@ -3,7 +3,7 @@
 use super::reference;
 use serde_json::{Value, json};
 use ternion::prelude::*;
-use ternion::{Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, CrossEntropyOptions, PoolOptions};
+use ternion::{Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, PoolOptions};
 
 /// Equal, be numbers written `0` or `0.0`. A pair of equal numbers is PyTorch's one number for both axes.
 fn is_same(ours: &Value, theirs: &Value) -> bool {
@@ -96,9 +96,9 @@ fn norms_and_sequences_have_pytorchs_defaults() {
 #[test]
 fn losses_have_pytorchs_defaults() {
     let name = |reduction: Reduction| format!("{reduction:?}").to_lowercase();
-    let CrossEntropyOptions { ignore_index, label_smoothing, reduction } =
-        CrossEntropyLoss::default().options;
-    let NLLLoss { ignore_index: of_nll, reduction: nll } = NLLLoss::default();
+    let CrossEntropyLoss { weight, ignore_index, label_smoothing, reduction } = CrossEntropyLoss::default();
+    let NLLLoss { weight: nll_weight, ignore_index: of_nll, reduction: nll } = NLLLoss::default();
+    assert!(weight.is_none() && nll_weight.is_none());
     let HuberLoss { delta, reduction: huber } = HuberLoss::default();
     let KLDivLoss { log_target, reduction: divergence } = KLDivLoss::default();
     let BCEWithLogitsLoss { pos_weight, reduction: binary } = BCEWithLogitsLoss::default();
@@ -106,9 +106,9 @@ fn losses_have_pytorchs_defaults() {
     check(&[
         (
             "CrossEntropyLoss",
-            json!({ "ignore_index": ignore_index, "label_smoothing": label_smoothing, "reduction": name(reduction) }),
+            json!({ "weight": null, "ignore_index": ignore_index, "label_smoothing": label_smoothing, "reduction": name(reduction) }),
         ),
-        ("NLLLoss", json!({ "ignore_index": of_nll, "reduction": name(nll) })),
+        ("NLLLoss", json!({ "weight": null, "ignore_index": of_nll, "reduction": name(nll) })),
         ("MSELoss", json!({ "reduction": name(MSELoss::default().reduction) })),
         ("HuberLoss", json!({ "delta": delta, "reduction": name(huber) })),
         ("BCEWithLogitsLoss", json!({ "reduction": name(binary), "pos_weight": null })),

@@ -3,11 +3,6 @@
 use super::*;
 use serde_json::Value;
 
-fn json(folder: &Folder, name: &str) -> Value {
-    let text = fs::read_to_string(folder.file(name)).expect("it was written");
-    serde_json::from_str(&text).expect("JSON")
-}
-
 #[test]
 fn housing_predicts_new_rows_with_the_scales_of_its_model() {
     let folder = Folder::new("predict");
@@ -22,7 +17,7 @@ fn housing_predicts_new_rows_with_the_scales_of_its_model() {
     let printed =
         success(folder.run("housing", &["--predict", "new.csv", "--load", "w.st", "--json", "p.json"]));
     assert!(printed.contains("y of 40 rows of new.csv:") && printed.lines().count() >= 41, "{printed}");
-    let found = json(&folder, "p.json");
+    let found = folder.json("p.json");
     let found: Vec<f64> =
         found["predictions"].as_array().expect("a list").iter().filter_map(Value::as_f64).collect();
     assert_eq!(found.len(), 40);
@@ -31,7 +26,7 @@ fn housing_predicts_new_rows_with_the_scales_of_its_model() {
         // Of values over 2700, of which a model without its scales knows nothing.
         assert!((found - expected).abs() < 200.0, "{a}, {b}: {found}, expected about {expected}");
     }
-    let scales = json(&folder, "w.st.json");
+    let scales = folder.json("w.st.json");
     assert_eq!(scales["settings"]["features"]["columns"], serde_json::json!(["a", "b"]), "{scales}");
     fs::write(folder.file("lacks.csv"), "a\n1\n2\n").expect("the folder can be written");
     let message = folder.refused("housing", &["--predict", "lacks.csv", "--load", "w.st"]);
@@ -132,7 +127,7 @@ fn gpt2_stops_at_the_end_of_a_text_and_trains_in_f16() {
     let writing = ["--load", "bpe", "--generate", "!", "--temperature", "0", "--tokens", "12"];
     let printed = success(folder.run("gpt2", &[&writing[..], &["--stop", "--json", "r.json"]].concat()));
     assert!(printed.lines().any(|line| line == "!\"#"), "{printed}");
-    let written = &json(&folder, "r.json")["generation"];
+    let written = &folder.json("r.json")["generation"];
     assert_eq!((&written["at_end_of_text"], &written["tokens"]), (&true.into(), &serde_json::json!([1, 2])));
     let on = success(folder.run("gpt2", &writing));
     assert!(on.contains("!\"#<|endoftext|>!\"#"), "{on}");

@@ -68,6 +68,7 @@ def losses():
     probabilities = torch.softmax(draw(3, 4), 1)
     log_x = torch.log_softmax(x, 1)
     shares = (torch.rand(3, 4) * 16).round() / 16
+    class_weights = torch.tensor([0.5, 1.0, 2.0, 0.25])
     values = {
         "cross_entropy": nn.CrossEntropyLoss()(x, classes),
         "cross_entropy_ignoring": nn.CrossEntropyLoss()(x, ignoring),
@@ -75,7 +76,11 @@ def losses():
         "cross_entropy_sum": nn.CrossEntropyLoss(reduction="sum")(x, classes),
         "cross_entropy_each": nn.CrossEntropyLoss(reduction="none")(x, classes),
         "cross_entropy_probabilities": nn.CrossEntropyLoss()(x, probabilities),
+        "cross_entropy_weighted": nn.CrossEntropyLoss(class_weights)(x, ignoring),
+        "cross_entropy_weighted_smoothed": nn.CrossEntropyLoss(class_weights, label_smoothing=0.1)(x, ignoring),
+        "cross_entropy_weighted_probabilities": nn.CrossEntropyLoss(class_weights, label_smoothing=0.1)(x, probabilities),
         "nll": nn.NLLLoss()(log_x, classes),
+        "nll_weighted": nn.NLLLoss(class_weights)(log_x, ignoring),
         "mse": nn.MSELoss()(x, target),
         "l1": nn.L1Loss()(x, target),
         "huber": nn.HuberLoss()(x, target),
@@ -84,7 +89,7 @@ def losses():
         "kl_div": nn.KLDivLoss()(log_x, probabilities),
         "kl_div_log": nn.KLDivLoss(reduction="sum", log_target=True)(log_x, probabilities.log()),
     }
-    inputs = {"x": x, "target": target, "probabilities": probabilities, "log_x": log_x, "shares": shares}
+    inputs = {"x": x, "target": target, "probabilities": probabilities, "log_x": log_x, "shares": shares, "class_weights": class_weights}
     return {
         "inputs": {name: plain(value) for name, value in inputs.items()},
         "values": {name: plain(value) for name, value in values.items()},

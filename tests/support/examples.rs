@@ -1,6 +1,7 @@
 //! The example programs as their users run them. Each test file takes what it needs of this.
 #![allow(dead_code)]
 
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -59,6 +60,40 @@ impl Folder {
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
+
+    /// A program on the processor, with this folder as its working directory.
+    pub fn run(&self, name: &str, arguments: &[&str]) -> Command {
+        let mut command = program(name);
+        // A cache that holds nothing: no data set of this machine's user is found.
+        command.env("XDG_CACHE_HOME", self.file("cache")).current_dir(&self.0);
+        if name != "compare" {
+            command.args(["--device", "cpu"]);
+        }
+        command.args(arguments);
+        command
+    }
+
+    /// What a program says to standard error when it refuses `arguments`.
+    pub fn refused(&self, name: &str, arguments: &[&str]) -> String {
+        let output = self.run(name, arguments).output().expect("the example runs");
+        assert!(output.status.code().is_some_and(|code| code != 0), "{name} {arguments:?}: {output:?}");
+        errors(&output)
+    }
+
+    /// That a program refuses arguments in these words.
+    pub fn refuses(&self, name: &str, cases: &[(&[&str], &str)]) {
+        for (arguments, expected) in cases {
+            let message = self.refused(name, arguments);
+            assert!(message.contains(expected), "{name} {arguments:?}: {message}");
+            assert!(!message.contains("panicked"), "{name} {arguments:?}: {message}");
+        }
+    }
+
+    /// What a program wrote as JSON.
+    pub fn json(&self, name: &str) -> Value {
+        let text = fs::read_to_string(self.file(name)).expect("it was written");
+        serde_json::from_str(&text).expect("JSON")
+    }
 }
 
 impl Drop for Folder {
@@ -88,7 +123,7 @@ pub fn byte_vocabulary(merged: &[&str]) -> String {
     let bytes = characters.map(|code| char::from_u32(code).expect("a character").to_string());
     let tokens = bytes.chain(merged.iter().map(|token| (*token).to_owned()));
     let entries = tokens.zip(0..).map(|(token, number): (String, usize)| (token, number.into()));
-    serde_json::Value::Object(entries.collect()).to_string()
+    Value::Object(entries.collect()).to_string()
 }
 
 /// Records of CIFAR-10's binary form: every label in turn, images of its own shade.

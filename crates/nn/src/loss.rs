@@ -1,7 +1,7 @@
 //! Losses as modules. Each is a method of `Tensor` with its settings kept.
 
 use crate::{Module, StateTensor};
-use ternion_core::{BceOptions, CrossEntropyOptions, Reduction, Result, Tensor};
+use ternion_core::{BceOptions, CrossEntropyOptions, NllOptions, Reduction, Result, Tensor};
 
 /// Compares a prediction with a target.
 pub trait Loss: Module {
@@ -13,22 +13,42 @@ pub trait Loss: Module {
 }
 
 /// Cross-entropy of logits and class indices or probabilities: [`Tensor::cross_entropy_with`].
-#[derive(Module, Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Module, Clone, Debug)]
 pub struct CrossEntropyLoss {
-    /// Ignored index, label smoothing, reduction.
+    /// How much each class counts, `[classes]`; part of the state, as in PyTorch. None by default: all as much.
+    pub weight: Option<StateTensor>,
+    /// A class index that counts nothing; -100 by default.
+    pub ignore_index: i64,
+    /// Weight spread evenly over all classes, in `0..=1`; 0 by default.
+    pub label_smoothing: f64,
+    /// How the losses become one; their mean by default.
     #[module(skip)]
-    pub options: CrossEntropyOptions,
+    pub reduction: Reduction,
+}
+
+impl Default for CrossEntropyLoss {
+    fn default() -> Self {
+        let CrossEntropyOptions { ignore_index, label_smoothing, reduction, .. } =
+            CrossEntropyOptions::default();
+        CrossEntropyLoss { weight: None, ignore_index, label_smoothing, reduction }
+    }
 }
 
 impl Loss for CrossEntropyLoss {
     fn forward(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
-        prediction.cross_entropy_with(target, self.options)
+        let &CrossEntropyLoss { ref weight, ignore_index, label_smoothing, reduction } = self;
+        let weight = weight.as_ref().map(StateTensor::tensor);
+        let options =
+            CrossEntropyOptions { weight: weight.as_ref(), ignore_index, label_smoothing, reduction };
+        prediction.cross_entropy_with(target, options)
     }
 }
 
 /// Minus the log-probability of each target: [`Tensor::nll_loss_with`].
-#[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Module, Clone, Debug)]
 pub struct NLLLoss {
+    /// How much each class counts, `[classes]`; part of the state, as in PyTorch. None by default: all as much.
+    pub weight: Option<StateTensor>,
     /// A class index that counts nothing; -100 by default.
     pub ignore_index: i64,
     /// How the losses become one; their mean by default.
@@ -38,13 +58,20 @@ pub struct NLLLoss {
 
 impl Default for NLLLoss {
     fn default() -> Self {
-        NLLLoss { ignore_index: -100, reduction: Reduction::Mean }
+        let NllOptions { ignore_index, reduction, .. } = NllOptions::default();
+        NLLLoss { weight: None, ignore_index, reduction }
     }
 }
 
 impl Loss for NLLLoss {
     fn forward(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
-        prediction.nll_loss_with(target, self.ignore_index, self.reduction)
+        let weight = self.weight.as_ref().map(StateTensor::tensor);
+        let options = NllOptions {
+            weight: weight.as_ref(),
+            ignore_index: self.ignore_index,
+            reduction: self.reduction,
+        };
+        prediction.nll_loss_with(target, options)
     }
 }
 

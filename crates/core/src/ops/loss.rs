@@ -8,6 +8,7 @@ use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::shape::AxisSet;
 use crate::{DType, Shape, Tensor};
 
+mod weighted;
 mod with_grad;
 
 pub use with_grad::{CrossEntropyGradUpdate, CrossEntropyWithGrad};
@@ -216,8 +217,10 @@ pub struct BceOptions<'a> {
 }
 
 /// How [`Tensor::cross_entropy_with`] counts.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CrossEntropyOptions {
+#[derive(Clone, Copy, Debug)]
+pub struct CrossEntropyOptions<'a> {
+    /// How much each class counts, `[classes]`; `None`: all as much.
+    pub weight: Option<&'a Tensor>,
     /// A class index that counts nothing; -100 by default.
     pub ignore_index: i64,
     /// Weight spread evenly over all classes, in `0..=1`; 0 by default.
@@ -226,9 +229,31 @@ pub struct CrossEntropyOptions {
     pub reduction: Reduction,
 }
 
-impl Default for CrossEntropyOptions {
+impl Default for CrossEntropyOptions<'_> {
     fn default() -> Self {
-        CrossEntropyOptions { ignore_index: -100, label_smoothing: 0.0, reduction: Reduction::Mean }
+        CrossEntropyOptions {
+            weight: None,
+            ignore_index: -100,
+            label_smoothing: 0.0,
+            reduction: Reduction::Mean,
+        }
+    }
+}
+
+/// How [`Tensor::nll_loss_with`] counts.
+#[derive(Clone, Copy, Debug)]
+pub struct NllOptions<'a> {
+    /// How much each class counts, `[classes]`; `None`: all as much.
+    pub weight: Option<&'a Tensor>,
+    /// A class index that counts nothing; -100 by default.
+    pub ignore_index: i64,
+    /// How the losses become one; their mean by default.
+    pub reduction: Reduction,
+}
+
+impl Default for NllOptions<'_> {
+    fn default() -> Self {
+        NllOptions { weight: None, ignore_index: -100, reduction: Reduction::Mean }
     }
 }
 
@@ -248,14 +273,14 @@ impl Tensor {
 
     /// The cross-entropy of these logits and `target`, with options.
     ///
-    /// The mean is over the targets that count; if there is none it is NaN, as 0/0 says.
+    /// The mean is over the targets that count, of class indices by the weights of their classes; if there is none it is NaN, as 0/0 says.
     ///
     /// # Shapes
     /// As [`cross_entropy`](Tensor::cross_entropy); without reduction the result has the logits' shape without the class axis.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a class index out of range, a smoothing outside `0..=1`.
-    pub fn cross_entropy_with(&self, target: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
+    /// Shapes or dtypes that do not fit, a class index out of range, a smoothing outside `0..=1`, weights of another number than the classes.
+    pub fn cross_entropy_with(&self, target: &Tensor, options: CrossEntropyOptions<'_>) -> Result<Tensor> {
         let name = "cross_entropy";
         if !(0.0..=1.0).contains(&options.label_smoothing) {
             let detail = format!("label smoothing {}, expected 0 to 1", options.label_smoothing);
@@ -264,6 +289,9 @@ impl Tensor {
         check::float(name, "logits", &self.meta())?;
         if target.dtype().is_float() {
             return soft_cross_entropy(self, target, options);
+        }
+        if let Some(weight) = options.weight {
+            return weighted::cross_entropy(self, target, weight, options);
         }
         let (rows, shape) = class_rows(name, self, target)?;
         let target = target.reshape([rows.dims()[0]])?;
@@ -283,21 +311,27 @@ impl Tensor {
     /// # Errors
     /// As [`nll_loss_with`](Tensor::nll_loss_with).
     pub fn nll_loss(&self, target: &Tensor) -> Result<Tensor> {
-        self.nll_loss_with(target, -100, Reduction::Mean)
+        self.nll_loss_with(target, NllOptions::default())
     }
 
-    /// Minus the log-probability of each target, 0 where it is `ignore_index`. The mean is over the targets that count.
+    /// Minus the log-probability of each target, times the weight of its class, 0 where it is `ignore_index`. The mean is over the targets that
+    /// count, by their weights.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a class index out of range.
-    pub fn nll_loss_with(&self, target: &Tensor, ignore_index: i64, reduction: Reduction) -> Result<Tensor> {
+    /// Shapes or dtypes that do not fit, a class index out of range, weights of another number than the classes.
+    pub fn nll_loss_with(&self, target: &Tensor, options: NllOptions<'_>) -> Result<Tensor> {
         let name = "nll_loss";
+        let NllOptions { weight, ignore_index, reduction } = options;
         check::float(name, "input", &self.meta())?;
         let (rows, shape) = class_rows(name, self, target)?;
         let (counts, class) = split_ignored(&target.reshape([rows.dims()[0], 1])?, ignore_index)?;
         let picked = index_told_as(name, || rows.gather(1, &class))?;
         let losses = picked.to_dtype(rows.dtype().accumulator())?.neg()?;
         let losses = losses.masked_fill(&counts.logical_not()?, 0.0)?.reshape(shape)?;
+        if let Some(weight) = weight {
+            let classes = rows.dims()[1];
+            return weighted::reduce(name, &losses, (weight, classes), (target, ignore_index), reduction);
+        }
         let count = match reduction {
             Reduction::Mean => Some(counted(target, ignore_index, losses.dtype())?),
             _ => None,
@@ -452,16 +486,23 @@ fn reduce_counted(
     }
 }
 
-/// `-sum(target * log_softmax(x))` over the classes, the target smoothed; the mean is over all rows.
-fn soft_cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
+/// [`soft_losses`] over the classes, the target smoothed and by weights; the mean is over all rows.
+fn soft_cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOptions<'_>) -> Result<Tensor> {
     let axis = class_axis("cross_entropy", logits)?;
     let (x, mut target) = loss_pair("cross_entropy", logits, target)?;
     if options.label_smoothing != 0.0 {
         let share = options.label_smoothing / logits.dims()[axis].max(1) as f64;
         target = target.mul_scalar(1.0 - options.label_smoothing)?.add_scalar(share)?;
     }
-    let losses = x.log_softmax(axis)?.mul(&target)?.sum(axis)?.neg()?;
-    options.reduction.apply("cross_entropy", &losses)
+    if let Some(weight) = options.weight {
+        target = weighted::of_probabilities(&target, weight, axis)?;
+    }
+    options.reduction.apply("cross_entropy", &soft_losses(&x, &target, axis)?)
+}
+
+/// `-sum(target * log_softmax(x))` over `axis`.
+fn soft_losses(x: &Tensor, target: &Tensor, axis: usize) -> Result<Tensor> {
+    x.log_softmax(axis)?.mul(target)?.sum(axis)?.neg()
 }
 
 /// Input and target of one shape, in the accumulator dtype.

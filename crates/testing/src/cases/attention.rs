@@ -264,6 +264,23 @@ fn tiled() -> Vec<OpCase> {
     ]
 }
 
+/// Operands of the op `attention_grad` with a mask behind them.
+const UNDER_A_MASK: [&[usize]; 7] =
+    [&[1, 2, 3, 2], &[1, 2, 4, 2], &[1, 2, 4, 5], &[1, 2, 3, 5], &[1, 2, 3], &[1, 2, 3, 5], &[1, 2, 3, 4]];
+
+/// The op `attention_grad`: q, k, v, y, the log-sum-exp and dy.
+fn gradients(parameters: &str) -> OpCase {
+    let any = || Uniform(-2.0, 2.0);
+    OpCase::new("attention_grad", parameters)
+        .input(any())
+        .input(any())
+        .input(any())
+        .input(any())
+        .input(Input::accumulator(Uniform(1.0, 3.0)))
+        .input(any())
+        .f32_limit(2e-5, 1e-5)
+}
+
 /// The ops themselves: the log-sum-exp as a second output, and the gradient as a formula of all its inputs.
 fn ops() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
@@ -279,15 +296,8 @@ fn ops() -> Vec<OpCase> {
             .run(move |x| Ok(apply(Attention { config: causal }, &[&x[0], &x[1], &x[2]])?.into_vec()))
             .oracle(move |x| definition(&causal, x))
             .rounded_oracle(move |round, x| rounded(round, &causal, x)),
-        OpCase::new("attention_grad", "causal")
-            .input(any())
-            .input(any())
-            .input(any())
-            .input(any())
-            .input(Input::accumulator(Uniform(1.0, 3.0)))
-            .input(any())
+        gradients("causal")
             .on([&[1, 2, 3, 2], &[1, 1, 4, 2], &[1, 1, 4, 5], &[1, 2, 3, 5], &[1, 2, 3], &[1, 2, 3, 5]])
-            .f32_limit(2e-5, 1e-5)
             .twice()
             .run(move |x| {
                 let inputs: Vec<&Tensor> = x.iter().collect();
@@ -300,24 +310,7 @@ fn ops() -> Vec<OpCase> {
                     (Tensor::zeros([1, 1, 2, 2], F16, device)?, Tensor::zeros([1, 1, 2], F16, device)?);
                 Ok(apply(AttentionGrad { config: PLAIN }, &[&q, &q, &q, &q, &rows, &q])?.into_vec())
             }),
-        OpCase::new("attention_grad", "mask")
-            .input(any())
-            .input(any())
-            .input(any())
-            .input(any())
-            .input(Input::accumulator(Uniform(1.0, 3.0)))
-            .input(any())
-            .input(Input::bool())
-            .on([
-                &[1, 2, 3, 2],
-                &[1, 2, 4, 2],
-                &[1, 2, 4, 5],
-                &[1, 2, 3, 5],
-                &[1, 2, 3],
-                &[1, 2, 3, 5],
-                &[1, 2, 3, 4],
-            ])
-            .f32_limit(2e-5, 1e-5)
+        gradients("mask").input(Input::bool()).on(UNDER_A_MASK)
             .run(move |x| {
                 let inputs: Vec<&Tensor> = x.iter().collect();
                 let config = AttentionConfig { mask: true, ..PLAIN };
@@ -401,27 +394,8 @@ fn dropping_ops() -> Vec<OpCase> {
     let state = |device: &Device| Tensor::from_slice(&STATE, [2], device);
     let formula = move |mask: bool| Formula { config: config(mask), state: STATE };
     let any = || Uniform(-2.0, 2.0);
-    let gradients = |parameters: &str| {
-        OpCase::new("attention_grad", parameters)
-            .input(any())
-            .input(any())
-            .input(any())
-            .input(any())
-            .input(Input::accumulator(Uniform(1.0, 3.0)))
-            .input(any())
-            .f32_limit(2e-5, 1e-5)
-    };
     let plain: [&'static [usize]; 6] =
         [&[1, 2, 3, 2], &[1, 1, 7, 2], &[1, 1, 7, 5], &[1, 2, 3, 5], &[1, 2, 3], &[1, 2, 3, 5]];
-    let masked: [&'static [usize]; 7] = [
-        &[1, 2, 3, 2],
-        &[1, 2, 4, 2],
-        &[1, 2, 4, 5],
-        &[1, 2, 3, 5],
-        &[1, 2, 3],
-        &[1, 2, 3, 5],
-        &[1, 2, 3, 4],
-    ];
     let run = move |mask: bool| {
         move |x: &[Tensor], device: &Device, _| {
             let state = state(device)?;
@@ -455,7 +429,7 @@ fn dropping_ops() -> Vec<OpCase> {
             .rounded_oracle(move |round, x| gradient(round, formula(false), x)),
         gradients("causal mask dropout offset=5")
             .input(Input::bool())
-            .on(masked)
+            .on(UNDER_A_MASK)
             .run_on(run(true))
             .oracle(move |x| gradient(&|weight| weight, formula(true), x))
             .rounded_oracle(move |round, x| gradient(round, formula(true), x)),

@@ -7,11 +7,23 @@ use ternion_core::dispatch::{apply, apply_one};
 use ternion_core::ops::loss::{
     CrossEntropy, CrossEntropyGrad, CrossEntropyGradUpdate, CrossEntropyWithGrad,
 };
-use ternion_core::{BceOptions, CrossEntropyOptions, Reduction};
+use ternion_core::{BceOptions, CrossEntropyOptions, NllOptions, Reduction};
+
+mod weighted;
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    [cross_entropies(), cross_entropy_ops(), cross_entropy_with_grad(), classified(), elementwise()].into_iter().flatten().collect()
+    [
+        cross_entropies(),
+        cross_entropy_ops(),
+        cross_entropy_with_grad(),
+        weighted::rows(),
+        classified(),
+        elementwise(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 const CLASS: Values = Values::Index { input: 0, axis: 1 };
@@ -28,7 +40,7 @@ fn some_ignored() -> Input {
 }
 
 fn with_options(
-    options: CrossEntropyOptions,
+    options: CrossEntropyOptions<'static>,
 ) -> impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static {
     move |x| x[0].cross_entropy_with(&x[1], options)
 }
@@ -345,7 +357,7 @@ fn classified() -> Vec<OpCase> {
             .input(Uniform(-9.0, 0.0))
             .input(Input::index(CLASS))
             .on([&[7, 5], &[7]])
-            .run(|x| x[0].nll_loss_with(&x[1], 1, Reduction::None))
+            .run(|x| x[0].nll_loss_with(&x[1], NllOptions { ignore_index: 1, reduction: Reduction::None, ..Default::default() }))
             .oracle(|x| picked(&x[0], &x[1], 1.0)),
         OpCase::new("accuracy", "")
             .input(Distinct)

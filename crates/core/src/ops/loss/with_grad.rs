@@ -148,10 +148,10 @@ impl Rule for CrossEntropyGradUpdate {
 pub(super) fn losses(
     rows: &Tensor,
     target: &Tensor,
-    options: &CrossEntropyOptions,
+    options: &CrossEntropyOptions<'_>,
     count: Option<&Tensor>,
 ) -> Result<Tensor> {
-    let CrossEntropyOptions { ignore_index, label_smoothing, reduction } = *options;
+    let CrossEntropyOptions { ignore_index, label_smoothing, reduction, .. } = *options;
     let plain = CrossEntropy { ignore_index, label_smoothing };
     let alone = || Ok(apply(plain.clone(), &[rows, target])?.swap_remove(0));
     let foreseen = matches!(reduction, Reduction::Mean | Reduction::Sum);

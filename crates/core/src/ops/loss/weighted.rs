@@ -1,0 +1,78 @@
+//! Losses in which some classes count more than others: PyTorch's `weight`. Formulas over the ops of the losses without.
+
+use super::{
+    CrossEntropyOptions, Reduction, class_rows, reduce_counted, soft_losses, split_ignored, with_grad,
+};
+use crate::error::{Result, index_told_as};
+use crate::op::check;
+use crate::{DType, Shape, Tensor};
+
+/// A weight for each of `classes`, in `dtype`, as they are given to `op`.
+fn class_weights(op: &'static str, weight: &Tensor, classes: usize, dtype: DType) -> Result<Tensor> {
+    check::float(op, "weight", &weight.meta())?;
+    check::shape(op, "weight", &weight.meta(), Shape::unchecked(&[classes]))?;
+    weight.to_dtype(dtype)
+}
+
+/// The weight of each target's class, 0 where it is ignored.
+fn of_targets(op: &'static str, weights: &Tensor, target: &Tensor, ignore_index: i64) -> Result<Tensor> {
+    let (counts, class) = split_ignored(target, ignore_index)?;
+    index_told_as(op, || weights.index_select(0, &class))?.masked_fill(&counts.logical_not()?, 0.0)
+}
+
+/// `losses` times the weights of their classes, reduced; the mean is over the weights.
+pub(super) fn reduce(
+    op: &'static str,
+    losses: &Tensor,
+    (weight, classes): (&Tensor, usize),
+    (target, ignore_index): (&Tensor, i64),
+    reduction: Reduction,
+) -> Result<Tensor> {
+    let weights = class_weights(op, weight, classes, losses.dtype())?;
+    let flat = target.reshape([target.elements()])?;
+    let weights = of_targets(op, &weights, &flat, ignore_index)?.reshape(*losses.shape())?;
+    let sum = match reduction {
+        Reduction::Mean => Some(weights.sum(..)?),
+        _ => None,
+    };
+    reduce_counted(op, &losses.mul(&weights)?, sum, reduction)
+}
+
+/// Of class indices y: `(1 - s) * w[y] * (lse(x) - x[y]) + s/classes * sum_c w[c] * (lse(x) - x[c])`. The mean divides by the sum of all `w[y]`.
+pub(super) fn cross_entropy(
+    logits: &Tensor,
+    target: &Tensor,
+    weight: &Tensor,
+    options: CrossEntropyOptions<'_>,
+) -> Result<Tensor> {
+    let name = "cross_entropy";
+    let CrossEntropyOptions { ignore_index, label_smoothing, reduction, .. } = options;
+    let (rows, shape) = class_rows(name, logits, target)?;
+    let classes = rows.dims()[1];
+    let weights = class_weights(name, weight, classes, rows.dtype().accumulator())?;
+    let target = target.reshape([rows.dims()[0]])?;
+    let plain = CrossEntropyOptions { ignore_index, reduction: Reduction::None, ..Default::default() };
+    let losses = with_grad::losses(&rows, &target, &plain, None)?;
+    let counted = of_targets(name, &weights, &target, ignore_index)?;
+    let mut losses = losses.mul(&counted)?;
+    if label_smoothing != 0.0 {
+        let even = soft_losses(&rows.to_dtype(weights.dtype())?, &weights, 1)?;
+        let even = even.masked_fill(&target.eq_scalar(ignore_index)?, 0.0)?;
+        let share = label_smoothing / classes as f64;
+        losses = losses.mul_scalar(1.0 - label_smoothing)?.add(&even.mul_scalar(share)?)?;
+    }
+    let sum = match reduction {
+        Reduction::Mean => Some(counted.sum(..)?),
+        _ => None,
+    };
+    reduce_counted(name, &losses.reshape(shape)?, sum, reduction)
+}
+
+/// Class probabilities of which each counts by the weight of its class.
+pub(super) fn of_probabilities(target: &Tensor, weight: &Tensor, axis: usize) -> Result<Tensor> {
+    let classes = target.dims()[axis];
+    let weights = class_weights("cross_entropy", weight, classes, target.dtype())?;
+    let after = target.rank() - axis - 1;
+    let shape: Vec<usize> = std::iter::once(classes).chain(std::iter::repeat_n(1, after)).collect();
+    target.mul(&weights.reshape(&shape[..])?)
+}

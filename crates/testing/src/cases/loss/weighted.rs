@@ -1,0 +1,115 @@
+//! Losses in which some classes count more than others.
+
+use super::{CLASS, class_last, losses, mean, picked, soft_losses, some_ignored};
+use crate::prelude::*;
+use ternion_core::{CrossEntropyOptions, NllOptions, Reduction};
+
+/// What is ignored besides -100, which lies outside of the classes.
+const IGNORED: f64 = -100.0;
+
+pub fn rows() -> Vec<OpCase> {
+    vec![
+        indices("mean", Reduction::Mean, 0.0),
+        indices("none", Reduction::None, 0.0),
+        indices("mean label_smoothing=0.1", Reduction::Mean, 0.1)
+            .hostile(
+                "all ignored",
+                [Array::zeros(&[2, 3]), Array::full(&[2], IGNORED), Array::full(&[3], 0.5)],
+            )
+            .rejects("cross_entropy: weight has shape [2], expected [3]", |device| {
+                let (x, target) = (Tensor::zeros([2, 3], F32, device)?, Tensor::zeros([2], I64, device)?);
+                x.cross_entropy_with(&target, by(&Tensor::ones([2], F32, device)?, Reduction::Mean, 0.1))
+            })
+            .rejects("cross_entropy: weight is i64, expected a floating dtype", |device| {
+                let (x, target) = (Tensor::zeros([2, 3], F32, device)?, Tensor::zeros([2], I64, device)?);
+                x.cross_entropy_with(&target, by(&Tensor::ones([3], I64, device)?, Reduction::Mean, 0.1))
+            })
+            .rejects("cross_entropy: index 3 is out of range for size 3", |device| {
+                let (x, target) = (Tensor::zeros([2, 3], F32, device)?, Tensor::full([2], 3, I64, device)?);
+                x.cross_entropy_with(&target, by(&Tensor::ones([3], F32, device)?, Reduction::Mean, 0.1))
+            }),
+        probabilities(),
+        log_probabilities(),
+    ]
+}
+
+fn by(weight: &Tensor, reduction: Reduction, label_smoothing: f64) -> CrossEntropyOptions<'_> {
+    CrossEntropyOptions { weight: Some(weight), reduction, label_smoothing, ..Default::default() }
+}
+
+fn indices(parameters: &str, reduction: Reduction, smoothing: f64) -> OpCase {
+    OpCase::new("cross_entropy", format!("weight {parameters}"))
+        .input(Uniform(-9.0, 9.0))
+        .input(some_ignored())
+        .input(Uniform(0.25, 2.0))
+        .on([&[7, 5], &[7], &[5]])
+        .on([&[2, 5, 3], &[2, 3], &[5]])
+        .f32_limit(8e-6, 2e-6)
+        .run(move |x| x[0].cross_entropy_with(&x[1], by(&x[2], reduction, smoothing)))
+        .oracle(move |x| {
+            let weight = |target: f64| if target == IGNORED { 0.0 } else { x[2].data[target as usize] };
+            let weights = x[1].map(weight);
+            let hit = losses(&x[0], &x[1], IGNORED, 0.0).zip(&weights, |loss, w| loss * w);
+            let losses = hit.zip(&even(&x[0], &x[1], &x[2]), |hit, even| {
+                (1.0 - smoothing) * hit + if smoothing == 0.0 { 0.0 } else { smoothing * even }
+            });
+            match reduction {
+                Reduction::Mean => Array::scalar(losses.sum() / weights.sum()),
+                _ => losses,
+            }
+        })
+}
+
+/// The weighted mean over all classes of what each of them would lose, 0 where the target is ignored.
+fn even(x: &Array, target: &Array, weight: &Array) -> Array {
+    let rows = class_last(x);
+    let classes = rows.shape[1];
+    let all = Array::from_fn(&rows.shape, |at| weight.data[at[1]]);
+    let mean = soft_losses(&rows, &all, 0.0).map(|loss| loss / classes as f64);
+    Array::new(&target.shape, mean.data).zip(target, |mean, target| if target == IGNORED { 0.0 } else { mean })
+}
+
+fn probabilities() -> OpCase {
+    OpCase::new("cross_entropy", "weight probabilities label_smoothing=0.1")
+        .input(Uniform(-9.0, 9.0))
+        .input(Uniform(0.0, 0.5))
+        .input(Uniform(0.25, 2.0))
+        .on([&[5], &[5], &[5]])
+        .on([&[7, 5], &[7, 5], &[5]])
+        .on([&[2, 5, 3], &[2, 5, 3], &[5]])
+        .f32_limit(8e-6, 2e-6)
+        .run(|x| x[0].cross_entropy_with(&x[1], by(&x[2], Reduction::Mean, 0.1)))
+        .oracle(|x| {
+            let (axis, classes) = (usize::from(x[0].rank() > 1), x[2].elements() as f64);
+            let weighted =
+                Array::from_fn(&x[1].shape, |at| (0.9 * x[1].at(at) + 0.1 / classes) * x[2].data[at[axis]]);
+            mean(&soft_losses(&x[0], &weighted, 0.0))
+        })
+        .rejects("cross_entropy: weight has shape [2], expected [3]", |device| {
+            let x = Tensor::zeros([2, 3], F32, device)?;
+            x.cross_entropy_with(&x, by(&Tensor::ones([2], F32, device)?, Reduction::Mean, 0.0))
+        })
+}
+
+fn log_probabilities() -> OpCase {
+    fn options(weight: &Tensor) -> NllOptions<'_> {
+        NllOptions { weight: Some(weight), ignore_index: 1, ..Default::default() }
+    }
+    OpCase::new("nll_loss", "weight ignore_index=1")
+        .input(Uniform(-9.0, 0.0))
+        .input(Input::index(CLASS))
+        .input(Uniform(0.25, 2.0))
+        .on([&[17, 5], &[17], &[5]])
+        .on([&[3, 5, 7], &[3, 7], &[5]])
+        .run(|x| x[0].nll_loss_with(&x[1], options(&x[2])))
+        .oracle(|x| {
+            let weights = x[1].map(|target| if target == 1.0 { 0.0 } else { x[2].data[target as usize] });
+            let losses = picked(&x[0], &x[1], 1.0).zip(&weights, |loss, w| loss * w);
+            Array::scalar(losses.sum() / weights.sum())
+        })
+        .rejects("nll_loss: weight has shape [3], expected [5]", |device| {
+            let target = Tensor::zeros([2], I64, device)?;
+            let weight = Tensor::ones([3], F32, device)?;
+            Tensor::zeros([2, 5], F32, device)?.nll_loss_with(&target, options(&weight))
+        })
+}
