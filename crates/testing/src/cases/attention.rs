@@ -484,7 +484,9 @@ fn scores(config: &AttentionConfig, q: &Array, k: &Array, mask: Option<&Array>) 
     Array::from_fn(&shape, |at| {
         let &[b, h, i, j] = at else { unreachable!("four axes") };
         let kv = h / (heads / kv_heads);
-        let product: f64 = (0..width).map(|d| q.at(&[b, h, i, d]) * k.at(&[b, kv, j, d])).sum();
+        let (query, key) = ((b * heads + h) * queries + i, (b * kv_heads + kv) * keys + j);
+        let [query, key] = [(q, query), (k, key)].map(|(x, row)| &x.data[row * width..][..width]);
+        let product: f64 = query.iter().zip(key).map(|(q, k)| q * k).sum();
         let seen = sees(config, [i, queries, j, keys]);
         match &mask {
             _ if !seen => f64::NEG_INFINITY,
@@ -511,23 +513,39 @@ fn rounded(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array])
         true => f64::NAN,
         false => log_sum_exp(row),
     });
+    // Each weight once, and not for each element that it counts for: differences ask thousands of times.
+    let weights: Vec<f64> = (0..batch * heads * queries)
+        .flat_map(|row| weights_of(round, &formula, &scores, log_sum.data[row], row))
+        .collect();
     let y = Array::from_fn(&[batch, heads, queries, width], |at| {
         let &[b, h, i, d] = at else { unreachable!("four axes") };
         let kv = h / (heads / kv_heads);
-        let lse = log_sum.at(&[b, h, i]);
-        if lse == f64::NEG_INFINITY {
-            return 0.0;
-        }
-        // By differences to the largest score: log_sum is rounded, also in f64.
-        let row: Vec<f64> = (0..keys).map(|j| scores.at(&[b, h, i, j])).collect();
-        let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = row.iter().map(|score| (score - max).exp()).sum();
-        let weight = |j: usize, score: f64| {
-            round((score - max).exp()) / sum * formula.factor([heads, queries, keys], [b, h, i, j])
-        };
-        row.iter().enumerate().map(|(j, &score)| weight(j, score) * v.at(&[b, kv, j, d])).sum()
+        let row = &weights[((b * heads + h) * queries + i) * keys..][..keys];
+        let value = |j: usize| v.data[((b * kv_heads + kv) * keys + j) * width + d];
+        row.iter().enumerate().map(|(j, weight)| weight * value(j)).sum()
     });
     (y, log_sum)
+}
+
+/// What each key's value counts for a query, whose scores are row number `row`; 0 where no key is seen.
+fn weights_of(
+    round: &dyn Fn(f64) -> f64,
+    formula: &Formula,
+    scores: &Array,
+    log_sum: f64,
+    row: usize,
+) -> Vec<f64> {
+    let [_, heads, queries, keys] = scores.sizes();
+    if log_sum == f64::NEG_INFINITY {
+        return vec![0.0; keys];
+    }
+    let [b, h, i] = [row / queries / heads, row / queries % heads, row % queries];
+    // By differences to the largest score: log_sum is rounded, also in f64.
+    let row = &scores.data[row * keys..][..keys];
+    let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = row.iter().map(|score| (score - max).exp()).sum();
+    let factor = |j: usize| formula.factor([heads, queries, keys], [b, h, i, j]);
+    row.iter().enumerate().map(|(j, score)| round((score - max).exp()) / sum * factor(j)).collect()
 }
 
 /// Dao et al. 2022, algorithm 4, of q, k, v, y, lse and dy (and mask) as they are given; weights and their gradients rounded by `round` before they meet
