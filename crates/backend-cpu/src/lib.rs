@@ -26,8 +26,10 @@ mod walk;
 pub use custom::{CpuInput, CpuKernel, CpuOutput, register_custom_kernel};
 
 use memory::{CpuMemory, Pool};
+use std::any::Any;
+use std::ptr::NonNull;
 use std::sync::Arc;
-use ternion_core::backend::{Backend, Buffer, MemoryStats, Meta, Plan, Unsupported, View};
+use ternion_core::backend::{Backend, Buffer, Interop, MemoryStats, Meta, Plan, Unsupported, View};
 use ternion_core::{Device, Error, Op, Result};
 
 /// A device that runs on this machine's processor.
@@ -45,6 +47,18 @@ impl CpuBackend {
     /// A backend with a memory pool of its own.
     pub fn new() -> CpuBackend {
         CpuBackend { pool: Arc::default() }
+    }
+
+    /// A buffer on `bytes` bytes from `address` on, which `owner` keeps alive: memory of another library.
+    ///
+    /// # Safety
+    /// The bytes stay readable and writable as long as `owner` lives, and are aligned for the elements that will be read there. Whoever else writes them, or
+    /// reads them while an op writes, does so between ops.
+    pub unsafe fn adopt(&self, address: usize, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Buffer {
+        let start =
+            NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling());
+        // SAFETY: the caller's word.
+        Buffer::new(unsafe { Pool::adopt(&self.pool, start, bytes, owner) })
     }
 }
 
@@ -109,5 +123,15 @@ impl Backend for CpuBackend {
 
     fn restart_peak(&self, floor: usize) {
         self.pool.restart_peak(floor);
+    }
+
+    fn interop(&self) -> Option<&dyn Interop> {
+        Some(self)
+    }
+}
+
+impl Interop for CpuBackend {
+    fn address(&self, buffer: &Buffer) -> Option<usize> {
+        buffer.downcast().map(|memory: &CpuMemory| memory.start().expose_provenance())
     }
 }

@@ -3,6 +3,7 @@
 use bytemuck::Zeroable;
 use parking_lot::RwLock;
 use std::alloc::Layout as AllocLayout;
+use std::any::Any;
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -111,6 +112,26 @@ impl Pool {
         Ok(memory)
     }
 
+    /// `bytes` bytes from `start` on that `owner` keeps. They are not counted: they were not taken from here.
+    ///
+    /// # Safety
+    /// They stay readable and writable as long as `owner` lives, and whoever else touches them does not do so while an op does.
+    pub(crate) unsafe fn adopt(
+        pool: &Arc<Pool>,
+        start: NonNull<u8>,
+        bytes: usize,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> CpuMemory {
+        CpuMemory {
+            lock: RwLock::new(()),
+            version: AtomicU64::new(0),
+            pool: pool.clone(),
+            bytes,
+            size: 0,
+            storage: Storage::Foreign(Foreign { start, _owner: owner }),
+        }
+    }
+
     fn block(&self, size: usize, requested: usize) -> Result<Block> {
         if let Some(block) = self.take(size).or_else(|| Block::new(size)) {
             return Ok(block);
@@ -199,10 +220,26 @@ pub(crate) fn zeros<C: Zeroable>(length: usize) -> Result<Vec<C>> {
 #[repr(align(16))]
 struct Inside(#[allow(dead_code, reason = "reached by its address")] MaybeUninit<[u8; INSIDE]>);
 
+/// Memory that somebody else allocated, and what keeps it alive.
+struct Foreign {
+    start: NonNull<u8>,
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+// SAFETY: as a block; the owner says of itself that it may go to another thread.
+unsafe impl Send for Foreign {}
+
+impl std::fmt::Debug for Foreign {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Foreign({:?})", self.start)
+    }
+}
+
 #[derive(Debug)]
 enum Storage {
     Inside(UnsafeCell<Inside>),
     Block(Block),
+    Foreign(Foreign),
     /// Given back.
     None,
 }
@@ -232,6 +269,7 @@ impl CpuMemory {
         match &self.storage {
             Storage::Inside(cell) => cell.get().cast(),
             Storage::Block(block) => block.start.as_ptr(),
+            Storage::Foreign(foreign) => foreign.start.as_ptr(),
             Storage::None => NonNull::dangling().as_ptr(),
         }
     }
@@ -324,6 +362,20 @@ mod tests {
         let mut bytes = [0; 2];
         memory.read(6, &mut bytes).expect("inside");
         assert_eq!(bytes, [1, 1]);
+    }
+
+    #[test]
+    fn memory_of_others_is_used_in_place_and_let_go_with_its_owner() {
+        let pool = Arc::new(Pool::default());
+        let (owner, mut bytes) = (Arc::new(()), vec![0_u8; 8]);
+        let start = NonNull::new(bytes.as_mut_ptr()).expect("a vector with elements");
+        // SAFETY: `bytes` outlives the memory, and nothing else touches it meanwhile.
+        let memory = unsafe { Pool::adopt(&pool, start, 8, Box::new(owner.clone())) };
+        memory.write(&[7], 3).expect("inside");
+        assert!(memory.write(&[7], 8).is_err());
+        assert_eq!((Arc::strong_count(&owner), pool.stats()), (2, MemoryStats::default()));
+        drop(memory);
+        assert_eq!((bytes[3], Arc::strong_count(&owner)), (7, 1));
     }
 
     #[cfg(debug_assertions)]

@@ -12,7 +12,7 @@ mod walk;
 
 pub use checkpoint::checkpoint;
 pub use dot::DotOptions;
-pub use mode::{enable_grad, is_recording, no_grad};
+pub use mode::{enable_grad, is_recording, no_grad, set_recording};
 pub use node::{Context, Edge, Function, Grads, Node, next_node_id};
 pub use walk::{
     BackwardCall, GradOptions, GradientSink, Gradients, TensorId, grad, observe_backward,

@@ -45,6 +45,14 @@ pub fn is_recording() -> bool {
     MODE.get() & RECORDING != 0
 }
 
+/// Switches recording for this thread, until it is switched again, and tells what it was: for bindings to languages whose scopes are no closures. Rust
+/// has [`no_grad`] and [`enable_grad`], which cannot be left open.
+pub fn set_recording(on: bool) -> bool {
+    let before = is_recording();
+    MODE.set(if on { MODE.get() | RECORDING } else { MODE.get() & !RECORDING });
+    before
+}
+
 /// Runs `f` without recording; in-place changes of parameters are allowed inside.
 pub fn no_grad<T>(f: impl FnOnce() -> T) -> T {
     with_mode(false, f)

@@ -1,0 +1,115 @@
+//! Arguments of Python as those of Ternion: operands, sizes, axes.
+
+use crate::error::{Failure, Outcome};
+use crate::promote::Number;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
+use ternion::{Axes, Tensor};
+
+/// The other operand of an operator.
+pub enum Operand {
+    Tensor(Tensor),
+    Number(Number),
+}
+
+/// A number of Python, or of NumPy; `None` for anything else.
+pub fn number(object: &Bound<'_, PyAny>) -> Outcome<Option<Number>> {
+    // Exact kinds first: they are what nearly all numbers are.
+    if let Ok(value) = object.cast_exact::<PyFloat>() {
+        return Ok(Some(Number::Float(value.value())));
+    }
+    if let Ok(truth) = object.cast_exact::<PyBool>() {
+        return Ok(Some(Number::Bool(truth.is_true())));
+    }
+    if object.is_instance_of::<PyInt>() {
+        return Ok(Some(Number::Int(object.extract::<i64>()?)));
+    }
+    if object.is_instance_of::<PyFloat>() {
+        return Ok(Some(Number::Float(object.extract::<f64>()?)));
+    }
+    // NumPy's numbers tell their kind by their dtype; so do its arrays, which have axes.
+    let Ok(dtype) = object.getattr("dtype") else { return Ok(None) };
+    if !object.getattr("shape")?.cast::<PyTuple>().is_ok_and(|shape| shape.is_empty()) {
+        return Ok(None);
+    }
+    Ok(match dtype.getattr("kind").and_then(|kind| kind.extract::<char>()) {
+        Ok('b') => Some(Number::Bool(object.extract::<bool>()?)),
+        Ok('i' | 'u') => Some(Number::Int(object.extract::<i64>()?)),
+        Ok('f') => Some(Number::Float(object.extract::<f64>()?)),
+        _ => None,
+    })
+}
+
+impl Operand {
+    /// The operand, or `None` for what arithmetic is not for: Python asks the other side then.
+    #[inline]
+    pub fn of(object: &Bound<'_, PyAny>) -> Outcome<Option<Operand>> {
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            return Ok(Some(Operand::Tensor(tensor.get().tensor())));
+        }
+        Ok(number(object)?.map(Operand::Number))
+    }
+}
+
+/// Whole numbers that were given one by one, or as one tuple or list: `x.reshape(2, 3)`, `x.reshape((2, 3))`.
+pub fn numbers(arguments: &Bound<'_, PyTuple>) -> Outcome<Vec<isize>> {
+    if arguments.len() == 1 {
+        let only = arguments.get_item(0)?;
+        if !only.is_instance_of::<PyInt>() && only.cast::<PyTensor>().is_err() {
+            return listed(&only);
+        }
+    }
+    listed(arguments)
+}
+
+fn listed(object: &Bound<'_, PyAny>) -> Outcome<Vec<isize>> {
+    object.try_iter()?.map(|item| Ok(item?.extract::<isize>()?)).collect()
+}
+
+/// Sizes that were given one by one or as one tuple.
+pub fn sizes(arguments: &Bound<'_, PyTuple>) -> Outcome<Vec<usize>> {
+    numbers(arguments)?.into_iter().map(size).collect()
+}
+
+fn size(number: isize) -> Outcome<usize> {
+    usize::try_from(number).map_err(|_| Failure::value(format!("a size of {number}, expected 0 or more")))
+}
+
+/// A shape that is one argument: a size or several.
+pub struct ShapeArgument(pub Vec<usize>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for ShapeArgument {
+    type Error = Failure;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
+        let all = match object.extract::<isize>() {
+            Ok(only) => vec![only],
+            Err(_) => listed(&object)?,
+        };
+        all.into_iter().map(size).collect::<Outcome<_>>().map(ShapeArgument)
+    }
+}
+
+/// One axis or several.
+pub struct AxesArgument(pub Vec<isize>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for AxesArgument {
+    type Error = Failure;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
+        match object.extract::<isize>() {
+            Ok(only) => Ok(AxesArgument(vec![only])),
+            Err(_) => listed(&object).map(AxesArgument),
+        }
+    }
+}
+
+/// The axes that were named; all of them if none was.
+pub fn axes(named: Option<AxesArgument>) -> Axes {
+    match named {
+        // As in PyTorch: no axis in a list means all.
+        Some(AxesArgument(list)) if !list.is_empty() => Axes::from(&list[..]),
+        _ => Axes::All,
+    }
+}

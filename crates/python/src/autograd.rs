@@ -1,0 +1,295 @@
+//! Gradients as PyTorch has them: gathered in `grad` of the tensors that ask for them.
+
+use crate::error::{Failure, Outcome};
+use crate::run::wait;
+use crate::tensor::PyTensor;
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Weak};
+use ternion::autograd::TensorId;
+use ternion::nn::Param;
+use ternion::{GradOptions, Gradients, Tensor};
+
+/// Where the gradient of a tensor is gathered.
+#[derive(Default)]
+pub struct Slot(Mutex<Option<Py<PyTensor>>>);
+
+impl Slot {
+    pub fn get(&self, py: Python<'_>) -> Option<Py<PyTensor>> {
+        self.0.lock().as_ref().map(|grad| grad.clone_ref(py))
+    }
+
+    pub fn set(&self, grad: Option<Py<PyTensor>>) {
+        // The old one is dropped behind the lock.
+        let old = std::mem::replace(&mut *self.0.lock(), grad);
+        drop(old);
+    }
+
+    /// Adds a gradient to what is there.
+    fn gather(&self, py: Python<'_>, grad: &Tensor) -> Outcome<()> {
+        match self.get(py) {
+            None => self.set(Some(Py::new(py, PyTensor::new(grad.clone()))?)),
+            Some(there) => {
+                let sum = there.get().tensor();
+                let sum = wait(py, || sum.add(grad))?;
+                there.get().replace(sum)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The tensors that ask for a gradient, by the names under which their gradients are found.
+#[derive(Default)]
+struct Asking {
+    leaves: HashMap<TensorId, Weak<Slot>>,
+    params: Vec<(Param, Weak<Slot>)>,
+    /// Entries at which those that nobody has any more are looked for.
+    full: usize,
+}
+
+static ASKING: LazyLock<Mutex<Asking>> = LazyLock::new(Mutex::default);
+
+impl Asking {
+    fn tidy(&mut self) {
+        if self.leaves.len() + self.params.len() > self.full {
+            self.leaves.retain(|_, slot| slot.strong_count() > 0);
+            self.params.retain(|(_, slot)| slot.strong_count() > 0);
+            self.full = 2 * (self.leaves.len() + self.params.len()) + 1024;
+        }
+    }
+}
+
+pub fn register_leaf(tensor: &Tensor, slot: &Arc<Slot>) {
+    if let Some(id) = tensor.id() {
+        let mut asking = ASKING.lock();
+        asking.tidy();
+        asking.leaves.insert(id, Arc::downgrade(slot));
+    }
+}
+
+pub fn register_param(param: &Param, slot: &Arc<Slot>) {
+    let mut asking = ASKING.lock();
+    asking.tidy();
+    asking.params.push((param.clone(), Arc::downgrade(slot)));
+}
+
+/// The places for these gradients, in the order in which the leaves were made.
+fn places(gradients: &Gradients) -> Vec<(TensorId, Arc<Slot>)> {
+    let asking = ASKING.lock();
+    let mut of_params: HashMap<TensorId, &Weak<Slot>> = HashMap::new();
+    for (param, slot) in &asking.params {
+        if let Some(id) = param.tensor().id() {
+            of_params.insert(id, slot);
+        }
+    }
+    let find = |(id, _): (TensorId, &Tensor)| {
+        let slot = asking.leaves.get(&id).or_else(|| of_params.get(&id).copied())?;
+        Some((id, slot.upgrade()?))
+    };
+    let mut found: Vec<_> = gradients.iter().filter_map(find).collect();
+    found.sort_by_key(|(id, _)| *id);
+    found
+}
+
+fn gather(py: Python<'_>, gradients: &Gradients) -> Outcome<()> {
+    let by_id: HashMap<TensorId, &Tensor> = gradients.iter().collect();
+    for (id, slot) in places(gradients) {
+        slot.gather(py, by_id[&id])?;
+    }
+    Ok(())
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Adds the gradient of this tensor to `grad` of every tensor that it was computed from and that asks for one.
+    ///
+    /// Args:
+    ///     gradient: weights of the elements, of this tensor's shape; needed unless it is a single element.
+    ///     retain_graph: keep what was saved, so that the graph can be walked again.
+    ///     create_graph: record the walk itself, so that gradients have gradients.
+    ///
+    /// Raises:
+    ///     RuntimeError: nothing was recorded, a saved tensor was changed in place, or the graph was walked before.
+    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false))]
+    fn backward(
+        &self,
+        py: Python<'_>,
+        gradient: Option<&Bound<'_, PyTensor>>,
+        retain_graph: Option<bool>,
+        create_graph: bool,
+    ) -> Outcome<()> {
+        let tensor = self.tensor();
+        let weights = gradient.map(|gradient| gradient.get().tensor());
+        let options = GradOptions {
+            create_graph,
+            retain_graph: retain_graph.unwrap_or(create_graph),
+            ..Default::default()
+        };
+        let gradients = wait(py, || match weights {
+            None => tensor.backward_with(options),
+            Some(weights) => weighted(&tensor, &weights)?.backward_with(options),
+        })?;
+        gather(py, &gradients)
+    }
+
+    /// The gradient that was gathered, or None.
+    #[getter]
+    fn grad(&self, py: Python<'_>) -> Option<Py<PyTensor>> {
+        self.slot.get(py)
+    }
+
+    #[setter]
+    fn set_grad(&self, grad: Option<Bound<'_, PyTensor>>) -> Outcome<()> {
+        if let Some(grad) = &grad {
+            let (own, new) = (self.tensor(), grad.get().tensor());
+            if own.shape() != new.shape() {
+                let told = format!("grad: of shape {:?}, expected {:?}", new.dims(), own.dims());
+                return Err(Failure::value(told));
+            }
+        }
+        self.slot.set(grad.map(Bound::unbind));
+        Ok(())
+    }
+
+    /// Whether a gradient flows to this tensor. To set it makes the tensor ask for one itself.
+    #[getter]
+    fn requires_grad(&self) -> bool {
+        self.tensor().needs_grad()
+    }
+
+    #[setter]
+    fn set_requires_grad(&self, wanted: bool) -> Outcome<()> {
+        if let Some(param) = self.param() {
+            if wanted {
+                param.unfreeze()
+            } else {
+                param.freeze()
+            }
+            return Ok(());
+        }
+        let tensor = self.tensor();
+        if wanted == tensor.needs_grad() {
+            return Ok(());
+        }
+        if !wanted && !tensor.is_leaf() {
+            return Err(Failure::state(
+                "requires_grad of a computed tensor cannot be taken back: detach() it",
+            ));
+        }
+        if wanted {
+            let leaf = tensor.requires_grad()?;
+            register_leaf(&leaf, &self.slot);
+            return self.replace(leaf);
+        }
+        self.replace(tensor.detach())
+    }
+
+    /// Asks for a gradient, or no longer; the tensor itself.
+    #[pyo3(signature = (requires_grad=true))]
+    fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> Outcome<Bound<'py, Self>> {
+        slf.get().set_requires_grad(requires_grad)?;
+        Ok(slf.clone())
+    }
+
+    /// Whether the tensor was made by its user rather than computed from one that a gradient flows to.
+    #[getter]
+    fn is_leaf(&self) -> bool {
+        let tensor = self.tensor();
+        tensor.is_leaf() || !tensor.needs_grad()
+    }
+
+    /// The name of the op that computed the tensor, if it was recorded.
+    #[getter]
+    fn grad_fn(&self) -> Option<&'static str> {
+        let tensor = self.tensor();
+        tensor.node().filter(|_| !tensor.is_leaf()).map(|node| node.function().name())
+    }
+
+    /// The same memory without history: no gradient flows through it.
+    fn detach(&self) -> PyTensor {
+        PyTensor::new(self.tensor().detach())
+    }
+
+    /// The same memory without history.
+    #[getter]
+    fn data(&self) -> PyTensor {
+        PyTensor::new(self.tensor().detach())
+    }
+
+    #[setter]
+    fn set_data(&self, data: &Bound<'_, PyTensor>) -> Outcome<()> {
+        let data = data.get().tensor().detach();
+        if self.param().is_some() || !self.tensor().needs_grad() {
+            return self.replace(data);
+        }
+        let leaf = data.requires_grad()?;
+        register_leaf(&leaf, &self.slot);
+        self.replace(leaf)
+    }
+
+    /// Gathers the gradient of this tensor too, though it was computed.
+    fn retain_grad(&self) -> Outcome<()> {
+        let tensor = self.tensor();
+        if tensor.is_leaf() {
+            return Ok(());
+        }
+        let slot = Arc::downgrade(&self.slot);
+        tensor.register_hook(move |grad| {
+            if let Some(slot) = slot.upgrade() {
+                let told = Python::attach(|py| slot.gather(py, grad).map_err(PyErr::from));
+                told.map_err(|error| ternion::Error::Autograd(error.to_string()))?;
+            }
+            Ok(None)
+        })?;
+        Ok(())
+    }
+
+    /// Calls `hook` with the gradient of this tensor when it is final; what it returns, if not None, takes the gradient's place.
+    ///
+    /// Returns:
+    ///     what removes the hook when its `remove()` is called.
+    fn register_hook(&self, hook: Py<PyAny>) -> Outcome<PyHook> {
+        let called = move |grad: &Tensor| {
+            let grad = grad.clone();
+            let changed = Python::attach(|py| -> PyResult<Option<Tensor>> {
+                let given = hook.bind(py).call1((PyTensor::new(grad),))?;
+                if given.is_none() {
+                    return Ok(None);
+                }
+                Ok(Some(given.cast::<PyTensor>()?.get().tensor()))
+            });
+            changed.map_err(|error| ternion::Error::Autograd(format!("a hook raised {error}")))
+        };
+        let handle = self.tensor().register_hook(called)?;
+        Ok(PyHook(Mutex::new(Some(handle))))
+    }
+}
+
+/// A hook that was registered.
+#[pyclass(name = "HookHandle", module = "ternion", frozen)]
+pub struct PyHook(Mutex<Option<ternion::autograd::HookHandle>>);
+
+#[pymethods]
+impl PyHook {
+    /// Removes the hook.
+    fn remove(&self) {
+        if let Some(handle) = self.0.lock().take() {
+            handle.remove();
+        }
+    }
+}
+
+/// The sum of the elements, each by its weight.
+fn weighted(tensor: &Tensor, weights: &Tensor) -> ternion::Result<Tensor> {
+    if tensor.shape() != weights.shape() {
+        return Err(ternion::Error::Shape {
+            op: "backward",
+            what: "gradient",
+            got: Box::new(*weights.shape()),
+            expected: Box::new(*tensor.shape()),
+        });
+    }
+    tensor.mul(&weights.detach().to_dtype(tensor.dtype())?)?.sum_all()
+}

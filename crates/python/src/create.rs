@@ -1,0 +1,487 @@
+//! Functions that make tensors.
+
+use crate::arguments::{ShapeArgument, number, sizes};
+use crate::autograd::register_leaf;
+use crate::device::{DeviceArgument, or_default};
+use crate::dtype::DTypeArgument;
+use crate::error::{Failure, Outcome};
+use crate::promote::{DEFAULT, Number, common};
+use crate::run::{run, wait};
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use ternion::{DType, Device, Result, Scalar, Shape, Tensor};
+
+/// The tensor as an object that asks for its gradient if that is wanted.
+pub fn object(tensor: Tensor, requires_grad: bool) -> Outcome<PyTensor> {
+    if !requires_grad {
+        return Ok(PyTensor::new(tensor));
+    }
+    let leaf = tensor.requires_grad()?;
+    let object = PyTensor::new(leaf.clone());
+    register_leaf(&leaf, &object.slot);
+    Ok(object)
+}
+
+fn dtype_or(dtype: Option<DTypeArgument>, other: DType) -> DType {
+    dtype.map_or(other, |dtype| dtype.0)
+}
+
+/// Numbers in nested lists: their shape, and all of them in row-major order.
+#[derive(Default)]
+struct Nested {
+    shape: Vec<usize>,
+    numbers: Vec<Number>,
+    dtype: Option<DType>,
+}
+
+impl Nested {
+    fn read(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> Outcome<()> {
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            return self.take(Number::Float(tensor.get().tensor().item_f64()?), depth);
+        }
+        if let Some(number) = number(object)? {
+            return self.take(number, depth);
+        }
+        if !object.is_instance_of::<PyList>() && !object.is_instance_of::<PyTuple>() {
+            let kind = object.get_type().name()?.to_string();
+            return Err(Failure::kind(format!(
+                "tensor: expected numbers, lists of them or an array, got {kind}"
+            )));
+        }
+        let count = object.len()?;
+        match self.shape.get(depth) {
+            None if self.numbers.is_empty() => self.shape.push(count),
+            Some(&expected) if expected == count => {}
+            _ => {
+                let expected =
+                    self.shape.get(depth).map_or("a number".into(), |size| format!("{size} items"));
+                return Err(Failure::value(format!(
+                    "tensor: a list of {count} items at depth {depth}, expected {expected}"
+                )));
+            }
+        }
+        object.try_iter()?.try_for_each(|item| self.read(&item?, depth + 1))
+    }
+
+    fn take(&mut self, number: Number, depth: usize) -> Outcome<()> {
+        if depth != self.shape.len() {
+            let expected = self.shape.get(depth).map_or(String::new(), |size| format!("{size} items"));
+            return Err(Failure::value(format!(
+                "tensor: a number at depth {depth}, expected a list of {expected}"
+            )));
+        }
+        self.dtype = Some(self.dtype.map_or(number.dtype(), |dtype| common(dtype, number.dtype())));
+        self.numbers.push(number);
+        Ok(())
+    }
+
+    fn tensor(self, dtype: Option<DType>, device: &Device) -> Result<Tensor> {
+        let shape = Shape::new(&self.shape)?;
+        let exact = |number: &Number| match *number {
+            Number::Bool(truth) => i64::from(truth),
+            Number::Int(value) => value,
+            Number::Float(value) => value as i64,
+        };
+        let real = |number: &Number| match *number {
+            Number::Float(value) => value,
+            ref other => exact(other) as f64,
+        };
+        let own = self.dtype.unwrap_or(DEFAULT);
+        let dtype = dtype.unwrap_or(own);
+        let all = match own {
+            own if own.is_float() => Tensor::from_vec(self.numbers.iter().map(real).collect(), shape, device),
+            _ => Tensor::from_vec(self.numbers.iter().map(exact).collect(), shape, device),
+        };
+        all?.to_dtype(dtype)
+    }
+}
+
+/// A tensor with these values: a number, nested lists of numbers, an array of NumPy or a tensor, which is copied.
+///
+/// Args:
+///     data: the values.
+///     dtype: that of the values by default; float32 for numbers of Python with a point, int64 for those without.
+///     device: by default that of get_default_device().
+///     requires_grad: whether a gradient is gathered for it.
+///
+/// Raises:
+///     ValueError: lists of different lengths.
+///     TypeError: something that is no number.
+#[pyfunction]
+#[pyo3(signature = (data, dtype=None, device=None, requires_grad=false))]
+fn tensor(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    dtype: Option<DTypeArgument>,
+    device: Option<DeviceArgument>,
+    requires_grad: bool,
+) -> Outcome<PyTensor> {
+    let dtype = dtype.map(|dtype| dtype.0);
+    if let Ok(source) = data.cast::<PyTensor>() {
+        let source = source.get().tensor().detach();
+        let device = device.map_or_else(|| Ok(source.device().clone()), |device| device.open(py))?;
+        let copy = wait(py, || {
+            let cast = source.to_dtype(dtype.unwrap_or(source.dtype()))?;
+            if cast.device().is(&device) && cast.buffer().is(source.buffer()) {
+                cast.copy()
+            } else {
+                cast.to_device(&device)
+            }
+        })?;
+        return object(copy, requires_grad);
+    }
+    let device = or_default(py, device)?;
+    if let Some(array) = crate::numpy::viewed(data)? {
+        let copy = wait(py, || array.copy()?.to_dtype(dtype.unwrap_or(array.dtype()))?.to_device(&device))?;
+        return object(copy, requires_grad);
+    }
+    let mut nested = Nested::default();
+    nested.read(data, 0)?;
+    object(wait(py, || nested.tensor(dtype, &device))?, requires_grad)
+}
+
+/// The values as a tensor, without a copy where that can be: a tensor itself, an array of NumPy that shares its memory.
+///
+/// Args and errors are those of `tensor`.
+#[pyfunction]
+#[pyo3(signature = (data, dtype=None, device=None))]
+fn as_tensor<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+    dtype: Option<DTypeArgument>,
+    device: Option<DeviceArgument>,
+) -> Outcome<Bound<'py, PyAny>> {
+    let dtype = dtype.map(|dtype| dtype.0);
+    let viewed = match data.cast::<PyTensor>() {
+        Ok(tensor) => Some(tensor.get().tensor()),
+        Err(_) => crate::numpy::viewed(data)?,
+    };
+    let device = match (&viewed, device) {
+        (_, Some(device)) => device.open(py)?,
+        (Some(tensor), None) if data.cast::<PyTensor>().is_ok() => tensor.device().clone(),
+        _ => or_default(py, None)?,
+    };
+    let Some(viewed) = viewed else {
+        let mut nested = Nested::default();
+        nested.read(data, 0)?;
+        let made = wait(py, || nested.tensor(dtype, &device))?;
+        return Ok(Bound::new(py, PyTensor::new(made))?.into_any());
+    };
+    let dtype = dtype.unwrap_or(viewed.dtype());
+    if data.cast::<PyTensor>().is_ok() && dtype == viewed.dtype() && device.is(viewed.device()) {
+        return Ok(data.clone());
+    }
+    let made = wait(py, || viewed.to_dtype(dtype)?.to_device(&device))?;
+    Ok(Bound::new(py, PyTensor::new(made))?.into_any())
+}
+
+/// What decides how a tensor is made, besides its shape.
+struct Making {
+    shape: Shape,
+    dtype: DType,
+    device: Device,
+    requires_grad: bool,
+}
+
+impl Making {
+    fn new(
+        py: Python<'_>,
+        size: &Bound<'_, PyTuple>,
+        dtype: Option<DTypeArgument>,
+        device: Option<DeviceArgument>,
+        requires_grad: bool,
+    ) -> Outcome<Making> {
+        let shape = Shape::new(&sizes(size)?)?;
+        Ok(Making { shape, dtype: dtype_or(dtype, DEFAULT), device: or_default(py, device)?, requires_grad })
+    }
+
+    fn make(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(Shape, DType, &Device) -> Result<Tensor> + Send,
+    ) -> Outcome<PyTensor> {
+        let made = run(py, self.shape.elements(), || f(self.shape, self.dtype, &self.device))?;
+        object(made, self.requires_grad)
+    }
+}
+
+macro_rules! of_a_shape {
+    ($($(#[$doc:meta])* $name:ident => $make:expr;)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// Args:
+            ///     size: the sizes, one by one or as a tuple.
+            ///     dtype: float32 by default.
+            ///     device: by default that of get_default_device().
+            ///     requires_grad: whether a gradient is gathered for it.
+            #[pyfunction]
+            #[pyo3(signature = (*size, dtype=None, device=None, requires_grad=false))]
+            fn $name(
+                py: Python<'_>,
+                size: &Bound<'_, PyTuple>,
+                dtype: Option<DTypeArgument>,
+                device: Option<DeviceArgument>,
+                requires_grad: bool,
+            ) -> Outcome<PyTensor> {
+                Making::new(py, size, dtype, device, requires_grad)?.make(py, $make)
+            }
+        )*
+
+        fn register_shapes(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_function(wrap_pyfunction!($name, module)?)?;)*
+            Ok(())
+        }
+    };
+}
+
+of_a_shape! {
+    /// A tensor of zeros.
+    zeros => Tensor::zeros;
+    /// A tensor of ones.
+    ones => Tensor::ones;
+    /// A tensor whose contents nobody has decided: zeros here.
+    empty => Tensor::zeros;
+    /// Random numbers from 0 up to, not including, 1.
+    rand => Tensor::rand;
+    /// Random numbers of a normal distribution with mean 0 and variance 1.
+    randn => Tensor::randn;
+}
+
+/// A tensor of one value.
+///
+/// Args:
+///     size: the sizes, a tuple.
+///     fill_value: the value.
+///     dtype: that of the value by default: float32, int64 or bool.
+///     device: by default that of get_default_device().
+#[pyfunction]
+#[pyo3(signature = (size, fill_value, dtype=None, device=None, requires_grad=false))]
+fn full(
+    py: Python<'_>,
+    size: ShapeArgument,
+    fill_value: &Bound<'_, PyAny>,
+    dtype: Option<DTypeArgument>,
+    device: Option<DeviceArgument>,
+    requires_grad: bool,
+) -> Outcome<PyTensor> {
+    let value = given(fill_value, "full")?;
+    let (shape, device) = (Shape::new(&size.0)?, or_default(py, device)?);
+    let dtype = dtype_or(dtype, value.dtype());
+    let made = run(py, shape.elements(), || Tensor::full(shape, value.scalar(), dtype, &device))?;
+    object(made, requires_grad)
+}
+
+/// A number of Python, or an error that says that one is expected.
+pub fn given(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number> {
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        let tensor = tensor.get().tensor();
+        return Ok(match tensor.dtype() {
+            dtype if dtype.is_float() => Number::Float(tensor.item_f64()?),
+            DType::Bool => Number::Bool(tensor.item_f64()? != 0.0),
+            _ => Number::Int(tensor.to_dtype(DType::I64)?.item::<i64>()?),
+        });
+    }
+    match number(object)? {
+        Some(number) => Ok(number),
+        None => {
+            let kind = object.get_type().name()?.to_string();
+            Err(Failure::kind(format!("{function}: expected a number, got {kind}")))
+        }
+    }
+}
+
+/// Numbers from `start` up to, not including, `end`, `step` apart: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`.
+///
+/// The dtype is int64 if all of them are whole numbers of Python, else float32.
+#[pyfunction]
+#[pyo3(signature = (start, end=None, step=None, dtype=None, device=None, requires_grad=false))]
+fn arange(
+    py: Python<'_>,
+    start: &Bound<'_, PyAny>,
+    end: Option<&Bound<'_, PyAny>>,
+    step: Option<&Bound<'_, PyAny>>,
+    dtype: Option<DTypeArgument>,
+    device: Option<DeviceArgument>,
+    requires_grad: bool,
+) -> Outcome<PyTensor> {
+    let first = given(start, "arange")?;
+    let (start, end) = match end {
+        Some(end) => (first, given(end, "arange")?),
+        None => (Number::Int(0), first),
+    };
+    let step = step.map_or(Ok(Number::Int(1)), |step| given(step, "arange"))?;
+    let whole = [start, end, step].iter().all(|number| !matches!(number, Number::Float(_)));
+    let dtype = dtype_or(dtype, if whole { DType::I64 } else { DEFAULT });
+    let device = or_default(py, device)?;
+    let made = wait(py, || Tensor::arange(start.scalar(), end.scalar(), step.scalar(), dtype, &device))?;
+    object(made, requires_grad)
+}
+
+/// `steps` numbers from `start` to `end`, both included, evenly apart.
+#[pyfunction]
+#[pyo3(signature = (start, end, steps, dtype=None, device=None, requires_grad=false))]
+fn linspace(
+    py: Python<'_>,
+    start: f64,
+    end: f64,
+    steps: usize,
+    dtype: Option<DTypeArgument>,
+    device: Option<DeviceArgument>,
+    requires_grad: bool,
+) -> Outcome<PyTensor> {
+    let (dtype, device) = (dtype_or(dtype, DEFAULT), or_default(py, device)?);
+    object(run(py, steps, || Tensor::linspace(start, end, steps, dtype, &device))?, requires_grad)
+}
+
+/// The identity matrix of `n` rows.
+#[pyfunction]
+#[pyo3(signature = (n, dtype=None, device=None, requires_grad=false))]
+fn eye(
+    py: Python<'_>,
+    n: usize,
+    dtype: Option<DTypeArgument>,
+    device: Option<DeviceArgument>,
+    requires_grad: bool,
+) -> Outcome<PyTensor> {
+    let (dtype, device) = (dtype_or(dtype, DEFAULT), or_default(py, device)?);
+    object(run(py, n.saturating_mul(n), || Tensor::eye(n, dtype, &device))?, requires_grad)
+}
+
+/// Random whole numbers from `low` up to, not including, `high`: `randint(high, size)`, `randint(low, high, size)`.
+#[pyfunction]
+#[pyo3(signature = (low, high, size=None, dtype=None, device=None))]
+fn randint(
+    py: Python<'_>,
+    low: i64,
+    high: &Bound<'_, PyAny>,
+    size: Option<ShapeArgument>,
+    dtype: Option<DTypeArgument>,
+    device: Option<DeviceArgument>,
+) -> Outcome<PyTensor> {
+    let (low, high, size) = match size {
+        Some(size) => (low, high.extract::<i64>()?, size),
+        None => (0, low, high.extract::<ShapeArgument>()?),
+    };
+    let (dtype, device, shape) = (dtype_or(dtype, DType::I64), or_default(py, device)?, Shape::new(&size.0)?);
+    run(py, shape.elements(), || Tensor::randint(low, high, shape, dtype, &device)).map(PyTensor::new)
+}
+
+/// The numbers from 0 up to, not including, `n` in random order, int64.
+#[pyfunction]
+#[pyo3(signature = (n, device=None))]
+fn randperm(py: Python<'_>, n: usize, device: Option<DeviceArgument>) -> Outcome<PyTensor> {
+    let device = or_default(py, device)?;
+    run(py, n, || Tensor::permutation(n, &device)?.to_dtype(DType::I64)).map(PyTensor::new)
+}
+
+macro_rules! like {
+    ($($(#[$doc:meta])* $name:ident => $make:expr;)*) => {
+        $(
+            $(#[$doc])*
+            #[pyfunction]
+            #[pyo3(signature = (input, dtype=None, device=None, requires_grad=false))]
+            fn $name(
+                py: Python<'_>,
+                input: &Bound<'_, PyTensor>,
+                dtype: Option<DTypeArgument>,
+                device: Option<DeviceArgument>,
+                requires_grad: bool,
+            ) -> Outcome<PyTensor> {
+                let input = input.get().tensor();
+                let device = device.map_or_else(|| Ok(input.device().clone()), |device| device.open(py))?;
+                let dtype = dtype_or(dtype, input.dtype());
+                let make: fn(Shape, DType, &Device) -> Result<Tensor> = $make;
+                object(run(py, input.elements(), || make(*input.shape(), dtype, &device))?, requires_grad)
+            }
+        )*
+
+        fn register_likes(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_function(wrap_pyfunction!($name, module)?)?;)*
+            Ok(())
+        }
+    };
+}
+
+like! {
+    /// Zeros of the shape, dtype and device of `input`.
+    zeros_like => |shape, dtype, device| Tensor::zeros(shape, dtype, device);
+    /// Ones of the shape, dtype and device of `input`.
+    ones_like => |shape, dtype, device| Tensor::ones(shape, dtype, device);
+    /// A tensor of the shape, dtype and device of `input` whose contents nobody has decided: zeros here.
+    empty_like => |shape, dtype, device| Tensor::zeros(shape, dtype, device);
+    /// Random numbers from 0 up to, not including, 1, of the shape, dtype and device of `input`.
+    rand_like => |shape, dtype, device| Tensor::rand(shape, dtype, device);
+    /// Random numbers of a normal distribution, of the shape, dtype and device of `input`.
+    randn_like => |shape, dtype, device| Tensor::randn(shape, dtype, device);
+}
+
+/// One value in the shape, dtype and on the device of `input`.
+#[pyfunction]
+#[pyo3(signature = (input, fill_value, dtype=None))]
+fn full_like(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    fill_value: &Bound<'_, PyAny>,
+    dtype: Option<DTypeArgument>,
+) -> Outcome<PyTensor> {
+    let value: Scalar = given(fill_value, "full_like")?.scalar();
+    let input = input.get().tensor();
+    let dtype = dtype_or(dtype, input.dtype());
+    run(py, input.elements(), || Tensor::full(*input.shape(), value, dtype, input.device()))
+        .map(PyTensor::new)
+}
+
+/// A tensor from the bytes of its elements: what `pickle` keeps of one.
+#[pyfunction]
+fn _rebuild(
+    py: Python<'_>,
+    bytes: &[u8],
+    shape: ShapeArgument,
+    dtype: DTypeArgument,
+    requires_grad: bool,
+) -> Outcome<PyTensor> {
+    let (shape, device) = (Shape::new(&shape.0)?, or_default(py, Some(DeviceArgument::Named("cpu".into())))?);
+    if dtype.0.bytes_for(shape.elements()) != Some(bytes.len()) {
+        return Err(Failure::value(format!(
+            "{} bytes for a tensor of shape {:?}",
+            bytes.len(),
+            shape.dims()
+        )));
+    }
+    let made = Tensor::zeros(shape, dtype.0, &device)?;
+    device.backend().upload(bytes, made.buffer(), 0)?;
+    object(made, requires_grad)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The values, for `pickle` and `copy`: a tensor of another device comes back on the processor.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Outcome<Reduced<'py>> {
+        let (py, own) = (slf.py(), slf.get().tensor());
+        let bytes = wait(py, || own.to_bytes())?;
+        let rebuild = py.import("ternion._ternion")?.getattr("_rebuild")?;
+        let shape = own.dims().to_vec();
+        Ok((rebuild, (PyBytes::new(py, &bytes), shape, crate::dtype::name(own.dtype()), own.is_leaf())))
+    }
+}
+
+/// A function and what it takes to make the object again.
+type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, Vec<usize>, &'static str, bool));
+
+/// Puts the functions into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    register_shapes(module)?;
+    register_likes(module)?;
+    module.add_function(wrap_pyfunction!(tensor, module)?)?;
+    module.add_function(wrap_pyfunction!(as_tensor, module)?)?;
+    module.add_function(wrap_pyfunction!(full, module)?)?;
+    module.add_function(wrap_pyfunction!(full_like, module)?)?;
+    module.add_function(wrap_pyfunction!(arange, module)?)?;
+    module.add_function(wrap_pyfunction!(linspace, module)?)?;
+    module.add_function(wrap_pyfunction!(eye, module)?)?;
+    module.add_function(wrap_pyfunction!(randint, module)?)?;
+    module.add_function(wrap_pyfunction!(randperm, module)?)?;
+    module.add_function(wrap_pyfunction!(_rebuild, module)?)
+}

@@ -1,0 +1,197 @@
+//! `ternion.device`, and the device on which new tensors are made.
+
+use crate::error::{Failure, Outcome};
+use crate::run::wait;
+use parking_lot::RwLock;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::LazyLock;
+use ternion::Device;
+
+/// Where tensors are made and ops run: "cpu", "cuda", "cuda:1", "wgpu", "wgpu:0", or "auto" for the fastest that is there.
+#[pyclass(name = "device", module = "ternion", frozen, from_py_object)]
+#[derive(Clone)]
+pub struct PyDevice(pub Device);
+
+#[pymethods]
+impl PyDevice {
+    #[new]
+    fn new(py: Python<'_>, name: DeviceArgument) -> Outcome<PyDevice> {
+        name.open(py).map(PyDevice)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("device('{}')", self.0.name())
+    }
+
+    fn __str__(&self) -> &str {
+        self.0.name()
+    }
+
+    /// What kind of device it is: "cpu", "cuda" or "wgpu".
+    #[getter]
+    fn r#type(&self) -> &str {
+        self.0.name().split(':').next().unwrap_or_default()
+    }
+
+    /// Its number among those of its kind; None on the processor.
+    #[getter]
+    fn index(&self) -> Option<usize> {
+        self.0.name().split_once(':').and_then(|(_, index)| index.parse().ok())
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        match (other.cast::<PyDevice>(), other.extract::<String>()) {
+            (Ok(other), _) => self.0.is(&other.get().0),
+            (_, Ok(name)) => {
+                self.0.name() == name
+                    || self.0.name().split_once(':').is_some_and(|(kind, index)| kind == name && index == "0")
+            }
+            _ => false,
+        }
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        self.0.name().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (String,)) {
+        (slf.get_type().into_any(), (slf.get().0.name().to_owned(),))
+    }
+
+    /// Waits until everything that was submitted to the device has ended.
+    ///
+    /// Raises:
+    ///     RuntimeError: an earlier op failed on the device.
+    fn synchronize(&self, py: Python<'_>) -> Outcome<()> {
+        wait(py, || self.0.synchronize())
+    }
+
+    /// Bytes in use, kept for reuse, and the most that was in use: a dict with in_use, cached, peak.
+    fn memory<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
+        let memory = self.0.memory();
+        let told = PyDict::new(py);
+        for (name, bytes) in [("in_use", memory.in_use), ("cached", memory.cached), ("peak", memory.peak)] {
+            told.set_item(name, bytes)?;
+        }
+        Ok(told)
+    }
+}
+
+/// A device as it may be asked for: one, or its name.
+pub enum DeviceArgument {
+    Open(Device),
+    Named(String),
+}
+
+impl DeviceArgument {
+    pub fn open(self, py: Python<'_>) -> Outcome<Device> {
+        match self {
+            DeviceArgument::Open(device) => Ok(device),
+            DeviceArgument::Named(name) => open(py, &name),
+        }
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for DeviceArgument {
+    type Error = Failure;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
+        if let Ok(device) = object.cast::<PyDevice>() {
+            return Ok(DeviceArgument::Open(device.get().0.clone()));
+        }
+        match object.extract::<String>() {
+            Ok(name) => Ok(DeviceArgument::Named(name)),
+            Err(_) => {
+                let kind = object.get_type().name()?.to_string();
+                Err(Failure::kind(format!("device: expected a ternion.device or its name, got {kind}")))
+            }
+        }
+    }
+}
+
+/// The devices that were opened, which a seed is for, and the one on which tensors are made if none is named.
+struct Known {
+    open: Vec<Device>,
+    default: Option<Device>,
+    seed: Option<u64>,
+}
+
+static KNOWN: LazyLock<RwLock<Known>> =
+    LazyLock::new(|| RwLock::new(Known { open: Vec::new(), default: None, seed: None }));
+
+fn open(py: Python<'_>, name: &str) -> Outcome<Device> {
+    let device = wait(py, || ternion::device(name))?;
+    let mut known = KNOWN.write();
+    if !known.open.iter().any(|open| open.is(&device)) {
+        // A seed is for every device, also for those that are opened behind it.
+        if let Some(seed) = known.seed {
+            device.seed(seed);
+        }
+        known.open.push(device.clone());
+    }
+    Ok(device)
+}
+
+/// `device`, or the one on which tensors are made if none is named: the processor, unless `set_default_device` named another.
+pub fn or_default(py: Python<'_>, device: Option<DeviceArgument>) -> Outcome<Device> {
+    if let Some(device) = device {
+        return device.open(py);
+    }
+    if let Some(default) = &KNOWN.read().default {
+        return Ok(default.clone());
+    }
+    let cpu = open(py, "cpu")?;
+    KNOWN.write().default = Some(cpu.clone());
+    Ok(cpu)
+}
+
+/// Makes new tensors on this device if none is named.
+#[pyfunction]
+fn set_default_device(py: Python<'_>, device: DeviceArgument) -> Outcome<()> {
+    let device = device.open(py)?;
+    KNOWN.write().default = Some(device);
+    Ok(())
+}
+
+/// The device on which tensors are made if none is named.
+#[pyfunction]
+fn get_default_device(py: Python<'_>) -> Outcome<PyDevice> {
+    or_default(py, None).map(PyDevice)
+}
+
+/// Seeds the random numbers of every device, those included that are opened later.
+#[pyfunction]
+fn manual_seed(py: Python<'_>, seed: u64) -> Outcome<()> {
+    or_default(py, None)?;
+    let mut known = KNOWN.write();
+    known.seed = Some(seed);
+    known.open.iter().for_each(|device| device.seed(seed));
+    Ok(())
+}
+
+/// What is there: a list of dicts with name, hardware and memory (bytes, or None). No device is opened.
+#[pyfunction]
+fn devices(py: Python<'_>) -> Outcome<Vec<Bound<'_, PyDict>>> {
+    let found = wait(py, || Ok(ternion::devices()))?;
+    let told = found.into_iter().map(|device| {
+        let entry = PyDict::new(py);
+        entry.set_item("name", device.name)?;
+        entry.set_item("hardware", device.hardware)?;
+        entry.set_item("memory", device.memory)?;
+        Ok(entry)
+    });
+    Ok(told.collect::<PyResult<Vec<_>>>()?)
+}
+
+/// Puts devices into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyDevice>()?;
+    module.add_function(wrap_pyfunction!(set_default_device, module)?)?;
+    module.add_function(wrap_pyfunction!(get_default_device, module)?)?;
+    module.add_function(wrap_pyfunction!(manual_seed, module)?)?;
+    module.add_function(wrap_pyfunction!(devices, module)?)
+}

@@ -1,0 +1,357 @@
+//! DLPack: tensors shared with PyTorch, JAX, CuPy and others without a copy (https://dmlc.github.io/dlpack, versions 0.8 and 1.0).
+
+use crate::device::{DeviceArgument, or_default};
+use crate::error::{Failure, Outcome};
+use crate::foreign::{Foreign, address};
+use crate::run::wait;
+use crate::tensor::PyTensor;
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::ffi::{CStr, c_void};
+use std::ptr::NonNull;
+use ternion::{DType, Device, Tensor};
+
+/// `kDLCPU`, `kDLCUDA`.
+const CPU: i32 = 1;
+const CUDA: i32 = 2;
+
+/// Names of a capsule that nobody has taken yet, and of one that was.
+const FRESH: &CStr = c"dltensor";
+const TAKEN: &CStr = c"used_dltensor";
+const FRESH_VERSIONED: &CStr = c"dltensor_versioned";
+const TAKEN_VERSIONED: &CStr = c"used_dltensor_versioned";
+
+/// Set in the flags of memory that may not be written.
+const READ_ONLY: u64 = 1;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DLDevice {
+    kind: i32,
+    index: i32,
+}
+
+/// `kDLInt` 0, `kDLUInt` 1, `kDLFloat` 2, `kDLBfloat` 4, `kDLBool` 6.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct DLDataType {
+    code: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+#[repr(C)]
+struct DLTensor {
+    data: *mut c_void,
+    device: DLDevice,
+    ndim: i32,
+    dtype: DLDataType,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+#[repr(C)]
+struct DLManagedTensor {
+    tensor: DLTensor,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut DLManagedTensor)>,
+}
+
+#[repr(C)]
+struct DLManagedTensorVersioned {
+    major: u32,
+    minor: u32,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut DLManagedTensorVersioned)>,
+    flags: u64,
+    tensor: DLTensor,
+}
+
+const fn data_type(dtype: DType) -> DLDataType {
+    let code = match dtype {
+        DType::F64 | DType::F32 | DType::F16 => 2,
+        DType::BF16 => 4,
+        DType::I64 | DType::I32 => 0,
+        DType::U8 => 1,
+        DType::Bool => 6,
+    };
+    DLDataType { code, bits: dtype.size() as u8 * 8, lanes: 1 }
+}
+
+/// The two forms of what is handed over.
+trait Managed: Sized {
+    const FRESH: &'static CStr;
+    const TAKEN: &'static CStr;
+    fn new(tensor: DLTensor, context: *mut c_void) -> Self;
+    fn tensor(&self) -> &DLTensor;
+    fn is_read_only(&self) -> bool;
+    /// Gives `this` back to who made it.
+    ///
+    /// # Safety
+    /// It was not given back before.
+    unsafe fn release(this: *mut Self);
+}
+
+/// What a handed-over tensor needs to live.
+struct Kept {
+    _tensor: Tensor,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+}
+
+macro_rules! managed {
+    ($kind:ident $fresh:ident $taken:ident $this:ident => $read_only:expr; $($field:ident: $value:expr),*) => {
+        impl Managed for $kind {
+            const FRESH: &'static CStr = $fresh;
+            const TAKEN: &'static CStr = $taken;
+            fn new(tensor: DLTensor, context: *mut c_void) -> Self {
+                unsafe extern "C" fn delete(this: *mut $kind) {
+                    // SAFETY: made in `exported` by Box::into_raw, both it and its context; whoever took it calls this once.
+                    unsafe {
+                        let this = Box::from_raw(this);
+                        drop(Box::from_raw(this.context.cast::<Kept>()));
+                    }
+                }
+                $kind { tensor, context, deleter: Some(delete), $($field: $value),* }
+            }
+            fn tensor(&self) -> &DLTensor {
+                &self.tensor
+            }
+            fn is_read_only(&self) -> bool {
+                let $this = self;
+                $read_only
+            }
+            unsafe fn release(this: *mut Self) {
+                // SAFETY: the caller's word.
+                unsafe {
+                    if let Some(deleter) = (*this).deleter {
+                        deleter(this);
+                    }
+                }
+            }
+        }
+    };
+}
+
+managed! { DLManagedTensor FRESH TAKEN _this => false; }
+managed! { DLManagedTensorVersioned FRESH_VERSIONED TAKEN_VERSIONED this => this.flags & READ_ONLY != 0; major: 1, minor: 0, flags: 0 }
+
+/// The device as DLPack names it.
+fn device_of(device: &Device) -> Outcome<DLDevice> {
+    match device.name().split_once(':') {
+        None if device.name() == "cpu" => Ok(DLDevice { kind: CPU, index: 0 }),
+        Some(("cuda", index)) => Ok(DLDevice { kind: CUDA, index: index.parse().unwrap_or_default() }),
+        _ => Err(PyBufferError::new_err(format!(
+            "memory on {} cannot be shared: copy the tensor with cpu() first",
+            device.name()
+        ))
+        .into()),
+    }
+}
+
+/// Removes what a capsule holds, unless somebody took it.
+unsafe extern "C" fn forget<M: Managed>(capsule: *mut ffi::PyObject) {
+    // SAFETY: Python calls this with the capsule, once, when nobody has it any more.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, M::FRESH.as_ptr()) == 1 {
+            M::release(ffi::PyCapsule_GetPointer(capsule, M::FRESH.as_ptr()).cast());
+        }
+    }
+}
+
+fn exported<M: Managed>(py: Python<'_>, tensor: Tensor) -> Outcome<Bound<'_, PyAny>> {
+    let (data, device) = (address(&tensor)? as *mut c_void, device_of(tensor.device())?);
+    let (rank, dtype) = (tensor.rank() as i32, data_type(tensor.dtype()));
+    let shape = tensor.dims().iter().map(|&size| size as i64).collect();
+    let strides = tensor.layout().strides().iter().map(|&stride| stride as i64).collect();
+    let mut kept = Box::new(Kept { _tensor: tensor, shape, strides });
+    let (shape, strides) = (kept.shape.as_mut_ptr(), kept.strides.as_mut_ptr());
+    let told = DLTensor { data, device, ndim: rank, dtype, shape, strides, byte_offset: 0 };
+    let managed = Box::into_raw(Box::new(M::new(told, Box::into_raw(kept).cast())));
+    // SAFETY: the name lives for ever, the pointer is not null; on failure nobody else has it.
+    unsafe {
+        let capsule = ffi::PyCapsule_New(managed.cast(), M::FRESH.as_ptr(), Some(forget::<M>));
+        if capsule.is_null() {
+            M::release(managed);
+            return Err(PyErr::fetch(py).into());
+        }
+        Ok(Bound::from_owned_ptr(py, capsule))
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The tensor for others, who share its memory: `torch.from_dlpack(x)` and its like ask for this.
+    ///
+    /// Raises:
+    ///     BufferError: the tensor is on a device whose memory cannot be shared, or a gradient flows to it.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> Outcome<Bound<'py, PyAny>> {
+        let mut tensor = self.tensor();
+        if tensor.needs_grad() {
+            return Err(PyBufferError::new_err(
+                "a tensor that a gradient flows to cannot be shared: detach() it",
+            )
+            .into());
+        }
+        let own = device_of(tensor.device())?;
+        if dl_device.is_some_and(|asked| asked != (own.kind, own.index)) {
+            if dl_device.is_some_and(|(kind, _)| kind != CPU) || copy == Some(false) {
+                return Err(PyBufferError::new_err(
+                    "the tensor is on another device than the one that was asked for",
+                )
+                .into());
+            }
+            let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
+            tensor = wait(py, || tensor.to_device(&cpu))?;
+        } else if copy == Some(true) {
+            tensor = wait(py, || tensor.copy())?;
+        }
+        if own.kind == CUDA {
+            order(py, &tensor, stream)?;
+        }
+        if max_version.is_some_and(|(major, _)| major >= 1) {
+            return exported::<DLManagedTensorVersioned>(py, tensor);
+        }
+        exported::<DLManagedTensor>(py, tensor)
+    }
+
+    /// Where the memory is, as DLPack counts: a kind (1: processor, 2: CUDA) and an index.
+    fn __dlpack_device__(&self) -> Outcome<(i32, i32)> {
+        let DLDevice { kind, index } = device_of(self.tensor().device())?;
+        Ok((kind, index))
+    }
+}
+
+/// Makes a stream of CUDA wait for what the tensor waits for. DLPack's numbers: none or 1 is the default stream, -1 asks for no order.
+fn order(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, PyAny>>) -> Outcome<()> {
+    let stream = match stream {
+        None => 1_i64,
+        Some(stream) if stream.is_none() => 1,
+        Some(stream) => stream.extract()?,
+    };
+    if stream == -1 {
+        return Ok(());
+    }
+    // Whatever stream it is: when this returns, nothing is under way any more.
+    wait(py, || tensor.device().synchronize())
+}
+
+/// What somebody else handed over, given back when dropped.
+struct Taken<M: Managed>(NonNull<M>);
+
+// SAFETY: DLPack's deleters may be called from any thread; those of Python's objects ask for the interpreter themselves.
+unsafe impl<M: Managed> Send for Taken<M> {}
+// SAFETY: nothing is read from it but by `imported`, before it is shared.
+unsafe impl<M: Managed> Sync for Taken<M> {}
+
+impl<M: Managed> Drop for Taken<M> {
+    fn drop(&mut self) {
+        // SAFETY: taken once, from a capsule that knows that it was.
+        unsafe { M::release(self.0.as_ptr()) }
+    }
+}
+
+fn take<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<Option<Tensor>> {
+    let raw = capsule.as_ptr();
+    // SAFETY: the name is checked before the pointer is taken, and changed before anybody else can: the interpreter is held all the time.
+    let taken = unsafe {
+        if ffi::PyCapsule_IsValid(raw, M::FRESH.as_ptr()) != 1 {
+            return Ok(None);
+        }
+        let pointer = ffi::PyCapsule_GetPointer(raw, M::FRESH.as_ptr()).cast::<M>();
+        let Some(pointer) = NonNull::new(pointer) else { return Ok(None) };
+        if ffi::PyCapsule_SetName(raw, M::TAKEN.as_ptr()) != 0 {
+            return Err(PyErr::fetch(capsule.py()).into());
+        }
+        Taken(pointer)
+    };
+    // SAFETY: alive as long as `taken`.
+    let managed = unsafe { taken.0.as_ref() };
+    let (tensor, is_read_only) = (managed.tensor(), managed.is_read_only());
+    let dtype = DType::ALL.into_iter().find(|&dtype| data_type(dtype) == tensor.dtype).ok_or_else(|| {
+        let DLDataType { code, bits, lanes } = tensor.dtype;
+        Failure::kind(format!(
+            "from_dlpack: elements of code {code}, {bits} bits, {lanes} lanes, which no dtype of ternion is"
+        ))
+    })?;
+    if tensor.device.kind != CPU {
+        let told = format!(
+            "from_dlpack: memory on a device of kind {}, expected 1 (the processor)",
+            tensor.device.kind
+        );
+        return Err(Failure::value(told));
+    }
+    let rank =
+        usize::try_from(tensor.ndim).map_err(|_| Failure::value("from_dlpack: a negative number of axes"))?;
+    // SAFETY: DLPack's word: `ndim` sizes, and as many strides unless it is null.
+    let (shape, strides) = unsafe {
+        let sizes = if rank == 0 { &[] } else { std::slice::from_raw_parts(tensor.shape, rank) };
+        let strides =
+            (rank > 0 && !tensor.strides.is_null()).then(|| std::slice::from_raw_parts(tensor.strides, rank));
+        (sizes, strides.map(<[i64]>::to_vec))
+    };
+    let shape: Vec<usize> = shape.iter().map(|&size| usize::try_from(size).unwrap_or_default()).collect();
+    let dense = ternion::Layout::row_major(ternion::Shape::new(&shape)?);
+    let strides = strides.map_or_else(
+        || dense.strides().to_vec(),
+        |strides| strides.into_iter().map(|stride| stride as isize).collect(),
+    );
+    let address = tensor.data as usize + tensor.byte_offset as usize;
+    // Memory without elements may be nowhere.
+    let address = if shape.contains(&0) { 64 } else { address };
+    let device = or_default(capsule.py(), Some(DeviceArgument::Named("cpu".into())))?;
+    // SAFETY: the producer's word; `taken` keeps the memory.
+    let shared = unsafe { Foreign { address, dtype, shape, strides }.tensor(&device, Box::new(taken))? };
+    // What may not be written is not shared.
+    Ok(Some(if is_read_only { wait(capsule.py(), || shared.copy())? } else { shared }))
+}
+
+/// A tensor on the memory of `object`, which hands it over by `__dlpack__`.
+pub fn imported(object: &Bound<'_, PyAny>) -> Outcome<Tensor> {
+    let py = object.py();
+    let asked = PyDict::new(py);
+    asked.set_item("max_version", PyTuple::new(py, [1, 0])?)?;
+    let capsule = match object.call_method("__dlpack__", (), Some(&asked)) {
+        // Who knows only the first version knows no such argument.
+        Err(error) if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => {
+            object.call_method0("__dlpack__")?
+        }
+        other => other?,
+    };
+    match take::<DLManagedTensorVersioned>(&capsule)? {
+        Some(tensor) => Ok(tensor),
+        None => take::<DLManagedTensor>(&capsule)?.ok_or_else(|| {
+            Failure::value("from_dlpack: a capsule that is none of DLPack, or was taken before")
+        }),
+    }
+}
+
+/// A tensor on the memory of `x`, an array of another library with `__dlpack__`: a change of one is seen in the other.
+///
+/// Raises:
+///     TypeError: `x` has no `__dlpack__`, or a dtype that Ternion does not have.
+///     ValueError: memory that cannot be shared.
+#[pyfunction]
+fn from_dlpack(x: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
+    if !x.hasattr("__dlpack__")? {
+        let kind = x.get_type().name()?.to_string();
+        return Err(Failure::kind(format!("from_dlpack: expected an array with __dlpack__, got {kind}")));
+    }
+    imported(x).map(PyTensor::new)
+}
+
+/// Puts the functions into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(from_dlpack, module)?)
+}

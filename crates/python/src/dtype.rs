@@ -1,0 +1,116 @@
+//! `ternion.dtype`: the types of elements, under PyTorch's names.
+
+use crate::error::{Failure, Outcome};
+use pyo3::PyTypeInfo;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyType};
+use ternion::DType;
+
+/// The type of a tensor's elements: ternion.float32, ternion.int64 and so on.
+#[pyclass(name = "dtype", module = "ternion", frozen, eq, hash, from_py_object)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PyDType(pub DType);
+
+/// Names of each: the first is that of `repr`.
+const NAMES: [(DType, &[&str]); 8] = [
+    (DType::F64, &["float64", "double"]),
+    (DType::F32, &["float32", "float"]),
+    (DType::F16, &["float16", "half"]),
+    (DType::BF16, &["bfloat16"]),
+    (DType::I64, &["int64", "long"]),
+    (DType::I32, &["int32", "int"]),
+    (DType::U8, &["uint8"]),
+    (DType::Bool, &["bool"]),
+];
+
+/// The name of a dtype in Python.
+pub fn name(dtype: DType) -> &'static str {
+    NAMES.iter().find(|(known, _)| *known == dtype).map_or("", |(_, names)| names[0])
+}
+
+fn named(name: &str) -> Option<DType> {
+    NAMES.iter().find(|(_, names)| names.contains(&name)).map(|(dtype, _)| *dtype)
+}
+
+#[pymethods]
+impl PyDType {
+    fn __repr__(&self) -> String {
+        format!("ternion.{}", name(self.0))
+    }
+
+    /// Bytes of an element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.0.size()
+    }
+
+    /// Whether it is a floating dtype.
+    #[getter]
+    fn is_floating_point(&self) -> bool {
+        self.0.is_float()
+    }
+
+    /// Its name in the module, which is all that `pickle` needs.
+    fn __reduce__(&self) -> &'static str {
+        name(self.0)
+    }
+}
+
+/// One object for each dtype, so that `x.dtype is ternion.float32`.
+static OBJECTS: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
+
+/// The object that stands for a dtype.
+pub fn object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
+    let objects = OBJECTS.get_or_try_init(py, || {
+        NAMES.iter().map(|&(dtype, _)| Py::new(py, PyDType(dtype))).collect::<PyResult<Vec<_>>>()
+    })?;
+    let found = NAMES.iter().zip(objects).find(|((known, _), _)| *known == dtype);
+    found.map_or_else(|| Py::new(py, PyDType(dtype)), |(_, object)| Ok(object.clone_ref(py)))
+}
+
+/// Puts the dtypes into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyDType>()?;
+    for (dtype, names) in NAMES {
+        let object = object(module.py(), dtype)?;
+        for name in names {
+            module.add(*name, object.clone_ref(module.py()))?;
+        }
+    }
+    Ok(())
+}
+
+/// A dtype as it may be asked for: a `ternion.dtype`, its name, one of NumPy or PyTorch, or Python's `float`, `int`, `bool`.
+pub struct DTypeArgument(pub DType);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for DTypeArgument {
+    type Error = Failure;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
+        if let Ok(dtype) = object.cast::<PyDType>() {
+            return Ok(DTypeArgument(dtype.get().0));
+        }
+        let text = match object.cast::<PyType>() {
+            Ok(class) => of_class(&class),
+            Err(_) => object.str()?.to_string(),
+        };
+        // NumPy says float32 or <f4, PyTorch torch.float32.
+        let last = text.rsplit('.').next().unwrap_or_default();
+        named(last).map(DTypeArgument).ok_or_else(|| {
+            let known: Vec<&str> = NAMES.iter().map(|(_, names)| names[0]).collect();
+            Failure::kind(format!("dtype {text} is not known, expected one of {}", known.join(", ")))
+        })
+    }
+}
+
+fn of_class(class: &Bound<'_, PyType>) -> String {
+    let py = class.py();
+    let known = [
+        (PyFloat::type_object(py), "float32"),
+        (PyInt::type_object(py), "int64"),
+        (PyBool::type_object(py), "bool"),
+    ];
+    let found = known.iter().find(|(known, _)| class.is(known)).map(|(_, name)| (*name).to_owned());
+    found.unwrap_or_else(|| class.name().map_or_else(|_| "?".into(), |name| name.to_string()))
+}

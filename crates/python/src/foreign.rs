@@ -1,0 +1,69 @@
+//! Memory that is shared with others: where a tensor's lies, and tensors on memory that somebody else owns.
+
+use crate::error::{Failure, Outcome};
+use std::any::Any;
+use ternion::{DType, Device, Layout, Shape, Tensor};
+use ternion_cpu::CpuBackend;
+
+/// The address of the first element, on the device that the tensor is on.
+pub fn address(tensor: &Tensor) -> Outcome<usize> {
+    let device = tensor.device();
+    let start = match device.backend().interop() {
+        Some(interop) => interop.address(tensor.buffer()),
+        None => None,
+    };
+    let start = start.ok_or_else(|| {
+        Failure::kind(format!(
+            "memory on {} cannot be shared: copy the tensor with cpu() first",
+            device.name()
+        ))
+    })?;
+    Ok(start + tensor.layout().offset() * tensor.dtype().size())
+}
+
+/// What is known of memory that somebody else owns.
+pub struct Foreign {
+    /// Where the element with all indices 0 lies.
+    pub address: usize,
+    pub dtype: DType,
+    pub shape: Vec<usize>,
+    /// In elements.
+    pub strides: Vec<isize>,
+}
+
+impl Foreign {
+    /// Elements before the one with all indices 0, and those from there to the last: how far the memory reaches.
+    fn reach(&self) -> Option<(usize, usize)> {
+        if self.shape.contains(&0) {
+            return Some((0, 0));
+        }
+        let (mut before, mut behind) = (0_usize, 1_usize);
+        for (&size, &stride) in self.shape.iter().zip(&self.strides) {
+            let steps = stride.unsigned_abs().checked_mul(size - 1)?;
+            let side = if stride < 0 { &mut before } else { &mut behind };
+            *side = side.checked_add(steps)?;
+        }
+        Some((before, behind))
+    }
+
+    /// A tensor on this memory, which `owner` keeps alive.
+    ///
+    /// # Safety
+    /// All elements are readable and writable as long as `owner` lives.
+    pub unsafe fn tensor(self, device: &Device, owner: Box<dyn Any + Send + Sync>) -> Outcome<Tensor> {
+        let too_large = || Failure::value(format!("an array of shape {:?} is too large", self.shape));
+        let (before, behind) = self.reach().ok_or_else(too_large)?;
+        let size = self.dtype.size();
+        if !self.address.is_multiple_of(size) {
+            return Err(Failure::value(format!("memory at an address that is no multiple of {size} bytes")));
+        }
+        let bytes = (before + behind).checked_mul(size).ok_or_else(too_large)?;
+        let backend = device
+            .downcast::<CpuBackend>()
+            .ok_or_else(|| Failure::value(format!("memory cannot be shared with {}", device.name())))?;
+        // SAFETY: from the lowest element on to the highest, by the caller's word.
+        let buffer = unsafe { backend.adopt(self.address - before * size, bytes, owner) };
+        let layout = Layout::new(Shape::new(&self.shape)?, &self.strides, before)?;
+        Ok(Tensor::from_buffer(buffer, layout, self.dtype, device)?)
+    }
+}

@@ -1,0 +1,44 @@
+//! The native part of the Python package `ternion`: what is not written in Python (python/ternion).
+//!
+//! Names and meanings are PyTorch's; `docs/python.md` tells where they differ. Errors are exceptions of fitting kinds (`error`), and no panic reaches
+//! Python (`run`).
+
+mod arguments;
+mod autograd;
+mod create;
+mod device;
+mod dlpack;
+mod dtype;
+mod error;
+mod foreign;
+mod methods;
+mod nn;
+mod numpy;
+mod operators;
+mod optim;
+mod promote;
+mod run;
+mod scopes;
+mod tensor;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<tensor::PyTensor>()?;
+    module.add_class::<autograd::PyHook>()?;
+    dtype::register(module)?;
+    device::register(module)?;
+    create::register(module)?;
+    methods::register(module)?;
+    nn::register(module)?;
+    optim::register(module)?;
+    numpy::register(module)?;
+    dlpack::register(module)?;
+    scopes::register(module)?;
+    let functional = PyModule::new(module.py(), "functional")?;
+    methods::functional::register(&functional)?;
+    methods::loss::register(&functional)?;
+    module.add_submodule(&functional)
+}

@@ -1,0 +1,19 @@
+//! Methods of `ternion.Tensor`, by topic. Functions of the module have the same names: `ternion.exp(x)` is `x.exp()`.
+
+mod compare;
+mod elementwise;
+pub mod functional;
+mod index;
+mod linear;
+pub mod loss;
+mod reduce;
+mod views;
+
+use pyo3::prelude::*;
+
+/// Puts the functions that are no methods into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    views::register(module)?;
+    compare::register(module)?;
+    linear::register(module)
+}

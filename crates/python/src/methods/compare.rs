@@ -1,0 +1,258 @@
+//! Comparisons, and what is chosen by them.
+
+use crate::arguments::Operand;
+use crate::create::given;
+use crate::error::{Failure, Outcome};
+use crate::promote::{Number, beside, floating, meet};
+use crate::run::{run, wait};
+use crate::tensor::PyTensor;
+use pyo3::class::basic::CompareOp;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use ternion::{DType, Result, Tensor};
+
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $name:ident => $op:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                fn $name<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Outcome<Bound<'py, PyAny>> {
+                    Ok(slf.rich_compare(other, CompareOp::$op)?)
+                }
+            )*
+        }
+    };
+}
+
+comparisons! {
+    /// Where the elements are equal to those of `other`, a tensor or a number; broadcast.
+    eq => Eq;
+    /// Where the elements are not equal to those of `other`.
+    ne => Ne;
+    /// Where the elements are less than those of `other`.
+    lt => Lt;
+    /// Where the elements are at most those of `other`.
+    le => Le;
+    /// Where the elements are greater than those of `other`.
+    gt => Gt;
+    /// Where the elements are at least those of `other`.
+    ge => Ge;
+}
+
+macro_rules! logical {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                fn $name(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+                    let other = other.get().tensor();
+                    self.map(py, |x| x.ne_scalar(0)?.$name(&other.ne_scalar(0)?))
+                }
+            )*
+        }
+    };
+}
+
+logical! {
+    /// Where both are true, or not 0.
+    logical_and;
+    /// Where at least one is true, or not 0.
+    logical_or;
+    /// Where exactly one is true, or not 0.
+    logical_xor;
+}
+
+/// |a - b| <= atol + rtol * |b|, or both the same infinity, or (if wanted) both NaN.
+fn close(a: &Tensor, b: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Result<Tensor> {
+    let (a, b) = meet(&floating(a)?, &floating(b)?)?;
+    let near = a.sub(&b)?.abs()?.le(&b.abs()?.mul_scalar(rtol)?.add_scalar(atol)?)?;
+    // An infinite b would be near everything.
+    let finite = b.abs()?.lt_scalar(f64::INFINITY)?;
+    let mut close = near.logical_and(&finite)?.logical_or(&a.eq(&b)?)?;
+    if equal_nan {
+        close = close.logical_or(&a.ne(&a)?.logical_and(&b.ne(&b)?)?)?;
+    }
+    Ok(close)
+}
+
+/// A tensor, or a number as one beside `x`.
+fn tensor_of(object: &Bound<'_, PyAny>, x: &Tensor) -> Outcome<Tensor> {
+    match Operand::of(object)? {
+        Some(Operand::Tensor(tensor)) => Ok(tensor),
+        Some(Operand::Number(number)) => Ok(beside(x, number)?),
+        None => Err(Failure::kind("where: expected tensors or numbers")),
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Where the elements are NaN.
+    fn isnan(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| x.ne(x))
+    }
+
+    /// Where the elements are infinite.
+    fn isinf(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| if x.dtype().is_float() { x.abs()?.eq_scalar(f64::INFINITY) } else { x.ne(x) })
+    }
+
+    /// Where the elements are neither infinite nor NaN.
+    fn isfinite(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| if x.dtype().is_float() { x.abs()?.lt_scalar(f64::INFINITY) } else { x.eq(x) })
+    }
+
+    /// Where the elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
+    #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
+    fn isclose(
+        &self,
+        py: Python<'_>,
+        other: &Bound<'_, PyTensor>,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> Outcome<PyTensor> {
+        let other = other.get().tensor();
+        self.map(py, |x| close(x, &other, rtol, atol, equal_nan))
+    }
+
+    /// Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
+    #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
+    fn allclose(
+        &self,
+        py: Python<'_>,
+        other: &Bound<'_, PyTensor>,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> Outcome<bool> {
+        let (own, other) = (self.tensor(), other.get().tensor());
+        wait(py, || Ok(close(&own, &other, rtol, atol, equal_nan)?.all(..)?.item_f64()? != 0.0))
+    }
+
+    /// Whether both have the same shape and the same elements.
+    fn equal(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<bool> {
+        let (own, other) = (self.tensor(), other.get().tensor());
+        if own.shape() != other.shape() {
+            return Ok(false);
+        }
+        wait(py, || {
+            let (a, b) = meet(&own, &other)?;
+            Ok(a.eq(&b)?.all(..)?.item_f64()? != 0.0)
+        })
+    }
+
+    /// The larger of each pair of elements, broadcast; NaN if either is.
+    fn maximum(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+        let other = other.get().tensor();
+        self.map(py, |x| {
+            let (x, other) = meet(x, &other)?;
+            x.maximum(&other)
+        })
+    }
+
+    /// The smaller of each pair of elements, broadcast; NaN if either is.
+    fn minimum(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+        let other = other.get().tensor();
+        self.map(py, |x| {
+            let (x, other) = meet(x, &other)?;
+            x.minimum(&other)
+        })
+    }
+
+    /// The elements, but `value` where the mask is true; broadcast.
+    fn masked_fill(
+        &self,
+        py: Python<'_>,
+        mask: &Bound<'_, PyTensor>,
+        value: &Bound<'_, PyAny>,
+    ) -> Outcome<PyTensor> {
+        let (mask, value) = (mask.get().tensor(), given(value, "masked_fill")?.scalar());
+        self.map(py, |x| x.masked_fill(&mask, value))
+    }
+
+    /// `value` in place of the elements where the mask is true; the tensor itself.
+    fn masked_fill_<'py>(
+        slf: &Bound<'py, Self>,
+        mask: &Bound<'py, PyTensor>,
+        value: &Bound<'py, PyAny>,
+    ) -> Outcome<Bound<'py, Self>> {
+        let (mask, value) = (mask.get().tensor(), given(value, "masked_fill_")?.scalar());
+        PyTensor::change(slf, |x| x.masked_fill_(&mask, value))
+    }
+
+    /// The elements where the mask is true, in row-major order, as one axis.
+    fn masked_select(&self, py: Python<'_>, mask: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+        let (own, mask) = (self.tensor(), mask.get().tensor());
+        wait(py, || own.masked_select(&mask)).map(PyTensor::new)
+    }
+
+    /// Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis.
+    #[pyo3(signature = (*, as_tuple=false))]
+    fn nonzero<'py>(&self, py: Python<'py>, as_tuple: bool) -> Outcome<Bound<'py, PyAny>> {
+        let own = self.tensor();
+        let found = wait(py, || own.nonzero()?.to_dtype(DType::I64))?;
+        if !as_tuple {
+            return Ok(Bound::new(py, PyTensor::new(found))?.into_any());
+        }
+        let columns =
+            wait(py, || (0..own.rank()).map(|axis| found.select(1, axis)).collect::<Result<Vec<_>>>())?;
+        let objects: PyResult<Vec<_>> =
+            columns.into_iter().map(|column| Bound::new(py, PyTensor::new(column))).collect();
+        Ok(PyTuple::new(py, objects?)?.into_any())
+    }
+
+    /// The elements where the condition is true, those of `other` elsewhere; broadcast.
+    #[pyo3(name = "where")]
+    fn where_method(
+        &self,
+        py: Python<'_>,
+        condition: &Bound<'_, PyTensor>,
+        other: &Bound<'_, PyAny>,
+    ) -> Outcome<PyTensor> {
+        let (own, condition) = (self.tensor(), condition.get().tensor());
+        let other = tensor_of(other, &own)?;
+        chosen(py, &condition, &own, &other)
+    }
+}
+
+fn chosen(py: Python<'_>, condition: &Tensor, a: &Tensor, b: &Tensor) -> Outcome<PyTensor> {
+    let elements = condition.elements().max(a.elements()).max(b.elements());
+    let result = run(py, elements, || {
+        let (a, b) = meet(a, b)?;
+        condition.ne_scalar(0)?.where_(&a, &b)
+    });
+    result.map(PyTensor::new)
+}
+
+/// The elements of `input` where the condition is true, those of `other` elsewhere; broadcast. Both may be numbers.
+#[pyfunction]
+#[pyo3(name = "where")]
+fn where_function(
+    py: Python<'_>,
+    condition: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
+    other: &Bound<'_, PyAny>,
+) -> Outcome<PyTensor> {
+    let condition = condition.get().tensor();
+    let (a, b) = match (Operand::of(input)?, Operand::of(other)?) {
+        (Some(Operand::Tensor(a)), _) => {
+            let b = tensor_of(other, &a)?;
+            (a, b)
+        }
+        (Some(Operand::Number(a)), Some(Operand::Tensor(b))) => (beside(&b, a)?, b),
+        (Some(Operand::Number(a)), Some(Operand::Number(b))) => {
+            let alone =
+                |number: Number| Tensor::full((), number.scalar(), number.dtype(), condition.device());
+            (alone(a)?, alone(b)?)
+        }
+        _ => return Err(Failure::kind("where: expected tensors or numbers")),
+    };
+    chosen(py, &condition, &a, &b)
+}
+
+/// Puts the functions into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(where_function, module)?)
+}

@@ -1,0 +1,343 @@
+//! Functions of one element.
+
+use crate::arguments::number;
+use crate::create::given;
+use crate::error::{Failure, Outcome};
+use crate::promote::{Number, floating};
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use ternion::{Result, Tensor};
+
+/// Of any number; in place too.
+macro_rules! of_numbers {
+    ($($(#[$doc:meta])* $name:ident $in_place:ident => $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
+                    self.map(py, Tensor::$method)
+                }
+                $(#[$doc])*
+                ///
+                /// In place: the tensor itself is changed and returned.
+                fn $in_place<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+                    PyTensor::change(slf, |x| x.copy_(&x.$method()?))
+                }
+            )*
+        }
+    };
+}
+
+of_numbers! {
+    /// `-x` of each element. Integers wrap.
+    neg neg_ => neg;
+    /// The absolute value of each element.
+    abs abs_ => abs;
+    /// -1, 0 or 1 for each element; NaN stays.
+    sign sign_ => sign;
+    /// `max(x, 0)` of each element; NaN stays.
+    relu relu_ => relu;
+    /// `x * x` of each element.
+    square square_ => square;
+}
+
+/// Of floats: integers become float32 first.
+macro_rules! of_floats {
+    ($($(#[$doc:meta])* $name:ident $in_place:ident => $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
+                    self.map(py, |x| floating(x)?.$method())
+                }
+                $(#[$doc])*
+                ///
+                /// In place: the tensor itself is changed and returned.
+                fn $in_place<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+                    PyTensor::change(slf, |x| x.copy_(&x.$method()?))
+                }
+            )*
+        }
+    };
+}
+
+of_floats! {
+    /// `e^x` of each element.
+    exp exp_ => exp;
+    /// The natural logarithm of each element.
+    log log_ => log;
+    /// `log(1 + x)` of each element, accurate near 0.
+    log1p log1p_ => log1p;
+    /// `e^x - 1` of each element, accurate near 0.
+    expm1 expm1_ => expm1;
+    /// The square root of each element.
+    sqrt sqrt_ => sqrt;
+    /// `1 / sqrt(x)` of each element.
+    rsqrt rsqrt_ => rsqrt;
+    /// The sine of each element, in radians.
+    sin sin_ => sin;
+    /// The cosine of each element, in radians.
+    cos cos_ => cos;
+    /// The hyperbolic tangent of each element.
+    tanh tanh_ => tanh;
+    /// `1 / (1 + e^-x)` of each element.
+    sigmoid sigmoid_ => sigmoid;
+    /// The error function of each element.
+    erf erf_ => erf;
+    /// `1 / x` of each element.
+    reciprocal reciprocal_ => recip;
+    /// `x * sigmoid(x)` of each element.
+    silu silu_ => silu;
+}
+
+/// Whole numbers are what they are.
+macro_rules! of_fractions {
+    ($($(#[$doc:meta])* $name:ident $in_place:ident => $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
+                    self.map(py, |x| if x.dtype().is_float() { x.$method() } else { Ok(x.clone()) })
+                }
+                $(#[$doc])*
+                ///
+                /// In place: the tensor itself is changed and returned.
+                fn $in_place<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+                    PyTensor::change(slf, |x| if x.dtype().is_float() { x.copy_(&x.$method()?) } else { Ok(()) })
+                }
+            )*
+        }
+    };
+}
+
+of_fractions! {
+    /// The largest whole number not above each element.
+    floor floor_ => floor;
+    /// The smallest whole number not below each element.
+    ceil ceil_ => ceil;
+    /// The nearest whole number of each element, halves to even.
+    round round_ => round;
+    /// The whole part of each element, towards zero.
+    trunc trunc_ => truncated;
+}
+
+/// The whole part, towards zero.
+trait Truncated {
+    fn truncated(&self) -> Result<Tensor>;
+}
+
+impl Truncated for Tensor {
+    fn truncated(&self) -> Result<Tensor> {
+        self.abs()?.floor()?.mul(&self.sign()?)
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// `not x` of each truth value.
+    fn logical_not(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| x.ne_scalar(0)?.logical_not())
+    }
+
+    /// The tangent of each element, in radians.
+    fn tan(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| {
+            let x = floating(x)?;
+            x.sin()?.div(&x.cos()?)
+        })
+    }
+
+    /// The hyperbolic sine of each element.
+    fn sinh(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| {
+            // By e^x - 1, which is exact where sinh is small.
+            let grown = floating(x)?.expm1()?;
+            grown.add(&grown.div(&grown.add_scalar(1)?)?)?.mul_scalar(0.5)
+        })
+    }
+
+    /// The hyperbolic cosine of each element.
+    fn cosh(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| {
+            let x = floating(x)?;
+            x.exp()?.add(&x.neg()?.exp()?)?.mul_scalar(0.5)
+        })
+    }
+
+    /// The angle of each element's tangent, from -pi/2 to pi/2.
+    fn atan(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| floating(x)?.atan2_scalar(1))
+    }
+
+    /// The angle of each element's sine, from -pi/2 to pi/2.
+    fn asin(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| {
+            let x = floating(x)?;
+            x.atan2(&x.rsub_scalar(1)?.mul(&x.add_scalar(1)?)?.sqrt()?)
+        })
+    }
+
+    /// The angle of each element's cosine, from 0 to pi.
+    fn acos(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| {
+            let x = floating(x)?;
+            x.rsub_scalar(1)?.mul(&x.add_scalar(1)?)?.sqrt()?.atan2(&x)
+        })
+    }
+
+    /// The logarithm to base 2 of each element.
+    fn log2(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| floating(x)?.log()?.mul_scalar(std::f64::consts::LOG2_E))
+    }
+
+    /// The logarithm to base 10 of each element.
+    fn log10(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| floating(x)?.log()?.mul_scalar(std::f64::consts::LOG10_E))
+    }
+
+    /// The angle of the points (other, self), in radians, broadcast.
+    fn atan2(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+        let other = other.get().tensor();
+        self.map(py, |x| {
+            let (x, other) = crate::promote::meet(&floating(x)?, &floating(&other)?)?;
+            x.atan2(&other)
+        })
+    }
+
+    /// `x` where it is positive, else `negative_slope * x`.
+    #[pyo3(signature = (negative_slope=0.01))]
+    fn leaky_relu(&self, py: Python<'_>, negative_slope: f64) -> Outcome<PyTensor> {
+        self.map(py, |x| floating(x)?.leaky_relu(negative_slope))
+    }
+
+    /// `x` where it is positive, else `alpha * (e^x - 1)`.
+    #[pyo3(signature = (alpha=1.0))]
+    fn elu(&self, py: Python<'_>, alpha: f64) -> Outcome<PyTensor> {
+        self.map(py, |x| floating(x)?.elu(alpha))
+    }
+
+    /// `x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh".
+    #[pyo3(signature = (approximate="none"))]
+    fn gelu(&self, py: Python<'_>, approximate: &str) -> Outcome<PyTensor> {
+        match approximate {
+            "none" => self.map(py, |x| floating(x)?.gelu()),
+            "tanh" => self.map(py, |x| floating(x)?.gelu_tanh()),
+            other => {
+                Err(Failure::value(format!("gelu: approximate is {other:?}, expected \"none\" or \"tanh\"")))
+            }
+        }
+    }
+
+    /// `log(1 + e^(beta * x)) / beta`.
+    #[pyo3(signature = (beta=1.0))]
+    fn softplus(&self, py: Python<'_>, beta: f64) -> Outcome<PyTensor> {
+        self.map(py, |x| floating(x)?.softplus_with(beta))
+    }
+
+    /// Each element, but at least `min` and at most `max`, which are numbers or tensors; NaN stays.
+    #[pyo3(signature = (min=None, max=None))]
+    fn clamp(
+        &self,
+        py: Python<'_>,
+        min: Option<&Bound<'_, PyAny>>,
+        max: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<PyTensor> {
+        let (min, max) = (End::of(min)?, End::of(max)?);
+        self.map(py, |x| clamped(x, &min, &max))
+    }
+
+    /// `clamp`, in place.
+    #[pyo3(signature = (min=None, max=None))]
+    fn clamp_<'py>(
+        slf: &Bound<'py, Self>,
+        min: Option<&Bound<'py, PyAny>>,
+        max: Option<&Bound<'py, PyAny>>,
+    ) -> Outcome<Bound<'py, Self>> {
+        let (min, max) = (End::of(min)?, End::of(max)?);
+        PyTensor::change(slf, |x| x.copy_(&clamped(x, &min, &max)?))
+    }
+
+    /// `clamp`.
+    #[pyo3(signature = (min=None, max=None))]
+    fn clip(
+        &self,
+        py: Python<'_>,
+        min: Option<&Bound<'_, PyAny>>,
+        max: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<PyTensor> {
+        self.clamp(py, min, max)
+    }
+
+    /// Overwrites every element with `value`; the tensor itself.
+    fn fill_<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> Outcome<Bound<'py, Self>> {
+        let value = given(value, "fill_")?.scalar();
+        PyTensor::change(slf, |x| x.fill_(value))
+    }
+
+    /// Overwrites every element with 0; the tensor itself.
+    fn zero_<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+        PyTensor::change(slf, |x| x.fill_(0))
+    }
+
+    /// Overwrites the elements with those of `source`, broadcast, cast and moved; the tensor itself.
+    ///
+    /// Raises:
+    ///     ValueError: a shape that does not broadcast to this one.
+    fn copy_<'py>(slf: &Bound<'py, Self>, source: &Bound<'py, PyTensor>) -> Outcome<Bound<'py, Self>> {
+        let source = source.get().tensor();
+        PyTensor::change(slf, |x| x.copy_(&source.to_device(x.device())?))
+    }
+}
+
+/// An end of a range.
+enum End {
+    None,
+    Number(Number),
+    Tensor(Tensor),
+}
+
+impl End {
+    fn of(object: Option<&Bound<'_, PyAny>>) -> Outcome<End> {
+        let Some(object) = object.filter(|object| !object.is_none()) else { return Ok(End::None) };
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            return Ok(End::Tensor(tensor.get().tensor()));
+        }
+        match number(object)? {
+            Some(number) => Ok(End::Number(number)),
+            None => Err(Failure::kind("clamp: expected numbers or tensors as min and max")),
+        }
+    }
+
+    fn or(&self, none: f64) -> Option<f64> {
+        match *self {
+            End::None => Some(none),
+            End::Number(Number::Float(value)) => Some(value),
+            End::Number(Number::Int(value)) => Some(value as f64),
+            End::Number(Number::Bool(truth)) => Some(f64::from(u8::from(truth))),
+            End::Tensor(_) => None,
+        }
+    }
+}
+
+fn clamped(x: &Tensor, min: &End, max: &End) -> Result<Tensor> {
+    if let (Some(low), Some(high)) = (min.or(f64::NEG_INFINITY), max.or(f64::INFINITY)) {
+        // As in PyTorch, everything becomes `max` where the bounds are the wrong way round.
+        return x.clamp(low.min(high), high);
+    }
+    let mut x = x.clone();
+    for (bound, is_low) in [(min, true), (max, false)] {
+        x = match bound {
+            End::None => x,
+            End::Number(number) if is_low => x.maximum_scalar(number.scalar())?,
+            End::Number(number) => x.minimum_scalar(number.scalar())?,
+            End::Tensor(bound) => {
+                let (x, bound) = crate::promote::meet(&x, bound)?;
+                if is_low { x.maximum(&bound)? } else { x.minimum(&bound)? }
+            }
+        };
+    }
+    Ok(x)
+}

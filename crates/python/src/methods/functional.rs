@@ -1,0 +1,478 @@
+//! Functions of layers, without their parameters: the native part of `ternion.nn.functional`.
+
+use crate::error::{Failure, Outcome};
+use crate::promote::floating;
+use crate::run::{run, wait};
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use ternion::{
+    AttentionOptions, Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, PoolOptions, Result,
+    Tensor,
+};
+
+/// A tensor that may be left out.
+type Maybe<'a, 'py> = Option<&'a Bound<'py, PyTensor>>;
+
+fn given(tensor: Maybe<'_, '_>) -> Option<Tensor> {
+    tensor.map(|tensor| tensor.get().tensor())
+}
+
+fn made(py: Python<'_>, elements: usize, f: impl FnOnce() -> Result<Tensor> + Send) -> Outcome<PyTensor> {
+    run(py, elements, f).map(PyTensor::new)
+}
+
+/// A number for both axes of images, or one for each.
+pub struct Pair(pub [usize; 2]);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Pair {
+    type Error = Failure;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
+        if let Ok(both) = object.extract::<usize>() {
+            return Ok(Pair([both; 2]));
+        }
+        match object.extract::<Vec<usize>>() {
+            Ok(list) => match list[..] {
+                [both] => Ok(Pair([both; 2])),
+                [rows, columns] => Ok(Pair([rows, columns])),
+                _ => Err(Failure::value(format!("expected one number or two, got {}", list.len()))),
+            },
+            Err(_) => Err(Failure::kind("expected a whole number from 0 on, or two of them")),
+        }
+    }
+}
+
+/// A number, or a list of one.
+pub struct One(pub usize);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for One {
+    type Error = Failure;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
+        if let Ok(one) = object.extract::<usize>() {
+            return Ok(One(one));
+        }
+        match object.extract::<Vec<usize>>() {
+            Ok(list) if list.len() == 1 => Ok(One(list[0])),
+            _ => Err(Failure::kind("expected a whole number from 0 on")),
+        }
+    }
+}
+
+fn pair_or(pair: Option<Pair>, other: [usize; 2]) -> [usize; 2] {
+    pair.map_or(other, |pair| pair.0)
+}
+
+/// `input @ weight.T + bias`.
+///
+/// Shapes: [.., in_features], weight [out_features, in_features], bias [out_features] -> [.., out_features]
+#[pyfunction]
+#[pyo3(signature = (input, weight, bias=None))]
+fn linear(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    weight: &Bound<'_, PyTensor>,
+    bias: Maybe<'_, '_>,
+) -> Outcome<PyTensor> {
+    let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), given(bias));
+    made(py, weight.elements().max(x.elements()), || x.linear(&weight, bias.as_ref()))
+}
+
+/// Each window of sequences, weighted.
+///
+/// Shapes: [batch, channels, length], weight [out, channels / groups, kernel] -> [batch, out, windows]
+#[pyfunction]
+#[pyo3(signature = (input, weight, bias=None, stride=None, padding=None, dilation=None, groups=1))]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
+fn conv1d(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    weight: &Bound<'_, PyTensor>,
+    bias: Maybe<'_, '_>,
+    stride: Option<One>,
+    padding: Option<One>,
+    dilation: Option<One>,
+    groups: usize,
+) -> Outcome<PyTensor> {
+    let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), given(bias));
+    let one_or = |one: Option<One>, other| one.map_or(other, |one| one.0);
+    let options = Conv1dOptions {
+        stride: one_or(stride, 1),
+        padding: one_or(padding, 0),
+        dilation: one_or(dilation, 1),
+        groups,
+    };
+    made(py, x.elements(), || x.conv1d(&weight, bias.as_ref(), options))
+}
+
+/// Each window of images, weighted.
+///
+/// Shapes: [batch, channels, height, width], weight [out, channels / groups, kernel height, kernel width] -> [batch, out, rows, columns]
+#[pyfunction]
+#[pyo3(signature = (input, weight, bias=None, stride=None, padding=None, dilation=None, groups=1))]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
+fn conv2d(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    weight: &Bound<'_, PyTensor>,
+    bias: Maybe<'_, '_>,
+    stride: Option<Pair>,
+    padding: Option<Pair>,
+    dilation: Option<Pair>,
+    groups: usize,
+) -> Outcome<PyTensor> {
+    let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), given(bias));
+    let options = Conv2dOptions {
+        stride: pair_or(stride, [1, 1]),
+        padding: pair_or(padding, [0, 0]),
+        dilation: pair_or(dilation, [1, 1]),
+        groups,
+    };
+    made(py, x.elements(), || x.conv2d(&weight, bias.as_ref(), options))
+}
+
+/// What a convolution with the same numbers makes of its gradient.
+///
+/// Shapes: [batch, channels, height, width], weight [channels, out / groups, kernel height, kernel width] -> [batch, out, rows, columns]
+#[pyfunction]
+#[pyo3(signature = (input, weight, bias=None, stride=None, padding=None, output_padding=None, groups=1, dilation=None))]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
+fn conv_transpose2d(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    weight: &Bound<'_, PyTensor>,
+    bias: Maybe<'_, '_>,
+    stride: Option<Pair>,
+    padding: Option<Pair>,
+    output_padding: Option<Pair>,
+    groups: usize,
+    dilation: Option<Pair>,
+) -> Outcome<PyTensor> {
+    let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), given(bias));
+    let options = ConvTranspose2dOptions {
+        stride: pair_or(stride, [1, 1]),
+        padding: pair_or(padding, [0, 0]),
+        output_padding: pair_or(output_padding, [0, 0]),
+        dilation: pair_or(dilation, [1, 1]),
+        groups,
+    };
+    made(py, x.elements(), || x.conv_transpose2d(&weight, bias.as_ref(), options))
+}
+
+/// The largest element of each window of images; with `return_indices` also where it is in its plane (int64).
+///
+/// Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+#[pyfunction]
+#[pyo3(signature = (input, kernel_size, stride=None, padding=None, dilation=None, ceil_mode=false, return_indices=false))]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
+fn max_pool2d<'py>(
+    py: Python<'py>,
+    input: &Bound<'py, PyTensor>,
+    kernel_size: Pair,
+    stride: Option<Pair>,
+    padding: Option<Pair>,
+    dilation: Option<Pair>,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Outcome<Bound<'py, PyAny>> {
+    let x = input.get().tensor();
+    let options = PoolOptions {
+        stride: pair_or(stride, kernel_size.0),
+        padding: pair_or(padding, [0, 0]),
+        dilation: pair_or(dilation, [1, 1]),
+        ceil_mode,
+        ..PoolOptions::new(kernel_size.0)
+    };
+    let object = |tensor| Bound::new(py, PyTensor::new(tensor));
+    if !return_indices {
+        return Ok(object(run(py, x.elements(), || x.max_pool2d(options))?)?.into_any());
+    }
+    let (values, places) = run(py, x.elements(), || {
+        let (values, places) = x.max_pool2d_with_positions(options)?;
+        Ok((values, places.to_dtype(DType::I64)?))
+    })?;
+    Ok((object(values)?, object(places)?).into_pyobject(py)?.into_any())
+}
+
+/// The mean of each window of images.
+///
+/// Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+#[pyfunction]
+#[pyo3(signature = (input, kernel_size, stride=None, padding=None, ceil_mode=false, count_include_pad=true))]
+fn avg_pool2d(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    kernel_size: Pair,
+    stride: Option<Pair>,
+    padding: Option<Pair>,
+    ceil_mode: bool,
+    count_include_pad: bool,
+) -> Outcome<PyTensor> {
+    let x = input.get().tensor();
+    let options = PoolOptions {
+        stride: pair_or(stride, kernel_size.0),
+        padding: pair_or(padding, [0, 0]),
+        ceil_mode,
+        count_include_pad,
+        ..PoolOptions::new(kernel_size.0)
+    };
+    made(py, x.elements(), || x.avg_pool2d(options))
+}
+
+/// Means of windows that divide images into `output_size` rows and columns.
+#[pyfunction]
+fn adaptive_avg_pool2d(py: Python<'_>, input: &Bound<'_, PyTensor>, output_size: Pair) -> Outcome<PyTensor> {
+    let x = input.get().tensor();
+    made(py, x.elements(), || x.adaptive_avg_pool2d(output_size.0))
+}
+
+/// Rows over the last `normalized_shape` axes shifted to mean 0 and scaled to variance 1, then `* weight + bias`.
+#[pyfunction]
+#[pyo3(signature = (input, normalized_shape, weight=None, bias=None, eps=1e-5))]
+fn layer_norm(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    normalized_shape: crate::arguments::ShapeArgument,
+    weight: Maybe<'_, '_>,
+    bias: Maybe<'_, '_>,
+    eps: f64,
+) -> Outcome<PyTensor> {
+    let (x, weight, bias) = (input.get().tensor(), given(weight), given(bias));
+    let shape = trailing(&x, &normalized_shape.0, "layer_norm")?;
+    made(py, x.elements(), || {
+        let flat =
+            |tensor: &Option<Tensor>| tensor.as_ref().map(|tensor| tensor.reshape([-1_isize])).transpose();
+        let (weight, bias) = (flat(&weight)?, flat(&bias)?);
+        x.reshape(&shape[..])?.layer_norm(weight.as_ref(), bias.as_ref(), eps)?.reshape(*x.shape())
+    })
+}
+
+/// Rows over the last `normalized_shape` axes divided by the root of their mean square, then `* weight`.
+///
+/// Args:
+///     eps: added to the mean square; the dtype's distance from 1 to the next number by default.
+#[pyfunction]
+#[pyo3(signature = (input, normalized_shape, weight=None, eps=None))]
+fn rms_norm(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    normalized_shape: crate::arguments::ShapeArgument,
+    weight: Maybe<'_, '_>,
+    eps: Option<f64>,
+) -> Outcome<PyTensor> {
+    let (x, weight) = (input.get().tensor(), given(weight));
+    let eps = eps.unwrap_or_else(|| x.dtype().accumulator().epsilon());
+    let shape = trailing(&x, &normalized_shape.0, "rms_norm")?;
+    made(py, x.elements(), || {
+        let weight = weight.as_ref().map(|weight| weight.reshape([-1_isize])).transpose()?;
+        x.reshape(&shape[..])?.rms_norm(weight.as_ref(), eps)?.reshape(*x.shape())
+    })
+}
+
+/// The shape with the last axes, which must have these sizes, as one.
+fn trailing(x: &Tensor, last: &[usize], name: &str) -> Outcome<Vec<usize>> {
+    let outer =
+        x.rank().checked_sub(last.len()).filter(|&outer| &x.dims()[outer..] == last && !last.is_empty());
+    let outer = outer.ok_or_else(|| {
+        Failure::value(format!(
+            "{name}: input of shape {:?}, expected its last axes to be {last:?}",
+            x.dims()
+        ))
+    })?;
+    Ok(x.dims()[..outer].iter().copied().chain([last.iter().product()]).collect())
+}
+
+/// Groups of channels shifted to mean 0 and scaled to variance 1, then each channel `* weight + bias`.
+///
+/// Shapes: [batch, channels, ..], weight and bias [channels]
+#[pyfunction]
+#[pyo3(signature = (input, num_groups, weight=None, bias=None, eps=1e-5))]
+fn group_norm(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    num_groups: usize,
+    weight: Maybe<'_, '_>,
+    bias: Maybe<'_, '_>,
+    eps: f64,
+) -> Outcome<PyTensor> {
+    let (x, weight, bias) = (input.get().tensor(), given(weight), given(bias));
+    made(py, x.elements(), || x.group_norm(num_groups, weight.as_ref(), bias.as_ref(), eps))
+}
+
+/// Each channel shifted to mean 0 and scaled to variance 1: of the batch in training, else of the running statistics, which follow the batch in training.
+///
+/// Shapes: [batch, channels, ..], the others [channels]
+#[pyfunction]
+#[pyo3(signature = (input, running_mean=None, running_var=None, weight=None, bias=None, training=false, momentum=0.1, eps=1e-5))]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
+fn batch_norm(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    running_mean: Maybe<'_, '_>,
+    running_var: Maybe<'_, '_>,
+    weight: Maybe<'_, '_>,
+    bias: Maybe<'_, '_>,
+    training: bool,
+    momentum: f64,
+    eps: f64,
+) -> Outcome<PyTensor> {
+    let (x, weight, bias) = (input.get().tensor(), given(weight), given(bias));
+    let running = given(running_mean).zip(given(running_var));
+    if let (Some((mean, var)), false) = (&running, training) {
+        return made(py, x.elements(), || x.batch_norm_eval(mean, var, weight.as_ref(), bias.as_ref(), eps));
+    }
+    made(py, x.elements(), || {
+        let (output, mean, var) = x.batch_norm_train(weight.as_ref(), bias.as_ref(), eps)?;
+        if let (Some(running), true) = (&running, training) {
+            let count = x.elements() / x.dims()[1].max(1);
+            ternion::no_grad(|| followed(running, [&mean, &var], count, momentum))?;
+        }
+        Ok(output)
+    })
+}
+
+/// Moves running statistics towards those of a batch of `count` elements a channel.
+fn followed(running: &(Tensor, Tensor), batch: [&Tensor; 2], count: usize, momentum: f64) -> Result<()> {
+    let unbiased = count as f64 / (count as f64 - 1.0);
+    for (running, batch, scale) in [(&running.0, batch[0], 1.0), (&running.1, batch[1], unbiased)] {
+        running.mul_scalar_(1.0 - momentum)?;
+        running.add_(&batch.detach().mul_scalar(momentum * scale)?.to_dtype(running.dtype())?)?;
+    }
+    Ok(())
+}
+
+/// Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False.
+#[pyfunction]
+#[pyo3(signature = (input, p=0.5, training=true))]
+fn dropout(py: Python<'_>, input: &Bound<'_, PyTensor>, p: f64, training: bool) -> Outcome<PyTensor> {
+    let x = input.get().tensor();
+    if training { made(py, x.elements(), || x.dropout(p)) } else { Ok(PyTensor::new(x)) }
+}
+
+/// Rows of `weight` by their numbers.
+///
+/// Shapes: input [..] (int32 or int64), weight [rows, width] -> [.., width]
+///
+/// Raises:
+///     IndexError: a number that is none of a row.
+#[pyfunction]
+#[pyo3(signature = (input, weight))]
+fn embedding(py: Python<'_>, input: &Bound<'_, PyTensor>, weight: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+    let (indices, weight) = (input.get().tensor(), weight.get().tensor());
+    made(py, indices.elements(), || weight.embedding(&indices))
+}
+
+/// 1 in the place of each index, 0 elsewhere, int64; as many places as the largest index needs, if `num_classes` is -1.
+#[pyfunction]
+#[pyo3(signature = (tensor, num_classes=-1))]
+fn one_hot(py: Python<'_>, tensor: &Bound<'_, PyTensor>, num_classes: isize) -> Outcome<PyTensor> {
+    let x = tensor.get().tensor();
+    wait(py, || {
+        let classes = match usize::try_from(num_classes) {
+            Ok(classes) => classes,
+            Err(_) => x.max(..)?.item_f64()? as usize + 1,
+        };
+        x.one_hot(classes, DType::I64)
+    })
+    .map(PyTensor::new)
+}
+
+/// A constant around the elements: pairs of amounts (before, behind) for the last axis, the one before it, and so on.
+#[pyfunction]
+#[pyo3(signature = (input, pad, mode="constant", value=0.0))]
+fn pad(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    pad: Vec<isize>,
+    mode: &str,
+    value: f64,
+) -> Outcome<PyTensor> {
+    let x = input.get().tensor();
+    if mode != "constant" {
+        return Err(Failure::value(format!("pad: mode {mode:?}, expected \"constant\"")));
+    }
+    if !pad.len().is_multiple_of(2) || pad.len() / 2 > x.rank() {
+        return Err(Failure::value(format!("pad: {} amounts for {} axes", pad.len(), x.rank())));
+    }
+    let mut amounts = vec![[0_usize; 2]; x.rank()];
+    let mut cut = x.clone();
+    for (number, sides) in pad.chunks(2).enumerate() {
+        let axis = x.rank() - 1 - number;
+        // As in PyTorch, a negative amount cuts off.
+        let off = |amount: isize| amount.min(0).unsigned_abs();
+        let kept = x.dims()[axis].checked_sub(off(sides[0]) + off(sides[1])).ok_or_else(|| {
+            Failure::value(format!(
+                "pad: {sides:?} cuts more off axis {axis} than its {} elements",
+                x.dims()[axis]
+            ))
+        })?;
+        cut = cut.narrow(axis, off(sides[0]), kept)?;
+        amounts[axis] = [sides[0].max(0).unsigned_abs(), sides[1].max(0).unsigned_abs()];
+    }
+    made(py, x.elements(), || cut.pad(&amounts, value))
+}
+
+/// Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
+///
+/// Shapes: query [batch, heads, queries, head_dim], key [batch, kv_heads, keys, head_dim], value [batch, kv_heads, keys, value_dim] -> [batch, heads,
+/// queries, value_dim]
+///
+/// Args:
+///     attn_mask: bool, true where a key is seen, or numbers that are added to the scores; broadcast.
+///     dropout_p: the probability with which a weight becomes 0.
+///     is_causal: whether a query sees only keys up to its own place; the last query stands at the last key.
+///     scale: of the scores; 1 / sqrt(head_dim) by default.
+#[pyfunction]
+#[pyo3(signature = (query, key, value, attn_mask=None, dropout_p=0.0, is_causal=false, scale=None))]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
+fn scaled_dot_product_attention(
+    py: Python<'_>,
+    query: &Bound<'_, PyTensor>,
+    key: &Bound<'_, PyTensor>,
+    value: &Bound<'_, PyTensor>,
+    attn_mask: Maybe<'_, '_>,
+    dropout_p: f64,
+    is_causal: bool,
+    scale: Option<f64>,
+) -> Outcome<PyTensor> {
+    let (q, k, v, mask) = (query.get().tensor(), key.get().tensor(), value.get().tensor(), given(attn_mask));
+    made(py, q.elements().max(k.elements()), || {
+        let options = AttentionOptions {
+            mask: mask.as_ref(),
+            causal: is_causal,
+            scale,
+            dropout: dropout_p,
+            ..Default::default()
+        };
+        q.scaled_dot_product_attention(&k, &v, options)
+    })
+}
+
+/// The functions that are methods of tensors, too.
+#[pymethods]
+impl PyTensor {
+    /// `log(sigmoid(x))` of each element, without loss.
+    fn logsigmoid(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| floating(x)?.neg()?.softplus()?.neg())
+    }
+}
+
+/// Puts the functions into a module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(linear, module)?)?;
+    module.add_function(wrap_pyfunction!(conv1d, module)?)?;
+    module.add_function(wrap_pyfunction!(conv2d, module)?)?;
+    module.add_function(wrap_pyfunction!(conv_transpose2d, module)?)?;
+    module.add_function(wrap_pyfunction!(max_pool2d, module)?)?;
+    module.add_function(wrap_pyfunction!(avg_pool2d, module)?)?;
+    module.add_function(wrap_pyfunction!(adaptive_avg_pool2d, module)?)?;
+    module.add_function(wrap_pyfunction!(layer_norm, module)?)?;
+    module.add_function(wrap_pyfunction!(rms_norm, module)?)?;
+    module.add_function(wrap_pyfunction!(group_norm, module)?)?;
+    module.add_function(wrap_pyfunction!(batch_norm, module)?)?;
+    module.add_function(wrap_pyfunction!(dropout, module)?)?;
+    module.add_function(wrap_pyfunction!(embedding, module)?)?;
+    module.add_function(wrap_pyfunction!(one_hot, module)?)?;
+    module.add_function(wrap_pyfunction!(pad, module)?)?;
+    module.add_function(wrap_pyfunction!(scaled_dot_product_attention, module)?)
+}

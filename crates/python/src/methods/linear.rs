@@ -1,0 +1,124 @@
+//! Products of matrices.
+
+use crate::error::{Failure, Outcome};
+use crate::promote::meet;
+use crate::run::run;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use ternion::{Result, Tensor};
+
+impl PyTensor {
+    /// The product of tensors with `ranks` axes.
+    fn product(
+        &self,
+        py: Python<'_>,
+        other: &Bound<'_, PyTensor>,
+        name: &str,
+        ranks: [usize; 2],
+    ) -> Outcome<PyTensor> {
+        let (a, b) = (self.tensor(), other.get().tensor());
+        if [a.rank(), b.rank()] != ranks {
+            return Err(Failure::value(format!(
+                "{name}: shapes {:?} and {:?}, expected {} and {} axes",
+                a.dims(),
+                b.dims(),
+                ranks[0],
+                ranks[1]
+            )));
+        }
+        let elements = a.elements().max(b.elements());
+        run(py, elements, || multiplied(&a, &b)).map(PyTensor::new)
+    }
+}
+
+fn multiplied(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (a, b) = meet(a, b)?;
+    a.matmul(&b)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The product of two matrices: [m, k] x [k, n] -> [m, n].
+    fn mm(&self, py: Python<'_>, mat2: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+        self.product(py, mat2, "mm", [2, 2])
+    }
+
+    /// The product of a matrix and a vector: [m, k] x [k] -> [m].
+    fn mv(&self, py: Python<'_>, vec: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+        self.product(py, vec, "mv", [2, 1])
+    }
+
+    /// The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
+    fn bmm(&self, py: Python<'_>, mat2: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+        self.product(py, mat2, "bmm", [3, 3])
+    }
+
+    /// The sum of the products of the elements of two vectors.
+    fn dot(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+        let other = other.get().tensor();
+        self.map(py, |x| x.dot(&other))
+    }
+
+    /// The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
+    fn outer(&self, py: Python<'_>, vec2: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+        let other = vec2.get().tensor();
+        self.map(py, |x| x.outer(&other))
+    }
+
+    /// `beta * self + alpha * (mat1 @ mat2)`, self broadcast.
+    #[pyo3(signature = (mat1, mat2, *, beta=1.0, alpha=1.0))]
+    fn addmm(
+        &self,
+        py: Python<'_>,
+        mat1: &Bound<'_, PyTensor>,
+        mat2: &Bound<'_, PyTensor>,
+        beta: f64,
+        alpha: f64,
+    ) -> Outcome<PyTensor> {
+        let (x, a, b) = (self.tensor(), mat1.get().tensor(), mat2.get().tensor());
+        run(py, a.elements().max(b.elements()), || x.addmm(&a, &b, beta, alpha)).map(PyTensor::new)
+    }
+
+    /// `self + value * tensor1 * tensor2`, broadcast.
+    #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
+    fn addcmul(
+        &self,
+        py: Python<'_>,
+        tensor1: &Bound<'_, PyTensor>,
+        tensor2: &Bound<'_, PyTensor>,
+        value: f64,
+    ) -> Outcome<PyTensor> {
+        let (a, b) = (tensor1.get().tensor(), tensor2.get().tensor());
+        self.map(py, |x| {
+            if value == 1.0 { a.multiply_add(&b, x) } else { a.mul_scalar(value)?.multiply_add(&b, x) }
+        })
+    }
+}
+
+/// A sum of products by names of axes: `einsum("bij,bjk->bik", a, b)`.
+///
+/// Raises:
+///     ValueError: an equation that is none, or does not fit the operands.
+#[pyfunction]
+#[pyo3(signature = (equation, *operands))]
+fn einsum(py: Python<'_>, equation: &str, operands: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
+    let all = match operands.len() {
+        1 => operands.get_item(0)?,
+        _ => operands.clone().into_any(),
+    };
+    let tensors: Vec<Tensor> = match all.cast::<PyTensor>() {
+        Ok(only) => vec![only.get().tensor()],
+        Err(_) => all
+            .try_iter()?
+            .map(|item| Ok(item?.cast::<PyTensor>()?.get().tensor()))
+            .collect::<PyResult<_>>()?,
+    };
+    let elements = tensors.iter().map(Tensor::elements).max().unwrap_or_default();
+    run(py, elements, || ternion::einsum(equation, &tensors.iter().collect::<Vec<_>>())).map(PyTensor::new)
+}
+
+/// Puts the functions into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(einsum, module)?)
+}

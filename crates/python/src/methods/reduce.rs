@@ -1,0 +1,318 @@
+//! Methods that reduce or run along axes.
+
+use crate::arguments::{AxesArgument, axes};
+use crate::dtype::DTypeArgument;
+use crate::error::{Failure, Outcome};
+use crate::promote::floating;
+use crate::run::run;
+use crate::tensor::PyTensor;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use ternion::{Axes, DType, Result, Tensor};
+
+/// Values and where they were found, as PyTorch's named tuples.
+fn values_and_indices<'py>(
+    py: Python<'py>,
+    name: &str,
+    pair: (Tensor, Tensor),
+) -> Outcome<Bound<'py, PyAny>> {
+    let objects = [Bound::new(py, PyTensor::new(pair.0))?, Bound::new(py, PyTensor::new(pair.1))?];
+    let kind = py.import("ternion._results")?.getattr(name)?;
+    Ok(kind.call1(PyTuple::new(py, objects)?)?)
+}
+
+/// The tensor in the dtype that was asked for.
+fn cast(x: &Tensor, dtype: &Option<DTypeArgument>) -> Result<Tensor> {
+    dtype.as_ref().map_or_else(|| Ok(x.clone()), |dtype| x.to_dtype(dtype.0))
+}
+
+macro_rules! sums {
+    ($($(#[$doc:meta])* $name:ident => $method:ident $keep:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                ///
+                /// Args:
+                ///     dim: the axis or axes; all of them by default.
+                ///     keepdim: whether reduced axes stay, with size 1.
+                ///     dtype: what the elements are converted to first.
+                ///
+                /// Raises:
+                ///     IndexError: an axis that does not exist.
+                #[pyo3(signature = (dim=None, keepdim=false, *, dtype=None))]
+                fn $name(
+                    &self,
+                    py: Python<'_>,
+                    dim: Option<AxesArgument>,
+                    keepdim: bool,
+                    dtype: Option<DTypeArgument>,
+                ) -> Outcome<PyTensor> {
+                    let axes = axes(dim);
+                    self.map(py, |x| {
+                        let x = cast(x, &dtype)?;
+                        if keepdim { x.$keep(axes) } else { x.$method(axes) }
+                    })
+                }
+            )*
+        }
+    };
+}
+
+sums! {
+    /// The sum over axes; of integers in int64.
+    sum => sum sum_keep;
+    /// The product over axes; of integers in int64.
+    prod => prod prod_keep;
+    /// The mean over axes; of floating dtypes.
+    mean => mean mean_keep;
+}
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $name:ident => $method:ident $keep:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                ///
+                /// Args:
+                ///     dim: the axis or axes; all of them by default.
+                ///     keepdim: whether reduced axes stay, with size 1.
+                #[pyo3(signature = (dim=None, keepdim=false))]
+                fn $name(&self, py: Python<'_>, dim: Option<AxesArgument>, keepdim: bool) -> Outcome<PyTensor> {
+                    let axes = axes(dim);
+                    self.map(py, |x| if keepdim { x.$keep(axes) } else { x.$method(axes) })
+                }
+            )*
+        }
+    };
+}
+
+reductions! {
+    /// Whether any element over axes is true, or not 0.
+    any => any any_keep;
+    /// Whether all elements over axes are true, or not 0.
+    all => all all_keep;
+    /// `log(sum(e^x))` over axes, without overflow.
+    logsumexp => logsumexp logsumexp_keep;
+    /// The largest element over axes; equals share the gradient.
+    amax => max max_keep;
+    /// The smallest element over axes; equals share the gradient.
+    amin => min min_keep;
+}
+
+/// The largest or smallest elements along an axis, and where they are.
+fn extremes(x: &Tensor, dim: isize, keepdim: bool, is_largest: bool) -> Result<(Tensor, Tensor)> {
+    let found = if is_largest { x.argmax_keep(dim)? } else { x.argmin_keep(dim)? };
+    let values = x.gather(dim, &found)?;
+    let found = found.to_dtype(DType::I64)?;
+    if keepdim { Ok((values, found)) } else { Ok((values.squeeze(dim)?, found.squeeze(dim)?)) }
+}
+
+impl PyTensor {
+    fn extreme<'py>(
+        &self,
+        py: Python<'py>,
+        dim: Option<&Bound<'py, PyAny>>,
+        keepdim: bool,
+        is_largest: bool,
+    ) -> Outcome<Bound<'py, PyAny>> {
+        let x = self.tensor();
+        let elements = x.elements();
+        match dim {
+            None => {
+                let found = run(py, elements, || if is_largest { x.max(..) } else { x.min(..) })?;
+                Ok(PyTensor::new(found).into_bound_py_any(py)?)
+            }
+            Some(other) if other.cast::<PyTensor>().is_ok() => {
+                let other = other.cast::<PyTensor>().map_err(PyErr::from)?.get().tensor();
+                let of_pairs = run(py, elements, || {
+                    let (x, other) = crate::promote::meet(&x, &other)?;
+                    if is_largest { x.maximum(&other) } else { x.minimum(&other) }
+                })?;
+                Ok(PyTensor::new(of_pairs).into_bound_py_any(py)?)
+            }
+            Some(dim) => {
+                let dim = dim.extract::<isize>()?;
+                let name = if is_largest { "max" } else { "min" };
+                values_and_indices(py, name, run(py, elements, || extremes(&x, dim, keepdim, is_largest))?)
+            }
+        }
+    }
+}
+
+/// The place of an extreme, i64.
+fn place(x: &Tensor, dim: Option<isize>, keepdim: bool, is_largest: bool) -> Result<Tensor> {
+    let axes = dim.map_or(Axes::All, Axes::from);
+    let found = match (is_largest, keepdim) {
+        (true, true) => x.argmax_keep(axes),
+        (true, false) => x.argmax(axes),
+        (false, true) => x.argmin_keep(axes),
+        (false, false) => x.argmin(axes),
+    };
+    found?.to_dtype(DType::I64)
+}
+
+/// `unbiased` is PyTorch's older name for a correction of 1 or 0.
+fn corrected(correction: Option<f64>, unbiased: Option<bool>) -> f64 {
+    correction.unwrap_or(if unbiased == Some(false) { 0.0 } else { 1.0 })
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The largest element; along `dim` a tuple of the largest elements and their indices; with a tensor the larger of each pair.
+    #[pyo3(signature = (dim=None, keepdim=false))]
+    fn max<'py>(
+        &self,
+        py: Python<'py>,
+        dim: Option<&Bound<'py, PyAny>>,
+        keepdim: bool,
+    ) -> Outcome<Bound<'py, PyAny>> {
+        self.extreme(py, dim, keepdim, true)
+    }
+
+    /// The smallest element; along `dim` a tuple of the smallest elements and their indices; with a tensor the smaller of each pair.
+    #[pyo3(signature = (dim=None, keepdim=false))]
+    fn min<'py>(
+        &self,
+        py: Python<'py>,
+        dim: Option<&Bound<'py, PyAny>>,
+        keepdim: bool,
+    ) -> Outcome<Bound<'py, PyAny>> {
+        self.extreme(py, dim, keepdim, false)
+    }
+
+    /// The index of the first largest element, of all of them in row-major order, or along `dim`; int64.
+    #[pyo3(signature = (dim=None, keepdim=false))]
+    fn argmax(&self, py: Python<'_>, dim: Option<isize>, keepdim: bool) -> Outcome<PyTensor> {
+        self.map(py, |x| place(x, dim, keepdim, true))
+    }
+
+    /// The index of the first smallest element, of all of them in row-major order, or along `dim`; int64.
+    #[pyo3(signature = (dim=None, keepdim=false))]
+    fn argmin(&self, py: Python<'_>, dim: Option<isize>, keepdim: bool) -> Outcome<PyTensor> {
+        self.map(py, |x| place(x, dim, keepdim, false))
+    }
+
+    /// The variance over axes: squares are divided by the number of elements less `correction`.
+    #[pyo3(signature = (dim=None, *, correction=None, unbiased=None, keepdim=false))]
+    fn var(
+        &self,
+        py: Python<'_>,
+        dim: Option<AxesArgument>,
+        correction: Option<f64>,
+        unbiased: Option<bool>,
+        keepdim: bool,
+    ) -> Outcome<PyTensor> {
+        let (axes, correction) = (axes(dim), corrected(correction, unbiased));
+        self.map(py, |x| if keepdim { x.var_keep(axes, correction) } else { x.var(axes, correction) })
+    }
+
+    /// The standard deviation over axes: the root of `var`.
+    #[pyo3(signature = (dim=None, *, correction=None, unbiased=None, keepdim=false))]
+    fn std(
+        &self,
+        py: Python<'_>,
+        dim: Option<AxesArgument>,
+        correction: Option<f64>,
+        unbiased: Option<bool>,
+        keepdim: bool,
+    ) -> Outcome<PyTensor> {
+        let (axes, correction) = (axes(dim), corrected(correction, unbiased));
+        self.map(py, |x| if keepdim { x.std_keep(axes, correction) } else { x.std(axes, correction) })
+    }
+
+    /// The norm over axes: of order 1, 2 (by default), infinity, or any positive number.
+    #[pyo3(signature = (p=None, dim=None, keepdim=false))]
+    fn norm(
+        &self,
+        py: Python<'_>,
+        p: Option<&Bound<'_, PyAny>>,
+        dim: Option<AxesArgument>,
+        keepdim: bool,
+    ) -> Outcome<PyTensor> {
+        let p = match p.filter(|p| !p.is_none()) {
+            None => 2.0,
+            Some(p) if p.extract::<String>().is_ok_and(|name| name == "fro") => 2.0,
+            Some(p) => p.extract::<f64>()?,
+        };
+        if p.is_nan() || p <= 0.0 {
+            return Err(Failure::value(format!("norm: order {p}, expected more than 0")));
+        }
+        let axes = axes(dim);
+        self.map(py, |x| {
+            let x = floating(x)?;
+            let sum = |x: Tensor| if keepdim { x.sum_keep(axes.clone()) } else { x.sum(axes.clone()) };
+            match p {
+                2.0 if keepdim => x.norm_keep(axes),
+                2.0 => x.norm(axes),
+                f64::INFINITY if keepdim => x.max_abs_keep(axes),
+                f64::INFINITY => x.max_abs(axes),
+                1.0 => sum(x.abs()?),
+                p => sum(x.abs()?.powf(p)?)?.powf(1.0 / p),
+            }
+        })
+    }
+
+    /// The sums of the elements up to each, along `dim`.
+    fn cumsum(&self, py: Python<'_>, dim: isize) -> Outcome<PyTensor> {
+        self.map(py, |x| x.cumsum(dim))
+    }
+
+    /// `e^x / sum(e^x)` along `dim`.
+    #[pyo3(signature = (dim, *, dtype=None))]
+    fn softmax(&self, py: Python<'_>, dim: isize, dtype: Option<DTypeArgument>) -> Outcome<PyTensor> {
+        self.map(py, |x| floating(&cast(x, &dtype)?)?.softmax(dim))
+    }
+
+    /// The logarithm of `softmax` along `dim`, without loss.
+    #[pyo3(signature = (dim, *, dtype=None))]
+    fn log_softmax(&self, py: Python<'_>, dim: isize, dtype: Option<DTypeArgument>) -> Outcome<PyTensor> {
+        self.map(py, |x| floating(&cast(x, &dtype)?)?.log_softmax(dim))
+    }
+
+    /// The elements in order along `dim`, and where they were: a tuple of values and indices (int64).
+    #[pyo3(signature = (dim=-1, descending=false))]
+    fn sort<'py>(&self, py: Python<'py>, dim: isize, descending: bool) -> Outcome<Bound<'py, PyAny>> {
+        let x = self.tensor();
+        let pair = run(py, x.elements(), || {
+            let (values, found) = x.sort(dim, descending)?;
+            Ok((values, found.to_dtype(DType::I64)?))
+        })?;
+        values_and_indices(py, "sort", pair)
+    }
+
+    /// Where the elements are that come first, second and so on in order along `dim`; int64.
+    #[pyo3(signature = (dim=-1, descending=false))]
+    fn argsort(&self, py: Python<'_>, dim: isize, descending: bool) -> Outcome<PyTensor> {
+        self.map(py, |x| x.argsort(dim, descending)?.to_dtype(DType::I64))
+    }
+
+    /// The `k` largest (or smallest) elements along `dim` in order, and where they are: a tuple of values and indices (int64).
+    #[pyo3(signature = (k, dim=-1, largest=true))]
+    fn topk<'py>(&self, py: Python<'py>, k: usize, dim: isize, largest: bool) -> Outcome<Bound<'py, PyAny>> {
+        let x = self.tensor();
+        let pair = run(py, x.elements(), || {
+            let (values, found) = x.topk(k, dim, largest)?;
+            Ok((values, found.to_dtype(DType::I64)?))
+        })?;
+        values_and_indices(py, "topk", pair)
+    }
+
+    /// How often each number from 0 on occurs.
+    #[pyo3(signature = (minlength=0))]
+    fn bincount(&self, py: Python<'_>, minlength: usize) -> Outcome<PyTensor> {
+        self.map(py, |x| x.bincount(minlength)?.to_dtype(DType::I64))
+    }
+
+    /// How many elements fall into each of `bins` equal parts of the range from `min` to `max`.
+    #[pyo3(signature = (bins=100, min=0.0, max=0.0))]
+    fn histc(&self, py: Python<'_>, bins: usize, min: f64, max: f64) -> Outcome<PyTensor> {
+        self.map(py, |x| {
+            let (min, max) =
+                if min == max { (x.min(..)?.item_f64()?, x.max(..)?.item_f64()?) } else { (min, max) };
+            x.histogram(bins, min, max)?.to_dtype(x.dtype())
+        })
+    }
+}

@@ -1,0 +1,431 @@
+//! Other views of the same elements, and tensors put together.
+
+use crate::arguments::{AxesArgument, ShapeArgument, axes, numbers, sizes};
+use crate::device::{DeviceArgument, PyDevice};
+use crate::dtype::{DTypeArgument, PyDType};
+use crate::error::{Failure, Outcome};
+use crate::promote::common;
+use crate::run::{run, wait};
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use ternion::{Axes, DType, Result, Tensor};
+
+fn objects(tensors: Vec<Tensor>, py: Python<'_>) -> Outcome<Bound<'_, PyTuple>> {
+    let objects: PyResult<Vec<_>> =
+        tensors.into_iter().map(|tensor| Bound::new(py, PyTensor::new(tensor))).collect();
+    Ok(PyTuple::new(py, objects?)?)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The elements in row-major order under other sizes, one of which may be -1; a view where that can be.
+    ///
+    /// Raises:
+    ///     ValueError: sizes that do not multiply to the number of elements.
+    #[pyo3(signature = (*shape))]
+    fn reshape(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
+        let shape = numbers(shape)?;
+        self.map(py, |x| x.reshape(&shape[..]))
+    }
+
+    /// The elements of the same memory under other sizes, one of which may be -1.
+    ///
+    /// Raises:
+    ///     ValueError: sizes that do not fit, or that only a copy could have.
+    #[pyo3(signature = (*shape))]
+    fn view(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
+        let (own, shape) = (self.tensor(), numbers(shape)?);
+        let viewed = run(py, own.elements(), || own.reshape(&shape[..]))?;
+        if !viewed.buffer().is(own.buffer()) {
+            return Err(Failure::value("view: only a copy of these elements has this shape: use reshape"));
+        }
+        Ok(PyTensor::new(viewed))
+    }
+
+    /// Axes from `start_dim` to `end_dim` as one.
+    #[pyo3(signature = (start_dim=0, end_dim=-1))]
+    fn flatten(&self, py: Python<'_>, start_dim: isize, end_dim: isize) -> Outcome<PyTensor> {
+        self.map(py, |x| if x.rank() == 0 { x.reshape([1_usize]) } else { x.flatten(start_dim, end_dim) })
+    }
+
+    /// Axis `dim` as several of these sizes, one of which may be -1.
+    fn unflatten(&self, py: Python<'_>, dim: isize, sizes: AxesArgument) -> Outcome<PyTensor> {
+        self.map(py, |x| {
+            let axis = ternion::Axis(dim).resolve(x.shape(), "unflatten")?;
+            let size = |&size: &usize| size as isize;
+            let inner =
+                ternion::Tensor::zeros([x.dims()[axis]], DType::Bool, x.device())?.reshape(&sizes.0[..])?;
+            let dims: Vec<isize> = x.dims()[..axis]
+                .iter()
+                .map(size)
+                .chain(inner.dims().iter().map(size))
+                .chain(x.dims()[axis + 1..].iter().map(size))
+                .collect();
+            x.reshape(&dims[..])
+        })
+    }
+
+    /// The axes in another order.
+    #[pyo3(signature = (*dims))]
+    fn permute(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
+        let dims = numbers(dims)?;
+        self.map(py, |x| x.permute(&dims[..]))
+    }
+
+    /// Two axes exchanged.
+    fn transpose(&self, py: Python<'_>, dim0: isize, dim1: isize) -> Outcome<PyTensor> {
+        self.map(py, |x| x.transpose(dim0, dim1))
+    }
+
+    /// The two axes of a matrix exchanged.
+    fn t(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| if x.rank() < 2 { Ok(x.clone()) } else { x.transpose(0, 1) })
+    }
+
+    /// The axes in reverse order.
+    #[getter]
+    #[pyo3(name = "T")]
+    fn reversed(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| {
+            let order: Vec<usize> = (0..x.rank()).rev().collect();
+            x.permute(&order[..])
+        })
+    }
+
+    /// The last two axes exchanged.
+    #[getter]
+    #[pyo3(name = "mT")]
+    fn matrices(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| x.transpose(-2, -1))
+    }
+
+    /// Without the axes of size 1, or without these if their size is 1.
+    #[pyo3(signature = (dim=None))]
+    fn squeeze(&self, py: Python<'_>, dim: Option<AxesArgument>) -> Outcome<PyTensor> {
+        self.map(py, |x| {
+            let named = axes(dim).resolve(x.shape(), "squeeze")?;
+            let ones: Vec<usize> = named.iter().filter(|&axis| x.dims()[axis] == 1).collect();
+            x.squeeze(Axes::from(&ones[..]))
+        })
+    }
+
+    /// With an axis of size 1 at `dim`.
+    fn unsqueeze(&self, py: Python<'_>, dim: isize) -> Outcome<PyTensor> {
+        self.map(py, |x| x.unsqueeze(dim))
+    }
+
+    /// Axes of size 1 repeated up to these sizes, without a copy; -1 leaves a size as it is.
+    ///
+    /// Raises:
+    ///     ValueError: a size other than 1 that is not the one asked for.
+    #[pyo3(signature = (*sizes))]
+    fn expand(&self, py: Python<'_>, sizes: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
+        let sizes = numbers(sizes)?;
+        self.map(py, |x| {
+            let lead = sizes.len().saturating_sub(x.rank());
+            let size = |(axis, &size): (usize, &isize)| match size {
+                -1 if axis >= lead => x.dims()[axis - lead],
+                size => usize::try_from(size).unwrap_or(usize::MAX),
+            };
+            let shape: Vec<usize> = sizes.iter().enumerate().map(size).collect();
+            x.expand(&shape[..])
+        })
+    }
+
+    /// Repeated up to the shape of `other`, without a copy.
+    fn expand_as(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+        let shape = *other.get().tensor().shape();
+        self.map(py, |x| x.expand(shape))
+    }
+
+    /// Repeated so often along each axis, a copy.
+    #[pyo3(signature = (*repeats))]
+    fn repeat(&self, py: Python<'_>, repeats: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
+        let counts = sizes(repeats)?;
+        self.map(py, |x| {
+            let mut x = x.clone();
+            while x.rank() < counts.len() {
+                x = x.unsqueeze(0)?;
+            }
+            x.repeat(&counts)
+        })
+    }
+
+    /// `length` elements of axis `dim` from `start` on.
+    fn narrow(&self, py: Python<'_>, dim: isize, start: isize, length: usize) -> Outcome<PyTensor> {
+        self.map(py, |x| {
+            let axis = ternion::Axis(dim).resolve(x.shape(), "narrow")?;
+            let size = x.dims()[axis] as isize;
+            let from = if start < 0 { start + size } else { start };
+            let from = usize::try_from(from).map_err(|_| ternion::Error::IndexOutOfRange {
+                op: "narrow",
+                index: start as i64,
+                size: size as usize,
+            })?;
+            x.narrow(axis, from, length)
+        })
+    }
+
+    /// One element of axis `dim`, which disappears.
+    fn select(&self, py: Python<'_>, dim: isize, index: isize) -> Outcome<PyTensor> {
+        self.map(py, |x| {
+            let axis = ternion::Axis(dim).resolve(x.shape(), "select")?;
+            let size = x.dims()[axis];
+            let from_front = if index < 0 { index.saturating_add_unsigned(size) } else { index };
+            match usize::try_from(from_front) {
+                Ok(at) if at < size => x.select(axis, at),
+                _ => Err(ternion::Error::IndexOutOfRange { op: "select", index: index as i64, size }),
+            }
+        })
+    }
+
+    /// Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes.
+    #[pyo3(signature = (split_size_or_sections, dim=0))]
+    fn split<'py>(
+        &self,
+        py: Python<'py>,
+        split_size_or_sections: &Bound<'py, PyAny>,
+        dim: isize,
+    ) -> Outcome<Bound<'py, PyTuple>> {
+        let x = self.tensor();
+        let parts = match split_size_or_sections.extract::<usize>() {
+            Ok(size) => run(py, x.elements(), || x.split(dim, size))?,
+            Err(_) => {
+                let ShapeArgument(parts) = split_size_or_sections.extract()?;
+                run(py, x.elements(), || x.split_sizes(dim, &parts))?
+            }
+        };
+        objects(parts, py)
+    }
+
+    /// At most `chunks` equal parts of axis `dim`.
+    #[pyo3(signature = (chunks, dim=0))]
+    fn chunk<'py>(&self, py: Python<'py>, chunks: usize, dim: isize) -> Outcome<Bound<'py, PyTuple>> {
+        let x = self.tensor();
+        objects(run(py, x.elements(), || x.chunk(dim, chunks))?, py)
+    }
+
+    /// The elements of axis `dim`, without it.
+    #[pyo3(signature = (dim=0))]
+    fn unbind<'py>(&self, py: Python<'py>, dim: isize) -> Outcome<Bound<'py, PyTuple>> {
+        let x = self.tensor();
+        let parts = run(py, x.elements(), || {
+            let axis = ternion::Axis(dim).resolve(x.shape(), "unbind")?;
+            (0..x.dims()[axis]).map(|at| x.select(axis, at)).collect::<Result<Vec<_>>>()
+        })?;
+        objects(parts, py)
+    }
+
+    /// The elements moved along `dims`, those that leave at one end come in at the other.
+    #[pyo3(signature = (shifts, dims=None))]
+    fn roll(&self, py: Python<'_>, shifts: AxesArgument, dims: Option<AxesArgument>) -> Outcome<PyTensor> {
+        let Some(dims) = dims else {
+            let [shift] = shifts.0[..] else { return Err(Failure::value("roll: several shifts need dims")) };
+            return self.map(py, |x| x.reshape([-1_isize])?.roll(shift, 0)?.reshape(*x.shape()));
+        };
+        if dims.0.len() != shifts.0.len() {
+            let told = format!("roll: {} shifts for {} axes", shifts.0.len(), dims.0.len());
+            return Err(Failure::value(told));
+        }
+        self.map(py, |x| {
+            shifts.0.iter().zip(&dims.0).try_fold(x.clone(), |x, (&shift, &dim)| x.roll(shift, dim))
+        })
+    }
+
+    /// The elements of these axes in reverse order.
+    #[pyo3(signature = (*dims))]
+    fn flip(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
+        let dims = numbers(dims)?;
+        self.map(py, |x| x.flip(&dims[..]))
+    }
+
+    /// Windows of `size` elements along `dimension`, `step` apart, as a further axis at the end.
+    fn unfold(&self, py: Python<'_>, dimension: isize, size: usize, step: usize) -> Outcome<PyTensor> {
+        self.map(py, |x| x.unfold(dimension, size, step))
+    }
+
+    /// The elements on and below a diagonal of the last two axes, zeros above.
+    #[pyo3(signature = (diagonal=0))]
+    fn tril(&self, py: Python<'_>, diagonal: isize) -> Outcome<PyTensor> {
+        self.map(py, |x| x.tril(diagonal))
+    }
+
+    /// The elements on and above a diagonal of the last two axes, zeros below.
+    #[pyo3(signature = (diagonal=0))]
+    fn triu(&self, py: Python<'_>, diagonal: isize) -> Outcome<PyTensor> {
+        self.map(py, |x| x.triu(diagonal))
+    }
+
+    /// The elements one after the other in row-major order: the tensor itself if they are, else a copy.
+    fn contiguous<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+        if slf.get().tensor().is_contiguous() {
+            return Ok(slf.clone());
+        }
+        Ok(Bound::new(slf.py(), slf.get().map(slf.py(), Tensor::contiguous)?)?)
+    }
+
+    /// A copy; gradients flow through it.
+    fn clone(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, Tensor::copy)
+    }
+
+    fn __copy__(&self) -> PyTensor {
+        PyTensor::new(self.tensor())
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyDict>) -> Outcome<PyTensor> {
+        let (own, asks) = (self.tensor(), self.tensor().is_leaf());
+        let copy = wait(py, || own.detach().copy())?;
+        crate::create::object(copy, asks)
+    }
+
+    /// The tensor in another dtype or on another device; the tensor itself if it is so.
+    ///
+    /// Takes a dtype, a device or its name, both, or a tensor whose dtype and device are meant.
+    #[pyo3(signature = (*args, dtype=None, device=None, copy=false))]
+    fn to<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        dtype: Option<DTypeArgument>,
+        device: Option<DeviceArgument>,
+        copy: bool,
+    ) -> Outcome<Bound<'py, Self>> {
+        let (py, own) = (slf.py(), slf.get().tensor());
+        let (mut dtype, mut device) =
+            (dtype.map(|dtype| dtype.0), device.map(|device| device.open(py)).transpose()?);
+        for argument in args {
+            if let Ok(other) = argument.cast::<PyTensor>() {
+                let other = other.get().tensor();
+                (dtype, device) = (Some(other.dtype()), Some(other.device().clone()));
+            } else if argument.cast::<PyDevice>().is_ok() {
+                device = Some(argument.extract::<DeviceArgument>()?.open(py)?);
+            } else if argument.cast::<PyDType>().is_ok() {
+                dtype = Some(argument.extract::<DTypeArgument>()?.0);
+            } else if let Ok(parsed) = argument.extract::<DTypeArgument>() {
+                dtype = Some(parsed.0);
+            } else {
+                device = Some(argument.extract::<DeviceArgument>()?.open(py)?);
+            }
+        }
+        let (dtype, device) = (dtype.unwrap_or(own.dtype()), device.unwrap_or_else(|| own.device().clone()));
+        if dtype == own.dtype() && device.is(own.device()) && !copy {
+            return Ok(slf.clone());
+        }
+        let there = wait(py, || {
+            let moved = own.to_dtype(dtype)?.to_device(&device)?;
+            if copy && moved.buffer().is(own.buffer()) { moved.copy() } else { Ok(moved) }
+        })?;
+        Ok(Bound::new(py, PyTensor::new(there))?)
+    }
+
+    /// The tensor on the processor.
+    fn cpu<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+        Self::to(slf, &PyTuple::empty(slf.py()), None, Some(DeviceArgument::Named("cpu".into())), false)
+    }
+
+    /// The tensor on a CUDA device, by default the first.
+    #[pyo3(signature = (device=None))]
+    fn cuda<'py>(slf: &Bound<'py, Self>, device: Option<usize>) -> Outcome<Bound<'py, Self>> {
+        let name = format!("cuda:{}", device.unwrap_or_default());
+        Self::to(slf, &PyTuple::empty(slf.py()), None, Some(DeviceArgument::Named(name)), false)
+    }
+
+    /// The dtype and device of `other`.
+    fn type_as<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+        Self::to(slf, &PyTuple::new(slf.py(), [other])?, None, None, false)
+    }
+}
+
+macro_rules! casts {
+    ($($(#[$doc:meta])* $name:ident => $dtype:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
+                    self.map(py, |x| x.to_dtype(DType::$dtype))
+                }
+            )*
+        }
+    };
+}
+
+casts! {
+    /// The elements as float32.
+    float => F32;
+    /// The elements as float64.
+    double => F64;
+    /// The elements as float16.
+    half => F16;
+    /// The elements as bfloat16.
+    bfloat16 => BF16;
+    /// The elements as int64, towards zero.
+    long => I64;
+    /// The elements as int32, towards zero.
+    int => I32;
+    /// Which elements are not 0.
+    bool => Bool;
+}
+
+/// Tensors of a list in the dtype that they meet in.
+fn listed(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
+    let items = list.try_iter()?.map(|item| {
+        let item = item?;
+        match item.cast::<PyTensor>() {
+            Ok(tensor) => Ok(tensor.get().tensor()),
+            Err(_) => {
+                let kind = item.get_type().name()?.to_string();
+                Err(Failure::kind(format!("{function}: expected tensors, got {kind}")))
+            }
+        }
+    });
+    let tensors = items.collect::<Outcome<Vec<_>>>()?;
+    let Some(dtype) = tensors.iter().map(Tensor::dtype).reduce(common) else {
+        return Err(Failure::value(format!("{function}: expected at least one tensor")));
+    };
+    Ok(tensors.iter().map(|tensor| tensor.to_dtype(dtype)).collect::<Result<_>>()?)
+}
+
+fn joined(
+    py: Python<'_>,
+    tensors: Vec<Tensor>,
+    f: impl FnOnce(&[&Tensor]) -> Result<Tensor> + Send,
+) -> Outcome<PyTensor> {
+    let elements = tensors.iter().map(Tensor::elements).sum();
+    run(py, elements, || f(&tensors.iter().collect::<Vec<_>>())).map(PyTensor::new)
+}
+
+/// Tensors one behind the other along an axis that they have.
+///
+/// Raises:
+///     ValueError: no tensors, or sizes that differ along another axis.
+#[pyfunction]
+#[pyo3(signature = (tensors, dim=0))]
+fn cat(py: Python<'_>, tensors: &Bound<'_, PyAny>, dim: isize) -> Outcome<PyTensor> {
+    joined(py, listed(tensors, "cat")?, |tensors| Tensor::concat(tensors, dim))
+}
+
+/// `cat`.
+#[pyfunction]
+#[pyo3(signature = (tensors, dim=0))]
+fn concat(py: Python<'_>, tensors: &Bound<'_, PyAny>, dim: isize) -> Outcome<PyTensor> {
+    cat(py, tensors, dim)
+}
+
+/// Tensors of one shape side by side along a new axis.
+///
+/// Raises:
+///     ValueError: no tensors, or shapes that differ.
+#[pyfunction]
+#[pyo3(signature = (tensors, dim=0))]
+fn stack(py: Python<'_>, tensors: &Bound<'_, PyAny>, dim: isize) -> Outcome<PyTensor> {
+    joined(py, listed(tensors, "stack")?, |tensors| Tensor::stack(tensors, dim))
+}
+
+/// Puts the functions into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(cat, module)?)?;
+    module.add_function(wrap_pyfunction!(concat, module)?)?;
+    module.add_function(wrap_pyfunction!(stack, module)?)
+}

@@ -1,0 +1,104 @@
+//! The native part of `ternion.nn`: parameters, and their first values.
+
+use crate::arguments::ShapeArgument;
+use crate::device::{DeviceArgument, or_default};
+use crate::dtype::DTypeArgument;
+use crate::error::{Failure, Outcome};
+use crate::promote::DEFAULT;
+use crate::run::run;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use ternion::Shape;
+use ternion::nn::Param;
+use ternion::nn::init::{Fan, Init, Nonlinearity};
+
+/// A tensor that is trained: as an attribute of a Module it is among its parameters.
+///
+/// Args:
+///     data: the values, whose memory the parameter takes over.
+///     requires_grad: whether it is trained.
+#[pyclass(name = "Parameter", module = "ternion.nn", extends = PyTensor, frozen, subclass)]
+pub struct PyParameter;
+
+#[pymethods]
+impl PyParameter {
+    #[new]
+    #[pyo3(signature = (data, requires_grad=true))]
+    fn new(data: &Bound<'_, PyTensor>, requires_grad: bool) -> Outcome<PyClassInitializer<PyParameter>> {
+        let param = Param::new(&data.get().tensor())?;
+        if !requires_grad {
+            param.freeze();
+        }
+        Ok(PyClassInitializer::from(PyTensor::of_param(param)).add_subclass(PyParameter))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let tensor = slf.as_super().call_method0("detach")?.repr()?.to_string();
+        Ok(format!("Parameter containing:\n{tensor}"))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let data = slf.as_super().call_method0("detach")?;
+        let arguments = (data, slf.as_super().get().tensor().needs_grad()).into_pyobject(slf.py())?;
+        Ok((slf.get_type().into_any(), arguments))
+    }
+}
+
+/// The first values that a distribution gives.
+fn distribution(name: &str, numbers: &[f64], fan: &str, nonlinearity: &str) -> Outcome<Init> {
+    let fan = match fan {
+        "fan_in" => Fan::In,
+        "fan_out" => Fan::Out,
+        other => {
+            return Err(Failure::value(format!("init: mode {other:?}, expected \"fan_in\" or \"fan_out\"")));
+        }
+    };
+    let nonlinearity = match nonlinearity {
+        "linear" | "sigmoid" | "conv1d" | "conv2d" => Nonlinearity::Linear,
+        "tanh" => Nonlinearity::Tanh,
+        "relu" => Nonlinearity::ReLU,
+        "leaky_relu" => Nonlinearity::LeakyReLU(numbers.first().copied().unwrap_or(0.01)),
+        "selu" => Nonlinearity::SELU,
+        other => {
+            let known = "linear, sigmoid, conv1d, conv2d, tanh, relu, leaky_relu, selu";
+            return Err(Failure::value(format!("init: nonlinearity {other:?}, expected one of {known}")));
+        }
+    };
+    Ok(match (name, numbers) {
+        ("constant", &[value]) => Init::Constant(value),
+        ("uniform", &[low, high]) => Init::Uniform { low, high },
+        ("normal", &[mean, std]) => Init::Normal { mean, std },
+        ("trunc_normal", &[mean, std, low, high]) => Init::TruncatedNormal { mean, std, low, high },
+        ("kaiming_uniform", _) => Init::KaimingUniform { fan, nonlinearity },
+        ("kaiming_normal", _) => Init::KaimingNormal { fan, nonlinearity },
+        ("xavier_uniform", &[gain]) => Init::XavierUniform { gain },
+        ("xavier_normal", &[gain]) => Init::XavierNormal { gain },
+        _ => return Err(Failure::value(format!("init: {name} of {} numbers", numbers.len()))),
+    })
+}
+
+/// A tensor with first values: what `ternion.nn.init` and layers are made of.
+#[pyfunction]
+#[pyo3(signature = (shape, name, numbers, fan="fan_in", nonlinearity="leaky_relu", dtype=None, device=None))]
+#[allow(clippy::too_many_arguments, reason = "called by the Python part alone")]
+fn _initial(
+    py: Python<'_>,
+    shape: ShapeArgument,
+    name: &str,
+    numbers: Vec<f64>,
+    fan: &str,
+    nonlinearity: &str,
+    dtype: Option<DTypeArgument>,
+    device: Option<DeviceArgument>,
+) -> Outcome<PyTensor> {
+    let (init, device) = (distribution(name, &numbers, fan, nonlinearity)?, or_default(py, device)?);
+    let (shape, dtype) = (Shape::new(&shape.0)?, dtype.map_or(DEFAULT, |dtype| dtype.0));
+    run(py, shape.elements(), || init.tensor(shape, dtype, &device)).map(PyTensor::new)
+}
+
+/// Puts the classes into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyParameter>()?;
+    module.add_function(wrap_pyfunction!(_initial, module)?)
+}

@@ -1,0 +1,232 @@
+//! Arrays of NumPy: a tensor's memory as one, and one's memory as a tensor.
+
+use crate::device::or_default;
+use crate::error::{Failure, Outcome};
+use crate::foreign::{Foreign, address};
+use crate::run::wait;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use ternion::{DType, Tensor};
+
+/// How NumPy names a dtype; it has no bfloat16.
+fn code(dtype: DType) -> Option<&'static str> {
+    let is_little = cfg!(target_endian = "little");
+    Some(match (dtype, is_little) {
+        (DType::F64, true) => "<f8",
+        (DType::F32, true) => "<f4",
+        (DType::F16, true) => "<f2",
+        (DType::I64, true) => "<i8",
+        (DType::I32, true) => "<i4",
+        (DType::F64, false) => ">f8",
+        (DType::F32, false) => ">f4",
+        (DType::F16, false) => ">f2",
+        (DType::I64, false) => ">i8",
+        (DType::I32, false) => ">i4",
+        (DType::U8, _) => "|u1",
+        (DType::Bool, _) => "|b1",
+        (DType::BF16, _) => return None,
+    })
+}
+
+fn dtype_of(name: &str) -> Outcome<DType> {
+    DType::ALL.into_iter().find(|&dtype| code(dtype) == Some(name)).ok_or_else(|| {
+        let known: Vec<&str> = DType::ALL.into_iter().filter_map(code).collect();
+        Failure::kind(format!(
+            "an array of dtype {name}, expected one of {}: astype makes it one",
+            known.join(", ")
+        ))
+    })
+}
+
+/// A tensor on the memory of an array, or of anything else that tells where its elements lie; `None` for what does not. What may not be written is
+/// copied.
+pub fn viewed(object: &Bound<'_, PyAny>) -> Outcome<Option<Tensor>> {
+    if let Ok(interface) = object.getattr("__array_interface__") {
+        return of_interface(object, &interface.cast_into::<PyDict>().map_err(PyErr::from)?).map(Some);
+    }
+    if object.hasattr("__dlpack__")? {
+        return crate::dlpack::imported(object).map(Some);
+    }
+    // Pandas and others make an array when they are asked.
+    if object.hasattr("__array__")? {
+        let array = object.call_method0("__array__")?;
+        if !array.is(object) && array.hasattr("__array_interface__")? {
+            return viewed(&array);
+        }
+    }
+    Ok(None)
+}
+
+fn of_interface(array: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> Outcome<Tensor> {
+    let field = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+        Ok(interface.get_item(name)?.filter(|value| !value.is_none()))
+    };
+    let missing = |name: &str| Failure::kind(format!("an array interface without {name}"));
+    let dtype = dtype_of(&field("typestr")?.ok_or_else(|| missing("typestr"))?.extract::<String>()?)?;
+    let shape: Vec<usize> = field("shape")?.ok_or_else(|| missing("shape"))?.extract()?;
+    let (address, is_read_only): (usize, bool) = field("data")?.ok_or_else(|| missing("data"))?.extract()?;
+    let size = dtype.size() as isize;
+    let strides: Vec<isize> = match field("strides")? {
+        Some(bytes) => bytes.extract()?,
+        None => row_major(&shape).into_iter().map(|stride| stride * size).collect(),
+    };
+    let fits = strides.iter().all(|stride| stride % size == 0) && address.is_multiple_of(dtype.size());
+    if is_read_only || !fits {
+        // A copy of NumPy's own is writable, dense and where it should be.
+        return of_copy(array);
+    }
+    let strides = strides.into_iter().map(|stride| stride / size).collect();
+    let device = or_default_cpu(array.py())?;
+    let owner = Box::new(array.clone().unbind());
+    // SAFETY: NumPy's word for its interface; the array, which the owner is, keeps its memory.
+    unsafe { Foreign { address, dtype, shape, strides }.tensor(&device, owner) }
+}
+
+fn of_copy(array: &Bound<'_, PyAny>) -> Outcome<Tensor> {
+    let copy = array.call_method0("copy")?;
+    let interface = copy.getattr("__array_interface__")?.cast_into::<PyDict>().map_err(PyErr::from)?;
+    let is_read_only = match interface.get_item("data")? {
+        Some(data) => data.extract::<(usize, bool)>()?.1,
+        None => true,
+    };
+    if is_read_only {
+        return Err(Failure::value("an array whose copy is read-only, too"));
+    }
+    of_interface(&copy, &interface)
+}
+
+fn or_default_cpu(py: Python<'_>) -> Outcome<ternion::Device> {
+    or_default(py, Some(crate::device::DeviceArgument::Named("cpu".into())))
+}
+
+fn row_major(shape: &[usize]) -> Vec<isize> {
+    let mut step = 1_isize;
+    let mut strides: Vec<isize> = shape
+        .iter()
+        .rev()
+        .map(|&size| {
+            let stride = step;
+            step = step.saturating_mul(size.max(1) as isize);
+            stride
+        })
+        .collect();
+    strides.reverse();
+    strides
+}
+
+/// A tensor on the memory of an array of NumPy: a change of one is seen in the other. A read-only array is copied.
+///
+/// Raises:
+///     TypeError: no array, or one of a dtype that Ternion does not have.
+#[pyfunction]
+fn from_numpy(array: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
+    match array.getattr("__array_interface__") {
+        Ok(interface) => {
+            let interface = interface.cast_into::<PyDict>().map_err(PyErr::from)?;
+            of_interface(array, &interface).map(PyTensor::new)
+        }
+        Err(_) => {
+            let kind = array.get_type().name()?.to_string();
+            Err(Failure::kind(format!("from_numpy: expected an array of NumPy, got {kind}")))
+        }
+    }
+}
+
+/// What tells NumPy where the elements lie, and keeps them there.
+#[pyclass(module = "ternion", frozen)]
+struct Elements {
+    interface: Py<PyDict>,
+    _tensor: Tensor,
+}
+
+#[pymethods]
+impl Elements {
+    #[getter]
+    fn __array_interface__(&self, py: Python<'_>) -> Py<PyDict> {
+        self.interface.clone_ref(py)
+    }
+}
+
+fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> Outcome<Bound<'py, PyDict>> {
+    let code = code(tensor.dtype())
+        .ok_or_else(|| Failure::kind("NumPy has no bfloat16: convert the tensor with float() first"))?;
+    let size = tensor.dtype().size() as isize;
+    let strides: Vec<isize> = tensor.layout().strides().iter().map(|stride| stride * size).collect();
+    let told = PyDict::new(py);
+    told.set_item("shape", PyTuple::new(py, tensor.dims())?)?;
+    told.set_item("typestr", code)?;
+    told.set_item("data", (address(tensor)?, false))?;
+    told.set_item("strides", PyTuple::new(py, strides)?)?;
+    told.set_item("version", 3)?;
+    Ok(told)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The tensor's memory as an array of NumPy: a change of one is seen in the other.
+    ///
+    /// Args:
+    ///     force: also of a tensor that a gradient flows to, or that is on another device; it is copied then.
+    ///
+    /// Raises:
+    ///     TypeError: the tensor is not on the processor, or has a dtype that NumPy lacks.
+    ///     RuntimeError: a gradient flows to the tensor.
+    #[pyo3(signature = (*, force=false))]
+    fn numpy<'py>(&self, py: Python<'py>, force: bool) -> Outcome<Bound<'py, PyAny>> {
+        let mut tensor = self.tensor();
+        if force {
+            let cpu = or_default_cpu(py)?;
+            tensor = wait(py, || tensor.detach().to_device(&cpu))?;
+        }
+        if tensor.needs_grad() {
+            return Err(Failure::state(
+                "numpy() of a tensor that a gradient flows to: call detach().numpy()",
+            ));
+        }
+        if tensor.device().name() != "cpu" {
+            let told = format!("numpy() of a tensor on {}: copy it with cpu() first", tensor.device().name());
+            return Err(Failure::kind(told));
+        }
+        let elements = Elements { interface: interface(py, &tensor)?.unbind(), _tensor: tensor };
+        Ok(py.import("numpy")?.call_method1("asarray", (Bound::new(py, elements)?,))?)
+    }
+
+    /// NumPy's way to ask for an array.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> Outcome<Bound<'py, PyAny>> {
+        let array = self.numpy(py, false)?;
+        let array = match dtype {
+            Some(dtype) => array.call_method1("astype", (dtype,))?,
+            None => array,
+        };
+        Ok(if copy == Some(true) { array.call_method0("copy")? } else { array })
+    }
+
+    /// The elements as nested lists of numbers of Python; a number for a tensor without axes.
+    fn tolist<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
+        let tensor = self.tensor();
+        let wide = match tensor.dtype() {
+            DType::F16 | DType::BF16 => DType::F64,
+            dtype => dtype,
+        };
+        let cpu = or_default_cpu(py)?;
+        let host = wait(py, || tensor.detach().to_device(&cpu)?.to_dtype(wide))?;
+        Ok(PyTensor::new(host).numpy(py, false)?.call_method0("tolist")?)
+    }
+
+    /// The address of the first element.
+    fn data_ptr(&self) -> Outcome<usize> {
+        address(&self.tensor())
+    }
+}
+
+/// Puts the functions into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(from_numpy, module)?)
+}

@@ -1,0 +1,334 @@
+//! Python's operators on tensors and numbers.
+
+use crate::arguments::Operand;
+use crate::error::{Failure, Outcome};
+use crate::promote::{Number, beside, floating, meet, with_number};
+use crate::run::run;
+use crate::tensor::{PyTensor, may_change};
+use pyo3::class::basic::CompareOp;
+use pyo3::prelude::*;
+use ternion::{DType, Result, Scalar, Tensor};
+
+/// What Python understands as: ask the other side.
+type Answer = Outcome<Py<PyAny>>;
+
+fn not_implemented(py: Python<'_>) -> Answer {
+    Ok(py.NotImplemented())
+}
+
+fn answer(py: Python<'_>, tensor: Tensor) -> Answer {
+    Ok(Py::new(py, PyTensor::new(tensor))?.into_any())
+}
+
+/// An operator: of two tensors, and of a tensor and a number on its right or left.
+#[derive(Clone, Copy)]
+struct Operator {
+    tensors: fn(&Tensor, &Tensor) -> Result<Tensor>,
+    right: fn(&Tensor, Scalar) -> Result<Tensor>,
+    left: fn(&Tensor, Scalar) -> Result<Tensor>,
+    /// Whether integers become floats first.
+    floats: bool,
+}
+
+macro_rules! operator {
+    ($tensors:ident $right:ident $left:ident $floats:literal) => {
+        Operator {
+            tensors: |a, b| a.$tensors(b),
+            right: |a, number| a.$right(number),
+            left: |a, number| a.$left(number),
+            floats: $floats,
+        }
+    };
+}
+
+const ADD: Operator = operator!(add add_scalar add_scalar false);
+const SUB: Operator = operator!(sub sub_scalar rsub_scalar false);
+const MUL: Operator = operator!(mul mul_scalar mul_scalar false);
+const DIV: Operator = operator!(div div_scalar rdiv_scalar true);
+const POW: Operator = operator!(pow pow_scalar rpow_scalar false);
+const REMAINDER: Operator = Operator {
+    tensors: |a, b| a.remainder(b),
+    right: |a, number| a.remainder_scalar(number),
+    left: |a, number| Tensor::full((), number, a.dtype(), a.device())?.remainder(a),
+    floats: false,
+};
+const FLOOR_DIV: Operator = Operator {
+    tensors: floor_divided,
+    right: |a, number| floor_divided(a, &Tensor::full((), number, a.dtype(), a.device())?),
+    left: |a, number| floor_divided(&Tensor::full((), number, a.dtype(), a.device())?, a),
+    floats: false,
+};
+
+/// `floor(a / b)`; what is left over divides without a rest.
+fn floor_divided(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    a.sub(&a.remainder(b)?)?
+        .div(b)
+        .and_then(|quotient| if a.dtype().is_float() { quotient.round() } else { Ok(quotient) })
+}
+
+impl Operator {
+    fn of_tensors(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        if a.dtype() == b.dtype() && (!self.floats || a.dtype().is_float()) {
+            return (self.tensors)(a, b);
+        }
+        let (mut a, mut b) = meet(a, b)?;
+        if self.floats {
+            (a, b) = (floating(&a)?, floating(&b)?);
+        }
+        (self.tensors)(&a, &b)
+    }
+
+    fn of_number(self, a: &Tensor, number: Number, is_left: bool) -> Result<Tensor> {
+        let mut dtype = with_number(a.dtype(), number);
+        if self.floats && !dtype.is_float() {
+            dtype = crate::promote::DEFAULT;
+        }
+        let a = if dtype == a.dtype() { a.clone() } else { a.to_dtype(dtype)? };
+        let f = if is_left { self.left } else { self.right };
+        f(&a, number.scalar())
+    }
+
+    fn apply(self, slf: &PyTensor, other: &Bound<'_, PyAny>, is_left: bool) -> Answer {
+        let (py, a) = (other.py(), slf.tensor());
+        let result = match Operand::of(other)? {
+            Some(Operand::Tensor(b)) => run(py, a.elements().max(b.elements()), || self.of_tensors(&a, &b))?,
+            Some(Operand::Number(number)) => run(py, a.elements(), || self.of_number(&a, number, is_left))?,
+            None => return not_implemented(py),
+        };
+        answer(py, result)
+    }
+
+    /// In place; where that would lose a gradient, another tensor takes the place of this object's.
+    fn apply_in_place(self, slf: &PyTensor, other: &Bound<'_, PyAny>) -> Outcome<()> {
+        let (py, a) = (other.py(), slf.tensor());
+        let Some(operand) = Operand::of(other)? else {
+            let kind = other.get_type().name()?.to_string();
+            return Err(Failure::kind(format!("expected a tensor or a number, got {kind}")));
+        };
+        may_change(&a)?;
+        let of_graph = a.needs_grad() || matches!(&operand, Operand::Tensor(b) if b.needs_grad());
+        let is_recorded = ternion::autograd::is_recording() && of_graph;
+        let result = run(py, a.elements(), || {
+            let result = match operand {
+                Operand::Tensor(b) => self.of_tensors(&a, &b)?,
+                Operand::Number(number) => self.of_number(&a, number, false)?,
+            };
+            if !is_recorded {
+                a.copy_(&result)?;
+            }
+            Ok(result)
+        })?;
+        if is_recorded { slf.replace(result) } else { Ok(()) }
+    }
+}
+
+/// Numbers compared as numbers: bool as 0 and 1 where the other side is a number.
+fn compared(op: CompareOp, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (a, b) = meet(a, b)?;
+    match op {
+        CompareOp::Eq => a.eq(&b),
+        CompareOp::Ne => a.ne(&b),
+        CompareOp::Lt => a.lt(&b),
+        CompareOp::Le => a.le(&b),
+        CompareOp::Gt => a.gt(&b),
+        CompareOp::Ge => a.ge(&b),
+    }
+}
+
+fn compared_with(op: CompareOp, a: &Tensor, number: Number) -> Result<Tensor> {
+    let dtype = with_number(a.dtype(), number);
+    let a = if dtype == a.dtype() { a.clone() } else { a.to_dtype(dtype)? };
+    let number = number.scalar();
+    match op {
+        CompareOp::Eq => a.eq_scalar(number),
+        CompareOp::Ne => a.ne_scalar(number),
+        CompareOp::Lt => a.lt_scalar(number),
+        CompareOp::Le => a.le_scalar(number),
+        CompareOp::Gt => a.gt_scalar(number),
+        CompareOp::Ge => a.ge_scalar(number),
+    }
+}
+
+/// `&`, `|`, `^`: of truth values.
+fn logical(slf: &PyTensor, other: &Bound<'_, PyAny>, f: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Answer {
+    let (py, a) = (other.py(), slf.tensor());
+    let result = match Operand::of(other)? {
+        Some(Operand::Tensor(b)) => run(py, a.elements().max(b.elements()), || f(&a, &b))?,
+        Some(Operand::Number(number)) => run(py, a.elements(), || f(&a, &beside(&a, number)?))?,
+        None => return not_implemented(py),
+    };
+    answer(py, result)
+}
+
+macro_rules! arithmetic {
+    ($($operator:ident $name:ident $reflected:ident $in_place:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                fn $name(&self, other: &Bound<'_, PyAny>) -> Answer {
+                    $operator.apply(self, other, false)
+                }
+                fn $reflected(&self, other: &Bound<'_, PyAny>) -> Answer {
+                    $operator.apply(self, other, true)
+                }
+                fn $in_place(&self, other: &Bound<'_, PyAny>) -> Outcome<()> {
+                    $operator.apply_in_place(self, other)
+                }
+            )*
+        }
+    };
+}
+
+arithmetic! {
+    ADD __add__ __radd__ __iadd__;
+    SUB __sub__ __rsub__ __isub__;
+    MUL __mul__ __rmul__ __imul__;
+    DIV __truediv__ __rtruediv__ __itruediv__;
+    FLOOR_DIV __floordiv__ __rfloordiv__ __ifloordiv__;
+    REMAINDER __mod__ __rmod__ __imod__;
+}
+
+macro_rules! truth {
+    ($($method:ident $name:ident $reflected:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                fn $name(&self, other: &Bound<'_, PyAny>) -> Answer {
+                    logical(self, other, |a, b| a.$method(b))
+                }
+                fn $reflected(&self, other: &Bound<'_, PyAny>) -> Answer {
+                    logical(self, other, |a, b| a.$method(b))
+                }
+            )*
+        }
+    };
+}
+
+truth! {
+    logical_and __and__ __rand__;
+    logical_or __or__ __ror__;
+    logical_xor __xor__ __rxor__;
+}
+
+/// Arithmetic under its names, which functions of the module have too: `ternion.add(a, b)`.
+macro_rules! named {
+    ($($(#[$doc:meta])* $name:ident $in_place:ident => $operator:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                fn $name(&self, other: &Bound<'_, PyAny>) -> Answer {
+                    $operator.apply(self, other, false)
+                }
+                $(#[$doc])*
+                ///
+                /// In place: the tensor itself is changed and returned.
+                fn $in_place<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Outcome<Bound<'py, Self>> {
+                    $operator.apply_in_place(slf.get(), other)?;
+                    Ok(slf.clone())
+                }
+            )*
+        }
+    };
+}
+
+named! {
+    /// The sum of this tensor and another, or a number, broadcast.
+    ///
+    /// Raises:
+    ///     ValueError: shapes that do not broadcast, tensors on different devices.
+    add add_ => ADD;
+    /// This tensor less another, or a number, broadcast.
+    sub sub_ => SUB;
+    /// The product of this tensor and another, or a number, element by element, broadcast.
+    mul mul_ => MUL;
+    /// This tensor divided by another, or a number, broadcast. Integers become float32 first.
+    div div_ => DIV;
+    /// This tensor to the power of another, or of a number, broadcast.
+    pow pow_ => POW;
+    /// What is left over of this tensor by division, with the sign of the divisor; broadcast.
+    remainder remainder_ => REMAINDER;
+    /// The largest whole number not above the quotient, broadcast.
+    floor_divide floor_divide_ => FLOOR_DIV;
+}
+
+#[pymethods]
+impl PyTensor {
+    fn __pow__(&self, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> Answer {
+        match modulo {
+            None => POW.apply(self, other, false),
+            Some(_) => Err(Failure::kind("pow() of a tensor takes no third argument")),
+        }
+    }
+
+    fn __rpow__(&self, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> Answer {
+        match modulo {
+            None => POW.apply(self, other, true),
+            Some(_) => Err(Failure::kind("pow() of a tensor takes no third argument")),
+        }
+    }
+
+    fn __ipow__(&self, other: &Bound<'_, PyAny>, _modulo: Option<&Bound<'_, PyAny>>) -> Outcome<()> {
+        POW.apply_in_place(self, other)
+    }
+
+    fn __matmul__(&self, other: &Bound<'_, PyAny>) -> Answer {
+        let py = other.py();
+        match other.cast::<PyTensor>() {
+            Ok(other) => Ok(Py::new(py, self.matmul(py, other)?)?.into_any()),
+            Err(_) => not_implemented(py),
+        }
+    }
+
+    /// The matrix product.
+    ///
+    /// Shapes: [.., m, k] x [.., k, n] -> [.., m, n], outer axes broadcast; an operand with one axis is a row on the left, a column on the right.
+    ///
+    /// Raises:
+    ///     ValueError: sizes that do not fit.
+    fn matmul(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+        let (a, b) = (self.tensor(), other.get().tensor());
+        let product = run(py, a.elements().max(b.elements()), || {
+            if a.dtype() == b.dtype() {
+                return a.matmul(&b);
+            }
+            let (a, b) = meet(&a, &b)?;
+            a.matmul(&b)
+        });
+        product.map(PyTensor::new)
+    }
+
+    fn __neg__(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, Tensor::neg)
+    }
+
+    fn __pos__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        slf.clone()
+    }
+
+    fn __abs__(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, Tensor::abs)
+    }
+
+    fn __invert__(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| {
+            // The complement of an integer: -1 - x.
+            if x.dtype() == DType::Bool { x.logical_not() } else { x.rsub_scalar(Scalar::Int(-1)) }
+        })
+    }
+
+    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> Answer {
+        let (py, a) = (other.py(), self.tensor());
+        let result = match Operand::of(other)? {
+            Some(Operand::Tensor(b)) => run(py, a.elements().max(b.elements()), || compared(op, &a, &b))?,
+            Some(Operand::Number(number)) => run(py, a.elements(), || compared_with(op, &a, number))?,
+            None => return not_implemented(py),
+        };
+        answer(py, result)
+    }
+
+    fn __hash__(slf: &Bound<'_, Self>) -> usize {
+        // Who the object is, as everywhere where == compares elements.
+        slf.as_ptr().addr()
+    }
+}

@@ -1,0 +1,240 @@
+//! The native part of `ternion.optim`: steps by the gradients that were gathered.
+
+use crate::error::{Failure, Outcome};
+use crate::run::wait;
+use crate::tensor::PyTensor;
+use parking_lot::Mutex;
+use pyo3::exceptions::PyUserWarning;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::ffi::CString;
+use ternion::nn::Param;
+use ternion::nn::optim::{
+    Adagrad, AdagradConfig, Adam, AdamConfig, AdamW, AdamWConfig, Lion, LionConfig, Muon, MuonConfig,
+    Optimizer, ParamGroup, RMSprop, RMSpropConfig, SGD, SGDConfig,
+};
+use ternion::{Gradients, Tensor};
+
+/// One group of parameters that step alike.
+struct Group {
+    parameters: Vec<Py<PyTensor>>,
+    names: Vec<String>,
+    optimizer: Box<dyn Optimizer + Send>,
+}
+
+/// Steps of one group: the class `Optimizer` in Python holds one for each.
+#[pyclass(name = "_Steps", module = "ternion.optim", frozen)]
+pub struct PySteps(Mutex<Group>);
+
+/// A setting of a group.
+fn setting<'py, T: FromPyObjectOwned<'py>>(settings: &Bound<'py, PyDict>, name: &str) -> Outcome<T> {
+    match settings.get_item(name)? {
+        Some(value) => value.extract::<T>().map_err(|error| {
+            let error: PyErr = error.into();
+            Failure::kind(format!("{name}: {error}"))
+        }),
+        None => Err(Failure::kind(format!("the setting {name} is missing"))),
+    }
+}
+
+fn made(
+    kind: &str,
+    groups: Vec<ParamGroup>,
+    settings: &Bound<'_, PyDict>,
+) -> Outcome<Box<dyn Optimizer + Send>> {
+    let number = |name| setting::<f64>(settings, name);
+    let pair = |name| setting::<[f64; 2]>(settings, name);
+    let truth = |name| setting::<bool>(settings, name);
+    let lr = number("lr")?;
+    // What is missing is told here, with names.
+    let allow_missing_gradients = true;
+    Ok(match kind {
+        "SGD" => {
+            let config = SGDConfig {
+                lr,
+                momentum: number("momentum")?,
+                dampening: number("dampening")?,
+                weight_decay: number("weight_decay")?,
+                nesterov: truth("nesterov")?,
+                allow_missing_gradients,
+                ..Default::default()
+            };
+            Box::new(SGD::with_groups(groups, config)?)
+        }
+        "Adam" => {
+            let (betas, eps, weight_decay) = (pair("betas")?, number("eps")?, number("weight_decay")?);
+            let config =
+                AdamConfig { lr, betas, eps, weight_decay, allow_missing_gradients, ..Default::default() };
+            Box::new(Adam::with_groups(groups, config)?)
+        }
+        "AdamW" => {
+            let (betas, eps, weight_decay) = (pair("betas")?, number("eps")?, number("weight_decay")?);
+            let config =
+                AdamWConfig { lr, betas, eps, weight_decay, allow_missing_gradients, ..Default::default() };
+            Box::new(AdamW::with_groups(groups, config)?)
+        }
+        "RMSprop" => {
+            let config = RMSpropConfig {
+                lr,
+                alpha: number("alpha")?,
+                eps: number("eps")?,
+                weight_decay: number("weight_decay")?,
+                momentum: number("momentum")?,
+                centered: truth("centered")?,
+                allow_missing_gradients,
+                ..Default::default()
+            };
+            Box::new(RMSprop::with_groups(groups, config)?)
+        }
+        "Adagrad" => {
+            let config = AdagradConfig {
+                lr,
+                lr_decay: number("lr_decay")?,
+                weight_decay: number("weight_decay")?,
+                initial_accumulator_value: number("initial_accumulator_value")?,
+                eps: number("eps")?,
+                allow_missing_gradients,
+                ..Default::default()
+            };
+            Box::new(Adagrad::with_groups(groups, config)?)
+        }
+        "Lion" => {
+            let (betas, weight_decay) = (pair("betas")?, number("weight_decay")?);
+            let config =
+                LionConfig { lr, betas, weight_decay, allow_missing_gradients, ..Default::default() };
+            Box::new(Lion::with_groups(groups, config)?)
+        }
+        "Muon" => {
+            let config = MuonConfig {
+                lr,
+                weight_decay: number("weight_decay")?,
+                momentum: number("momentum")?,
+                nesterov: truth("nesterov")?,
+                allow_missing_gradients,
+                ..Default::default()
+            };
+            Box::new(Muon::with_groups(groups, config)?)
+        }
+        _ => return Err(Failure::value(format!("no optimiser {kind}"))),
+    })
+}
+
+fn params_of(parameters: &[Py<PyTensor>]) -> Outcome<Vec<Param>> {
+    let param = |object: &Py<PyTensor>| {
+        object
+            .get()
+            .param()
+            .cloned()
+            .ok_or_else(|| Failure::kind("an optimiser steps parameters: make the tensor a nn.Parameter"))
+    };
+    parameters.iter().map(param).collect()
+}
+
+#[pymethods]
+impl PySteps {
+    #[new]
+    fn new(
+        kind: &str,
+        parameters: Vec<Py<PyTensor>>,
+        names: Vec<String>,
+        settings: &Bound<'_, PyDict>,
+    ) -> Outcome<PySteps> {
+        let group = ParamGroup::new(params_of(&parameters)?);
+        let optimizer = made(kind, vec![group], settings)?;
+        Ok(PySteps(Mutex::new(Group { parameters, names, optimizer })))
+    }
+
+    /// One step. A parameter without a gradient is told: by a warning that names it, or an error if `strict`.
+    fn step(&self, py: Python<'_>, lr: f64, strict: bool, warned: bool) -> Outcome<bool> {
+        let mut group = self.0.lock();
+        let Group { parameters, names, optimizer } = &mut *group;
+        let mut gradients = Gradients::default();
+        let mut missing = Vec::new();
+        for (parameter, name) in parameters.iter().zip(names.iter()) {
+            let tensor = parameter.get().tensor();
+            if !tensor.needs_grad() {
+                continue;
+            }
+            match parameter.get().slot.get(py) {
+                Some(grad) => gradients.insert(&tensor, grad.get().tensor())?,
+                None => missing.push(name.as_str()),
+            }
+        }
+        if !missing.is_empty() && (strict || !warned) {
+            let told = format!(
+                "no gradient for {}: the loss does not depend on it, or backward() was not called; it is left as it is",
+                missing.join(", ")
+            );
+            if strict {
+                return Err(Failure::state(told));
+            }
+            let text = CString::new(told).map_err(|_| Failure::value("a name with a NUL character"))?;
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 3)?;
+        }
+        let has_missing = !missing.is_empty();
+        wait(py, || {
+            if optimizer.lr() != lr {
+                optimizer.set_lr(lr)?;
+            }
+            if gradients.is_empty() { Ok(()) } else { optimizer.step(&gradients) }
+        })?;
+        Ok(has_missing)
+    }
+
+    /// Other settings, with the state as it is.
+    fn state<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
+        let told = PyDict::new(py);
+        let state = {
+            let mut group = self.0.lock();
+            let optimizer = &mut group.optimizer;
+            wait(py, move || optimizer.state_dict())?
+        };
+        for (key, tensor) in state {
+            told.set_item(key, Bound::new(py, PyTensor::new(tensor))?)?;
+        }
+        Ok(told)
+    }
+
+    /// Goes on from a state.
+    fn load(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> Outcome<()> {
+        let entries = state
+            .iter()
+            .map(|(key, value)| Ok((key.extract::<String>()?, value.cast::<PyTensor>()?.get().tensor())));
+        let dict = entries.collect::<PyResult<ternion::nn::StateDict>>()?;
+        let mut group = self.0.lock();
+        let optimizer = &mut group.optimizer;
+        wait(py, move || optimizer.load_state_dict(&dict))
+    }
+}
+
+/// Scales the gradients of tensors so that their common norm is at most `max_norm`; the norm that they had.
+#[pyfunction]
+#[pyo3(signature = (parameters, max_norm))]
+fn _clip_grad_norm(py: Python<'_>, parameters: Vec<Py<PyTensor>>, max_norm: f64) -> Outcome<PyTensor> {
+    let mut gradients = Gradients::default();
+    let mut scaled: Vec<(Tensor, Py<PyTensor>)> = Vec::new();
+    for parameter in &parameters {
+        let (tensor, grad) = (parameter.get().tensor(), parameter.get().slot.get(py));
+        if let Some(grad) = grad.filter(|_| tensor.needs_grad()) {
+            gradients.insert(&tensor, grad.get().tensor())?;
+            scaled.push((tensor, grad));
+        }
+    }
+    let (gradients, norm) = wait(py, || {
+        let tensors: Vec<&Tensor> = scaled.iter().map(|(tensor, _)| tensor).collect();
+        let norm = ternion::clip_grad_norm(&mut gradients, &tensors, max_norm)?;
+        Ok((gradients, norm))
+    })?;
+    for (tensor, grad) in &scaled {
+        if let Some(clipped) = gradients.get(tensor) {
+            grad.get().replace(clipped.clone())?;
+        }
+    }
+    Ok(PyTensor::new(norm))
+}
+
+/// Puts the classes into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PySteps>()?;
+    module.add_function(wrap_pyfunction!(_clip_grad_norm, module)?)
+}

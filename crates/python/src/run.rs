@@ -1,0 +1,58 @@
+//! How work of Ternion runs from Python: with the interpreter let go where it takes long, never in a process that was forked behind its back, and
+//! with every panic turned into an exception.
+
+use crate::error::{Failure, Outcome};
+use pyo3::Python;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Elements from which on an op takes longer than letting go of the interpreter and getting it back, a tenth of a microsecond.
+const LARGE: usize = 1 << 12;
+
+/// Whether an op ran in this process; whether that was before it was forked.
+static USED: AtomicBool = AtomicBool::new(false);
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// To be called in the child of a fork.
+pub fn forked() {
+    if USED.load(Ordering::Relaxed) {
+        FORKED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs `f`, which works on so many elements.
+pub fn run<T: Send>(
+    py: Python<'_>,
+    elements: usize,
+    f: impl FnOnce() -> ternion::Result<T> + Send,
+) -> Outcome<T> {
+    if elements < LARGE { guarded(f) } else { py.detach(|| guarded(f)) }
+}
+
+/// Runs `f`, which may wait for a device or for many ops.
+pub fn wait<T: Send>(py: Python<'_>, f: impl FnOnce() -> ternion::Result<T> + Send) -> Outcome<T> {
+    py.detach(|| guarded(f))
+}
+
+fn guarded<T>(f: impl FnOnce() -> ternion::Result<T>) -> Outcome<T> {
+    if FORKED.load(Ordering::Relaxed) {
+        return Err(Failure::state(
+            "this process was forked after ternion had been used, and devices and threads do not survive that: start processes with \
+             multiprocessing's method \"spawn\", or fork before the first tensor",
+        ));
+    }
+    USED.store(true, Ordering::Relaxed);
+    // What a panic leaves half done is in tensors that nobody has yet.
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(result) => Ok(result?),
+        Err(panic) => {
+            Err(Failure::state(format!("an error within ternion, please report it: {}", said(&*panic))))
+        }
+    }
+}
+
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words")
+}

@@ -1,0 +1,278 @@
+//! `ternion.Tensor`: a handle on a tensor, with the place where its gradient is gathered.
+
+use crate::autograd::{self, Slot};
+use crate::device::PyDevice;
+use crate::dtype::PyDType;
+use crate::error::{Failure, Outcome};
+use crate::run::{run, wait};
+use parking_lot::RwLock;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::sync::Arc;
+use ternion::nn::{Param, StateTensor};
+use ternion::{DType, Tensor};
+
+/// An n-dimensional array on a device: ternion.tensor and its kin make them.
+///
+/// Methods have the names and meanings of PyTorch's. Views share memory; `requires_grad` asks for a gradient, which `backward` of what was computed
+/// from it adds to `grad`.
+#[pyclass(name = "Tensor", module = "ternion", frozen, subclass, weakref)]
+pub struct PyTensor {
+    handle: Handle,
+    /// Where the gradient is gathered, if the tensor asks for one itself.
+    pub(crate) slot: Arc<Slot>,
+}
+
+/// What the object stands for: a tensor, or a cell of a layer, whose tensor may be replaced (another dtype or device).
+pub(crate) enum Handle {
+    Value(RwLock<Tensor>),
+    Param(Param),
+    State(StateTensor),
+}
+
+impl PyTensor {
+    #[inline]
+    pub fn new(tensor: Tensor) -> PyTensor {
+        PyTensor { handle: Handle::Value(RwLock::new(tensor)), slot: Arc::default() }
+    }
+
+    pub fn of_param(param: Param) -> PyTensor {
+        let slot = Arc::default();
+        autograd::register_param(&param, &slot);
+        PyTensor { handle: Handle::Param(param), slot }
+    }
+
+    pub fn of_state(state: StateTensor) -> PyTensor {
+        PyTensor { handle: Handle::State(state), slot: Arc::default() }
+    }
+
+    /// The tensor as it is now.
+    #[inline]
+    pub fn tensor(&self) -> Tensor {
+        match &self.handle {
+            Handle::Value(tensor) => tensor.read().clone(),
+            Handle::Param(param) => param.tensor(),
+            Handle::State(state) => state.tensor(),
+        }
+    }
+
+    /// The parameter that this object stands for.
+    pub fn param(&self) -> Option<&Param> {
+        match &self.handle {
+            Handle::Param(param) => Some(param),
+            _ => None,
+        }
+    }
+
+    /// Puts another tensor in the place of this one's.
+    pub fn replace(&self, tensor: Tensor) -> Outcome<()> {
+        match &self.handle {
+            Handle::Value(place) => *place.write() = tensor,
+            Handle::Param(param) => param.replace(tensor)?,
+            Handle::State(state) => state.replace(tensor),
+        }
+        Ok(())
+    }
+
+    /// What `f` makes of the tensor.
+    #[inline]
+    pub fn map(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Tensor) -> ternion::Result<Tensor> + Send,
+    ) -> Outcome<PyTensor> {
+        let tensor = self.tensor();
+        run(py, tensor.elements(), || f(&tensor)).map(PyTensor::new)
+    }
+
+    /// What `f` does to the tensor in place; the tensor itself for the next call.
+    pub fn change<'py>(
+        slf: &Bound<'py, PyTensor>,
+        f: impl FnOnce(&Tensor) -> ternion::Result<()> + Send,
+    ) -> Outcome<Bound<'py, PyTensor>> {
+        let tensor = slf.get().tensor();
+        may_change(&tensor)?;
+        run(slf.py(), tensor.elements(), || f(&tensor))?;
+        Ok(slf.clone())
+    }
+}
+
+/// Whether a tensor may be changed in place: one that asks for its gradient only where nothing is recorded.
+pub fn may_change(tensor: &Tensor) -> Outcome<()> {
+    if ternion::autograd::is_recording() && tensor.is_leaf() {
+        return Err(Failure::state(
+            "a tensor that asks for its gradient is changed in place: do it within no_grad(), or take the form that returns a new tensor",
+        ));
+    }
+    Ok(())
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The sizes, a tuple.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.tensor().dims())
+    }
+
+    /// The sizes, or that of one axis.
+    ///
+    /// Raises:
+    ///     IndexError: there is no such axis.
+    #[pyo3(signature = (dim=None))]
+    fn size<'py>(&self, py: Python<'py>, dim: Option<isize>) -> Outcome<Bound<'py, PyAny>> {
+        let tensor = self.tensor();
+        match dim {
+            None => Ok(PyTuple::new(py, tensor.dims())?.into_any()),
+            Some(dim) => {
+                let axis = ternion::Axis(dim).resolve(tensor.shape(), "size")?;
+                Ok(tensor.dims()[axis].into_pyobject(py).map_err(PyErr::from)?.into_any())
+            }
+        }
+    }
+
+    /// How many elements lie between neighbours along each axis, or along one.
+    fn stride<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.tensor().layout().strides())
+    }
+
+    /// The number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.tensor().rank()
+    }
+
+    /// The number of axes.
+    fn dim(&self) -> usize {
+        self.tensor().rank()
+    }
+
+    /// The number of elements.
+    fn numel(&self) -> usize {
+        self.tensor().elements()
+    }
+
+    /// Bytes of an element.
+    fn element_size(&self) -> usize {
+        self.tensor().dtype().size()
+    }
+
+    /// Bytes of all elements.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        let tensor = self.tensor();
+        tensor.elements() * tensor.dtype().size()
+    }
+
+    /// The type of the elements.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
+        crate::dtype::object(py, self.tensor().dtype())
+    }
+
+    /// Where the elements are.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice(self.tensor().device().clone())
+    }
+
+    /// Whether the elements lie one after the other in row-major order.
+    fn is_contiguous(&self) -> bool {
+        self.tensor().is_contiguous()
+    }
+
+    /// Whether the dtype is a floating one.
+    fn is_floating_point(&self) -> bool {
+        self.tensor().dtype().is_float()
+    }
+
+    fn __len__(&self) -> Outcome<usize> {
+        let tensor = self.tensor();
+        tensor.dims().first().copied().ok_or_else(|| Failure::kind("len() of a tensor without axes"))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> Outcome<String> {
+        let tensor = self.tensor();
+        wait(py, || Ok(described(&tensor)))
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> Outcome<bool> {
+        Ok(self.only(py, "bool()")? != 0.0)
+    }
+
+    fn __float__(&self, py: Python<'_>) -> Outcome<f64> {
+        self.only(py, "float()")
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
+        Ok(py.get_type::<pyo3::types::PyInt>().call1((self.item(py)?,))?)
+    }
+
+    fn __index__<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
+        if self.tensor().dtype().is_float() {
+            return Err(Failure::kind("only a tensor of integers with one element is an index"));
+        }
+        self.__int__(py)
+    }
+
+    /// The only element, as a number of Python.
+    ///
+    /// Raises:
+    ///     ValueError: there are several elements, or none.
+    fn item<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
+        let tensor = self.tensor();
+        let number = |error: PyErr| Failure::from(error);
+        Ok(match tensor.dtype() {
+            DType::Bool => {
+                let truth = wait(py, || tensor.item_f64())? != 0.0;
+                pyo3::types::PyBool::new(py, truth).to_owned().into_any()
+            }
+            dtype if dtype.is_float() => wait(py, || tensor.item_f64())?
+                .into_pyobject(py)
+                .map_err(PyErr::from)
+                .map_err(number)?
+                .into_any(),
+            _ => {
+                let value = wait(py, || tensor.to_dtype(DType::I64)?.item::<i64>())?;
+                value.into_pyobject(py).map_err(PyErr::from).map_err(number)?.into_any()
+            }
+        })
+    }
+}
+
+impl PyTensor {
+    /// The only element.
+    fn only(&self, py: Python<'_>, asked: &str) -> Outcome<f64> {
+        let tensor = self.tensor();
+        match tensor.elements() {
+            1 => wait(py, || tensor.item_f64()),
+            count => Err(Failure::value(format!(
+                "{asked} of a tensor with {count} elements is ambiguous: reduce it, or ask for any() or all()"
+            ))),
+        }
+    }
+}
+
+/// The numbers with commas and brackets, and what else there is to know.
+fn described(tensor: &Tensor) -> String {
+    let text = tensor.to_string();
+    // The last line tells shape, dtype and device.
+    let numbers = text.rsplit_once('\n').map_or(&*text, |(numbers, _)| numbers);
+    let mut told = format!("tensor({}", numbers.replace('\n', "\n       "));
+    let usual = matches!(tensor.dtype(), DType::F32 | DType::I64 | DType::Bool);
+    if tensor.elements() == 0 {
+        told += &format!(", size={:?}", tensor.dims());
+    }
+    if !usual {
+        told += &format!(", dtype=ternion.{}", crate::dtype::name(tensor.dtype()));
+    }
+    if tensor.device().name() != "cpu" {
+        told += &format!(", device='{}'", tensor.device().name());
+    }
+    match tensor.node() {
+        Some(_) if tensor.is_leaf() => told += ", requires_grad=True",
+        Some(node) => told += &format!(", grad_fn=<{}>", node.function().name()),
+        None => {}
+    }
+    told + ")"
+}

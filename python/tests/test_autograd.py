@@ -1,0 +1,173 @@
+"""Gradients as PyTorch gathers them, and what is refused."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import ternion
+
+
+def test_backward_gathers():
+    x = ternion.tensor([1.0, 2.0], requires_grad=True)
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+    first = x.grad
+    (3 * x).sum().backward()
+    assert x.grad.tolist() == [5.0, 7.0] and x.grad is first
+    x.grad = None
+    assert x.grad is None
+
+
+def test_weights_of_elements():
+    x = ternion.ones(3, requires_grad=True)
+    y = x * 2
+    with pytest.raises(RuntimeError, match="only a single element has a gradient by itself"):
+        y.backward()
+    y.backward(ternion.tensor([1.0, 0.0, 3.0]))
+    assert x.grad.tolist() == [2.0, 0.0, 6.0]
+    with pytest.raises(ValueError, match="gradient has shape \\[2\\], expected \\[3\\]"):
+        (x * 2).backward(ternion.ones(2))
+
+
+def test_a_graph_is_walked_once_unless_it_is_kept():
+    x = ternion.ones(2, requires_grad=True)
+    y = (x.exp() * x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    with pytest.raises(RuntimeError, match="backward"):
+        y.backward()
+
+
+def test_gradients_of_gradients():
+    x = ternion.tensor(2.0, requires_grad=True)
+    (x**3).backward(create_graph=True)
+    slope = x.grad
+    x.grad = None
+    slope.backward()
+    assert x.grad.item() == 12.0
+
+
+def test_scopes():
+    x = ternion.ones(2, requires_grad=True)
+    with ternion.no_grad():
+        assert not (x * 2).requires_grad and not ternion.is_grad_enabled()
+        with ternion.enable_grad():
+            assert (x * 2).requires_grad
+        x += 1
+    assert (x * 2).requires_grad and x.tolist() == [2.0, 2.0]
+
+    @ternion.no_grad()
+    def quietly():
+        return x * 2
+
+    assert not quietly().requires_grad
+    with pytest.raises(RuntimeError):
+        with ternion.no_grad():
+            raise RuntimeError
+    assert ternion.is_grad_enabled()
+
+
+def test_a_parameter_is_not_changed_behind_its_back():
+    x = ternion.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="do it within no_grad"):
+        x += 1
+    with pytest.raises(RuntimeError, match="do it within no_grad"):
+        x.zero_()
+    with pytest.raises(RuntimeError, match="do it within no_grad"):
+        x[0] = 3
+    y = x * x
+    saved = (y * y).sum()
+    with ternion.no_grad():
+        y += 1
+    with pytest.raises(RuntimeError, match="was changed in place after it was saved"):
+        saved.backward()
+
+
+def test_in_place_ops_of_a_graph_are_recorded():
+    x = ternion.ones(3, requires_grad=True)
+    y = x * 2
+    y += x
+    y[0] = x[1] * 10
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 13.0, 3.0]
+
+
+def test_leaves_and_their_switches():
+    x = ternion.ones(2)
+    assert x.is_leaf and not x.requires_grad and x.grad_fn is None
+    x.requires_grad_()
+    y = x.exp()
+    assert x.is_leaf and not y.is_leaf and y.grad_fn == "exp"
+    with pytest.raises(RuntimeError, match="requires_grad of a computed tensor cannot be taken back"):
+        y.requires_grad = False
+    assert not y.detach().requires_grad
+    x.requires_grad = False
+    assert not (x * 2).requires_grad
+    with pytest.raises(TypeError, match="expected a floating dtype"):
+        ternion.tensor([1]).requires_grad_()
+
+
+def test_hooks():
+    x = ternion.ones(2, requires_grad=True)
+    y = x * 3
+    seen = []
+    handle = y.register_hook(lambda grad: seen.append(grad.tolist()) or grad * 2)
+    y.retain_grad()
+    y.sum().backward(retain_graph=True)
+    assert seen == [[1.0, 1.0]] and x.grad.tolist() == [6.0, 6.0]
+    handle.remove()
+    y.sum().backward(retain_graph=True)
+    assert len(seen) == 1
+
+    def fails(grad):
+        raise KeyError("no")
+
+    y.register_hook(fails)
+    with pytest.raises(RuntimeError, match="a hook raised KeyError"):
+        y.sum().backward()
+
+
+def test_gradients_are_those_of_differences():
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(3, 4))
+
+    def f(x):
+        return ((x @ ternion.tensor(numbers.T)).softmax(-1).log().tanh() * x[:, :3].exp()).sum()
+
+    x = ternion.tensor(numbers, requires_grad=True)
+    f(x).backward()
+    for at in np.ndindex(3, 4):
+        step = np.zeros((3, 4))
+        step[at] = 1e-6
+        slope = (f(ternion.tensor(numbers + step)).item() - f(ternion.tensor(numbers - step)).item()) / 2e-6
+        assert abs(slope - x.grad[at].item()) < 1e-7, at
+
+
+def test_what_nobody_has_any_more_is_let_go():
+    x = ternion.ones(2, requires_grad=True)
+    gone = weakref.ref(x)
+    (x * 2).sum().backward()
+    del x
+    gc.collect()
+    assert gone() is None
+
+
+def test_threads():
+    x = ternion.randn(64, 64, requires_grad=True)
+    found = []
+
+    def work():
+        for _ in range(20):
+            y = (x @ x).relu().sum()
+            with ternion.no_grad():
+                found.append(y.item())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 80 and len(set(found)) == 1
