@@ -189,6 +189,9 @@ class GroupNorm(Module):
 
 class _BatchNorm(Module):
     _ranks: tuple = ()
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None):
         self.num_features, self.eps, self.momentum = num_features, eps, momentum

@@ -1,0 +1,267 @@
+"""Writes the type stubs of the package from the signatures and docstrings of its native part.
+
+    python python/stubs.py          writes them
+    python python/stubs.py --check  ends with 1 if they are not what would be written
+
+What a signature does not say, the types, comes from the names of the arguments: an argument of one name has one type everywhere.
+"""
+
+import inspect
+import re
+import sys
+import types
+from pathlib import Path
+
+import ternion
+from ternion import _ternion
+
+PACKAGE = Path(__file__).parent / "ternion"
+
+HEADER = '"""Written by python/stubs.py."""\n\n'
+BUILTINS = "from builtins import bool as _bool, float as _float, int as _int\n"
+NATIVE = BUILTINS + """from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, Union, overload
+
+from typing_extensions import Self
+
+Number = Union[_bool, _int, _float]
+Operand = Union["Tensor", Number]
+Size = Union[_int, Sequence[_int]]
+DTypeLike = Union["dtype", str, type, Any]
+DeviceLike = Union["device", str]
+
+"""
+
+# Types of arguments by name; of a few functions alone where the name means something else there.
+ARGUMENTS = {
+    "Tensor": "input index mask mat1 mat2 source src tensor tensor1 tensor2 vec vec2 weight target query key value condition",
+    "Tensor | None": "bias gradient attn_mask running_mean running_var pos_weight grad",
+    "int": "dim0 dim1 start_dim end_dim dimension length step k chunks diagonal minlength bins n steps groups num_groups num_classes seed ignore_index",
+    "float": "rtol atol eps alpha beta value_float negative_slope p dropout_p momentum delta label_smoothing max_norm",
+    "bool": "keepdim equal_nan create_graph descending largest requires_grad as_tuple force copy training ceil_mode return_indices "
+    "count_include_pad is_causal log_target",
+    "bool | None": "retain_graph unbiased",
+    "float | None": "correction scale",
+    "str": "approximate reduction mode equation",
+    "DTypeLike | None": "dtype",
+    "DeviceLike | None": "device",
+    "Size": "kernel_size output_size normalized_shape sizes size repeats shape",
+    "Size | None": "stride padding dilation output_padding",
+    "Any": "data array x hook args",
+    "Sequence[Tensor]": "tensors",
+    "Sequence[int]": "pad",
+}
+TYPES = {name: kind for kind, names in ARGUMENTS.items() for name in names.split()}
+
+# Where a name means something else, or the result is no tensor: "function.argument" and "function".
+SPECIAL = {
+    "*.dim": "int", "*.shifts": "Size", "*.dims": "Size | None", "*.other": "Operand", "*.min": "Operand | None", "*.max": "Operand | None",
+    "*.fill_value": "Number | Tensor", "*.start": "Number", "*.end": "Number | None", "*.low": "int", "*.high": "Any",
+    "histc.min": "float", "histc.max": "float", "linspace.start": "float", "linspace.end": "float", "arange.step": "Number | None",
+    "narrow.start": "int", "select.index": "int", "unfold.size": "int", "split.split_size_or_sections": "Size", "randint.size": "Size | None",
+    "permute.dims": "Size", "flip.dims": "Size", "fill_.value": "Number | Tensor", "masked_fill.value": "Number | Tensor",
+    "masked_fill_.value": "Number | Tensor", "scatter.src": "Operand", "scatter_.src": "Operand", "where.input": "Operand",
+    "addcmul.value": "float", "pad.value": "float", "norm.p": "float | str | None", "cuda.device": "int | None", "einsum.operands": "Tensor",
+    "set_default_device.device": "DeviceLike", "conv1d.stride": "int | None", "cross_entropy.weight": "Tensor | None",
+    "nll_loss.weight": "Tensor | None", "batch_norm.weight": "Tensor | None", "layer_norm.weight": "Tensor | None",
+    "rms_norm.weight": "Tensor | None", "rms_norm.eps": "float | None", "group_norm.weight": "Tensor | None", "roll.dims": "Size | None",
+    "addmm.other": "Tensor", "atan2.other": "Tensor", "expand_as.other": "Tensor", "type_as.other": "Tensor", "matmul.other": "Tensor",
+    "dot.other": "Tensor", "equal.other": "Tensor", "allclose.other": "Tensor", "isclose.other": "Tensor", "maximum.other": "Tensor",
+    "minimum.other": "Tensor", "logical_and.other": "Tensor", "logical_or.other": "Tensor", "logical_xor.other": "Tensor",
+    **{f"{name}.dim": "Size | None" for name in "sum prod mean any all logsumexp amax amin var std norm squeeze".split()},
+    **{f"{name}.dim": "int | None" for name in "argmax argmin size".split()},
+}  # fmt: skip
+RESULTS = {
+    "allclose": "bool", "equal": "bool", "is_contiguous": "bool", "is_floating_point": "bool", "is_grad_enabled": "bool", "dim": "int",
+    "numel": "int", "element_size": "int", "data_ptr": "int", "item": "Any", "tolist": "Any", "numpy": "Any", "stride": "tuple[int, ...]",
+    "backward": "None", "retain_grad": "None", "register_hook": "HookHandle", "manual_seed": "None", "set_default_device": "None",
+    "get_default_device": "device", "devices": "list[dict[str, Any]]", "chunk": "tuple[Tensor, ...]", "split": "tuple[Tensor, ...]",
+    "unbind": "tuple[Tensor, ...]", "sort": "sort", "topk": "topk", "nonzero": "Any", "size": "Any", "max_pool2d": "Any",
+}  # fmt: skip
+PROPERTIES = {
+    "shape": "tuple[int, ...]", "dtype": "dtype", "device": "device", "ndim": "int", "nbytes": "int", "is_leaf": "bool",
+    "grad_fn": "str | None", "T": "Tensor", "mT": "Tensor",
+}  # fmt: skip
+WRITABLE = {"grad": "Tensor | None", "requires_grad": "bool", "data": "Tensor"}
+
+
+def plain(kind):
+    """A type with Python's own names for numbers, which dtypes and methods of the package shadow."""
+    return re.sub(r"(?<![\w.])(int|float|bool)\b", r"_\1", kind)
+
+
+def indented(text):
+    return "".join(f"    {line}".rstrip() + "\n" for line in text.splitlines())
+
+
+def docstring(function):
+    text = inspect.getdoc(function)
+    return f'"""{text}"""' if text and "\n" not in text else f'"""{text}\n"""' if text else ""
+
+
+def kind_of(function, argument):
+    for key in (f"{function}.{argument}", f"*.{argument}"):
+        if key in SPECIAL:
+            return plain(SPECIAL[key])
+    if argument not in TYPES:
+        raise SystemExit(f"no type for the argument {argument} of {function}: see ARGUMENTS and SPECIAL")
+    return plain(TYPES[argument])
+
+
+def definition(name, function, first=None, result=None):
+    """A function as a stub; `first` is what `self` is called."""
+    told = []
+    for part in filter(None, re.sub(r"[()]", "", function.__text_signature__).split(", ")):
+        argument, _, default = part.partition("=")
+        if argument == "$self":
+            told.append(first)
+        elif argument == "*":
+            told.append("*")
+        else:
+            stars = "*" if argument.startswith("*") else ""
+            argument = argument.lstrip("*")
+            told.append(f"{stars}{argument}: {kind_of(name, argument)}" + (f" = {default}" if default else ""))
+    result = plain(result or RESULTS.get(name, "Tensor"))
+    body = docstring(function) or "..."
+    return f"def {name}({', '.join(told)}) -> {result}:\n{indented(body)}"
+
+
+EXTREMES = """@overload
+def {name}({first}) -> Tensor: ...
+@overload
+def {name}({first}, dim: _int, keepdim: _bool = False) -> {name}: ...
+@overload
+def {name}({first}, dim: Tensor) -> Tensor: ...
+"""
+
+SPECIAL_METHODS = """def __len__(self) -> _int: ...
+def __iter__(self) -> Iterator[Tensor]: ...
+def __getitem__(self, index: Any) -> Tensor: ...
+def __setitem__(self, index: Any, value: Any) -> None: ...
+def __contains__(self, value: Number) -> _bool: ...
+def __bool__(self) -> _bool: ...
+def __float__(self) -> _float: ...
+def __int__(self) -> _int: ...
+def __index__(self) -> _int: ...
+def __hash__(self) -> _int: ...
+def __neg__(self) -> Tensor: ...
+def __pos__(self) -> Tensor: ...
+def __abs__(self) -> Tensor: ...
+def __invert__(self) -> Tensor: ...
+def __matmul__(self, other: Tensor) -> Tensor: ...
+def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Any: ...
+def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any: ...
+def __dlpack_device__(self) -> tuple[_int, _int]: ...
+"""
+
+
+def operators():
+    for name in "add sub mul truediv floordiv mod pow and or xor".split():
+        yield f"def __{name}__(self, other: Operand) -> Tensor: ...\n"
+        yield f"def __r{name}__(self, other: Operand) -> Tensor: ...\n"
+    for name in "add sub mul truediv floordiv mod pow".split():
+        yield f"def __i{name}__(self, other: Operand) -> Self: ...\n"
+    for name in "lt le gt ge".split():
+        yield f"def __{name}__(self, other: Operand) -> Tensor: ...\n"
+    for name in "eq ne".split():
+        yield f"def __{name}__(self, other: Any) -> Tensor: ...  # type: ignore[override]\n"
+
+
+def names_of(holder):
+    return sorted(name for name in vars(holder) if not name.startswith("_"))
+
+
+def tensor_class():
+    body = docstring(_ternion.Tensor) + "\n" + SPECIAL_METHODS + "".join(operators())
+    for name in names_of(_ternion.Tensor):
+        member = getattr(_ternion.Tensor, name)
+        if name in WRITABLE:
+            body += f"{name}: {plain(WRITABLE[name])}\n"
+        elif name in PROPERTIES:
+            body += f"@property\ndef {name}(self) -> {plain(PROPERTIES[name])}: ...\n"
+        elif name in ("max", "min"):
+            body += EXTREMES.format(name=name, first="self")
+        else:
+            own = "Self" if name.endswith("_") and not name.endswith("__") else None
+            body += definition(name, member, "self", own)
+    return "class Tensor:\n" + indented(body)
+
+
+def native():
+    text = HEADER + NATIVE
+    for name in ("max", "min", "sort", "topk"):
+        text += f"class {name}(NamedTuple):\n    values: Tensor\n    indices: Tensor\n\n"
+    text += "class dtype:\n    itemsize: _int\n    is_floating_point: _bool\n\n"
+    text += (
+        "class device:\n    type: str\n    index: _int | None\n    def __init__(self, name: DeviceLike) -> None: ...\n"
+        "    def synchronize(self) -> None: ...\n    def memory(self) -> dict[str, _int]: ...\n\n"
+    )
+    text += "class HookHandle:\n    def remove(self) -> None: ...\n\n"
+    text += tensor_class() + "\n"
+    text += "class Parameter(Tensor):\n    def __init__(self, data: Tensor, requires_grad: _bool = True) -> None: ...\n\n"
+    text += "class _Steps:\n    def __init__(self, *args: Any) -> None: ...\n    def __getattr__(self, name: str) -> Any: ...\n\n"
+    for name in names_of(_ternion):
+        member = getattr(_ternion, name)
+        if isinstance(member, types.BuiltinFunctionType):
+            text += definition(name, member)
+    for private in ("_clip_grad_norm", "_initial"):
+        text += f"def {private}(*args: Any, **kwargs: Any) -> Tensor: ...\n"
+    text += "def _set_recording(on: _bool) -> _bool: ...\ndef _forked() -> None: ...\n"
+    text += "functional: Any\n__version__: str\n"
+    dtypes = [name for name in names_of(_ternion) if isinstance(getattr(_ternion, name), _ternion.dtype)]
+    return text + "".join(f"{name}: dtype\n" for name in dtypes)
+
+
+def functional():
+    from ternion.nn import functional as module
+
+    text = HEADER + BUILTINS + "from typing import Any\n\nfrom .._ternion import Operand, Size, DTypeLike, Tensor, Number\nfrom collections.abc import Sequence\n\n"
+    for name in names_of(_ternion.functional):
+        text += definition(name, getattr(_ternion.functional, name))
+    for name in names_of(module):
+        member = getattr(module, name)
+        if isinstance(member, types.MethodDescriptorType):
+            text += definition(name, member, "input: Tensor")
+    text += "def normalize(input: Tensor, p: _float = 2.0, dim: _int = 1, eps: _float = 1e-12) -> Tensor: ...\n"
+    text += 'def binary_cross_entropy(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor: ...\n'
+    return text
+
+
+def package():
+    text = HEADER + BUILTINS + "from collections.abc import Sequence\nfrom typing import Any, overload\n\n"
+    text += "from . import nn as nn, optim as optim\nfrom ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled\n"
+    text += "from ._ternion import DTypeLike, DeviceLike, Number, Operand, Size, max as _max, min as _min, sort as _sort, topk as _topk\n"
+    own = [
+        name for name in names_of(_ternion)
+        if name not in ("functional", "Parameter") and not isinstance(getattr(_ternion, name), _ternion.dtype)
+    ]  # fmt: skip
+    text += "".join(f"from ._ternion import {name} as {name}\n" for name in own)
+    text += "\n__version__: str\ninf: _float\nnan: _float\npi: _float\nnewaxis: None\n\n"
+    for name in sorted(ternion._METHODS):
+        if name in ("max", "min"):
+            text += EXTREMES.format(name=name, first="input: Tensor").replace(f"-> {name}:", f"-> _{name}:")
+        else:
+            result = f"_{name}" if name in ("sort", "topk") else None
+            text += definition(name, getattr(_ternion.Tensor, name), "input: Tensor", result)
+    text += "def is_tensor(obj: Any) -> _bool: ...\ndef seed(number: _int) -> None: ...\n"
+    for alias, name in dict(absolute="abs", subtract="sub", multiply="mul", divide="div", negative="neg", concatenate="cat").items():
+        text += f"{alias} = {name}\n"
+    dtypes = [name for name in names_of(_ternion) if isinstance(getattr(_ternion, name), _ternion.dtype)]
+    return text + "".join(f"from ._ternion import {name} as {name}\n" for name in dtypes)
+
+
+def main():
+    files = {"_ternion.pyi": native(), "nn/functional.pyi": functional(), "__init__.pyi": package()}
+    stale = []
+    for name, text in files.items():
+        file = PACKAGE / name
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if "--check" not in sys.argv:
+                file.write_text(text, encoding="utf-8")
+    if "--check" in sys.argv and stale:
+        raise SystemExit(f"{', '.join(stale)}: not what python/stubs.py writes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,384 @@
+"""Written by python/stubs.py."""
+
+from builtins import bool as _bool, float as _float, int as _int
+from collections.abc import Sequence
+from typing import Any, overload
+
+from . import nn as nn, optim as optim
+from ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled
+from ._ternion import DTypeLike, DeviceLike, Number, Operand, Size, max as _max, min as _min, sort as _sort, topk as _topk
+from ._ternion import HookHandle as HookHandle
+from ._ternion import Tensor as Tensor
+from ._ternion import arange as arange
+from ._ternion import as_tensor as as_tensor
+from ._ternion import cat as cat
+from ._ternion import concat as concat
+from ._ternion import device as device
+from ._ternion import devices as devices
+from ._ternion import dtype as dtype
+from ._ternion import einsum as einsum
+from ._ternion import empty as empty
+from ._ternion import empty_like as empty_like
+from ._ternion import eye as eye
+from ._ternion import from_dlpack as from_dlpack
+from ._ternion import from_numpy as from_numpy
+from ._ternion import full as full
+from ._ternion import full_like as full_like
+from ._ternion import get_default_device as get_default_device
+from ._ternion import is_grad_enabled as is_grad_enabled
+from ._ternion import linspace as linspace
+from ._ternion import manual_seed as manual_seed
+from ._ternion import ones as ones
+from ._ternion import ones_like as ones_like
+from ._ternion import rand as rand
+from ._ternion import rand_like as rand_like
+from ._ternion import randint as randint
+from ._ternion import randn as randn
+from ._ternion import randn_like as randn_like
+from ._ternion import randperm as randperm
+from ._ternion import set_default_device as set_default_device
+from ._ternion import stack as stack
+from ._ternion import tensor as tensor
+from ._ternion import where as where
+from ._ternion import zeros as zeros
+from ._ternion import zeros_like as zeros_like
+
+__version__: str
+inf: _float
+nan: _float
+pi: _float
+newaxis: None
+
+def abs(input: Tensor) -> Tensor:
+    """The absolute value of each element."""
+def acos(input: Tensor) -> Tensor:
+    """The angle of each element's cosine, from 0 to pi."""
+def add(input: Tensor, other: Operand) -> Tensor:
+    """The sum of this tensor and another, or a number, broadcast.
+
+    Raises:
+        ValueError: shapes that do not broadcast, tensors on different devices.
+    """
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
+    """`self + value * tensor1 * tensor2`, broadcast."""
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+    """`beta * self + alpha * (mat1 @ mat2)`, self broadcast."""
+def all(input: Tensor, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+    """Whether all elements over axes are true, or not 0.
+
+    Args:
+        dim: the axis or axes; all of them by default.
+        keepdim: whether reduced axes stay, with size 1.
+    """
+def allclose(input: Tensor, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> _bool:
+    """Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`."""
+def amax(input: Tensor, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+    """The largest element over axes; equals share the gradient.
+
+    Args:
+        dim: the axis or axes; all of them by default.
+        keepdim: whether reduced axes stay, with size 1.
+    """
+def amin(input: Tensor, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+    """The smallest element over axes; equals share the gradient.
+
+    Args:
+        dim: the axis or axes; all of them by default.
+        keepdim: whether reduced axes stay, with size 1.
+    """
+def any(input: Tensor, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+    """Whether any element over axes is true, or not 0.
+
+    Args:
+        dim: the axis or axes; all of them by default.
+        keepdim: whether reduced axes stay, with size 1.
+    """
+def argmax(input: Tensor, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+    """The index of the first largest element, of all of them in row-major order, or along `dim`; int64."""
+def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+    """The index of the first smallest element, of all of them in row-major order, or along `dim`; int64."""
+def argsort(input: Tensor, dim: _int = ..., descending: _bool = False) -> Tensor:
+    """Where the elements are that come first, second and so on in order along `dim`; int64."""
+def asin(input: Tensor) -> Tensor:
+    """The angle of each element's sine, from -pi/2 to pi/2."""
+def atan(input: Tensor) -> Tensor:
+    """The angle of each element's tangent, from -pi/2 to pi/2."""
+def atan2(input: Tensor, other: Tensor) -> Tensor:
+    """The angle of the points (other, self), in radians, broadcast."""
+def bincount(input: Tensor, minlength: _int = 0) -> Tensor:
+    """How often each number from 0 on occurs."""
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n]."""
+def ceil(input: Tensor) -> Tensor:
+    """The smallest whole number not below each element."""
+def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` equal parts of axis `dim`."""
+def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """Each element, but at least `min` and at most `max`, which are numbers or tensors; NaN stays."""
+def clip(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """`clamp`."""
+def cos(input: Tensor) -> Tensor:
+    """The cosine of each element, in radians."""
+def cosh(input: Tensor) -> Tensor:
+    """The hyperbolic cosine of each element."""
+def cumsum(input: Tensor, dim: _int) -> Tensor:
+    """The sums of the elements up to each, along `dim`."""
+def div(input: Tensor, other: Operand) -> Tensor:
+    """This tensor divided by another, or a number, broadcast. Integers become float32 first."""
+def dot(input: Tensor, other: Tensor) -> Tensor:
+    """The sum of the products of the elements of two vectors."""
+def elu(input: Tensor, alpha: _float = 1.0) -> Tensor:
+    """`x` where it is positive, else `alpha * (e^x - 1)`."""
+def eq(input: Tensor, other: Operand) -> Tensor:
+    """Where the elements are equal to those of `other`, a tensor or a number; broadcast."""
+def equal(input: Tensor, other: Tensor) -> _bool:
+    """Whether both have the same shape and the same elements."""
+def erf(input: Tensor) -> Tensor:
+    """The error function of each element."""
+def exp(input: Tensor) -> Tensor:
+    """`e^x` of each element."""
+def expm1(input: Tensor) -> Tensor:
+    """`e^x - 1` of each element, accurate near 0."""
+def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = ...) -> Tensor:
+    """Axes from `start_dim` to `end_dim` as one."""
+def flip(input: Tensor, *dims: Size) -> Tensor:
+    """The elements of these axes in reverse order."""
+def floor(input: Tensor) -> Tensor:
+    """The largest whole number not above each element."""
+def floor_divide(input: Tensor, other: Operand) -> Tensor:
+    """The largest whole number not above the quotient, broadcast."""
+def gather(input: Tensor, dim: _int, index: Tensor) -> Tensor:
+    """The elements whose places along `dim` are in `index`, a tensor of as many axes."""
+def ge(input: Tensor, other: Operand) -> Tensor:
+    """Where the elements are at least those of `other`."""
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh"."""
+def gt(input: Tensor, other: Operand) -> Tensor:
+    """Where the elements are greater than those of `other`."""
+def histc(input: Tensor, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
+    """How many elements fall into each of `bins` equal parts of the range from `min` to `max`."""
+def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor) -> Tensor:
+    """This tensor with the slices of `source` added to those along `dim` that `index` names."""
+def index_select(input: Tensor, dim: _int, index: Tensor) -> Tensor:
+    """The slices along `dim` that `index`, a tensor of one axis, names."""
+def isclose(input: Tensor, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> Tensor:
+    """Where the elements are near those of `other`: `|a - b| <= atol + rtol * |b|`."""
+def isfinite(input: Tensor) -> Tensor:
+    """Where the elements are neither infinite nor NaN."""
+def isinf(input: Tensor) -> Tensor:
+    """Where the elements are infinite."""
+def isnan(input: Tensor) -> Tensor:
+    """Where the elements are NaN."""
+def le(input: Tensor, other: Operand) -> Tensor:
+    """Where the elements are at most those of `other`."""
+def leaky_relu(input: Tensor, negative_slope: _float = 0.01) -> Tensor:
+    """`x` where it is positive, else `negative_slope * x`."""
+def log(input: Tensor) -> Tensor:
+    """The natural logarithm of each element."""
+def log10(input: Tensor) -> Tensor:
+    """The logarithm to base 10 of each element."""
+def log1p(input: Tensor) -> Tensor:
+    """`log(1 + x)` of each element, accurate near 0."""
+def log2(input: Tensor) -> Tensor:
+    """The logarithm to base 2 of each element."""
+def log_softmax(input: Tensor, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """The logarithm of `softmax` along `dim`, without loss."""
+def logical_and(input: Tensor, other: Tensor) -> Tensor:
+    """Where both are true, or not 0."""
+def logical_not(input: Tensor) -> Tensor:
+    """`not x` of each truth value."""
+def logical_or(input: Tensor, other: Tensor) -> Tensor:
+    """Where at least one is true, or not 0."""
+def logical_xor(input: Tensor, other: Tensor) -> Tensor:
+    """Where exactly one is true, or not 0."""
+def logsumexp(input: Tensor, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+    """`log(sum(e^x))` over axes, without overflow.
+
+    Args:
+        dim: the axis or axes; all of them by default.
+        keepdim: whether reduced axes stay, with size 1.
+    """
+def lt(input: Tensor, other: Operand) -> Tensor:
+    """Where the elements are less than those of `other`."""
+def masked_fill(input: Tensor, mask: Tensor, value: Number | Tensor) -> Tensor:
+    """The elements, but `value` where the mask is true; broadcast."""
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """This tensor with the elements of `source`, in turn, where the mask is true."""
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where the mask is true, in row-major order, as one axis."""
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """The matrix product.
+
+    Shapes: [.., m, k] x [.., k, n] -> [.., m, n], outer axes broadcast; an operand with one axis is a row on the left, a column on the right.
+
+    Raises:
+        ValueError: sizes that do not fit.
+    """
+@overload
+def max(input: Tensor) -> Tensor: ...
+@overload
+def max(input: Tensor, dim: _int, keepdim: _bool = False) -> _max: ...
+@overload
+def max(input: Tensor, dim: Tensor) -> Tensor: ...
+def maximum(input: Tensor, other: Tensor) -> Tensor:
+    """The larger of each pair of elements, broadcast; NaN if either is."""
+def mean(input: Tensor, dim: Size | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    """The mean over axes; of floating dtypes.
+
+    Args:
+        dim: the axis or axes; all of them by default.
+        keepdim: whether reduced axes stay, with size 1.
+        dtype: what the elements are converted to first.
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
+@overload
+def min(input: Tensor) -> Tensor: ...
+@overload
+def min(input: Tensor, dim: _int, keepdim: _bool = False) -> _min: ...
+@overload
+def min(input: Tensor, dim: Tensor) -> Tensor: ...
+def minimum(input: Tensor, other: Tensor) -> Tensor:
+    """The smaller of each pair of elements, broadcast; NaN if either is."""
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices: [m, k] x [k, n] -> [m, n]."""
+def mul(input: Tensor, other: Operand) -> Tensor:
+    """The product of this tensor and another, or a number, element by element, broadcast."""
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """The product of a matrix and a vector: [m, k] x [k] -> [m]."""
+def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
+    """`length` elements of axis `dim` from `start` on."""
+def ne(input: Tensor, other: Operand) -> Tensor:
+    """Where the elements are not equal to those of `other`."""
+def neg(input: Tensor) -> Tensor:
+    """`-x` of each element. Integers wrap."""
+def nonzero(input: Tensor, *, as_tuple: _bool = False) -> Any:
+    """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
+def norm(input: Tensor, p: _float | str | None = None, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+    """The norm over axes: of order 1, 2 (by default), infinity, or any positive number."""
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """The products of every element of a vector with every one of another: [m] and [n] -> [m, n]."""
+def permute(input: Tensor, *dims: Size) -> Tensor:
+    """The axes in another order."""
+def pow(input: Tensor, other: Operand) -> Tensor:
+    """This tensor to the power of another, or of a number, broadcast."""
+def prod(input: Tensor, dim: Size | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    """The product over axes; of integers in int64.
+
+    Args:
+        dim: the axis or axes; all of them by default.
+        keepdim: whether reduced axes stay, with size 1.
+        dtype: what the elements are converted to first.
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
+def reciprocal(input: Tensor) -> Tensor:
+    """`1 / x` of each element."""
+def relu(input: Tensor) -> Tensor:
+    """`max(x, 0)` of each element; NaN stays."""
+def remainder(input: Tensor, other: Operand) -> Tensor:
+    """What is left over of this tensor by division, with the sign of the divisor; broadcast."""
+def reshape(input: Tensor, *shape: Size) -> Tensor:
+    """The elements in row-major order under other sizes, one of which may be -1; a view where that can be.
+
+    Raises:
+        ValueError: sizes that do not multiply to the number of elements.
+    """
+def roll(input: Tensor, shifts: Size, dims: Size | None = None) -> Tensor:
+    """The elements moved along `dims`, those that leave at one end come in at the other."""
+def round(input: Tensor) -> Tensor:
+    """The nearest whole number of each element, halves to even."""
+def rsqrt(input: Tensor) -> Tensor:
+    """`1 / sqrt(x)` of each element."""
+def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand) -> Tensor:
+    """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names."""
+def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor:
+    """This tensor with the elements of `src` added in the places along `dim` that `index` names."""
+def select(input: Tensor, dim: _int, index: _int) -> Tensor:
+    """One element of axis `dim`, which disappears."""
+def sigmoid(input: Tensor) -> Tensor:
+    """`1 / (1 + e^-x)` of each element."""
+def sign(input: Tensor) -> Tensor:
+    """-1, 0 or 1 for each element; NaN stays."""
+def silu(input: Tensor) -> Tensor:
+    """`x * sigmoid(x)` of each element."""
+def sin(input: Tensor) -> Tensor:
+    """The sine of each element, in radians."""
+def sinh(input: Tensor) -> Tensor:
+    """The hyperbolic sine of each element."""
+def softmax(input: Tensor, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """`e^x / sum(e^x)` along `dim`."""
+def softplus(input: Tensor, beta: _float = 1.0) -> Tensor:
+    """`log(1 + e^(beta * x)) / beta`."""
+def sort(input: Tensor, dim: _int = ..., descending: _bool = False) -> _sort:
+    """The elements in order along `dim`, and where they were: a tuple of values and indices (int64)."""
+def split(input: Tensor, split_size_or_sections: Size, dim: _int = 0) -> tuple[Tensor, ...]:
+    """Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes."""
+def sqrt(input: Tensor) -> Tensor:
+    """The square root of each element."""
+def square(input: Tensor) -> Tensor:
+    """`x * x` of each element."""
+def squeeze(input: Tensor, dim: Size | None = None) -> Tensor:
+    """Without the axes of size 1, or without these if their size is 1."""
+def std(input: Tensor, dim: Size | None = None, *, correction: _float | None = None, unbiased: _bool | None = None, keepdim: _bool = False) -> Tensor:
+    """The standard deviation over axes: the root of `var`."""
+def sub(input: Tensor, other: Operand) -> Tensor:
+    """This tensor less another, or a number, broadcast."""
+def sum(input: Tensor, dim: Size | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    """The sum over axes; of integers in int64.
+
+    Args:
+        dim: the axis or axes; all of them by default.
+        keepdim: whether reduced axes stay, with size 1.
+        dtype: what the elements are converted to first.
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
+def t(input: Tensor) -> Tensor:
+    """The two axes of a matrix exchanged."""
+def tan(input: Tensor) -> Tensor:
+    """The tangent of each element, in radians."""
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent of each element."""
+def topk(input: Tensor, k: _int, dim: _int = ..., largest: _bool = True) -> _topk:
+    """The `k` largest (or smallest) elements along `dim` in order, and where they are: a tuple of values and indices (int64)."""
+def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
+    """Two axes exchanged."""
+def tril(input: Tensor, diagonal: _int = 0) -> Tensor:
+    """The elements on and below a diagonal of the last two axes, zeros above."""
+def triu(input: Tensor, diagonal: _int = 0) -> Tensor:
+    """The elements on and above a diagonal of the last two axes, zeros below."""
+def trunc(input: Tensor) -> Tensor:
+    """The whole part of each element, towards zero."""
+def unbind(input: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
+    """The elements of axis `dim`, without it."""
+def unflatten(input: Tensor, dim: _int, sizes: Size) -> Tensor:
+    """Axis `dim` as several of these sizes, one of which may be -1."""
+def unsqueeze(input: Tensor, dim: _int) -> Tensor:
+    """With an axis of size 1 at `dim`."""
+def var(input: Tensor, dim: Size | None = None, *, correction: _float | None = None, unbiased: _bool | None = None, keepdim: _bool = False) -> Tensor:
+    """The variance over axes: squares are divided by the number of elements less `correction`."""
+def is_tensor(obj: Any) -> _bool: ...
+def seed(number: _int) -> None: ...
+absolute = abs
+subtract = sub
+multiply = mul
+divide = div
+negative = neg
+concatenate = cat
+from ._ternion import bfloat16 as bfloat16
+from ._ternion import bool as bool
+from ._ternion import double as double
+from ._ternion import float as float
+from ._ternion import float16 as float16
+from ._ternion import float32 as float32
+from ._ternion import float64 as float64
+from ._ternion import half as half
+from ._ternion import int as int
+from ._ternion import int32 as int32
+from ._ternion import int64 as int64
+from ._ternion import long as long
+from ._ternion import uint8 as uint8
