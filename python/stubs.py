@@ -207,7 +207,7 @@ def native():
     for private in ("_clip_grad_norm", "_initial"):
         text += f"def {private}(*args: Any, **kwargs: Any) -> Tensor: ...\n"
     text += "def _set_recording(on: _bool) -> _bool: ...\ndef _forked() -> None: ...\n"
-    text += "functional: Any\n__version__: str\n"
+    text += "_functional: Any\n_data: Any\n__version__: str\n"
     dtypes = [name for name in names_of(_ternion) if isinstance(getattr(_ternion, name), _ternion.dtype)]
     return text + "".join(f"{name}: dtype\n" for name in dtypes)
 
@@ -216,8 +216,8 @@ def functional():
     from ternion.nn import functional as module
 
     text = HEADER + BUILTINS + "from typing import Any\n\nfrom .._ternion import Operand, Size, DTypeLike, Tensor, Number\nfrom collections.abc import Sequence\n\n"
-    for name in names_of(_ternion.functional):
-        text += definition(name, getattr(_ternion.functional, name))
+    for name in names_of(_ternion._functional):
+        text += definition(name, getattr(_ternion._functional, name))
     for name in names_of(module):
         member = getattr(module, name)
         if isinstance(member, types.MethodDescriptorType):
@@ -229,11 +229,11 @@ def functional():
 
 def package():
     text = HEADER + BUILTINS + "from collections.abc import Sequence\nfrom typing import Any, overload\n\n"
-    text += "from . import nn as nn, optim as optim\nfrom ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled\n"
+    text += "from . import data as data, models as models, nn as nn, optim as optim\nfrom ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled\n"
     text += "from ._ternion import DTypeLike, DeviceLike, Number, Operand, Size, max as _max, min as _min, sort as _sort, topk as _topk\n"
     own = [
         name for name in names_of(_ternion)
-        if name not in ("functional", "Parameter") and not isinstance(getattr(_ternion, name), _ternion.dtype)
+        if name != "Parameter" and not isinstance(getattr(_ternion, name), _ternion.dtype)
     ]  # fmt: skip
     text += "".join(f"from ._ternion import {name} as {name}\n" for name in own)
     text += "\n__version__: str\ninf: _float\nnan: _float\npi: _float\nnewaxis: None\n\n"

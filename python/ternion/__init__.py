@@ -64,4 +64,4 @@ def seed(number: int) -> None:
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_ternion._forked)
 
-from . import nn, optim  # noqa: E402,F401
+from . import data, models, nn, optim  # noqa: E402,F401

@@ -6,6 +6,7 @@
 mod arguments;
 mod autograd;
 mod create;
+mod data;
 mod device;
 mod dlpack;
 mod dtype;
@@ -37,8 +38,11 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     numpy::register(module)?;
     dlpack::register(module)?;
     scopes::register(module)?;
-    let functional = PyModule::new(module.py(), "functional")?;
+    let functional = PyModule::new(module.py(), "_functional")?;
     methods::functional::register(&functional)?;
     methods::loss::register(&functional)?;
-    module.add_submodule(&functional)
+    module.add_submodule(&functional)?;
+    let data = PyModule::new(module.py(), "_data")?;
+    data::register(&data)?;
+    module.add_submodule(&data)
 }

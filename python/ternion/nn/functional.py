@@ -1,7 +1,7 @@
 """Functions of layers and losses, without parameters. Names, arguments and defaults are PyTorch's."""
 
 from .._ternion import Tensor
-from .._ternion import functional as _native
+from .._ternion import _functional as _native
 globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_")})
 
 relu = Tensor.relu

@@ -1,0 +1,345 @@
+//! The native part of `ternion.data`: data sets, and the batches that a training takes from them.
+
+use crate::device::{DeviceArgument, or_default};
+use crate::error::{Failure, Outcome};
+use crate::run::wait;
+use crate::tensor::PyTensor;
+use parking_lot::Mutex;
+use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
+use pyo3::prelude::*;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use ternion::data::{
+    BatchIterator, Batches, CaliforniaHousing, Cifar10, DataError, DataSource, LastBatch, Mnist, Split,
+    Standardisation, Table, Transform,
+};
+use ternion::{DType, Tensor};
+
+impl From<DataError> for Failure {
+    fn from(error: DataError) -> Failure {
+        let message = error.to_string();
+        match error {
+            DataError::NotFound { .. } | DataError::Missing { .. } => {
+                PyFileNotFoundError::new_err(message).into()
+            }
+            DataError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
+                PyFileNotFoundError::new_err(message).into()
+            }
+            DataError::Io { .. } => PyOSError::new_err(message).into(),
+            _ => Failure::value(message),
+        }
+    }
+}
+
+/// "auto", "synthetic", a directory, or how many examples to draw for training and for tests.
+enum Source {
+    Named(String),
+    Drawn(usize, usize),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Source {
+    type Error = Failure;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
+        if let Ok((train, test)) = object.extract::<(usize, usize)>() {
+            return Ok(Source::Drawn(train, test));
+        }
+        match object.extract::<PathBuf>() {
+            Ok(path) => Ok(Source::Named(path.display().to_string())),
+            Err(_) => Err(Failure::kind(
+                "source: expected \"auto\", \"synthetic\", a directory, or two numbers of examples to draw",
+            )),
+        }
+    }
+}
+
+impl Source {
+    fn data(self) -> Outcome<DataSource> {
+        Ok(match self {
+            Source::Named(name) => name.parse()?,
+            Source::Drawn(train, test) => DataSource::Synthetic { train, test, seed: 0 },
+        })
+    }
+}
+
+/// Runs what reads files, with the interpreter let go.
+fn read<T: Send>(py: Python<'_>, f: impl FnOnce() -> Result<T, DataError> + Send) -> Outcome<T> {
+    Ok(wait(py, || Ok(f()))??)
+}
+
+/// Images and the number of the class of each.
+#[pyclass(name = "Split", module = "ternion.data", frozen)]
+struct PySplit(Split);
+
+#[pymethods]
+impl PySplit {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The pixels as they are stored: uint8, [images, channels, rows, columns], on the processor.
+    #[getter]
+    fn images(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
+        let split = &self.0;
+        let shape = [split.len(), split.channels(), split.rows(), split.cols()];
+        wait(py, || Tensor::from_slice(split.pixels(), shape, &cpu)).map(PyTensor::new)
+    }
+
+    /// The numbers of the classes, int64, [images], on the processor.
+    #[getter]
+    fn labels(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
+        wait(py, || Tensor::from_slice(self.0.labels(), [self.0.len()], &cpu)?.to_dtype(DType::I64))
+            .map(PyTensor::new)
+    }
+
+    /// The first `count` images.
+    fn first(&self, count: usize) -> PySplit {
+        PySplit(self.0.first(count))
+    }
+
+    /// Batches of images (float32, [batch, channels, rows, columns], from 0 to 1) and labels (int64, [batch]), one pass over all of them.
+    ///
+    /// Args:
+    ///     batch_size: images in a batch.
+    ///     shuffle: a seed that decides the order, which is another in each epoch; None for the order as stored.
+    ///     drop_last: leaves out a last batch that is not full.
+    ///     mean, std: a number for each channel, by which the images are normalised.
+    ///     padding, flip: random crops out of images with so many black pixels around, and random reflections, in training.
+    ///     prefetch: batches that are made ahead by a thread.
+    #[pyo3(signature = (batch_size, shuffle=None, device=None, drop_last=false, mean=None, std=None, padding=0, flip=false, prefetch=0))]
+    #[allow(clippy::too_many_arguments, reason = "all by name")]
+    fn batches(
+        &self,
+        py: Python<'_>,
+        batch_size: usize,
+        shuffle: Option<u64>,
+        device: Option<DeviceArgument>,
+        drop_last: bool,
+        mean: Option<Vec<f32>>,
+        std: Option<Vec<f32>>,
+        padding: usize,
+        flip: bool,
+        prefetch: usize,
+    ) -> Outcome<PyBatches> {
+        let device = or_default(py, device)?;
+        if batch_size == 0 {
+            return Err(Failure::value("batches: a batch size of 0"));
+        }
+        let mut batches = match shuffle {
+            Some(seed) => self.0.shuffled(seed).batches(batch_size, &device),
+            None => self.0.batches(batch_size, &device),
+        };
+        if drop_last {
+            batches = batches.last_batch(LastBatch::Drop);
+        }
+        if let (Some(mean), Some(std)) = (&mean, &std) {
+            batches = batches.normalise_channels(mean, std)?;
+        }
+        let mut transforms = Vec::new();
+        if padding > 0 {
+            transforms.push(Transform::RandomCrop { size: [self.0.rows(), self.0.cols()], padding });
+        }
+        if flip {
+            transforms.push(Transform::RandomHorizontalFlip { probability: 0.5 });
+        }
+        if !transforms.is_empty() {
+            batches = batches.transforms(&transforms, shuffle.unwrap_or_default())?;
+        }
+        Ok(PyBatches { batches: batches.prefetch(prefetch), epoch: Mutex::new(0) })
+    }
+}
+
+/// Batches of a split: each `for` loop over them is another epoch, in another order if they are shuffled.
+#[pyclass(name = "Batches", module = "ternion.data", frozen)]
+struct PyBatches {
+    batches: Batches,
+    epoch: Mutex<u64>,
+}
+
+#[pymethods]
+impl PyBatches {
+    fn __len__(&self) -> usize {
+        self.batches.len()
+    }
+
+    fn __iter__(&self) -> PyBatchIterator {
+        let mut epoch = self.epoch.lock();
+        let batches = self.batches.epoch(*epoch);
+        *epoch += 1;
+        PyBatchIterator(Mutex::new(batches.into_iter()))
+    }
+
+    /// The batches of one epoch, by its number.
+    fn epoch(&self, number: u64) -> PyBatchIterator {
+        PyBatchIterator(Mutex::new(self.batches.epoch(number).into_iter()))
+    }
+}
+
+/// The batches of one epoch.
+#[pyclass(name = "BatchIterator", module = "ternion.data", frozen)]
+struct PyBatchIterator(Mutex<BatchIterator>);
+
+#[pymethods]
+impl PyBatchIterator {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> Outcome<Option<(PyTensor, PyTensor)>> {
+        let next = wait(py, || Ok(self.0.lock().next()))?;
+        Ok(match next {
+            Some(batch) => {
+                let batch = batch?;
+                Some((PyTensor::new(batch.images), PyTensor::new(batch.labels)))
+            }
+            None => None,
+        })
+    }
+}
+
+/// Two splits, the names of the classes, and a line that tells where the images came from.
+type Images = (PySplit, PySplit, Vec<String>, String);
+
+fn images(mnist: &Mnist) -> Images {
+    let names = mnist.class_names().iter().map(|name| (*name).to_owned()).collect();
+    (PySplit(mnist.train().clone()), PySplit(mnist.test().clone()), names, mnist.origin().to_string())
+}
+
+#[pyfunction]
+fn _mnist(py: Python<'_>, source: Source, fashion: bool) -> Outcome<Images> {
+    let source = source.data()?;
+    let mnist = read(py, || match (source, fashion) {
+        (source, true) => Mnist::fashion(source),
+        (DataSource::Auto, false) => Mnist::load_or_synthetic(DataSource::Auto).map(|(mnist, _)| mnist),
+        (source, false) => Mnist::load(source),
+    })?;
+    Ok(images(&mnist))
+}
+
+#[pyfunction]
+fn _cifar10(py: Python<'_>, source: Source) -> Outcome<Images> {
+    let source = source.data()?;
+    let cifar = read(py, || Cifar10::load(source))?;
+    let names = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
+    Ok((PySplit(cifar.train().clone()), PySplit(cifar.test().clone()), names, cifar.origin().to_string()))
+}
+
+/// A table of numbers with named columns.
+#[pyclass(name = "Table", module = "ternion.data", frozen)]
+struct PyTable(Table);
+
+#[pymethods]
+impl PyTable {
+    fn __len__(&self) -> usize {
+        self.0.rows()
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.0.columns().to_vec()
+    }
+
+    /// Only these columns, in this order.
+    ///
+    /// Raises:
+    ///     ValueError: a name that no column has.
+    fn select(&self, names: Vec<String>) -> Outcome<PyTable> {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Ok(PyTable(self.0.select(&names)?))
+    }
+
+    /// All columns but these.
+    ///
+    /// Raises:
+    ///     ValueError: a name that no column has.
+    fn without(&self, names: Vec<String>) -> Outcome<PyTable> {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Ok(PyTable(self.0.without(&names)?))
+    }
+
+    /// Four fifths of the rows to learn from, and a fifth to be tested on, by a seed.
+    fn train_held_out(&self, seed: u64) -> Outcome<(PyTable, PyTable)> {
+        let (train, test) = self.0.train_held_out(seed)?;
+        Ok((PyTable(train), PyTable(test)))
+    }
+
+    /// The numbers: float32, [rows, columns].
+    #[pyo3(signature = (device=None))]
+    fn tensor(&self, py: Python<'_>, device: Option<DeviceArgument>) -> Outcome<PyTensor> {
+        let device = or_default(py, device)?;
+        Ok(PyTensor::new(read(py, || self.0.to_tensor(&device))?))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Table({} rows: {})", self.0.rows(), self.0.columns().join(", "))
+    }
+}
+
+/// Means and deviations of columns, by which tables are made comparable.
+#[pyclass(name = "Standardisation", module = "ternion.data", frozen)]
+struct PyStandardisation(Standardisation);
+
+#[pymethods]
+impl PyStandardisation {
+    /// Of the columns of a table.
+    #[new]
+    fn new(table: &Bound<'_, PyTable>) -> Outcome<PyStandardisation> {
+        Ok(PyStandardisation(Standardisation::of(&table.get().0)?))
+    }
+
+    /// The mean of each column.
+    #[getter]
+    fn means(&self) -> Vec<f64> {
+        self.0.means().to_vec()
+    }
+
+    /// The standard deviation of each column.
+    #[getter]
+    fn deviations(&self) -> Vec<f64> {
+        self.0.deviations().to_vec()
+    }
+
+    /// The table with mean 0 and deviation 1 in each column.
+    fn apply(&self, table: &Bound<'_, PyTable>) -> Outcome<PyTable> {
+        Ok(PyTable(self.0.apply(&table.get().0)?))
+    }
+
+    /// Standardised numbers, [rows, columns], in their own units again.
+    fn restore(&self, py: Python<'_>, values: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+        let values = values.get().tensor();
+        Ok(PyTensor::new(read(py, || self.0.restore_tensor(&values))?))
+    }
+}
+
+/// A table from a CSV file whose first line names the columns.
+///
+/// Raises:
+///     FileNotFoundError, ValueError: what is wrong, with file, line and column.
+#[pyfunction]
+fn read_csv(py: Python<'_>, file: PathBuf) -> Outcome<PyTable> {
+    Ok(PyTable(read(py, || Table::read(&file))?))
+}
+
+/// California's house prices of 1990 (Pace and Barry 1997), and a line that tells where they came from.
+#[pyfunction]
+fn _california_housing(py: Python<'_>, source: Source) -> Outcome<(PyTable, String)> {
+    let source = source.data()?;
+    let housing = read(py, || CaliforniaHousing::load(source))?;
+    Ok((PyTable(housing.table().clone()), housing.origin().to_string()))
+}
+
+/// Puts classes and functions into a module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PySplit>()?;
+    module.add_class::<PyBatches>()?;
+    module.add_class::<PyTable>()?;
+    module.add_class::<PyStandardisation>()?;
+    module.add_function(wrap_pyfunction!(_mnist, module)?)?;
+    module.add_function(wrap_pyfunction!(_cifar10, module)?)?;
+    module.add_function(wrap_pyfunction!(read_csv, module)?)?;
+    module.add_function(wrap_pyfunction!(_california_housing, module)?)
+}

@@ -1,0 +1,72 @@
+"""Data sets and tables: the same as the Rust crates give, and errors that name what is wrong."""
+
+import numpy as np
+import pytest
+
+import ternion
+from ternion import data
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return data.mnist((300, 100))
+
+
+def test_splits(digits):
+    assert (len(digits.train), len(digits.test), len(digits.classes)) == (300, 100, 10)
+    assert "SYNTHETIC" in digits.origin.upper() or "drawn" in digits.origin.lower()
+    images, labels = digits.train.images, digits.train.labels
+    assert images.shape == (300, 1, 28, 28) and images.dtype is ternion.uint8
+    assert labels.shape == (300,) and labels.dtype is ternion.int64 and 0 <= labels.min() and labels.max() < 10
+
+
+def test_batches(digits):
+    batches = digits.train.batches(64)
+    seen = [(images, labels) for images, labels in batches]
+    assert len(batches) == len(seen) == 5 and [len(labels) for _, labels in seen] == [64, 64, 64, 64, 44]
+    images = ternion.cat([images for images, _ in seen])
+    np.testing.assert_allclose(images.numpy(), digits.train.images.numpy() / np.float32(255), atol=1e-6)
+    assert ternion.cat([labels for _, labels in seen]).equal(digits.train.labels)
+    assert len(digits.train.batches(64, drop_last=True)) == 4
+
+
+def test_orders_follow_seed_and_epoch(digits):
+    def labels(batches):
+        return ternion.cat([labels for _, labels in batches]).tolist()
+
+    one, two = digits.train.batches(64, shuffle=1), digits.train.batches(64, shuffle=1, prefetch=2)
+    first, second = labels(one), labels(one)
+    assert first != second and sorted(first) == sorted(second) == sorted(digits.train.labels.tolist())
+    assert labels(two) == first and labels(two.epoch(1)) == second
+    assert labels(digits.train.batches(64, shuffle=2)) != first
+
+
+def test_wrong_sources_and_sizes(digits):
+    with pytest.raises(FileNotFoundError, match="no/such/folder"):
+        data.mnist("no/such/folder")
+    with pytest.raises(TypeError, match="expected \"auto\", \"synthetic\", a directory, or two numbers"):
+        data.mnist(3)
+    with pytest.raises(ValueError, match="batch size of 0"):
+        digits.train.batches(0)
+
+
+def test_tables(tmp_path):
+    file = tmp_path / "table.csv"
+    rows = [[number, number * 2.5, -number] for number in range(20)]
+    file.write_text("a,b,c\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    table = data.read_csv(file)
+    assert len(table) == 20 and table.columns == ["a", "b", "c"] and repr(table) == "Table(20 rows: a, b, c)"
+    np.testing.assert_allclose(table.tensor().numpy(), np.array(rows, np.float32))
+    train, test = table.train_held_out(1)
+    assert (len(train), len(test)) == (16, 4)
+    scale = data.Standardisation(table.select(["b"]))
+    standard = scale.apply(table.select(["b"])).tensor()
+    assert abs(standard.mean().item()) < 1e-6 and abs(standard.std(correction=0).item() - 1) < 1e-5
+    np.testing.assert_allclose(scale.restore(standard).numpy()[:, 0], [row[1] for row in rows], rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="d"):
+        table.select(["d"])
+    file.write_text("a,b\n1,2\n3,x\n")
+    with pytest.raises(ValueError, match="table.csv: line 3"):
+        data.read_csv(file)
+    with pytest.raises(FileNotFoundError, match="missing.csv"):
+        data.read_csv(tmp_path / "missing.csv")

@@ -1,0 +1,91 @@
+"""The models with scikit-learn's habits, and the example programs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ternion
+from ternion import models
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def spirals(count):
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 3, count)
+    radius = rng.uniform(0.1, 1, count)
+    angle = 4 * radius + 2 * np.pi / 3 * labels + rng.normal(0, 0.1, count)
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1), labels
+
+
+def test_a_classifier():
+    X, y = spirals(600)
+    model = models.MLP(2, 64, 64, 3)
+    assert model.fit(X[:500], y[:500], epochs=60, batch_size=50, learning_rate=1e-2, validation_data=(X[500:], y[500:]), verbose=False) is model
+    assert model.score(X[500:], y[500:]) > 0.9
+    assert len(model.history["loss"]) == len(model.history["validation accuracy"]) == 60
+    found = model.predict(X[500:])
+    assert found.shape == (100,) and (found == y[500:]).mean() > 0.9
+    np.testing.assert_allclose(model.predict_proba(X).sum(1), 1, atol=1e-5)
+
+
+def test_a_regression():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(400, 3)).astype(np.float32)
+    y = X @ [1.0, -2.0, 0.5] + 3
+    model = models.MLP(3, 32, 1).fit(X[:300], y[:300], epochs=60, learning_rate=1e-2, verbose=False, seed=1)
+    assert model.evaluate(X[300:], y[300:])["r2"] > 0.98
+    assert model.predict(X[300:]).shape == (100,)
+
+
+def test_seeds_repeat_a_training():
+    X, y = spirals(100)
+
+    def trained():
+        ternion.manual_seed(3)
+        return models.MLP(2, 8, 3).fit(X, y, epochs=2, verbose=False, seed=4).predict_proba(X)
+
+    np.testing.assert_array_equal(trained(), trained())
+
+
+def test_what_is_told_and_refused(capsys):
+    X, y = spirals(60)
+    model = models.MLP(2, 4, 3).fit(X, y, epochs=2, validation_data=(X, y))
+    lines = capsys.readouterr().err.replace("\r", "").splitlines()
+    assert len(lines) == 2 and lines[1].startswith("epoch 2/2  loss ") and "validation accuracy" in lines[1]
+    with pytest.raises(ValueError, match="60 examples and 59 targets"):
+        model.fit(X, y[:59])
+    with pytest.raises(ValueError, match="MLP: widths \\(3,\\)"):
+        models.MLP(3)
+    with pytest.raises(RuntimeError, match="fit it first"):
+        models.MLP(2, 3).predict(X)
+
+
+def example(name, *arguments):
+    environment = {**os.environ, "TERNION_OFFLINE": "1"}
+    command = [sys.executable, EXAMPLES / name, "--device", "cpu", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_mnist_learns(tmp_path):
+    printed = example("mnist.py", "--data", "synthetic", "--limit", 3000, "--epochs", 5, "--json", tmp_path / "r.json")
+    assert "epoch 5/5" in printed and "test accuracy" in printed
+    assert json.loads((tmp_path / "r.json").read_text())["test_accuracy"] > 0.8
+
+
+def test_housing_learns(tmp_path):
+    rng = np.random.default_rng(3)
+    rows = rng.uniform(-1, 1, (400, 2))
+    lines = "".join(f"{a},{b},{3 * a - b * b}\n" for a, b in rows)
+    (tmp_path / "prices.csv").write_text("a,b,price\n" + lines)
+    arguments = ["--data", tmp_path / "prices.csv", "--target", "price", "--hidden", 32, "--epochs", 60, "--batch", 32]
+    printed = example("housing.py", *arguments, "--json", tmp_path / "r.json")
+    assert "first.weight" in printed and printed.count("predicted ") == 5
+    assert json.loads((tmp_path / "r.json").read_text())["test_r2"] > 0.9
