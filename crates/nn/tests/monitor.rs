@@ -455,7 +455,11 @@ fn told(reports: &[StatsReport], fault: Fault) -> Vec<u64> {
 
 #[test]
 fn a_fault_that_stays_is_told_at_doubling_distances() -> Result<()> {
-    let turns = |step: u64| if step.is_multiple_of(2) { [1.0, 0.1] } else { [0.1, 1.0] };
+    // Later the steps become a hundred times smaller, as a schedule would have it.
+    let turns = |step: u64| {
+        let size = if step < 24 { 1.0 } else { 0.01 };
+        if step.is_multiple_of(2) { [size, 0.1 * size] } else { [0.1 * size, size] }
+    };
     let reports = Pair::new(&device())?.reports(1e-7, 40, turns)?;
     // The first, second, fourth, eighth, sixteenth and thirty-second that shows it.
     assert_eq!(told(&reports, Fault::SmallUpdates), [4, 5, 7, 11, 19, 35]);

@@ -507,5 +507,6 @@ fn small_updates(report: &StatsReport, config: &StatsConfig, counts: &mut Counts
         in_each_of_the_last(config),
         size(most)
     );
-    Some(Found::of_model(Fault::SmallUpdates, most.layer(), size(most), text))
+    // How small they are is no news: a learning rate falls along its schedule.
+    Some(Found::of_model(Fault::SmallUpdates, most.layer(), 1.0, text))
 }

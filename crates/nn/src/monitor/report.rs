@@ -81,7 +81,8 @@ pub struct StatsReport {
     /// In the order of [`Module::parameters`](crate::Module::parameters).
     pub weights: Vec<WeightStats>,
     /// What is to be told now: faults that earlier readings did not show, those that twice as many readings have shown as when they were told last (the first, second, fourth,
-    /// eighth and so on), and those whose figure has become ten times larger or smaller. A fault that was away for [`StatsConfig::patience`](super::StatsConfig::patience) readings is
+    /// eighth and so on), and those whose figure has become ten times larger or smaller (but for [`Fault::SmallUpdates`](super::Fault): a schedule
+    /// lets updates fall). A fault that was away for [`StatsConfig::patience`](super::StatsConfig::patience) readings is
     /// told as one that was never there.
     pub warnings: Vec<StatsWarning>,
     /// All that is wrong, whether it was told before or not; the cause before its consequences where that can be told.
