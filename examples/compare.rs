@@ -34,6 +34,7 @@ use say::say;
 use std::process::ExitCode;
 use ternion::decorators::Composed;
 use ternion::nn::StateDict;
+use ternion::nn::schedule::Schedule;
 use ternion::prelude::*;
 use ternion::train::{Chart, Panel, Recorder, Scale, Series, Stateful};
 
@@ -53,7 +54,7 @@ struct Arguments {
     /// Compares this device with cpu, as --devices cpu,DEVICE
     #[arg(long)]
     device: Option<String>,
-    /// What is trained: a perceptron or convolutions on drawn digits, or a transformer on the text of a licence
+    /// What is trained: a perceptron or convolutions on drawn digits, or a transformer on the text of a licence; that of tiny_gpt as the program of this name trains its own
     #[arg(long, value_enum, default_value_t = Kind::Mlp)]
     model: Kind,
     /// Steps of training
@@ -62,7 +63,7 @@ struct Arguments {
     /// Examples in a step
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
-    /// Learning rate of Adam
+    /// Learning rate of Adam; that of tiny_gpt rises to it in 100 steps
     #[arg(long, default_value_t = 1e-3)]
     lr: f64,
     /// The largest difference of two losses that is no error, relative to the first device's
@@ -136,7 +137,9 @@ fn device(name: &str) -> Result<Device> {
 /// A model being trained on one of the devices.
 struct Trainee {
     lesson: Lesson,
-    adam: Adam,
+    /// Adam, or the AdamW of `tiny_gpt`.
+    adam: Box<dyn Optimizer>,
+    schedule: Box<dyn Schedule>,
     device: Device,
 }
 
@@ -145,14 +148,15 @@ impl Trainee {
     fn new(arguments: &Arguments, device: &Device) -> Outcome<Trainee> {
         device.seed(arguments.seed);
         let lesson = Lesson::new(arguments.model, arguments.batch as usize, arguments.seed, device)?;
-        let config = AdamConfig { lr: arguments.lr, ..Default::default() };
-        let adam = Adam::new(lesson.model().parameters(), config)?;
-        Ok(Trainee { lesson, adam, device: device.clone() })
+        let adam = arguments.model.optimizer(lesson.model(), arguments.lr)?;
+        let schedule = arguments.model.schedule(arguments.lr)?;
+        Ok(Trainee { lesson, adam, schedule, device: device.clone() })
     }
 
     /// One step; its loss stays on the device.
     fn step(&mut self, step: u64) -> Outcome<Tensor> {
         let loss = self.lesson.loss(step)?;
+        self.adam.set_lr(self.schedule.lr(step))?;
         self.adam.step(&loss.backward()?)?;
         Ok(loss.detach())
     }

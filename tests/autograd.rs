@@ -1,8 +1,13 @@
 //! The record and the walk: sharing, modes, options, hooks, in-place changes, depth, memory.
 
+#[path = "autograd/drawings.rs"]
+mod drawings;
+#[path = "autograd/hooks.rs"]
+mod hooks;
+
 use ternion::prelude::*;
-use ternion_core::autograd::{DotOptions, GradOptions, TensorId, observe_backward};
-use ternion_core::{Error, GradientSink, Gradients, enable_grad, grad, no_grad};
+use ternion_core::autograd::{GradOptions, observe_backward};
+use ternion_core::{Error, Gradients, enable_grad, grad, no_grad};
 
 fn leaf(values: &[f64], device: &Device) -> Result<Tensor> {
     Tensor::from_slice(values, [values.len()], device)?.requires_grad()
@@ -287,46 +292,6 @@ fn changing_a_recorded_tensor_in_place_is_refused() -> Result<()> {
 }
 
 #[test]
-fn hooks_see_and_change_a_final_gradient() -> Result<()> {
-    let device = ternion::cpu()?;
-    let x = leaf(&[1.0, 2.0], &device)?;
-    let middle = x.square()?;
-    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let log = seen.clone();
-    middle.register_hook(move |grad| {
-        log.lock().expect("one thread").push(grad.to_vec::<f64>()?);
-        grad.mul_scalar(10.0).map(Some)
-    })?;
-    let gradients = middle.add(&middle)?.sum_all()?.backward()?;
-    assert_eq!(*seen.lock().expect("one thread"), [vec![2.0, 2.0]]);
-    assert_eq!(gradients.get(&x).expect("x").to_vec::<f64>()?, [40.0, 80.0]);
-    Ok(())
-}
-
-#[test]
-fn a_removed_hook_is_not_called_and_the_others_are() -> Result<()> {
-    let device = ternion::cpu()?;
-    let x = leaf(&[1.0, 2.0], &device)?;
-    let tenfold = x.register_hook(|grad| grad.mul_scalar(10.0).map(Some))?;
-    x.register_hook(|grad| grad.add_scalar(1.0).map(Some))?;
-    let loss = || x.square()?.sum_all();
-    assert_eq!(loss()?.backward()?.get(&x).expect("x").to_vec::<f64>()?, [21.0, 41.0]);
-    tenfold.remove();
-    assert_eq!(loss()?.backward()?.get(&x).expect("x").to_vec::<f64>()?, [3.0, 5.0]);
-    Ok(())
-}
-
-#[test]
-fn a_hook_may_not_change_the_shape() -> Result<()> {
-    let device = ternion::cpu()?;
-    let x = leaf(&[1.0, 2.0], &device)?;
-    x.register_hook(|grad| grad.sum_all().map(Some))?;
-    let text = message(x.exp()?.sum_all()?.backward().err().expect("another shape"));
-    assert_eq!(text, "backward: a hook turned a gradient of shape [2] f64 into [] f64");
-    Ok(())
-}
-
-#[test]
 fn gradients_stay_on_their_device() -> Result<()> {
     let (here, there) = (ternion::cpu()?, ternion_cpu::device());
     let x = leaf(&[1.0], &here)?;
@@ -338,137 +303,6 @@ fn gradients_stay_on_their_device() -> Result<()> {
     x.register_hook(move |grad| grad.to_device(&there).map(Some))?;
     let text = message(x.square()?.sum_all()?.backward().err().expect("a far gradient"));
     assert_eq!(text, "backward: a hook moved a gradient from cpu to cpu");
-    Ok(())
-}
-
-#[test]
-fn a_sink_hears_of_each_leaf_once_and_gives_it_memory() -> Result<()> {
-    struct Sink {
-        place: Tensor,
-        target: TensorId,
-        heard: Vec<TensorId>,
-    }
-    impl GradientSink for Sink {
-        fn destination(&mut self, id: TensorId) -> Option<Tensor> {
-            (id == self.target).then(|| self.place.clone())
-        }
-        fn ready(&mut self, id: TensorId, _: Tensor) -> Result<()> {
-            self.heard.push(id);
-            Ok(())
-        }
-    }
-    let device = ternion::cpu()?;
-    let (x, w) = (leaf(&[2.0], &device)?, leaf(&[3.0], &device)?);
-    let loss = x.mul(&w)?.add(&x)?.sum_all()?;
-    let place = Tensor::zeros([1], DType::F64, &device)?;
-    let (x_id, w_id) = (x.id().expect("leaf"), w.id().expect("leaf"));
-    let mut sink = Sink { place: place.clone(), target: x_id, heard: Vec::new() };
-    loss.backward_into(&mut sink)?;
-    sink.heard.sort();
-    assert_eq!(sink.heard, [x_id, w_id]);
-    assert_eq!(place.to_vec::<f64>()?, [4.0]);
-    Ok(())
-}
-
-#[test]
-fn a_leaf_is_final_before_the_walk_ends() -> Result<()> {
-    // The last layer's weight must be announced while the first layer's op is still to come: that is what overlaps communication.
-    struct Order(std::rc::Rc<std::cell::RefCell<Vec<String>>>);
-    impl GradientSink for Order {
-        fn ready(&mut self, _: TensorId, grad: Tensor) -> Result<()> {
-            self.0.borrow_mut().push(format!("leaf {}", grad.item_f64()?));
-            Ok(())
-        }
-    }
-    let device = ternion::cpu()?;
-    let (first, second) = (leaf(&[2.0], &device)?, leaf(&[5.0], &device)?);
-    let loss = first.exp()?.mul(&second)?.sum_all()?;
-    let log = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
-    let ops = log.clone();
-    let mut sink = Order(log.clone());
-    observe_backward(
-        move |op, _| {
-            ops.borrow_mut().push(op.to_string());
-            Ok(())
-        },
-        || loss.backward_into(&mut sink),
-    )?;
-    let log = log.borrow();
-    assert_eq!(
-        *log,
-        [
-            "sum".into(),
-            "mul".into(),
-            format!("leaf {}", 2f64.exp()),
-            "exp".into(),
-            format!("leaf {}", 5.0 * 2f64.exp())
-        ]
-    );
-    Ok(())
-}
-
-#[test]
-fn dot_shows_ops_shapes_dtypes_and_statistics() -> Result<()> {
-    let device = ternion::cpu()?;
-    let x = leaf(&[1.0, 2.0], &device)?;
-    let loss = x.exp()?.sum_all()?;
-    let dot = loss.to_dot()?;
-    for part in ["digraph", "exp", "sum", "leaf", "[2] f64", "result"] {
-        assert!(dot.contains(part), "{part} in\n{dot}");
-    }
-    let detailed = loss.to_dot_with(DotOptions { statistics: true, ..DotOptions::default() })?;
-    assert!(detailed.contains("mean"), "{detailed}");
-    let text = message(loss.detach().to_dot().expect_err("no graph"));
-    assert_eq!(text, "backward: to_dot: nothing was recorded for this tensor");
-    Ok(())
-}
-
-#[test]
-fn a_drawing_tells_leaves_apart_by_shape_and_name() -> Result<()> {
-    let device = ternion::cpu()?;
-    let x = leaf(&[1.0, 2.0], &device)?.reshape([1, 2])?;
-    let (first, second) = (leaf(&[1.0; 6], &device)?, leaf(&[1.0; 6], &device)?);
-    let hidden = x.matmul(&first.reshape([2, 3])?)?;
-    let loss = hidden.mul(&second.reshape([2, 3])?)?.sum_all()?;
-    let dot = loss.to_dot()?;
-    assert!(dot.contains("[label=\"leaf\\n[6] f64\""), "{dot}");
-    assert!(dot.contains("[label=\"matmul\\n[1, 3] f64\""), "an op shows what comes out:\n{dot}");
-    let names = [("first.weight".to_string(), first), ("second\"".to_string(), second), ("h".into(), hidden)];
-    let dot = loss.to_dot_with(DotOptions { names: &names, ..DotOptions::default() })?;
-    for label in [
-        "leaf\\nfirst.weight [6] f64",
-        "leaf\\nsecond\\\" [6] f64",
-        "matmul\\nh [1, 3] f64",
-        "leaf\\n[2] f64",
-    ] {
-        assert!(dot.contains(&format!("[label=\"{label}\"")), "{label} in\n{dot}");
-    }
-    Ok(())
-}
-
-#[test]
-fn ops_are_observed_as_they_are_called() -> Result<()> {
-    use std::cell::RefCell;
-    use std::rc::Rc;
-    use ternion_core::observe_ops;
-    let device = ternion_core::decorators::Composed::new(ternion::cpu()?);
-    let x = leaf(&[1.0, 2.0], &device)?;
-    let seen: Rc<RefCell<Vec<String>>> = Rc::default();
-    let log = seen.clone();
-    let observer = move |call: &ternion_core::OpCall<'_>| {
-        let _ = call.outputs[0].exp()?; // What an observer does is not told.
-        log.borrow_mut().push(format!("{} {}", call.op.name(), call.inputs.len()));
-        Ok(())
-    };
-    let run = || -> Result<()> {
-        x.reshape([1, 2])?.softmax(1)?.add(&x)?.detach().fill_(1.0)?;
-        Ok(())
-    };
-    observe_ops(observer, run)?;
-    run()?;
-    assert_eq!(*seen.borrow(), ["softmax 1", "add 2", "fill 0"], "not what they are composed of");
-    let stopped = observe_ops(|call| Err(Error::invalid(call.op.name(), "stop")), || x.exp());
-    assert_eq!(message(stopped.expect_err("stopped")), "exp: stop");
     Ok(())
 }
 
@@ -566,28 +400,6 @@ fn asking_again_for_a_gradient_changes_nothing() -> Result<()> {
     assert_eq!(gradients.get(&x).expect("through y").to_vec::<f64>()?, [6.0]);
     assert_eq!(x.requires_grad()?.id(), x.id());
     assert!(y.detach().requires_grad()?.is_leaf());
-    Ok(())
-}
-
-#[test]
-fn a_drawing_shows_the_values_that_are_there() -> Result<()> {
-    let device = ternion::cpu()?;
-    let options = DotOptions { statistics: true, ..DotOptions::default() };
-    let x = leaf(&[1.0, f64::NAN], &device)?;
-    let loss = x.add_scalar(1.0)?.sum_all()?;
-    let dot = loss.to_dot_with(options)?;
-    // Neither op keeps a tensor: the leaf and the result are all there is.
-    let lines: Vec<&str> = dot.lines().filter(|line| line.contains("values: ")).collect();
-    assert_eq!(lines.len(), 2, "{dot}");
-    let of_leaf = lines.iter().find(|line| line.contains("leaf")).expect("the leaf's line");
-    assert!(of_leaf.contains("nan 1 ") && of_leaf.contains("of 2"), "{of_leaf}");
-    assert!(!dot.contains("freed"), "{dot}");
-    loss.backward()?;
-    assert!(loss.to_dot_with(options)?.contains("freed"));
-    // The drawing does not keep a leaf's memory alive.
-    drop(x);
-    let dot = loss.to_dot_with(options)?;
-    assert_eq!(dot.matches("values: ").count(), 1, "{dot}");
     Ok(())
 }
 

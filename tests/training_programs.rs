@@ -182,7 +182,7 @@ fn softmax_regression_derives_the_gradients_that_autograd_finds() {
 #[test]
 fn compare_finds_two_ways_to_compute_alike_and_tells_where_they_are_not() {
     let folder = Folder::new("compare");
-    for model in ["mlp", "cnn", "gpt"] {
+    for model in ["mlp", "cnn", "gpt", "tiny_gpt"] {
         let arguments =
             ["--model", model, "--steps", "40", "--lr", "3e-3", "--batch", "16", "--json", "r.json"];
         let printed =
@@ -221,11 +221,13 @@ fn compare_finds_two_ways_to_compute_alike_and_tells_where_they_are_not() {
 /// Part of a training, the rest of it, and the whole leave the same bytes.
 #[test]
 fn a_training_that_goes_on_ends_where_one_that_ran_through_does() {
-    let cases: [(&str, &[&str], [&str; 2]); 3] = [
+    let cases: [(&str, &[&str], [&str; 2]); 4] = [
         // Both stop within a reading.
         ("image_encoder", &["--batch", "32", "--log-every", "10"], ["25", "47"]),
         ("softmax_regression", &["--data", "data", "--batch", "20", "--check-every", "10"], ["15", "44"]),
         ("compare", &["--devices", "cpu,cpu:composed", "--batch", "8", "--model", "gpt"], ["4", "9"]),
+        // Its learning rate rises meanwhile.
+        ("compare", &["--devices", "cpu,cpu", "--batch", "4", "--model", "tiny_gpt"], ["3", "7"]),
     ];
     for (name, arguments, [half, whole]) in cases {
         let folder = Folder::new(&format!("resume-{name}"));

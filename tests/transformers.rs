@@ -19,7 +19,7 @@ use ternion::nn::{
     Conv1dConfig, ConvTranspose2dConfig, EmbeddingConfig, FeedForward, FeedForwardConfig, FeedForwardForm,
     GPT, GPTConfig, GPTPositions, GroupNorm, MultiHeadAttention, MultiHeadAttentionConfig, NormForm,
     RMSNormConfig, RecurrentConfig, ResNetConfig, Sampling, Seen, TransformerBlock, TransformerBlockConfig,
-    Upsample,
+    Upsample, UpsampleMode, UpsampleSize,
 };
 use ternion::prelude::*;
 use ternion::{Conv1dOptions, ConvTranspose2dOptions, PoolOptions};
@@ -87,11 +87,37 @@ fn convolutions_equal_pytorch() -> Result<()> {
 fn other_sizes_equal_pytorch() -> Result<()> {
     on_each_device(|device| {
         check_function("adaptive_avg_pool2d", &AdaptiveAvgPool2d::new([2, 3]), device)?;
-        check_function("upsample_nearest", &Upsample::times(2), device)?;
+        check_function("upsample_nearest", &Upsample::times(2.0), device)?;
         check_function("upsample_nearest_to", &Upsample::to([5, 4]), device)?;
-        check_function("upsample_bilinear", &Upsample::times(2).bilinear(false), device)?;
+        check_function("upsample_bilinear", &Upsample::times(2.0).bilinear(false), device)?;
         check_function("upsample_bilinear_to", &Upsample::to([5, 3]).bilinear(false), device)?;
         check_function("upsample_bilinear_corners", &Upsample::to([5, 4]).bilinear(true), device)
+    })
+}
+
+/// With PyTorch's sizes and places, and its three cases in which a factor is as if the size were given.
+#[test]
+fn sizes_by_fractions_equal_pytorch() -> Result<()> {
+    on_each_device(|device| {
+        let corners = |align_corners| UpsampleMode::Bilinear { align_corners };
+        for (name, factors, mode) in [
+            ("upsample_nearest_fraction", [0.6, 1.5], UpsampleMode::Nearest),
+            ("upsample_nearest_doubled", [2.4, 1.3], UpsampleMode::Nearest),
+            ("upsample_bilinear_fraction", [0.6, 1.5], corners(false)),
+            ("upsample_bilinear_doubled", [2.4, 1.3], corners(false)),
+            ("upsample_bilinear_fraction_corners", [1.5, 1.5], corners(true)),
+        ] {
+            check_function(name, &Upsample { size: UpsampleSize::Times(factors), mode }, device)?;
+        }
+        let told = |factor: f64| {
+            let image = Tensor::zeros([1, 1, 2, 3], DType::F32, device)?;
+            Ok::<_, Error>(Upsample::times(factor).forward(&image).expect_err("no size").to_string())
+        };
+        assert_eq!(told(0.4)?, "upsample: an image of 2 x 3 to 0 x 1");
+        assert_eq!(told(-1.5)?, "upsample: a factor of -1.5, expected a finite number above 0");
+        assert_eq!(told(f64::NAN)?, "upsample: a factor of NaN, expected a finite number above 0");
+        assert_eq!(told(f64::INFINITY)?, "upsample: a factor of inf, expected a finite number above 0");
+        Ok(())
     })
 }
 
@@ -281,6 +307,28 @@ fn rotary_positions_are_turns() -> Result<()> {
     })
 }
 
+/// Queries at positions 1 and 2, keys at positions 0 to 2: their scores, and the gradients of both.
+#[test]
+fn gradients_of_rotary_positions_equal_pytorch() -> Result<()> {
+    on_each_device(|device| {
+        let all = reference();
+        let cases = &all["rotary_scores"];
+        let [q, k, cotangent] = ["q", "k", "cotangent"].map(|name| tensor_of(&cases[name], device));
+        let [q, k] = [q.requires_grad()?, k.requires_grad()?];
+        for (name, pairs) in [("halves", RotaryPairs::Halves), ("neighbours", RotaryPairs::Neighbours)] {
+            let rotary = Rotary::new(3, 4, RotaryConfig { pairs, ..Default::default() })?;
+            let scores = rotary.forward(&q, 1)?.matmul(&rotary.forward(&k, 0)?.transpose(2, 3)?)?;
+            assert_close(&format!("scores of {name}"), &scores, &cases[name]["scores"]);
+            let gradients = scores.mul(&cotangent)?.sum_all()?.backward()?;
+            for (input, of) in [(&q, "grad_q"), (&k, "grad_k")] {
+                let gradient = gradients.get(input).expect("a gradient");
+                assert_close(&format!("{of} of {name}"), gradient, &cases[name][of]);
+            }
+        }
+        Ok(())
+    })
+}
+
 #[test]
 fn sinusoidal_positions_are_those_of_the_paper() -> Result<()> {
     let table = sinusoidal(3, 4, &device())?.to_vec::<f32>()?;
@@ -335,6 +383,46 @@ fn gpt_equals_pytorch() -> Result<()> {
         let of = |param: &Param| param.gradient(&gradients).expect("a gradient").clone();
         assert_close("gradient of wte", &of(&model.wte.weight), &case["grad_wte"]);
         assert_close("gradient of in_proj", &of(&model.h[1].self_attn.in_proj_weight), &case["grad_in_proj"]);
+        Ok(())
+    })
+}
+
+/// The losses, some parameters after the steps, and how far the steps moved each.
+#[test]
+fn three_steps_of_gpt_equal_pytorch() -> Result<()> {
+    on_each_device(|device| {
+        let all = reference();
+        let (case, model) = (&all["gpt"], reference_gpt(&all, device)?);
+        let tokens = tokens_of(&case["tokens"], device)?;
+        let targets = tokens_of(&case["targets"], device)?.reshape([10])?;
+        let before = model
+            .named_parameters()
+            .into_iter()
+            .map(|(key, param)| Ok((key, no_grad(|| param.tensor().detach().copy())?, param)));
+        let before = before.collect::<Result<Vec<_>>>()?;
+        let config = AdamWConfig { lr: 0.01, eps: 1e-2, ..Default::default() };
+        let mut adam = AdamW::new(model.parameters(), config)?;
+        let losses: Vec<f64> = serde_json::from_value(case["step_losses"].clone()).expect("losses");
+        assert_eq!(losses.len(), 3);
+        for wanted in losses {
+            let loss = model.logits(&tokens)?.reshape([10, 11])?.cross_entropy(&targets)?;
+            adam.step(&loss.backward()?)?;
+            assert!((loss.item_f64()? - wanted).abs() < 1e-6 * wanted, "{loss} {wanted}");
+        }
+        let moved = case["moved"].as_object().expect("norms");
+        assert_eq!(moved.len(), before.len());
+        for (key, before, param) in &before {
+            let change = no_grad(|| param.tensor().detach().sub(before))?.stats()?.norm();
+            let wanted = moved[key].as_f64().expect("a norm");
+            assert!(
+                (change - wanted).abs() < 1e-5 * wanted,
+                "{key} moved by {change}, PyTorch's by {wanted}"
+            );
+        }
+        for (key, wanted) in case["stepped"].as_object().expect("parameters") {
+            let (.., param) = before.iter().find(|(name, ..)| name == key).expect("a parameter");
+            assert_close(&format!("{key} after 3 steps"), &param.tensor(), wanted);
+        }
         Ok(())
     })
 }

@@ -5,6 +5,7 @@ use super::digits::DigitSet;
 use super::memory;
 use clap::ValueEnum;
 use ternion::data::{CharVocabulary, RandomWindows, Shuffled, Text, Tokenizer, Tokens};
+use ternion::nn::schedule::{Constant, Schedule, Warmup};
 use ternion::prelude::*;
 
 /// Digits that are drawn to learn from.
@@ -16,12 +17,17 @@ const TEXT: &str = include_str!("../../LICENSE-APACHE");
 /// Characters that the transformer sees at once.
 const CONTEXT: usize = 32;
 
+/// Steps in which the learning rate of `tiny_gpt` rises.
+const WARMUP_STEPS: u64 = 100;
+
 /// Which model is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     Mlp,
     Cnn,
     Gpt,
+    #[value(name = "tiny_gpt")]
+    TinyGpt,
 }
 
 impl Kind {
@@ -30,6 +36,33 @@ impl Kind {
             Kind::Mlp => "mlp",
             Kind::Cnn => "cnn",
             Kind::Gpt => "gpt",
+            Kind::TinyGpt => "tiny_gpt",
+        }
+    }
+
+    /// Adam; of `tiny_gpt` the program's own AdamW, by which matrices decay and vectors do not.
+    pub fn optimizer(self, model: &dyn Module, lr: f64) -> Result<Box<dyn Optimizer>> {
+        if self != Kind::TinyGpt {
+            return Ok(Box::new(Adam::new(model.parameters(), AdamConfig { lr, ..Default::default() })?));
+        }
+        let (matrices, vectors) = model.parameters().into_iter().partition(|param| param.shape().rank() > 1);
+        let vectors = ParamGroup { weight_decay: Some(0.0), ..ParamGroup::new(vectors) };
+        let config = AdamWConfig {
+            lr,
+            betas: [0.9, 0.99],
+            weight_decay: 0.1,
+            max_grad_norm: Some(1.0),
+            ..Default::default()
+        };
+        Ok(Box::new(AdamW::with_groups(vec![ParamGroup::new(matrices), vectors], config)?))
+    }
+
+    /// `lr` at every step; of `tiny_gpt` it rises to that first, as in the program.
+    pub fn schedule(self, lr: f64) -> Result<Box<dyn Schedule>> {
+        let constant = Constant::new(lr)?;
+        match self {
+            Kind::TinyGpt => Ok(Box::new(Warmup::new(WARMUP_STEPS, 0.01, constant)?)),
+            Kind::Mlp | Kind::Cnn | Kind::Gpt => Ok(Box::new(constant)),
         }
     }
 }
@@ -45,7 +78,7 @@ impl Lesson {
         let model: Box<dyn Forward> = match kind {
             Kind::Mlp => Box::new(Mlp::new([28 * 28, 64, 10], device)?),
             Kind::Cnn => Box::new(cnn(device)?),
-            Kind::Gpt => return Lesson::text(batch, seed, device),
+            Kind::Gpt | Kind::TinyGpt => return Lesson::text(kind, batch, seed, device),
         };
         let source = DataSource::Synthetic { train: DIGITS, test: 1, seed };
         let drawn = Mnist::load(source)?;
@@ -53,7 +86,7 @@ impl Lesson {
         Ok(Lesson::Digits { model, digits, shuffled: drawn.train().shuffled(seed), batch: batch.min(DIGITS) })
     }
 
-    fn text(batch: usize, seed: u64, device: &Device) -> Outcome<Lesson> {
+    fn text(kind: Kind, batch: usize, seed: u64, device: &Device) -> Outcome<Lesson> {
         let text = Text::new(TEXT)?;
         let vocabulary = CharVocabulary::new(&text);
         let config = GPTConfig {
@@ -63,8 +96,9 @@ impl Lesson {
             heads: 2,
             width: 32,
             dropout: 0.0,
-            // With the embedding's weights for its head the training makes much of a last bit: docs/tutorials/compare.md has the figures.
-            tied: false,
+            // With the embedding's weights for its head the training can make much of a last bit: docs/tutorials/compare.md has the figures.
+            tied: kind == Kind::TinyGpt,
+            bias: kind == Kind::Gpt,
             ..Default::default()
         };
         memory::check(device, memory::of_gpt(&config, batch), &format!("--batch {batch}"))?;

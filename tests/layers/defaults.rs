@@ -55,7 +55,7 @@ fn layers_have_pytorchs_defaults() {
             "AvgPool2d",
             json!({ "padding": padding, "count_include_pad": count_include_pad, "ceil_mode": ceil_mode }),
         ),
-        ("Upsample", json!({ "mode": format!("{:?}", Upsample::times(2).mode).to_lowercase() })),
+        ("Upsample", json!({ "mode": format!("{:?}", Upsample::times(2.0).mode).to_lowercase() })),
         ("Embedding", json!({ "padding_idx": EmbeddingConfig::default().padding_idx })),
         ("Dropout", json!({ "p": DropoutConfig::default().p })),
         ("Flatten", json!({ "start_dim": start, "end_dim": end })),

@@ -169,21 +169,59 @@ def gpt():
         "loss": loss.item(),
         "grad_wte": plain(model.wte.weight.grad),
         "grad_in_proj": plain(model.h[1].self_attn.in_proj_weight.grad),
+        **gpt_steps(model, tokens, targets),
     }
+
+
+def gpt_steps(model, tokens, targets):
+    """What three steps of AdamW make of the losses and of some parameters, and how far they move each: the norm of its change.
+
+    (eps is large: of the gradient of a key's bias, which is 0 but for rounding, nothing is left.)
+    """
+    before = {name: value.detach().clone() for name, value in model.named_parameters()}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, eps=1e-2)
+    losses = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    after = dict(model.named_parameters())
+    told = ["wte.weight", "wpe.weight", "h.0.norm1.weight", "h.1.self_attn.in_proj_bias", "h.1.linear1.bias", "ln_f.bias"]
+    return {
+        "step_losses": losses,
+        "stepped": {name: plain(after[name]) for name in told},
+        "moved": {name: float(f"{(after[name] - before[name]).norm().item():.8g}") for name in after},
+    }
+
+
+def turned(x, pairs, first=0):
+    """Rows of 4 at positions from `first` on, by complex numbers: column i and i + 2 (halves), or 2 i and 2 i + 1 (neighbours), times e^(i angle)."""
+    angles = torch.arange(first, first + x.shape[-2])[:, None] * 10000.0 ** (-2.0 * torch.arange(2) / 4)
+    turn = torch.polar(torch.ones_like(angles), angles)
+    if pairs == "halves":
+        halves = torch.complex(x[..., :2], x[..., 2:]) * turn
+        return torch.cat([halves.real, halves.imag], -1)
+    neighbours = torch.complex(x[..., 0::2], x[..., 1::2]) * turn
+    return torch.view_as_real(neighbours).flatten(-2)
 
 
 def rotary():
-    """By complex numbers: column i and i + 2 (halves), or 2 i and 2 i + 1 (neighbours), times e^(i angle)."""
     x = draw(1, 2, 3, 4)
-    angles = torch.arange(3)[:, None] * 10000.0 ** (-2.0 * torch.arange(2) / 4)
-    turn = torch.polar(torch.ones_like(angles), angles)
-    halves = torch.complex(x[..., :2], x[..., 2:]) * turn
-    neighbours = torch.complex(x[..., 0::2], x[..., 1::2]) * turn
-    return {
-        "input": plain(x),
-        "halves": plain(torch.cat([halves.real, halves.imag], -1)),
-        "neighbours": plain(torch.view_as_real(neighbours).flatten(-2)),
-    }
+    return {"input": plain(x)} | {pairs: plain(turned(x, pairs)) for pairs in ("halves", "neighbours")}
+
+
+def rotary_scores():
+    """Scores of the queries at positions 1 and 2 with the keys at positions 0 to 2, and the gradients of both."""
+    q, k, cotangent = draw(1, 2, 2, 4), draw(1, 2, 3, 4), draw(1, 2, 2, 3)
+    cases = {"q": plain(q), "k": plain(k), "cotangent": plain(cotangent)}
+    for pairs in ("halves", "neighbours"):
+        of_q, of_k = q.clone().requires_grad_(), k.clone().requires_grad_()
+        scores = turned(of_q, pairs, first=1) @ turned(of_k, pairs).transpose(-1, -2)
+        (scores * cotangent).sum().backward()
+        cases[pairs] = {"scores": plain(scores), "grad_q": plain(of_q.grad), "grad_k": plain(of_k.grad)}
+    return cases
 
 
 class SwiGLU(nn.Module):
@@ -267,6 +305,18 @@ def pools_of_ceil_mode():
     }
 
 
+def upsamples_by_fractions():
+    """Columns that are cut off, fewer rows than before, twice as many and as many as before by factors that are neither 2 nor 1."""
+    bilinear = partial(nn.Upsample, mode="bilinear")
+    return {
+        "upsample_nearest_fraction": layer(nn.Upsample(scale_factor=(0.6, 1.5)), draw(1, 1, 5, 3)),
+        "upsample_nearest_doubled": layer(nn.Upsample(scale_factor=(2.4, 1.3)), draw(1, 1, 2, 3)),
+        "upsample_bilinear_fraction": layer(bilinear(scale_factor=(0.6, 1.5)), draw(1, 1, 5, 3)),
+        "upsample_bilinear_doubled": layer(bilinear(scale_factor=(2.4, 1.3)), draw(1, 1, 2, 3)),
+        "upsample_bilinear_fraction_corners": layer(bilinear(scale_factor=1.5, align_corners=True), draw(1, 1, 3, 2)),
+    }
+
+
 def grouped_query_attention(causal):
     module = GroupedQueryAttention(8, 4, 2)
     x = draw(1, 5, 8)
@@ -302,5 +352,7 @@ reference = {"torch": torch.__version__.split("+")[0], "layers": layers(), "gpt"
 # Behind the others, whose random numbers stay what they were.
 reference["layers"] |= more_layers()
 reference["rms_norm_without_eps"] = rms_norm_without_eps()
+reference["rotary_scores"] = rotary_scores()
+reference["layers"] |= upsamples_by_fractions()
 lines = json.dumps(reference, separators=(",", ":")).replace('},"', '},\n"')
 (HERE / "transformers.json").write_text(lines + "\n")

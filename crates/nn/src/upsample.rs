@@ -6,7 +6,7 @@ use ternion_core::{DType, Device, Error, Result, Tensor};
 /// How [`Upsample`] finds the elements of an image of another size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpsampleMode {
-    /// The element at the place, rounded down: `floor(i * inputs / outputs)`.
+    /// The element at the place, rounded down: `floor(i * inputs / outputs)`, or, of a factor, `floor(i / factor)`.
     #[default]
     Nearest,
     /// The mean of the four around the place, weighted by nearness. Centres of corner elements lie half an element inside the corners; with `align_corners` they
@@ -17,10 +17,13 @@ pub enum UpsampleMode {
     },
 }
 
-/// Images of another size, as PyTorch's `nn.Upsample` of two axes with `size` given.
-#[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
+/// Images of another size, larger or smaller, as PyTorch's `nn.Upsample` of two axes: by `size` or by `scale_factor`, with `recompute_scale_factor` unset.
+///
+/// Its public fields are its settings: `Upsample { size: UpsampleSize::Times([1.5, 2.0]), mode: UpsampleMode::default() }`.
+#[derive(Module, Clone, Copy, Debug, PartialEq)]
 pub struct Upsample {
-    /// Rows and columns of the output.
+    /// Rows and columns of the output, or factors.
+    #[module(skip)]
     pub size: UpsampleSize,
     /// [`UpsampleMode::Nearest`] by default.
     #[module(skip)]
@@ -28,19 +31,21 @@ pub struct Upsample {
 }
 
 /// The size of what [`Upsample`] makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum UpsampleSize {
     /// Rows and columns.
     To([usize; 2]),
-    /// So many times the rows and columns of the input.
-    Times([usize; 2]),
+    /// So many times the rows and columns of the input, rounded down; finite numbers above 0.
+    ///
+    /// As in PyTorch, the places of the output's elements are those of the factor, and not of the rounded size: 3 columns times 1.5 are 4, at distances of `1 / 1.5` columns
+    /// of the input, and not of `3 / 4`. Three cases are as if the size were given: as many rows or columns as the input has; twice as many, of the nearest elements; corners
+    /// that are aligned.
+    Times([f64; 2]),
 }
-
-impl crate::ModuleField for UpsampleSize {}
 
 impl Upsample {
     /// So many times the rows and columns of the input, by the nearest elements.
-    pub fn times(factor: usize) -> Upsample {
+    pub fn times(factor: f64) -> Upsample {
         Upsample { size: UpsampleSize::Times([factor; 2]), mode: UpsampleMode::Nearest }
     }
 
@@ -58,33 +63,58 @@ impl Upsample {
     fn resize(&self, input: &Tensor) -> Result<Tensor> {
         let [_, _, height, width] = input.shape().to_array("upsample")?;
         let [rows, columns] = match self.size {
-            UpsampleSize::To(size) => size,
+            UpsampleSize::To([rows, columns]) => [Resized::to(height, rows), Resized::to(width, columns)],
             UpsampleSize::Times([down, across]) => {
-                [height.saturating_mul(down), width.saturating_mul(across)]
+                [Resized::times(height, down)?, Resized::times(width, across)?]
             }
         };
-        if [height, width, rows, columns].contains(&0) {
-            let detail = format!("an image of {height} x {width} to {rows} x {columns}");
+        if [height, width, rows.outputs, columns.outputs].contains(&0) {
+            let detail = format!("an image of {height} x {width} to {} x {}", rows.outputs, columns.outputs);
             return Err(Error::invalid("upsample", detail));
         }
         along(&along(input, 2, rows, self.mode)?, 3, columns, self.mode)
     }
 }
 
-/// `count` elements along `axis`.
-fn along(input: &Tensor, axis: usize, count: usize, mode: UpsampleMode) -> Result<Tensor> {
-    let inputs = input.dims()[axis];
-    if inputs == count {
+/// An axis with as many elements as it has, and as it shall have.
+#[derive(Clone, Copy)]
+struct Resized {
+    inputs: usize,
+    outputs: usize,
+    /// From one element of the output to the next, in elements of the input, where corners are not aligned.
+    distance: f32,
+}
+
+impl Resized {
+    fn to(inputs: usize, outputs: usize) -> Resized {
+        Resized { inputs, outputs, distance: inputs as f32 / outputs as f32 }
+    }
+
+    fn times(inputs: usize, factor: f64) -> Result<Resized> {
+        if !factor.is_finite() || factor <= 0.0 {
+            let detail = format!("a factor of {factor}, expected a finite number above 0");
+            return Err(Error::invalid("upsample", detail));
+        }
+        // A product beyond all sizes becomes the largest one, for which there is no memory.
+        let outputs = (inputs as f64 * factor) as usize;
+        Ok(Resized { inputs, outputs, distance: factor.recip() as f32 })
+    }
+}
+
+/// The elements of the output along `axis`.
+fn along(input: &Tensor, axis: usize, resized: Resized, mode: UpsampleMode) -> Result<Tensor> {
+    let Resized { inputs, outputs, distance } = resized;
+    if inputs == outputs {
         return Ok(input.clone());
     }
     match mode {
         UpsampleMode::Nearest => {
-            let ratio = inputs as f32 / count as f32;
-            let places = numbers(count, input.device())?.mul_scalar(ratio)?;
+            let distance = if outputs == 2 * inputs { 0.5 } else { distance };
+            let places = numbers(outputs, input.device())?.mul_scalar(distance)?;
             input.index_select(axis, &whole(&places, inputs)?)
         }
         UpsampleMode::Bilinear { align_corners } => {
-            between(input, axis, &places(inputs, count, align_corners, input.device())?)
+            between(input, axis, &places(resized, align_corners, input.device())?)
         }
     }
 }
@@ -100,14 +130,14 @@ fn whole(places: &Tensor, inputs: usize) -> Result<Tensor> {
 }
 
 /// Where the elements of the output lie among those of the input.
-fn places(inputs: usize, count: usize, align_corners: bool, device: &Device) -> Result<Tensor> {
-    let at = numbers(count, device)?;
+fn places(resized: Resized, align_corners: bool, device: &Device) -> Result<Tensor> {
+    let Resized { inputs, outputs, distance } = resized;
+    let at = numbers(outputs, device)?;
     if align_corners {
-        let ratio = if count > 1 { (inputs - 1) as f32 / (count - 1) as f32 } else { 0.0 };
+        let ratio = if outputs > 1 { (inputs - 1) as f32 / (outputs - 1) as f32 } else { 0.0 };
         return at.mul_scalar(ratio);
     }
-    let ratio = inputs as f32 / count as f32;
-    at.add_scalar(0.5)?.mul_scalar(ratio)?.sub_scalar(0.5)?.maximum_scalar(0.0)
+    at.add_scalar(0.5)?.mul_scalar(distance)?.sub_scalar(0.5)?.maximum_scalar(0.0)
 }
 
 /// Elements between neighbours along `axis`: `x[low] + (place - low) (x[low + 1] - x[low])`.
@@ -125,7 +155,10 @@ fn between(input: &Tensor, axis: usize, places: &Tensor) -> Result<Tensor> {
 
 impl Forward for Upsample {
     /// # Shapes
-    /// `[batch, channels, height, width] -> [batch, channels, rows, columns]`
+    /// `[batch, channels, height, width] -> [batch, channels, rows, columns]`; of factors `rows = floor(height * factor)`
+    ///
+    /// # Errors
+    /// An image without elements, or of none; a factor that is not a finite number above 0.
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         in_layer(self, "Upsample", || self.resize(input))
     }

@@ -6,7 +6,7 @@ use ternion_nn::optim::{Adam, AdamConfig, AdamW, AdamWConfig, Optimizer, SGD, SG
 use ternion_nn::{
     BatchNorm2d, Conv2d, Conv2dConfig, Fault, Flatten, Forward, GPT, GPTConfig, Init, Linear, LinearConfig,
     MaxPool2d, Mlp, Module, ReLU, ResNet, ResNetConfig, Sequential, Sigmoid, StatsConfig, StatsMonitor,
-    StatsReport, TransformerBlock, TransformerBlockConfig, in_layer,
+    StatsReport, StatsWarning, TransformerBlock, TransformerBlockConfig, in_layer,
 };
 
 fn device() -> Device {
@@ -42,13 +42,17 @@ fn first_report(model: &impl Forward, input: &Tensor, target: &Tensor) -> Result
     Ok(reports(model, &mut sgd, (input, target), 1)?.remove(0))
 }
 
+fn of(warnings: &[StatsWarning]) -> Vec<(Fault, &str)> {
+    warnings.iter().map(|warning| (warning.fault, warning.layer.as_str())).collect()
+}
+
 fn faults(report: &StatsReport) -> Vec<(Fault, &str)> {
-    report.warnings.iter().map(|warning| (warning.fault, warning.layer.as_str())).collect()
+    of(&report.all_warnings)
 }
 
 fn quiet(reports: &[StatsReport]) {
     for report in reports {
-        assert!(report.warnings.is_empty(), "{report}");
+        assert!(report.all_warnings.is_empty(), "{report}");
     }
 }
 
@@ -168,7 +172,7 @@ fn first_weights_that_are_too_large_explode() -> Result<()> {
     let outputs = found.iter().find(|(fault, _)| *fault == Fault::ExplodingOutputs).expect("outputs, too");
     // Four times a layer, a thousand times after five.
     assert!(["layers.4", "layers.5", "layers.6"].contains(&outputs.1), "{report}");
-    assert!(report.warnings[0].text.contains("those of layers.0 (root mean square"), "{report}");
+    assert!(report.all_warnings[0].text.contains("those of layers.0 (root mean square"), "{report}");
     Ok(())
 }
 
@@ -203,7 +207,7 @@ fn a_stack_of_sigmoids_vanishes() -> Result<()> {
     let (input, target) = pair(&[16, 16], &[16, 16], &device)?;
     let report = first_report(&model, &input, &target)?;
     assert_eq!(faults(&report), [(Fault::VanishingGradients, "0")], "{report}");
-    assert!(report.warnings[0].text.starts_with("0: gradients vanish on their way back"), "{report}");
+    assert!(report.all_warnings[0].text.starts_with("0: gradients vanish on their way back"), "{report}");
     Ok(())
 }
 
@@ -221,7 +225,7 @@ fn relus_that_are_dead_are_named() -> Result<()> {
     quiet(&reports[..4]);
     for report in &reports[4..] {
         assert_eq!(faults(report), [(Fault::DeadReLU, "layers.1")], "{report}");
-        let text = &report.warnings[0].text;
+        let text = &report.all_warnings[0].text;
         let start = "relu after layers.1: 95 % of its units gave 0 for each example in each of the last 5 readings (95 % of";
         assert!(text.starts_with(start), "{text}");
     }
@@ -273,7 +277,7 @@ fn the_first_layer_with_nan_is_named() -> Result<()> {
     model.layers[2].weight.set(&Tensor::from_vec(values, [8, 8], &device)?)?;
     let report = first_report(&model, &input, &target)?;
     assert_eq!(faults(&report), [(Fault::NotFinite, "layers.2")], "{report}");
-    let text = &report.warnings[0].text;
+    let text = &report.all_warnings[0].text;
     assert!(text.starts_with("layers.2: 4 of 32 outputs are NaN, the first in the order"), "{text}");
     assert!(text.contains("its layers.2.weight holds such numbers already"), "{text}");
     model.layers[2].weight.set(&Tensor::from_vec(before, [8, 8], &device)?)?;
@@ -283,7 +287,10 @@ fn the_first_layer_with_nan_is_named() -> Result<()> {
     let broken = Tensor::from_vec(values, [4, 8], &device)?;
     let report = first_report(&model, &broken, &target)?;
     assert_eq!(faults(&report), [(Fault::NotFinite, "")], "{report}");
-    assert!(report.warnings[0].text.starts_with("input: 1 of 32 numbers are infinite; clean"), "{report}");
+    assert!(
+        report.all_warnings[0].text.starts_with("input: 1 of 32 numbers are infinite; clean"),
+        "{report}"
+    );
     // Made by a layer of one's own, of finite numbers.
     let own = Sequential::new().with(Linear::new(8, 8, &device)?).with(ReLU).with(Shares {});
     own.named_parameters()[1].1.set(&Tensor::full([8], -100.0, DType::F32, &device)?)?;
@@ -304,7 +311,7 @@ fn a_gradient_that_is_nan_alone_is_told() -> Result<()> {
     assert!(loss.item::<f32>()?.is_finite());
     let report = monitor.report(&loss.backward()?)?.expect("step 0");
     assert_eq!(faults(&report), [(Fault::NotFinite, "layers.1")], "{report}");
-    assert!(report.warnings[0].text.contains("though all outputs are finite"), "{report}");
+    assert!(report.all_warnings[0].text.contains("though all outputs are finite"), "{report}");
     assert!(monitor.report(&loss_gradients(&model, &input)?)?.is_none(), "reported once");
     Ok(())
 }
@@ -335,7 +342,7 @@ fn a_layer_that_is_left_out_of_the_loss_is_named() -> Result<()> {
     })?;
     let report = monitor.report(&loss.backward()?)?.expect("step 0");
     assert_eq!(faults(&report), [(Fault::MissingGradient, "forgotten")], "{report}");
-    let text = &report.warnings[0].text;
+    let text = &report.all_warnings[0].text;
     assert!(text.contains("no gradient came to forgotten.weight and forgotten.bias"), "{text}");
     Ok(())
 }
@@ -349,7 +356,7 @@ fn learning_rates_that_are_far_off_are_told() -> Result<()> {
     let report = &reports(&model, &mut adam, (&input, &target), 1)?[0];
     // Of weights that are even over 1/sqrt(32), those of the last layer are the smallest.
     assert_eq!(faults(report), [(Fault::LargeUpdates, "layers.1")], "{report}");
-    let text = &report.warnings[0].text;
+    let text = &report.all_warnings[0].text;
     assert!(text.contains("divide the learning rate by about 10000"), "{text}");
     assert!(text.contains("and another by more than 0.5"), "{text}");
 
@@ -358,6 +365,137 @@ fn learning_rates_that_are_far_off_are_told() -> Result<()> {
     let reports = reports(&model, &mut sgd, (&input, &target), 5)?;
     quiet(&reports[..4]);
     assert_eq!(faults(&reports[4])[0].0, Fault::SmallUpdates, "{}", reports[4]);
+    Ok(())
+}
+
+// ---- Faults that last
+
+/// Two layers side by side; what the loss makes of each may change from step to step.
+#[derive(Module)]
+struct Pair {
+    one: Linear,
+    other: Linear,
+}
+
+impl Pair {
+    fn new(device: &Device) -> Result<Pair> {
+        Ok(Pair { one: Linear::new(8, 4, device)?, other: Linear::new(8, 4, device)? })
+    }
+
+    /// Trains by `lr` with the loss of each layer times its share of the step.
+    fn reports(&self, lr: f64, steps: u64, shares: impl Fn(u64) -> [f64; 2]) -> Result<Vec<StatsReport>> {
+        let input = Tensor::randn([16, 8], DType::F32, &self.one.weight.device())?;
+        let mut monitor = StatsMonitor::new(each_step())?;
+        let mut sgd = SGD::new(self.parameters(), SGDConfig { lr, ..Default::default() })?;
+        let mut reports = Vec::new();
+        for step in 0..steps {
+            let loss = monitor.watch(self, step, || {
+                let of = |layer: &Linear, share: f64| {
+                    layer.forward(&input)?.square()?.mean_all()?.mul_scalar(share)
+                };
+                let [one, other] = shares(step);
+                of(&self.one, one)?.add(&of(&self.other, other)?)
+            })?;
+            reports.extend(monitor.step(&mut sgd, &loss.backward()?)?);
+        }
+        Ok(reports)
+    }
+}
+
+/// The weight that changes most is that of one layer in one reading, and of another in the next.
+#[test]
+fn small_updates_are_counted_for_the_model_whichever_layer_changes_most() -> Result<()> {
+    let turns = |step: u64| if step.is_multiple_of(2) { [1.0, 0.1] } else { [0.1, 1.0] };
+    let reports = Pair::new(&device())?.reports(1e-7, 6, turns)?;
+    quiet(&reports[..4]);
+    assert_eq!(faults(&reports[4]), [(Fault::SmallUpdates, "one")], "{}", reports[4]);
+    assert_eq!(faults(&reports[5]), [(Fault::SmallUpdates, "other")], "{}", reports[5]);
+    Ok(())
+}
+
+/// A layer without gradients is told, also where one behind it has none now and then.
+#[test]
+fn zero_gradients_are_counted_for_each_layer() -> Result<()> {
+    let turns = |step: u64| if step.is_multiple_of(2) { [0.0, 0.0] } else { [0.0, 1.0] };
+    let reports = Pair::new(&device())?.reports(1e-3, 7, turns)?;
+    quiet(&reports[..4]);
+    for report in &reports[4..] {
+        assert_eq!(faults(report), [(Fault::ZeroGradient, "one")], "{report}");
+    }
+    assert!(reports[4].warnings[0].text.starts_with("one: all gradients of its parameters were 0 in each"));
+    Ok(())
+}
+
+/// The outputs of the second layer are too small in every other reading, those of the third in each.
+#[test]
+fn vanishing_outputs_are_counted_for_each_layer() -> Result<()> {
+    let device = device();
+    let model = Mlp::new([16; 4], &device)?;
+    let input = Tensor::randn([8, 16], DType::F32, &device)?;
+    let weight = model.layers[1].weight.tensor().detach().copy()?;
+    model.layers[1].bias.as_ref().expect("a bias").set(&Tensor::zeros([16], DType::F32, &device)?)?;
+    model.layers[2].weight.set(&Tensor::full([16, 16], 1e-6, DType::F32, &device)?)?;
+    model.layers[2].bias.as_ref().expect("a bias").set(&Tensor::full([16], 1e-6, DType::F32, &device)?)?;
+    let mut monitor = StatsMonitor::new(each_step())?;
+    for step in 0..7 {
+        model.layers[1].weight.set(&weight.mul_scalar(if step % 2 == 0 { 1e-4 } else { 1.0 })?)?;
+        let loss = monitor.watch(&model, step, || model.forward(&input)?.square()?.mean_all())?;
+        let report = monitor.report(&loss.backward()?)?.expect("each step");
+        let vanishing = faults(&report).iter().find(|(fault, _)| *fault == Fault::VanishingOutputs).copied();
+        assert_eq!(vanishing, (step >= 4).then_some((Fault::VanishingOutputs, "layers.2")), "{report}");
+    }
+    Ok(())
+}
+
+/// The steps whose reports tell of `fault`.
+fn told(reports: &[StatsReport], fault: Fault) -> Vec<u64> {
+    let tells = |report: &&StatsReport| report.warnings.iter().any(|warning| warning.fault == fault);
+    reports.iter().filter(tells).map(|report| report.step).collect()
+}
+
+#[test]
+fn a_fault_that_stays_is_told_at_doubling_distances() -> Result<()> {
+    // Later the steps become a hundred times smaller, as a schedule would have it.
+    let turns = |step: u64| {
+        let size = if step < 24 { 1.0 } else { 0.01 };
+        if step.is_multiple_of(2) { [size, 0.1 * size] } else { [0.1 * size, size] }
+    };
+    let reports = Pair::new(&device())?.reports(1e-7, 40, turns)?;
+    // The first, second, fourth, eighth, sixteenth and thirty-second that shows it.
+    assert_eq!(told(&reports, Fault::SmallUpdates), [4, 5, 7, 11, 19, 35]);
+    for report in &reports[4..] {
+        assert_eq!((report.all_warnings.len(), report.all_warnings[0].since), (1, 4), "{report}");
+    }
+    let last = reports[39].to_string();
+    assert!(last.ends_with(" are too small (told since step 4)") && !last.contains("no warnings"), "{last}");
+    assert!(!reports[4].to_string().contains("told since"), "{}", reports[4]);
+    Ok(())
+}
+
+/// The weights of one layer are 1e5 times too large, later 1e7 times; then they are well for a while.
+#[test]
+fn a_fault_is_told_anew_when_it_grows_and_when_it_comes_back() -> Result<()> {
+    let device = device();
+    let model = Mlp::new([16; 4], &device)?;
+    let input = Tensor::randn([8, 16], DType::F32, &device)?;
+    let weight = model.layers[1].weight.tensor().detach().copy()?;
+    let mut monitor = StatsMonitor::new(each_step())?;
+    let mut reports = Vec::new();
+    for step in 0..30 {
+        let factor = match step {
+            0..10 => 1e5,
+            10..15 => 1e7,
+            // Away for less than five readings: still the same.
+            18 | 20..25 => 1.0,
+            _ => 1e7,
+        };
+        model.layers[1].weight.set(&weight.mul_scalar(factor)?)?;
+        let loss = monitor.watch(&model, step, || model.forward(&input)?.square()?.mean_all())?;
+        reports.extend(monitor.report(&loss.backward()?)?);
+    }
+    assert_eq!(told(&reports, Fault::ExplodingOutputs), [0, 1, 3, 7, 10, 25, 26, 28]);
+    let since = |step: usize| reports[step].all_warnings.iter().map(|warning| warning.since).max();
+    assert_eq!([since(17), since(18), since(19), since(29)], [Some(0), None, Some(0), Some(25)]);
     Ok(())
 }
 

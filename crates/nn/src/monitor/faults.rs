@@ -40,6 +40,8 @@ pub struct StatsWarning {
     pub layer: String,
     /// The sentence: layer, figures, what to try.
     pub text: String,
+    /// The step of the reading that warned of it first.
+    pub since: u64,
 }
 
 impl fmt::Display for StatsWarning {
@@ -48,74 +50,143 @@ impl fmt::Display for StatsWarning {
     }
 }
 
-/// Whether one reading is enough.
-#[derive(PartialEq)]
-enum Shown {
-    /// Yes.
-    AtOnce,
-    /// No: a batch may show it by chance, or the first steps.
-    InTime,
-}
-
+/// What one reading shows.
 struct Found {
     fault: Fault,
     layer: String,
     text: String,
-    shown: Shown,
+    place: Place,
+    /// The figure of which the sentence tells, of at least 0: how far it has gone.
+    figure: f64,
+}
+
+/// Where a fault is the same one at another reading.
+#[derive(PartialEq)]
+enum Place {
+    /// At the same layer.
+    Layer,
+    /// In the model, whichever layer shows it most.
+    Model,
 }
 
 impl Found {
-    fn at_once(fault: Fault, layer: &str, text: String) -> Found {
-        Found { fault, layer: layer.to_owned(), text, shown: Shown::AtOnce }
+    fn of_layer(fault: Fault, layer: &str, figure: f64, text: String) -> Found {
+        Found { fault, layer: layer.to_owned(), text, place: Place::Layer, figure }
     }
 
-    fn in_time(fault: Fault, layer: &str, text: String) -> Found {
-        Found { fault, layer: layer.to_owned(), text, shown: Shown::InTime }
+    fn of_model(fault: Fault, layer: &str, figure: f64, text: String) -> Found {
+        Found { fault, layer: layer.to_owned(), text, place: Place::Model, figure }
+    }
+
+    fn key(&self) -> Key {
+        (self.fault, (self.place == Place::Layer).then(|| self.layer.clone()))
     }
 }
 
-/// In how many readings in a row a fault was found.
+/// A fault of a layer, or, without one, of the model.
+type Key = (Fault, Option<String>);
+
+/// What earlier readings showed.
 #[derive(Default)]
-pub(super) struct History(HashMap<(Fault, String), usize>);
+pub(super) struct History {
+    counts: Counts,
+    told: HashMap<Key, Told>,
+}
 
 impl History {
-    /// The warnings of a report, among them those of faults that have lasted long enough.
-    pub(super) fn warnings(&mut self, report: &StatsReport, config: &StatsConfig) -> Vec<StatsWarning> {
-        let found = found(report, config);
-        let before = std::mem::take(&mut self.0);
-        let mut warnings = Vec::new();
-        for Found { fault, layer, text, shown } in found {
-            let key = (fault, layer.clone());
-            let readings = before.get(&key).copied().unwrap_or(0) + 1;
-            self.0.insert(key, readings);
-            if shown == Shown::AtOnce || readings >= config.patience {
-                let text =
-                    text.replace(READINGS, &format!("in each of the last {} readings", config.patience));
-                warnings.push(StatsWarning { fault, layer, text });
-            }
+    /// Fills in the warnings of a report, among them those of faults that have lasted long enough.
+    pub(super) fn warn(&mut self, report: &mut StatsReport, config: &StatsConfig) {
+        self.counts.begin();
+        let found = found(report, config, &mut self.counts);
+        self.told.values_mut().for_each(|told| told.absent += 1);
+        for found in found {
+            let told = self.told.entry(found.key()).or_insert_with(|| Told::new(report.step));
+            let is_due = told.is_due(found.figure);
+            let Found { fault, layer, text, .. } = found;
+            let warning = StatsWarning { fault, layer, text, since: told.since };
+            report.warnings.extend(is_due.then(|| warning.clone()));
+            report.all_warnings.push(warning);
         }
-        warnings
+        self.told.retain(|_, told| told.absent < config.patience);
     }
 }
 
-/// Stands for "in each of the last 5 readings".
-const READINGS: &str = "{readings}";
+/// In how many readings in a row something was found that a batch may show by chance, or the first steps.
+#[derive(Default)]
+struct Counts {
+    before: HashMap<Key, usize>,
+    now: HashMap<Key, usize>,
+}
+
+impl Counts {
+    fn begin(&mut self) {
+        self.before = std::mem::take(&mut self.now);
+    }
+
+    /// Counts this reading, once for a fault of a layer (or of the model, without one), and tells whether it was found often enough.
+    fn lasts(&mut self, fault: Fault, layer: Option<&str>, config: &StatsConfig) -> bool {
+        let key = (fault, layer.map(str::to_owned));
+        let readings = self.before.get(&key).copied().unwrap_or(0) + 1;
+        self.now.insert(key, readings);
+        readings >= config.patience
+    }
+}
+
+/// A fault of which was warned.
+struct Told {
+    /// The step of the first reading.
+    since: u64,
+    /// Readings that showed it, and of how many the last one was that told of it.
+    readings: usize,
+    last: usize,
+    /// The figure that was told last.
+    figure: f64,
+    /// Readings since the last one that showed it.
+    absent: usize,
+}
+
+/// A figure that has become so many times larger or smaller is told anew.
+const CHANGED: f64 = 10.0;
+
+impl Told {
+    fn new(since: u64) -> Told {
+        Told { since, readings: 0, last: 0, figure: 0.0, absent: 0 }
+    }
+
+    /// Notes a reading that shows it, and whether it is to be told: the first, second, fourth, eighth and so on, and one whose figure is another.
+    fn is_due(&mut self, figure: f64) -> bool {
+        self.absent = 0;
+        self.readings += 1;
+        let is_another = figure.max(self.figure) > CHANGED * figure.min(self.figure);
+        let is_due = self.readings >= 2 * self.last || is_another;
+        if is_due {
+            (self.last, self.figure) = (self.readings, figure);
+        }
+        is_due
+    }
+}
 
 /// All that one report shows. Where numbers are not finite, nothing else that depends on them is said.
-fn found(report: &StatsReport, config: &StatsConfig) -> Vec<Found> {
+fn found(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
     let mut found: Vec<Found> = not_finite(report).into_iter().collect();
-    if found.is_empty() {
-        found.extend(outputs(report, config));
-        found.extend(dead(report, config));
+    let is_finite = found.is_empty();
+    if is_finite {
+        found.extend(outputs(report, config, counts));
+        found.extend(dead(report, config, counts));
         found.extend(flow(report, config));
     }
     found.extend(missing(report));
-    if found.iter().all(|found| found.fault != Fault::NotFinite) {
-        found.extend(zero_gradients(report));
+    if is_finite {
+        found.extend(zero_gradients(report, config, counts));
         found.extend(large_updates(report, config));
-        found.extend(small_updates(report, config));
+        found.extend(small_updates(report, config, counts));
     }
     found
+}
+
+/// Of faults that lasted.
+fn in_each_of_the_last(config: &StatsConfig) -> String {
+    format!("in each of the last {} readings", config.patience)
 }
 
 // ---- NaN and infinity
@@ -136,7 +207,8 @@ fn not_finite(report: &StatsReport) -> Option<Found> {
         let of_layer = |weight: &&WeightStats| weight.layer() == layer && weight.values.is_broken();
         report.weights.iter().find(of_layer)
     };
-    let told = |layer: &str, text| Some(Found::at_once(Fault::NotFinite, layer, text));
+    // Numbers that are none have no size: the first reading tells all.
+    let told = |layer: &str, text| Some(Found::of_layer(Fault::NotFinite, layer, 1.0, text));
     if let Some(at) = report.layers.iter().position(|layer| layer.output.is_broken()) {
         let layer = &report.layers[at];
         let count = broken_count(&layer.output, if layer.kind == "input" { "numbers" } else { "outputs" });
@@ -174,8 +246,11 @@ const AFTER_A_STEP: &str = "an earlier step made them: go back to saved weights,
 
 // ---- Sizes from layer to layer
 
+/// A layer with the size of its outputs or of their gradients.
+type LayerSize<'r> = (&'r LayerStats, f64);
+
 /// Layers with a weight matrix, in the order of computation, each with the size that `of` tells. Norms and activations in between set sizes anew and are no measure.
-fn sizes(report: &StatsReport, of: impl Fn(&LayerStats) -> Option<f64>) -> Vec<(&LayerStats, f64)> {
+fn sizes(report: &StatsReport, of: impl Fn(&LayerStats) -> Option<f64>) -> Vec<LayerSize<'_>> {
     let has_matrix = |layer: &LayerStats| {
         report.weights.iter().any(|weight| weight.is_matrix && weight.layer() == layer.key)
     };
@@ -185,50 +260,80 @@ fn sizes(report: &StatsReport, of: impl Fn(&LayerStats) -> Option<f64>) -> Vec<(
 }
 
 /// The neighbours with the largest ratio of the second to the first, and that.
-fn steepest<'r>(sizes: &[(&'r LayerStats, f64)]) -> Option<(&'r LayerStats, &'r LayerStats, f64)> {
+fn steepest<'r>(sizes: &[LayerSize<'r>]) -> Option<(&'r LayerStats, &'r LayerStats, f64)> {
     let ratios = sizes.windows(2).map(|pair| (pair[0].0, pair[1].0, pair[1].1 / pair[0].1));
     ratios.max_by(|one, other| one.2.total_cmp(&other.2))
 }
 
 const INITIALISE: &str = "take Kaiming's or Xavier's first weights (nn::init), which keep sizes from layer to layer, or put a norm between the layers";
 
-fn outputs(report: &StatsReport, config: &StatsConfig) -> Vec<Found> {
+fn outputs(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
     let sizes = sizes(report, |layer| Some(layer.output.rms()));
-    let Some(&(first, of_first)) = sizes.first() else { return Vec::new() };
-    let mut found = Vec::new();
-    let input = report.layers.iter().find(|layer| layer.kind == "input").map(|input| input.output.rms());
-    if let Some(input) = input.filter(|&input| input > 0.0 && of_first / input > config.growth) {
-        let text = format!(
-            "{}: its outputs are {} times as large as the input (root mean square {of_first:.2e} and {input:.2e}): they explode; {INITIALISE}",
-            first.name(),
-            times(of_first / input)
-        );
-        found.push(Found::at_once(Fault::ExplodingOutputs, &first.key, text));
+    let Some(&first) = sizes.first() else { return Vec::new() };
+    let found = [
+        exploding_first(report, config, first),
+        exploding(config, first, &sizes),
+        vanishing(config, first, &sizes, counts),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// Outputs of the first layer beside the input.
+fn exploding_first(
+    report: &StatsReport,
+    config: &StatsConfig,
+    (first, of_first): LayerSize<'_>,
+) -> Option<Found> {
+    let input = report.layers.iter().find(|layer| layer.kind == "input")?.output.rms();
+    if input.is_nan() || input <= 0.0 || of_first / input <= config.growth {
+        return None;
     }
-    if let Some(&(layer, size)) = sizes.iter().find(|(_, size)| size / of_first > config.growth) {
-        // The layer that makes most of it by itself, or that in which the growth of all has gone too far.
-        let culprit =
-            steepest(&sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(_, at, _)| at);
-        let named = culprit.unwrap_or(layer);
-        let text = format!(
-            "{}: outputs explode from layer to layer: those of {} are {} times as large as those of {} (root mean square {size:.2e} and {of_first:.2e}); {INITIALISE}",
-            named.name(),
-            layer.name(),
-            times(size / of_first),
-            first.name()
-        );
-        found.push(Found::at_once(Fault::ExplodingOutputs, &named.key, text));
-    }
-    if let Some(&(layer, size)) = sizes.iter().find(|(_, size)| size / of_first < config.growth.recip()) {
-        let text = format!(
-            "{}: its outputs are {} times as small as those of {} {READINGS} (root mean square {size:.2e} and {of_first:.2e} now): they vanish; {INITIALISE}",
-            layer.name(),
-            times(of_first / size),
-            first.name()
-        );
-        found.push(Found::in_time(Fault::VanishingOutputs, &layer.key, text));
-    }
-    found
+    let text = format!(
+        "{}: its outputs are {} times as large as the input (root mean square {of_first:.2e} and {input:.2e}): they explode; {INITIALISE}",
+        first.name(),
+        times(of_first / input)
+    );
+    Some(Found::of_layer(Fault::ExplodingOutputs, &first.key, of_first / input, text))
+}
+
+fn exploding(
+    config: &StatsConfig,
+    (first, of_first): LayerSize<'_>,
+    sizes: &[LayerSize<'_>],
+) -> Option<Found> {
+    let &(layer, size) = sizes.iter().find(|(_, size)| size / of_first > config.growth)?;
+    // The layer that makes most of it by itself, or that in which the growth of all has gone too far.
+    let culprit = steepest(sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(_, at, _)| at);
+    let named = culprit.unwrap_or(layer);
+    let text = format!(
+        "{}: outputs explode from layer to layer: those of {} are {} times as large as those of {} (root mean square {size:.2e} and {of_first:.2e}); {INITIALISE}",
+        named.name(),
+        layer.name(),
+        times(size / of_first),
+        first.name()
+    );
+    Some(Found::of_model(Fault::ExplodingOutputs, &named.key, size / of_first, text))
+}
+
+/// The first layer whose outputs have been too small for long: which one is the first of all may change from reading to reading.
+fn vanishing(
+    config: &StatsConfig,
+    (first, of_first): LayerSize<'_>,
+    sizes: &[LayerSize<'_>],
+    counts: &mut Counts,
+) -> Option<Found> {
+    let small = sizes.iter().filter(|(_, size)| size / of_first < config.growth.recip());
+    let lasting: Vec<&LayerSize<'_>> =
+        small.filter(|(layer, _)| counts.lasts(Fault::VanishingOutputs, Some(&layer.key), config)).collect();
+    let &&(layer, size) = lasting.first()?;
+    let text = format!(
+        "{}: its outputs are {} times as small as those of {} {} (root mean square {size:.2e} and {of_first:.2e} now): they vanish; {INITIALISE}",
+        layer.name(),
+        times(of_first / size),
+        first.name(),
+        in_each_of_the_last(config)
+    );
+    Some(Found::of_model(Fault::VanishingOutputs, &layer.key, of_first / size, text))
 }
 
 /// How the gradient that comes to the first layer compares with that which comes to the last.
@@ -249,7 +354,7 @@ fn flow(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
             times(growth),
             last.name()
         );
-        return Some(Found::at_once(Fault::ExplodingGradients, &named.unwrap_or(first).key, text));
+        return Some(Found::of_model(Fault::ExplodingGradients, &named.unwrap_or(first).key, growth, text));
     }
     if growth < config.growth.recip() {
         let text = format!(
@@ -258,7 +363,7 @@ fn flow(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
             times(growth.recip()),
             last.name()
         );
-        return Some(Found::at_once(Fault::VanishingGradients, &first.key, text));
+        return Some(Found::of_model(Fault::VanishingGradients, &first.key, growth, text));
     }
     None
 }
@@ -274,23 +379,30 @@ fn times(factor: f64) -> String {
 
 // ---- ReLUs, gradients and steps
 
-fn dead(report: &StatsReport, config: &StatsConfig) -> Vec<Found> {
+fn dead(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
+    let relus = report.layers.iter().filter(|layer| layer.is_relu && layer.output.elements > 0);
+    relus.filter_map(|layer| dead_units(layer, config, counts)).collect()
+}
+
+fn dead_units(layer: &LayerStats, config: &StatsConfig, counts: &mut Counts) -> Option<Found> {
     const ADVICE: &str = "dead ReLUs, through which no gradient flows; try a smaller learning rate, LeakyReLU or GELU, or a norm in front";
-    let mut found = Vec::new();
-    for layer in report.layers.iter().filter(|layer| layer.is_relu && layer.output.elements > 0) {
-        if layer.output.zeros == layer.output.elements {
-            let text = format!("{}: all its outputs are 0, for each example: {ADVICE}", layer.name());
-            found.push(Found::at_once(Fault::DeadReLU, &layer.key, text));
-        } else if let Some(silent) = layer.silent.filter(|&silent| silent >= config.dead_share) {
-            let (share, zeros) = (100.0 * silent, 100.0 * layer.output.zero_share());
-            let text = format!(
-                "{}: {share:.0} % of its units gave 0 for each example {READINGS} ({zeros:.0} % of its outputs are 0 now): {ADVICE}",
-                layer.name()
-            );
-            found.push(Found::in_time(Fault::DeadReLU, &layer.key, text));
-        }
-    }
-    found
+    let is_zero = layer.output.zeros == layer.output.elements;
+    let silent = if is_zero { 1.0 } else { layer.silent.filter(|&silent| silent >= config.dead_share)? };
+    let lasts = counts.lasts(Fault::DeadReLU, Some(&layer.key), config);
+    let text = if is_zero {
+        format!("{}: all its outputs are 0, for each example: {ADVICE}", layer.name())
+    } else if lasts {
+        let (share, zeros) = (100.0 * silent, 100.0 * layer.output.zero_share());
+        format!(
+            "{}: {share:.0} % of its units gave 0 for each example {} ({zeros:.0} % of its outputs are 0 now): {ADVICE}",
+            layer.name(),
+            in_each_of_the_last(config)
+        )
+    } else {
+        return None;
+    };
+    // Of the living: the last of them are news.
+    Some(Found::of_layer(Fault::DeadReLU, &layer.key, 1.0 - silent, text))
 }
 
 /// The weights of each layer that are trained, in their order.
@@ -323,18 +435,21 @@ fn missing(report: &StatsReport) -> Vec<Found> {
                 names.join(" and ")
             )
         };
-        (!names.is_empty()).then(|| Found::at_once(Fault::MissingGradient, layer, text()))
+        let count = names.len() as f64;
+        (!names.is_empty()).then(|| Found::of_layer(Fault::MissingGradient, layer, count, text()))
     };
     trained_by_layer(report).into_iter().filter_map(missing).collect()
 }
 
-fn zero_gradients(report: &StatsReport) -> Option<Found> {
+/// The last layer whose gradients have been 0 for long: those before it have none because of it.
+fn zero_gradients(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Option<Found> {
     let is_zero = |weight: &&WeightStats| {
         weight.gradient.as_ref().is_some_and(|stats| stats.elements > 0 && stats.zeros == stats.elements)
     };
     let layers = trained_by_layer(report);
+    let zero = layers.iter().filter(|(_, weights)| weights.iter().all(is_zero)).map(|(layer, _)| *layer);
     let zero: Vec<&str> =
-        layers.iter().filter(|(_, weights)| weights.iter().all(is_zero)).map(|(layer, _)| *layer).collect();
+        zero.filter(|layer| counts.lasts(Fault::ZeroGradient, Some(layer), config)).collect();
     let last = zero.last()?;
     let others = match zero.len() {
         1 => String::new(),
@@ -342,10 +457,11 @@ fn zero_gradients(report: &StatsReport) -> Option<Found> {
         count => format!(" (and of {} other layers)", count - 1),
     };
     let text = format!(
-        "{}: all gradients of its parameters{others} were 0 {READINGS}: nothing of the loss comes back through what follows it; look for dead ReLUs, a saturated sigmoid, a rounding or a comparison behind it",
-        named(last)
+        "{}: all gradients of its parameters{others} were 0 {}: nothing of the loss comes back through what follows it; look for dead ReLUs, a saturated sigmoid, a rounding or a comparison behind it",
+        named(last),
+        in_each_of_the_last(config)
     );
-    Some(Found::in_time(Fault::ZeroGradient, last, text))
+    Some(Found::of_layer(Fault::ZeroGradient, last, zero.len() as f64, text))
 }
 
 /// A step may change the outputs of a layer by this share of its inputs' size, however small its weights were: those that start at 0 grow by much of their size at first.
@@ -370,21 +486,27 @@ fn large_updates(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
         worst.name,
         times(size(worst))
     );
-    Some(Found::at_once(Fault::LargeUpdates, worst.layer(), text))
+    Some(Found::of_model(Fault::LargeUpdates, worst.layer(), size(worst), text))
 }
 
 /// Karpathy's rule of thumb (Stanford's CS231n, "Ratio of weights:updates").
 const USUAL_UPDATE: f64 = 1e-3;
 
-fn small_updates(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
+fn small_updates(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Option<Found> {
     let updates = || report.weights.iter().filter(|weight| !weight.is_frozen && weight.update.is_some());
     let size = |weight: &WeightStats| weight.update.unwrap_or(0.0);
     let most = updates().max_by(|one, other| size(one).total_cmp(&size(other)))?;
+    // Of the model: the weight that changes most is one at this reading, and another at the next.
+    if size(most) >= config.smallest_update || !counts.lasts(Fault::SmallUpdates, None, config) {
+        return None;
+    }
     let text = format!(
-        "{}: no weight changed by more than {} of its size in a step {READINGS} (this one, which changed most, by {:.1e} now), where about {USUAL_UPDATE} is usual: the learning rate, or the gradients, are too small",
+        "{}: no weight changed by more than {} of its size in a step {} (this one, which changed most, by {:.1e} now), where about {USUAL_UPDATE} is usual: the learning rate, or the gradients, are too small",
         most.name,
         config.smallest_update,
+        in_each_of_the_last(config),
         size(most)
     );
-    (size(most) < config.smallest_update).then(|| Found::in_time(Fault::SmallUpdates, most.layer(), text))
+    // How small they are is no news: a learning rate falls along its schedule.
+    Some(Found::of_model(Fault::SmallUpdates, most.layer(), 1.0, text))
 }

@@ -71,7 +71,7 @@ impl WeightStats {
     }
 }
 
-/// What a [`StatsMonitor`](super::StatsMonitor) saw of a step. Prints as a table with its warnings below.
+/// What a [`StatsMonitor`](super::StatsMonitor) saw of a step. Prints as a table with all warnings below, each with the step since which it has been there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatsReport {
     /// The step.
@@ -80,8 +80,13 @@ pub struct StatsReport {
     pub layers: Vec<LayerStats>,
     /// In the order of [`Module::parameters`](crate::Module::parameters).
     pub weights: Vec<WeightStats>,
-    /// What is wrong, the cause before its consequences where that can be told.
+    /// What is to be told now: faults that earlier readings did not show, those that twice as many readings have shown as when they were told last (the first, second, fourth,
+    /// eighth and so on), and those whose figure has become ten times larger or smaller (but for [`Fault::SmallUpdates`](super::Fault): a schedule
+    /// lets updates fall). A fault that was away for [`StatsConfig::patience`](super::StatsConfig::patience) readings is
+    /// told as one that was never there.
     pub warnings: Vec<StatsWarning>,
+    /// All that is wrong, whether it was told before or not; the cause before its consequences where that can be told.
+    pub all_warnings: Vec<StatsWarning>,
 }
 
 /// A statistic among those that will be read.
@@ -192,7 +197,7 @@ impl Readings {
             }
         };
         let weights = self.weights.into_iter().map(weight).collect();
-        Ok(StatsReport { step, layers, weights, warnings: Vec::new() })
+        Ok(StatsReport { step, layers, weights, warnings: Vec::new(), all_warnings: Vec::new() })
     }
 }
 
@@ -266,9 +271,15 @@ impl fmt::Display for StatsReport {
                 write!(f, "  {update:>8.1e}")?;
             }
         }
-        match self.warnings.as_slice() {
-            [] => write!(f, "\nno warnings"),
-            warnings => warnings.iter().try_for_each(|warning| write!(f, "\n! {warning}")),
+        if self.all_warnings.is_empty() {
+            write!(f, "\nno warnings")?;
         }
+        for warning in &self.all_warnings {
+            write!(f, "\n! {warning}")?;
+            if warning.since < self.step {
+                write!(f, " (told since step {})", warning.since)?;
+            }
+        }
+        Ok(())
     }
 }
