@@ -170,6 +170,8 @@ pub fn learn(model: &GPT, settings: Settings, pieces: &Pieces, keeping: &Keeping
     };
     if let Some(file) = keeping.resume {
         training.step = training.state().resume(file)?;
+        // Steps and learning rate are those that were asked for now.
+        training.settings = settings;
         say!("going on from step {} of {}", training.step, file.display());
     }
     if let Some(folder) = keeping.record {
@@ -186,8 +188,7 @@ impl Training<'_> {
     /// What a checkpoint holds. A batch is a matter of seed and step.
     fn state(&mut self) -> TrainingState<'_> {
         let GPTConfig { vocabulary, context, layers, heads, width, dropout, .. } = *self.model.config();
-        let Settings { steps, batch, accumulate, lr, warmup, weight_decay, precision, seed, .. } =
-            self.settings;
+        let Settings { batch, accumulate, warmup, weight_decay, precision, seed, .. } = self.settings;
         TrainingState::new(&self.device)
             .model("model", self.model)
             .optimizer("adam", &mut self.adam)
@@ -199,10 +200,10 @@ impl Training<'_> {
             .setting("heads", heads)
             .setting("width", width)
             .setting("dropout", dropout)
-            .setting("steps", steps)
+            .value("steps", &mut self.settings.steps)
+            .value("lr", &mut self.settings.lr)
             .setting("batch", batch)
             .setting("accumulate", accumulate)
-            .setting("lr", lr)
             .setting("warmup", warmup)
             .setting("weight_decay", weight_decay)
             .setting("precision", precision.name())
