@@ -91,7 +91,7 @@ fn a_training_that_ctrl_c_ends_is_saved_and_ends_elsewhere_as_if_it_had_not() {
     ];
     for (name, arguments, line) in cases {
         let run = |more: &[&str]| folder.run(name, &[arguments, more].concat());
-        success(run(&["--save", "whole"]));
+        success(run(&["--save", "whole", "--save-every", "1000"]));
         let mut stopped = run(&["--save", "part", "--json", "r.json", "--save-every", "1000"]);
         let mut running =
             stopped.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the example runs");
@@ -104,7 +104,7 @@ fn a_training_that_ctrl_c_ends_is_saved_and_ends_elsewhere_as_if_it_had_not() {
         let told = rest.iter().find(|line| line.starts_with("stopped after step "));
         assert!(told.is_some_and(|line| line.ends_with(", saved to part")), "{name}: {rest:?}");
         assert!(folder.json("r.json").is_object(), "{name}");
-        success(run(&["--resume", "part"]));
+        success(run(&["--resume", "part", "--save-every", "1000"]));
         assert!(
             read(&folder, "part") == read(&folder, "whole"),
             "{name}: the resumed training ended elsewhere"

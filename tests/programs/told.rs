@@ -151,7 +151,7 @@ fn files_that_are_no_data_are_told_once_and_in_words() {
         &[
             (&["--bpe", "data"], "missing encoder.json, vocab.bpe, or instead vocab.json, merges.txt"),
             (&["--tokenize", "empty", "--out", "out"], "empty: no text: 0 characters, expected at least 1"),
-            (&["--train", "empty"], "empty: no tokens: 0 bytes, expected at least 2"),
+            (&[&SMALL[..], &["--train", "empty"]].concat(), "empty: no tokens: 0 bytes, expected at least 2"),
         ],
     );
     folder
