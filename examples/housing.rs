@@ -489,7 +489,8 @@ fn results(training: &Training<'_>, districts: &Districts, test: &Test) -> serde
         "data": districts.origin,
         "artificial": districts.is_artificial,
         "seed": arguments.seed,
-        "epochs": training.plan.epochs,
+        // Whole ones that were made.
+        "epochs": training.step / steps_per_epoch(arguments, training.regression),
         "train_loss": history.series(TRAIN).last().map(|point| point.1),
         "test_loss": test.loss,
         "test_r2": test.r2(),

@@ -75,11 +75,16 @@ pub struct Results {
 struct Spent {
     time: Duration,
     tokens: usize,
+    /// The same of the first, which is told where there is no other.
+    first: Option<(Duration, usize)>,
 }
 
 impl Spent {
+    /// None before the first step.
     fn tokens_per_second(&self) -> Option<f64> {
-        (self.tokens > 0).then(|| self.tokens as f64 / self.time.as_secs_f64().max(f64::MIN_POSITIVE))
+        let later = (self.tokens > 0).then_some((self.time, self.tokens));
+        let (time, tokens) = later.or(self.first)?;
+        Some(tokens as f64 / time.as_secs_f64().max(f64::MIN_POSITIVE))
     }
 }
 
@@ -228,11 +233,13 @@ impl Training<'_> {
         while self.step < steps && self.divergence.is_none() {
             self.adam.set_lr(schedule.lr(self.step))?;
             self.step(&mut batches)?;
+            let tokens = batch * accumulate * self.model.config().context;
             if self.step == first + 1 {
                 self.device.synchronize()?;
+                self.spent.first = Some((begun.elapsed(), tokens));
                 begun = Instant::now();
             } else {
-                self.spent.tokens += batch * accumulate * self.model.config().context;
+                self.spent.tokens += tokens;
             }
             let stops = keeping.interrupts.stop();
             let is_test = self.step.is_multiple_of(eval_every) || self.step == steps || stops;
