@@ -19,10 +19,14 @@ mod interrupts;
 mod memory;
 #[path = "support/outputs.rs"]
 mod outputs;
+#[path = "support/plan.rs"]
+mod plan;
 #[path = "support/precise.rs"]
 mod precise;
 #[path = "support/program.rs"]
 mod program;
+#[path = "support/saving.rs"]
+mod saving;
 #[path = "support/say.rs"]
 mod say;
 #[path = "support/weights.rs"]
@@ -34,8 +38,10 @@ use clap::{Parser, ValueEnum};
 use divergence::Divergence;
 use interrupts::Interrupts;
 use outputs::Output;
+use plan::Plan;
 use precise::Precise;
 use program::{Outcome, end};
+use saving::Saving;
 use say::say;
 use serde_json::json;
 use std::path::PathBuf;
@@ -59,6 +65,12 @@ const STEPS_PER_POINT: usize = 20;
 
 /// Batches that are made ahead, while the device is busy with others.
 const BATCHES_AHEAD: usize = 4;
+
+/// Rows and columns of an image.
+const SIDE: usize = 32;
+
+/// Where nothing else is said.
+const USUAL: Plan = Plan { epochs: 12, lr: 3e-3 };
 
 /// Black pixels around an image, out of which a crop is taken.
 const PADDING: usize = 4;
@@ -86,15 +98,13 @@ struct Arguments {
     /// Convolutions and fully connected layers as of AlexNet, or a residual network of 18 layers
     #[arg(long, value_enum, default_value_t = Kind::Alexnet)]
     model: Kind,
-    /// How often every image is seen; 0 only tests
-    #[arg(long, default_value_t = 12)]
-    epochs: u64,
+    #[arg(long, help = format!("How often every image is seen, before --resume included, where it may be another number; 0 only tests [default: {}]", USUAL.epochs))]
+    epochs: Option<u64>,
     /// Images in a step
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
-    /// The largest learning rate
-    #[arg(long, default_value_t = 3e-3)]
-    lr: f64,
+    #[arg(long, help = format!("The largest learning rate. May change on --resume [default: {}]", USUAL.lr))]
+    lr: Option<f64>,
     /// How the learning rate goes
     #[arg(long, value_enum, default_value_t = Course::OneCycle)]
     schedule: Course,
@@ -111,8 +121,8 @@ struct Arguments {
     #[arg(long, default_value_t = 0.3)]
     dropout: f64,
     /// Side of a square that is cut out of each image in training; 0 cuts none
-    #[arg(long, default_value_t = 0)]
-    cutout: usize,
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=SIDE as i64))]
+    cutout: u32,
     /// Trains on the images as they are: neither crops nor flips nor cutouts
     #[arg(long)]
     no_augmentation: bool,
@@ -134,14 +144,10 @@ struct Arguments {
     /// Notes loss and accuracy while they are measured: metrics.jsonl, and files for TensorBoard
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
-    /// Saves the training as a checkpoint, after every epoch and at Ctrl-C
-    #[arg(long, value_name = "FILE")]
-    save: Option<PathBuf>,
-    /// Goes on from such a file with the same options, and keeps writing to it where --save names no other
-    #[arg(long, value_name = "FILE", conflicts_with = "load")]
-    resume: Option<PathBuf>,
+    #[command(flatten)]
+    saving: Saving,
     /// Starts from the weights of a checkpoint, or of a file with nothing else
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     load: Option<PathBuf>,
 }
 
@@ -173,14 +179,10 @@ fn run(arguments: &Arguments) -> Outcome<()> {
         let shape = [training.images.batch, 3, 32, 32];
         say!("{}", summary_of_shape(&*model, shape, SummaryPass::ForwardBackward)?);
     }
-    if let Some(file) = &arguments.resume {
-        training.step = training.state().resume(file)?;
-        say!("going on from step {} of {}", training.step, file.display());
-    }
+    training.resume()?;
     training.begin_record()?;
     let accuracy = training.run(&Interrupts::watch()?)?;
-    let file = arguments.save.as_ref().or(arguments.resume.as_ref());
-    if let Some(file) = file.filter(|_| training.divergence.is_none()) {
+    if let Some(file) = arguments.saving.place().filter(|_| training.divergence.is_none()) {
         say!("training saved to {}", file.display());
     }
     training.write_results(accuracy)?;
@@ -189,22 +191,12 @@ fn run(arguments: &Arguments) -> Outcome<()> {
 
 /// Saving over the weights that were loaded is fine; drawing over them is not.
 fn check_files(arguments: &Arguments) -> Outcome<()> {
-    let Arguments { json, plot, save, load, resume, .. } = arguments;
-    let written = |(option, file): (&'static str, &Option<PathBuf>)| {
-        let beside = file.as_deref().map(outputs::beside);
-        let all = [(option, file), (outputs::BESIDE, &beside), ("--json", json), ("--plot", plot)];
-        let all = all.map(|(option, file)| Output { option, file });
-        outputs::check_distinct(&all).and_then(|()| outputs::check_writable(&all))
-    };
-    if let Some(file) = resume {
-        outputs::check_readable("--resume", file)?;
-    }
-    if let Some(file) = load {
-        outputs::check_readable("--load", file)?;
-        let output = |(option, file): (&'static str, _)| Output { option, file };
-        outputs::check_kept(&[output(("--load", load))], &[("--json", json), ("--plot", plot)].map(output))?;
-    }
-    written(if save.is_some() { ("--save", save) } else { ("--resume", resume) })
+    let Arguments { json, plot, saving, load, .. } = arguments;
+    load.as_ref().map_or(Ok(()), |file| outputs::check_readable("--load", file))?;
+    let output = |(option, file): (&'static str, _)| Output { option, file };
+    let results = [("--json", json), ("--plot", plot)].map(output);
+    outputs::check_kept(&[output(("--load", load))], &results)?;
+    saving.check(&[], &results)
 }
 
 // ---- Data
@@ -271,11 +263,11 @@ fn transforms(arguments: &Arguments) -> Vec<Transform> {
         return Vec::new();
     }
     let mut list = vec![
-        Transform::RandomCrop { size: [32, 32], padding: PADDING },
+        Transform::RandomCrop { size: [SIDE, SIDE], padding: PADDING },
         Transform::RandomHorizontalFlip { probability: 0.5 },
     ];
     if arguments.cutout > 0 {
-        list.push(Transform::Cutout { side: arguments.cutout });
+        list.push(Transform::Cutout { side: arguments.cutout as usize });
     }
     list
 }
@@ -305,6 +297,7 @@ struct Training<'a> {
     model: &'a dyn Forward,
     images: Images,
     adam: AdamW,
+    plan: Plan,
     schedule: Box<dyn Schedule>,
     precise: Precise,
     recorder: Recorder,
@@ -317,11 +310,11 @@ struct Training<'a> {
 }
 
 /// AdamW, which makes matrices and convolutions smaller and leaves norms and biases alone.
-fn optimizer(model: &dyn Forward, arguments: &Arguments) -> Result<AdamW> {
+fn optimizer(model: &dyn Forward, lr: f64, weight_decay: f64) -> Result<AdamW> {
     let (matrices, vectors) = model.parameters().into_iter().partition(|param| param.shape().rank() > 1);
     let groups =
         vec![ParamGroup::new(matrices), ParamGroup { weight_decay: Some(0.0), ..ParamGroup::new(vectors) }];
-    let config = AdamWConfig { lr: arguments.lr, weight_decay: arguments.weight_decay, ..Default::default() };
+    let config = AdamWConfig { lr, weight_decay, ..Default::default() };
     AdamW::with_groups(groups, config)
 }
 
@@ -332,12 +325,13 @@ impl<'a> Training<'a> {
         images: Images,
         device: &'a Device,
     ) -> Outcome<Training<'a>> {
-        let steps = arguments.epochs.saturating_mul(images.train.len() as u64).max(1);
+        let plan = USUAL.changed(&arguments.saving, arguments.epochs, arguments.lr)?;
+        let steps = plan.epochs.saturating_mul(images.train.len() as u64).max(1);
         let schedule: Box<dyn Schedule> = match arguments.schedule {
-            Course::OneCycle => Box::new(OneCycleLR::new(arguments.lr, steps, OneCycleConfig::default())?),
-            Course::Cosine => Box::new(CosineAnnealingLR::new(arguments.lr, steps, 0.0)?),
+            Course::OneCycle => Box::new(OneCycleLR::new(plan.lr, steps, OneCycleConfig::default())?),
+            Course::Cosine => Box::new(CosineAnnealingLR::new(plan.lr, steps, 0.0)?),
         };
-        let adam = optimizer(model, arguments)?;
+        let adam = optimizer(model, plan.lr, arguments.weight_decay)?;
         let progress = Progress::new(steps, 0)?;
         let looked_at = |every| StatsMonitor::new(StatsConfig { every, ..Default::default() });
         Ok(Training {
@@ -353,6 +347,7 @@ impl<'a> Training<'a> {
             model,
             images,
             adam,
+            plan,
             schedule,
             progress,
         })
@@ -360,8 +355,7 @@ impl<'a> Training<'a> {
 
     /// What a checkpoint holds. The order of images and their changes are a matter of seed and epoch.
     fn state(&mut self) -> TrainingState<'_> {
-        let Arguments { epochs, lr, weight_decay, label_smoothing, dropout, cutout, seed, .. } =
-            *self.arguments;
+        let Arguments { weight_decay, label_smoothing, dropout, cutout, seed, .. } = *self.arguments;
         TrainingState::new(self.device)
             .model("model", self.model)
             .optimizer("adam", &mut self.adam)
@@ -372,8 +366,8 @@ impl<'a> Training<'a> {
             .setting("images", [self.images.train.len(), self.arguments.batch as usize])
             .setting("drawn", self.images.is_drawn)
             .setting("data", &self.images.data)
-            .setting("epochs", epochs)
-            .setting("lr", lr)
+            .value("epochs", &mut self.plan.epochs)
+            .value("lr", &mut self.plan.lr)
             .setting("schedule", format!("{:?}", self.arguments.schedule))
             .setting("weight_decay", weight_decay)
             .setting("label_smoothing", label_smoothing)
@@ -383,9 +377,19 @@ impl<'a> Training<'a> {
             .setting("seed", seed)
     }
 
+    fn resume(&mut self) -> Outcome<()> {
+        let (arguments, plan) = (self.arguments, self.plan);
+        if let Some((step, file)) = arguments.saving.resume(&mut self.state())? {
+            // Epochs and learning rate are those that were asked for now.
+            (self.step, self.plan) = (step, plan);
+            say!("going on from step {step} of {}", file.display());
+        }
+        Ok(())
+    }
+
     fn begin_record(&mut self) -> Outcome<()> {
         if let Some(folder) = &self.arguments.record {
-            let start = if self.arguments.resume.is_some() { Start::After(self.step) } else { Start::New };
+            let start = if self.arguments.saving.is_resumed() { Start::After(self.step) } else { Start::New };
             self.recorder = std::mem::take(&mut self.recorder).folder(folder, start)?;
         }
         Ok(())
@@ -393,7 +397,7 @@ impl<'a> Training<'a> {
 
     /// Trains, and gives the test accuracy at the end.
     fn run(&mut self, interrupts: &Interrupts) -> Outcome<f64> {
-        let (epochs, batches) = (self.arguments.epochs, self.images.train.len() as u64);
+        let (epochs, batches) = (self.plan.epochs, self.images.train.len() as u64);
         let steps = epochs.saturating_mul(batches);
         let mut accuracy = None;
         if self.step > 0 && self.step >= steps {
@@ -419,7 +423,7 @@ impl<'a> Training<'a> {
     }
 
     fn tell(&self, epoch: u64, loss: f64, accuracy: f64) {
-        let Arguments { epochs, .. } = self.arguments;
+        let Plan { epochs, .. } = self.plan;
         let speed = self.spent.images_per_second();
         let speed = speed.map_or(String::new(), |speed| format!("  {speed:.0} images/s"));
         say!("epoch {}/{epochs}  loss {loss:.4}  test accuracy {:.2} %{speed}", epoch + 1, accuracy * 100.0);
@@ -430,11 +434,9 @@ impl<'a> Training<'a> {
 
     /// Writes the checkpoint, unless there is nothing left that is worth it.
     fn keep(&mut self) -> Outcome<()> {
-        let Arguments { save, resume, .. } = self.arguments;
-        let file = save.as_ref().or(resume.as_ref());
-        if let Some(file) = file.filter(|_| self.divergence.is_none()) {
-            let step = self.step;
-            self.state().save(step, file)?;
+        if self.divergence.is_none() {
+            let (step, saving) = (self.step, &self.arguments.saving);
+            saving.save(step, &self.state(), None)?;
         }
         Ok(())
     }
@@ -531,7 +533,7 @@ impl<'a> Training<'a> {
                 "model": name,
                 "parameters": self.model.parameter_count(),
                 "drawn": self.images.is_drawn,
-                "epochs": arguments.epochs,
+                "epochs": self.plan.epochs,
                 "seed": arguments.seed,
                 "precision": arguments.precision.name(),
                 "test_accuracy": accuracy,

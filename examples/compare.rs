@@ -14,6 +14,8 @@ mod digits;
 mod divergence;
 #[path = "support/files.rs"]
 mod files;
+#[path = "support/interrupts.rs"]
+mod interrupts;
 #[path = "support/lessons.rs"]
 mod lessons;
 #[path = "support/memory.rs"]
@@ -22,12 +24,17 @@ mod memory;
 mod outputs;
 #[path = "support/program.rs"]
 mod program;
+// Not all of it is needed here.
+#[allow(dead_code)]
+#[path = "support/saving.rs"]
+mod saving;
 #[path = "support/say.rs"]
 mod say;
 
 use clap::Parser;
 use divergence::Divergence;
 use files::Files;
+use interrupts::Interrupts;
 use lessons::{Kind, Lesson};
 use program::{Outcome, end};
 use say::say;
@@ -96,9 +103,12 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     arguments.files.check(&[], &[])?;
     let [(one, first), (other, second)] = devices(arguments)?;
     say!("{} on {one} ({first}) and on {other} ({second})", arguments.model.name());
+    if first.name() == second.name() {
+        say!("BOTH ARE ONE DEVICE: what is compared is whether it gives the same numbers twice");
+    }
     let mut training = Training::new(arguments, &first, &second)?;
     say!("{} parameters, {} steps", training.first.lesson.model().parameter_count(), arguments.steps);
-    training.run()?;
+    training.run(&Interrupts::watch()?)?;
     let (step, difference) = training.worst();
     say!("the largest difference: {difference:.3e} of the loss, at step {step}");
     arguments.files.write(|| results(&training, [&one, &other]), || chart(&training, [&one, &other]))?;
@@ -209,7 +219,13 @@ struct Training<'a> {
 impl<'a> Training<'a> {
     fn new(arguments: &'a Arguments, first: &Device, second: &Device) -> Outcome<Training<'a>> {
         let (first, second) = (Trainee::new(arguments, first)?, Trainee::new(arguments, second)?);
-        Ok(Training { arguments, first, second, history: arguments.files.recorder()?, divergence: None })
+        Ok(Training {
+            arguments,
+            first,
+            second,
+            history: arguments.files.recorder(|step| step)?,
+            divergence: None,
+        })
     }
 
     /// Saves both trainings, and the losses of every step so far.
@@ -241,7 +257,7 @@ impl<'a> Training<'a> {
             .setting("seed", arguments.seed)
     }
 
-    fn run(&mut self) -> Outcome<()> {
+    fn run(&mut self, interrupts: &Interrupts) -> Outcome<()> {
         let steps = self.arguments.steps;
         let told_every = steps.div_ceil(LINES);
         let made = self.resume()?;
@@ -262,11 +278,17 @@ impl<'a> Training<'a> {
             if self.divergence.is_some() {
                 break;
             }
-            if step.is_multiple_of(told_every) || step + 1 == steps {
-                if self.arguments.files.is_due(step / told_every + 1, step + 1 == steps) {
+            let stops = interrupts.stop();
+            let is_last = step + 1 == steps || stops;
+            if step.is_multiple_of(told_every) || is_last {
+                if self.arguments.files.is_due(step / told_every + 1, is_last) {
                     self.checkpoint(step + 1)?;
                 }
                 say!("step {}  losses {first:.6} and {second:.6}  apart {difference:.3e}", step + 1);
+            }
+            if stops {
+                self.arguments.files.tell_stopped(step + 1);
+                break;
             }
         }
         Ok(())
@@ -288,19 +310,21 @@ fn relative_difference(first: f64, second: f64) -> f64 {
 // ---- Results
 
 fn results(training: &Training<'_>, devices: [&str; 2]) -> serde_json::Value {
-    let Training { arguments, history, .. } = training;
+    let Training { arguments, history, first, second, .. } = training;
     let values = |name| history.series(name).iter().map(|point| point.1).collect::<Vec<f64>>();
     let (step, difference) = training.worst();
+    let peaks = [first, second].map(|trainee| trainee.device.memory().peak);
     serde_json::json!({
         "devices": devices,
         "model": arguments.model.name(),
         "seed": arguments.seed,
-        "steps": arguments.steps,
+        "steps": history.series(DIFFERENCE).len(),
         "tolerance": arguments.tolerance,
         "largest_difference": difference,
         "at_step": step,
         "losses": [values(FIRST), values(SECOND)],
         "differences": values(DIFFERENCE),
+        "peak_memory_bytes": peaks,
     })
 }
 

@@ -31,6 +31,8 @@ mod program;
 mod say;
 #[path = "support/gpt2_training.rs"]
 mod training;
+#[path = "support/gpt2_usual.rs"]
+mod usual;
 #[path = "support/gpt2_vocabulary.rs"]
 mod vocabulary;
 
@@ -52,6 +54,7 @@ use ternion::nn::checkpoint;
 use ternion::nn::huggingface::{Gpt2Options, gpt2_tensors, load_gpt2, save_gpt2};
 use ternion::prelude::*;
 use training::{Keeping, Pieces, Settings};
+use usual::{LARGE, SMALL, Usual, at_least_1, help};
 use vocabulary::{Shown, Vocabulary};
 
 /// What the small model that was trained on nothing else is asked to go on with.
@@ -67,23 +70,19 @@ struct Arguments {
     /// A folder with model.safetensors and config.json under Hugging Face's names, or the safetensors file; else weights are random
     #[arg(long, value_name = "FOLDER")]
     load: Option<PathBuf>,
-    /// A folder with vocab.json and merges.txt; else those beside the weights, else tokens are bytes
+    /// A folder with vocab.json and merges.txt, or with the same as encoder.json and vocab.bpe; else those beside the weights, else tokens are bytes
     #[arg(long, value_name = "FOLDER")]
     bpe: Option<PathBuf>,
     /// Different tokens of a new model; as many as the vocabulary has by default
     #[arg(long)]
     vocabulary: Option<usize>,
-    /// Blocks of a new model
-    #[arg(long)]
+    #[arg(long, help = help("Blocks of a new model", |of| of.layers), value_parser = at_least_1)]
     layers: Option<usize>,
-    /// Heads of attention; with --load only where no config.json tells them
-    #[arg(long)]
+    #[arg(long, help = help("Heads of attention; with --load only where no config.json tells them", |of| of.heads), value_parser = at_least_1)]
     heads: Option<usize>,
-    /// Numbers of a token of a new model
-    #[arg(long)]
+    #[arg(long, help = help("Numbers of a token of a new model", |of| of.width), value_parser = at_least_1)]
     width: Option<usize>,
-    /// Tokens that a new model sees at once
-    #[arg(long)]
+    #[arg(long, help = help("Tokens that a new model sees at once", |of| of.context), value_parser = at_least_1)]
     context: Option<usize>,
     /// Share of numbers that become 0 in training
     #[arg(long, default_value_t = 0.0)]
@@ -118,8 +117,7 @@ struct Arguments {
     /// A file of tokens that are held out
     #[arg(long, value_name = "TOKENS", requires = "train")]
     validation: Option<PathBuf>,
-    /// Steps of training
-    #[arg(long)]
+    #[arg(long, help = help("Steps of training, those before --resume among them, which may be others than those of the checkpoint", |of| of.steps))]
     steps: Option<u64>,
     /// Windows at once
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..))]
@@ -127,10 +125,9 @@ struct Arguments {
     /// So many batches make a step
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     accumulate: u32,
-    /// The largest learning rate; it falls to a tenth along a cosine
-    #[arg(long)]
+    #[arg(long, help = help("The largest learning rate; it falls to a tenth along a cosine. May change on --resume", |of| of.lr))]
     lr: Option<f64>,
-    /// Steps in which the learning rate rises; a tenth of them by default
+    /// Steps in which the learning rate rises; a tenth of them by default, on --resume as many as before
     #[arg(long)]
     warmup: Option<u64>,
     /// In which dtype products are computed in training: f32, tf32, bf16 or f16; weights stay f32
@@ -163,7 +160,7 @@ struct Arguments {
     /// Keeps all of a training in this file, written at every test, at the end and at Ctrl-C
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// Goes on from such a file with the same options, and keeps writing to it where --checkpoint names no other
+    /// Goes on from such a file, and keeps writing to it where --checkpoint names no other. Sizes, steps, --lr and --warmup are those of the file where they are not given, other options must be the same
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     /// Saves config.json and model.safetensors under Hugging Face's names, or the weights alone to a file that ends in .safetensors
@@ -192,41 +189,42 @@ impl Arguments {
         self.checkpoint.as_deref().or(self.resume.as_deref())
     }
 
-    /// Whether a new model has the sizes of GPT-2, rather than ones that a CPU trains in a minute or two.
-    fn is_large(&self) -> bool {
-        self.train.is_some()
+    /// What is taken where nothing else is said: of the checkpoint that is gone on from, else of GPT-2 for tokens that are named, else ones that a CPU trains in a minute or two.
+    fn usual(&self) -> Outcome<Usual> {
+        match &self.resume {
+            Some(file) => Usual::of(&Checkpoint::read(file)?),
+            None => Ok(if self.train.is_some() { LARGE } else { SMALL }),
+        }
     }
 
-    fn config(&self, vocabulary: &Vocabulary) -> GPTConfig {
-        let usual = match self.is_large() {
-            true => GPTConfig::default(),
-            false => GPTConfig { context: 128, layers: 4, heads: 4, width: 128, ..Default::default() },
-        };
-        GPTConfig {
-            vocabulary: self.vocabulary.unwrap_or(vocabulary.tokenizer().vocabulary_size()),
+    fn config(&self, vocabulary: &Vocabulary) -> Outcome<GPTConfig> {
+        let usual = self.usual()?;
+        let own = usual.vocabulary.unwrap_or(vocabulary.tokenizer().vocabulary_size());
+        Ok(GPTConfig {
+            vocabulary: self.vocabulary.unwrap_or(own),
             context: self.context.unwrap_or(usual.context),
             layers: self.layers.unwrap_or(usual.layers),
             heads: self.heads.unwrap_or(usual.heads),
             width: self.width.unwrap_or(usual.width),
             dropout: self.dropout,
-            ..usual
-        }
+            ..Default::default()
+        })
     }
 
-    fn settings(&self) -> Settings {
-        let (steps, lr) = if self.is_large() { (1000, 6e-4) } else { (300, 1e-3) };
-        let steps = self.steps.unwrap_or(steps);
-        Settings {
+    fn settings(&self) -> Outcome<Settings> {
+        let usual = self.usual()?;
+        let steps = self.steps.unwrap_or(usual.steps);
+        Ok(Settings {
             steps,
             batch: self.batch as usize,
             accumulate: self.accumulate as usize,
-            lr: self.lr.unwrap_or(lr),
-            warmup: self.warmup.unwrap_or(steps / 10),
+            lr: self.lr.unwrap_or(usual.lr),
+            warmup: self.warmup.or(usual.warmup).unwrap_or(steps / 10),
             weight_decay: self.weight_decay,
             precision: self.precision,
             eval_every: self.eval_every,
             seed: self.seed,
-        }
+        })
     }
 }
 
@@ -251,6 +249,7 @@ fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
     let mut results = Map::new();
     results.insert("device".into(), device.name().into());
     results.insert("parameters".into(), model.parameter_count().into());
+    results.insert("seed".into(), arguments.seed.into());
     if arguments.learns() {
         let pieces = pieces(arguments, &model, &vocabulary)?;
         let keeping = Keeping {
@@ -259,7 +258,7 @@ fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
             record: arguments.record.as_deref(),
             interrupts: &Interrupts::watch()?,
         };
-        let found = training::learn(&model, arguments.settings(), &pieces, &keeping)?;
+        let found = training::learn(&model, arguments.settings()?, &pieces, &keeping)?;
         if let Some(file) = &arguments.plot {
             found.chart(&format!("{} parameters on {device}", model.parameter_count())).write(file)?;
             say!("{} written", file.display());
@@ -417,7 +416,7 @@ fn model(arguments: &Arguments, vocabulary: &Vocabulary, device: &Device) -> Out
 
 /// The sizes of a new model, for which there is memory.
 fn checked_config(arguments: &Arguments, vocabulary: &Vocabulary, device: &Device) -> Outcome<GPTConfig> {
-    let config = arguments.config(vocabulary);
+    let config = arguments.config(vocabulary)?;
     let batch = if arguments.learns() { arguments.batch as usize } else { 0 };
     let GPTConfig { vocabulary, layers, width, context, .. } = config;
     let sizes = format!(

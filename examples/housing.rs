@@ -16,14 +16,22 @@ mod divergence;
 mod files;
 #[path = "support/given.rs"]
 mod given;
+#[path = "support/interrupts.rs"]
+mod interrupts;
 #[path = "support/memory.rs"]
 mod memory;
 #[path = "support/outputs.rs"]
 mod outputs;
+#[path = "support/plan.rs"]
+mod plan;
 #[path = "support/prediction.rs"]
 mod prediction;
 #[path = "support/program.rs"]
 mod program;
+// Not all of it is needed here.
+#[allow(dead_code)]
+#[path = "support/saving.rs"]
+mod saving;
 #[path = "support/say.rs"]
 mod say;
 
@@ -33,7 +41,9 @@ use districts::Districts;
 use divergence::Divergence;
 use files::Files;
 use given::Given;
+use interrupts::Interrupts;
 use outputs::Output;
+use plan::Plan;
 use prediction::Predictor;
 use program::{Outcome, end};
 use say::say;
@@ -56,6 +66,9 @@ const SHOWN: usize = 5;
 /// Standard deviations from the mean at which a feature is held: a few districts have hundreds of people in a household, and are a hundred away.
 const FARTHEST: f64 = 5.0;
 
+/// Where nothing else is said.
+const USUAL: Plan = Plan { epochs: 60, lr: 6e-3 };
+
 /// Names of the two losses.
 const TRAIN: &str = "training";
 const HELD_OUT: &str = "held out";
@@ -76,15 +89,13 @@ struct Arguments {
     /// The column to predict; all others are what it is predicted from
     #[arg(long, default_value = CaliforniaHousing::TARGET, value_name = "COLUMN")]
     target: String,
-    /// How often every district is seen; 0 only tests
-    #[arg(long, default_value_t = 60)]
-    epochs: u64,
+    #[arg(long, help = format!("How often every district is seen, before --resume included, where it may be another number; 0 only tests [default: {}]", USUAL.epochs))]
+    epochs: Option<u64>,
     /// Districts in a step
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
-    /// Learning rate at the start; it falls to 0 along a cosine
-    #[arg(long, default_value_t = 6e-3)]
-    lr: f64,
+    #[arg(long, help = format!("Learning rate at the start; it falls to 0 along a cosine. May change on --resume [default: {}]", USUAL.lr))]
+    lr: Option<f64>,
     /// Width of the two hidden layers
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     hidden: u32,
@@ -117,7 +128,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Options of a training.
-const OF_TRAINING: [&str; 15] = [
+const OF_TRAINING: [&str; 16] = [
     "data",
     "target",
     "epochs",
@@ -133,6 +144,7 @@ const OF_TRAINING: [&str; 15] = [
     "save",
     "resume",
     "keep",
+    "save_every",
 ];
 
 fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
@@ -162,7 +174,7 @@ fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
         say!("{}", summary_of_shape(&model, [batch, inputs], SummaryPass::ForwardBackward)?);
     }
     let mut training = Training::new(arguments, model, &regression, &device)?;
-    training.run()?;
+    training.run(&Interrupts::watch()?)?;
     let test = Test::of(&training.model, &regression, &device)?;
     if training.divergence.is_none() {
         test.tell(&arguments.target);
@@ -191,11 +203,11 @@ fn predict(arguments: &Arguments, table: &Path, model: &Path) -> Outcome<()> {
     let device = ternion::device(&arguments.device)?;
     let predictor = Predictor::of(&Checkpoint::read(model)?, &device)?;
     let table_read = Table::read(table)?;
-    let predicted =
-        predictor.predict(&table_read, held).map_err(|error| format!("{}: {error}", table.display()))?;
+    let predicted = predictor.predict(&table_read, held)?;
     say!("{} of {} rows of {}:", predictor.target(), predicted.len(), table.display());
     predicted.iter().for_each(|value| say!("{value:.6}"));
-    let results = || serde_json::json!({ "device": device.name(), "target": predictor.target(), "predictions": predicted });
+    let peak = device.memory().peak;
+    let results = || serde_json::json!({ "device": device.name(), "target": predictor.target(), "predictions": predicted, "peak_memory_bytes": peak });
     arguments.files.write(results, || Chart::new("", ""))
 }
 
@@ -241,8 +253,13 @@ struct Training<'a> {
     /// A checksum of what is learned from.
     table: String,
     device: &'a Device,
+    plan: Plan,
     model: Mlp,
     adam: Adam,
+    /// Steps that were made.
+    step: u64,
+    /// The losses of an epoch that is not whole, each times its districts: their sum, as a checkpoint keeps it.
+    open_epoch: Vec<f64>,
     /// Losses of training and of the held-out districts after each epoch.
     history: Recorder,
     monitor: StatsMonitor,
@@ -260,9 +277,11 @@ impl<'a> Training<'a> {
         regression: &'a Regression,
         device: &'a Device,
     ) -> Outcome<Training<'a>> {
-        let config = AdamConfig { lr: arguments.lr, ..Default::default() };
+        let plan = USUAL.changed(&arguments.files.saving, arguments.epochs, arguments.lr)?;
+        let config = AdamConfig { lr: plan.lr, ..Default::default() };
         let adam = Adam::new(model.parameters(), config)?;
-        let (history, time) = (arguments.files.recorder()?, Duration::ZERO);
+        let steps_per_epoch = steps_per_epoch(arguments, regression);
+        let (history, time) = (arguments.files.recorder(|step| step / steps_per_epoch)?, Duration::ZERO);
         let cells = regression.train.features().cells().iter().chain(regression.train.targets().cells());
         let table = checksum(cells.flat_map(|cell| cell.to_le_bytes()));
         let monitor = StatsMonitor::new(StatsConfig { every: arguments.stats_every, ..Default::default() })?;
@@ -272,8 +291,11 @@ impl<'a> Training<'a> {
             regression,
             table,
             device,
+            plan,
             model,
             adam,
+            step: 0,
+            open_epoch: vec![0.0],
             history,
             monitor,
             newest,
@@ -284,14 +306,15 @@ impl<'a> Training<'a> {
 
     /// All that it takes to go on as if the training had never stopped.
     fn state(&mut self) -> TrainingState<'_> {
-        let Arguments { batch, epochs, lr, seed, target, hidden, .. } = self.arguments;
+        let Arguments { batch, seed, target, hidden, .. } = self.arguments;
         TrainingState::new(self.device)
             .model("model", &self.model)
             .optimizer("adam", &mut self.adam)
             .part("history", &mut self.history)
+            .part("open_epoch", &mut self.open_epoch)
+            .value("epochs", &mut self.plan.epochs)
+            .value("lr", &mut self.plan.lr)
             .setting("batch", batch)
-            .setting("epochs", epochs)
-            .setting("lr", lr)
             .setting("seed", seed)
             .setting("target", target)
             .setting("hidden", hidden)
@@ -302,36 +325,55 @@ impl<'a> Training<'a> {
             .setting(prediction::TARGETS, prediction::scale_told(&self.regression.target_scale))
     }
 
-    fn steps_per_epoch(&self) -> u64 {
-        self.regression.train.len().div_ceil(self.arguments.batch as usize) as u64
-    }
-
-    fn run(&mut self) -> Outcome<()> {
-        let Arguments { epochs, lr, ref files, .. } = *self.arguments;
-        let steps = self.steps_per_epoch();
-        let schedule = CosineAnnealingLR::new(lr, epochs.saturating_mul(steps).max(1), 0.0)?;
-        let done = files.resume(&mut self.state())? / steps;
-        if done >= epochs {
-            say!("no epoch is left: {done} were made, --epochs {epochs}");
-            return files.checkpoint(done * steps, &self.state());
+    fn run(&mut self, interrupts: &Interrupts) -> Outcome<()> {
+        let (plan, files) = (self.plan, &self.arguments.files);
+        self.step = files.resume(&mut self.state())?;
+        // Epochs and learning rate are those that were asked for now.
+        self.plan = plan;
+        let (epochs, steps) = (plan.epochs, steps_per_epoch(self.arguments, self.regression));
+        let schedule = CosineAnnealingLR::new(plan.lr, epochs.saturating_mul(steps).max(1), 0.0)?;
+        if self.step / steps >= epochs {
+            say!("no epoch is left: {} were made, --epochs {epochs}", self.step / steps);
+            return files.checkpoint(self.step, &self.state());
         }
-        for epoch in done..epochs {
+        let mut stops = false;
+        while self.step / steps < epochs && self.divergence.is_none() && !stops {
             let begun = Instant::now();
-            let loss = self.epoch(epoch, |step| schedule.lr(epoch * steps + step))?;
+            stops = self.epoch(&schedule, interrupts)?;
             self.time += begun.elapsed();
-            let held_out = Test::of(&self.model, self.regression, self.device)?.loss;
-            self.history.scalar(TRAIN, epoch + 1, loss)?;
-            self.history.scalar(HELD_OUT, epoch + 1, held_out)?;
-            self.divergence = Divergence::of((epoch + 1) * steps, loss);
-            if self.divergence.is_none() && files.is_due(epoch + 1, epoch + 1 == epochs) {
-                files.checkpoint((epoch + 1) * steps, &self.state())?;
-            }
-            say!("epoch {}/{epochs}  loss {loss:.4}  held out {held_out:.4}", epoch + 1);
-            if self.divergence.is_some() {
-                break;
-            }
+            self.note(steps, stops)?;
+        }
+        if stops {
+            files.tell_stopped(self.step);
         }
         self.newest.iter().for_each(tell_numbers);
+        Ok(())
+    }
+
+    /// Notes the losses of an epoch, or of what was made of it, and saves.
+    ///
+    /// What is not whole is saved before it is noted: a training that goes on from there has no reading that one without this end would not have.
+    fn note(&mut self, steps: u64, stops: bool) -> Outcome<()> {
+        let (files, epochs) = (&self.arguments.files, self.plan.epochs);
+        let (epoch, made) = (self.step.div_ceil(steps), self.step % steps);
+        let is_whole = made == 0;
+        let districts = self.regression.train.len();
+        let seen = if is_whole { districts } else { made as usize * self.arguments.batch as usize };
+        let loss = self.open_epoch[0] / seen as f64;
+        self.divergence = Divergence::of(self.step, loss);
+        let is_saved = self.divergence.is_none() && files.is_due(epoch, stops || epoch == epochs);
+        if is_saved && !is_whole {
+            files.checkpoint(self.step, &self.state())?;
+        }
+        let held_out = Test::of(&self.model, self.regression, self.device)?.loss;
+        self.history.scalar(TRAIN, epoch, loss)?;
+        self.history.scalar(HELD_OUT, epoch, held_out)?;
+        self.open_epoch = vec![0.0];
+        if is_saved && is_whole {
+            files.checkpoint(self.step, &self.state())?;
+        }
+        let part = if is_whole { "" } else { " (a part of it)" };
+        say!("epoch {epoch}/{epochs}{part}  loss {loss:.4}  held out {held_out:.4}");
         Ok(())
     }
 
@@ -344,29 +386,41 @@ impl<'a> Training<'a> {
         self.newest = Some(report);
     }
 
-    /// One pass over the districts: their mean loss.
-    fn epoch(&mut self, epoch: u64, lr: impl Fn(u64) -> f64) -> Outcome<f64> {
-        let Training { arguments, regression: Regression { train, .. }, device, .. } = *self;
-        let order = RegressionOrder { seed: arguments.seed, epoch };
-        let steps = self.steps_per_epoch();
+    /// What is left of a pass over the districts; whether Ctrl-C has ended it.
+    fn epoch(&mut self, schedule: &CosineAnnealingLR, interrupts: &Interrupts) -> Outcome<bool> {
+        let Training { arguments, regression, device, .. } = *self;
+        let steps = steps_per_epoch(arguments, regression);
+        let order = RegressionOrder { seed: arguments.seed, epoch: self.step / steps };
+        let batches = regression.train.shuffled_batches(order, arguments.batch as usize, device)?;
         // Added up on the device: reading each loss would wait for each step.
-        let mut sum = Tensor::zeros((), DType::F32, device)?;
-        for (step, batch) in (0..).zip(train.shuffled_batches(order, arguments.batch as usize, device)?) {
+        let mut sum = Tensor::full((), self.open_epoch[0], DType::F32, device)?;
+        let mut stops = false;
+        for batch in batches.skip((self.step % steps) as usize) {
             let batch = batch?;
-            self.adam.set_lr(lr(step))?;
+            self.adam.set_lr(schedule.lr(self.step))?;
             let Training { model, adam, monitor, .. } = self;
             let forward =
                 || model.forward(&held(&batch.features)?)?.mse_loss(&batch.targets, Reduction::Mean);
-            let loss = monitor.watch(model, epoch * steps + step, forward)?;
+            let loss = monitor.watch(model, self.step, forward)?;
             let gradients = loss.backward()?;
             // A step of Adam, and a report where the monitor has looked.
             if let Some(report) = monitor.step(adam, &gradients)? {
                 self.look_at(report);
             }
             sum = no_grad(|| sum.add(&loss.detach().mul_scalar(batch.size as f64)?))?;
+            self.step += 1;
+            stops = interrupts.stop();
+            if stops {
+                break;
+            }
         }
-        Ok(sum.item_f64()? / train.len() as f64)
+        self.open_epoch = vec![sum.item_f64()?];
+        Ok(stops)
     }
+}
+
+fn steps_per_epoch(arguments: &Arguments, regression: &Regression) -> u64 {
+    regression.train.len().div_ceil(arguments.batch as usize) as u64
 }
 
 fn tell_numbers(report: &StatsReport) {
@@ -435,13 +489,15 @@ fn results(training: &Training<'_>, districts: &Districts, test: &Test) -> serde
         "data": districts.origin,
         "artificial": districts.is_artificial,
         "seed": arguments.seed,
-        "epochs": arguments.epochs,
+        // Whole ones that were made.
+        "epochs": training.step / steps_per_epoch(arguments, training.regression),
         "train_loss": history.series(TRAIN).last().map(|point| point.1),
         "test_loss": test.loss,
         "test_r2": test.r2(),
         "test_rmse": test.rmse(),
         "predictions": test.pairs.iter().take(SHOWN).map(pair).collect::<Vec<_>>(),
         "train_seconds": time.as_secs_f64(),
+        "peak_memory_bytes": device.memory().peak,
     })
 }
 

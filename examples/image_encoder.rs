@@ -11,12 +11,18 @@ mod checksum;
 mod divergence;
 #[path = "support/files.rs"]
 mod files;
+#[path = "support/interrupts.rs"]
+mod interrupts;
 #[path = "support/outputs.rs"]
 mod outputs;
 #[path = "support/picture.rs"]
 mod picture;
 #[path = "support/program.rs"]
 mod program;
+// Not all of it is needed here.
+#[allow(dead_code)]
+#[path = "support/saving.rs"]
+mod saving;
 #[path = "support/say.rs"]
 mod say;
 
@@ -24,6 +30,7 @@ use checksum::checksum;
 use clap::Parser;
 use divergence::Divergence;
 use files::Files;
+use interrupts::Interrupts;
 use outputs::Output;
 use program::{Outcome, end};
 use say::say;
@@ -119,7 +126,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
         let shape = [arguments.batch as usize, 2];
         say!("{}", summary_of_shape(&training.model, shape, SummaryPass::ForwardBackward)?);
     }
-    training.run()?;
+    training.run(&Interrupts::watch()?)?;
     if training.divergence.is_some() {
         arguments.files.write(|| results(&training, f64::NAN), || chart(&training.history, f64::NAN))?;
         return Ok(Divergence::none(training.divergence)?);
@@ -139,7 +146,13 @@ fn check_files(arguments: &Arguments) -> Outcome<()> {
     arguments.files.check(
         &[output("--image", &arguments.image)],
         &[output("--picture", &picture), output("--dot", &arguments.dot)],
-    )
+    )?;
+    let is_png = arguments.picture.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png"));
+    if !is_png {
+        let picture = arguments.picture.display();
+        return Err(format!("--picture: {picture}: written as PNG, expected a name that ends in .png").into());
+    }
+    Ok(())
 }
 
 // ---- The model
@@ -277,7 +290,7 @@ impl<'a> Training<'a> {
         let config =
             AdamWConfig { lr: arguments.lr, betas: [0.92, 0.95], weight_decay: 0.01, ..Default::default() };
         let adam = AdamW::new(model.parameters(), config)?;
-        let (history, step, time) = (arguments.files.recorder()?, 0, Duration::ZERO);
+        let (history, step, time) = (arguments.files.recorder(|step| step)?, 0, Duration::ZERO);
         let (open_reading, divergence) = (vec![0.0, 0.0], None);
         Ok(Training { arguments, pixels, model, adam, history, open_reading, step, divergence, time })
     }
@@ -297,7 +310,7 @@ impl<'a> Training<'a> {
             .setting("colours", &self.pixels.checksum)
     }
 
-    fn run(&mut self) -> Outcome<()> {
+    fn run(&mut self, interrupts: &Interrupts) -> Outcome<()> {
         let Training { arguments, pixels, .. } = *self;
         let Arguments { steps, lr, log_every, ref files, .. } = *arguments;
         let device = pixels.positions.device();
@@ -310,14 +323,16 @@ impl<'a> Training<'a> {
         }
         // Added up on the device: reading each loss would wait for each step.
         let mut sum = Tensor::full((), self.open_reading[0], DType::F32, device)?;
-        let mut begun = Instant::now();
-        while self.step < steps && self.divergence.is_none() {
+        let (mut begun, mut stops) = (Instant::now(), false);
+        while self.step < steps && self.divergence.is_none() && !stops {
             self.adam.set_lr(schedule.lr(self.step))?;
             let loss = self.advance(arguments.dot.as_deref().filter(|_| self.step == first))?;
             sum = no_grad(|| sum.add(&loss))?;
             self.open_reading[1] += 1.0;
-            if self.step.is_multiple_of(log_every) || self.step == steps {
-                self.read(sum.item_f64()?)?;
+            stops = interrupts.stop();
+            let is_last = self.step == steps || stops;
+            if self.step.is_multiple_of(log_every) || is_last {
+                self.read(sum.item_f64()?, is_last)?;
                 sum = Tensor::full((), self.open_reading[0], DType::F32, device)?;
             }
             if self.step == first + 1 {
@@ -327,15 +342,18 @@ impl<'a> Training<'a> {
         }
         device.synchronize()?;
         self.time = begun.elapsed();
+        if stops {
+            files.tell_stopped(self.step);
+        }
         Ok(())
     }
 
     /// Notes the mean loss since the last reading, whose sum is `sum`, and saves.
     ///
     /// A reading that is cut short by the last step is saved before it is noted: a training that goes on from there has none that one without this end would not have.
-    fn read(&mut self, sum: f64) -> Outcome<()> {
+    fn read(&mut self, sum: f64, is_last: bool) -> Outcome<()> {
         let Arguments { steps, batch, log_every, ref files, .. } = *self.arguments;
-        let (is_whole, is_last) = (self.step.is_multiple_of(log_every), self.step == steps);
+        let is_whole = self.step.is_multiple_of(log_every);
         let mean = sum / (3.0 * self.open_reading[1] * f64::from(batch));
         self.divergence = Divergence::of(self.step, mean);
         let is_saved = self.divergence.is_none() && files.is_due(self.step.div_ceil(log_every), is_last);

@@ -30,6 +30,8 @@ mod outputs;
 mod program;
 #[path = "support/readings.rs"]
 mod readings;
+#[path = "support/saving.rs"]
+mod saving;
 #[path = "support/say.rs"]
 mod say;
 #[path = "support/step.rs"]
@@ -51,6 +53,7 @@ use interrupts::Interrupts;
 use outputs::Output;
 use program::{Outcome, end};
 use readings::{Log, Reading};
+use saving::Saving;
 use say::say;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -119,17 +122,13 @@ struct Arguments {
     /// Notes loss and accuracy of each epoch: metrics.jsonl, and files for TensorBoard
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
-    /// Saves the training as a checkpoint: after epochs, and at Ctrl-C
-    #[arg(long, value_name = "FILE")]
-    save: Option<PathBuf>,
+    #[command(flatten)]
+    saving: Saving,
     /// Epochs between two checkpoints
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     save_every: u64,
-    /// Goes on from a checkpoint as if the training had never stopped, and saves to the same file unless --save names another
-    #[arg(long, value_name = "FILE", conflicts_with = "load")]
-    resume: Option<PathBuf>,
     /// Starts from the weights of a checkpoint, or of a file with nothing else
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     load: Option<PathBuf>,
 }
 
@@ -223,11 +222,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     // What can be wrong with the arguments is told before data is downloaded and models are trained.
     check_files(arguments)?;
     let interrupts = Interrupts::watch()?;
-    let checkpoint = match &arguments.resume {
-        Some(file) => Some(Checkpoint::read(file)?),
-        None => None,
-    };
-    let settings = Settings::of(arguments, checkpoint.as_ref())?;
+    let settings = Settings::of(arguments, arguments.saving.checkpoint()?.as_ref())?;
     let device = ternion::device(&arguments.device)?;
     device.seed(settings.seed);
     let hidden = settings.hidden as usize;
@@ -246,9 +241,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let digits = Digits { mnist, train, test };
     device.synchronize()?;
     let mut training = Training::new(arguments, settings, &*model, &adam, &digits)?;
-    if let Some(checkpoint) = checkpoint {
-        training.resume(&checkpoint)?;
-    }
+    training.resume()?;
     training.history.times.start = start.elapsed();
     let test = training.run(&interrupts)?;
     say!("{}", training.history.times);
@@ -259,21 +252,12 @@ fn run(arguments: &Arguments) -> Outcome<()> {
 
 /// Saving over what was loaded is fine; drawing over it is not.
 fn check_files(arguments: &Arguments) -> Outcome<()> {
-    let Arguments { json, plot, mistakes, save, resume, load, .. } = arguments;
-    for (option, file) in [("--load", load), ("--resume", resume)] {
-        if let Some(file) = file {
-            outputs::check_readable(option, file)?;
-        }
-    }
+    let Arguments { json, plot, mistakes, saving, load, .. } = arguments;
+    load.as_ref().map_or(Ok(()), |file| outputs::check_readable("--load", file))?;
     let output = |(option, file): (&'static str, _)| Output { option, file };
-    let saved = if save.is_some() { ("--save", save) } else { ("--resume", resume) };
-    let beside = saved.1.as_deref().map(outputs::beside);
     let results = [("--json", json), ("--plot", plot), ("--mistakes", mistakes)].map(output);
-    // Saving over the weights that were loaded is fine.
-    outputs::check_kept(&[("--load", load), ("--resume", resume)].map(output), &results)?;
-    let written = [&[saved, (outputs::BESIDE, &beside)].map(output), &results[..]].concat();
-    outputs::check_distinct(&written)?;
-    outputs::check_writable(&written)
+    outputs::check_kept(&[output(("--load", load))], &results)?;
+    saving.check(&[], &results)
 }
 
 fn announce(origin: &Origin, mnist: &Mnist) {
@@ -366,8 +350,8 @@ impl<'a> Training<'a> {
     fn with_state<T>(
         &mut self,
         open: &mut Vec<f64>,
-        f: impl FnOnce(TrainingState<'_>) -> Result<T>,
-    ) -> Result<T> {
+        f: impl FnOnce(TrainingState<'_>) -> Outcome<T>,
+    ) -> Outcome<T> {
         let (mut adam, mut settings) = (self.adam.borrow_mut(), self.settings.clone());
         let state = TrainingState::new(self.digits.train.device())
             .model("model", self.model)
@@ -388,30 +372,28 @@ impl<'a> Training<'a> {
         f(state)
     }
 
-    fn resume(&mut self, checkpoint: &Checkpoint) -> Outcome<()> {
-        let mut open = Vec::new();
-        let step = self.with_state(&mut open, |mut state| checkpoint.resume(&mut state))?;
-        self.log.restore(&open)?;
-        say!("goes on in epoch {}, after step {step}", self.epoch + 1);
+    fn resume(&mut self) -> Outcome<()> {
+        let (mut open, saving) = (Vec::new(), &self.arguments.saving);
+        if let Some((step, _)) = self.with_state(&mut open, |mut state| saving.resume(&mut state))? {
+            self.log.restore(&open)?;
+            say!("goes on in epoch {}, after step {step}", self.epoch + 1);
+        }
         Ok(())
     }
 
     /// Saves, unless it is saved already: to the file that was named, or after Ctrl-C to one of its own, unless nothing was learned yet.
     fn save(&mut self, interrupts: &Interrupts) -> Outcome<()> {
-        let Arguments { save, resume, .. } = self.arguments;
-        let file = match save.as_ref().or(resume.as_ref()) {
-            Some(file) => file.as_path(),
-            None if interrupts.stop() && self.history.images > 0 => Path::new(INTERRUPTED_FILE),
-            None => return Ok(()),
-        };
+        let is_cut_short = interrupts.stop() && self.history.images > 0;
+        let (saving, or_else) = (&self.arguments.saving, is_cut_short.then_some(Path::new(INTERRUPTED_FILE)));
         let place = Some((self.epoch, self.position));
         // Nothing that is lost takes the place of an earlier checkpoint.
         if self.saved != place && self.divergence.is_none() {
             let mut open = self.log.numbers()?;
             let step = self.epoch * self.batches() as u64 + self.position as u64;
-            self.with_state(&mut open, |state| state.save(step, file))?;
-            self.saved = place;
-            say!("step {step} saved to {}", file.display());
+            if let Some(file) = self.with_state(&mut open, |state| saving.save(step, &state, or_else))? {
+                self.saved = place;
+                say!("step {step} saved to {}", file.display());
+            }
         }
         Ok(())
     }
@@ -421,7 +403,7 @@ impl<'a> Training<'a> {
         if let Some(folder) = &self.arguments.record {
             // An epoch that is not whole is noted when it is.
             let first = self.epoch * self.batches() as u64;
-            let start = if self.arguments.resume.is_some() { Start::After(first) } else { Start::New };
+            let start = if self.arguments.saving.is_resumed() { Start::After(first) } else { Start::New };
             self.recorder = std::mem::take(&mut self.recorder).folder(folder, start)?;
         }
         let mut last = None;
@@ -565,6 +547,7 @@ impl Training<'_> {
         serde_json::json!({
             "device": self.digits.train.device().name(),
             "model": self.settings.kind.name(),
+            "seed": self.settings.seed,
             "epochs": self.epoch,
             "captured": self.history.is_recorded,
             "load_seconds": times.start.as_secs_f64(),
@@ -574,6 +557,7 @@ impl Training<'_> {
             "test_accuracy": test.accuracy(),
             "images_per_second": times.images_per_second(),
             "final_loss": self.recorder.series(EPOCH_LOSS).last().map(|&(_, loss)| loss),
+            "peak_memory_bytes": self.digits.train.device().memory().peak,
         })
     }
 

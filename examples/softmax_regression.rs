@@ -15,10 +15,16 @@ mod digits;
 mod divergence;
 #[path = "support/files.rs"]
 mod files;
+#[path = "support/interrupts.rs"]
+mod interrupts;
 #[path = "support/outputs.rs"]
 mod outputs;
 #[path = "support/program.rs"]
 mod program;
+// Not all of it is needed here.
+#[allow(dead_code)]
+#[path = "support/saving.rs"]
+mod saving;
 #[path = "support/say.rs"]
 mod say;
 
@@ -27,6 +33,7 @@ use clap::Parser;
 use digits::DigitSet;
 use divergence::Divergence;
 use files::Files;
+use interrupts::Interrupts;
 use program::{Outcome, end};
 use say::{say, warn};
 use std::process::ExitCode;
@@ -91,7 +98,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let model = SoftmaxRegression::new(inputs, &device)?;
     say!("{} parameters on {device}", model.parameter_count());
     let mut training = Training::new(arguments, model, mnist.train(), &device)?;
-    training.run()?;
+    training.run(&Interrupts::watch()?)?;
     let accuracy = accuracy(&training.model, mnist.test(), &device)?;
     let largest = largest(training.history.series(DIFFERENCE));
     if training.divergence.is_none() {
@@ -200,6 +207,8 @@ struct Training<'a> {
     /// Loss, and how far the gradients are apart, of each step that was looked at.
     history: Recorder,
     divergence: Option<Divergence>,
+    /// Steps that were made.
+    made: u64,
     /// Of all steps of this run, with their comparisons.
     time: Duration,
 }
@@ -222,8 +231,9 @@ impl<'a> Training<'a> {
             batch: (arguments.batch as usize).min(split.len()),
             sgd: SGD::new(model.parameters(), config)?,
             model,
-            history: arguments.files.recorder()?,
+            history: arguments.files.recorder(|step| step)?,
             divergence: None,
+            made: 0,
             time: Duration::ZERO,
         })
     }
@@ -242,9 +252,10 @@ impl<'a> Training<'a> {
             .setting("data", &self.data)
     }
 
-    fn run(&mut self) -> Outcome<()> {
+    fn run(&mut self, interrupts: &Interrupts) -> Outcome<()> {
         let Arguments { steps, check_every, ref files, .. } = *self.arguments;
         let first = files.resume(&mut self.state())?;
+        self.made = first;
         if first >= steps {
             say!("no step is left: {first} were made, --steps {steps}");
             return files.checkpoint(first, &self.state());
@@ -255,7 +266,13 @@ impl<'a> Training<'a> {
             if let Some(found) = self.step(step, is_checked)? {
                 self.note(step, found)?;
             }
-            if self.divergence.is_some() {
+            self.made = step + 1;
+            let stops = interrupts.stop() && self.made < steps;
+            if stops && self.divergence.is_none() {
+                files.checkpoint(self.made, &self.state())?;
+                files.tell_stopped(self.made);
+            }
+            if stops || self.divergence.is_some() {
                 break;
             }
         }
@@ -340,12 +357,13 @@ fn results(training: &Training<'_>, mnist: &Mnist, largest: f64, accuracy: f64) 
         "device": digits.device().name(),
         "synthetic": mnist.origin().is_synthetic(),
         "seed": arguments.seed,
-        "steps": arguments.steps,
+        "steps": training.made,
         "checked_steps": history.series(DIFFERENCE).len(),
         "largest_difference": largest,
         "final_loss": history.series(LOSS).last().map(|point| point.1),
         "test_accuracy": accuracy,
         "train_seconds": time.as_secs_f64(),
+        "peak_memory_bytes": digits.device().memory().peak,
     })
 }
 

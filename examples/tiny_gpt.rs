@@ -32,6 +32,8 @@ mod outputs;
 mod precise;
 #[path = "support/program.rs"]
 mod program;
+#[path = "support/saving.rs"]
+mod saving;
 #[path = "support/say.rs"]
 mod say;
 #[path = "support/writer.rs"]
@@ -44,12 +46,14 @@ use gpt_training::Training;
 use interrupts::Interrupts;
 use outputs::Output;
 use program::{Outcome, end};
+use saving::Saving;
 use say::{say, warn};
+use serde_json::{Value, json};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
-use ternion::data::{CharVocabulary, Text};
+use ternion::data::{CharVocabulary, Text, Tokenizer};
 use ternion::prelude::*;
 use writer::Writer;
 
@@ -70,9 +74,6 @@ struct Arguments {
     settings: SettingsArguments,
     #[command(flatten)]
     writing: Writing,
-    /// Steps between two tests on the held-out text
-    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u64).range(1..))]
-    eval_every: u64,
     /// Writes the results as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -85,17 +86,13 @@ struct Arguments {
     /// Writes where the time of one step goes, for ui.perfetto.dev. The times are the host's; with TERNION_CUDA_SYNC=1 those of a GPU are in them
     #[arg(long, value_name = "FILE.json")]
     trace: Option<PathBuf>,
-    /// Saves the training as a checkpoint: at the end, at Ctrl-C, and in between
-    #[arg(long, value_name = "FILE")]
-    save: Option<PathBuf>,
+    #[command(flatten)]
+    saving: Saving,
     /// Steps between two checkpoints
     #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u64).range(1..))]
     save_every: u64,
-    /// Goes on from a checkpoint as if the training had never stopped, and saves to the same file unless --save names another
-    #[arg(long, value_name = "FILE", conflicts_with = "load")]
-    resume: Option<PathBuf>,
     /// Starts from the weights of a checkpoint, whose sizes hold; without --steps it is not trained further
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     load: Option<PathBuf>,
 }
 
@@ -127,13 +124,11 @@ impl Writing {
 }
 
 /// Where a training leaves what it finds, and how often.
-struct Files {
-    save: Option<PathBuf>,
+struct Files<'a> {
+    saving: &'a Saving,
     save_every: u64,
-    eval_every: u64,
-    record: Option<PathBuf>,
-    trace: Option<PathBuf>,
-    is_resumed: bool,
+    record: Option<&'a Path>,
+    trace: Option<&'a Path>,
     /// What the text is called in messages.
     text_name: String,
 }
@@ -146,20 +141,18 @@ pub fn main() -> ExitCode {
 
 fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
     check_files(arguments)?;
-    let checkpoint = match arguments.resume.as_ref().or(arguments.load.as_ref()) {
-        Some(file) => Some(Checkpoint::read(file)?),
-        None => None,
-    };
-    let settings = match &checkpoint {
-        Some(checkpoint) if arguments.resume.is_some() => Settings::resumed(&arguments.settings, checkpoint)?,
-        Some(checkpoint) => Settings::loaded(&arguments.settings, checkpoint)?,
-        None => Settings::new(&arguments.settings),
+    let (resumed, loaded) = (arguments.saving.checkpoint()?, &arguments.load);
+    let loaded = loaded.as_ref().map(Checkpoint::read).transpose()?;
+    let settings = match (&resumed, &loaded) {
+        (Some(checkpoint), _) => Settings::resumed(&arguments.settings, checkpoint)?,
+        (None, Some(checkpoint)) => Settings::loaded(&arguments.settings, checkpoint)?,
+        (None, None) => Settings::new(&arguments.settings),
     };
     check_heeded(arguments, &settings, given)?;
     let device = ternion::device(&arguments.device)?;
     device.seed(settings.seed);
     let text = arguments.text.as_ref().map_or_else(corpus::text, Text::read)?;
-    let writer = match &checkpoint {
+    let writer = match resumed.as_ref().or(loaded.as_ref()) {
         Some(checkpoint) => Writer::of(checkpoint, &settings, &device)?,
         None => Writer::new(&settings, CharVocabulary::new(&text), &device)?,
     };
@@ -169,48 +162,47 @@ fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
     }
     let (model, parameters) = (&writer.model, writer.model.parameter_count());
     say!("{parameters} parameters on {device}, {} different characters", model.config().vocabulary);
+    let mut results = json!({ "device": device.name(), "parameters": parameters, "seed": settings.seed });
     if settings.steps > 0 || arguments.writing.generate.is_none() {
-        let resumed = checkpoint.as_ref().filter(|_| arguments.resume.is_some());
-        learn(arguments, &settings, &writer, &text, resumed)?;
+        learn(arguments, &settings, &writer, &text, &mut results)?;
     }
-    match &arguments.writing.generate {
-        Some(prompt) => write(&arguments.writing, &writer, prompt),
-        None => Ok(()),
+    if let Some(prompt) = &arguments.writing.generate {
+        results["generation"] = write(&arguments.writing, &writer, prompt)?;
     }
+    write_results(arguments, &results)
 }
 
-/// Trains and tests, and writes what was found.
+fn write_results(arguments: &Arguments, results: &Value) -> Outcome<()> {
+    let write = |file: &PathBuf| outputs::write(file, &format!("{results:#}\n"));
+    arguments.json.as_ref().map_or(Ok(()), write)
+}
+
+/// Trains and tests, and adds to the results what was found.
 fn learn(
     arguments: &Arguments,
     settings: &Settings,
     writer: &Writer,
     text: &Text,
-    resumed: Option<&Checkpoint>,
+    results: &mut Value,
 ) -> Outcome<()> {
-    let Arguments { save, resume, record, trace, plot, json, save_every, eval_every, .. } = arguments;
-    let files = Files {
-        save: save.clone().or_else(|| resume.clone()),
-        save_every: *save_every,
-        eval_every: *eval_every,
-        record: record.clone(),
-        trace: trace.clone(),
-        is_resumed: resume.is_some(),
-        text_name: arguments.text.as_ref().map_or(OWN_TEXT.to_owned(), |file| file.display().to_string()),
-    };
+    let Arguments { saving, save_every, record, trace, .. } = arguments;
+    let text_name = arguments.text.as_ref().map_or(OWN_TEXT.to_owned(), |file| file.display().to_string());
+    let (record, trace) = (record.as_deref(), trace.as_deref());
+    let files = Files { saving, save_every: *save_every, record, trace, text_name };
     let interrupts = Interrupts::watch()?;
     let mut training = Training::new(settings, &files, writer, text)?;
-    if let Some(checkpoint) = resumed {
-        training.resume(checkpoint)?;
-        say!("goes on after step {}", checkpoint.step());
+    if let Some(step) = training.resume()? {
+        say!("goes on after step {step}");
     }
     let validation = training.run(&interrupts)?;
-    if let Some(file) = plot {
+    if let Some(file) = &arguments.plot {
         outputs::write(file, &training.chart().to_svg())?;
     }
-    if let Some(file) = json {
-        outputs::write(file, &format!("{:#}\n", training.json(validation)?))?;
-    }
-    Ok(training.has_not_diverged()?)
+    training.add_results(validation, results)?;
+    training.has_not_diverged().or_else(|divergence| {
+        write_results(arguments, results)?;
+        Err(divergence.into())
+    })
 }
 
 /// Options of a training where none takes place.
@@ -223,42 +215,43 @@ fn check_heeded(arguments: &Arguments, settings: &Settings, given: &Given) -> Ou
     if arguments.writing.generate.is_none() {
         return Ok(());
     }
-    let tested = ["text", "batch", "precision", "json", "plot", "record", "save"];
+    let tested = ["text", "batch", "precision", "plot", "record", "save", "keep"];
     given.refuse(&tested, &format!("{why}, and with --generate nothing is tested"))
 }
 
 fn check_files(arguments: &Arguments) -> Outcome<()> {
-    let Arguments { text, load, resume, save, json, plot, trace, .. } = arguments;
-    for (option, file) in [("--load", load), ("--resume", resume)] {
-        if let Some(file) = file {
-            outputs::check_readable(option, file)?;
-        }
-    }
-    let saved = if save.is_some() { ("--save", save) } else { ("--resume", resume) };
-    let beside = saved.1.as_deref().map(outputs::beside);
-    let written = || {
-        [saved, (outputs::BESIDE, &beside), ("--json", json), ("--plot", plot), ("--trace", trace)]
-            .map(|(option, file)| Output { option, file })
-    };
-    outputs::check_distinct(&written())?;
-    outputs::check_kept(&[Output { option: "--text", file: text }], &written())?;
-    outputs::check_writable(&written())
+    let Arguments { text, load, saving, json, plot, trace, .. } = arguments;
+    load.as_ref().map_or(Ok(()), |file| outputs::check_readable("--load", file))?;
+    let output = |(option, file): (&'static str, _)| Output { option, file };
+    let results = [("--json", json), ("--plot", plot), ("--trace", trace)].map(output);
+    outputs::check_kept(&[output(("--load", load))], &results)?;
+    saving.check(&[output(("--text", text))], &results)
 }
 
-/// Writes what follows `prompt`, each character as soon as it is chosen.
-fn write(writing: &Writing, writer: &Writer, prompt: &str) -> Outcome<()> {
-    let tokens = writing.tokens;
+/// Writes what follows `prompt`, each character as soon as it is chosen; what was written, as JSON.
+fn write(writing: &Writing, writer: &Writer, prompt: &str) -> Outcome<Value> {
+    let (tokens, mut first) = (writing.tokens, None);
     let mut out = std::io::stdout();
     // A reader that has gone away needs no more text.
     let mut print = |text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok();
     print(prompt);
     let begun = Instant::now();
     writer.model.eval();
-    writer.continued(prompt, tokens, writing.sampling(), |text| {
+    let written = writer.continued(prompt, tokens, writing.sampling(), |text| {
+        first.get_or_insert_with(|| begun.elapsed().as_secs_f64());
         print(text);
     })?;
     print("\n");
-    let speed = tokens as f64 / begun.elapsed().as_secs_f64();
-    warn(format_args!("{tokens} characters, {speed:.0} in a second"));
-    Ok(())
+    let seconds = begun.elapsed().as_secs_f64();
+    warn(format_args!("{tokens} characters, {:.0} in a second", tokens as f64 / seconds));
+    let text = written.strip_prefix(prompt).unwrap_or(&written);
+    Ok(json!({
+        "prompt": prompt,
+        "text": text,
+        "tokens": writer.vocabulary.encode(text)?,
+        // Characters know of no end: here for scripts that read what gpt2 writes, too.
+        "at_end_of_text": false,
+        "first_token_seconds": first,
+        "seconds": seconds,
+    }))
 }

@@ -108,8 +108,8 @@ fn a_training_that_was_stopped_ends_with_the_bits_of_one_that_was_not() {
         let printed = success(run(&["--resume", "run.ckpt", "--save", saved, "--json", "r.json"]));
         assert!(printed.contains("going on from step "), "{printed}");
         assert!(straight == bits(&folder.file(saved)), "{name}: other weights");
-        let other = [&arguments[..], &["--resume", "run.ckpt", "--lr", "0.5"]].concat();
-        folder.refuses(name, &[(&other, "other settings: lr was ")]);
+        let other = [&arguments[..], &["--resume", "run.ckpt", "--weight-decay", "0.5"]].concat();
+        folder.refuses(name, &[(&other, "other settings: weight_decay was ")]);
         folder.write("no.ckpt", "{}");
         let none = [&arguments[..], &["--resume", "no.ckpt"]].concat();
         folder.refuses(name, &[(&none, "no.ckpt: ")]);

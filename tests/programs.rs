@@ -4,12 +4,16 @@
 mod diverged;
 #[path = "support/examples.rs"]
 mod examples;
+#[path = "programs/kept.rs"]
+mod kept;
 #[path = "programs/looked_at.rs"]
 mod looked_at;
 #[path = "programs/refused.rs"]
 mod refused;
 #[path = "programs/resumed.rs"]
 mod resumed;
+#[path = "programs/told.rs"]
+mod told;
 #[path = "programs/tutorials.rs"]
 mod tutorials;
 

@@ -75,11 +75,16 @@ pub struct Results {
 struct Spent {
     time: Duration,
     tokens: usize,
+    /// The same of the first, which is told where there is no other.
+    first: Option<(Duration, usize)>,
 }
 
 impl Spent {
+    /// None before the first step.
     fn tokens_per_second(&self) -> Option<f64> {
-        (self.tokens > 0).then(|| self.tokens as f64 / self.time.as_secs_f64().max(f64::MIN_POSITIVE))
+        let later = (self.tokens > 0).then_some((self.time, self.tokens));
+        let (time, tokens) = later.or(self.first)?;
+        Some(tokens as f64 / time.as_secs_f64().max(f64::MIN_POSITIVE))
     }
 }
 
@@ -170,6 +175,8 @@ pub fn learn(model: &GPT, settings: Settings, pieces: &Pieces, keeping: &Keeping
     };
     if let Some(file) = keeping.resume {
         training.step = training.state().resume(file)?;
+        // Steps and learning rate are those that were asked for now.
+        training.settings = settings;
         say!("going on from step {} of {}", training.step, file.display());
     }
     if let Some(folder) = keeping.record {
@@ -186,8 +193,7 @@ impl Training<'_> {
     /// What a checkpoint holds. A batch is a matter of seed and step.
     fn state(&mut self) -> TrainingState<'_> {
         let GPTConfig { vocabulary, context, layers, heads, width, dropout, .. } = *self.model.config();
-        let Settings { steps, batch, accumulate, lr, warmup, weight_decay, precision, seed, .. } =
-            self.settings;
+        let Settings { batch, accumulate, warmup, weight_decay, precision, seed, .. } = self.settings;
         TrainingState::new(&self.device)
             .model("model", self.model)
             .optimizer("adam", &mut self.adam)
@@ -199,10 +205,10 @@ impl Training<'_> {
             .setting("heads", heads)
             .setting("width", width)
             .setting("dropout", dropout)
-            .setting("steps", steps)
+            .value("steps", &mut self.settings.steps)
+            .value("lr", &mut self.settings.lr)
             .setting("batch", batch)
             .setting("accumulate", accumulate)
-            .setting("lr", lr)
             .setting("warmup", warmup)
             .setting("weight_decay", weight_decay)
             .setting("precision", precision.name())
@@ -227,11 +233,13 @@ impl Training<'_> {
         while self.step < steps && self.divergence.is_none() {
             self.adam.set_lr(schedule.lr(self.step))?;
             self.step(&mut batches)?;
+            let tokens = batch * accumulate * self.model.config().context;
             if self.step == first + 1 {
                 self.device.synchronize()?;
+                self.spent.first = Some((begun.elapsed(), tokens));
                 begun = Instant::now();
             } else {
-                self.spent.tokens += batch * accumulate * self.model.config().context;
+                self.spent.tokens += tokens;
             }
             let stops = keeping.interrupts.stop();
             let is_test = self.step.is_multiple_of(eval_every) || self.step == steps || stops;

@@ -5,42 +5,77 @@ use clap::{Args, ValueEnum};
 use std::fmt::{Debug, Display};
 use ternion::prelude::*;
 
+/// Without a preset.
+const USUAL: Settings = Settings {
+    layers: 4,
+    heads: 4,
+    width: 128,
+    context: 256,
+    batch: 12,
+    seed: 1,
+    steps: 1000,
+    // Three times nanoGPT's, with which small models end lower.
+    lr: 3e-3,
+    dropout: 0.0,
+    precision: Precision::F32,
+    eval_every: 250,
+};
+
+/// nanoGPT's sizes for a GPU.
+const SHAKESPEARE_CHAR: Settings = Settings {
+    layers: 6,
+    heads: 6,
+    width: 384,
+    batch: 64,
+    steps: 2000,
+    lr: 2e-3,
+    dropout: 0.2,
+    precision: Precision::Bf16,
+    ..USUAL
+};
+
+/// The help of an option: what it is, and what it is where it is not given.
+fn help<T: PartialEq + Display>(what: &str, of: impl Fn(&Settings) -> T) -> String {
+    let (usual, preset) = (of(&USUAL), of(&SHAKESPEARE_CHAR));
+    match usual == preset {
+        true => format!("{what} [default: {usual}]"),
+        false => format!("{what} [default: {usual}, of shakespeare-char {preset}]"),
+    }
+}
+
 /// Options that decide what a training comes to. With `--resume` they are those of the checkpoint where they are not given.
 #[derive(Args, Debug)]
 pub struct SettingsArguments {
     /// Sizes of a known setting for a new training; other options change them
     #[arg(long, value_enum, conflicts_with_all = ["resume", "load"])]
     preset: Option<Preset>,
-    /// Blocks
-    #[arg(long)]
+    #[arg(long, help = help("Blocks", |of| of.layers), value_parser = at_least_1)]
     layers: Option<usize>,
-    /// Heads of attention
-    #[arg(long)]
+    #[arg(long, help = help("Heads of attention", |of| of.heads), value_parser = at_least_1)]
     heads: Option<usize>,
-    /// Numbers of a character
-    #[arg(long)]
+    #[arg(long, help = help("Numbers of a character", |of| of.width), value_parser = at_least_1)]
     width: Option<usize>,
-    /// Characters that are seen at once
-    #[arg(long)]
+    #[arg(long, help = help("Characters that are seen at once", |of| of.context), value_parser = at_least_1)]
     context: Option<usize>,
-    /// Pieces of text in a step
-    #[arg(long)]
+    #[arg(long, help = help("Pieces of text in a step", |of| of.batch), value_parser = at_least_1)]
     batch: Option<usize>,
-    /// Steps of training, those before --resume among them; 0 only tests
-    #[arg(long)]
+    #[arg(long, help = help("Steps of training, those before --resume among them, which may be others than those of the checkpoint; 0 only tests", |of| of.steps))]
     steps: Option<u64>,
-    /// The largest learning rate: it rises for 100 steps and falls to a tenth along a cosine [default: 0.003, of shakespeare-char 0.002]
-    #[arg(long)]
+    #[arg(long, help = help("The largest learning rate: it rises for 100 steps and falls to a tenth along a cosine. May change on --resume", |of| of.lr))]
     lr: Option<f64>,
-    /// In which products are computed: f32, tf32, bf16 or f16; weights stay f32 [default: f32, of shakespeare-char bf16]
-    #[arg(long)]
+    #[arg(long, help = help("In which products are computed: f32, tf32, bf16 or f16; weights stay f32", |of| of.precision))]
     precision: Option<Precision>,
-    /// Share of numbers that become 0 in training
-    #[arg(long)]
+    #[arg(long, help = help("Share of numbers that become 0 in training. May change on --resume", |of| of.dropout))]
     dropout: Option<f64>,
-    /// Decides first weights, the pieces of text and what is written [default: 1]
-    #[arg(long)]
+    #[arg(long, help = help("Decides first weights, the pieces of text and what is written", |of| of.seed))]
     seed: Option<u64>,
+    #[arg(long, help = help("Steps between two tests on the held-out text. May change on --resume", |of| of.eval_every), value_parser = clap::value_parser!(u64).range(1..))]
+    eval_every: Option<u64>,
+}
+
+fn at_least_1(text: &str) -> std::result::Result<usize, String> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| "expected a whole number of at least 1".to_owned())
 }
 
 /// A known setting.
@@ -59,41 +94,20 @@ pub struct Settings {
     pub context: usize,
     pub batch: usize,
     pub seed: u64,
+    pub precision: Precision,
     /// These may change when a training goes on; those above may not.
     pub steps: u64,
     pub lr: f64,
     pub dropout: f64,
-    pub precision: Precision,
+    /// Steps between two tests.
+    pub eval_every: u64,
 }
 
 impl Settings {
     fn usual(preset: Option<Preset>) -> Settings {
-        let common = Settings {
-            layers: 4,
-            heads: 4,
-            width: 128,
-            context: 256,
-            batch: 12,
-            seed: 1,
-            steps: 1000,
-            // Three times nanoGPT's, with which small models end lower.
-            lr: 3e-3,
-            dropout: 0.0,
-            precision: Precision::F32,
-        };
         match preset {
-            Some(Preset::ShakespeareChar) => Settings {
-                layers: 6,
-                heads: 6,
-                width: 384,
-                batch: 64,
-                steps: 2000,
-                lr: 2e-3,
-                dropout: 0.2,
-                precision: Precision::Bf16,
-                ..common
-            },
-            None => common,
+            Some(Preset::ShakespeareChar) => SHAKESPEARE_CHAR,
+            None => USUAL,
         }
     }
 
@@ -110,6 +124,7 @@ impl Settings {
             steps: checkpoint.value("steps")?,
             lr: checkpoint.value("lr")?,
             dropout: checkpoint.value("dropout")?,
+            eval_every: checkpoint.value("eval_every")?,
             precision: checkpoint.value::<String>("precision")?.parse()?,
             ..Settings::sizes(given, checkpoint)?
         };
@@ -156,6 +171,7 @@ impl Settings {
             steps: given.steps.unwrap_or(self.steps),
             lr: given.lr.unwrap_or(self.lr),
             dropout: given.dropout.unwrap_or(self.dropout),
+            eval_every: given.eval_every.unwrap_or(self.eval_every),
             precision: given.precision.unwrap_or(self.precision),
         }
     }

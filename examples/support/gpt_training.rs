@@ -8,6 +8,7 @@ use super::precise::Precise;
 use super::say::say;
 use super::writer::Writer;
 use super::{Files, Outcome};
+use serde_json::Value;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -89,11 +90,16 @@ struct Spent {
     /// Time of all steps but the first, which compiles kernels, and their tokens.
     time: Duration,
     tokens: usize,
+    /// The same of the first, which is told where there is no other.
+    first: Option<(Duration, usize)>,
 }
 
 impl Spent {
-    fn tokens_per_second(&self) -> f64 {
-        self.tokens as f64 / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
+    /// None before the first step.
+    fn tokens_per_second(&self) -> Option<f64> {
+        let later = (self.tokens > 0).then_some((self.time, self.tokens));
+        let (time, tokens) = later.or(self.first)?;
+        Some(tokens as f64 / time.as_secs_f64().max(f64::MIN_POSITIVE))
     }
 }
 
@@ -102,7 +108,7 @@ pub struct Training<'a> {
     writer: &'a Writer,
     device: Device,
     settings: Settings,
-    files: &'a Files,
+    files: &'a Files<'a>,
     characters: String,
     text_checksum: String,
     pieces: Pieces,
@@ -123,7 +129,7 @@ impl<'a> Training<'a> {
     /// A training that begins with the writer's weights.
     pub fn new(
         settings: &Settings,
-        files: &'a Files,
+        files: &'a Files<'a>,
         writer: &'a Writer,
         text: &Text,
     ) -> Outcome<Training<'a>> {
@@ -161,6 +167,7 @@ impl<'a> Training<'a> {
             .value("steps", &mut self.settings.steps)
             .value("lr", &mut self.settings.lr)
             .value("dropout", &mut self.settings.dropout)
+            .value("eval_every", &mut self.settings.eval_every)
             .setting("layers", layers)
             .setting("heads", heads)
             .setting("width", width)
@@ -172,15 +179,15 @@ impl<'a> Training<'a> {
             .setting("text", &self.text_checksum)
     }
 
-    /// Goes on where `checkpoint` was made.
-    pub fn resume(&mut self, checkpoint: &Checkpoint) -> Outcome<()> {
+    /// Goes on where a checkpoint was made, if the user wants that: the steps that were made.
+    pub fn resume(&mut self) -> Outcome<Option<u64>> {
         let settings = self.settings.clone();
-        self.step = checkpoint.resume(&mut self.state())?;
-        // Steps, learning rate and dropout are those that were asked for now.
-        self.settings = settings;
+        let Some((step, _)) = self.files.saving.resume(&mut self.state())? else { return Ok(None) };
+        // Steps, learning rate, dropout and the time between tests are those that were asked for now.
+        (self.step, self.settings) = (step, settings);
         self.reading.reopen(&self.open_reading)?;
         self.pieces.train = self.pieces.train.clone().at(self.step);
-        Ok(())
+        Ok(Some(step))
     }
 
     /// Trains up to the last step, or until Ctrl-C, and gives the loss on the held-out text.
@@ -194,21 +201,24 @@ impl<'a> Training<'a> {
             say!("no step is left: {first} were made, --steps {}", self.settings.steps);
         }
         while self.step < self.settings.steps && self.divergence.is_none() && !interrupts.stop() {
-            match &self.files.trace {
+            match self.files.trace {
                 Some(file) if self.step == traced => self.learn_traced(file)?,
                 _ => self.learn()?,
             }
             if self.step == first + 1 {
                 self.device.synchronize()?;
-                (begun, self.spent) = (Instant::now(), Spent::default());
+                self.spent =
+                    Spent { first: Some((begun.elapsed(), self.spent.tokens)), ..Default::default() };
+                begun = Instant::now();
             }
             if self.step.is_multiple_of(STEPS_PER_READING) {
                 let mean = self.reading.take()?;
                 self.recorder.scalar(TRAIN_LOSS, self.step, mean)?;
                 self.divergence = Divergence::of(self.step, mean);
             }
-            let is_test = self.step.is_multiple_of(self.files.eval_every);
-            let is_save = self.files.save.is_some() && self.step.is_multiple_of(self.files.save_every);
+            let is_test = self.step.is_multiple_of(self.settings.eval_every);
+            let is_save =
+                self.files.saving.place().is_some() && self.step.is_multiple_of(self.files.save_every);
             if is_test || is_save || self.step == self.settings.steps || interrupts.stop() {
                 self.device.synchronize()?;
                 self.spent.time += begun.elapsed();
@@ -225,14 +235,15 @@ impl<'a> Training<'a> {
                 begun = Instant::now();
             }
         }
-        if self.divergence.is_some() {
-            return Ok(f64::NAN);
-        }
-        // Saved before it is tested out of turn: a training that goes on from here has nothing that one without this end would not have.
-        if saved != Some(self.step) {
+        // Saved before it is tested and read out of turn: a training that goes on from here has nothing that one without this end would not have.
+        if self.divergence.is_none() && saved != Some(self.step) {
             self.save_if_named(interrupts.stop() && self.step > first)?;
         }
+        if self.reading.steps > 0 && self.step > first {
+            self.recorder.scalar(TRAIN_LOSS, self.step, self.reading.mean()?)?;
+        }
         match tested {
+            _ if self.divergence.is_some() => Ok(f64::NAN),
             Some((step, loss)) if step == self.step => Ok(loss),
             _ => self.test(),
         }
@@ -244,8 +255,8 @@ impl<'a> Training<'a> {
     }
 
     fn begin_record(&mut self) -> Outcome<()> {
-        if let Some(folder) = &self.files.record {
-            let start = if self.files.is_resumed { Start::After(self.step) } else { Start::New };
+        if let Some(folder) = self.files.record {
+            let start = if self.files.saving.is_resumed() { Start::After(self.step) } else { Start::New };
             self.recorder = std::mem::take(&mut self.recorder).folder(folder, start)?;
         }
         Ok(())
@@ -253,15 +264,12 @@ impl<'a> Training<'a> {
 
     /// Saves to the file that was named; `or_else` after Ctrl-C, if none was, to one of its own.
     fn save_if_named(&mut self, or_else: bool) -> Outcome<()> {
-        let file = match &self.files.save {
-            Some(file) => file.as_path(),
-            None if or_else => Path::new(INTERRUPTED_FILE),
-            None => return Ok(()),
-        };
         self.open_reading = self.reading.open()?;
-        let step = self.step;
-        self.state().save(step, file)?;
-        say!("step {step} saved to {}", file.display());
+        let (step, saving) = (self.step, self.files.saving);
+        let or_else = or_else.then_some(Path::new(INTERRUPTED_FILE));
+        if let Some(file) = saving.save(step, &self.state(), or_else)? {
+            say!("step {step} saved to {}", file.display());
+        }
         Ok(())
     }
 
@@ -296,7 +304,8 @@ impl<'a> Training<'a> {
         self.recorder.scalar(VALIDATION_LOSS, self.step, validation)?;
         let train = self.train_loss()?.map_or("-".to_owned(), |loss| format!("{loss:.4}"));
         let speed = self.spent.tokens_per_second();
-        say!("step {}  loss {train}  validation {validation:.4}  {speed:.0} tokens/s", self.step);
+        let speed = speed.map_or(String::new(), |speed| format!("  {speed:.0} tokens/s"));
+        say!("step {}  loss {train}  validation {validation:.4}{speed}", self.step);
         if let Some(report) = self.precise.report() {
             say!("{report}");
         }
@@ -345,20 +354,16 @@ impl<'a> Training<'a> {
         Chart::new(&title, "steps").panel(panel)
     }
 
-    /// The results; `validation` is the last loss on the held-out text.
-    pub fn json(&self, validation: f64) -> Outcome<serde_json::Value> {
-        let Spent { time, tokens } = self.spent;
-        Ok(serde_json::json!({
-            "device": self.device.name(),
-            "parameters": self.writer.model.parameter_count(),
-            "steps": self.step,
-            "precision": self.settings.precision.name(),
-            "train_loss": self.train_loss()?,
-            "validation_loss": validation,
-            "tokens_per_second": (tokens > 0).then(|| self.spent.tokens_per_second()),
-            "train_seconds": time.as_secs_f64(),
-            "peak_memory_bytes": self.device.memory().peak,
-        }))
+    /// Adds what was found; `validation` is the last loss on the held-out text.
+    pub fn add_results(&self, validation: f64, results: &mut Value) -> Outcome<()> {
+        results["steps"] = self.step.into();
+        results["precision"] = self.settings.precision.name().into();
+        results["train_loss"] = self.train_loss()?.into();
+        results["validation_loss"] = validation.into();
+        results["tokens_per_second"] = self.spent.tokens_per_second().into();
+        results["train_seconds"] = self.spent.time.as_secs_f64().into();
+        results["peak_memory_bytes"] = self.device.memory().peak.into();
+        Ok(())
     }
 }
 

@@ -63,11 +63,14 @@ fn the_walk_through_of_tiny_gpt_runs() {
         let command = command.with("--context", "8").with("--steps", if longer { "9" } else { "6" });
         printed.push(command.with("--tokens", "20").with_sizes(&sizes).run(&folder));
     }
-    assert_eq!(printed.len(), 4);
+    assert_eq!(printed.len(), 6);
     assert!(printed[0].contains("step 6 saved to poet.safetensors"), "{}", printed[0]);
     assert!(printed[1].contains("goes on after step 6"), "{}", printed[1]);
     assert!(printed[2].contains("step 9 saved to poet.safetensors"), "{}", printed[2]);
-    assert!(printed[3].lines().last().is_some_and(|line| line.starts_with("ROMEO:")), "{}", printed[3]);
+    assert!(printed[3].contains("step 6 saved to poet-run/step-00000006.safetensors"), "{}", printed[3]);
+    assert!(printed[4].contains("goes on after step 6"), "{}", printed[4]);
+    assert!(printed[4].contains("step 9 saved to poet-run/step-00000009.safetensors"), "{}", printed[4]);
+    assert!(printed[5].lines().last().is_some_and(|line| line.starts_with("ROMEO:")), "{}", printed[5]);
     for file in ["poet.safetensors", "poet.safetensors.json", "poet.svg", "poet-record/metrics.jsonl"] {
         assert!(folder.file(file).is_file(), "{file}");
     }

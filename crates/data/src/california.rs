@@ -216,7 +216,7 @@ mod tests {
         let source = DataSource::Directory(directory.path().to_path_buf());
         let message = CaliforniaHousing::load(source).unwrap_err().to_string();
         assert!(
-            message.ends_with(": no complete California housing here: missing cal_housing.data"),
+            message.ends_with(": no complete California housing here: missing cal_housing.data, or instead california_housing.csv"),
             "{message}"
         );
         assert!(matches!(CaliforniaHousing::load(DataSource::SYNTHETIC), Err(DataError::NoSynthetic { .. })));

@@ -133,6 +133,18 @@ pub enum DataError {
         /// The file.
         file: PathBuf,
     },
+    /// A text file without a character.
+    #[error("{}: no text: 0 characters, expected at least 1", file.display())]
+    NoText {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A file of tokens without one.
+    #[error("{}: no tokens: 0 bytes, expected at least 2", file.display())]
+    NoTokens {
+        /// The file.
+        file: PathBuf,
+    },
     /// A table has no other columns than those that are left out.
     #[error("{}: no column is left beside {}, expected at least 1", file.display(), left_out.join(", "))]
     NoColumnLeft {
@@ -481,6 +493,14 @@ pub enum CellFault {
         expected: usize,
         /// Cells of the line.
         found: usize,
+    },
+    /// Cells that stand apart by another character than was said, so that all of a line are one.
+    #[error("the cells seem to be separated by {found:?}, expected {expected:?}")]
+    Delimiter {
+        /// What was said.
+        expected: char,
+        /// What stands in the header.
+        found: char,
     },
     /// A quotation mark that nothing closes, or that is followed by text.
     #[error("quotation marks do not pair up")]

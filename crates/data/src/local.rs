@@ -106,13 +106,20 @@ impl LocalSet {
         Some(Found { layout, files, origin, notices: Vec::new() })
     }
 
-    /// What the most complete layout lacks; the first one, where no file of any is there.
+    /// What the most complete layout lacks; every layout, where no file of any is there.
     fn least_missing(&self, folders: &[PathBuf]) -> Vec<String> {
         let pairs = folders.iter().flat_map(|folder| self.layouts.iter().map(move |names| (folder, *names)));
         let missing = pairs.map(|(folder, names)| (absent(folder, names), names.len()));
         let begun = missing.filter(|(missing, whole)| missing.len() < *whole).map(|(missing, _)| missing);
         let least = begun.min_by_key(Vec::len);
-        least.unwrap_or_else(|| self.layouts[0].iter().map(|name| (*name).to_string()).collect())
+        least.unwrap_or_else(|| {
+            let [first, others @ ..] = self.layouts else { return Vec::new() };
+            let mut names: Vec<String> = first.iter().map(|name| (*name).to_string()).collect();
+            if let Some(last) = names.last_mut() {
+                others.iter().for_each(|names| *last += &format!(", or instead {}", names.join(", ")));
+            }
+            names
+        })
     }
 }
 
@@ -167,7 +174,11 @@ mod tests {
             let source = DataSource::Directory(directory.path().to_path_buf());
             PAIRS.open(&source).unwrap_err().to_string()
         };
-        assert!(message().ends_with(": no complete Pairs here: missing a.bin, b.bin"), "{}", message());
+        assert!(
+            message().ends_with(": no complete Pairs here: missing a.bin, b.bin, or instead both.bin"),
+            "{}",
+            message()
+        );
         write(&directory.path().join("pairs"), "a.bin");
         assert!(message().ends_with(": no complete Pairs here: missing b.bin"), "{}", message());
     }

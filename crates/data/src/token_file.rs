@@ -40,7 +40,7 @@ impl TokenFile {
         let file = File::open(&path).map_err(in_file)?;
         let found_bytes = file.metadata().map_err(in_file)?.len();
         if found_bytes == 0 {
-            return Err(DataError::Empty { file: path });
+            return Err(DataError::NoTokens { file: path });
         }
         if !found_bytes.is_multiple_of(TOKEN_BYTES as u64) {
             return Err(DataError::RaggedRecords {
@@ -144,7 +144,7 @@ fn write_tokens<W: Write>(
         }
     }
     if count == 0 {
-        return Err(DataError::Empty { file: pieces.path.clone() });
+        return Err(DataError::NoText { file: pieces.path.clone() });
     }
     let writer = writer.into_inner().map_err(|error| on_disk(error.into_error()))?;
     Ok((writer, count))
@@ -319,8 +319,8 @@ mod tests {
         assert!(matches!(open(), Err(DataError::Io { .. })));
         assert!(matches!(tokenize(), Err(DataError::Io { .. })));
         std::fs::write(&path, "").unwrap();
-        assert!(message(open()).ends_with("input: holds 0 examples, expected at least 1"));
-        assert!(message(tokenize()).ends_with("input: holds 0 examples, expected at least 1"));
+        assert!(message(open()).ends_with("input: no tokens: 0 bytes, expected at least 2"));
+        assert!(message(tokenize()).ends_with("input: no text: 0 characters, expected at least 1"));
         std::fs::write(&path, "abc").unwrap();
         assert!(message(open()).ends_with("3 bytes are no whole number of records of 2 bytes"));
         std::fs::write(&path, b"one\nd\xc3\xa9j\xe0 vu").unwrap();

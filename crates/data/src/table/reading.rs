@@ -38,7 +38,8 @@ impl Reading<'_> {
         check_names(names, self.file, header_line)?;
         let (mut cells, mut numbers) = (Vec::new(), Vec::new());
         for (record, number) in records {
-            self.read_row(&self.record(record)?, number, &header, &chosen, &mut cells)?;
+            self.read_row(&self.record(record)?, number, &header, &chosen, &mut cells)
+                .map_err(|error| self.separated_otherwise(number, &header).unwrap_or(error))?;
             numbers.push(number);
         }
         match self.unpaired(&lines, &header) {
@@ -67,6 +68,15 @@ impl Reading<'_> {
     fn unpaired(&self, lines: &Lines, header: &[String]) -> Option<DataError> {
         let (line, column) = lines.unpaired?;
         Some(self.fault(line, column, header, CellFault::Quotation))
+    }
+
+    /// What is wrong with a line that has no number, where its header is one name with another delimiter in it.
+    fn separated_otherwise(&self, line: usize, header: &[String]) -> Option<DataError> {
+        let expected = self.config.delimiter;
+        let [name] = header else { return None };
+        let found =
+            [',', ';', '\t', '|'].into_iter().find(|&other| other != expected && name.contains(other))?;
+        Some(self.fault(line, 0, header, CellFault::Delimiter { expected, found }))
     }
 
     /// Appends the `chosen` cells of a line.

@@ -97,6 +97,15 @@ fn cells_at_fault_are_named_by_line_and_column() {
         ("a\n1\r2\n", "data.csv: line 2, column 1 (a): expected a number, found \"1\\r2\""),
         ("a\n\"\"\n", "data.csv: line 2, column 1 (a): expected a number, found an empty cell"),
         ("\n \n\na,b\n\n\n1,x\n", "data.csv: line 7, column 2 (b): expected a number, found \"x\""),
+        (
+            "a;b\n1;2\n",
+            "data.csv: line 2, column 1 (a;b): the cells seem to be separated by ';', expected ','",
+        ),
+        (
+            // Commas of decimals.
+            "a\tb\n1,5\t2,5\n",
+            "data.csv: line 2, column 1 (a\tb): the cells seem to be separated by '\\t', expected ','",
+        ),
         ("a,,c\n1,2,3\n", "data.csv: line 1, column 2 (): the column has no name"),
         ("a,b,a\n1,2,3\n", "data.csv: line 1, column 3 (a): column 1 has the same name"),
         ("a,b\n", "data.csv: holds 0 examples, expected at least 1"),
