@@ -1,0 +1,94 @@
+"""Runs a model of ONNX: node by node, each by the function that a table has for its operator."""
+
+import onnx
+
+from arrays import Unsupported, tensor_of_proto
+
+
+class Node:
+    """One node: its attributes, and what its function may need to know of the model."""
+
+    def __init__(self, proto, opset, interpreter, scope):
+        self.operator = proto.op_type
+        self.inputs = list(proto.input)
+        self.outputs = list(proto.output)
+        self.opset = opset
+        self._attributes = {attribute.name: attribute for attribute in proto.attribute}
+        self._interpreter = interpreter
+        self._scope = scope
+
+    def attribute(self, name, default=None):
+        """An attribute: a number, a string, a list of these, or a tensor; `default` if the node has none."""
+        if name not in self._attributes:
+            return default
+        attribute = self._attributes[name]
+        if attribute.type == onnx.AttributeProto.TENSOR:
+            return tensor_of_proto(attribute.t)
+        value = onnx.helper.get_attribute_value(attribute)
+        if isinstance(value, bytes):
+            return value.decode()
+        if isinstance(value, (list, tuple)):
+            return [item.decode() if isinstance(item, bytes) else item for item in value]
+        return value
+
+    def wants(self, index):
+        """Whether the model uses output `index`."""
+        return index < len(self.outputs) and self.outputs[index] != ""
+
+    def only(self, *names):
+        """Raises Unsupported if the node has another attribute than these."""
+        others = sorted(set(self._attributes) - set(names))
+        if others:
+            raise self.unsupported(f"attribute {', '.join(others)}")
+
+    def unsupported(self, reason):
+        """The error for what this node asks for and nobody wrote."""
+        return Unsupported("not covered", f"{self.operator}: {reason}")
+
+    def run_graph(self, name, *values):
+        """The outputs of the graph that an attribute holds; it sees the values around the node."""
+        graph = onnx.helper.get_attribute_value(self._attributes[name])
+        return self._interpreter.run_graph(graph, values, self._scope)
+
+
+class Interpreter:
+    """A model and the table of functions that runs it."""
+
+    def __init__(self, model, table):
+        self._model = model
+        self._table = table
+        self._opsets = {entry.domain: entry.version for entry in model.opset_import}
+
+    def run(self, values):
+        """The outputs for these inputs, in the order of the graph's."""
+        return self.run_graph(self._model.graph, values, {})
+
+    def run_graph(self, graph, values, around):
+        """The outputs of a graph whose nodes also see the values `around`."""
+        scope = dict(around)
+        scope.update({tensor.name: tensor_of_proto(tensor) for tensor in graph.initializer})
+        names = [value.name for value in graph.input]
+        if len(values) > len(names):
+            raise ValueError(f"{len(values)} inputs for a graph that has {len(names)}")
+        scope.update(zip(names, values))
+        for proto in graph.node:
+            self._run_node(proto, scope)
+        return [scope[value.name] for value in graph.output]
+
+    def _run_node(self, proto, scope):
+        name = operator_name(proto)
+        if name not in self._table:
+            raise Unsupported("operator not covered", f"operator {name}")
+        node = Node(proto, self._opsets.get(proto.domain, 1), self, scope)
+        # An input without a name is one that was left out.
+        values = [scope[source] if source else None for source in proto.input]
+        outputs = self._table[name](node, *values)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        if len(outputs) < len(proto.output):
+            raise node.unsupported(f"output {len(outputs) + 1}")
+        scope.update({target: output for target, output in zip(proto.output, outputs) if target})
+
+
+def operator_name(proto):
+    """An operator's name with its domain, if that is not ONNX's own."""
+    return f"{proto.domain}.{proto.op_type}" if proto.domain not in ("", "ai.onnx") else proto.op_type

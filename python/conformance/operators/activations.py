@@ -1,0 +1,153 @@
+"""Activations, and functions along an axis that make weights of numbers."""
+
+import math
+
+import ternion
+from ternion.nn import functional
+
+from .table import operator, positive
+
+
+@operator("Relu")
+def relu(node, x):
+    return x.relu()
+
+
+@operator("Sigmoid")
+def sigmoid(node, x):
+    return x.sigmoid()
+
+
+@operator("Tanh")
+def tanh(node, x):
+    return x.tanh()
+
+
+@operator("LeakyRelu")
+def leaky_relu(node, x):
+    return x.leaky_relu(node.attribute("alpha", 0.01))
+
+
+@operator("Elu")
+def elu(node, x):
+    return x.elu(node.attribute("alpha", 1.0))
+
+
+@operator("Celu")
+def celu(node, x):
+    """`max(0, x) + min(0, alpha (e^(x / alpha) - 1))`; composed: Ternion has no celu."""
+    alpha = node.attribute("alpha", 1.0)
+    return x.clamp(min=0) + (alpha * (x / alpha).expm1()).clamp(max=0)
+
+
+@operator("Selu")
+def selu(node, x):
+    """`gamma * elu(x, alpha)`; the defaults are ONNX's."""
+    alpha = node.attribute("alpha", 1.67326319217681884765625)
+    return node.attribute("gamma", 1.05070102214813232421875) * x.elu(alpha)
+
+
+@operator("Gelu")
+def gelu(node, x):
+    return x.gelu(approximate=node.attribute("approximate", "none"))
+
+
+@operator("Mish")
+def mish(node, x):
+    """Composed: Ternion has no mish."""
+    return x * x.softplus().tanh()
+
+
+@operator("Swish")
+def swish(node, x):
+    alpha = node.attribute("alpha", 1.0)
+    return x.silu() if alpha == 1.0 else x * (alpha * x).sigmoid()
+
+
+@operator("SwiGLU")
+def swiglu(node, gate, value):
+    return swish(node, gate) * value
+
+
+@operator("HardSigmoid")
+def hard_sigmoid(node, x):
+    """Composed: Ternion has no hardsigmoid."""
+    return (node.attribute("alpha", 0.2) * x + node.attribute("beta", 0.5)).clamp(0, 1)
+
+
+@operator("HardSwish")
+def hard_swish(node, x):
+    """Composed: Ternion has no hardswish."""
+    return x * (x / 6 + 0.5).clamp(0, 1)
+
+
+@operator("Softplus")
+def softplus(node, x):
+    return x.softplus()
+
+
+@operator("Softsign")
+def softsign(node, x):
+    """Composed: Ternion has no softsign."""
+    return x / (1 + x.abs())
+
+
+@operator("ThresholdedRelu")
+def thresholded_relu(node, x):
+    """Composed: Ternion has no threshold."""
+    return ternion.where(x > node.attribute("alpha", 1.0), x, 0.0)
+
+
+@operator("PRelu")
+def prelu(node, x, slope):
+    """Composed: Ternion has no prelu."""
+    return ternion.where(x < 0, x * slope, x)
+
+
+@operator("Shrink")
+def shrink(node, x):
+    """Composed: Ternion has neither softshrink nor hardshrink."""
+    limit, bias = node.attribute("lambd", 0.5), node.attribute("bias", 0.0)
+    below = ternion.where(x < -limit, x + bias, ternion.zeros_like(x))
+    return ternion.where(x > limit, x - bias, below)
+
+
+def _flattened(function, node, x):
+    """Before opset 13 the axes from `axis` on count as one."""
+    axis = node.attribute("axis", 1)
+    rows = math.prod(x.shape[: positive(axis, x.dim())])
+    return function(x.reshape(rows, -1), 1).reshape(x.shape)
+
+
+@operator("Softmax")
+def softmax(node, x):
+    if node.opset < 13:
+        return _flattened(ternion.softmax, node, x)
+    return x.softmax(node.attribute("axis", -1))
+
+
+@operator("LogSoftmax")
+def log_softmax(node, x):
+    if node.opset < 13:
+        return _flattened(ternion.log_softmax, node, x)
+    return x.log_softmax(node.attribute("axis", -1))
+
+
+@operator("Hardmax")
+def hardmax(node, x):
+    """1 at the first largest element along the axis, 0 elsewhere."""
+    axis = positive(node.attribute("axis", -1), x.dim())
+    places = functional.one_hot(x.argmax(axis), x.shape[axis])
+    order = list(range(x.dim() - 1))
+    order.insert(axis, x.dim() - 1)
+    return places.permute(*order).to(x.dtype)
+
+
+@operator("Dropout")
+def dropout(node, x, ratio=None, training=None):
+    """Without training, or at a ratio of 0, everything stays; else the test expects what NumPy's random numbers drop."""
+    trains = training is not None and bool(training.item())
+    amount = 0.5 if ratio is None else ratio.item()
+    if trains and amount != 0:
+        raise node.unsupported("the random numbers of NumPy")
+    return functional.dropout(x, amount, training=trains), ternion.ones_like(x, dtype=ternion.bool)

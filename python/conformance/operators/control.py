@@ -1,0 +1,125 @@
+"""Graphs within graphs, sequences and optional values. A sequence is a list, an optional value that is not there None."""
+
+import ternion
+
+from .table import numbers, operator, positive
+
+
+@operator("If")
+def conditional(node, condition):
+    return tuple(node.run_graph("then_branch" if condition.item() else "else_branch"))
+
+
+@operator("Loop")
+def loop(node, count, condition, *carried):
+    """Runs its body while the condition holds and the count is not reached; the outputs beyond the carried values are gathered."""
+    limit = None if count is None else int(count.item())
+    goes_on = condition is None or bool(condition.item())
+    values, gathered, turn = list(carried), None, 0
+    while goes_on and (limit is None or turn < limit):
+        condition, *results = node.run_graph("body", ternion.tensor(turn), ternion.tensor(goes_on), *values)
+        values, scans = results[: len(carried)], results[len(carried) :]
+        gathered = [[] for _ in scans] if gathered is None else gathered
+        for rows, row in zip(gathered, scans):
+            rows.append(row)
+        goes_on, turn = bool(condition.item()), turn + 1
+    if gathered is None and len(node.outputs) > len(carried):
+        raise node.unsupported("no turn, whose outputs' shapes are not known")
+    return tuple(values + [ternion.stack(rows) for rows in gathered or []])
+
+
+@operator("Scan")
+def scan(node, *values):
+    """Runs its body for each element of the scanned inputs' axes, forward or in reverse."""
+    if node.opset < 9:
+        raise node.unsupported("opset 8, which has an axis of batches")
+    count = node.attribute("num_scan_inputs")
+    state, scanned = list(values[:-count]), values[-count:]
+    axes = node.attribute("scan_input_axes", [0] * count)
+    backward = node.attribute("scan_input_directions", [0] * count)
+    rows = [list(x.unbind(positive(axis, x.dim()))) for x, axis in zip(scanned, axes)]
+    rows = [row[::-1] if turned else row for row, turned in zip(rows, backward)]
+    gathered = [[] for _ in range(len(node.outputs) - len(state))]
+    for elements in zip(*rows):
+        results = node.run_graph("body", *state, *elements)
+        state = results[: len(state)]
+        for kept, row in zip(gathered, results[len(state) :]):
+            kept.append(row)
+    axes = node.attribute("scan_output_axes", [0] * len(gathered))
+    backward = node.attribute("scan_output_directions", [0] * len(gathered))
+    stacked = [ternion.stack(kept[::-1] if turned else kept, axis) for kept, axis, turned in zip(gathered, axes, backward)]
+    return tuple(state + stacked)
+
+
+@operator("SequenceEmpty")
+def sequence_empty(node):
+    return []
+
+
+@operator("SequenceConstruct")
+def sequence_construct(node, *values):
+    return list(values)
+
+
+@operator("SequenceLength")
+def sequence_length(node, sequence):
+    return ternion.tensor(len(sequence))
+
+
+@operator("SequenceAt")
+def sequence_at(node, sequence, position):
+    return sequence[int(position.item())]
+
+
+@operator("SequenceInsert")
+def sequence_insert(node, sequence, value, position=None):
+    place = len(sequence) if position is None else positive(int(position.item()), len(sequence))
+    return sequence[:place] + [value] + sequence[place:]
+
+
+@operator("SequenceErase")
+def sequence_erase(node, sequence, position=None):
+    place = positive(-1 if position is None else int(position.item()), len(sequence))
+    return sequence[:place] + sequence[place + 1 :]
+
+
+@operator("ConcatFromSequence")
+def concat_from_sequence(node, sequence):
+    join = ternion.stack if node.attribute("new_axis", 0) else ternion.cat
+    return join(sequence, node.attribute("axis"))
+
+
+@operator("SplitToSequence")
+def split_to_sequence(node, x, split=None):
+    """In parts of these sizes, of one size, or of single elements, whose axis `keepdims` may take away."""
+    axis = positive(node.attribute("axis", 0), x.dim())
+    if split is None:
+        return list(x.split(1, axis) if node.attribute("keepdims", 1) else x.unbind(axis))
+    return list(x.split(int(split.item()) if split.dim() == 0 else numbers(split), axis))
+
+
+@operator("SequenceMap")
+def sequence_map(node, sequence, *others):
+    """Runs its body for each item, along with those of other sequences at its place and other tensors."""
+    results = []
+    for place, item in enumerate(sequence):
+        beside = [other[place] if isinstance(other, list) else other for other in others]
+        results.append(node.run_graph("body", item, *beside))
+    return tuple(list(column) for column in zip(*results))
+
+
+@operator("Optional")
+def optional(node, value=None):
+    return value
+
+
+@operator("OptionalHasElement")
+def optional_has_element(node, value=None):
+    return ternion.tensor(value is not None)
+
+
+@operator("OptionalGetElement")
+def optional_get_element(node, value):
+    if value is None:
+        raise ValueError("OptionalGetElement: there is no element")
+    return value

@@ -1,0 +1,153 @@
+"""Convolutions and what they are taken apart into."""
+
+import math
+
+import ternion
+from ternion.nn import functional
+
+from .table import operator
+
+
+def padding_of(node, sizes, kernel, strides, dilations):
+    """Amounts of padding, (before, behind) for each spatial axis: told, or such that there are size / stride windows."""
+    auto = node.attribute("auto_pad", "NOTSET")
+    rank = len(kernel)
+    if auto in ("NOTSET", "VALID"):
+        pads = node.attribute("pads", [0] * 2 * rank) if auto == "NOTSET" else [0] * 2 * rank
+        return list(zip(pads[:rank], pads[rank:]))
+    pairs = []
+    for size, span, stride, dilation in zip(sizes, kernel, strides, dilations):
+        windows = -(-size // stride)
+        total = max((windows - 1) * stride + (span - 1) * dilation + 1 - size, 0)
+        less = total // 2
+        pairs.append((less, total - less) if auto == "SAME_UPPER" else (total - less, less))
+    return pairs
+
+
+def padded(x, pairs, value=0.0):
+    """By constants around the spatial axes; the argument of Ternion's pad starts with the last axis."""
+    amounts = [amount for pair in reversed(pairs) for amount in pair]
+    return functional.pad(x, amounts, value=value) if any(amounts) else x
+
+
+@operator("Conv")
+def conv(node, x, weight, bias=None):
+    rank = x.dim() - 2
+    if rank > 2:
+        raise node.unsupported("three spatial axes: Ternion has no conv3d")
+    strides = node.attribute("strides", [1] * rank)
+    dilations = node.attribute("dilations", [1] * rank)
+    pairs = padding_of(node, x.shape[2:], weight.shape[2:], strides, dilations)
+    groups = node.attribute("group", 1)
+    if rank == 1:
+        return functional.conv1d(padded(x, pairs), weight, bias, stride=strides[0], dilation=dilations[0], groups=groups)
+    padding = [before for before, _ in pairs]
+    if any(before != behind for before, behind in pairs):
+        x, padding = padded(x, pairs), 0
+    return functional.conv2d(x, weight, bias, stride=strides, padding=padding, dilation=dilations, groups=groups)
+
+
+@operator("ConvTranspose")
+def conv_transpose(node, x, weight, bias=None):
+    """By conv_transpose2d; where that cannot pad as ONNX does (each end by its own amount) the padding is cut off its full result."""
+    rank = x.dim() - 2
+    if rank > 2:
+        raise node.unsupported("three spatial axes: Ternion has no conv_transpose3d")
+    strides = node.attribute("strides", [1] * rank)
+    dilations = node.attribute("dilations", [1] * rank)
+    extra = node.attribute("output_padding", [0] * rank)
+    groups = node.attribute("group", 1)
+    pads = _alike_pads(node, rank)
+    if pads is not None:
+        return functional.conv_transpose2d(x, weight, bias, strides, pads, extra, groups, dilations)
+    sizes = x.shape[2:]
+    if rank == 1:  # Ternion has no conv_transpose1d: a row of an image.
+        x, weight = x.unsqueeze(2), weight.unsqueeze(2)
+    ones = [1] * (2 - rank)
+    full = functional.conv_transpose2d(x, weight, bias, stride=ones + strides, groups=groups, dilation=ones + dilations)
+    full = full.squeeze(2) if rank == 1 else full
+    spans = [(weight.shape[axis - rank] - 1) * dilations[axis] + 1 for axis in range(rank)]
+    lengths = [(size - 1) * stride + span + more for size, stride, span, more in zip(sizes, strides, spans, extra)]
+    wanted = node.attribute("output_shape")
+    if wanted is None and node.attribute("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [size * stride for size, stride in zip(sizes, strides)]
+    if wanted is not None:  # More than there is works as `output_padding` does.
+        lengths = [max(length, size) for length, size in zip(lengths, wanted[-rank:])]
+    return _cut(full, lengths, _cut_amounts(node, lengths, wanted), bias)
+
+
+def _alike_pads(node, rank):
+    """The padding of images, if it is told and alike on both ends; else None."""
+    pads = node.attribute("pads", [0] * 2 * rank)
+    told = node.attribute("output_shape") is None and node.attribute("auto_pad", "NOTSET") in ("NOTSET", "VALID")
+    return pads[:rank] if rank == 2 and told and pads[:rank] == pads[rank:] else None
+
+
+def _cut_amounts(node, lengths, wanted):
+    """How much of the full result is cut off, (before, behind) for each spatial axis."""
+    rank = len(lengths)
+    if wanted is None:
+        pads = node.attribute("pads", [0] * 2 * rank)
+        return list(zip(pads[:rank], pads[rank:]))
+    totals = [length - size for length, size in zip(lengths, wanted[-rank:])]
+    upper = node.attribute("auto_pad", "NOTSET") == "SAME_UPPER"
+    return [(total // 2, total - total // 2) if upper else (total - total // 2, total // 2) for total in totals]
+
+
+def _cut(full, lengths, pairs, bias):
+    """Without the padding; places that no window reaches (`output_padding`) hold the bias."""
+    missing = [length - size for length, size in zip(lengths, full.shape[2:])]
+    if any(missing):
+        sizes = list(full.shape[:2]) + lengths
+        background = ternion.zeros(sizes, dtype=full.dtype)
+        if bias is not None:
+            background = background + bias.reshape([1, -1] + [1] * len(lengths))
+        background[tuple(slice(0, size) for size in full.shape)] = full
+        full = background
+    for axis, (length, (before, behind)) in enumerate(zip(lengths, pairs)):
+        full = full.narrow(axis + 2, before, length - before - behind)
+    return full
+
+
+@operator("Col2Im")
+def col2im(node, x, image, block):
+    """Adds blocks into an image at their places; composed: Ternion has no fold.
+
+    Shapes: [n, c * block, windows] -> [n, c, image..].
+    """
+    image, block = image.tolist(), block.tolist()
+    rank = len(image)
+    strides = node.attribute("strides", [1] * rank)
+    dilations = node.attribute("dilations", [1] * rank)
+    pads = node.attribute("pads", [0] * 2 * rank)
+    sizes = [size + before + behind for size, before, behind in zip(image, pads, pads[rank:])]
+    places = ternion.zeros(1, dtype=ternion.int64)
+    windows = []
+    for size, span, stride, dilation in zip(sizes, block, strides, dilations):
+        windows.append((size - (span - 1) * dilation - 1) // stride + 1)
+    axes = [ternion.arange(span) * dilation for span, dilation in zip(block, dilations)]
+    axes += [ternion.arange(count) * stride for count, stride in zip(windows, strides)]
+    for position, offsets in enumerate(axes):
+        shape = [1] * len(axes)
+        shape[position] = -1
+        places = places + offsets.reshape(shape) * math.prod(sizes[position % rank + 1 :])
+    n, channels = x.shape[0], x.shape[1] // math.prod(block)
+    flat = ternion.zeros(n * channels, math.prod(sizes), dtype=x.dtype)
+    index = places.reshape(1, -1).expand(n * channels, -1).contiguous()
+    result = flat.scatter_add(1, index, x.reshape(n * channels, -1)).reshape([n, channels] + sizes)
+    for axis in range(rank):
+        result = result.narrow(axis + 2, pads[axis], image[axis])
+    return result
+
+
+@operator("CausalConvWithState")
+def causal_conv_with_state(node, x, weight, bias=None, past=None):
+    """Each channel by its own weights, over itself and what came before; the last elements are the next call's past."""
+    width = weight.shape[2] - 1
+    if past is None:
+        past = ternion.zeros(x.shape[0], x.shape[1], width, dtype=x.dtype)
+    sequence = ternion.cat([past, x], 2)
+    result = functional.conv1d(sequence, weight, bias, groups=x.shape[1])
+    if node.attribute("activation", "none") != "none":
+        result = result.silu()
+    return result, sequence.narrow(2, sequence.shape[2] - width, width)

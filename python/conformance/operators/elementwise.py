@@ -1,0 +1,145 @@
+"""Arithmetic and functions of single elements."""
+
+from functools import reduce
+
+import ternion
+from ternion import Tensor
+
+from .table import TABLE, operator
+
+UNARY = {
+    "Abs": Tensor.abs,
+    "Acos": Tensor.acos,
+    "Asin": Tensor.asin,
+    "Atan": Tensor.atan,
+    "Ceil": Tensor.ceil,
+    "Cos": Tensor.cos,
+    "Cosh": Tensor.cosh,
+    "Erf": Tensor.erf,
+    "Exp": Tensor.exp,
+    "Floor": Tensor.floor,
+    "Log": Tensor.log,
+    "Neg": Tensor.neg,
+    "Reciprocal": Tensor.reciprocal,
+    "Round": Tensor.round,
+    "Sign": Tensor.sign,
+    "Sin": Tensor.sin,
+    "Sinh": Tensor.sinh,
+    "Sqrt": Tensor.sqrt,
+    "Tan": Tensor.tan,
+}
+
+
+def _enter_unary(name, method):
+    operator(name)(lambda node, x: method(x))
+
+
+for _name, _method in UNARY.items():
+    _enter_unary(_name, _method)
+
+
+@operator("Acosh")
+def acosh(node, x):
+    """Composed: Ternion has no acosh."""
+    return (x + (x * x - 1).sqrt()).log()
+
+
+@operator("Asinh")
+def asinh(node, x):
+    """Composed: Ternion has no asinh."""
+    return x.sign() * (x.abs() + (x * x + 1).sqrt()).log()
+
+
+@operator("Atanh")
+def atanh(node, x):
+    """Composed: Ternion has no atanh."""
+    return (x.log1p() - (-x).log1p()) * 0.5
+
+
+@operator("Add")
+def add(node, a, b):
+    return a + b
+
+
+@operator("Sub")
+def sub(node, a, b):
+    return a - b
+
+
+@operator("Mul")
+def mul(node, a, b):
+    return a * b
+
+
+@operator("Div")
+def div(node, a, b):
+    """Of integers towards zero, which Ternion's floor division is for magnitudes."""
+    if a.is_floating_point():
+        return a / b
+    if a.dtype == ternion.uint8:
+        return a // b
+    return a.abs() // b.abs() * (a.sign() * b.sign())
+
+
+@operator("Mod")
+def mod(node, a, b):
+    """With the sign of the divisor, or by `fmod` with that of the dividend."""
+    if not node.attribute("fmod", 0):
+        return a % b
+    return a.abs() % b.abs() * a.sign()
+
+
+@operator("Pow")
+def power(node, a, b):
+    """In the dtype of the base, whatever the exponent's."""
+    return a.pow(b).to(a.dtype)
+
+
+@operator("Max")
+def maximum(node, *values):
+    return reduce(Tensor.maximum, values)
+
+
+@operator("Min")
+def minimum(node, *values):
+    return reduce(Tensor.minimum, values)
+
+
+@operator("Sum")
+def add_all(node, *values):
+    return reduce(Tensor.add, values)
+
+
+@operator("Mean")
+def mean(node, *values):
+    return reduce(Tensor.add, values) / len(values)
+
+
+@operator("Clip")
+def clip(node, x, low=None, high=None):
+    if low is None and high is None:
+        return x
+    return x.clamp(low, high)
+
+
+@operator("BitwiseNot")
+def bitwise_not(node, x):
+    return ~x
+
+
+@operator("BitwiseAnd")
+def bitwise_and(node, a, b):
+    return a & b
+
+
+@operator("BitwiseOr")
+def bitwise_or(node, a, b):
+    return a | b
+
+
+@operator("BitwiseXor")
+def bitwise_xor(node, a, b):
+    return a ^ b
+
+
+assert set(UNARY) <= set(TABLE)

@@ -1,0 +1,118 @@
+"""Poolings: one number of each window."""
+
+import math
+
+import ternion
+from ternion.nn import functional
+
+from .convolutions import padded, padding_of
+from .table import operator
+
+
+class Windows:
+    """Where the windows of a pooling lie: sizes, strides, dilations, and padding for each spatial axis."""
+
+    def __init__(self, node, x):
+        rank = x.dim() - 2
+        self.kernel = node.attribute("kernel_shape")
+        self.strides = node.attribute("strides", [1] * rank)
+        self.dilations = node.attribute("dilations", [1] * rank)
+        self.pairs = padding_of(node, x.shape[2:], self.kernel, self.strides, self.dilations)
+        self.spans = [(size - 1) * dilation + 1 for size, dilation in zip(self.kernel, self.dilations)]
+        self.ceil_mode = bool(node.attribute("ceil_mode", 0))
+        self.rest = [self._rest(axis, size) for axis, size in enumerate(x.shape[2:])]
+
+    def _rest(self, axis, size):
+        """What `ceil_mode` adds behind the padding: enough for a last window, if that starts before the padding's end."""
+        length, stride = size + sum(self.pairs[axis]), self.strides[axis]
+        if not self.ceil_mode:
+            return 0
+        windows = -(-(length - self.spans[axis]) // stride) + 1
+        if (windows - 1) * stride >= size + self.pairs[axis][0]:
+            windows -= 1
+        return max((windows - 1) * stride + self.spans[axis] - length, 0)
+
+    def alike(self):
+        """Whether these are images padded as Ternion's poolings can: alike on both ends, by at most half a window."""
+        return len(self.kernel) == 2 and all(a == b <= size // 2 for (a, b), size in zip(self.pairs, self.kernel))
+
+    def befores(self):
+        """Amounts of padding before the first elements."""
+        return [before for before, _ in self.pairs]
+
+    def all_pairs(self):
+        """Amounts of padding with what `ceil_mode` adds."""
+        return [(before, behind + rest) for (before, behind), rest in zip(self.pairs, self.rest)]
+
+    def of(self, x):
+        """The windows' elements as further axes at the end, of a padded tensor."""
+        for axis, (span, stride) in enumerate(zip(self.spans, self.strides)):
+            x = x.unfold(axis + 2, span, stride)
+        return x[(Ellipsis,) + tuple(slice(None, None, dilation) for dilation in self.dilations)]
+
+    def axes(self):
+        """The axes of the windows' elements."""
+        return list(range(-len(self.kernel), 0))
+
+
+def _sums(windows, x):
+    return windows.of(x).sum(windows.axes())
+
+
+@operator("AveragePool")
+def average_pool(node, x):
+    """By avg_pool2d where it has what the node asks for; else sums of windows by the numbers of elements that count."""
+    windows = Windows(node, x)
+    includes = bool(node.attribute("count_include_pad", 0))
+    if windows.alike() and windows.dilations == [1, 1]:
+        return functional.avg_pool2d(x, windows.kernel, windows.strides, windows.befores(), windows.ceil_mode, includes)
+    counted = ternion.ones([1, 1] + list(x.shape[2:]), dtype=x.dtype)
+    counted = padded(padded(counted, windows.pairs, float(includes)), [(0, rest) for rest in windows.rest])
+    return _sums(windows, padded(x, windows.all_pairs())) / _sums(windows, counted)
+
+
+@operator("LpPool")
+def lp_pool(node, x):
+    """`(sum |x|^p)^(1 / p)`; composed: Ternion has no lp_pool."""
+    windows = Windows(node, x)
+    p = node.attribute("p", 2)
+    return _sums(windows, padded(x.abs().pow(p), windows.all_pairs())).pow(1 / p)
+
+
+@operator("MaxPool")
+def max_pool(node, x):
+    """By max_pool2d, of images and of rows as images; of integers and volumes, which it does not take, by windows."""
+    windows = Windows(node, x)
+    if x.dim() == 5 or not x.is_floating_point():
+        least = -math.inf if x.is_floating_point() else 0  # The only integers that ONNX has here are unsigned.
+        return windows.of(padded(x, windows.all_pairs(), least)).amax(windows.axes())
+    if windows.alike():
+        arguments = windows.kernel, windows.strides, windows.befores(), windows.dilations, windows.ceil_mode
+        values, places = functional.max_pool2d(x, *arguments, return_indices=True)
+        return values, _whole_places(node, x, x.shape[3], [0, 0], places)
+    full = padded(x, windows.all_pairs(), -math.inf)
+    rows = full.unsqueeze(2) if x.dim() == 3 else full
+    ones = [1] * (4 - x.dim())
+    values, places = functional.max_pool2d(rows, ones + windows.kernel, ones + windows.strides, 0, ones + windows.dilations, return_indices=True)
+    if x.dim() == 3:
+        values, places = values.squeeze(2), places.squeeze(2)
+    return values, _whole_places(node, x, full.shape[-1], [0] * (4 - x.dim()) + windows.befores(), places)
+
+
+def _whole_places(node, x, padded_width, befores, places):
+    """Places in planes as places in the whole tensor, row-major or with `storage_order` column-major in each plane."""
+    height, width = x.shape[2:] if x.dim() == 4 else (1, x.shape[2])
+    row, column = places // padded_width - befores[0], places % padded_width - befores[1]
+    in_plane = column * height + row if node.attribute("storage_order", 0) else row * width + column
+    planes = ternion.arange(x.shape[0] * x.shape[1]).reshape(list(x.shape[:2]) + [1] * (x.dim() - 2))
+    return in_plane + planes * (height * width)
+
+
+@operator("GlobalAveragePool")
+def global_average_pool(node, x):
+    return x.mean(list(range(2, x.dim())), keepdim=True)
+
+
+@operator("GlobalMaxPool")
+def global_max_pool(node, x):
+    return x.amax(list(range(2, x.dim())), keepdim=True)

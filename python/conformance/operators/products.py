@@ -1,0 +1,38 @@
+"""Sums of products."""
+
+import ternion
+
+from .table import operator
+
+
+@operator("MatMul")
+def matmul(node, a, b):
+    return a @ b
+
+
+@operator("Gemm")
+def gemm(node, a, b, c=None):
+    """`alpha * a' @ b' + beta * c`."""
+    a = a.T if node.attribute("transA", 0) else a
+    b = b.T if node.attribute("transB", 0) else b
+    alpha, beta = node.attribute("alpha", 1.0), node.attribute("beta", 1.0)
+    if c is None:
+        return alpha * (a @ b)
+    return ternion.Tensor.addmm(c, a, b, beta=beta, alpha=alpha)
+
+
+@operator("Einsum")
+def einsum(node, *operands):
+    return ternion.einsum(node.attribute("equation"), *operands)
+
+
+@operator("MatMulInteger")
+def matmul_integer(node, a, b, a_zero=None, b_zero=None):
+    """In int32, less the zero points: one number, or one of each row of a and each column of b."""
+    a, b = a.int(), b.int()
+    if a_zero is not None:
+        a_zero = a_zero.int()
+        a = a - (a_zero.unsqueeze(-1) if a_zero.dim() else a_zero)
+    if b_zero is not None:
+        b = b - b_zero.int()
+    return a @ b

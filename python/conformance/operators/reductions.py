@@ -1,0 +1,104 @@
+"""Reductions over axes, sums along an axis, and orders."""
+
+import math
+from functools import partial
+
+import ternion
+from ternion import Tensor
+
+from .table import numbers, operator, positive
+
+
+def _axes(node, x, axes):
+    """The axes that a reduction is over: an input, before opset 18 (of sums 13) an attribute.
+
+    If none is named, all of them; with `noop_with_empty_axes` none.
+    """
+    chosen = node.attribute("axes") if axes is None else numbers(axes)
+    if chosen:
+        return list(chosen)
+    return [] if node.attribute("noop_with_empty_axes", 0) else list(range(x.dim()))
+
+
+def _reduced(method, node, x, axes):
+    """By a method of tensors that takes axes."""
+    axes = _axes(node, x, axes)
+    return method(x, axes, bool(node.attribute("keepdims", 1))) if axes else x
+
+
+def _enter(name, before=None, method=Tensor.sum, after=None):
+    """A reduction with functions of single elements before and after it. They also run if there is no axis to reduce."""
+
+    def reduction(node, x, axes=None):
+        result = _reduced(method, node, x if before is None else before(x), axes)
+        result = result if after is None else after(result)
+        return result.to(x.dtype)  # Sums of integers are int64 in Ternion, of the inputs' dtype in ONNX.
+
+    operator(name)(reduction)
+
+
+_enter("ReduceSum")
+_enter("ReduceProd", method=Tensor.prod)
+_enter("ReduceMean", method=Tensor.mean)
+_enter("ReduceL1", before=Tensor.abs)
+_enter("ReduceL2", before=Tensor.square, after=Tensor.sqrt)
+_enter("ReduceSumSquare", before=Tensor.square)
+_enter("ReduceLogSum", after=Tensor.log)
+_enter("ReduceLogSumExp", method=Tensor.logsumexp)
+
+
+def _extreme(method, nothing, node, x, axes=None):
+    """The largest or smallest element; ONNX decides what that is of no elements, Ternion refuses to, as PyTorch does."""
+    chosen = [positive(axis, x.dim()) for axis in _axes(node, x, axes)]
+    if math.prod(x.shape[axis] for axis in chosen) == 0:
+        kept = [1 if axis in chosen else size for axis, size in enumerate(x.shape)]
+        sizes = kept if node.attribute("keepdims", 1) else [size for axis, size in enumerate(x.shape) if axis not in chosen]
+        return ternion.full(sizes, nothing > 0 if x.dtype == ternion.bool else nothing, dtype=x.dtype)
+    return _reduced(method, node, x, axes)
+
+
+operator("ReduceMax")(partial(_extreme, Tensor.amax, -math.inf))
+operator("ReduceMin")(partial(_extreme, Tensor.amin, math.inf))
+
+
+def _place(method, node, x):
+    """Where the largest or smallest element is: the first, or with `select_last_index` the last."""
+    axis = positive(node.attribute("axis", 0), x.dim())
+    keepdims = bool(node.attribute("keepdims", 1))
+    if node.attribute("select_last_index", 0):
+        return x.shape[axis] - 1 - method(x.flip(axis), axis, keepdims)
+    return method(x, axis, keepdims)
+
+
+operator("ArgMax")(partial(_place, Tensor.argmax))
+operator("ArgMin")(partial(_place, Tensor.argmin))
+
+
+def _cumulated(method, neutral, node, x, axis):
+    """Along an axis, forward or in reverse, each element included or not."""
+    axis = positive(int(axis.item()), x.dim())
+    x = x.flip(axis) if node.attribute("reverse", 0) else x
+    if node.attribute("exclusive", 0):
+        first = ternion.full_like(x.narrow(axis, 0, 1), neutral)
+        x = ternion.cat([first, x.narrow(axis, 0, x.shape[axis] - 1)], axis)
+    result = method(x, axis).to(x.dtype)
+    return result.flip(axis) if node.attribute("reverse", 0) else result
+
+
+def _running_product(x, axis):
+    """Slice by slice: Ternion has no cumprod."""
+    slices = list(x.unbind(axis))
+    for index in range(1, len(slices)):
+        slices[index] = slices[index - 1] * slices[index]
+    return ternion.stack(slices, axis)
+
+
+operator("CumSum")(partial(_cumulated, Tensor.cumsum, 0))
+operator("CumProd")(partial(_cumulated, _running_product, 1))
+
+
+@operator("TopK")
+def topk(node, x, k):
+    """In order even if `sorted` is 0, which allows any."""
+    found = x.topk(int(k.item()), node.attribute("axis", -1), bool(node.attribute("largest", 1)))
+    return found.values, found.indices

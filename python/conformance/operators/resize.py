@@ -1,0 +1,140 @@
+"""Images in other sizes: a matrix of weights for each axis, made of its sizes alone, by which Ternion multiplies.
+
+Ternion has neither interpolate nor affine_grid.
+"""
+
+import math
+
+import numpy as np
+
+import ternion
+
+from .table import numbers, operator, positive
+
+
+def _origins(node, out, size, scale, roi):
+    """Where each of `out` places lies among `size` elements."""
+    mode = node.attribute("coordinate_transformation_mode", "half_pixel")
+    place, length = np.arange(out, dtype=np.float64), scale * size
+    if mode == "align_corners":
+        return place * (size - 1) / (length - 1) if length != 1 else 0 * place
+    if mode == "asymmetric":
+        return place / scale
+    if mode == "tf_crop_and_resize":
+        step = (roi[1] - roi[0]) * (size - 1)
+        return roi[0] * (size - 1) + (place * step / (length - 1) if length != 1 else 0 * place + step / 2)
+    if mode == "pytorch_half_pixel" and length == 1:
+        return 0 * place - 0.5
+    if mode == "half_pixel_symmetric":
+        return size / 2 * (1 - out / length) + (place + 0.5) / scale - 0.5
+    if mode in ("half_pixel", "pytorch_half_pixel"):
+        return (place + 0.5) / scale - 0.5
+    raise node.unsupported(f"coordinate_transformation_mode {mode}")
+
+
+def _nearest(node, origin):
+    """The place whose element is taken."""
+    mode = node.attribute("nearest_mode", "round_prefer_floor")
+    choices = {
+        "round_prefer_floor": math.ceil(origin - 0.5),
+        "round_prefer_ceil": math.floor(origin + 0.5),
+        "floor": math.floor(origin),
+        "ceil": math.ceil(origin),
+    }
+    return choices[mode]
+
+
+def _cubic(distance, a):
+    """The weight of an element at a distance (Keys, 1981)."""
+    if distance <= 1:
+        return (a + 2) * distance**3 - (a + 3) * distance**2 + 1
+    return a * distance**3 - 5 * a * distance**2 + 8 * a * distance - 4 * a if distance < 2 else 0.0
+
+
+def _weights(node, origin, scale):
+    """Places of elements near an origin and their weights."""
+    mode = node.attribute("mode", "nearest")
+    if mode == "nearest":
+        return {_nearest(node, origin): 1.0}
+    # With antialias the weights of a smaller image reach further.
+    stretch = min(scale, 1.0) if node.attribute("antialias", 0) else 1.0
+    reach = (2 if mode == "cubic" else 1) / stretch
+    places = range(math.floor(origin - reach), math.ceil(origin + reach) + 1)
+    distances = {place: abs(place - origin) * stretch for place in places}
+    if mode == "cubic":
+        found = {place: _cubic(distance, node.attribute("cubic_coeff_a", -0.75)) for place, distance in distances.items()}
+    else:
+        found = {place: max(1 - distance, 0.0) for place, distance in distances.items()}
+    total = sum(found.values())
+    return {place: weight / total for place, weight in found.items() if weight}
+
+
+def _matrix(node, out, size, scale, roi):
+    """The weights [out, size] of one axis, and which places take a constant instead."""
+    matrix, origins = np.zeros((out, size)), _origins(node, out, size, scale, roi)
+    for row, origin in enumerate(origins):
+        found = _weights(node, float(origin), scale)
+        if node.attribute("exclude_outside", 0):
+            found = {place: weight for place, weight in found.items() if 0 <= place < size}
+            found = {place: weight / sum(found.values()) for place, weight in found.items()}
+        for place, weight in found.items():  # Elements beyond the edge are those at it.
+            matrix[row, min(max(place, 0), size - 1)] += weight
+    cropping = node.attribute("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
+    return matrix, cropping & ((origins < 0) | (origins > size - 1))
+
+
+def _targets(node, x, axes, scales, sizes):
+    """Scale and size of each axis: told by one of them."""
+    if not sizes:
+        return scales, [math.floor(scale * x.shape[axis]) for scale, axis in zip(scales, axes)]
+    scales = [size / x.shape[axis] for size, axis in zip(sizes, axes)]
+    policy = node.attribute("keep_aspect_ratio_policy", "stretch")
+    if policy == "stretch":
+        return scales, sizes
+    scale = (min if policy == "not_larger" else max)(scales)
+    return [scale] * len(axes), [math.floor(scale * x.shape[axis] + 0.5) for axis in axes]
+
+
+@operator("Resize")
+def resize(node, x, roi=None, scales=None, sizes=None):
+    axes = [positive(axis, x.dim()) for axis in node.attribute("axes", list(range(x.dim())))]
+    scales, sizes = _targets(node, x, axes, numbers(scales), numbers(sizes))
+    regions = numbers(roi) or [0.0] * len(axes) + [1.0] * len(axes)
+    for place, axis in enumerate(axes):
+        region = regions[place], regions[place + len(axes)]
+        if sizes[place] != x.shape[axis] or region != (0.0, 1.0):
+            x = _along(node, x, axis, sizes[place], scales[place], region)
+    return x
+
+
+def _along(node, x, axis, out, scale, region):
+    """One axis in another size."""
+    matrix, constant = _matrix(node, out, x.shape[axis], scale, region)
+    result = (x.transpose(axis, -1) @ ternion.tensor(matrix).to(x.dtype).T).transpose(axis, -1)
+    if not constant.any():
+        return result
+    sizes = [1] * x.dim()
+    sizes[axis] = out
+    return ternion.where(ternion.tensor(constant).reshape(sizes), node.attribute("extrapolation_value", 0.0), result)
+
+
+@operator("AffineGrid")
+def affine_grid(node, theta, size):
+    """Places of an output's elements, from -1 to 1, moved by a matrix for each batch; composed: Ternion has no affine_grid.
+
+    Shapes: theta [n, rank, rank + 1] -> [n, spatial.., rank].
+    """
+    spatial = size.tolist()[2:]
+    columns = []
+    for axis, count in reversed(list(enumerate(spatial))):  # The last spatial axis is x, the first coordinate.
+        places = ternion.arange(count, dtype=theta.dtype)
+        if node.attribute("align_corners", 0):
+            places = places * (2 / max(count - 1, 1)) - 1
+        else:
+            places = (places + 0.5) * (2 / count) - 1
+        sizes = [1] * len(spatial)
+        sizes[axis] = count
+        columns.append(places.reshape(sizes).expand(spatial))
+    columns.append(ternion.ones(spatial, dtype=theta.dtype))
+    grid = ternion.stack(columns, -1).reshape(1, -1, len(spatial) + 1)
+    return (grid @ theta.transpose(1, 2)).reshape([theta.shape[0]] + spatial + [len(spatial)])

@@ -1,0 +1,158 @@
+"""Shapes, and elements that only change their places."""
+
+import math
+
+import ternion
+from ternion.nn import functional
+
+from .table import numbers, operator, positive, whole
+
+
+@operator("Shape")
+def shape(node, x):
+    return whole(x.shape[node.attribute("start", 0) : node.attribute("end", x.dim())])
+
+
+@operator("Size")
+def size(node, x):
+    return ternion.tensor(x.numel())
+
+
+@operator("Reshape")
+def reshape(node, x, sizes):
+    """A size of 0 is that of the input, unless `allowzero` is set."""
+    sizes = numbers(sizes)
+    if not node.attribute("allowzero", 0):
+        sizes = [x.shape[axis] if size == 0 else size for axis, size in enumerate(sizes)]
+    return x.reshape(sizes)
+
+
+@operator("Flatten")
+def flatten(node, x):
+    """To a matrix: the axes before `axis`, and the others."""
+    axis = positive(node.attribute("axis", 1), x.dim())
+    return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
+
+
+@operator("Squeeze")
+def squeeze(node, x, axes=None):
+    axes = node.attribute("axes") if axes is None else numbers(axes)
+    return x.squeeze(axes)
+
+
+@operator("Unsqueeze")
+def unsqueeze(node, x, axes=None):
+    """The axes are those of the result."""
+    axes = node.attribute("axes") if axes is None else numbers(axes)
+    for axis in sorted(positive(axis, x.dim() + len(axes)) for axis in axes):
+        x = x.unsqueeze(axis)
+    return x
+
+
+@operator("Transpose")
+def transpose(node, x):
+    return x.permute(node.attribute("perm", list(reversed(range(x.dim())))))
+
+
+@operator("Expand")
+def expand(node, x, sizes):
+    """To the shape that both broadcast to: the one asked for may have ones where x has more."""
+    sizes = numbers(sizes)
+    rank = max(x.dim(), len(sizes))
+    own = [1] * (rank - x.dim()) + list(x.shape)
+    asked = [1] * (rank - len(sizes)) + sizes
+    return x.expand([b if a == 1 else a for a, b in zip(own, asked)])
+
+
+@operator("Tile")
+def tile(node, x, repeats):
+    return x.repeat(numbers(repeats))
+
+
+@operator("Concat")
+def concat(node, *values):
+    return ternion.cat(values, node.attribute("axis"))
+
+
+@operator("Split")
+def split(node, x, sizes=None):
+    """In parts of these sizes, or as many equal ones as there are outputs, of which the last may be less."""
+    axis = node.attribute("axis", 0)
+    sizes = node.attribute("split") if sizes is None else numbers(sizes)
+    if sizes is None:
+        parts = node.attribute("num_outputs", len(node.outputs))
+        length = -(-x.shape[axis] // parts)
+        sizes = [max(0, min(length, x.shape[axis] - part * length)) for part in range(parts)]
+    return tuple(x.split(sizes, axis))
+
+
+@operator("DepthToSpace")
+def depth_to_space(node, x):
+    """Channels become blocks of pixels. Shapes: [n, c * b * b, h, w] -> [n, c, h * b, w * b]."""
+    block = node.attribute("blocksize")
+    n, c, h, w = x.shape
+    if node.attribute("mode", "DCR") == "DCR":
+        x = x.reshape(n, block, block, c // block**2, h, w).permute(0, 3, 4, 1, 5, 2)
+    else:
+        x = x.reshape(n, c // block**2, block, block, h, w).permute(0, 1, 4, 2, 5, 3)
+    return x.reshape(n, c // block**2, h * block, w * block)
+
+
+@operator("SpaceToDepth")
+def space_to_depth(node, x):
+    """Blocks of pixels become channels. Shapes: [n, c, h * b, w * b] -> [n, c * b * b, h, w]."""
+    block = node.attribute("blocksize")
+    n, c, h, w = x.shape
+    order = (0, 3, 5, 1, 2, 4) if node.attribute("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    x = x.reshape(n, c, h // block, block, w // block, block).permute(*order)
+    return x.reshape(n, c * block**2, h // block, w // block)
+
+
+@operator("Pad")
+def pad(node, x, pads, value=None, axes=None):
+    """Ternion pads by constants; by what the input holds (reflect, edge, wrap) it is chosen by indices here."""
+    pads = numbers(pads)
+    axes = list(range(x.dim())) if axes is None else [positive(axis, x.dim()) for axis in numbers(axes)]
+    amounts = {axis: (pads[place], pads[place + len(axes)]) for place, axis in enumerate(axes)}
+    mode = node.attribute("mode", "constant")
+    if mode != "constant":
+        return _pad_by_indices(x, amounts, mode)
+    pairs = [amount for axis in reversed(range(x.dim())) for amount in amounts.get(axis, (0, 0))]
+    return functional.pad(x, pairs, value=0 if value is None else value.item())
+
+
+def _pad_by_indices(x, amounts, mode):
+    """Each place of the result takes the element that the mode says."""
+    for axis, (before, behind) in amounts.items():
+        size = x.shape[axis]
+        places = range(-before, size + behind)
+        if mode == "edge":
+            index = [min(max(place, 0), size - 1) for place in places]
+        elif mode == "wrap":
+            index = [place % size for place in places]
+        else:
+            period = max(2 * (size - 1), 1)
+            index = [min(place % period, period - place % period) for place in places]
+        x = x.index_select(axis, whole(index))
+    return x
+
+
+@operator("CenterCropPad")
+def center_crop_pad(node, x, sizes):
+    """Cropped or padded by zeros, alike on both sides."""
+    axes = node.attribute("axes", list(range(x.dim())))
+    for axis, size in zip(axes, numbers(sizes)):
+        axis = positive(axis, x.dim())
+        if size < x.shape[axis]:
+            x = x.narrow(axis, (x.shape[axis] - size) // 2, size)
+        elif size > x.shape[axis]:
+            missing = size - x.shape[axis]
+            pairs = [0] * (2 * (x.dim() - 1 - axis)) + [missing // 2, missing - missing // 2]
+            x = functional.pad(x, pairs)
+    return x
+
+
+@operator("Trilu")
+def trilu(node, x, diagonal=None):
+    diagonal = 0 if diagonal is None else int(diagonal.item())
+    return x.triu(diagonal) if node.attribute("upper", 1) else x.tril(diagonal)

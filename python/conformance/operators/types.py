@@ -1,0 +1,117 @@
+"""Element types, quantisation, and tensors that are passed on or made of nothing."""
+
+import ternion
+
+from arrays import dtype_of_type
+
+from .table import numbers, operator
+
+
+@operator("Cast")
+def cast(node, x):
+    return x.to(dtype_of_type(node.attribute("to")))
+
+
+@operator("CastLike")
+def cast_like(node, x, like):
+    return x.to(like.dtype)
+
+
+@operator("Identity")
+def identity(node, x):
+    return x
+
+
+@operator("Constant")
+def constant(node):
+    """The value of whichever attribute there is."""
+    if node.attribute("value") is not None:
+        return node.attribute("value")
+    dtypes = {"value_int": ternion.int64, "value_ints": ternion.int64, "value_float": ternion.float32, "value_floats": ternion.float32}
+    for name, dtype in dtypes.items():
+        if node.attribute(name) is not None:
+            return ternion.tensor(node.attribute(name), dtype=dtype)
+    raise node.unsupported("strings and sparse tensors")
+
+
+@operator("ConstantOfShape")
+def constant_of_shape(node, shape):
+    value = node.attribute("value")
+    if value is None:
+        return ternion.zeros(numbers(shape))
+    return ternion.full(numbers(shape), value.item(), dtype=value.dtype)
+
+
+@operator("EyeLike")
+def eye_like(node, x):
+    """Ones on diagonal `k` of a matrix of x's shape."""
+    dtype = x.dtype if node.attribute("dtype") is None else dtype_of_type(node.attribute("dtype"))
+    rows, columns = x.shape
+    offset = ternion.arange(columns).reshape(1, columns) - ternion.arange(rows).reshape(rows, 1)
+    return (offset == node.attribute("k", 0)).to(dtype)
+
+
+@operator("Range")
+def arange(node, start, limit, delta):
+    return ternion.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype)
+
+
+@operator("QuantizeLinear")
+def quantize_linear(node, x, scale, zero_point=None):
+    """`clamp(round(x / scale) + zero_point)` as uint8, of a whole tensor or along an axis."""
+    if node.attribute("block_size", 0):
+        raise node.unsupported("blocks")
+    if scale.dim() == 1:
+        sizes = [1] * x.dim()
+        sizes[node.attribute("axis", 1)] = -1
+        scale, zero_point = scale.reshape(sizes), None if zero_point is None else zero_point.reshape(sizes)
+    steps = (x / scale).round()
+    if zero_point is not None:
+        steps = steps + zero_point.to(x.dtype)
+    return steps.clamp(0, 255).to(ternion.uint8)
+
+
+@operator("DequantizeLinear")
+def dequantize_linear(node, x, scale, zero_point=None):
+    """`(x - zero_point) * scale`, of a whole tensor or along an axis."""
+    if node.attribute("block_size", 0):
+        raise node.unsupported("blocks")
+    if scale.dim() == 1:
+        sizes = [1] * x.dim()
+        sizes[node.attribute("axis", 1)] = -1
+        scale, zero_point = scale.reshape(sizes), None if zero_point is None else zero_point.reshape(sizes)
+    x = x.to(scale.dtype)
+    return (x if zero_point is None else x - zero_point.to(scale.dtype)) * scale
+
+
+@operator("DynamicQuantizeLinear")
+def dynamic_quantize_linear(node, x):
+    """To uint8, by the range of the elements and 0."""
+    low, high = x.min().clamp(max=0), x.max().clamp(min=0)
+    scale = (high - low) / 255
+    zero_point = (-low / scale).round().clamp(0, 255).to(ternion.uint8)
+    return quantize_linear(node, x, scale, zero_point), scale, zero_point
+
+
+def _window(node, size, first, second, third):
+    """A cosine window: `first - second cos(2 pi n / N) + third cos(4 pi n / N)`."""
+    count = int(size.item())
+    length = count if node.attribute("periodic", 1) else count - 1
+    angle = ternion.arange(count, dtype=ternion.float32) * (2 * ternion.pi / length)
+    window = first - second * angle.cos() + third * (2 * angle).cos()
+    return window.to(dtype_of_type(node.attribute("output_datatype", 1)))
+
+
+@operator("HannWindow")
+def hann_window(node, size):
+    return _window(node, size, 0.5, 0.5, 0.0)
+
+
+@operator("HammingWindow")
+def hamming_window(node, size):
+    return _window(node, size, 25 / 46, 21 / 46, 0.0)
+
+
+@operator("BlackmanWindow")
+def blackman_window(node, size):
+    return _window(node, size, 0.42, 0.5, 0.08)

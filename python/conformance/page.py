@@ -1,0 +1,178 @@
+"""The page docs/conformance.md: which operators it lists, and its tables."""
+
+import re
+from collections import Counter
+
+BEGIN, END = "<!-- written by python/conformance/run.py -->", "<!-- end -->"
+
+MISSING = "missing dtype"
+
+INTRODUCTION = """# Conformance with ONNX
+
+The package `onnx` has tests of its operators (`onnx.backend.test`, kind "node"): a small model, inputs and expected outputs each. They run here through
+Ternion: `python/conformance/interpreter.py` walks a model's graph, and `python/conformance/operators` has a function for each operator that computes with
+tensors of Ternion. Results are compared by the package's own rules and tolerances. A case whose name ends in `_expanded` has its operator taken apart into
+simpler ones. Functions of PyTorch that Ternion lacks are composed of others; the functions say so.
+
+```sh
+python python/conformance/run.py                  # runs all of them and writes this page
+python python/conformance/run.py --check          # fails if a case fails that passes here
+python python/conformance/run.py --only Conv -v   # shows what fails, with the first difference
+pytest python/conformance                         # the check as a test
+```
+"""
+
+# Why operators are not covered.
+REASONS = {
+    "BitShift": "Ternion has no shifts",
+    "BitwiseAnd": "Ternion's `&` is of bools alone",
+    "BitwiseOr": "Ternion's `|` is of bools alone",
+    "BitwiseXor": "Ternion's `^` is of bools alone",
+    "BitCast": "Ternion has no views of another dtype",
+    "Bernoulli": "random numbers of NumPy's generator",
+    "ConvInteger": "Ternion has no convolution of integers",
+    "QLinearConv": "Ternion has no convolution of integers",
+    "QLinearMatMul": "nobody wrote it; half of the cases need int8",
+    "DeformConv": "Ternion has no deformable convolution",
+    "Det": "Ternion has no determinants",
+    "DFT": "Ternion has neither complex numbers nor Fourier transforms",
+    "STFT": "Ternion has neither complex numbers nor Fourier transforms",
+    "GridSample": "Ternion has no grid_sample",
+    "ImageDecoder": "reads image files",
+    "MelWeightMatrix": "a table of constants, nothing to compute by Ternion",
+    "NonMaxSuppression": "Ternion has no nms",
+    "RoiAlign": "Ternion has no roi_align",
+    "TfIdfVectorizer": "counts of words, outside the framework",
+    "RegexFullMatch": "strings",
+    "StringConcat": "strings",
+    "StringNormalizer": "strings",
+    "StringSplit": "strings",
+    "Unique": "Ternion has no unique",
+    "Upsample": "replaced by Resize in opset 10",
+}
+
+NOTES = {
+    "test_attention_4d_causal_fp16_expanded": "off the exact result by 0.00040 at most, the expected output by 0.00049: float16 rounds each step",
+}
+
+DOMAINS = {
+    "ai.onnx.ml.": "classical machine learning, outside the framework",
+    "ai.onnx.preview.training.": "optimisers as operators, a preview",
+}
+
+
+def groups(by_operator, table):
+    """Three groups of operators with their outcomes: listed; most of whose cases need dtypes that Ternion lacks; not covered."""
+    listed, lacking, others = {}, {}, {}
+    for operator, outcomes in by_operator.items():
+        missing = sum(outcome.kind == MISSING for outcome in outcomes)
+        if _reason(operator, table):
+            others[operator] = outcomes
+        else:
+            (lacking if 2 * missing > len(outcomes) else listed)[operator] = outcomes
+    return listed, lacking, others
+
+
+def _reason(operator, table):
+    """Why an operator is not covered; None if it is."""
+    for domain, reason in DOMAINS.items():
+        if operator.startswith(domain):
+            return reason
+    return REASONS.get(operator, None if operator in table else "nobody wrote it")
+
+
+def _cell(text):
+    """Text that a cell of a table can hold."""
+    text = re.sub(r"\s+", " ", text).replace("|", "\\|")
+    return text if len(text) <= 160 else text[:157] + "..."
+
+
+def _classes(outcomes):
+    """Why cases fail, in short: classes and how often."""
+    counts = Counter(outcome.kind for outcome in outcomes if not outcome.passed)
+    return ", ".join(f"{kind} ({count})" for kind, count in sorted(counts.items()))
+
+
+def _row(*cells):
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def _listed_table(listed):
+    rows = ["| operator | cases | passed | failed |", "|---|---:|---:|---|"]
+    for operator, outcomes in listed.items():
+        passed = sum(outcome.passed for outcome in outcomes)
+        rows.append(_row(operator, len(outcomes), passed, _classes(outcomes)))
+    return rows
+
+
+def _lacking_table(lacking):
+    rows = ["| operator | cases | need such a dtype | of the others pass | dtypes |", "|---|---:|---:|---:|---|"]
+    for operator, outcomes in lacking.items():
+        missing = [outcome for outcome in outcomes if outcome.kind == MISSING]
+        names = sorted({name for outcome in missing for name in re.findall(r"dtype (\w+)", outcome.detail)})
+        passed = sum(outcome.passed for outcome in outcomes)
+        rows.append(_row(operator, len(outcomes), len(missing), passed, ", ".join(names)))
+    return rows
+
+
+def _failure_table(cases):
+    rows = ["| case | class | what |", "|---|---|---|"]
+    for outcome in cases:
+        note = f"; {NOTES[outcome.case]}" if outcome.case in NOTES else ""
+        rows.append(_row(f"`{outcome.case}`", outcome.kind, _cell(outcome.detail) + note))
+    return rows
+
+
+def _other_table(others, table):
+    rows = ["| operator | cases | why |", "|---|---:|---|"]
+    return rows + [_row(operator, len(outcomes), _reason(operator, table)) for operator, outcomes in others.items()]
+
+
+def _count(group):
+    """How many operators and cases there are, and how many of these pass."""
+    cases = [outcome for outcomes in group.values() for outcome in outcomes]
+    return len(group), len(cases), sum(outcome.passed for outcome in cases)
+
+
+def _totals(listed, lacking, others, version):
+    rows = [f"onnx {version}:", "", "| | operators | cases | passed | |", "|---|---:|---:|---:|---:|"]
+    for name, group in (("listed", listed), ("most cases need dtypes that Ternion lacks", lacking), ("not covered", others)):
+        operators, cases, passed = _count(group)
+        # What passes of operators that are not covered was expanded into others, and says nothing of them.
+        told = (passed, f"{100 * passed / cases:.1f} %") if group is not others else ("", "")
+        rows.append(_row(name, operators, cases, *told))
+    return rows
+
+
+def guarded(listed, lacking):
+    """The cases that must not fail unless the page says so: those of listed operators, and of the second group what needs no missing dtype."""
+    cases = [outcome for outcomes in listed.values() for outcome in outcomes]
+    return cases + [outcome for outcomes in lacking.values() for outcome in outcomes if outcome.kind != MISSING]
+
+
+def written(page, listed, lacking, others, table, version):
+    """A page with these results between its markers; a new one if there is none."""
+    failed = [outcome for outcome in guarded(listed, lacking) if not outcome.passed]
+    parts = [
+        [*_totals(listed, lacking, others, version)],
+        ["## Operators", "", *_listed_table(listed)],
+        ["## Operators most of whose cases need dtypes that Ternion lacks", "", *_lacking_table(lacking)],
+        ["## Cases that fail", "", *_failure_table(failed)],
+        ["## Operators that are not covered", "", *_other_table(others, table)],
+    ]
+    results = "\n\n".join("\n".join(part) for part in parts)
+    before, _, rest = (page or f"{INTRODUCTION}\n{BEGIN}\n{END}\n").partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{results}\n\n{END}{rest.partition(END)[2]}"
+
+
+def failures(text):
+    """The names of the cases that a page says fail."""
+    part = text.split("\n## Cases that fail\n")[1].split("\n## ")[0]
+    return set(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE))
+
+
+def operators(text):
+    """A page's listed operators: name -> (cases, passed)."""
+    part = text.split("\n## Operators\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([\w.]+) \| (\d+) \| (\d+) \|", part, re.MULTILINE)
+    return {name: (int(cases), int(passed)) for name, cases, passed in rows}
