@@ -98,6 +98,25 @@ CLAIMS = {
         needs=["cifar10/cifar10-subset-train.bin"],
         told=["train_seconds", "images_per_second"],
     ),
+    "cifar10_resnet18": Claim(
+        "CIFAR-10, a subset of 10,000 images, `--model resnet18 --precision bf16`, 12 epochs",
+        "cifar10",
+        ["--data", "{data}/cifar10", "--model", "resnet18", "--precision", "bf16"],
+        {"test_accuracy": ("at least", 0.75)},
+        devices=("cuda",),
+        needs=["cifar10/cifar10-subset-train.bin"],
+        told=["train_seconds", "images_per_second", "peak_memory_bytes"],
+    ),
+    "gpt2_124m": Claim(
+        # Which `gpt2 --bpe {data}/gpt2 --tokenize` makes of the text's first nine tenths and of the rest. A loss as of chance is ln(50257) = 10.8.
+        "GPT-2 of 124 million parameters from scratch on tiny Shakespeare's tokens: 100 steps, batch 12, context 1024, bf16",
+        "gpt2",
+        ["--train", "{data}/tokens/train.bin", "--validation", "{data}/tokens/validation.bin", "--bpe", "{data}/gpt2", "--steps", "100", "--precision", "bf16"],
+        {"validation_loss": ("at most", 6.5)},
+        devices=("cuda",),
+        needs=["tokens/train.bin", "tokens/validation.bin", "gpt2/vocab.bpe"],
+        told=["train_seconds", "tokens_per_second", "peak_memory_bytes"],
+    ),
     "image_encoder": Claim(
         "an image of 512 x 512 learned by an MLP of its positions, 10,000 steps of 512 pixels",
         "image_encoder",
@@ -116,7 +135,7 @@ CLAIMS = {
             {"largest_difference": ("at most", 1e-3)},
             devices=("cuda", "wgpu"),
         )
-        for model in ("mlp", "cnn", "gpt")
+        for model in ("mlp", "cnn", "gpt", "tiny_gpt")
     },
 }
 
