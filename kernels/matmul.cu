@@ -1,4 +1,4 @@
-// Matrix products on the ordinary arithmetic units, in full precision: f32, f64, i32, i64 and u8. What
+// Matrix products on the ordinary arithmetic units, in full precision: f32, f64, and integers. What
 // is computed, and the macros of what follows the sum, stand in matmul.cuh, which goes before this file.
 //
 //                      b: a tile of TILE_K x TILE_N       A block has one tile of y. Tiles of a and b pass through STAGES

@@ -1,8 +1,9 @@
-// Conversions cast_FROM_TO(x), rounded once. FROM is a compute class (f32 also for halves; u8 also for bool), TO a dtype:
+// Conversions cast_FROM_TO(x), rounded once. FROM is a compute class (f32 also for halves; i32 also for i16 and i8; u8 also for bool), TO a dtype:
 //
 //   f32        the value
 //   f16, bf16  the 16 bits, in a u32
 //   i32        the value
+//   i16, i8    the value, in an i32
 //   u8, bool   a u32: 0 to 255, 0 or 1
 //   i64        vec2(low word, high word)
 //
@@ -34,6 +35,14 @@ fn cast_f32_i32(x: f32) -> i32 {
     }
     let value = bitcast<i32>(((size << 8u) | 0x80000000u) >> (158u - (size >> 23u)));
     return select(value, 0i - value, negative);
+}
+
+fn cast_f32_i16(x: f32) -> i32 {
+    return clamp(cast_f32_i32(x), -32768i, 32767i);
+}
+
+fn cast_f32_i8(x: f32) -> i32 {
+    return clamp(cast_f32_i32(x), -128i, 127i);
 }
 
 fn cast_f32_u8(x: f32) -> u32 {

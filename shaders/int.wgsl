@@ -1,4 +1,4 @@
-// Class of i32: the class interface, unary, binary and compare families. Integers wrap; division by zero gives 0.
+// Class of i32, and of i16 and i8, of which the low bits are stored: the class interface, unary, binary and compare families. Integers wrap; division by zero gives 0.
 //
 // From the host: first() and second() -> C, the constants of an op.
 

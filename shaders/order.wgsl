@@ -16,6 +16,8 @@ fn key_f32(bits: u32) -> u32 { return float_key(bits, 0x80000000u, 0x7f800000u);
 fn key_f16(bits: u32) -> u32 { return float_key(bits, 0x8000u, 0x7c00u); }
 fn key_bf16(bits: u32) -> u32 { return float_key(bits, 0x8000u, 0x7f80u); }
 fn key_i32(bits: u32) -> u32 { return bits ^ 0x80000000u; }
+fn key_i16(bits: u32) -> u32 { return bits ^ 0x8000u; }
+fn key_i8(bits: u32) -> u32 { return bits ^ 0x80u; }
 fn key_u8(bits: u32) -> u32 { return bits; }
 fn key_i64(bits: vec2<u32>) -> vec2<u32> { return vec2<u32>(bits.x, bits.y ^ 0x80000000u); }
 

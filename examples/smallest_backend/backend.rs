@@ -147,6 +147,14 @@ macro_rules! with_element {
                 type $element = i32;
                 $body
             }
+            DType::I16 => {
+                type $element = i16;
+                $body
+            }
+            DType::I8 => {
+                type $element = i8;
+                $body
+            }
             DType::U8 => {
                 type $element = u8;
                 $body
@@ -190,6 +198,8 @@ fn write(op: &Op, view: &View<'_>, values: &Values) -> Result<()> {
 fn wrapped(value: i64, dtype: DType) -> i64 {
     match dtype {
         DType::I32 => i64::from(value as i32),
+        DType::I16 => i64::from(value as i16),
+        DType::I8 => i64::from(value as i8),
         DType::U8 => i64::from(value as u8),
         _ => value,
     }

@@ -22,11 +22,13 @@ DTYPE_OF_TYPE = {
     TensorProto.BFLOAT16: ternion.bfloat16,
     TensorProto.INT64: ternion.int64,
     TensorProto.INT32: ternion.int32,
+    TensorProto.INT16: ternion.int16,
+    TensorProto.INT8: ternion.int8,
     TensorProto.UINT8: ternion.uint8,
     TensorProto.BOOL: ternion.bool,
 }
 
-NAMES_OF_ARRAYS = {"float32", "float64", "float16", "int64", "int32", "uint8", "bool"}
+NAMES_OF_ARRAYS = {"float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"}
 
 
 def lacking(name):

@@ -41,7 +41,7 @@ def test_an_array_as_a_tensor():
     assert array[0, 0, 0] == 14
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"])
 def test_every_dtype_that_both_have(dtype):
     array = np.array([[1, 0, 1]], dtype=dtype)
     x = ternion.from_numpy(array)
@@ -97,12 +97,17 @@ def test_numpy_by_dlpack():
 
 def test_pytorch_by_dlpack():
     torch = pytest.importorskip("torch")
-    for dtype in ["float64", "float32", "float16", "bfloat16", "int64", "int32", "uint8", "bool"]:
+    for dtype in ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"]:
         there = torch.ones(2, 3, dtype=getattr(torch, dtype))
         here = ternion.from_dlpack(there)
         assert here.data_ptr() == there.data_ptr() and str(here.dtype) == f"ternion.{dtype}"
         again = torch.from_dlpack(here)
         assert again.data_ptr() == there.data_ptr() and again.dtype == there.dtype
+    for dtype in ["int16", "int8"]:
+        there = torch.tensor([-100, 7], dtype=getattr(torch, dtype))
+        assert ternion.from_dlpack(there).tolist() == [-100, 7] and torch.from_dlpack(ternion.from_dlpack(there)).tolist() == [-100, 7]
+        there[0] = -5
+        assert ternion.as_tensor(there)[0].item() == -5 and ternion.as_tensor(there).numpy().dtype == dtype
     there = torch.arange(6.0).reshape(2, 3)
     here = ternion.from_dlpack(there.t())
     there[1, 2] = 9

@@ -111,10 +111,46 @@ class TestOperators:
         same(-a, [-7, 7])
         same(~a, [-8, 6])
         same(abs(a), [7, 7])
+        same(~ternion.tensor([0, 7, 255], dtype=ternion.uint8), np.uint8([255, 248, 0]))
+
+    @pytest.mark.parametrize("name", ["int8", "uint8"])
+    @pytest.mark.parametrize("operator", ["+", "-", "*", "//", "%", "<", "=="])
+    def test_every_pair_of_bytes_as_in_pytorch(self, name, operator):
+        """Arithmetic wraps, and quotients and remainders round down, for all that a byte can hold."""
+        torch = pytest.importorskip("torch")
+        all_of_it = np.iinfo(name)
+        values = np.arange(all_of_it.min, all_of_it.max + 1).astype(name)
+        # PyTorch divides by no 0; and the lowest number by -1 is left undefined.
+        divisors = values[(values != 0) & (values.astype(int) != -1)] if operator in ("//", "%") else values
+        a, b = values.reshape(-1, 1), divisors.reshape(1, -1)
+        expected = eval(f"a {operator} b", {"a": torch.from_numpy(a), "b": torch.from_numpy(b)})
+        found = eval(f"a {operator} b", {"a": ternion.tensor(a), "b": ternion.tensor(b)})
+        np.testing.assert_array_equal(found.numpy(), expected.numpy(), strict=True)
+
+    @pytest.mark.parametrize("name", ["int16", "int8"])
+    def test_narrow_integers_wrap_and_are_summed_widely(self, name):
+        low, high = np.iinfo(name).min, np.iinfo(name).max
+        a = ternion.tensor(np.array([low, -1, 5, high], name))
+        assert a.dtype is getattr(ternion, name) and a.tolist() == [low, -1, 5, high]
+        same(a + 1, np.array([low + 1, 0, 6, low], name))
+        same(-a, np.array([low, 1, -5, -high], name))
+        same(abs(a), np.array([low, 1, 5, high], name))
+        same(a // 2, np.array([low // 2, -1, 2, high // 2], name))
+        same(a.sum(), np.int64(3))
+        same(a.cumsum(0), np.int64([low, low - 1, low + 4, 3]))
+        same(a / 2, np.float32([low / 2, -0.5, 2.5, high / 2]))
+        same(a.sort().values, np.array([low, -1, 5, high], name))
+        same(ternion.tensor([-1e9, -1.5, float("nan"), 1e9]).to(name), np.array([low, -1, 0, high], name))
+        drawn = ternion.randint(low, high + 1, (1000,), dtype=name)
+        assert str(drawn.dtype) == f"ternion.{name}" and drawn.min().item() < low / 2 and drawn.max().item() > high / 2
+        with pytest.raises(TypeError, match="mean"):
+            a.mean()
+        with pytest.raises(ValueError, match=f"{high + 1} does not fit i"):
+            a + (high + 1)
 
     def test_dtypes_meet_as_in_pytorch(self):
         torch = pytest.importorskip("torch")
-        names = ["float64", "float32", "float16", "bfloat16", "int64", "int32", "uint8", "bool"]
+        names = ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"]
         for left in names:
             for right in names:
                 for shapes in ((2,), (2,)), ((2,), ()), ((), (2,)):
@@ -237,6 +273,10 @@ class TestConversion:
         x = ternion.tensor([1.7, -1.7])
         same(x.long(), [1, -1])
         same(x.bool(), [True, True])
+        same(x.short(), np.int16([1, -1]))
+        same(x.char(), np.int8([1, -1]))
+        same(abs(x).byte(), np.uint8([1, 1]))
+        assert ternion.short is ternion.int16 and ternion.int8.itemsize == 1
         assert x.to("float64").dtype == ternion.float64 and x.to(ternion.int32).dtype == ternion.int32
         assert x.to("cpu") is x and x.cpu() is x and x.to(x) is x
 

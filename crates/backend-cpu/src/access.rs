@@ -47,7 +47,9 @@ impl Raw for half::f16 {}
 impl Raw for half::bf16 {}
 impl Raw for i64 {}
 impl Raw for i32 {}
+impl Raw for i16 {}
 impl Raw for u16 {}
+impl Raw for i8 {}
 impl Raw for u8 {}
 
 // SAFETY: the buffers are locked for the whole run of the op; kernels hand disjoint parts of outputs to threads.

@@ -111,6 +111,8 @@ macro_rules! integer {
 integer! {
     i64 => i64::signum;
     i32 => i32::signum;
+    i16 => i16::signum;
+    i8 => i8::signum;
     u8 => |value: u8| value.min(1);
 }
 

@@ -169,6 +169,8 @@ conversions! {
     f32 => plain::<f32>(),
     i64 => plain::<i64>(),
     i32 => plain::<i32>(),
+    i16 => plain::<i16>(),
+    i8 => plain::<i8>(),
     u8 => plain::<u8>(),
     f16 => converting::<f16>(),
     bf16 => converting::<bf16>(),
@@ -181,6 +183,8 @@ computed_as_stored! {
     f32: DType::F32 => f32, DType::F16 => f16, DType::BF16 => bf16;
     i64: DType::I64 => i64;
     i32: DType::I32 => i32;
+    i16: DType::I16 => i16;
+    i8: DType::I8 => i8;
     u8: DType::U8 => u8, DType::Bool => Truth;
     u16: ;
 }
@@ -267,6 +271,14 @@ macro_rules! with_compute {
             }
             ternion_core::DType::I32 => {
                 type $compute = i32;
+                $body
+            }
+            ternion_core::DType::I16 => {
+                type $compute = i16;
+                $body
+            }
+            ternion_core::DType::I8 => {
+                type $compute = i8;
                 $body
             }
             ternion_core::DType::U8 | ternion_core::DType::Bool => {

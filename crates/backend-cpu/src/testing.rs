@@ -39,6 +39,8 @@ pub(crate) fn tensor(dtype: DType, values: &[f64], shape: &[usize], device: &Dev
         DType::BF16 => of::<half::bf16>(values, shape, device),
         DType::I64 => of::<i64>(values, shape, device),
         DType::I32 => of::<i32>(values, shape, device),
+        DType::I16 => of::<i16>(values, shape, device),
+        DType::I8 => of::<i8>(values, shape, device),
         DType::U8 => of::<u8>(values, shape, device),
         DType::Bool => of::<bool>(values, shape, device),
     }
@@ -106,6 +108,8 @@ pub(crate) fn values(tensor: &Tensor) -> Vec<f64> {
         DType::BF16 => of::<half::bf16>(&bytes, tensor),
         DType::I64 => of::<i64>(&bytes, tensor),
         DType::I32 => of::<i32>(&bytes, tensor),
+        DType::I16 => of::<i16>(&bytes, tensor),
+        DType::I8 => of::<i8>(&bytes, tensor),
         DType::U8 => of::<u8>(&bytes, tensor),
         DType::Bool => of::<bool>(&bytes, tensor),
     }

@@ -22,6 +22,7 @@ type File = (&'static str, &'static str);
 
 const PRELUDE: File = file!("prelude.cuh");
 const FUNCTIONS: File = file!("functions.cuh");
+const NARROW: File = file!("narrow.cuh");
 const ELEMENTWISE: File = file!("elementwise.cu");
 const COPY: File = file!("copy.cu");
 const CREATE: File = file!("create.cu");
@@ -159,13 +160,20 @@ impl Source {
         Source { name: format!("{file} ({})", told.join(", ")), ..self }
     }
 
+    /// Whether any type is i16 or i8. The other units stay as they are compiled whatever becomes of those two.
+    fn has_narrow_integers(&self) -> bool {
+        let narrow = [DType::I16, DType::I8].map(element);
+        self.defines.iter().any(|(_, value)| narrow.contains(&value.as_str()))
+    }
+
     /// Everything that the compiler sees.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (name, value) in &self.defines {
             text.push_str(&format!("#define {name} {value}\n"));
         }
-        for (name, content) in [&PRELUDE, &FUNCTIONS].into_iter().chain(self.files) {
+        let narrow = self.has_narrow_integers().then_some(&NARROW);
+        for (name, content) in [&PRELUDE, &FUNCTIONS].into_iter().chain(narrow).chain(self.files) {
             text.push_str(&format!("#line 1 \"{name}\"\n{content}\n"));
         }
         text
@@ -181,6 +189,8 @@ pub(crate) fn element(dtype: DType) -> &'static str {
         DType::BF16 => "bf16",
         DType::I64 => "i64",
         DType::I32 => "i32",
+        DType::I16 => "i16",
+        DType::I8 => "i8",
         DType::U8 => "u8",
         DType::Bool => "Truth",
     }
@@ -580,7 +590,7 @@ const STEPS: [&str; 3] = ["Sgd", "SgdMomentum", "Adam"];
 const SIZES: [DType; 4] = [DType::I64, DType::I32, DType::F16, DType::U8];
 
 /// Numbers that are no floats.
-const INTEGERS: [DType; 3] = [DType::I64, DType::I32, DType::U8];
+const INTEGERS: [DType; 5] = [DType::I64, DType::I32, DType::I16, DType::I8, DType::U8];
 
 /// Everything that `select` can ask for.
 pub fn units() -> Vec<Unit> {

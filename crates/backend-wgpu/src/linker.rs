@@ -27,7 +27,7 @@ type Library = FxHashMap<String, Arc<Item>>;
 pub(crate) enum Class {
     /// f32, and 16-bit floats, which are widened.
     Float,
-    /// i32.
+    /// i32, and i16 and i8, which are widened.
     Int,
     /// u8 and bool, as numbers from 0 to 255.
     Byte,

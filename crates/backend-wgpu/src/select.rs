@@ -48,6 +48,10 @@ fn made(op: &Op) -> Option<DType> {
     }
 }
 
+fn is_narrow(dtype: DType) -> bool {
+    matches!(dtype, DType::I16 | DType::I8)
+}
+
 fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsupported> {
     if made(op) == Some(DType::F64) || inputs.iter().any(|meta| meta.dtype == DType::F64) {
         return Err(Unsupported::because("WGSL has no 64-bit floats"));
@@ -96,6 +100,10 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Launcher, Unsuppor
         }
         Op::Im2col(_) => Ok(ops::patches::run_im2col),
         Op::Col2im(_) => Ok(ops::patches::run_col2im),
+        // Their sums are kept in 32 bits, which wrap when they are stored: too late for what follows.
+        Op::Matmul(product) if product.epilogue.activation.is_some() && is_narrow(inputs[0].dtype) => {
+            Err(Unsupported::because("a function of a product of i16 or i8 is composed"))
+        }
         Op::Matmul(_) => Ok(ops::matmul::run),
         Op::Attention(Attention { config }) | Op::AttentionGrad(AttentionGrad { config })
             if config.dropout.is_some() =>

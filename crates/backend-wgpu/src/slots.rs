@@ -1,7 +1,7 @@
 //! The tensors of a shader: how each dtype lies in words, and the functions by which a shader reads and writes elements.
 //!
 //! Of a slot `x` a shader gets `x_at(i)` (element i as a number of its class), `x_bits(i)` (its bits), and where it is written `x_put(i, number)` and
-//! `x_put_bits(i, bits)`, and `x_put_pair(i, number, next)`, which writes a whole word where elements i and i + 1 are one; `x_PER` elements lie in a word. 16-bit floats and bytes share words. A shader that writes elements anywhere (`Scattered`)
+//! `x_put_bits(i, bits)`, and `x_put_pair(i, number, next)`, which writes a whole word where elements i and i + 1 are one; `x_PER` elements lie in a word. Elements of 16 and 8 bits share words. A shader that writes elements anywhere (`Scattered`)
 //! changes its part of a word by atomic operations on integers, each bit by one thread; one that owns whole words (`Words`) uses `x_put_word(w, word)`.
 //!
 //! A tensor larger than a binding may be is bound as several windows; its functions then find the window of a word. A shader knows nothing of that.
@@ -50,6 +50,8 @@ pub(crate) enum Store {
     BF16,
     I32,
     I64,
+    I16,
+    I8,
     U8,
     Bool,
     /// Two bytes that nobody computes with.
@@ -69,6 +71,8 @@ impl Store {
             DType::BF16 => Store::BF16,
             DType::I32 => Store::I32,
             DType::I64 | DType::F64 => Store::I64,
+            DType::I16 => Store::I16,
+            DType::I8 => Store::I8,
             DType::U8 => Store::U8,
             DType::Bool => Store::Bool,
         }
@@ -87,8 +91,8 @@ impl Store {
     /// Elements in a word; 64-bit ones have a double word to themselves.
     pub(crate) fn per_word(self) -> usize {
         match self {
-            Store::F16 | Store::BF16 | Store::Bits16 => 2,
-            Store::U8 | Store::Bool => 4,
+            Store::F16 | Store::BF16 | Store::I16 | Store::Bits16 => 2,
+            Store::I8 | Store::U8 | Store::Bool => 4,
             _ => 1,
         }
     }
@@ -97,7 +101,8 @@ impl Store {
     pub(crate) fn class(self) -> Class {
         match self {
             Store::F32 | Store::F16 | Store::BF16 => Class::Float,
-            Store::I32 => Class::Int,
+            // Narrow integers are computed in 32 bits, of which the low ones are stored: they wrap there.
+            Store::I32 | Store::I16 | Store::I8 => Class::Int,
             Store::I64 => Class::Wide,
             _ => Class::Byte,
         }
@@ -111,6 +116,8 @@ impl Store {
             Store::BF16 => ("f32", "bf16_to_f32(bits)", "f32_to_bf16(v)"),
             Store::I32 => ("i32", "bitcast<i32>(bits)", "bitcast<u32>(v)"),
             Store::I64 => ("vec2<u32>", "bits", "v"),
+            Store::I16 => ("i32", "(bitcast<i32>(bits << 16u) >> 16u)", "(bitcast<u32>(v) & 0xffffu)"),
+            Store::I8 => ("i32", "(bitcast<i32>(bits << 24u) >> 24u)", "(bitcast<u32>(v) & 0xffu)"),
             Store::U8 | Store::Bool => ("u32", "bits", "v"),
             _ => return None,
         })

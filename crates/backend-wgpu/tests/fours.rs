@@ -29,7 +29,7 @@ fn compare(dtypes: &[DType], shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Resul
 }
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
-const ALL: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::I32, DType::U8];
+const ALL: [DType; 7] = [DType::F32, DType::F16, DType::BF16, DType::I32, DType::I16, DType::I8, DType::U8];
 
 #[test]
 fn tensors_that_lie_dense() {
@@ -69,7 +69,7 @@ fn results_of_other_dtypes() {
         for from in ALL {
             let x = numbers.to_dtype(from).unwrap();
             let on_wgpu = x.to_device(&wgpu).unwrap();
-            for to in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8, DType::Bool] {
+            for to in DType::ALL.into_iter().filter(|&to| to != DType::F64) {
                 let f = |x: &Tensor| {
                     x.to_dtype(to).unwrap().to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap()
                 };

@@ -42,6 +42,14 @@ macro_rules! with_element {
                 type $element = i32;
                 $body
             }
+            $crate::DType::I16 => {
+                type $element = i16;
+                $body
+            }
+            $crate::DType::I8 => {
+                type $element = i8;
+                $body
+            }
             $crate::DType::U8 => {
                 type $element = u8;
                 $body

@@ -20,6 +20,10 @@ pub enum DType {
     I64,
     /// Signed 32-bit integer: the type of every index that an op returns.
     I32,
+    /// Signed 16-bit integer.
+    I16,
+    /// Signed byte.
+    I8,
     /// Unsigned byte.
     U8,
     /// Truth value, one byte.
@@ -28,8 +32,18 @@ pub enum DType {
 
 impl DType {
     /// Every dtype.
-    pub const ALL: [DType; 8] =
-        [DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8, DType::Bool];
+    pub const ALL: [DType; 10] = [
+        DType::F64,
+        DType::F32,
+        DType::F16,
+        DType::BF16,
+        DType::I64,
+        DType::I32,
+        DType::I16,
+        DType::I8,
+        DType::U8,
+        DType::Bool,
+    ];
 
     /// The floating dtypes, widest first.
     pub const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
@@ -43,6 +57,8 @@ impl DType {
             DType::BF16 => "bf16",
             DType::I64 => "i64",
             DType::I32 => "i32",
+            DType::I16 => "i16",
+            DType::I8 => "i8",
             DType::U8 => "u8",
             DType::Bool => "bool",
         }
@@ -63,8 +79,8 @@ impl DType {
         match self {
             DType::F64 | DType::I64 => 8,
             DType::F32 | DType::I32 => 4,
-            DType::F16 | DType::BF16 => 2,
-            DType::U8 | DType::Bool => 1,
+            DType::F16 | DType::BF16 | DType::I16 => 2,
+            DType::I8 | DType::U8 | DType::Bool => 1,
         }
     }
 
@@ -80,7 +96,7 @@ impl DType {
 
     /// Whether this is an integer (bool is not).
     pub const fn is_int(self) -> bool {
-        matches!(self, DType::I64 | DType::I32 | DType::U8)
+        matches!(self, DType::I64 | DType::I32 | DType::I16 | DType::I8 | DType::U8)
     }
 
     /// Whether this can hold positions: i32 or i64.
@@ -153,6 +169,8 @@ impl Scalar {
             DType::BF16 => u64::from(bf16::from_scalar(self).to_bits()),
             DType::I64 => i64::from_scalar(self) as u64,
             DType::I32 => u64::from(i32::from_scalar(self) as u32),
+            DType::I16 => u64::from(i16::from_scalar(self) as u16),
+            DType::I8 => u64::from(i8::from_scalar(self) as u8),
             DType::U8 => u64::from(u8::from_scalar(self)),
             DType::Bool => u64::from(self.as_bool()),
         }
@@ -187,7 +205,7 @@ macro_rules! scalar_from {
 }
 scalar_from! {
     f64 => Float as f64, f32 => Float as f64, f16 => Float as f64, bf16 => Float as f64,
-    i64 => Int as i64, i32 => Int as i64, u8 => Int as i64, bool => Bool as bool,
+    i64 => Int as i64, i32 => Int as i64, i16 => Int as i64, i8 => Int as i64, u8 => Int as i64, bool => Bool as bool,
 }
 
 mod sealed {
@@ -235,6 +253,8 @@ plain_element! {
     bf16, BF16, |value: Scalar| bf16::from_f64(value.as_f64());
     i64, I64, Scalar::as_i64;
     i32, I32, |value: Scalar| value.as_i64().clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+    i16, I16, |value: Scalar| value.as_i64().clamp(i16::MIN.into(), i16::MAX.into()) as i16;
+    i8, I8, |value: Scalar| value.as_i64().clamp(i8::MIN.into(), i8::MAX.into()) as i8;
     u8, U8, |value: Scalar| value.as_i64().clamp(0, 255) as u8;
 }
 

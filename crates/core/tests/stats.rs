@@ -40,7 +40,9 @@ fn those_of_the_device_equal_those_of_the_values() -> Result<()> {
         }
     }
     let spread = Tensor::randn([37, 53], DType::F32, &device)?;
-    for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8, DType::Bool] {
+    for dtype in
+        [DType::F32, DType::F16, DType::BF16, DType::I32, DType::I16, DType::I64, DType::U8, DType::Bool]
+    {
         let tensor = spread.mul_scalar(3.0)?.abs()?.to_dtype(dtype)?;
         let (got, want) = both(&tensor.t()?)?;
         close(&got, &want, 1e-5);

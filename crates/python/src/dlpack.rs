@@ -74,7 +74,7 @@ const fn data_type(dtype: DType) -> DLDataType {
     let code = match dtype {
         DType::F64 | DType::F32 | DType::F16 => 2,
         DType::BF16 => 4,
-        DType::I64 | DType::I32 => 0,
+        DType::I64 | DType::I32 | DType::I16 | DType::I8 => 0,
         DType::U8 => 1,
         DType::Bool => 6,
     };

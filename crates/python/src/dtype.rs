@@ -13,13 +13,15 @@ use ternion::DType;
 pub struct PyDType(pub DType);
 
 /// Names of each: the first is that of `repr`.
-const NAMES: [(DType, &[&str]); 8] = [
+const NAMES: [(DType, &[&str]); 10] = [
     (DType::F64, &["float64", "double"]),
     (DType::F32, &["float32", "float"]),
     (DType::F16, &["float16", "half"]),
     (DType::BF16, &["bfloat16"]),
     (DType::I64, &["int64", "long"]),
     (DType::I32, &["int32", "int"]),
+    (DType::I16, &["int16", "short"]),
+    (DType::I8, &["int8"]),
     (DType::U8, &["uint8"]),
     (DType::Bool, &["bool"]),
 ];

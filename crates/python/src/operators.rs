@@ -59,11 +59,17 @@ const FLOOR_DIV: Operator = Operator {
     floats: false,
 };
 
-/// `floor(a / b)`; what is left over divides without a rest.
+/// `floor(a / b)`.
 fn floor_divided(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    a.sub(&a.remainder(b)?)?
-        .div(b)
-        .and_then(|quotient| if a.dtype().is_float() { quotient.round() } else { Ok(quotient) })
+    let rest = a.remainder(b)?;
+    if a.dtype().is_float() {
+        // What is left over divides without a rest.
+        return a.sub(&rest)?.div(b)?.round();
+    }
+    // Integers divide towards zero, which is one too far where the quotient is negative and has a rest; `a - rest` may not fit the dtype.
+    let is_negative = a.lt_scalar(0)?.ne(&b.lt_scalar(0)?)?;
+    let too_far = rest.ne_scalar(0)?.logical_and(&is_negative)?;
+    a.div(b)?.sub(&too_far.to_dtype(a.dtype())?)
 }
 
 impl Operator {
@@ -312,8 +318,12 @@ impl PyTensor {
 
     fn __invert__(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| {
-            // The complement of an integer: -1 - x.
-            if x.dtype() == DType::Bool { x.logical_not() } else { x.rsub_scalar(Scalar::Int(-1)) }
+            // The complement of an integer: all bits but those of x, which are -1 - x, without sign 255 - x.
+            match x.dtype() {
+                DType::Bool => x.logical_not(),
+                DType::U8 => x.rsub_scalar(Scalar::Int(255)),
+                _ => x.rsub_scalar(Scalar::Int(-1)),
+            }
         })
     }
 

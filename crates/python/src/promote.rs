@@ -1,6 +1,7 @@
 //! Which dtype operands of different ones meet in: PyTorch's rules.
 //!
-//! A floating dtype wins over integers, integers win over bool; of two of a kind the wider wins, and of float16 and bfloat16 both become float32.
+//! A floating dtype wins over integers, integers win over bool; of two of a kind the wider wins, and float16 and
+//! bfloat16 meet in float32, int8 and uint8 in int16.
 //! Tensors without axes and numbers of Python only decide the kind, not the width.
 
 use ternion::{DType, Scalar, Tensor};
@@ -25,7 +26,14 @@ pub fn common(left: DType, right: DType) -> DType {
     match kind(left).cmp(&kind(right)) {
         std::cmp::Ordering::Less => right,
         std::cmp::Ordering::Greater => left,
-        std::cmp::Ordering::Equal if left.size() == right.size() => DType::F32,
+        // Neither holds the numbers of the other: float16 beside bfloat16, int8 beside uint8.
+        std::cmp::Ordering::Equal if left.size() == right.size() => {
+            if left.is_float() {
+                DType::F32
+            } else {
+                DType::I16
+            }
+        }
         std::cmp::Ordering::Equal if left.size() > right.size() => left,
         std::cmp::Ordering::Equal => right,
     }

@@ -53,6 +53,8 @@ impl Draw {
 fn fit_dtype(dtype: DType, value: f64) -> f64 {
     match dtype {
         DType::U8 => value.round().abs().min(255.0),
+        DType::I16 => value.round().clamp(i16::MIN.into(), i16::MAX.into()),
+        DType::I8 => value.round().clamp(i8::MIN.into(), i8::MAX.into()),
         DType::I32 | DType::I64 => value.round(),
         _ => round_to(dtype, value),
     }
@@ -183,6 +185,8 @@ mod tests {
     #[test]
     fn whole_numbers_are_whole_and_in_range() {
         assert_eq!(Draw::Whole(DType::U8).fit(Class::Row, -2.6), 3.0);
+        assert_eq!(Draw::Whole(DType::I8).fit(Class::Row, -200.0), -128.0);
+        assert_eq!(Draw::Whole(DType::I16).fit(Class::Row, 4e4), 32767.0);
         assert_eq!(Draw::Whole(DType::I32).fit(Class::Row, -2.6), -3.0);
         assert_eq!(Draw::Whole(DType::Bool).fit(Class::Row, -2.6), 1.0);
         assert_eq!(Draw::Narrow.fit(Class::Fixed(DType::F32), 0.1), f64::from(0.1f32));

@@ -8,6 +8,7 @@ mod target;
 
 pub(crate) use known::Knowledge;
 pub(crate) use rehearsal::skipped_wholly;
+pub(crate) use selection::cases;
 pub use selection::{Filter, keys};
 pub use target::Target;
 
@@ -24,7 +25,7 @@ use crate::rounding::Grain;
 use crate::table::{Instance, OpCase};
 use known::Known;
 use run::run_twice;
-use selection::{cases, hostile_key, rejects_key};
+use selection::{hostile_key, rejects_key};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};

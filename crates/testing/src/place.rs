@@ -135,6 +135,8 @@ pub fn encode(dtype: DType, values: &[f64]) -> Vec<u8> {
         DType::BF16 => with::<half::bf16>(values),
         DType::I64 => with::<i64>(values),
         DType::I32 => with::<i32>(values),
+        DType::I16 => with::<i16>(values),
+        DType::I8 => with::<i8>(values),
         DType::U8 => with::<u8>(values),
         DType::Bool => with::<bool>(values),
     }

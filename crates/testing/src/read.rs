@@ -32,6 +32,8 @@ pub fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
         DType::BF16 => with::<half::bf16>(bytes),
         DType::I64 => with::<i64>(bytes),
         DType::I32 => with::<i32>(bytes),
+        DType::I16 => with::<i16>(bytes),
+        DType::I8 => with::<i8>(bytes),
         DType::U8 => with::<u8>(bytes),
         DType::Bool => with::<bool>(bytes),
     }

@@ -73,12 +73,15 @@ def mul(node, a, b):
 
 @operator("Div")
 def div(node, a, b):
-    """Of integers towards zero, which Ternion's floor division is for magnitudes."""
+    """Of integers towards zero: one more than Ternion's, which rounds down, where the quotient is negative and has a rest."""
     if a.is_floating_point():
         return a / b
-    if a.dtype == ternion.uint8:
-        return a // b
-    return a.abs() // b.abs() * (a.sign() * b.sign())
+    return a // b + _rounded_down(a, b).to(a.dtype)
+
+
+def _rounded_down(a, b):
+    """Where quotients of integers that are rounded down, and towards zero, differ."""
+    return (a % b != 0) & ((a < 0) != (b < 0))
 
 
 @operator("Mod")
@@ -86,7 +89,9 @@ def mod(node, a, b):
     """With the sign of the divisor, or by `fmod` with that of the dividend."""
     if not node.attribute("fmod", 0):
         return a % b
-    return a.abs() % b.abs() * a.sign()
+    if a.is_floating_point():
+        return a.abs() % b.abs() * a.sign()
+    return a % b - b * _rounded_down(a, b).to(b.dtype)
 
 
 @operator("Pow")

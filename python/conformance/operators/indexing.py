@@ -3,6 +3,7 @@
 import math
 
 import ternion
+from ternion import Tensor
 
 from .table import numbers, operator, positive, whole, wrapped
 
@@ -64,14 +65,23 @@ def gather_nd(node, x, index):
     return chosen.reshape(list(index.shape[:-1]) + rest)
 
 
+_MERGED = {"mul": Tensor.mul, "max": Tensor.maximum, "min": Tensor.minimum}
+
+
 def _scattered(node, x, axis, index, updates):
-    """The elements with updates in their places, or added to them."""
+    """The elements with updates in their places, added to them, or merged with them by another function.
+
+    The last is composed: Ternion has no scatter_reduce. Of the updates one along the axis is taken at a time: no two of these go to one place.
+    """
     reduction = node.attribute("reduction", "none")
     if reduction == "none":
         return x.scatter(axis, index, updates)
     if reduction == "add":
         return x.scatter_add(axis, index, updates)
-    raise node.unsupported(f"reduction {reduction}: Ternion has no scatter_reduce")
+    for step in range(index.shape[axis]):
+        place, update = index.narrow(axis, step, 1), updates.narrow(axis, step, 1)
+        x = x.scatter(axis, place, _MERGED[reduction](x.gather(axis, place), update))
+    return x
 
 
 @operator("Scatter", "ScatterElements")

@@ -1,5 +1,7 @@
 """Element types, quantisation, and tensors that are passed on or made of nothing."""
 
+from onnx import TensorProto
+
 import ternion
 
 from arrays import dtype_of_type
@@ -58,7 +60,7 @@ def arange(node, start, limit, delta):
 
 @operator("QuantizeLinear")
 def quantize_linear(node, x, scale, zero_point=None):
-    """`clamp(round(x / scale) + zero_point)` as uint8, of a whole tensor or along an axis."""
+    """`clamp(round(x / scale) + zero_point)` in the zero point's dtype, uint8 if nothing says another; of a whole tensor or along an axis."""
     if node.attribute("block_size", 0):
         raise node.unsupported("blocks")
     if scale.dim() == 1:
@@ -68,7 +70,14 @@ def quantize_linear(node, x, scale, zero_point=None):
     steps = (x / scale).round()
     if zero_point is not None:
         steps = steps + zero_point.to(x.dtype)
-    return steps.clamp(0, 255).to(ternion.uint8)
+    # A conversion of floats to integers stays within what the dtype holds.
+    return steps.to(_quantized_dtype(node, zero_point))
+
+
+def _quantized_dtype(node, zero_point):
+    if zero_point is not None:
+        return zero_point.dtype
+    return dtype_of_type(node.attribute("output_dtype", 0) or TensorProto.UINT8)
 
 
 @operator("DequantizeLinear")

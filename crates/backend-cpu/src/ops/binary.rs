@@ -62,21 +62,17 @@ impl Pairing for f64 {
         f64::atan2(self, x)
     }
 }
-impl Pairing for i64 {
-    fn atan2(self, _: Self) -> Self {
-        unreachable!("atan2 of integers was rejected before")
-    }
+
+macro_rules! no_angles {
+    ($($integer:ty),*) => {
+        $(impl Pairing for $integer {
+            fn atan2(self, _: Self) -> Self {
+                unreachable!("atan2 of integers was rejected before")
+            }
+        })*
+    };
 }
-impl Pairing for i32 {
-    fn atan2(self, _: Self) -> Self {
-        unreachable!("atan2 of integers was rejected before")
-    }
-}
-impl Pairing for u8 {
-    fn atan2(self, _: Self) -> Self {
-        unreachable!("atan2 of integers was rejected before")
-    }
-}
+no_angles!(i64, i32, i16, i8, u8);
 
 fn run<T: Pairing>(
     op: BinaryOp,

@@ -41,6 +41,8 @@ fn cast_from<F: Cast>(input: Locked<'_>, output: Locked<'_>) -> Result<()> {
         DType::F16 | DType::BF16 => cast(input, output, F::to_f32_odd),
         DType::I64 => cast(input, output, F::to_i64),
         DType::I32 => cast(input, output, F::to_i32),
+        DType::I16 => cast(input, output, F::to_i16),
+        DType::I8 => cast(input, output, F::to_i8),
         DType::U8 => cast(input, output, F::to_u8),
         DType::Bool => cast(input, output, F::to_truth),
     }
@@ -80,6 +82,8 @@ trait Cast: Compute {
     fn to_f32_odd(self) -> f32;
     fn to_i64(self) -> i64;
     fn to_i32(self) -> i32;
+    fn to_i16(self) -> i16;
+    fn to_i8(self) -> i8;
     fn to_u8(self) -> u8;
     fn to_truth(self) -> u8;
 }
@@ -98,6 +102,10 @@ macro_rules! cast {
             #[inline(always)]
             fn to_i32(self) -> i32 { self as i32 }
             #[inline(always)]
+            fn to_i16(self) -> i16 { self as i16 }
+            #[inline(always)]
+            fn to_i8(self) -> i8 { self as i8 }
+            #[inline(always)]
             fn to_u8(self) -> u8 { self as u8 }
             #[inline(always)]
             fn to_truth(self) -> u8 { u8::from(self != 0 as $from) }
@@ -109,6 +117,8 @@ cast! {
     f32, odd: |value| value;
     i64, odd: i64_to_f32_odd;
     i32, odd: |value| i64_to_f32_odd(i64::from(value));
+    i16, odd: f32::from;
+    i8, odd: f32::from;
     u8, odd: f32::from;
 }
 

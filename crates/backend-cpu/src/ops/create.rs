@@ -29,6 +29,8 @@ pub(crate) fn fill_view(output: Locked<'_>, value: ternion_core::Scalar) -> Resu
         DType::BF16 => fill_bits(output, bf16::from_f32(f64_to_f32_odd(value.as_f64())).to_bits()),
         DType::I64 => fill_bits(output, i64::from_scalar(value)),
         DType::I32 => fill_bits(output, i32::from_scalar(value)),
+        DType::I16 => fill_bits(output, i16::from_scalar(value)),
+        DType::I8 => fill_bits(output, i8::from_scalar(value)),
         DType::U8 => fill_bits(output, u8::from_scalar(value)),
         DType::Bool => fill_bits(output, u8::from(value.as_bool())),
     }
@@ -56,6 +58,8 @@ fn run_iota(op: &Op, _: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
         DType::F16 | DType::BF16 => count::<f32>(outputs[0], move |index| f64_to_f32_odd(real(index))),
         DType::I64 => count::<i64>(outputs[0], whole),
         DType::I32 => count::<i32>(outputs[0], move |index| whole(index) as i32),
+        DType::I16 => count::<i16>(outputs[0], move |index| whole(index) as i16),
+        DType::I8 => count::<i8>(outputs[0], move |index| whole(index) as i8),
         DType::U8 => count::<u8>(outputs[0], move |index| whole(index) as u8),
         DType::Bool => Err(Error::invalid("iota", "bool has no numbers to count in")),
     }

@@ -42,6 +42,8 @@ fn run_matmul(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
         DType::F16 | DType::BF16 => product_of_halves(epilogue, inputs, outputs[0]),
         DType::I64 => product::<i64>(epilogue, inputs, outputs[0]),
         DType::I32 => product::<i32>(epilogue, inputs, outputs[0]),
+        DType::I16 => product::<i16>(epilogue, inputs, outputs[0]),
+        DType::I8 => product::<i8>(epilogue, inputs, outputs[0]),
         DType::U8 | DType::Bool => product::<u8>(epilogue, inputs, outputs[0]),
     }
 }
@@ -129,7 +131,7 @@ macro_rules! by_loops {
         })*
     };
 }
-by_loops!(i64, i32, u8);
+by_loops!(i64, i32, i16, i8, u8);
 
 /// # Safety
 /// As [`Product::multiply`].

@@ -36,6 +36,8 @@ fn run_reduce(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
         DType::F32 | DType::F16 | DType::BF16 => real::<f32>(payload, x, y),
         DType::I64 => whole::<i64>(payload, x, y),
         DType::I32 => whole::<i32>(payload, x, y),
+        DType::I16 => whole::<i16>(payload, x, y),
+        DType::I8 => whole::<i8>(payload, x, y),
         DType::U8 => whole::<u8>(payload, x, y),
         DType::Bool => truth(payload, x, y),
     }

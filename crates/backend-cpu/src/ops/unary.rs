@@ -17,6 +17,8 @@ pub(crate) fn run_unary(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) 
         DType::F32 | DType::F16 | DType::BF16 => real::<f32>(*op, inputs[0], outputs[0]),
         DType::I64 => whole::<i64>(*op, inputs[0], outputs[0]),
         DType::I32 => whole::<i32>(*op, inputs[0], outputs[0]),
+        DType::I16 => whole::<i16>(*op, inputs[0], outputs[0]),
+        DType::I8 => whole::<i8>(*op, inputs[0], outputs[0]),
         DType::U8 | DType::Bool => whole::<u8>(*op, inputs[0], outputs[0]),
     }
 }

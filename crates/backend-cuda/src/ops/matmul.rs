@@ -43,7 +43,7 @@ impl Factors {
 
     /// Those of everything that is multiplied.
     pub(crate) fn all() -> impl Iterator<Item = Factors> {
-        let integers = [DType::I64, DType::I32, DType::U8];
+        let integers = [DType::I64, DType::I32, DType::I16, DType::I8, DType::U8];
         DType::FLOATS.into_iter().chain(integers).map(Factors::Of).chain([Factors::Tf32])
     }
 }
@@ -115,14 +115,14 @@ pub(crate) const TF32: [Tile; 6] = [
     tile("G12", [32, 32, 32], [16, 16], 0, 4, 4, [8.1, 1.5, 3.7]),
 ];
 
-/// The tiles that there are for products of these. For bytes and i64 the small one serves.
+/// The tiles that there are for products of these. For narrow integers and i64 the small one serves.
 pub(crate) fn tiles(factors: Factors) -> &'static [Tile] {
     match factors {
         Factors::Tf32 => &TF32,
         Factors::Of(DType::F16 | DType::BF16) => &TENSOR,
         Factors::Of(DType::F64) => &DOUBLE,
         Factors::Of(DType::I64) => &DOUBLE[1..],
-        Factors::Of(DType::U8) => &SIMT[2..3],
+        Factors::Of(DType::I16 | DType::I8 | DType::U8) => &SIMT[2..3],
         Factors::Of(_) => &SIMT,
     }
 }
@@ -266,7 +266,7 @@ pub(crate) fn has_unit(tile: &Tile, dtype: DType, [a, b]: [Form; 2]) -> bool {
     Form::SIMT.contains(&a)
         && Form::SIMT.contains(&b)
         && (a != Form::RunPacks || tile.packs_inner_of_a())
-        && !(dtype == DType::U8 && (packs(a) || packs(b)))
+        && !(dtype.is_int() && dtype.size() < 4 && (packs(a) || packs(b)))
 }
 
 /// The parameters, as `Product` of the kernels.

@@ -35,6 +35,8 @@ pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
         DType::BF16 => bytes_of((0..*count).map(|i| half::bf16::from_scalar(float(i)))),
         DType::I64 => bytes_of((0..*count).map(whole)),
         DType::I32 => bytes_of((0..*count).map(|i| whole(i) as i32)),
+        DType::I16 => bytes_of((0..*count).map(|i| whole(i) as i16)),
+        DType::I8 => bytes_of((0..*count).map(|i| whole(i) as i8)),
         _ => bytes_of((0..*count).map(|i| whole(i) as u8)),
     };
     upload_to(call.gpu, call.name, &bytes, &call.outputs[0])

@@ -86,6 +86,8 @@ pub(crate) fn rounded_bits(scalar: Scalar, dtype: DType) -> u64 {
     match dtype {
         DType::F16 => u64::from(half::f16::from_bits(bits as u16).to_f32().to_bits()),
         DType::BF16 => u64::from(half::bf16::from_bits(bits as u16).to_f32().to_bits()),
+        DType::I16 => u64::from(i32::from(bits as i16) as u32),
+        DType::I8 => u64::from(i32::from(bits as i8) as u32),
         _ => bits,
     }
 }
@@ -256,7 +258,7 @@ fn wrong(call: &Call<'_>) -> Error {
 
 /// The constants of a function, in the type that it is computed in; one beyond an integer dtype is the dtype's own extreme.
 fn constants_of(op: UnaryOp, dtype: DType) -> [u64; 2] {
-    op.constants().map(|constant| Scalar::Float(constant).bits(dtype.accumulator()))
+    op.constants().map(|constant| rounded_bits(Scalar::Float(constant), dtype.accumulator()))
 }
 
 /// Functions that half.wgsl has a form of, for results of 16 bits.
@@ -300,7 +302,7 @@ pub(crate) fn run_binary_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::BinaryScalar(BinaryScalar { op, scalar, side }) = op else { return Err(wrong(call)) };
     let dtype = call.inputs[0].dtype;
     let result = if *side == Side::Right { "scalar_right_result" } else { "scalar_left_result" };
-    let scalar = scalar.bits(dtype.accumulator());
+    let scalar = rounded_bits(*scalar, dtype.accumulator());
     queue(call, Shader { scalar, ..Shader::new(dtype, result, ["binary_", op.name()]) })
 }
 

@@ -3,7 +3,7 @@
 mod cooperative;
 
 use super::GROUP;
-use super::elementwise::{unary_function, words};
+use super::elementwise::{rounded_bits, unary_function, words};
 use crate::gpu::{Binding, Gpu, Launch};
 use crate::linker::Class;
 use crate::pipelines::{Name, Variant};
@@ -193,7 +193,7 @@ fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tilin
     let ([y_row, y_column], [r_row, r_column]) =
         (matrix_strides(&tensors.y), matrix_strides(&tensors.residual));
     let wide = tensors.a.dtype.accumulator();
-    let alpha = words(Scalar::Float(epilogue.alpha).bits(wide));
+    let alpha = words(rounded_bits(Scalar::Float(epilogue.alpha), wide));
     Parameters {
         launched: 0,
         count: (m * n * matrices) as u32,

@@ -50,6 +50,8 @@ fn order(dtype: DType) -> &'static str {
         DType::BF16 => "key_bf16",
         DType::I32 => "key_i32",
         DType::I64 | DType::F64 => "key_i64",
+        DType::I16 => "key_i16",
+        DType::I8 => "key_i8",
         DType::U8 | DType::Bool => "key_u8",
     }
 }

@@ -78,6 +78,8 @@ pub(crate) fn integer_range(dtype: DType) -> Option<(i64, i64)> {
     match dtype {
         DType::I64 => Some((i64::MIN, i64::MAX)),
         DType::I32 => Some((i32::MIN.into(), i32::MAX.into())),
+        DType::I16 => Some((i16::MIN.into(), i16::MAX.into())),
+        DType::I8 => Some((i8::MIN.into(), i8::MAX.into())),
         DType::U8 => Some((0, 255)),
         _ => None,
     }

@@ -9,6 +9,7 @@ use crate::backend::Meta;
 use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, check};
+use crate::ops::create::integer_range;
 use crate::tensor::Tensor;
 use crate::{DType, Device, IntoShape, Shape};
 
@@ -230,7 +231,7 @@ impl Tensor {
     /// a million (up to 2^20 values: in i32; above, up to 2^40: in i64).
     ///
     /// # Errors
-    /// An empty range, one of more than 2^40 values, bounds that the dtype cannot hold, a dtype that is not i32 or i64, no memory.
+    /// An empty range, one of more than 2^40 values, bounds that the dtype cannot hold, a dtype that is no integer, no memory.
     pub fn randint(
         low: i64,
         high: i64,
@@ -254,7 +255,7 @@ impl Tensor {
             let upper = first.to_dtype(DType::I64)?.mul_scalar(1i64 << 31)?;
             upper.add(&bits_of(31)?.to_dtype(DType::I64)?)?.remainder_scalar(values)?
         };
-        // All values below 2^40 fit i64, and where the dtype is i32, all differences of its values (wrapping) do too.
+        // All values below 2^40 fit i64, and in a narrower dtype all differences of its values (wrapping) do too.
         below.to_dtype(dtype)?.add_scalar(low)
     }
 
@@ -316,16 +317,15 @@ fn below_one(dtype: DType) -> f64 {
 /// The number of values in `low..high`.
 fn check_range(low: i64, high: i64, dtype: DType) -> Result<i64> {
     let fail = |detail: String| Err(Error::invalid("randint", detail));
-    let (fits, expected) = match dtype {
-        DType::I64 => (true, ""),
-        DType::I32 => (low >= i32::MIN.into() && high <= i64::from(i32::MAX) + 1, "i32"),
-        _ => return Err(Error::DType { op: "randint", what: "output", got: dtype, expected: "i32 or i64" }),
+    let Some((least, most)) = integer_range(dtype) else {
+        return Err(Error::DType { op: "randint", what: "output", got: dtype, expected: "an integer dtype" });
     };
     if low >= high {
         return fail(format!("no integer from {low} up to, not including, {high}"));
     }
-    if !fits {
-        return fail(format!("{low}..{high} does not fit {expected}"));
+    // Of i64 the greatest is the one value that no range reaches.
+    if low < least || high > most.saturating_add(1) {
+        return fail(format!("{low}..{high} does not fit {dtype}"));
     }
     match high.checked_sub(low) {
         Some(values) if values <= 1 << 40 => Ok(values),

@@ -364,6 +364,12 @@ casts! {
     long => I64;
     /// The elements as int32, towards zero.
     int => I32;
+    /// The elements as int16, towards zero.
+    short => I16;
+    /// The elements as int8, towards zero.
+    char => I8;
+    /// The elements as uint8, towards zero.
+    byte => U8;
     /// Which elements are not 0.
     bool => Bool;
 }

@@ -166,12 +166,17 @@ fn integer_rows() -> Vec<OpCase> {
                 .oracle_for(move |dtype, x| x[0].zip(&x[1], |a, b| wrap(dtype, definition(a, b))))
         })
         .collect();
-    let ends: [(DType, f64, f64); 3] = [
+    let ends: [(DType, f64, f64); 5] = [
         (U8, 255.0, 3.0),
+        (I8, f64::from(i8::MIN), 3.0),
+        (I16, f64::from(i16::MAX), 2.0),
         (I32, f64::from(i32::MAX), 2.0),
         // Of i64 only what f64 holds: 2^62 and its double, which wraps.
         (I64, 2f64.powi(62), 2.0),
     ];
+    for (dtype, least) in [(I32, f64::from(i32::MIN)), (I16, f64::from(i16::MIN)), (I8, f64::from(i8::MIN))] {
+        rows.push(ends_divided(dtype, least));
+    }
     for (dtype, end, small) in ends {
         rows.push(
             OpCase::new("add", format!("wraps {dtype}"))
@@ -189,6 +194,21 @@ fn integer_rows() -> Vec<OpCase> {
         );
     }
     rows
+}
+
+/// Quotients, remainders and products of the ends of a signed dtype: by 0, which gives 0, by -1, of which one quotient wraps, and by each other.
+fn ends_divided(dtype: DType, least: f64) -> OpCase {
+    let most = -least - 1.0;
+    OpCase::new("div", format!("ends of {dtype}"))
+        .input(Fixed(vec![least, least, least, most, most, -7.0, 7.0, most]))
+        .input(Fixed(vec![0.0, -1.0, most, least, -1.0, 3.0, -3.0, 0.0]))
+        .shapes([&[8]])
+        .dtypes(&[dtype])
+        .run(|x| Ok(vec![x[0].div(&x[1])?, x[0].remainder(&x[1])?, x[0].mul(&x[1])?, x[0].sub(&x[1])?]))
+        .oracle_for(|dtype, x| {
+            let forms: [Definition; 4] = [whole_quotient, whole_remainder, |a, b| a * b, |a, b| a - b];
+            forms.map(|form| x[0].zip(&x[1], |a, b| wrap(dtype, form(a, b)))).to_vec()
+        })
 }
 
 fn logical_rows() -> Vec<OpCase> {
@@ -391,7 +411,7 @@ fn integer_numbers() -> Vec<OpCase> {
                 .run(move |x| run(&x[0]))
                 .oracle_for(move |dtype, x| x[0].map(|x| wrap(dtype, definition(x))))
         })
-        .chain([truth_limits(BinaryOp::Max), truth_limits(BinaryOp::Min)])
+        .chain([negative_numbers(), truth_limits(BinaryOp::Max), truth_limits(BinaryOp::Min)])
         .chain([OpCase::new("and_scalar", "and the other logical ones")
             .input(Bools)
             .shapes([&[7]])
@@ -414,6 +434,35 @@ fn integer_numbers() -> Vec<OpCase> {
                 vec![x.clone(), constant(0.0), constant(1.0), x.clone(), x.map(|x| 1.0 - x), x.clone()]
             })])
         .collect()
+}
+
+/// Numbers whose upper bits a narrow dtype has no room for.
+fn negative_numbers() -> OpCase {
+    OpCase::new("maximum_scalar", "negative, and other functions with negative numbers")
+        .input(Integers(-120, 120))
+        .shapes([&[7, 33]])
+        .dtypes(SIGNED)
+        .run(|x| {
+            Ok(vec![
+                x[0].maximum_scalar(-2)?,
+                x[0].sub_scalar(-100)?,
+                x[0].mul_scalar(-3)?,
+                x[0].div_scalar(-7)?,
+                x[0].remainder_scalar(-4)?,
+                x[0].clamp(-100.0, -3.0)?,
+            ])
+        })
+        .oracle_for(|dtype, x| {
+            let forms: [fn(f64) -> f64; 6] = [
+                |x| x.max(-2.0),
+                |x| x + 100.0,
+                |x| -3.0 * x,
+                |x| whole_quotient(x, -7.0),
+                |x| whole_remainder(x, -4.0),
+                |x| x.clamp(-100.0, -3.0),
+            ];
+            forms.map(|form| x[0].map(|x| wrap(dtype, form(x)))).to_vec()
+        })
 }
 
 /// The larger or smaller of a truth value and true or false: false is below true.
@@ -668,6 +717,7 @@ fn rejected() -> OpCase {
         .rejects("add_scalar: 0.5 is not a whole number, tensor is i32", |device| {
             Tensor::zeros([2], I32, device)?.add_scalar(0.5)
         })
+        .rejects("mul_scalar: -129 does not fit i8", |device| Tensor::zeros([2], I8, device)?.mul_scalar(-129))
         .rejects("mul_scalar: 300 does not fit u8", |device| Tensor::zeros([2], U8, device)?.mul_scalar(300))
         .rejects("sub_scalar: inf does not fit i64", |device| Tensor::zeros([2], I64, device)?.sub_scalar(f64::INFINITY))
         .rejects("atan2_scalar: operand is i32, expected a floating dtype", |device| {

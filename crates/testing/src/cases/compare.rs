@@ -8,7 +8,14 @@ use ternion_core::no_grad;
 pub fn rows() -> Vec<OpCase> {
     let mut rows = comparisons();
     rows.extend(scalar_comparisons());
-    rows.extend([select(), select_other_dtypes(), masked_fill(), masked_fill_integers(), rejected()]);
+    rows.extend([
+        negative_numbers(),
+        select(),
+        select_other_dtypes(),
+        masked_fill(),
+        masked_fill_integers(),
+        rejected(),
+    ]);
     rows
 }
 
@@ -93,6 +100,20 @@ fn scalar_comparisons() -> Vec<OpCase> {
         );
     }
     rows
+}
+
+/// Numbers whose upper bits a narrow dtype has no room for.
+fn negative_numbers() -> OpCase {
+    OpCase::new("lt_scalar", "negative, and the others")
+        .input(Integers(-4, 4))
+        .shapes([&[7, 33]])
+        .dtypes(SIGNED)
+        .forward_only("truth values have no gradient")
+        .run(|x| Ok(vec![x[0].lt_scalar(-1)?, x[0].ge_scalar(-3)?, x[0].eq_scalar(-2)?]))
+        .oracle(|x| {
+            let forms: [fn(f64) -> bool; 3] = [|x| x < -1.0, |x| x >= -3.0, |x| x == -2.0];
+            forms.map(|form| x[0].map(|x| f64::from(form(x)))).to_vec()
+        })
 }
 
 fn choose(x: &[Array]) -> Array {
@@ -180,6 +201,7 @@ fn rejected() -> OpCase {
         .rejects("lt_scalar: 2.5 is not a whole number, tensor is i32", |device| {
             Tensor::zeros([2], I32, device)?.lt_scalar(2.5)
         })
+        .rejects("gt_scalar: 128 does not fit i8", |device| Tensor::zeros([2], I8, device)?.gt_scalar(128))
         .rejects("gt_scalar: -1 does not fit u8", |device| Tensor::zeros([2], U8, device)?.gt_scalar(-1))
         .rejects("where: condition is f32, expected bool", |device| {
             let x = Tensor::zeros([2], F32, device)?;

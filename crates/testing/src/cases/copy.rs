@@ -45,9 +45,13 @@ fn convert(from: DType, to: DType, value: f64) -> f64 {
         (F64 | F32 | F16 | BF16, I64) => value.trunc().clamp(i64::MIN as f64, i64::MAX as f64),
         (F64 | F32 | F16 | BF16, I32) if value.is_nan() => 0.0,
         (F64 | F32 | F16 | BF16, I32) => value.trunc().clamp(i32::MIN.into(), i32::MAX.into()),
+        (F64 | F32 | F16 | BF16, I16) if value.is_nan() => 0.0,
+        (F64 | F32 | F16 | BF16, I16) => value.trunc().clamp(i16::MIN.into(), i16::MAX.into()),
+        (F64 | F32 | F16 | BF16, I8) if value.is_nan() => 0.0,
+        (F64 | F32 | F16 | BF16, I8) => value.trunc().clamp(i8::MIN.into(), i8::MAX.into()),
         (F64 | F32 | F16 | BF16, U8) if value.is_nan() => 0.0,
         (F64 | F32 | F16 | BF16, U8) => value.trunc().clamp(0.0, 255.0),
-        (_, I64 | I32 | U8) => wrap(to, value),
+        (_, I64 | I32 | I16 | I8 | U8) => wrap(to, value),
         _ => round_to(to, value),
     }
 }
@@ -69,7 +73,7 @@ fn casts_to(to: DType) -> Vec<OpCase> {
             [Array::new(&[5], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e30, -1e30])],
         ),
         cast("i64", &[I64], &NUMBERS),
-        cast("smaller integers", &[I32, U8], &NUMBERS[..21]),
+        cast("smaller integers", &[I32, I16, I8, U8], &NUMBERS[..21]),
         cast("truth values", BOOL, &NUMBERS),
     ];
     if to.is_float() {

@@ -6,7 +6,7 @@ use ternion_core::{Scalar, no_grad};
 
 /// The rows.
 pub fn rows() -> Vec<OpCase> {
-    let mut rows = vec![full(), constants(), like(), fill_in_place(), large_integers()];
+    let mut rows = vec![full(), negative(), constants(), like(), fill_in_place(), large_integers()];
     rows.extend([
         iota(),
         iota_integers(),
@@ -23,7 +23,16 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 const ALL: &[DType] = &DType::ALL;
-const NUMBERS: &[DType] = &[F64, F32, F16, BF16, I64, I32, U8];
+const NUMBERS: &[DType] = &[F64, F32, F16, BF16, I64, I32, I16, I8, U8];
+
+/// Whose upper bits a narrow dtype has no room for.
+fn negative() -> OpCase {
+    OpCase::new("fill", "value=-100")
+        .on([])
+        .dtypes(SIGNED)
+        .run_on(|_, device, dtype| Tensor::full([3, 5], -100, dtype, device))
+        .oracle(|_| Array::full(&[3, 5], -100.0))
+}
 
 fn full() -> OpCase {
     OpCase::new("fill", "value=3")
@@ -131,23 +140,31 @@ fn iota() -> OpCase {
 }
 
 fn iota_integers() -> OpCase {
+    // Five numbers, of which the last do not fit a narrow dtype: they wrap.
+    let past_the_end = |dtype| match dtype {
+        I8 => (100i64, 20i64),
+        I16 => (32_700, 20),
+        _ => (200, 20),
+    };
     OpCase::new("iota", "integers")
         .on([])
         .dtypes(INTEGERS)
-        .run_on(|_, device, dtype| {
+        .run_on(move |_, device, dtype| {
+            let (start, step) = past_the_end(dtype);
             let mut outputs =
-                vec![Tensor::iota(33, dtype, 3, 7, device)?, Tensor::iota(5, dtype, 200, 20, device)?];
+                vec![Tensor::iota(33, dtype, 3, 7, device)?, Tensor::iota(5, dtype, start, step, device)?];
             if dtype != U8 {
                 outputs.push(Tensor::iota(9, dtype, 4, -3, device)?);
             }
             Ok(outputs)
         })
-        .oracle_for(|dtype, _| {
+        .oracle_for(move |dtype, _| {
             let line = |count: usize, start: f64, step: f64| {
                 let at = |i| super::unary::wrap(dtype, start + i as f64 * step);
                 Array::new(&[count], (0..count).map(at).collect())
             };
-            let mut arrays = vec![line(33, 3.0, 7.0), line(5, 200.0, 20.0)];
+            let (start, step) = past_the_end(dtype);
+            let mut arrays = vec![line(33, 3.0, 7.0), line(5, start as f64, step as f64)];
             if dtype != U8 {
                 arrays.push(line(9, 4.0, -3.0));
             }
@@ -160,7 +177,7 @@ fn arange() -> OpCase {
         [(0.0, 5.0, 1.0), (2.0, 11.0, 3.0), (2.0, 12.0, 3.0), (7.0, 7.0, 1.0), (9.0, 1.0, -2.0)];
     OpCase::new("iota", "as arange")
         .on([])
-        .dtypes(&[F64, F32, F16, BF16, I64, I32])
+        .dtypes(&[F64, F32, F16, BF16, I64, I32, I16, I8])
         .exact()
         .run_on(move |_, device, dtype| {
             bounds.iter().map(|&(a, b, s)| Tensor::arange(a, b, s, dtype, device)).collect::<Result<Vec<_>>>()
@@ -192,6 +209,9 @@ fn arange() -> OpCase {
         })
         .rejects("arange: from 250 to 300 by 10: not all numbers fit u8", |device| {
             Tensor::arange(250, 300, 10, U8, device)
+        })
+        .rejects("arange: from 100 to 131 by 10: not all numbers fit i8", |device| {
+            Tensor::arange(100, 131, 10, I8, device)
         })
         .rejects("arange: from 2147483640 to 2147483650 by 4: not all numbers fit i32", |device| {
             Tensor::arange(2147483640i64, 2147483650i64, 4, I32, device)
@@ -300,6 +320,8 @@ fn rejected() -> OpCase {
         })
         .rejects("fill: 256 does not fit u8", |device| Tensor::full([2], 256, U8, device))
         .rejects("fill: -1 does not fit u8", |device| Tensor::full([2], -1, U8, device))
+        .rejects("fill: 128 does not fit i8", |device| Tensor::full([2], 128, I8, device))
+        .rejects("fill: -32769 does not fit i16", |device| Tensor::full([2], -32769, I16, device))
         .rejects("fill: NaN is not a whole number, tensor is i64", |device| {
             Tensor::full([2], f64::NAN, I64, device)
         })

@@ -397,6 +397,13 @@ fn whole_numbers() -> Vec<OpCase> {
             .oracle_for(move |dtype, x| {
                 wrapped(dtype, vector_product(&x[0], &x[1].t()).zip(&x[2], |y, b| y + b))
             }),
+        row("matmul", "integers, relu", 2)
+            .on([&[7, 5], &[5, 3]])
+            .run(|x| {
+                let options = MatmulOptions { activation: Some(UnaryOp::Relu), ..Default::default() };
+                x[0].matmul_with(&x[1], options)
+            })
+            .oracle_for(|dtype, x| integer_product(dtype, x).map(|y| y.max(0.0))),
         row("addmm", "integers beta=3 alpha=2", 3)
             .on([&[7, 5], &[5, 3], &[7, 3]])
             .on([&[7, 5], &[5, 3], &[3]])
@@ -538,6 +545,8 @@ fn integer_product(dtype: DType, x: &[Array]) -> Array {
         let sum: i128 = terms.sum();
         match dtype {
             U8 => f64::from(sum as u8),
+            I8 => f64::from(sum as i8),
+            I16 => f64::from(sum as i16),
             I32 => f64::from(sum as i32),
             _ => sum as i64 as f64,
         }

@@ -189,7 +189,7 @@ fn floats() -> Vec<OpCase> {
                 Tensor::zeros([2], I32, device)?.bernoulli()
             }),
         numbers("bernoulli_scalar", "p=0.3")
-            .also(&[I32, U8, Bool])
+            .also(&[I32, I16, I8, U8, Bool])
             .exact()
             .run_on(|_, device, dtype| Tensor::bernoulli_scalar(0.3, [5, 33], dtype, device))
             .oracle(|_| {
@@ -227,7 +227,7 @@ fn integers() -> Vec<OpCase> {
             .rejects("randint: no integer from 3 up to, not including, 3", |device| {
                 Tensor::randint(3, 3, [2], I64, device)
             })
-            .rejects("randint: output is f32, expected i32 or i64", |device| {
+            .rejects("randint: output is f32, expected an integer dtype", |device| {
                 Tensor::randint(0, 3, [2], F32, device)
             })
             .rejects("randint: 0..2147483649 does not fit i32", |device| {
@@ -236,6 +236,16 @@ fn integers() -> Vec<OpCase> {
             .rejects("randint: 0..2199023255552 has more than 2^40 values", |device| {
                 Tensor::randint(0, 1 << 41, [2], I64, device)
             }),
+        whole("bytes", 3, 120).dtypes(&[I16, I8, U8]).oracle(move |_| carried(3, 120, 16)),
+        whole("all of i8", -128, 128)
+            .dtypes(&[I16, I8])
+            .oracle(move |_| carried(-128, 128, 16))
+            .rejects("randint: 0..129 does not fit i8", |device| Tensor::randint(0, 129, [2], I8, device)),
+        whole("all of u8", 0, 256)
+            .dtypes(&[I16, U8])
+            .oracle(move |_| carried(0, 256, 16))
+            .rejects("randint: -1..5 does not fit u8", |device| Tensor::randint(-1, 5, [2], U8, device)),
+        whole("all of i16", -32768, 32768).dtypes(&[I16]).oracle(move |_| carried(-32768, 32768, 15)),
         whole("-5..-4", -5, -4).oracle(move |_| carried(-5, -4, 16)),
         whole("-700..60000", -700, 60000).oracle(move |_| carried(-700, 60000, 15)),
         whole("0..2^20", 0, 1 << 20).oracle(move |_| carried(0, 1 << 20, 11)),

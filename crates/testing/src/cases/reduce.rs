@@ -327,7 +327,7 @@ fn integers() -> Vec<OpCase> {
             OpCase::new(op, "beyond a byte")
                 .input(Fixed(vec![255.0, 254.0, 3.0]))
                 .shapes([&[3], &[5]])
-                .dtypes(&[U8])
+                .dtypes(&[I16, I8, U8])
                 .run(move |x| run(&x[0], &[0], Keep::No))
                 .oracle(move |x| x[0].reduce(&[0], Keep::No, definition)),
         );

@@ -443,6 +443,8 @@ fn functions() -> Vec<Function> {
 pub(super) fn wrap(dtype: DType, value: f64) -> f64 {
     match dtype {
         U8 => value.rem_euclid(256.0),
+        I8 => (value + 128.0).rem_euclid(256.0) - 128.0,
+        I16 => (value + 2f64.powi(15)).rem_euclid(2f64.powi(16)) - 2f64.powi(15),
         I32 => (value + 2f64.powi(31)).rem_euclid(2f64.powi(32)) - 2f64.powi(31),
         I64 => value as i128 as i64 as f64,
         _ => value,
@@ -471,14 +473,19 @@ fn integer_rows() -> Vec<OpCase> {
                 .oracle_for(move |dtype, x| x[0].map(|x| wrap(dtype, definition(x))))
         })
         .collect();
-    rows.push(
-        OpCase::new("neg", "wraps")
-            .input(Fixed(vec![f64::from(i32::MIN), f64::from(i32::MAX), -1.0]))
-            .shapes([&[3]])
-            .dtypes(&[I32])
-            .run(|x| x[0].neg())
-            .oracle_for(|dtype, x| x[0].map(|x| wrap(dtype, -x))),
-    );
+    for (dtype, least) in [(I32, f64::from(i32::MIN)), (I16, f64::from(i16::MIN)), (I8, f64::from(i8::MIN))] {
+        rows.push(
+            OpCase::new("neg", format!("wraps {dtype}"))
+                .input(Fixed(vec![least, -least - 1.0, -1.0, 11.0]))
+                .shapes([&[4]])
+                .dtypes(&[dtype])
+                .run(|x| Ok(vec![x[0].neg()?, x[0].abs()?, x[0].sign()?, x[0].square()?]))
+                .oracle_for(|dtype, x| {
+                    let forms: [fn(f64) -> f64; 4] = [|x| -x, f64::abs, sign, |x| x * x];
+                    forms.map(|form| x[0].map(|x| wrap(dtype, form(x)))).to_vec()
+                }),
+        );
+    }
     rows.push(
         OpCase::new("clamp", "integers, one side")
             .input(Integers(-9, 9))

@@ -49,8 +49,15 @@ pub fn keys(row: &OpCase, check: Check) -> Vec<String> {
     }
 }
 
+/// The memory layouts of i16 and i8, which would make the table a tenth longer: where elements lie is found as for i32 and u8, which are run in all of them.
+const OF_NARROW_INTEGERS: [Arrangement; 2] = [Arrangement::Dense, Arrangement::Sliced];
+
+fn runs_in(dtype: DType, arrangement: Arrangement) -> bool {
+    !matches!(dtype, DType::I16 | DType::I8) || OF_NARROW_INTEGERS.contains(&arrangement)
+}
+
 /// In which dtypes and memory layouts `check` runs an instance of `row`.
-pub(super) fn cases(row: &OpCase, check: Check, instance: &Instance) -> Vec<(DType, Arrangement)> {
+pub(crate) fn cases(row: &OpCase, check: Check, instance: &Instance) -> Vec<(DType, Arrangement)> {
     let (dtypes, wanted): (Vec<DType>, &[Arrangement]) = match check {
         Check::Backward => (row.float_dtypes(), &Arrangement::ALL),
         Check::Twice => (row.widest_float(), &[Arrangement::Dense]),
@@ -59,7 +66,10 @@ pub(super) fn cases(row: &OpCase, check: Check, instance: &Instance) -> Vec<(DTy
     };
     let arrangements =
         arrangements(row, instance).into_iter().filter(|arrangement| wanted.contains(arrangement));
-    arrangements.flat_map(|arrangement| dtypes.iter().map(move |&dtype| (dtype, arrangement))).collect()
+    arrangements
+        .flat_map(|arrangement| dtypes.iter().map(move |&dtype| (dtype, arrangement)))
+        .filter(|&(dtype, arrangement)| runs_in(dtype, arrangement))
+        .collect()
 }
 
 /// Key, shapes and dtype of each case of hostile inputs.

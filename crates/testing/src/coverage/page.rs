@@ -1,7 +1,8 @@
 //! The page: what can be told of the table without running it, then a column for each device.
 
 use super::{Coverage, OpCoverage};
-use crate::case::arrangements;
+use crate::check::cases;
+use crate::report::Check;
 use crate::suite::rows_by_op;
 use crate::table::{OpCase, table};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,7 @@ Written by `cargo xtask coverage` from `coverage-*.json` beside it; `tests/cover
 
 const LEGEND: &str = "
 `F` forward and `B` backward, checked against the float64 oracle in every memory layout; `f` and `b` the same, composed from primitives at least in part because the device
-has no kernel for it; `-` refused. Floats are f64, f32, f16 and bf16, integers i64, i32 and u8. The number is that of the cases. A dtype that is not named has no row: the op has no
+has no kernel for it; `-` refused. Floats are f64, f32, f16 and bf16, integers i64, i32, i16, i8 and u8 (i16 and i8 dense and sliced only). The number is that of the cases. A dtype that is not named has no row: the op has no
 meaning in it. No `B`: the op has no gradient, for the reason above. `?`: the op is newer than what was found on the device.
 
 ";
@@ -96,9 +97,10 @@ fn families(dtypes: &[&str]) -> String {
 fn facts() -> String {
     let rows = table();
     let instances: usize = rows.iter().map(|row| row.instances.len()).sum();
-    let layouts =
-        |row: &OpCase| row.instances.iter().map(|instance| arrangements(row, instance).len()).sum::<usize>();
-    let cases: usize = rows.iter().map(|row| layouts(row) * row.dtypes.len()).sum();
+    let of_row = |row: &OpCase| {
+        row.instances.iter().map(|instance| cases(row, Check::Forward, instance).len()).sum::<usize>()
+    };
+    let cases: usize = rows.iter().map(of_row).sum();
     let hostile: usize = rows.iter().map(|row| row.hostile.len()).sum();
     let rejects: usize = rows.iter().map(|row| row.rejects.len()).sum();
     let twice = rows.iter().filter(|row| row.twice).count();
@@ -162,7 +164,7 @@ mod tests {
         for expected in [
             "| cuda:0 | NVIDIA of \"one\", driver CUDA 13.0 | every case of the op table | 15 | 1234 |",
             "| op | cpu | cuda:0 |",
-            "| exp | FB floats i64 i32 bool; 12 | FB f64, Fb f32, -- f16; 12 |",
+            "| exp | FB floats i64 i32 i16 i8 bool; 12 | FB f64, Fb f32, -- f16; 12 |",
             "| floor | F f32; 3 | F f32; 3 |",
             "| softmax | ? | ? |",
             "Refused by cuda:0:",
@@ -190,9 +192,9 @@ mod tests {
     #[test]
     fn whole_families_have_names() {
         assert_eq!(
-            families(&["f64", "f32", "f16", "bf16", "i64", "i32", "u8", "bool"]),
+            families(&["f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool"]),
             "floats integers bool"
         );
-        assert_eq!(families(&["f64", "f32", "i64", "i32", "u8"]), "integers f64 f32");
+        assert_eq!(families(&["f64", "f32", "i64", "i32", "i16", "i8", "u8"]), "integers f64 f32");
     }
 }

@@ -49,6 +49,8 @@ carried! {
     f32 => f64, |sum, x| sum + x;
     i64 => i64, |sum, x| sum.wrapping_add(x);
     i32 => i32, |sum, x| sum.wrapping_add(x);
+    i16 => i16, |sum, x| sum.wrapping_add(x);
+    i8 => i8, |sum, x| sum.wrapping_add(x);
     u8 => u8, |sum, x| sum.wrapping_add(x);
 }
 

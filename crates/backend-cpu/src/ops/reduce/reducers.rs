@@ -147,6 +147,8 @@ extremes! {
     f32: f32::NEG_INFINITY, f32::INFINITY;
     i64: i64::MIN, i64::MAX;
     i32: i32::MIN, i32::MAX;
+    i16: i16::MIN, i16::MAX;
+    i8: i8::MIN, i8::MAX;
     u8: u8::MIN, u8::MAX;
 }
 

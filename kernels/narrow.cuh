@@ -1,0 +1,43 @@
+// The integers of 16 and 8 bits, behind functions.cuh in those units that have them among their types: all that the kernels ask of a type stands here, so that the other
+// units are compiled as if there were no such types. Both are computed in themselves: C++ adds and multiplies them in int, and the result keeps the low bits.
+
+typedef short i16;
+typedef signed char i8;
+
+INLINE i16 widen(i16 x) { return x; }
+INLINE i8 widen(i8 x) { return x; }
+
+template <> INLINE i16 constant<i16>(u64 bits) { return i16(bits); }
+template <> INLINE i8 constant<i8>(u64 bits) { return i8(bits); }
+
+template <> struct Cast<i16> {
+    template <class C> static INLINE i16 of(C x) { return i16(x); }
+    static INLINE i16 of(float x) { return i16(smaller(larger(Cast<i32>::of(x), -32768), 32767)); }
+    static INLINE i16 of(double x) { return i16(smaller(larger(Cast<i32>::of(x), -32768), 32767)); }
+};
+template <> struct Cast<i8> {
+    template <class C> static INLINE i8 of(C x) { return i8(x); }
+    static INLINE i8 of(float x) { return i8(smaller(larger(Cast<i32>::of(x), -128), 127)); }
+    static INLINE i8 of(double x) { return i8(smaller(larger(Cast<i32>::of(x), -128), 127)); }
+};
+
+// For matmul.cuh and cumulative.cu, what sums are formed in: without sign, since they wrap.
+template <class E> struct SumOf;
+template <> struct SumOf<i16> {
+    typedef u32 type;
+};
+template <> struct SumOf<i8> {
+    typedef u32 type;
+};
+
+// For reduce.cu.
+template <class T> INLINE T lowest();
+template <> INLINE i16 lowest<i16>() { return -32768; }
+template <> INLINE i8 lowest<i8>() { return -128; }
+template <class T> INLINE T highest();
+template <> INLINE i16 highest<i16>() { return 32767; }
+template <> INLINE i8 highest<i8>() { return 127; }
+
+// For sort.cu: unsigned numbers in the order of the signed ones.
+INLINE u32 key_of(i16 x) { return u16(x) ^ 0x8000u; }
+INLINE u32 key_of(i8 x) { return u8(x) ^ 0x80u; }
