@@ -265,7 +265,11 @@ INLINE bool is_last_to_arrive(const Reduction& p) {
     return is_last;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) rows(const __grid_constant__ Reduction p) {
+// Threads of a block, and for some types how many blocks at least: of i16 the assembler spills registers for the sake of more, if it is told nothing.
+#ifndef BOUNDS_OF_ROWS
+#define BOUNDS_OF_ROWS THREADS
+#endif
+extern "C" __global__ void __launch_bounds__(BOUNDS_OF_ROWS) rows(const __grid_constant__ Reduction p) {
     u32 result = blockIdx.x;
     i64 at[2];
     locate_once(p.kept, result, at);

@@ -378,7 +378,10 @@ from ._ternion import float32 as float32
 from ._ternion import float64 as float64
 from ._ternion import half as half
 from ._ternion import int as int
+from ._ternion import int16 as int16
 from ._ternion import int32 as int32
 from ._ternion import int64 as int64
+from ._ternion import int8 as int8
 from ._ternion import long as long
+from ._ternion import short as short
 from ._ternion import uint8 as uint8

@@ -189,6 +189,8 @@ class Tensor:
         """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n]."""
     def bool(self) -> Tensor:
         """Which elements are not 0."""
+    def byte(self) -> Tensor:
+        """The elements as uint8, towards zero."""
     def ceil(self) -> Tensor:
         """The smallest whole number not below each element."""
     def ceil_(self) -> Self:
@@ -196,6 +198,8 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def char(self) -> Tensor:
+        """The elements as int8, towards zero."""
     def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` equal parts of axis `dim`."""
     def clamp(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
@@ -575,6 +579,8 @@ class Tensor:
         """One element of axis `dim`, which disappears."""
     @property
     def shape(self) -> tuple[_int, ...]: ...
+    def short(self) -> Tensor:
+        """The elements as int16, towards zero."""
     def sigmoid(self) -> Tensor:
         """`1 / (1 + e^-x)` of each element."""
     def sigmoid_(self) -> Self:
@@ -878,7 +884,10 @@ float32: dtype
 float64: dtype
 half: dtype
 int: dtype
+int16: dtype
 int32: dtype
 int64: dtype
+int8: dtype
 long: dtype
+short: dtype
 uint8: dtype

@@ -262,11 +262,12 @@ impl Unit {
                 let mut defines = self.typed(first);
                 let output = if self.name.starts_with("Arg") { DType::I32 } else { first };
                 defines.extend([("TYPE_Y", element(output).to_string()), ("REDUCER", self.name.to_string())]);
-                self.plain(
-                    &[REDUCE],
-                    &["rows", "rows_in_parts", "warps", "columns", "columns_packed"],
-                    defines,
-                )
+                let kernels = &["rows", "rows_in_parts", "warps", "columns", "columns_packed"];
+                let mut source = self.plain(&[REDUCE], kernels, defines);
+                if first == DType::I16 {
+                    source.defines.push(("BOUNDS_OF_ROWS", "THREADS, 1".to_string()));
+                }
+                source
             }
             Family::Cumulative => self.plain(&[CUMULATIVE], &["scan", "walk"], self.typed(first)),
             Family::Softmax(rows) => self.of_rows(

@@ -479,9 +479,9 @@ fn integer_rows() -> Vec<OpCase> {
                 .input(Fixed(vec![least, -least - 1.0, -1.0, 11.0]))
                 .shapes([&[4]])
                 .dtypes(&[dtype])
-                .run(|x| Ok(vec![x[0].neg()?, x[0].abs()?, x[0].sign()?, x[0].square()?]))
+                .run(|x| Ok(vec![x[0].neg()?, x[0].abs()?, x[0].sign()?]))
                 .oracle_for(|dtype, x| {
-                    let forms: [fn(f64) -> f64; 4] = [|x| -x, f64::abs, sign, |x| x * x];
+                    let forms: [fn(f64) -> f64; 3] = [|x| -x, f64::abs, sign];
                     forms.map(|form| x[0].map(|x| wrap(dtype, form(x)))).to_vec()
                 }),
         );
