@@ -20,6 +20,7 @@ mod optim;
 mod promote;
 mod run;
 mod scopes;
+mod streams;
 mod tensor;
 
 use pyo3::prelude::*;
