@@ -2,6 +2,7 @@
 
 use crate::error::{Failure, Outcome};
 use crate::run::wait;
+use crate::state::{dict_of, state_of};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::exceptions::PyUserWarning;
@@ -130,16 +131,26 @@ fn params_of(parameters: &[Py<PyTensor>]) -> Outcome<Vec<Param>> {
     parameters.iter().map(param).collect()
 }
 
+impl PySteps {
+    /// What `f` makes of the optimiser.
+    pub fn with<T>(&self, f: impl FnOnce(&mut dyn Optimizer) -> T) -> T {
+        f(&mut *self.0.lock().optimizer)
+    }
+}
+
 #[pymethods]
 impl PySteps {
+    /// Parameters are called by `names` in messages, and by `labels` in the state.
     #[new]
     fn new(
         kind: &str,
         parameters: Vec<Py<PyTensor>>,
         names: Vec<String>,
+        labels: Vec<String>,
         settings: &Bound<'_, PyDict>,
     ) -> Outcome<PySteps> {
-        let group = ParamGroup::new(params_of(&parameters)?);
+        let params = params_of(&parameters)?;
+        let group = ParamGroup::new(params.iter().zip(&labels).map(|(param, label)| param.named(label)).collect());
         let optimizer = made(kind, vec![group], settings)?;
         Ok(PySteps(Mutex::new(Group { parameters, names, optimizer })))
     }
@@ -183,24 +194,28 @@ impl PySteps {
 
     /// Other settings, with the state as it is.
     fn state<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
-        let told = PyDict::new(py);
         let state = {
             let mut group = self.0.lock();
             let optimizer = &mut group.optimizer;
             wait(py, move || optimizer.state_dict())?
         };
-        for (key, tensor) in state {
-            told.set_item(key, Bound::new(py, PyTensor::new(tensor))?)?;
-        }
-        Ok(told)
+        dict_of(py, state)
+    }
+
+    /// The learning rate of the next step.
+    #[getter]
+    fn lr(&self) -> f64 {
+        self.with(|optimizer| optimizer.lr())
+    }
+
+    #[setter]
+    fn set_lr(&self, lr: f64) -> Outcome<()> {
+        Ok(self.with(|optimizer| optimizer.set_lr(lr))?)
     }
 
     /// Goes on from a state.
     fn load(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> Outcome<()> {
-        let entries = state
-            .iter()
-            .map(|(key, value)| Ok((key.extract::<String>()?, value.cast::<PyTensor>()?.get().tensor())));
-        let dict = entries.collect::<PyResult<ternion::nn::StateDict>>()?;
+        let dict = state_of(state, "load_state_dict")?;
         let mut group = self.0.lock();
         let optimizer = &mut group.optimizer;
         wait(py, move || optimizer.load_state_dict(&dict))
