@@ -13,7 +13,9 @@ from ternion.nn import functional as F
 
 
 def torch_of():
-    return pytest.importorskip("torch")
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(1)
+    return torch
 
 
 def taken(here, there):
@@ -306,12 +308,12 @@ def test_interpolation_is_pytorchs(options):
     torch = torch_of()
     x = pair(torch, 2, 3, 5, 6)
     found, expected = F.interpolate(x[0], **options), torch.nn.functional.interpolate(x[1], **options)
-    close(found, expected, 1e-6)
+    close(found, expected)
     assert nn.Upsample(**options)(x[0]).equal(found)
     weights = torch.randn(expected.shape, dtype=torch.float64)
     found.backward(ternion.tensor(weights.numpy()))
     expected.backward(weights)
-    close(x[0].grad, x[1].grad, 1e-6)
+    close(x[0].grad, x[1].grad)
 
 
 @pytest.mark.parametrize(
@@ -406,11 +408,11 @@ class TestResNet:
 
 
 def test_modules_are_copied_and_pickled():
-    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
-    model.tied = model[0]
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    model.append(model[0])
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert list(other.state_dict()) == list(model.state_dict())
-        assert len(list(other.parameters())) == 4 and other.tied is other[0]
+        assert len(list(other.parameters())) == 4 and other[2] is other[0]
         with ternion.no_grad():
             other[0].weight.fill_(0.0)
         assert model[0].weight.abs().sum().item() > 0
