@@ -150,7 +150,8 @@ impl PySteps {
         settings: &Bound<'_, PyDict>,
     ) -> Outcome<PySteps> {
         let params = params_of(&parameters)?;
-        let group = ParamGroup::new(params.iter().zip(&labels).map(|(param, label)| param.named(label)).collect());
+        let group =
+            ParamGroup::new(params.iter().zip(&labels).map(|(param, label)| param.named(label)).collect());
         let optimizer = made(kind, vec![group], settings)?;
         Ok(PySteps(Mutex::new(Group { parameters, names, optimizer })))
     }

@@ -87,7 +87,8 @@ impl Groups {
                 part.insert("lr".into(), own);
             }
             let labels = labels_of(optimizer);
-            let is_own = |key: &str| key.rsplit_once('.').is_some_and(|(label, _)| labels.contains(&label.into()));
+            let is_own =
+                |key: &str| key.rsplit_once('.').is_some_and(|(label, _)| labels.contains(&label.into()));
             let own: Vec<String> = left.keys().filter(|key| is_own(key)).cloned().collect();
             part.extend(own.into_iter().filter_map(|key| Some((key.clone(), left.remove(&key)?))));
             Ok(part)

@@ -5,10 +5,7 @@ use crate::promote::floating;
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use ternion::{
-    Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, PoolOptions, Result,
-    Tensor,
-};
+use ternion::{Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, PoolOptions, Result, Tensor};
 
 /// A tensor that may be left out.
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyTensor>>;

@@ -32,9 +32,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Factors {
 fn mode_of(mode: &str, align_corners: Option<bool>) -> Outcome<UpsampleMode> {
     match (mode, align_corners) {
         ("nearest", None) => Ok(UpsampleMode::Nearest),
-        ("nearest", Some(_)) => {
-            Err(Failure::value("interpolate: align_corners is of \"bilinear\" alone, the mode is \"nearest\""))
-        }
+        ("nearest", Some(_)) => Err(Failure::value(
+            "interpolate: align_corners is of \"bilinear\" alone, the mode is \"nearest\"",
+        )),
         ("bilinear", corners) => Ok(UpsampleMode::Bilinear { align_corners: corners.unwrap_or(false) }),
         _ => Err(Failure::value(format!("interpolate: mode {mode:?}, expected \"nearest\" or \"bilinear\""))),
     }
@@ -68,7 +68,9 @@ fn interpolate(
     let recompute = recompute_scale_factor.unwrap_or(false);
     let size = match (size, scale_factor) {
         (Some(_), None) if recompute => {
-            return Err(Failure::value("interpolate: recompute_scale_factor is for a scale_factor, not a size"));
+            return Err(Failure::value(
+                "interpolate: recompute_scale_factor is for a scale_factor, not a size",
+            ));
         }
         (Some(size), None) => UpsampleSize::To(size.0),
         (None, Some(Factors(factors))) if recompute => {

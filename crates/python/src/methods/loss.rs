@@ -158,11 +158,7 @@ fn kl_div(
 /// Raises:
 ///     IndexError: an index that is none of a class.
 #[pyfunction]
-fn accuracy(
-    py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
-    target: &Bound<'_, PyTensor>,
-) -> Outcome<PyTensor> {
+fn accuracy(py: Python<'_>, input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
     loss(py, (input, target), Tensor::accuracy)
 }
 
