@@ -213,6 +213,7 @@ def native():
         text += f"def {private}(*args: Any, **kwargs: Any) -> Tensor: ...\n"
     text += "def _set_recording(on: _bool) -> _bool: ...\ndef _forked() -> None: ...\n"
     text += "def _random_position(device: Any = None) -> tuple[_int, _int]: ...\ndef _set_random_position(position: tuple[_int, _int], device: Any = None) -> None: ...\n"
+    text += "def _load_gpt2(*args: Any) -> tuple[dict[str, Any], dict[str, Tensor]]: ...\ndef _save_gpt2(*args: Any) -> None: ...\n"
     text += "def _choose(*args: Any) -> list[_int]: ...\ndef _save(path: Any, tensors: dict[str, Tensor]) -> None: ...\n"
     text += "def _load(path: Any, device: Any) -> dict[str, Tensor]: ...\n"
     text += "_functional: Any\n_data: Any\n_train: Any\n_Rotary: Any\n__version__: str\n"
@@ -250,7 +251,7 @@ def written(name, function):
 
 def package():
     text = HEADER + BUILTINS + "from collections.abc import Sequence\nfrom typing import Any, overload\n\n"
-    text += "from . import data as data, models as models, nn as nn, optim as optim, train as train\nfrom ._files import load as load, save as save\nfrom ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled\n"
+    text += "from . import data as data, models as models, nn as nn, optim as optim, train as train\nfrom ._files import load as load, save as save\nfrom ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state\nfrom ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled\n"
     text += "from ._ternion import DTypeLike, DeviceLike, Number, Operand, Size, max as _max, min as _min, sort as _sort, topk as _topk\n"
     own = [
         name for name in names_of(_ternion)
@@ -265,8 +266,6 @@ def package():
             result = f"_{name}" if name in ("sort", "topk") else None
             text += definition(name, getattr(_ternion.Tensor, name), "input: Tensor", result)
     text += "def is_tensor(obj: Any) -> _bool: ...\ndef seed(number: _int) -> None: ...\n"
-    text += "def get_rng_state(device: DeviceLike | None = None) -> tuple[_int, _int]: ...\n"
-    text += "def set_rng_state(new_state: tuple[_int, _int], device: DeviceLike | None = None) -> None: ...\n"
     for alias, name in dict(absolute="abs", subtract="sub", multiply="mul", divide="div", negative="neg", concatenate="cat").items():
         text += f"{alias} = {name}\n"
     dtypes = [name for name in names_of(_ternion) if isinstance(getattr(_ternion, name), _ternion.dtype)]

@@ -17,6 +17,7 @@ import math as _math
 import os as _os
 
 from . import _ternion
+from ._random import get_rng_state, set_rng_state  # noqa: F401
 from ._scopes import enable_grad, no_grad, set_grad_enabled
 from ._ternion import *  # noqa: F401,F403  The native functions: creation, dtypes, devices.
 from ._ternion import Tensor, device, dtype  # noqa: F401  Named, for readers and tools.
@@ -58,16 +59,6 @@ def is_tensor(obj) -> bool:
 def seed(number: int) -> None:
     """`manual_seed`."""
     manual_seed(number)
-
-
-def get_rng_state(device=None) -> tuple[int, int]:
-    """Where the random numbers of a device stand: their seed, and how many were drawn."""
-    return _ternion._random_position(device)
-
-
-def set_rng_state(new_state: tuple[int, int], device=None) -> None:
-    """Goes on with the random numbers of a device where `get_rng_state` told."""
-    _ternion._set_random_position(tuple(new_state), device)
 
 
 # Threads and devices do not survive a fork: the child is told when it tries to use them.

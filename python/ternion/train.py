@@ -97,7 +97,7 @@ class TrainingState:
             return dict(part._walk(persistent=True))
         if kind == "optimizer":
             for group, steps in zip(part.param_groups, part._steps):
-                steps.lr = float(group["lr"])
+                steps.set_lr(float(group["lr"]))
             return part._steps
         if kind == "state":
             return _Numbers(part)

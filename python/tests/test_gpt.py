@@ -1,5 +1,9 @@
 """The transformer that writes: its form, its texts, and that it is the one of the Rust crate."""
 
+import json
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 import ternion
@@ -163,3 +167,46 @@ def test_how_well_a_text_is_predicted():
         model.text_loss(text, 9)
     with pytest.raises(ValueError, match="at least 2"):
         model.text_loss([1])
+
+
+GPT2 = Path(__file__).parents[2] / "tests" / "reference" / "gpt2"
+
+
+class TestGpt2:
+    """Files of `transformers`, and what it computed of them."""
+
+    def test_it_computes_what_transformers_does(self):
+        case = json.loads((GPT2 / "case.json").read_text())
+        model = models.GPT.from_gpt2(GPT2).eval()
+        with ternion.no_grad():
+            logits = model(ternion.tensor(case["tokens"]))
+        np.testing.assert_allclose(logits.flatten().numpy(), case["logits"], rtol=1e-3, atol=1e-3)
+        assert model.generate(case["prompt"], 20, temperature=0) == case["generated"]
+        for stride, expected in case["text_loss"].items():
+            assert model.text_loss(case["text"], int(stride)).loss == pytest.approx(expected, rel=1e-4)
+
+    def test_what_is_written_comes_back(self, tmp_path):
+        model = small(vocabulary=13, hidden=20, form="gelu")
+        model.save_gpt2(tmp_path / "folder")
+        position = ternion.get_rng_state()
+        again = models.GPT.from_gpt2(tmp_path / "folder")
+        assert ternion.get_rng_state() == position
+        assert {key: value.shape for key, value in again.state_dict().items()} == {key: value.shape for key, value in model.state_dict().items()}
+        tokens = ternion.randint(0, 13, (2, 6))
+        assert again.eval()(tokens).equal(model.eval()(tokens))
+        assert "transformer.h.0.attn.c_attn.weight" in ternion.load(tmp_path / "folder" / "model.safetensors")
+        half = models.GPT.from_gpt2(tmp_path / "folder" / "model.safetensors", dtype=ternion.bfloat16)
+        assert half.wte.weight.dtype is ternion.bfloat16
+
+    def test_what_gpt2_cannot_tell(self, tmp_path):
+        for settings in (dict(positions="rotary"), dict(norm="rms_norm"), dict(kv_heads=1), dict(form="swiglu"), dict(bias=False)):
+            with pytest.raises(ValueError, match="which GPT-2's names cannot tell"):
+                small(**settings).save_gpt2(tmp_path / "folder")
+        assert not (tmp_path / "folder").exists()
+
+    def test_what_is_no_gpt2(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            models.GPT.from_gpt2(tmp_path / "nowhere")
+        ternion.save(tmp_path / "weights", {"wte.weight": ternion.ones(3, 64), "wpe.weight": ternion.ones(4, 64)})
+        with pytest.raises(OSError, match="weights: this is no GPT-2; missing: ln_f.weight, ln_f.bias"):
+            models.GPT.from_gpt2(tmp_path / "weights")

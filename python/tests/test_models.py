@@ -98,7 +98,9 @@ def test_tiny_gpt_learns_writes_and_loads(tmp_path):
     printed = example("tiny_gpt.py", *sizes, *learning)
     assert "step 100  loss " in printed
     results = json.loads((tmp_path / "r.json").read_text())
-    assert results["steps"] == 150 and results["train_loss"] < 0.7 and results["validation_loss"] < 0.7
+    # What the Rust example comes to with the same text and options.
+    assert results["steps"] == 150
+    assert results["train_loss"] == pytest.approx(0.25398, rel=1e-3) and results["validation_loss"] == pytest.approx(0.17596, rel=1e-3)
     writing = ["--load", tmp_path / "w.st", "--generate", "the ", "--tokens", 30, "--temperature", 0, "--json", tmp_path / "g.json"]
     assert "the " in example("tiny_gpt.py", *writing)
     written = json.loads((tmp_path / "g.json").read_text())["generation"]

@@ -1,6 +1,7 @@
 """Texts as tokens and windows, random draws in place, and sums that are scaled or activated at once."""
 
 import copy
+import json
 
 import numpy as np
 import pytest
@@ -139,3 +140,23 @@ def test_copies_of_parameters_are_parameters():
     assert type(other) is nn.Parameter and not other.requires_grad
     other.fill_(3.0)
     assert parameter.tolist() == [1, 1]
+
+
+def test_words_are_merged_from_bytes(tmp_path):
+    """A small vocabulary of GPT-2's form: every byte as the character that stands for it, then what is merged."""
+    shown = [byte for byte in range(256) if 33 <= byte <= 126 or 161 <= byte <= 172 or 174 <= byte]
+    characters = [chr(byte) for byte in shown] + [chr(256 + number) for number in range(256 - len(shown))]
+    tokens = [*characters, "th", "the", "\u0120the", "<|endoftext|>"]
+    (tmp_path / "vocab.json").write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\nt h\nth e\n\u0120 the\n", encoding="utf-8")
+    tokenizer = data.BpeTokenizer(tmp_path / "vocab.json", tmp_path / "merges.txt")
+    found = tokenizer.encode("the the t\u00f6")
+    assert found.tolist()[:2] == [257, 258] and len(tokenizer) == 260 and tokenizer.end_of_text == 259
+    assert tokenizer.decode(found) == "the the t\u00f6" and tokenizer.decode([257]) == "the"
+    with pytest.raises(ValueError, match="token 260 at position 0"):
+        tokenizer.decode([260])
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        data.BpeTokenizer(tmp_path / "nowhere", tmp_path / "merges.txt")
+    (tmp_path / "merges.txt").write_text("#version: 0.2\nt h x\n")
+    with pytest.raises(ValueError, match="merges.txt: line 2"):
+        data.BpeTokenizer(tmp_path / "vocab.json", tmp_path / "merges.txt")

@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use ternion::data::{
-    CharVocabulary, DataError, RandomWindows, SequentialWindows, Text, TokenBatch, Tokenizer, Tokens, Windows,
+    BpeTokenizer, CharVocabulary, DataError, RandomWindows, SequentialWindows, Text, TokenBatch, Tokenizer,
+    Tokens, Windows,
 };
 use ternion::{DType, Tensor};
 
@@ -64,10 +65,7 @@ impl PyCharVocabulary {
     /// Raises:
     ///     ValueError: a character that the vocabulary lacks, with its place.
     fn encode(&self, py: Python<'_>, text: &str) -> Outcome<PyTensor> {
-        let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
-        let tokens = run(py, || self.0.encode(text))?;
-        let count = tokens.len();
-        wait(py, || Tensor::from_vec(tokens, [count], &cpu)).map(PyTensor::new)
+        encoded(py, &self.0, text)
     }
 
     /// The text of tokens: a tensor of one axis, or a list of numbers.
@@ -75,11 +73,67 @@ impl PyCharVocabulary {
     /// Raises:
     ///     ValueError: a token that is not of the vocabulary, with its place.
     fn decode(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> Outcome<String> {
-        let tokens = match tokens.cast::<PyTensor>() {
-            Ok(tensor) => numbers(py, &tensor.get().tensor())?,
-            Err(_) => tokens.extract::<Vec<i64>>()?,
-        };
-        run(py, || self.0.decode(&tokens))
+        decoded(py, &self.0, tokens)
+    }
+}
+
+fn encoded(py: Python<'_>, tokenizer: &(impl Tokenizer + Sync), text: &str) -> Outcome<PyTensor> {
+    let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
+    let tokens = run(py, || tokenizer.encode(text))?;
+    let count = tokens.len();
+    wait(py, || Tensor::from_vec(tokens, [count], &cpu)).map(PyTensor::new)
+}
+
+fn decoded(
+    py: Python<'_>,
+    tokenizer: &(impl Tokenizer + Sync),
+    tokens: &Bound<'_, PyAny>,
+) -> Outcome<String> {
+    let tokens = match tokens.cast::<PyTensor>() {
+        Ok(tensor) => numbers(py, &tensor.get().tensor())?,
+        Err(_) => tokens.extract::<Vec<i64>>()?,
+    };
+    run(py, || tokenizer.decode(&tokens))
+}
+
+/// GPT-2's tokens: words and parts of words, merged from bytes, so that no text is unknown.
+#[pyclass(name = "BpeTokenizer", module = "ternion.data", frozen)]
+struct PyBpeTokenizer(BpeTokenizer);
+
+#[pymethods]
+impl PyBpeTokenizer {
+    /// Args:
+    ///     vocabulary: a JSON file of tokens and their numbers (`vocab.json`).
+    ///     merges: a text file of the pairs that are merged, the first on top (`merges.txt`).
+    ///
+    /// Raises:
+    ///     FileNotFoundError, ValueError: what is wrong, with file and line.
+    #[new]
+    fn new(py: Python<'_>, vocabulary: PathBuf, merges: PathBuf) -> Outcome<PyBpeTokenizer> {
+        Ok(PyBpeTokenizer(run(py, || BpeTokenizer::read(&vocabulary, &merges))?))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.vocabulary_size()
+    }
+
+    /// The token between two documents; None if the vocabulary has none.
+    #[getter]
+    fn end_of_text(&self) -> Option<i64> {
+        self.0.end_of_text()
+    }
+
+    /// The tokens of a text: int64, [tokens], on the processor.
+    fn encode(&self, py: Python<'_>, text: &str) -> Outcome<PyTensor> {
+        encoded(py, &self.0, text)
+    }
+
+    /// The text of tokens: a tensor of one axis, or a list of numbers. Bytes that are no UTF-8 become U+FFFD.
+    ///
+    /// Raises:
+    ///     ValueError: a token that is not of the vocabulary, with its place.
+    fn decode(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> Outcome<String> {
+        decoded(py, &self.0, tokens)
     }
 }
 
@@ -194,6 +248,7 @@ impl PySequentialWindows {
 /// Puts classes and functions into a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCharVocabulary>()?;
+    module.add_class::<PyBpeTokenizer>()?;
     module.add_class::<PyWindows>()?;
     module.add_class::<PyRandomWindows>()?;
     module.add_class::<PySequentialWindows>()?;

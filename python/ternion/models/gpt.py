@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from .. import _ternion, nn
+from .._random import get_rng_state, set_rng_state
 from .._scopes import no_grad
 from .._ternion import Parameter, Tensor
 
@@ -48,6 +49,10 @@ class GPT(nn.Module):
         if not isinstance(positions, nn.Rotary) and positions not in ("learned", "sinusoidal", "rotary"):
             raise ValueError(f"GPT: positions {positions!r}, expected \"learned\", \"sinusoidal\", \"rotary\" or an nn.Rotary")
         self.vocabulary, self.context, self.width, self.positions = vocabulary, context, width, positions
+        self._settings = dict(
+            vocabulary=vocabulary, context=context, layers=layers, heads=heads, kv_heads=kv_heads, width=width, hidden=hidden, form=form,
+            norm=norm, bias=bias,
+        )  # fmt: skip
         made = dict(device=device, dtype=dtype)
         self.wte = _table(vocabulary, width, made)
         self.wpe = _table(context, width, made) if positions == "learned" else None
@@ -64,6 +69,35 @@ class GPT(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Scores of the tokens that may follow each of these: [batch, length] (int32 or int64) -> [batch, length, vocabulary]."""
         return self._scores(self._hidden(tokens, None))
+
+    @classmethod
+    def from_gpt2(cls, path: Any, heads=None, dropout=0.0, device=None, dtype=None) -> GPT:
+        """A GPT-2 of Hugging Face's `transformers`: a folder with `model.safetensors` and `config.json`, or the first of them.
+
+        Args:
+            heads: where no configuration tells them; by default as many as are 64 wide.
+
+        Raises:
+            OSError: a file cannot be read, is damaged, or is no GPT-2, in words that name it.
+        """
+        settings, state = _ternion._load_gpt2(path, heads, dtype)
+        before = get_rng_state(device)
+        model = cls(dropout=dropout, device=device, dtype=dtype, **settings)
+        set_rng_state(before, device)
+        model.load_state_dict(state)
+        return model
+
+    def save_gpt2(self, folder: Any) -> None:
+        """Writes `config.json` and `model.safetensors`, so that `GPT2LMHeadModel.from_pretrained(folder)` reads them.
+
+        Raises:
+            ValueError: a model that GPT-2's names cannot tell: other positions than learned ones, other norms, shared heads, SwiGLU, no biases.
+        """
+        told, learned = self._settings, self.wpe is not None
+        is_gpt2 = learned and told["norm"] == "layer_norm" and told["kv_heads"] in (None, told["heads"]) and told["bias"]
+        if not is_gpt2 or told["form"] == "swiglu":
+            raise ValueError(f"save_gpt2: a model of {told} and positions {self.positions!r}, which GPT-2's names cannot tell")
+        _ternion._save_gpt2(folder, told, self.state_dict())
 
     def caches(self) -> list[nn.KeyValueCache]:
         """Empty memory of earlier tokens, one for each block."""
