@@ -4,7 +4,8 @@ from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Sequence
 from typing import Any, overload
 
-from . import data as data, models as models, nn as nn, optim as optim
+from . import data as data, models as models, nn as nn, optim as optim, train as train
+from ._files import load as load, save as save
 from ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from ._ternion import DTypeLike, DeviceLike, Number, Operand, Size, max as _max, min as _min, sort as _sort, topk as _topk
 from ._ternion import HookHandle as HookHandle
@@ -53,8 +54,8 @@ def abs(input: Tensor) -> Tensor:
     """The absolute value of each element."""
 def acos(input: Tensor) -> Tensor:
     """The angle of each element's cosine, from 0 to pi."""
-def add(input: Tensor, other: Operand) -> Tensor:
-    """The sum of this tensor and another, or a number, broadcast.
+def add(input: Tensor, other: Operand, *, alpha: Number | None = None) -> Tensor:
+    """The sum of this tensor and `alpha` times another, or a number, broadcast.
 
     Raises:
         ValueError: shapes that do not broadcast, tensors on different devices.
@@ -105,6 +106,8 @@ def atan(input: Tensor) -> Tensor:
     """The angle of each element's tangent, from -pi/2 to pi/2."""
 def atan2(input: Tensor, other: Tensor) -> Tensor:
     """The angle of the points (other, self), in radians, broadcast."""
+def bernoulli(input: Tensor) -> Tensor:
+    """1 with the probability that each element is, else 0; of the same dtype. No gradient flows."""
 def bincount(input: Tensor, minlength: _int = 0) -> Tensor:
     """How often each number from 0 on occurs."""
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
@@ -324,8 +327,8 @@ def squeeze(input: Tensor, dim: Size | None = None) -> Tensor:
     """Without the axes of size 1, or without these if their size is 1."""
 def std(input: Tensor, dim: Size | None = None, *, correction: _float | None = None, unbiased: _bool | None = None, keepdim: _bool = False) -> Tensor:
     """The standard deviation over axes: the root of `var`."""
-def sub(input: Tensor, other: Operand) -> Tensor:
-    """This tensor less another, or a number, broadcast."""
+def sub(input: Tensor, other: Operand, *, alpha: Number | None = None) -> Tensor:
+    """This tensor less `alpha` times another, or a number, broadcast."""
 def sum(input: Tensor, dim: Size | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
     """The sum over axes; of integers in int64.
 
@@ -363,6 +366,8 @@ def var(input: Tensor, dim: Size | None = None, *, correction: _float | None = N
     """The variance over axes: squares are divided by the number of elements less `correction`."""
 def is_tensor(obj: Any) -> _bool: ...
 def seed(number: _int) -> None: ...
+def get_rng_state(device: DeviceLike | None = None) -> tuple[_int, _int]: ...
+def set_rng_state(new_state: tuple[_int, _int], device: DeviceLike | None = None) -> None: ...
 absolute = abs
 subtract = sub
 multiply = mul
