@@ -207,7 +207,7 @@ def native():
     for private in ("_clip_grad_norm", "_initial"):
         text += f"def {private}(*args: Any, **kwargs: Any) -> Tensor: ...\n"
     text += "def _set_recording(on: _bool) -> _bool: ...\ndef _forked() -> None: ...\n"
-    text += "_functional: Any\n_data: Any\n__version__: str\n"
+    text += "_functional: Any\n_data: Any\n_trust: Any\n__version__: str\n"
     dtypes = [name for name in names_of(_ternion) if isinstance(getattr(_ternion, name), _ternion.dtype)]
     return text + "".join(f"{name}: dtype\n" for name in dtypes)
 
@@ -229,7 +229,10 @@ def functional():
 
 def package():
     text = HEADER + BUILTINS + "from collections.abc import Sequence\nfrom typing import Any, overload\n\n"
-    text += "from . import data as data, models as models, nn as nn, optim as optim\nfrom ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled\n"
+    text += "from . import amp as amp, data as data, models as models, nn as nn, optim as optim, testing as testing, utils as utils\n"
+    text += "from ._capture import CapturedStep as CapturedStep, capture as capture\nfrom ._checks import Stats as Stats, check as check, stats as stats\n"
+    text += "from .amp import autocast as autocast, is_autocast_enabled as is_autocast_enabled\nfrom .utils.checkpoint import checkpoint as checkpoint\n"
+    text += "from ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled\n"
     text += "from ._ternion import DTypeLike, DeviceLike, Number, Operand, Size, max as _max, min as _min, sort as _sort, topk as _topk\n"
     own = [
         name for name in names_of(_ternion)

@@ -4,7 +4,11 @@ from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Sequence
 from typing import Any, overload
 
-from . import data as data, models as models, nn as nn, optim as optim
+from . import amp as amp, data as data, models as models, nn as nn, optim as optim, testing as testing, utils as utils
+from ._capture import CapturedStep as CapturedStep, capture as capture
+from ._checks import Stats as Stats, check as check, stats as stats
+from .amp import autocast as autocast, is_autocast_enabled as is_autocast_enabled
+from .utils.checkpoint import checkpoint as checkpoint
 from ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from ._ternion import DTypeLike, DeviceLike, Number, Operand, Size, max as _max, min as _min, sort as _sort, topk as _topk
 from ._ternion import HookHandle as HookHandle

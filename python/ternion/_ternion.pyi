@@ -868,6 +868,7 @@ def _set_recording(on: _bool) -> _bool: ...
 def _forked() -> None: ...
 _functional: Any
 _data: Any
+_trust: Any
 __version__: str
 bfloat16: dtype
 bool: dtype

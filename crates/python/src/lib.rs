@@ -5,6 +5,7 @@
 
 mod arguments;
 mod autograd;
+mod buffer;
 mod create;
 mod data;
 mod device;
@@ -21,6 +22,7 @@ mod promote;
 mod run;
 mod scopes;
 mod tensor;
+mod trust;
 
 use pyo3::prelude::*;
 
@@ -42,6 +44,9 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     methods::functional::register(&functional)?;
     methods::loss::register(&functional)?;
     module.add_submodule(&functional)?;
+    let trust = PyModule::new(module.py(), "_trust")?;
+    trust::register(&trust)?;
+    module.add_submodule(&trust)?;
     let data = PyModule::new(module.py(), "_data")?;
     data::register(&data)?;
     module.add_submodule(&data)

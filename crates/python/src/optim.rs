@@ -3,7 +3,7 @@
 use crate::error::{Failure, Outcome};
 use crate::run::wait;
 use crate::tensor::PyTensor;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -130,6 +130,18 @@ fn params_of(parameters: &[Py<PyTensor>]) -> Outcome<Vec<Param>> {
     parameters.iter().map(param).collect()
 }
 
+impl PySteps {
+    /// The group, once no other thread has it: that one may need the interpreter to end, which is let go meanwhile.
+    fn held(&self, py: Python<'_>) -> MutexGuard<'_, Group> {
+        loop {
+            if let Some(group) = self.0.try_lock() {
+                return group;
+            }
+            py.detach(|| drop(self.0.lock()));
+        }
+    }
+}
+
 #[pymethods]
 impl PySteps {
     #[new]
@@ -146,7 +158,7 @@ impl PySteps {
 
     /// One step. A parameter without a gradient is told: by a warning that names it, or an error if `strict`.
     fn step(&self, py: Python<'_>, lr: f64, strict: bool, warned: bool) -> Outcome<bool> {
-        let mut group = self.0.lock();
+        let mut group = self.held(py);
         let Group { parameters, names, optimizer } = &mut *group;
         let mut gradients = Gradients::default();
         let mut missing = Vec::new();
@@ -181,11 +193,20 @@ impl PySteps {
         Ok(has_missing)
     }
 
+    /// The learning rate of the next step, also of one that is replayed.
+    fn set_lr(&self, py: Python<'_>, lr: f64) -> Outcome<()> {
+        let mut group = self.held(py);
+        if group.optimizer.lr() != lr {
+            group.optimizer.set_lr(lr)?;
+        }
+        Ok(())
+    }
+
     /// Other settings, with the state as it is.
     fn state<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
         let told = PyDict::new(py);
         let state = {
-            let mut group = self.0.lock();
+            let mut group = self.held(py);
             let optimizer = &mut group.optimizer;
             wait(py, move || optimizer.state_dict())?
         };
@@ -201,7 +222,7 @@ impl PySteps {
             .iter()
             .map(|(key, value)| Ok((key.extract::<String>()?, value.cast::<PyTensor>()?.get().tensor())));
         let dict = entries.collect::<PyResult<ternion::nn::StateDict>>()?;
-        let mut group = self.0.lock();
+        let mut group = self.held(py);
         let optimizer = &mut group.optimizer;
         wait(py, move || optimizer.load_state_dict(&dict))
     }
