@@ -60,42 +60,44 @@ def gradients(outputs, inputs, weights, create_graph):
     return [ternion.zeros_like(value) if grad is None else grad for grad, value in zip(found, inputs)]
 
 
-def numbers(tensors):
-    return [value.detach().numpy() for value in tensors]
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("case", CASES, ids=repr)
-def test_an_op_is_that_of_jax(case, layout):
+def test_an_op_is_that_of_jax(case):
     arrays, rng = drawn(case)
-    inputs = [LAYOUTS[layout](array).requires_grad_() for array in arrays]
-    outputs = listed(case.ours(*inputs))
     wanted, pull = jax.vjp(lambda *x: listed(case.theirs(*x)), *arrays)
-    assert len(outputs) == len(wanted)
-    for number, (output, want) in enumerate(zip(outputs, wanted)):
-        close(output.detach().numpy(), want, f"output {number}")
     weights = [rng.uniform(0.5, 1.5, want.shape) for want in wanted]
-    weighing = [ternion.tensor(weight).requires_grad_() for weight in weights]
-    first = gradients(outputs, inputs, weighing, case.second)
-    for number, (grad, want) in enumerate(zip(first, pull(weights))):
-        close(grad.detach().numpy(), want, f"gradient of input {number}")
-    if case.second:
-        twice(case, arrays, weights, first, inputs + weighing, rng)
+    firsts = pull(weights)
+    second_weights = [rng.uniform(0.5, 1.5, array.shape) for array in arrays]
+    seconds = seconds_of(case, arrays, weights, second_weights) if case.second else None
+    for name, layout in LAYOUTS.items():
+        inputs = [layout(array).requires_grad_() for array in arrays]
+        outputs = listed(case.ours(*inputs))
+        assert len(outputs) == len(wanted)
+        for number, (output, want) in enumerate(zip(outputs, wanted)):
+            close(output.detach().numpy(), want, f"{name}: output {number}")
+        weighing = [ternion.tensor(weight).requires_grad_() for weight in weights]
+        first = gradients(outputs, inputs, weighing, case.second)
+        for number, (grad, want) in enumerate(zip(first, firsts)):
+            close(grad.detach().numpy(), want, f"{name}: gradient of input {number}")
+        if case.second:
+            twice(name, first, inputs + weighing, second_weights, seconds)
 
 
-def twice(case, arrays, weights, first, leaves, rng):
-    """Gradients of gradients, by the inputs and by the weights."""
+def seconds_of(case, arrays, weights, second_weights):
+    """Gradients of the gradients, by the inputs and by the weights."""
     count = len(arrays)
 
     def pulled(*x):
         return jax.vjp(lambda *x: listed(case.theirs(*x)), *x[:count])[1](list(x[count:]))
 
-    _, pull = jax.vjp(pulled, *arrays, *weights)
-    seconds = [rng.uniform(0.5, 1.5, array.shape) for array in arrays]
-    flowing = [(grad, ternion.tensor(second)) for grad, second in zip(first, seconds) if grad.requires_grad]
-    found = gradients([grad for grad, _ in flowing], leaves, [second for _, second in flowing], False)
-    for number, (grad, want) in enumerate(zip(numbers(found), pull(tuple(seconds)))):
-        close(grad, want, f"gradient of the gradient, by {'input' if number < count else 'weights'} {number % count}")
+    return jax.vjp(pulled, *arrays, *weights)[1](tuple(second_weights))
+
+
+def twice(name, first, leaves, second_weights, wanted):
+    flowing = [(grad, ternion.tensor(weight)) for grad, weight in zip(first, second_weights) if grad.requires_grad]
+    found = gradients([grad for grad, _ in flowing], leaves, [weight for _, weight in flowing], False)
+    for number, (grad, want) in enumerate(zip(found, wanted)):
+        by = f"input {number}" if number < len(first) else f"weights {number - len(first)}"
+        close(grad.detach().numpy(), want, f"{name}: gradient of the gradient, by {by}")
 
 
 def test_every_differentiable_op_of_the_table_has_a_case():

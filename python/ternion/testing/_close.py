@@ -87,11 +87,12 @@ def _difference(actual, expected, options):
     rtol, atol = _tolerances(actual, expected, options)
     left, right = _values(actual), _values(expected)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        off = np.abs(left - right)
-        close = (left == right) | (off <= atol + rtol * np.abs(right)) & np.isfinite(right)
+        off, size = np.abs(left - right), np.abs(right).astype(np.float64)
+        near = off.astype(np.float64) <= atol + rtol * size if rtol or atol else False
+        close = (left == right) | near & np.isfinite(size)
         if options["equal_nan"]:
-            close |= np.isnan(left) & np.isnan(right)
-        relative = off / np.abs(right)
+            close |= np.isnan(left.astype(np.float64)) & np.isnan(size)
+        relative = off.astype(np.float64) / size
     if close.all():
         return None
     exact = rtol == 0 and atol == 0

@@ -48,7 +48,8 @@ def compare_models(model: Any, other: Any, inputs: Any, seed: int = 0) -> int:
         return _chosen(sides[1].run(arguments, seed, rng), chosen)
 
     compared += compare(_chosen(first, chosen), second_items, names, again)
-    must_say_something(second_items, "compare_models")
+    must_say_something([item for item in second_items if item[0].endswith(" of the model")], "compare_models")
+    must_say_something([item for item in second_items if item[0].startswith("gradient")] or second_items, "compare_models")
     return compared
 
 
