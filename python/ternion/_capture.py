@@ -27,7 +27,8 @@ class CapturedStep:
     """
 
     def __init__(self, step: Any, device: Any):
-        self._step, self._optimizers = step, []
+        self._step = step
+        self._optimizers: list[Any] = []
         before = getattr(_stepping, "optimizers", None)
         _stepping.optimizers = self._optimizers
         try:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
-
 import numpy as np
 
 # Units of rounding, and the differences that are allowed relative to an element.
@@ -88,10 +86,11 @@ class _Noise:
     """What rounding may cost: how much results change on the reference when every input moves by one unit of rounding. Where terms cancel, nothing else is fair."""
 
     def __init__(self, again: Again):
-        self._again, self._runs = again, None
+        self._again = again
+        self._runs: list[Sequence[Item]] = []
 
-    def _computed(self) -> Any:
-        if self._runs is None:
+    def _computed(self) -> list[Sequence[Item]]:
+        if not self._runs:
             rng = np.random.default_rng(1)
             self._runs = [self._again(None)] + [self._again(rng) for _ in range(NUDGES)]
         return self._runs

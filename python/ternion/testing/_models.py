@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import sys
 from typing import Any
 
@@ -38,8 +39,9 @@ def compare_models(model: Any, other: Any, inputs: Any, seed: int = 0) -> int:
     names = (sides[0].name("the first model"), sides[1].name("the second model"))
     arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     states = [side.state() for side in sides]
-    _same_keys("parameters and buffers", *([name for name, _, _ in state] for state in states), names)
-    compared = compare(*states, names, lambda rng: states[1])
+    keys = [[name for name, _, _ in state] for state in states]
+    _same_keys("parameters and buffers", keys[0], keys[1], names)
+    compared = compare(states[0], states[1], names, lambda rng: states[1])
     first, second = (side.run(arguments, seed, None) for side in sides)
     chosen = _in_both(first, second, names)
     second_items = _chosen(second, chosen)
@@ -65,7 +67,7 @@ def _in_both(first, second, names):
     """The names of what both computed, in the order of the first: containers that only one of them has are left out, not layers with parameters."""
     held = [{name for name, *_ in items} for items in (first, second)]
     ends = [[name for name, *_ in items if "output of layer" not in name] for items in (first, second)]
-    _same_keys("outputs and gradients", *ends, names)
+    _same_keys("outputs and gradients", ends[0], ends[1], names)
     return [name for name, *_ in first if name in held[1]]
 
 
@@ -74,7 +76,7 @@ def _chosen(items, names):
     return [by_name[name] for name in names]
 
 
-def _side(module):
+def _side(module: Any) -> _Side:
     if isinstance(module, nn.Module):
         return _Ternion(module)
     torch = sys.modules.get("torch")
@@ -83,11 +85,39 @@ def _side(module):
     raise TypeError(f"compare_models: {type(module).__name__}, expected a module of ternion or torch")
 
 
-class _Side:
+class _Side(abc.ABC):
     """A model of a library: `module`, with what the libraries do otherwise told by the subclasses."""
 
-    def __init__(self, module):
+    def __init__(self, module: Any):
         self._module = module
+
+    @abc.abstractmethod
+    def name(self, which: str) -> str:
+        """What messages call it."""
+
+    @abc.abstractmethod
+    def _values(self, value: Any) -> tuple[str, np.ndarray]:
+        """The name of the dtype, and the elements on the host."""
+
+    @abc.abstractmethod
+    def _copy(self, value: Any) -> Any:
+        """A tensor of its own."""
+
+    @abc.abstractmethod
+    def _write(self, value: Any, values: Any) -> None:
+        """Overwrites a tensor by another, or by an array."""
+
+    @abc.abstractmethod
+    def _arguments(self, arguments: Any, rng: Any) -> tuple[list[Any], Any]:
+        """The tensors of the arguments as leaves where the model is, nudged if asked for, and what calls the model with them."""
+
+    @abc.abstractmethod
+    def _tensors(self, result: Any) -> list[Any]:
+        """The tensors of what a layer gave."""
+
+    @abc.abstractmethod
+    def _backward(self, roots: list[Any], draw: Any) -> None:
+        """The gradients of the outputs under random weights."""
 
     def state(self) -> list[Item]:
         """Parameters and buffers."""
