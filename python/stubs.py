@@ -216,7 +216,7 @@ def native():
     text += "def _load_gpt2(*args: Any) -> tuple[dict[str, Any], dict[str, Tensor]]: ...\ndef _save_gpt2(*args: Any) -> None: ...\n"
     text += "def _choose(*args: Any) -> list[_int]: ...\ndef _save(path: Any, tensors: dict[str, Tensor]) -> None: ...\n"
     text += "def _load(path: Any, device: Any) -> dict[str, Tensor]: ...\n"
-    text += "_functional: Any\n_data: Any\n_train: Any\n_Rotary: Any\n__version__: str\n"
+    text += "_functional: Any\n_data: Any\n_train: Any\n_trust: Any\n_Rotary: Any\n__version__: str\n"
     dtypes = [name for name in names_of(_ternion) if isinstance(getattr(_ternion, name), _ternion.dtype)]
     return text + "".join(f"{name}: dtype\n" for name in dtypes)
 
@@ -251,7 +251,10 @@ def written(name, function):
 
 def package():
     text = HEADER + BUILTINS + "from collections.abc import Sequence\nfrom typing import Any, overload\n\n"
-    text += "from . import data as data, models as models, nn as nn, optim as optim, train as train\nfrom ._files import load as load, save as save\nfrom ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state\nfrom ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled\n"
+    text += "from . import amp as amp, data as data, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils\nfrom ._files import load as load, save as save\nfrom ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state\n"
+    text += "from ._capture import CapturedStep as CapturedStep, capture as capture\nfrom ._checks import Stats as Stats, check as check, stats as stats\n"
+    text += "from .amp import autocast as autocast, is_autocast_enabled as is_autocast_enabled\nfrom .utils.checkpoint import checkpoint as checkpoint\n"
+    text += "from ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled\n"
     text += "from ._ternion import DTypeLike, DeviceLike, Number, Operand, Size, max as _max, min as _min, sort as _sort, topk as _topk\n"
     own = [
         name for name in names_of(_ternion)

@@ -17,6 +17,8 @@ import math as _math
 import os as _os
 
 from . import _ternion
+from ._capture import CapturedStep, capture  # noqa: F401
+from ._checks import Stats, check, stats  # noqa: F401
 from ._random import get_rng_state, set_rng_state  # noqa: F401
 from ._scopes import enable_grad, no_grad, set_grad_enabled
 from ._ternion import *  # noqa: F401,F403  The native functions: creation, dtypes, devices.
@@ -65,5 +67,7 @@ def seed(number: int) -> None:
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_ternion._forked)
 
-from . import data, models, nn, optim, train  # noqa: E402,F401
+from . import amp, data, models, nn, optim, testing, train, utils  # noqa: E402,F401
 from ._files import load, save  # noqa: E402,F401
+from .amp import autocast, is_autocast_enabled  # noqa: E402,F401
+from .utils.checkpoint import checkpoint  # noqa: E402,F401

@@ -4,8 +4,13 @@ from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Sequence
 from typing import Any, overload
 
-from . import data as data, models as models, nn as nn, optim as optim, train as train
+from . import amp as amp, data as data, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils
 from ._files import load as load, save as save
+from ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state
+from ._capture import CapturedStep as CapturedStep, capture as capture
+from ._checks import Stats as Stats, check as check, stats as stats
+from .amp import autocast as autocast, is_autocast_enabled as is_autocast_enabled
+from .utils.checkpoint import checkpoint as checkpoint
 from ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from ._ternion import DTypeLike, DeviceLike, Number, Operand, Size, max as _max, min as _min, sort as _sort, topk as _topk
 from ._ternion import HookHandle as HookHandle
@@ -366,8 +371,6 @@ def var(input: Tensor, dim: Size | None = None, *, correction: _float | None = N
     """The variance over axes: squares are divided by the number of elements less `correction`."""
 def is_tensor(obj: Any) -> _bool: ...
 def seed(number: _int) -> None: ...
-def get_rng_state(device: DeviceLike | None = None) -> tuple[_int, _int]: ...
-def set_rng_state(new_state: tuple[_int, _int], device: DeviceLike | None = None) -> None: ...
 absolute = abs
 subtract = sub
 multiply = mul

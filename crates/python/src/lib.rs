@@ -5,6 +5,7 @@
 
 mod arguments;
 mod autograd;
+mod buffer;
 mod create;
 mod data;
 mod device;
@@ -27,6 +28,7 @@ mod tensor;
 mod text;
 mod train;
 mod transformer;
+mod trust;
 
 use pyo3::prelude::*;
 
@@ -53,6 +55,9 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     methods::attention::register(&functional)?;
     methods::images::register(&functional)?;
     module.add_submodule(&functional)?;
+    let trust = PyModule::new(module.py(), "_trust")?;
+    trust::register(&trust)?;
+    module.add_submodule(&trust)?;
     let data = PyModule::new(module.py(), "_data")?;
     data::register(&data)?;
     text::register(&data)?;

@@ -203,6 +203,15 @@ impl PySteps {
         Ok(has_missing)
     }
 
+    /// The learning rate of the next step, also of one that is replayed.
+    fn set_lr(&self, py: Python<'_>, lr: f64) -> Outcome<()> {
+        let mut group = self.held(py);
+        if group.optimizer.lr() != lr {
+            group.optimizer.set_lr(lr)?;
+        }
+        Ok(())
+    }
+
     /// Other settings, with the state as it is.
     fn state<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
         let state = {
@@ -217,15 +226,6 @@ impl PySteps {
     #[getter]
     fn lr(&self, py: Python<'_>) -> f64 {
         self.held(py).optimizer.lr()
-    }
-
-    /// The learning rate of the next step, also of one that is replayed.
-    fn set_lr(&self, py: Python<'_>, lr: f64) -> Outcome<()> {
-        let mut group = self.held(py);
-        if group.optimizer.lr() != lr {
-            group.optimizer.set_lr(lr)?;
-        }
-        Ok(())
     }
 
     /// Goes on from a state.

@@ -74,6 +74,17 @@ impl PyTensor {
         Ok(())
     }
 
+    /// As `replace`, if the tensor is still `before`, unchanged; whether it was. (A parameter or a buffer is replaced in any case.)
+    pub fn replace_if(&self, before: &Tensor, tensor: Tensor) -> Outcome<bool> {
+        let Handle::Value(place) = &self.handle else { return self.replace(tensor).map(|()| true) };
+        let mut place = place.write();
+        let is_same = place.buffer().is(before.buffer()) && place.layout() == before.layout();
+        if is_same {
+            *place = tensor;
+        }
+        Ok(is_same)
+    }
+
     /// What `f` makes of the tensor.
     #[inline]
     pub fn map(

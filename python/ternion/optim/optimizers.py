@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from .._capture import note_step
 from .._ternion import Tensor, _Steps
 
 
@@ -65,9 +68,15 @@ class Optimizer:
             closure: computes the loss and its gradients anew; what it returns is returned.
         """
         loss = None if closure is None else closure()
+        note_step(self)
         for group, steps in zip(self.param_groups, self._steps):
             self._warned |= steps.step(float(group["lr"]), self.strict, self._warned)
         return loss
+
+    def _take_rates(self) -> None:
+        """Has the learning rates of `param_groups` count for a step that is replayed."""
+        for group, steps in zip(self.param_groups, self._steps):
+            steps.set_lr(float(group["lr"]))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets the gradients of all parameters, or makes them 0."""
