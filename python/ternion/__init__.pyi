@@ -6,6 +6,7 @@ from typing import Any, overload
 
 from . import data as data, models as models, nn as nn, optim as optim, train as train
 from ._files import load as load, save as save
+from ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state
 from ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from ._ternion import DTypeLike, DeviceLike, Number, Operand, Size, max as _max, min as _min, sort as _sort, topk as _topk
 from ._ternion import HookHandle as HookHandle
@@ -366,8 +367,6 @@ def var(input: Tensor, dim: Size | None = None, *, correction: _float | None = N
     """The variance over axes: squares are divided by the number of elements less `correction`."""
 def is_tensor(obj: Any) -> _bool: ...
 def seed(number: _int) -> None: ...
-def get_rng_state(device: DeviceLike | None = None) -> tuple[_int, _int]: ...
-def set_rng_state(new_state: tuple[_int, _int], device: DeviceLike | None = None) -> None: ...
 absolute = abs
 subtract = sub
 multiply = mul
