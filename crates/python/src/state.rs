@@ -46,7 +46,7 @@ pub fn reading<T: Send>(
 ) -> Outcome<T> {
     match wait(py, || Ok(f()))? {
         Err(error @ ternion::Error::File { .. }) if !path.exists() => {
-            Err(PyErr::from(PyFileNotFoundError::new_err(error.to_string())).into())
+            Err(PyFileNotFoundError::new_err(error.to_string()).into())
         }
         result => Ok(result?),
     }

@@ -149,7 +149,11 @@ fn _save_gpt2(
         layers: size("layers")?,
         heads: size("heads")?,
         width: size("width")?,
-        hidden: settings.get_item("hidden")?.map(|hidden| hidden.extract()).transpose()?.flatten(),
+        hidden: settings
+            .get_item("hidden")?
+            .map(|hidden| hidden.extract::<Option<usize>>())
+            .transpose()?
+            .flatten(),
         form,
         tied: !state.contains_key("lm_head.weight"),
         dtype: state.get("wte.weight").map_or(DType::F32, Tensor::dtype),
