@@ -110,7 +110,7 @@ pub fn in_layer<L: ?Sized>(
     if WATCHED.get() { in_layer_at(kind, address_of(layer), compute, Clone::clone) } else { compute() }
 }
 
-/// As [`in_layer`], of a layer that is no value of Rust: its model's walk told `address` of it by [`Walk::layer_at`](crate::module::Walk::layer_at). `output` is what is told of what it gives.
+/// As [`in_layer`], of a layer that is no value of Rust: its model's walk told `address` of it by [`Walk::layer_at`](crate::Walk::layer_at). `output` is what is told of what it gives.
 ///
 /// # Errors
 /// As [`in_layer`].

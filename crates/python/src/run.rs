@@ -2,11 +2,13 @@
 //! with every panic turned into an exception.
 
 use crate::error::{Failure, Outcome, carried};
+use parking_lot::Mutex;
 use pyo3::Python;
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 use ternion::autograd::{Grads, observe_backward};
 
@@ -52,6 +54,28 @@ pub fn interruptible<T>(f: impl FnOnce() -> ternion::Result<T>) -> ternion::Resu
         Python::attach(|py| py.check_signals().map_err(|error| carried(py, "a signal", error)))
     };
     observe_backward(look, f)
+}
+
+/// Runs `f`, which may wait for a disk or a network, on a thread of its own: Ctrl-C ends the waiting, whatever `f` is at. It goes on for itself then, and nobody hears of it.
+pub fn wait_apart<T: Send + 'static>(
+    py: Python<'_>,
+    f: impl FnOnce() -> ternion::Result<T> + Send + 'static,
+) -> Outcome<T> {
+    let (done, arrived) = sync_channel(1);
+    // Nobody may be there any more to hear of it.
+    let work = move || drop(done.send(guarded(f)));
+    let spawned = std::thread::Builder::new().name("ternion reader".into()).spawn(work);
+    spawned.map_err(|error| Failure::state(format!("no thread to read on: {error}")))?;
+    let arrived = Mutex::new(arrived);
+    loop {
+        match py.detach(|| arrived.lock().recv_timeout(PATIENCE)) {
+            Ok(outcome) => return outcome,
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::state("the thread that reads has ended"));
+            }
+        }
+    }
 }
 
 fn guarded<T>(f: impl FnOnce() -> ternion::Result<T>) -> Outcome<T> {

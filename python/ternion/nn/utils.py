@@ -101,7 +101,10 @@ class StatsMonitor:
         return self._monitor.report(list(self._model.parameters()))
 
     def step(self, optimizer: Any) -> Any:
-        """`optimizer.step()`, and what `report` tells, with the changes of the weights. `optimizer` may be a function that makes the step."""
+        """`optimizer.step()`, and what `report` tells, with the changes of the weights. `optimizer` may be a function that makes the step.
+
+        Of a loss that a GradScaler has scaled, the gradients are those unless `unscale_` was called before.
+        """
         step = optimizer.step if hasattr(optimizer, "step") else optimizer
         return self._monitor.step(list(self._model.parameters()), step)
 
