@@ -93,8 +93,8 @@ fn refusal(tensor: &Tensor, flags: c_int, is_read_only: bool) -> Option<String> 
             }
         });
     }
-    let misses = !asks(flags, STRIDES) && !rows
-        || asks(flags, ROW_MAJOR) && !rows
+    let wants_rows = !asks(flags, STRIDES) || asks(flags, ROW_MAJOR);
+    let misses = wants_rows && !rows
         || asks(flags, COLUMN_MAJOR) && !columns
         || asks(flags, DENSE) && !rows && !columns;
     misses.then(|| {
