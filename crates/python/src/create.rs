@@ -159,7 +159,9 @@ fn as_tensor<'py>(
     };
     let device = match (&viewed, device) {
         (_, Some(device)) => device.open(py)?,
-        (Some(tensor), None) if data.cast::<PyTensor>().is_ok() => tensor.device().clone(),
+        (Some(tensor), None) if data.cast::<PyTensor>().is_ok() || tensor.device().name() != "cpu" => {
+            tensor.device().clone()
+        }
         _ => or_default(py, None)?,
     };
     let Some(viewed) = viewed else {

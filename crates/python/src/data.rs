@@ -107,6 +107,17 @@ impl PySplit {
         PySplit(self.0.first(count))
     }
 
+    /// The numbers of the images in the order in which an epoch has them, shuffled by `seed`: int64, [images], on the processor. For programs that keep the
+    /// images on a device and pick batches there.
+    fn order(&self, py: Python<'_>, epoch: u64, seed: u64) -> Outcome<PyTensor> {
+        let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
+        let order = wait(py, || {
+            let order = self.0.shuffled(seed).order(epoch).into_iter().map(|place| place as i64).collect();
+            Tensor::from_vec(order, [self.0.len()], &cpu)
+        })?;
+        Ok(PyTensor::new(order))
+    }
+
     /// Batches of images (float32, [batch, channels, rows, columns], from 0 to 1) and labels (int64, [batch]), one pass over all of them.
     ///
     /// Args:
