@@ -76,7 +76,8 @@ def thousand(library, device):
     return calls, 1
 
 
-MNIST = "mnist"
+# Name -> the arguments of both forms of the program `mnist`. Only CUDA records steps.
+PROGRAMS = {"mnist": [], "mnist_captured": ["--capture"]}
 # Of the speed of the Rust program.
 LEAST = 0.95
 # Each form runs so often, in turn; the fastest counts, which other work on the machine disturbed least.
@@ -123,10 +124,10 @@ def measured(case, device, libraries):
     return {name: statistics.median(found) * 1e9 for name, found in times.items()}
 
 
-def mnist(given, device):
+def mnist(given, device, arguments):
     """Form -> its best result of several turns."""
     program, script = given.mnist
-    commands = {"rust": shlex.split(program), "python": [sys.executable, script]}
+    commands = {"rust": [*shlex.split(program), *arguments], "python": [sys.executable, script, *arguments]}
     best = {}
     for _ in range(TURNS):
         for form, command in commands.items():
@@ -145,10 +146,12 @@ def run(given):
 
     libraries = {"ternion": ternion, "torch": torch}
     for device in given.device:
-        if given.mnist:
-            line = {**header(device, given.commit), "device": device, "case": MNIST, "python": platform.python_version(), "versions": {"torch": torch.__version__}, "programs": mnist(given, device)}
+        for case in PROGRAMS if given.mnist else ():
+            if PROGRAMS[case] and device == "cpu":
+                continue
+            line = {**header(device, given.commit), "device": device, "case": case, "python": platform.python_version(), "versions": {"torch": torch.__version__}, "programs": mnist(given, device, PROGRAMS[case])}
             note(given, line)
-            print(f"{device} mnist: {line['programs']}", flush=True)
+            print(f"{device} {case}: {line['programs']}", flush=True)
         for case in CASES:
             found = measured(case, device, libraries)
             line = {**header(device, given.commit), "device": device, "case": case, "python": platform.python_version(), "versions": {"torch": torch.__version__}, "nanoseconds": found}
@@ -173,7 +176,8 @@ def mnist_row(line):
     share = round(python["images_per_second"] / rust["images_per_second"], 3)
     holds = share >= LEAST and python["test_accuracy"] >= rust["test_accuracy"]
     figures = [f"{100 * form['test_accuracy']:.2f} %" for form in (rust, python)] + [f"{form['images_per_second']:.0f}" for form in (rust, python)]
-    return f"| MNIST, `--model mlp` | {line['device']} | {' | '.join(figures)} | {share:.3f} | at least {LEAST}, as accurate | {'yes' if holds else '**no**'} |"
+    title = " ".join(["`mnist", *PROGRAMS[line["case"]]]) + "`"
+    return f"| {title} | {line['device']} | {' | '.join(figures)} | {share:.3f} | at least {LEAST}, as accurate | {'yes' if holds else '**no**'} |"
 
 
 HEAD = ["| call | on | Ternion | PyTorch | of PyTorch's time | expected | holds |", "|---|---|---:|---:|---:|---|---|"]
@@ -193,7 +197,7 @@ def page(text, lines):
     newest = {(line["device"], line["case"]): line for line in lines}
     told = sorted({f"- {line['device']}: {line['machine']}, Python {line['python']}, PyTorch {line['versions']['torch']}, commit {line['commit']}, {line['time'].split()[0]}" for line in newest.values()})
     table = [row(newest[device, case]) for device in ("cpu", "cuda") for case in CASES if (device, case) in newest]
-    table += mnist_rows([newest[device, MNIST] for device in ("cpu", "cuda") if (device, MNIST) in newest])
+    table += mnist_rows([newest[device, case] for device in ("cpu", "cuda") for case in PROGRAMS if (device, case) in newest])
     before, rest = text.split(START)
     return "\n".join([before + START, *told, "", *HEAD, *table, END]) + rest.split(END)[1]
 
