@@ -31,7 +31,7 @@ impl Slot {
         if let Some(there) = self.get(py) {
             return Ok(Some(there));
         }
-        let first = Py::new(py, PyTensor::new(grad.clone()))?;
+        let first = Py::new(py, PyTensor::new(own(py, grad)?))?;
         let mut place = self.0.lock();
         if let Some(there) = place.as_ref() {
             return Ok(Some(there.clone_ref(py)));
@@ -112,6 +112,11 @@ fn gather(py: Python<'_>, gradients: &Gradients) -> Outcome<()> {
         slot.gather(py, by_id[&id])?;
     }
     Ok(())
+}
+
+/// The gradient with memory of its own: what is done to `grad` in place is seen in no other gradient, nor in the weights that `backward` was given.
+fn own(py: Python<'_>, grad: &Tensor) -> Outcome<Tensor> {
+    if grad.is_sole_owner() { Ok(grad.clone()) } else { wait(py, || grad.copy()) }
 }
 
 #[pymethods]

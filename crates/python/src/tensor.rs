@@ -207,6 +207,21 @@ impl PyTensor {
         wait(py, || Ok(described(&tensor)))
     }
 
+    /// `f"{loss:.4f}"`: that of the number, for a tensor of no axes.
+    fn __format__<'py>(slf: &Bound<'py, Self>, format: &str) -> Outcome<Bound<'py, PyAny>> {
+        let (py, tensor) = (slf.py(), slf.get());
+        if tensor.tensor().rank() == 0 {
+            return Ok(tensor.item(py)?.call_method1("__format__", (format,))?);
+        }
+        Ok(slf.as_any().str()?.call_method1("__format__", (format,))?)
+    }
+
+    /// Operators with an array or a number of NumPy on the left are this class's, too.
+    #[classattr]
+    fn __array_priority__() -> f64 {
+        1000.0
+    }
+
     fn __bool__(&self, py: Python<'_>) -> Outcome<bool> {
         Ok(self.only(py, "bool()")? != 0.0)
     }

@@ -217,15 +217,14 @@ class _BatchNorm(Module):
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in self._ranks:
             raise ValueError(f"{type(self).__name__}: an input of shape {tuple(input.shape)}, expected {self._ranks} axes")
-        momentum = self.momentum
-        if self.training and self.track_running_stats:
-            self.num_batches_tracked.add_(1)
-            if momentum is None:
-                momentum = 1 / self.num_batches_tracked.item()
+        follows, momentum = self.training and self.track_running_stats, self.momentum
+        if momentum is None:
+            momentum = 1 / (self.num_batches_tracked.item() + 1) if follows else 0.0
         of_batch = self.training or not self.track_running_stats
-        return F.batch_norm(
-            input, self.running_mean, self.running_var, self.weight, self.bias, of_batch, 0.0 if momentum is None else momentum, self.eps
-        )
+        output = F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, of_batch, momentum, self.eps)
+        if follows:
+            self.num_batches_tracked.add_(1)
+        return output
 
     def extra_repr(self):
         return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"

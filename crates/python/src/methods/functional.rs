@@ -318,10 +318,15 @@ fn batch_norm(
     if let (Some((mean, var)), false) = (&running, training) {
         return made(py, x.elements(), || x.batch_norm_eval(mean, var, weight.as_ref(), bias.as_ref(), eps));
     }
+    let count = x.elements() / x.dims().get(1).map_or(1, |&channels| channels.max(1));
+    if training && count == 1 {
+        let told =
+            format!("batch_norm: training on shape {:?}: a channel of 1 value has no variance", x.dims());
+        return Err(Failure::value(told));
+    }
     made(py, x.elements(), || {
         let (output, mean, var) = x.batch_norm_train(weight.as_ref(), bias.as_ref(), eps)?;
         if let (Some(running), true) = (&running, training) {
-            let count = x.elements() / x.dims()[1].max(1);
             ternion::no_grad(|| followed(running, [&mean, &var], count, momentum))?;
         }
         Ok(output)
