@@ -59,8 +59,10 @@ say()
 monitor.step(slow)
 """,
 }
+# What runs in the background may have been started with Ctrl-C ignored, which Python then leaves so.
 HEAD = """
-import time, ternion
+import signal, time, ternion
+signal.signal(signal.SIGINT, signal.default_int_handler)
 def say():
     print("ready", flush=True)
 try:
