@@ -37,12 +37,15 @@ ARGUMENTS = {
     "Tensor": "input index mask mat1 mat2 source src tensor tensor1 tensor2 vec vec2 weight target query key value condition",
     "Tensor | None": "bias gradient attn_mask running_mean running_var pos_weight grad",
     "int": "dim0 dim1 start_dim end_dim dimension length step k chunks diagonal minlength bins n steps groups num_groups num_classes seed ignore_index",
-    "float": "rtol atol eps alpha beta value_float negative_slope p dropout_p momentum delta label_smoothing max_norm",
+    "float": "rtol atol eps beta std low high value_float negative_slope p dropout_p momentum delta label_smoothing max_norm",
     "bool": "keepdim equal_nan create_graph descending largest requires_grad as_tuple force copy training ceil_mode return_indices "
-    "count_include_pad is_causal log_target",
-    "bool | None": "retain_graph unbiased",
+    "count_include_pad is_causal log_target enable_gqa",
+    "bool | None": "retain_graph unbiased align_corners recompute_scale_factor",
     "float | None": "correction scale",
-    "str": "approximate reduction mode equation",
+    "int | None": "window",
+    "float | Sequence[float] | None": "scale_factor",
+    "Number | None": "alpha",
+    "str": "approximate reduction mode equation activation",
     "DTypeLike | None": "dtype",
     "DeviceLike | None": "device",
     "Size": "kernel_size output_size normalized_shape sizes size repeats shape",
@@ -56,7 +59,7 @@ TYPES = {name: kind for kind, names in ARGUMENTS.items() for name in names.split
 # Where a name means something else, or the result is no tensor: "function.argument" and "function".
 SPECIAL = {
     "*.dim": "int", "*.shifts": "Size", "*.dims": "Size | None", "*.other": "Operand", "*.min": "Operand | None", "*.max": "Operand | None",
-    "*.fill_value": "Number | Tensor", "*.start": "Number", "*.end": "Number | None", "*.low": "int", "*.high": "Any",
+    "*.fill_value": "Number | Tensor", "*.start": "Number", "*.end": "Number | None",
     "histc.min": "float", "histc.max": "float", "linspace.start": "float", "linspace.end": "float", "arange.step": "Number | None",
     "narrow.start": "int", "select.index": "int", "unfold.size": "int", "split.split_size_or_sections": "Size", "randint.size": "Size | None",
     "permute.dims": "Size", "flip.dims": "Size", "fill_.value": "Number | Tensor", "masked_fill.value": "Number | Tensor",
@@ -65,7 +68,9 @@ SPECIAL = {
     "set_default_device.device": "DeviceLike", "conv1d.stride": "int | None", "cross_entropy.weight": "Tensor | None",
     "nll_loss.weight": "Tensor | None", "batch_norm.weight": "Tensor | None", "layer_norm.weight": "Tensor | None",
     "rms_norm.weight": "Tensor | None", "rms_norm.eps": "float | None", "group_norm.weight": "Tensor | None", "roll.dims": "Size | None",
-    "addmm.other": "Tensor", "atan2.other": "Tensor", "expand_as.other": "Tensor", "type_as.other": "Tensor", "matmul.other": "Tensor",
+    "addmm.other": "Tensor", "add_relu.other": "Tensor", "bias_activation.bias": "Tensor", "interpolate.size": "Size | None",
+    "addmm.alpha": "float", "addmm_.alpha": "float", "elu.alpha": "float", "normal_.mean": "float", "randint.low": "int", "randint.high": "Any",
+    "atan2.other": "Tensor", "expand_as.other": "Tensor", "type_as.other": "Tensor", "matmul.other": "Tensor",
     "dot.other": "Tensor", "equal.other": "Tensor", "allclose.other": "Tensor", "isclose.other": "Tensor", "maximum.other": "Tensor",
     "minimum.other": "Tensor", "logical_and.other": "Tensor", "logical_or.other": "Tensor", "logical_xor.other": "Tensor",
     **{f"{name}.dim": "Size | None" for name in "sum prod mean any all logsumexp amax amin var std norm squeeze".split()},
@@ -204,10 +209,14 @@ def native():
         member = getattr(_ternion, name)
         if isinstance(member, types.BuiltinFunctionType):
             text += definition(name, member)
-    for private in ("_clip_grad_norm", "_initial"):
+    for private in ("_clip_grad_norm", "_initial", "_sinusoidal"):
         text += f"def {private}(*args: Any, **kwargs: Any) -> Tensor: ...\n"
     text += "def _set_recording(on: _bool) -> _bool: ...\ndef _forked() -> None: ...\n"
-    text += "_functional: Any\n_data: Any\n__version__: str\n"
+    text += "def _random_position(device: Any = None) -> tuple[_int, _int]: ...\ndef _set_random_position(position: tuple[_int, _int], device: Any = None) -> None: ...\n"
+    text += "def _load_gpt2(*args: Any) -> tuple[dict[str, Any], dict[str, Tensor]]: ...\ndef _save_gpt2(*args: Any) -> None: ...\n"
+    text += "def _choose(*args: Any) -> list[_int]: ...\ndef _save(path: Any, tensors: dict[str, Tensor]) -> None: ...\n"
+    text += "def _load(path: Any, device: Any) -> dict[str, Tensor]: ...\n"
+    text += "_functional: Any\n_data: Any\n_train: Any\n_trust: Any\n_Rotary: Any\n__version__: str\n"
     dtypes = [name for name in names_of(_ternion) if isinstance(getattr(_ternion, name), _ternion.dtype)]
     return text + "".join(f"{name}: dtype\n" for name in dtypes)
 
@@ -222,14 +231,30 @@ def functional():
         member = getattr(module, name)
         if isinstance(member, types.MethodDescriptorType):
             text += definition(name, member, "input: Tensor")
-    text += "def normalize(input: Tensor, p: _float = 2.0, dim: _int = 1, eps: _float = 1e-12) -> Tensor: ...\n"
-    text += 'def binary_cross_entropy(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor: ...\n'
-    return text
+    return text + "".join(written(name, member) for name, member in vars(module).items() if is_own(name, member, module))
+
+
+def is_own(name, member, module):
+    return isinstance(member, types.FunctionType) and member.__module__ == module.__name__ and not name.startswith("_")
+
+
+def written(name, function):
+    """A function of Python as a stub: it says its types itself."""
+    told = []
+    signature = inspect.signature(function)
+    for argument, parameter in signature.parameters.items():
+        default = parameter.default
+        shown = "" if default is inspect.Parameter.empty else f' = "{default}"' if isinstance(default, str) else f" = {default!r}"
+        told.append(f"{argument}: {plain(parameter.annotation)}{shown}")
+    return f"def {name}({', '.join(told)}) -> {plain(signature.return_annotation)}:\n{indented(docstring(function))}"
 
 
 def package():
     text = HEADER + BUILTINS + "from collections.abc import Sequence\nfrom typing import Any, overload\n\n"
-    text += "from . import data as data, models as models, nn as nn, optim as optim\nfrom ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled\n"
+    text += "from . import amp as amp, data as data, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils\nfrom ._files import load as load, save as save\nfrom ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state\n"
+    text += "from ._capture import CapturedStep as CapturedStep, capture as capture\nfrom ._checks import Stats as Stats, check as check, stats as stats\n"
+    text += "from .amp import autocast as autocast, is_autocast_enabled as is_autocast_enabled\nfrom .utils.checkpoint import checkpoint as checkpoint\n"
+    text += "from ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled\n"
     text += "from ._ternion import DTypeLike, DeviceLike, Number, Operand, Size, max as _max, min as _min, sort as _sort, topk as _topk\n"
     own = [
         name for name in names_of(_ternion)

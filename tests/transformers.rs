@@ -121,6 +121,24 @@ fn sizes_by_fractions_equal_pytorch() -> Result<()> {
     })
 }
 
+/// Places of f64 images are f64: those of f32 are off by 1e-7 of an element.
+#[test]
+fn images_of_f64_keep_their_accuracy() -> Result<()> {
+    let device = ternion::cpu()?;
+    let row = [0.3, -1.7, 2.9, 0.1, 5.0];
+    let image = Tensor::from_slice(&row, [1, 1, 1, 5], &device)?;
+    let wider = Upsample { size: UpsampleSize::Times([1.0, 1.7]), ..Upsample::times(1.0).bilinear(false) };
+    let found = wider.forward(&image)?.to_vec::<f64>()?;
+    assert_eq!(found.len(), 8);
+    for (at, found) in found.into_iter().enumerate() {
+        let place = ((at as f64 + 0.5) / 1.7 - 0.5).max(0.0);
+        let low = place as usize;
+        let expected = row[low] + (place - low as f64) * (row[(low + 1).min(4)] - row[low]);
+        assert!((found - expected).abs() <= 1e-14, "element {at}: {found}, expected {expected}");
+    }
+    Ok(())
+}
+
 #[test]
 fn pools_keep_the_last_windows_that_pytorchs_keep() -> Result<()> {
     on_each_device(|device| {

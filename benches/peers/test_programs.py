@@ -109,6 +109,19 @@ class Run(unittest.TestCase):
         page = (self.path / "page.md").read_text()
         self.assertIn("| cpu | validation loss | 1.5 | at most 1.9 | yes | train seconds 3.0 min, tokens per second 12346, peak memory 2 MiB; nanoGPT's README: 1.88 in about 3 minutes |", page)
 
+    def test_figures_of_one_thing_among_several_count(self):
+        program = self.path / "gpt2"
+        program.write_text("#!/usr/bin/env python3\nimport json, sys\n"
+                           "json.dump({'training': {'validation_loss': 6.25}}, open(sys.argv[sys.argv.index('--json') + 1], 'w'))\n")
+        program.chmod(0o755)
+        for file in programs.CLAIMS["gpt2_124m"].needs:
+            (self.path / "data" / file).parent.mkdir(exist_ok=True)
+            (self.path / "data" / file).write_text("")
+        done = self.run_script("run", "--programs", str(self.path), "--data", "data", "--only", "gpt2_124m", "--device", "cuda")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads((self.path / "programs.jsonl").read_text())
+        self.assertEqual(found["results"]["validation_loss"], 6.25)
+
     def test_a_program_that_fails_is_noted_and_told(self):
         done = self.run_script("run", "--programs", str(self.path), "--data", "data", "--only", "shakespeare", "--device", "cuda:7")
         self.assertNotEqual(done.returncode, 0)

@@ -24,37 +24,86 @@ def model_of(kind, hidden, device):
     )  # fmt: skip
 
 
-def accuracy_of(model, split, device):
+# Of the pixels of the training set, from 0 to 1.
+MEAN, DEVIATION = 0.1307, 0.3081
+
+# What the last batch is filled with where digits are lacking, which the loss and the hits leave out.
+NO_LABEL = -100
+
+
+class Digits:
+    """A split on the device, normalised, with one image that fills batches behind the others."""
+
+    def __init__(self, split, device):
+        pixels = ternion.cat([split.images, ternion.zeros(1, *split.images.shape[1:], dtype="uint8")]).to(device)
+        self.images = pixels.float().div_(255).sub_(MEAN).div_(DEVIATION)
+        self.labels = ternion.cat([split.labels, ternion.tensor([NO_LABEL])]).to(device)
+        self.split = split
+
+    def __len__(self):
+        return len(self.split)
+
+    def rows(self, epoch, seed, batch):
+        """Which digits each batch of an epoch has: [batches, batch]."""
+        order, count = self.split.order(epoch, seed), -(-len(self) // batch)
+        filling = ternion.full((count * batch - len(self),), len(self), dtype="int64")
+        return ternion.cat([order, filling]).reshape(count, batch).to(self.images.device)
+
+
+def accuracy_of(model, digits):
     """The share of the images whose class is found."""
-    model.eval()
-    right = ternion.zeros((), dtype="int64", device=device)
+    right = ternion.zeros((), dtype="int64", device=digits.images.device)
     with ternion.no_grad():
-        for images, labels in split.batches(1000, device=device):
-            right += (model(images).argmax(1) == labels).sum()
-    model.train()
-    return right.item() / len(split)
+        for start in range(0, len(digits), 1000):
+            several = slice(start, min(start + 1000, len(digits)))
+            right += (model(digits.images[several]).argmax(1) == digits.labels[several]).sum()
+    return right.item() / len(digits)
 
 
-def train(model, split, arguments, device):
+class Step:
+    """Forward, loss, backward and the optimiser's step on one batch; recorded once and replayed, if that is asked for."""
+
+    def __init__(self, model, adam, digits, batch, captured):
+        self.model, self.adam, self.digits, self.captured = model, adam, digits, captured
+        self.rows = ternion.zeros(batch, dtype="int64", device=digits.images.device)
+        self.total = ternion.zeros((), device=digits.images.device)
+        self.recorded = None
+
+    def once(self):
+        images, labels = self.digits.images.index_select(0, self.rows), self.digits.labels.index_select(0, self.rows)
+        self.adam.zero_grad()
+        loss = nn.functional.cross_entropy(self.model(images), labels)
+        loss.backward()
+        self.adam.step()
+        self.total.add_(loss.detach())
+
+    def run(self, rows):
+        self.rows.copy_(rows)
+        if self.recorded is not None:
+            self.recorded.replay()
+        elif self.captured:
+            self.recorded = ternion.capture(self.once, self.rows.device)
+        else:
+            self.once()
+
+
+def train(model, digits, arguments, device):
     """The seconds that all steps but the first took, which compiles kernels on some devices."""
     adam = optim.AdamW(model.named_parameters(), lr=arguments.lr)
-    batches = split.batches(arguments.batch, shuffle=arguments.seed, device=device, prefetch=4)
-    steps, step, begun = arguments.epochs * len(batches), 0, time.perf_counter()
+    training = Step(model, adam, digits, min(arguments.batch, len(digits)), arguments.capture)
+    steps, begun = 0, time.perf_counter()
     for epoch in range(arguments.epochs):
-        total = ternion.zeros((), device=device)
-        for images, labels in batches.epoch(epoch):
-            adam.param_groups[0]["lr"] = arguments.lr * (1 + math.cos(math.pi * step / steps)) / 2
-            adam.zero_grad()
-            loss = nn.functional.cross_entropy(model(images), labels)
-            loss.backward()
-            adam.step()
-            with ternion.no_grad():
-                total += loss
-            step += 1
-            if step == 1:
+        rows = digits.rows(epoch, arguments.seed, len(training.rows))
+        for batch, these in enumerate(rows):
+            progress = (epoch + batch / len(rows)) / arguments.epochs
+            adam.param_groups[0]["lr"] = arguments.lr * (1 + math.cos(math.pi * progress)) / 2
+            training.run(these)
+            steps += 1
+            if steps == 1:
                 device.synchronize()
                 begun = time.perf_counter()
-        print(f"epoch {epoch + 1}/{arguments.epochs}  loss {total.item() / len(batches):.4f}")
+        print(f"epoch {epoch + 1}/{arguments.epochs}  loss {training.total.item() / len(rows):.4f}")
+        training.total.zero_()
     device.synchronize()
     return time.perf_counter() - begun, steps
 
@@ -70,6 +119,7 @@ def main():
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--limit", type=int, help="takes only the first so many digits")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--capture", action="store_true", help="records the step where the device can, and replays it")
     parser.add_argument("--json", help="writes the results")
     arguments = parser.parse_args()
     device = ternion.device(arguments.device)
@@ -78,9 +128,12 @@ def main():
     digits = ternion.data.mnist(arguments.data)
     print(digits.origin)
     split = digits.train if arguments.limit is None else digits.train.first(arguments.limit)
-    seconds, steps = train(model, split, arguments, device)
-    accuracy = accuracy_of(model, digits.test, device)
-    speed = (steps - 1) * arguments.batch / seconds if steps > 1 else None
+    train_digits, test_digits = Digits(split, device), Digits(digits.test, device)
+    seconds, steps = train(model, train_digits, arguments, device)
+    accuracy = accuracy_of(model, test_digits)
+    # All images but those of the first step.
+    images = arguments.epochs * len(split) - min(arguments.batch, len(split))
+    speed = images / seconds if steps > 1 else None
     print(f"{speed or 0:.0f} images/s, test accuracy {accuracy * 100:.2f} %")
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:

@@ -4,7 +4,13 @@ from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Sequence
 from typing import Any, overload
 
-from . import data as data, models as models, nn as nn, optim as optim
+from . import amp as amp, data as data, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils
+from ._files import load as load, save as save
+from ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state
+from ._capture import CapturedStep as CapturedStep, capture as capture
+from ._checks import Stats as Stats, check as check, stats as stats
+from .amp import autocast as autocast, is_autocast_enabled as is_autocast_enabled
+from .utils.checkpoint import checkpoint as checkpoint
 from ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from ._ternion import DTypeLike, DeviceLike, Number, Operand, Size, max as _max, min as _min, sort as _sort, topk as _topk
 from ._ternion import HookHandle as HookHandle
@@ -53,8 +59,8 @@ def abs(input: Tensor) -> Tensor:
     """The absolute value of each element."""
 def acos(input: Tensor) -> Tensor:
     """The angle of each element's cosine, from 0 to pi."""
-def add(input: Tensor, other: Operand) -> Tensor:
-    """The sum of this tensor and another, or a number, broadcast.
+def add(input: Tensor, other: Operand, *, alpha: Number | None = None) -> Tensor:
+    """The sum of this tensor and `alpha` times another, or a number, broadcast.
 
     Raises:
         ValueError: shapes that do not broadcast, tensors on different devices.
@@ -105,6 +111,8 @@ def atan(input: Tensor) -> Tensor:
     """The angle of each element's tangent, from -pi/2 to pi/2."""
 def atan2(input: Tensor, other: Tensor) -> Tensor:
     """The angle of the points (other, self), in radians, broadcast."""
+def bernoulli(input: Tensor) -> Tensor:
+    """1 with the probability that each element is, else 0; of the same dtype. No gradient flows."""
 def bincount(input: Tensor, minlength: _int = 0) -> Tensor:
     """How often each number from 0 on occurs."""
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
@@ -324,8 +332,8 @@ def squeeze(input: Tensor, dim: Size | None = None) -> Tensor:
     """Without the axes of size 1, or without these if their size is 1."""
 def std(input: Tensor, dim: Size | None = None, *, correction: _float | None = None, unbiased: _bool | None = None, keepdim: _bool = False) -> Tensor:
     """The standard deviation over axes: the root of `var`."""
-def sub(input: Tensor, other: Operand) -> Tensor:
-    """This tensor less another, or a number, broadcast."""
+def sub(input: Tensor, other: Operand, *, alpha: Number | None = None) -> Tensor:
+    """This tensor less `alpha` times another, or a number, broadcast."""
 def sum(input: Tensor, dim: Size | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
     """The sum over axes; of integers in int64.
 

@@ -110,24 +110,24 @@ class Tensor:
         """
     def acos(self) -> Tensor:
         """The angle of each element's cosine, from 0 to pi."""
-    def add(self, other: Operand) -> Tensor:
-        """The sum of this tensor and another, or a number, broadcast.
+    def add(self, other: Operand, *, alpha: Number | None = None) -> Tensor:
+        """The sum of this tensor and `alpha` times another, or a number, broadcast.
 
         Raises:
             ValueError: shapes that do not broadcast, tensors on different devices.
         """
-    def add_(self, other: Operand) -> Self:
-        """The sum of this tensor and another, or a number, broadcast.
-
-        Raises:
-            ValueError: shapes that do not broadcast, tensors on different devices.
-
-        In place: the tensor itself is changed and returned.
-        """
+    def add_(self, other: Operand, *, alpha: Number | None = None) -> Self:
+        """The sum of this tensor and `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
         """`self + value * tensor1 * tensor2`, broadcast."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
         """`beta * self + alpha * (mat1 @ mat2)`, self broadcast."""
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Self:
+        """`beta * self + alpha * (mat1 @ mat2)`, in place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: a gradient would have to flow through it.
+        """
     def all(self, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
         """Whether all elements over axes are true, or not 0.
 
@@ -180,6 +180,14 @@ class Tensor:
 
         Raises:
             RuntimeError: nothing was recorded, a saved tensor was changed in place, or the graph was walked before.
+        """
+    def bernoulli(self) -> Tensor:
+        """1 with the probability that each element is, else 0; of the same dtype. No gradient flows."""
+    def bernoulli_(self, p: _float = 0.5) -> Self:
+        """1 with probability `p`, else 0, in place: the tensor itself is changed and returned.
+
+        Raises:
+            ValueError: a probability outside 0 to 1.
         """
     def bfloat16(self) -> Tensor:
         """The elements as bfloat16."""
@@ -477,6 +485,8 @@ class Tensor:
         """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
     def norm(self, p: _float | str | None = None, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
         """The norm over axes: of order 1, 2 (by default), infinity, or any positive number."""
+    def normal_(self, mean: _float = 0.0, std: _float = 1.0) -> Self:
+        """Of the normal distribution, in place: the tensor itself is changed and returned."""
     def numel(self) -> _int:
         """The number of elements."""
     def numpy(self, *, force: _bool = False) -> Any:
@@ -645,13 +655,10 @@ class Tensor:
         """The standard deviation over axes: the root of `var`."""
     def stride(self) -> tuple[_int, ...]:
         """How many elements lie between neighbours along each axis, or along one."""
-    def sub(self, other: Operand) -> Tensor:
-        """This tensor less another, or a number, broadcast."""
-    def sub_(self, other: Operand) -> Self:
-        """This tensor less another, or a number, broadcast.
-
-        In place: the tensor itself is changed and returned.
-        """
+    def sub(self, other: Operand, *, alpha: Number | None = None) -> Tensor:
+        """This tensor less `alpha` times another, or a number, broadcast."""
+    def sub_(self, other: Operand, *, alpha: Number | None = None) -> Self:
+        """This tensor less `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
     def sum(self, dim: Size | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """The sum over axes; of integers in int64.
 
@@ -704,6 +711,8 @@ class Tensor:
         """Axis `dim` as several of these sizes, one of which may be -1."""
     def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
         """Windows of `size` elements along `dimension`, `step` apart, as a further axis at the end."""
+    def uniform_(self, low: _float = 0.0, high: _float = 1.0) -> Self:
+        """Even from `low` up to, not including, `high`, in place: the tensor itself is changed and returned."""
     def unsqueeze(self, dim: _int) -> Tensor:
         """With an axis of size 1 at `dim`."""
     def var(self, dim: Size | None = None, *, correction: _float | None = None, unbiased: _bool | None = None, keepdim: _bool = False) -> Tensor:
@@ -870,10 +879,21 @@ def zeros_like(input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike
     """Zeros of the shape, dtype and device of `input`."""
 def _clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor: ...
 def _initial(*args: Any, **kwargs: Any) -> Tensor: ...
+def _sinusoidal(*args: Any, **kwargs: Any) -> Tensor: ...
 def _set_recording(on: _bool) -> _bool: ...
 def _forked() -> None: ...
+def _random_position(device: Any = None) -> tuple[_int, _int]: ...
+def _set_random_position(position: tuple[_int, _int], device: Any = None) -> None: ...
+def _load_gpt2(*args: Any) -> tuple[dict[str, Any], dict[str, Tensor]]: ...
+def _save_gpt2(*args: Any) -> None: ...
+def _choose(*args: Any) -> list[_int]: ...
+def _save(path: Any, tensors: dict[str, Tensor]) -> None: ...
+def _load(path: Any, device: Any) -> dict[str, Tensor]: ...
 _functional: Any
 _data: Any
+_train: Any
+_trust: Any
+_Rotary: Any
 __version__: str
 bfloat16: dtype
 bool: dtype

@@ -21,6 +21,11 @@ Split: Any = _native.Split
 Table: Any = _native.Table
 Standardisation: Any = _native.Standardisation
 read_csv = _native.read_csv
+CharVocabulary: Any = _native.CharVocabulary
+BpeTokenizer: Any = _native.BpeTokenizer
+Windows: Any = _native.Windows
+read_text = _native.read_text
+train_validation = _native.train_validation
 
 Source = "str | os.PathLike[str] | tuple[int, int]"
 

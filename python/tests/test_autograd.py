@@ -171,3 +171,41 @@ def test_threads():
     for thread in threads:
         thread.join()
     assert len(found) == 80 and len(set(found)) == 1
+
+
+def test_each_gradient_has_memory_of_its_own():
+    a, b = (ternion.ones(3, requires_grad=True) for _ in range(2))
+    (a + b).square().sum().backward()
+    a.grad.mul_(10)
+    assert a.grad.tolist() == [40.0] * 3 and b.grad.tolist() == [4.0] * 3
+    x, weights = ternion.ones(3, requires_grad=True), ternion.ones(3)
+    (x * 1).backward(weights)
+    x.grad.mul_(5)
+    assert weights.tolist() == [1.0] * 3
+    p = ternion.ones(2, 3, requires_grad=True)
+    p.sum().backward()
+    p.grad.zero_()
+    assert p.grad.tolist() == [[0.0] * 3] * 2
+    x, y = ternion.ones(2, requires_grad=True), ternion.ones(2, requires_grad=True)
+    (x * y).sum().backward(create_graph=True)
+    (x.grad * y.grad).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_clipping_and_unscaling_touch_each_gradient_once():
+    a, b = (ternion.nn.Parameter(ternion.ones(3)) for _ in range(2))
+    (a + b).square().sum().backward()
+    ternion.nn.utils.clip_grad_norm_([a, b], 1.0, norm_type=1.0)
+    assert np.allclose(a.grad.tolist(), 1 / 6, rtol=1e-5) and np.allclose(b.grad.tolist(), 1 / 6, rtol=1e-5)
+
+
+def test_numpy_on_the_left_keeps_the_graph():
+    x = ternion.ones(3, requires_grad=True)
+    for factor in (np.sqrt(4.0), np.float32(2), np.int64(2)):
+        x.grad = None
+        y = factor * x
+        assert isinstance(y, ternion.Tensor)
+        y.sum().backward()
+        assert x.grad.tolist() == [2.0] * 3
+    with pytest.raises(TypeError, match="unsupported operand"):  # As PyTorch: an array without history is none of its tensors.
+        np.ones(3, np.float32) * x

@@ -71,6 +71,17 @@ def test_what_cannot_be_shared_is_copied_or_told():
     assert ternion.ones(1, requires_grad=True).numpy(force=True) == 1
 
 
+def test_scalars_of_numpy_stay():
+    numbers = np.arange(5, dtype=np.float32) + 0.5
+    assert [ternion.as_tensor(number).item() for number in numbers] == numbers.tolist()
+    kept = [ternion.from_numpy(np.int64(number)) for number in range(100)]
+    gc.collect()
+    assert [tensor.item() for tensor in kept] == list(range(100))
+    first = ternion.from_numpy(np.float64(1))
+    first.fill_(3)
+    assert first.item() == 3 and ternion.as_tensor(np.float32(2).copy()).item() == 2
+
+
 def test_as_tensor_copies_only_where_it_must():
     array = np.ones(3, np.float32)
     x = ternion.as_tensor(array)

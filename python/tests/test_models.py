@@ -89,3 +89,41 @@ def test_housing_learns(tmp_path):
     printed = example("housing.py", *arguments, "--json", tmp_path / "r.json")
     assert "first.weight" in printed and printed.count("predicted ") == 5
     assert json.loads((tmp_path / "r.json").read_text())["test_r2"] > 0.9
+
+
+def test_tiny_gpt_learns_writes_and_loads(tmp_path):
+    (tmp_path / "text.txt").write_text("the dog runs. the cat sits. " * 100)
+    sizes = ["--layers", 1, "--heads", 2, "--width", 32, "--context", 16, "--batch", 8]
+    learning = ["--text", tmp_path / "text.txt", "--steps", 150, "--eval-every", 100, "--save", tmp_path / "w.st", "--json", tmp_path / "r.json"]
+    printed = example("tiny_gpt.py", *sizes, *learning)
+    assert "step 100  loss " in printed
+    results = json.loads((tmp_path / "r.json").read_text())
+    # What the Rust example comes to with the same text and options.
+    assert results["steps"] == 150
+    assert results["train_loss"] == pytest.approx(0.25398, rel=1e-3) and results["validation_loss"] == pytest.approx(0.17596, rel=1e-3)
+    writing = ["--load", tmp_path / "w.st", "--generate", "the ", "--tokens", 30, "--temperature", 0, "--json", tmp_path / "g.json"]
+    assert "the " in example("tiny_gpt.py", *writing)
+    written = json.loads((tmp_path / "g.json").read_text())["generation"]
+    assert len(written["tokens"]) == 30 and written["text"][:3] in ("dog", "cat")
+
+
+def test_weights_come_from_pytorch(tmp_path):
+    pytest.importorskip("safetensors.torch")
+    arguments = ["--data", "synthetic", "--limit", 300, "--steps", 40, "--json", tmp_path / "r.json", "--weights", tmp_path / "w.safetensors"]
+    printed = example("from_pytorch.py", *arguments)
+    results = json.loads((tmp_path / "r.json").read_text())
+    assert "largest difference of the logits" in printed and results["difference"] < 1e-4
+    assert results["accuracies"][0] == results["accuracies"][1] > 0.3
+    assert ternion.load(tmp_path / "w.safetensors")["0.weight"].shape == (8, 1, 3, 3)
+
+
+def test_without_pytorch_it_says_what_is_missing(tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch here')\n")
+    (tmp_path / "safetensors").mkdir()
+    (tmp_path / "safetensors" / "__init__.py").write_text("")
+    (tmp_path / "safetensors" / "torch.py").write_text("import torch\n")
+    command = [sys.executable, EXAMPLES / "from_pytorch.py", "--device", "cpu"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "from_pytorch needs PyTorch and safetensors (pip install torch safetensors): no torch here" in done.stderr

@@ -61,6 +61,14 @@ def test_layers_equal_pytorchs(name):
             reference.close(parameters[key], entry)
 
 
+def test_batch_norm_refuses_a_single_value_a_channel():
+    layer = nn.BatchNorm1d(4)
+    with pytest.raises(ValueError, match="batch_norm: training on shape \\[1, 4\\]: a channel of 1 value has no variance"):
+        layer(ternion.ones(1, 4))
+    assert layer.running_var.tolist() == [1.0] * 4 and layer.num_batches_tracked.item() == 0
+    assert layer.eval()(ternion.ones(1, 4)).shape == (1, 4)
+
+
 def test_batch_norm_follows_its_batches():
     case = reference.told()["batch_norm"]
     norm = nn.BatchNorm2d(2).double()

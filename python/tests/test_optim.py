@@ -116,6 +116,10 @@ SCHEDULES = [
     ("CosineAnnealingLR", dict(T_max=7, eta_min=0.01)),
     ("LinearLR", dict(total_iters=4)),
     ("LambdaLR", dict(lr_lambda=lambda epoch: 1 / (1 + epoch))),
+    ("ConstantLR", dict(factor=0.2, total_iters=3)),
+    ("PolynomialLR", dict(total_iters=4, power=2.0)),
+    ("OneCycleLR", dict(max_lr=0.4, total_steps=9, cycle_momentum=False)),
+    ("OneCycleLR", dict(max_lr=0.4, epochs=2, steps_per_epoch=5, pct_start=0.4, anneal_strategy="linear", three_phase=True, cycle_momentum=False)),
 ]
 
 
@@ -130,3 +134,216 @@ def test_schedules_are_pytorchs(name, settings):
         assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
         there.step()
         own.step(), theirs.step()
+
+
+def both_of_two_groups():
+    torch = pytest.importorskip("torch")
+
+    def groups(parameter, ones):
+        return [{"params": [parameter(ones(1))]}, {"params": [parameter(ones(2))], "lr": 0.1}]
+
+    return optim.SGD(groups(nn.Parameter, ternion.ones), lr=0.5), torch.optim.SGD(groups(torch.nn.Parameter, torch.ones), lr=0.5)
+
+
+def test_a_warm_up_before_another_schedule_is_pytorchs():
+    here, there = both_of_two_groups()
+
+    def course(optimizer, schedules):
+        rise = schedules.LinearLR(optimizer, start_factor=0.01, total_iters=4)
+        fall = schedules.CosineAnnealingLR(optimizer, T_max=6, eta_min=0.05)
+        return schedules.SequentialLR(optimizer, [rise, fall, schedules.ConstantLR(optimizer, 0.5, 2)], [4, 10])
+
+    import torch
+
+    own, theirs = course(here, optim.lr_scheduler), course(there, torch.optim.lr_scheduler)
+    for _ in range(14):
+        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
+        there.step()
+        own.step(), theirs.step()
+
+
+@pytest.mark.parametrize("settings", [
+    dict(patience=1), dict(patience=0, cooldown=2, min_lr=[0.01, 0.02]), dict(mode="max", patience=1, threshold=0.1),
+    dict(mode="max", threshold_mode="abs", threshold=0.3, patience=1, factor=0.5), dict(threshold_mode="abs", patience=0, eps=0.2),
+])  # fmt: skip
+def test_a_plateau_is_pytorchs(settings):
+    here, there = both_of_two_groups()
+    import torch
+
+    own, theirs = optim.ReduceLROnPlateau(here, **settings), torch.optim.lr_scheduler.ReduceLROnPlateau(there, **settings)
+    for measure in (3.0, 2.0, 2.0, 2.1, 2.05, 2.4, 1.9, 1.9, 1.9, float("nan"), 5.0, 5.0, 5.0):
+        own.step(ternion.tensor(measure, dtype=ternion.float64)), theirs.step(measure)
+        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
+    other = optim.ReduceLROnPlateau(here, **settings)
+    other.load_state_dict(own.state_dict())
+    assert other.best == theirs.best and other.num_bad_epochs == theirs.num_bad_epochs
+
+
+def test_schedules_refuse():
+    sgd = optim.SGD([nn.Parameter(ternion.ones(1))], lr=0.5)
+    for make, told in [
+        (lambda: optim.StepLR(sgd, 0), "StepLR: step_size 0, expected at least 1"),
+        (lambda: optim.CosineAnnealingLR(sgd, 0), "T_max 0"),
+        (lambda: optim.LinearLR(sgd, start_factor=0.0), "start_factor 0.0, expected above 0"),
+        (lambda: optim.ConstantLR(sgd, 2.0), "factor 2.0, expected 0 to 1"),
+        (lambda: optim.OneCycleLR(sgd, 0.1), "expected total_steps, or both epochs and steps_per_epoch"),
+        (lambda: optim.OneCycleLR(sgd, 0.1, 10, cycle_momentum=True), "cycle_momentum, expected False"),
+        (lambda: optim.OneCycleLR(sgd, [0.1, 0.2], 10), "2 rates for 1 groups"),
+        (lambda: optim.ReduceLROnPlateau(sgd, factor=1.0), "factor 1.0, expected at least 0 and below 1"),
+        (lambda: optim.ReduceLROnPlateau(sgd, mode="best"), "mode 'best'"),
+        (lambda: optim.SequentialLR(sgd, [optim.StepLR(sgd, 2)], [3]), "1 schedules and 1 milestones"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            make()
+    course = optim.OneCycleLR(sgd, 0.1, 2)
+    course.step()
+    with pytest.raises(ValueError, match="step 3, but total_steps is 2"):
+        course.step()
+
+
+def test_gradients_of_parts_of_a_batch_add_up():
+    model, x = nn.Linear(3, 2), ternion.randn(8, 3)
+    model(x).square().mean().backward()
+    whole = model.weight.grad.clone()
+    model.zero_grad()
+    for part in x.chunk(4):
+        (model(part).square().mean() / 4).backward()
+    assert model.weight.grad.allclose(whole, atol=1e-6)
+
+
+class TestClipping:
+    def gradients(self):
+        parameters = [nn.Parameter(ternion.zeros(2)), nn.Parameter(ternion.zeros(1)), nn.Parameter(ternion.zeros(1))]
+        parameters[0].grad, parameters[1].grad = ternion.tensor([3.0, -4.0]), ternion.tensor([12.0])
+        return parameters
+
+    @pytest.mark.parametrize("norm_type, norm", [(2.0, 13.0), (float("inf"), 12.0), (1.0, 19.0)])
+    def test_by_norms(self, norm_type, norm):
+        parameters = self.gradients()
+        assert nn.utils.clip_grad_norm_(parameters, 1.0, norm_type).item() == pytest.approx(norm)
+        assert parameters[0].grad.tolist() == pytest.approx([3 / norm, -4 / norm], rel=1e-5)
+        again = nn.utils.clip_grad_norm_(iter(parameters), 5.0, norm_type).item()
+        assert again == pytest.approx(1.0, rel=1e-5) and parameters[1].grad.item() == pytest.approx(12 / norm, rel=1e-5)
+
+    def test_what_is_not_finite_can_be_an_error(self):
+        parameters = self.gradients()
+        parameters[1].grad = ternion.tensor([float("nan")])
+        with pytest.raises(RuntimeError, match="the norm of the gradients is nan"):
+            nn.utils.clip_grad_norm_(parameters, 1.0, error_if_nonfinite=True)
+        assert parameters[0].grad.tolist() == [3, -4]
+
+    def test_by_values(self):
+        parameters = self.gradients()
+        nn.utils.clip_grad_value_(parameters, 3.5)
+        assert parameters[0].grad.tolist() == [3, -3.5] and parameters[1].grad.item() == 3.5
+
+
+class TestAverages:
+    def trained(self, model, averages, steps=5):
+        sgd = optim.SGD(model.parameters(), lr=0.1)
+        for step in range(steps):
+            sgd.zero_grad()
+            model(ternion.ones(4, 2) * (step + 1)).square().mean().backward()
+            sgd.step()
+            averages(step)
+
+    def test_ema_by_its_formula(self):
+        model = nn.Linear(2, 1)
+        expected = model.weight.detach().clone()
+        ema = optim.Ema(model, decay=0.8)
+
+        def average(_):
+            nonlocal expected
+            ema.update()
+            expected = 0.8 * expected + 0.2 * model.weight.detach()
+
+        self.trained(model, average)
+        own = model.weight.detach().clone()
+        with ema.averaged():
+            assert model.weight.allclose(expected, atol=1e-6)
+            with pytest.raises(RuntimeError, match="update while the averages are in the model"):
+                ema.update()
+        assert model.weight.equal(own)
+        with pytest.raises(RuntimeError, match="swap_in first"):
+            ema.swap_out()
+
+    def test_ema_that_warms_up_and_has_buffers(self):
+        model = nn.BatchNorm1d(2)
+        ema = optim.Ema(model, decay=0.9, warmup=True, buffers=model.named_buffers())
+        model.running_mean.fill_(11.0)
+        ema.update()
+        state = ema.state_dict()
+        assert state["average.running_mean"].tolist() == pytest.approx([11 * 9 / 11] * 2)
+        assert state["n_averaged"].item() == 1 and "average.num_batches_tracked" not in state
+        other = optim.Ema(model, buffers=model.named_buffers())
+        other.load_state_dict(state)
+        assert other.state_dict()["average.running_mean"].equal(state["average.running_mean"]) and other.updates == 1
+        with pytest.raises(ValueError, match="missing: average.weight; extra: more"):
+            other.load_state_dict({**{key: value for key, value in state.items() if key != "average.weight"}, "more": state["n_averaged"]})
+
+    def test_ema_of_halves_is_of_float32(self):
+        model = nn.Linear(2, 1).bfloat16()
+        ema = optim.Ema(model, decay=0.999)
+        before = model.weight.detach().float()
+        with ternion.no_grad():
+            model.weight.add_(1.0)
+        ema.update()
+        moved = ema.state_dict()["average.weight"] - before
+        assert moved.tolist()[0] == pytest.approx([0.001, 0.001], rel=0.05)
+        model.double()
+        with pytest.raises(ValueError, match="make the averages after moving or casting the model"):
+            ema.update()
+
+    def test_ema_refuses(self):
+        model = nn.Linear(2, 1)
+        with pytest.raises(ValueError, match="decay 1.5, expected 0 to 1"):
+            optim.Ema(model, 1.5)
+        with pytest.raises(ValueError, match="no parameters"):
+            optim.Ema([])
+        with pytest.raises(ValueError, match="given twice"):
+            optim.Ema([model.weight, model.weight])
+
+    @pytest.mark.parametrize("kind", ["mean", "ema", "multi"])
+    @pytest.mark.parametrize("use_buffers", [False, True])
+    def test_averaged_model_is_pytorchs(self, kind, use_buffers):
+        torch = pytest.importorskip("torch")
+
+        def averaged(utils, model):
+            options = {"mean": {}, "ema": dict(avg_fn=utils.get_ema_avg_fn(0.7)), "multi": dict(multi_avg_fn=utils.get_ema_multi_avg_fn(0.7))}
+            return utils.AveragedModel(model, use_buffers=use_buffers, **options[kind])
+
+        here, there = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)), torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+        own, theirs = averaged(optim.swa_utils, here), averaged(torch.optim.swa_utils, there)
+        assert set(own.state_dict()) == set(theirs.state_dict())
+        for _ in range(4):
+            for parameter in there.parameters():
+                parameter.data = torch.randn_like(parameter)
+            there(torch.randn(5, 2))
+            here.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()})
+            own.update_parameters(here), theirs.update_parameters(there)
+        for key, value in theirs.state_dict().items():
+            if key == "module.1.num_batches_tracked":
+                # A count is no average: with use_buffers PyTorch makes one, cut to a whole number, at every step.
+                assert own.state_dict()[key].item() == 4
+                continue
+            assert abs(own.state_dict()[key].double().numpy() - value.double().numpy()).max() < 1e-5, key
+
+    def test_statistics_are_computed_anew(self):
+        torch = pytest.importorskip("torch")
+        here, there = nn.BatchNorm1d(3), torch.nn.BatchNorm1d(3)
+        batches = [torch.randn(6, 3) for _ in range(4)]
+        optim.swa_utils.update_bn([[ternion.tensor(batch.numpy())] for batch in batches], here.eval())
+        torch.optim.swa_utils.update_bn(batches, there)
+        assert abs(here.running_var.numpy() - there.running_var.numpy()).max() < 1e-6
+        assert not here.training and here.momentum == 0.1
+
+
+def test_states_are_called_by_the_parameters_names():
+    model = nn.Linear(2, 1)
+    adam = optim.Adam([{"params": model.named_parameters()}, {"params": [("weight", nn.Parameter(ternion.ones(1)))]}])
+    for group in adam.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = ternion.ones(parameter.shape)
+    adam.step()
+    told = [sorted(key for key in state if key.endswith(".step")) for state in adam.state_dict()["state"]]
+    assert told == [["bias.step", "weight.step"], ["weight#2.step"]]

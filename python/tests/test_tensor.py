@@ -304,3 +304,22 @@ class TestConversion:
         same(ternion.cat([x, x]), [-1, 4, -1, 4])
         same(ternion.stack([x, x], dim=1), [[-1, -1], [4, 4]])
         same(ternion.where(x > 0, x, 0.0), [0, 4])
+
+
+def test_lists_without_end_are_refused():
+    endless: list = []
+    endless.append(endless)
+    deep: object = 1.0
+    for _ in range(20_000):
+        deep = [deep]
+    for data in (endless, deep):
+        with pytest.raises(ValueError, match="tensor: lists within lists, expected at most 8 deep"):
+            ternion.tensor(data)
+    assert ternion.tensor([[[[[[[[1.0]]]]]]]]).shape == (1,) * 8
+
+
+def test_tensors_are_formatted_as_their_number():
+    assert f"{ternion.tensor(0.123456):.3f} {ternion.tensor(7):>4}" == "0.123    7"
+    assert f"{ternion.tensor([1.0, 2.0])}" == "tensor([1., 2.])"
+    with pytest.raises(ValueError):
+        f"{ternion.tensor([1.0, 2.0]):.3f}"

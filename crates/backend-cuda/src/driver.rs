@@ -10,8 +10,9 @@ use ternion_core::{Error, Result};
 const OLDEST: (i32, i32) = (8, 0);
 
 /// What is called of the driver. The bindings panic over one that is missing.
-const FUNCTIONS: [&str; 44] = [
+const FUNCTIONS: [&str; 47] = [
     "cuCtxSetCurrent",
+    "cuCtxSynchronize",
     "cuDeviceGet",
     "cuDeviceGetAttribute",
     "cuDeviceGetCount",
@@ -49,12 +50,14 @@ const FUNCTIONS: [&str; 44] = [
     "cuModuleGetFunction",
     "cuModuleLoadData",
     "cuModuleUnload",
+    "cuPointerGetAttribute",
     "cuStreamBeginCapture_v2",
     "cuStreamCreate",
     "cuStreamDestroy_v2",
     "cuStreamEndCapture",
     "cuStreamQuery",
     "cuStreamSynchronize",
+    "cuStreamWaitEvent",
 ];
 
 /// The driver's code as an error of `op`.
@@ -95,6 +98,8 @@ pub(crate) struct Properties {
 /// The primary context of a device. It stays for as long as the process does: other libraries share it.
 #[derive(Debug)]
 pub(crate) struct Context {
+    /// As the driver counts devices.
+    pub(crate) index: i32,
     handle: sys::CUcontext,
     pub(crate) properties: Properties,
 }
@@ -161,7 +166,13 @@ impl Context {
         }
         // SAFETY: the device was given by the driver.
         let handle = unsafe { result::primary_ctx::retain(device) }.map_err(told)?;
-        Ok(Context { handle, properties })
+        Ok(Context { index: ordinal, handle, properties })
+    }
+
+    /// Makes this the context of the calling thread, also where another library has changed that behind our back.
+    pub(crate) fn bind_anew(&self) -> Result<()> {
+        CURRENT.set(std::ptr::null_mut());
+        self.bind()
     }
 
     /// Makes this the context of the calling thread.

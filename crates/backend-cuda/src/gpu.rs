@@ -2,6 +2,7 @@
 
 use crate::driver::{Context, check};
 use crate::faults::Faults;
+use crate::foreign::Leaving;
 use crate::launcher::{Kernel, Launcher, Stream, stop_with_process};
 use crate::memory::{CudaMemory, DeviceMemory};
 use crate::modules::Modules;
@@ -10,35 +11,13 @@ use crate::recent::Recent;
 use crate::recording::{Ended, Recording};
 use crate::sources::Unit;
 use crate::staging::{Downloads, Uploads};
+use crate::switches::Switches;
 use cudarc::driver::sys;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ternion_core::backend::{Buffer, MemoryStats, View};
 use ternion_core::{Error, Result};
-
-/// The switches that the environment has.
-#[derive(Clone, Copy, Debug)]
-struct Switches {
-    /// `TERNION_CUDA_SYNC=1`: waits after each kernel, so that a fault of the device is told of the op that made it.
-    synchronous: bool,
-    /// `TERNION_CUDA_POISON=1`: fresh memory is filled with NaN.
-    poison: bool,
-    /// `TERNION_CUDA_POOL=0`: every buffer is the driver's own, so that tools see accesses beyond it.
-    pool: bool,
-}
-
-impl Switches {
-    fn from_environment() -> Switches {
-        let is_on =
-            |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
-        Switches {
-            synchronous: is_on("TERNION_CUDA_SYNC"),
-            poison: is_on("TERNION_CUDA_POISON"),
-            pool: std::env::var_os("TERNION_CUDA_POOL").is_none_or(|value| value != "0"),
-        }
-    }
-}
 
 /// A device and everything that is kept for it.
 #[derive(Debug)]
@@ -59,6 +38,8 @@ pub(crate) struct Gpu {
     recording: Mutex<Option<Recording>>,
     /// Recorded steps that were dropped while another was recorded.
     pub(crate) ended: Mutex<Vec<Ended>>,
+    /// Memory of others that kernels may still use.
+    pub(crate) leaving: Mutex<Leaving>,
     /// Read while work is queued, written where a recording begins: what was asked for before is queued before.
     turns: RwLock<()>,
 }
@@ -177,6 +158,7 @@ impl Gpu {
             is_recording: AtomicBool::new(false),
             recording: Mutex::default(),
             ended: Mutex::default(),
+            leaving: Mutex::default(),
             turns: RwLock::default(),
             context,
         })
@@ -208,6 +190,16 @@ impl Gpu {
         self.turns.read()
     }
 
+    /// The same for who may hold a turn already.
+    pub(crate) fn turn_again(&self) -> RwLockReadGuard<'_, ()> {
+        self.turns.read_recursive()
+    }
+
+    /// Where memory comes from outside of recordings.
+    pub(crate) fn main_pool(&self) -> Arc<Pool<DeviceMemory>> {
+        self.pool.clone()
+    }
+
     /// While this is held nothing is queued.
     pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
         self.turns.write()
@@ -234,7 +226,7 @@ impl Gpu {
         self.context.bind()?;
         let Some(piece) = pool.alloc(bytes) else { return Err(self.out_of_memory(pool, bytes)) };
         // Not into the graph that another thread records. (Ops ask for memory while they hold a turn.)
-        let _turn = self.switches.poison.then(|| self.turns.read_recursive());
+        let _turn = self.switches.poison.then(|| self.turn_again());
         let is_recorded = self.is_recording();
         if self.switches.poison && !(is_recorded && std::ptr::eq(pool, &raw const *self.pool)) {
             // SAFETY: the piece was just given out, and is that long.
@@ -248,7 +240,7 @@ impl Gpu {
     /// Why there are no `bytes` bytes: also after a fault of the device there is no memory.
     #[cold]
     fn out_of_memory(&self, pool: &Pool<DeviceMemory>, bytes: usize) -> Error {
-        let _turn = self.turns.read_recursive();
+        let _turn = self.turn_again();
         if !self.is_recording() {
             // SAFETY: the stream lives as long as this.
             let code = unsafe { sys::cuStreamQuery(self.stream()) };
@@ -290,7 +282,7 @@ impl Gpu {
     pub(crate) fn alloc(self: &Arc<Gpu>, bytes: usize) -> Result<CudaMemory> {
         let pool = self.pool_now()?;
         let piece = self.piece(&pool, bytes)?;
-        Ok(CudaMemory { pool, piece, bytes, version: Default::default() })
+        Ok(CudaMemory { pool, piece, foreign: None, bytes, version: Default::default() })
     }
 
     /// Memory that is given back when the op's kernels have been queued.
@@ -540,6 +532,12 @@ impl Gpu {
     /// # Errors
     /// Faults of the device, and what kernels found wrong with the data.
     pub(crate) fn synchronize(&self) -> Result<()> {
+        let ended = self.all_ended();
+        self.let_go();
+        ended
+    }
+
+    fn all_ended(&self) -> Result<()> {
         let _turn = self.turn();
         self.refuse_while_recording("synchronize")?;
         self.finished()?;

@@ -8,6 +8,7 @@ mod cache;
 mod driver;
 mod faults;
 mod floor;
+mod foreign;
 mod gpu;
 mod launcher;
 mod memory;
@@ -24,6 +25,7 @@ mod select;
 pub mod sources;
 mod space;
 mod staging;
+mod switches;
 mod timing;
 
 pub use modules::{keep, machine_code, options};

@@ -1,5 +1,6 @@
 //! Buffers on the device, and where the pool gets its segments from.
 
+use crate::foreign::Foreign;
 use crate::launcher::{Launcher, Stream};
 use crate::pool::{Piece, Pool, Source};
 use cudarc::driver::sys;
@@ -11,17 +12,28 @@ use ternion_core::backend::Memory;
 #[derive(Debug)]
 pub(crate) struct CudaMemory {
     pub(crate) pool: Arc<Pool<DeviceMemory>>,
-    /// None for buffers of no bytes.
+    /// None for buffers of no bytes, and for memory of others.
     pub(crate) piece: Option<Piece>,
+    /// What another library owns.
+    pub(crate) foreign: Option<Box<Foreign>>,
     pub(crate) bytes: usize,
     pub(crate) version: AtomicU64,
 }
 
 impl CudaMemory {
+    /// `bytes` bytes of another library.
+    pub(crate) fn foreign(pool: Arc<Pool<DeviceMemory>>, foreign: Foreign, bytes: usize) -> CudaMemory {
+        CudaMemory { pool, piece: None, foreign: Some(Box::new(foreign)), bytes, version: AtomicU64::new(0) }
+    }
+
     /// The address of its first byte on the device.
     #[inline]
     pub(crate) fn address(&self) -> u64 {
-        self.piece.map_or(0, |piece| piece.address)
+        match (&self.piece, &self.foreign) {
+            (Some(piece), _) => piece.address,
+            (None, Some(foreign)) => foreign.address,
+            (None, None) => 0,
+        }
     }
 }
 
@@ -50,7 +62,8 @@ pub(crate) struct DeviceMemory {
 
 impl Source for DeviceMemory {
     fn take(&self, bytes: usize) -> Option<u64> {
-        self.launcher.driver.context.bind().ok()?;
+        // Not where another library has made its own device the thread's.
+        self.launcher.driver.context.bind_anew().ok()?;
         let mut address = 0;
         // SAFETY: writes an address; the context is current.
         let code = unsafe { sys::cuMemAlloc_v2(&mut address, bytes) };

@@ -285,6 +285,11 @@ impl Buffer {
         WeakBuffer(Arc::downgrade(&self.0))
     }
 
+    /// Whether nobody else has a handle on this memory.
+    pub(crate) fn is_sole_handle(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     /// Whether two handles name the same memory.
     #[inline]
     pub fn is(&self, other: &Buffer) -> bool {

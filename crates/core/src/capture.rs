@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// What the host does before each replay, such as writing an optimiser's next numbers to the device.
-type Hook = Box<dyn FnMut() -> Result<()>>;
+type Hook = Box<dyn FnMut() -> Result<()> + Send>;
 
 thread_local! {
     /// The hooks of the step that this thread records.
@@ -31,7 +31,7 @@ pub fn is_recording_step() -> bool {
 ///
 /// # Errors
 /// If no step is being recorded.
-pub fn before_replay(hook: impl FnMut() -> Result<()> + 'static) -> Result<()> {
+pub fn before_replay(hook: impl FnMut() -> Result<()> + Send + 'static) -> Result<()> {
     RECORDING.with_borrow_mut(|hooks| match hooks {
         Some(hooks) => {
             hooks.push(Box::new(hook));
@@ -47,15 +47,22 @@ pub fn only_once<T>(f: impl FnOnce() -> T) -> T {
 }
 
 /// A step that can be replayed. See [`Device::capture`].
-pub struct CapturedStep<'f, T> {
-    output: T,
-    form: Form<'f, T>,
-}
+pub struct CapturedStep<'f, T>(Form<'f, T>);
 
 enum Form<'f, T> {
     /// The device records nothing: the closure runs each time, in the precision of the first.
-    Closure(Box<dyn FnMut() -> Result<T> + 'f>, Option<Precision>),
-    Recorded(Recorded),
+    Closure {
+        step: Box<dyn FnMut() -> Result<T> + 'f>,
+        precision: Option<Precision>,
+        output: T,
+    },
+    Recorded(RecordedStep<T>),
+}
+
+/// A step that a device has recorded. See [`Device::record`].
+pub struct RecordedStep<T> {
+    output: T,
+    recorded: Recorded,
 }
 
 struct Recorded {
@@ -83,16 +90,34 @@ impl<T> CapturedStep<'_, T> {
     /// # Errors
     /// As the ops of the step.
     pub fn replay(&mut self) -> Result<&T> {
-        match &mut self.form {
-            Form::Closure(step, precision) => self.output = precision::apart(*precision, step)?,
-            Form::Recorded(recorded) => recorded.replay()?,
+        match &mut self.0 {
+            Form::Closure { step, precision, output } => {
+                *output = precision::apart(*precision, step)?;
+                Ok(output)
+            }
+            Form::Recorded(recorded) => recorded.replay(),
         }
-        Ok(&self.output)
     }
 
     /// Whether the device recorded the step; else each replay runs the closure.
     pub fn is_recorded(&self) -> bool {
-        matches!(self.form, Form::Recorded(_))
+        matches!(self.0, Form::Recorded(_))
+    }
+}
+
+impl<T> RecordedStep<T> {
+    /// As [`CapturedStep::replay`].
+    ///
+    /// # Errors
+    /// As the ops of the step.
+    pub fn replay(&mut self) -> Result<&T> {
+        self.recorded.replay()?;
+        Ok(&self.output)
+    }
+
+    /// What the step returned: what the last replay filled.
+    pub fn output(&self) -> &T {
+        &self.output
     }
 }
 
@@ -127,11 +152,20 @@ impl Device {
     /// What the step says. A step that reads from the device, writes to it from the host, works on another device too, or does not call the same ops on
     /// the same shapes with the same numbers each time, cannot be recorded.
     pub fn capture<'f, T>(&self, mut step: impl FnMut() -> Result<T> + 'f) -> Result<CapturedStep<'f, T>> {
-        let Some(capture) = self.backend().capture() else {
-            let precision = precision::current();
-            let output = precision::apart(precision, &mut step)?;
-            return Ok(CapturedStep { output, form: Form::Closure(Box::new(step), precision) });
-        };
+        if let Some(recorded) = self.record(&mut step)? {
+            return Ok(CapturedStep(Form::Recorded(recorded)));
+        }
+        let precision = precision::current();
+        let output = precision::apart(precision, &mut step)?;
+        Ok(CapturedStep(Form::Closure { step: Box::new(step), precision, output }))
+    }
+
+    /// As [`capture`](Device::capture), for callers that run the step themselves where the device records nothing: `None`, and `step` has not run.
+    ///
+    /// # Errors
+    /// As [`capture`](Device::capture).
+    pub fn record<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<Option<RecordedStep<T>>> {
+        let Some(capture) = self.backend().capture() else { return Ok(None) };
         let (first, output) = traced(self, &mut step);
         let output = output?;
         if is_recording_step() {
@@ -150,7 +184,7 @@ impl Device {
         let random = Random { state, from, blocks };
         let recorded =
             Recorded { replay: replay?, written: second.written(), hooks, device: self.clone(), random };
-        Ok(CapturedStep { output, form: Form::Recorded(recorded) })
+        Ok(Some(RecordedStep { output, recorded }))
     }
 }
 

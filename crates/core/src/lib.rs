@@ -7,6 +7,7 @@
 pub mod autograd;
 pub mod backend;
 pub mod capture;
+pub mod check;
 pub mod decorators;
 mod device;
 pub mod dispatch;
@@ -28,13 +29,14 @@ pub mod trace;
 
 pub use autograd::{GradOptions, GradientSink, Gradients, checkpoint, enable_grad, grad, no_grad};
 pub use backend::{Backend, Buffer, MemoryStats, Meta, Plan, Unsupported, View};
-pub use capture::CapturedStep;
+pub use capture::{CapturedStep, RecordedStep};
+pub use check::{CheckConfig, CheckReport, OnDifference, check_ops};
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
 pub use error::{Error, Result};
 pub use layout::Layout;
 pub use nested::NestedValues;
-pub use observe::{OpCall, observe_ops, unobserved};
+pub use observe::{OpCall, close_op_observer, observe_ops, open_op_observer, unobserved};
 pub use op::Op;
 pub use ops::attention::AttentionOptions;
 pub use ops::clip::{clip_grad_norm, clip_grad_value, grad_norm};

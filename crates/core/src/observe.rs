@@ -1,5 +1,6 @@
 //! Watching ops as they are applied: what a program calls, not what the calls are composed of.
 
+use crate::check;
 use crate::error::Result;
 use crate::op::Op;
 use crate::tensor::Tensor;
@@ -21,10 +22,12 @@ type Observer = Rc<dyn Fn(&OpCall<'_>) -> Result<()>>;
 
 thread_local! {
     static WATCHED: Cell<bool> = const { Cell::new(false) };
-    static OBSERVERS: RefCell<Vec<Observer>> = const { RefCell::new(Vec::new()) };
+    /// With each, what ends with it, unless a closure does that.
+    static OBSERVERS: RefCell<Vec<(Observer, Option<Restore>)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Restores on drop whether this thread is watched.
+#[derive(Debug)]
 pub(crate) struct Restore(bool);
 
 impl Drop for Restore {
@@ -44,10 +47,21 @@ pub fn observe_ops<T>(observer: impl Fn(&OpCall<'_>) -> Result<()> + 'static, f:
             OBSERVERS.with_borrow_mut(Vec::pop);
         }
     }
-    OBSERVERS.with_borrow_mut(|observers| observers.push(Rc::new(observer)));
+    OBSERVERS.with_borrow_mut(|observers| observers.push((Rc::new(observer), None)));
     let _leave = Leave;
-    let _restore = Restore(WATCHED.replace(true));
+    let _restore = watched();
     f()
+}
+
+/// Has `observer` told as [`observe_ops`] does, until [`close_op_observer`]: for bindings to languages whose scopes are no closures.
+pub fn open_op_observer(observer: impl Fn(&OpCall<'_>) -> Result<()> + 'static) {
+    let watched = watched();
+    OBSERVERS.with_borrow_mut(|observers| observers.push((Rc::new(observer), Some(watched))));
+}
+
+/// Ends what [`open_op_observer`] began last on this thread.
+pub fn close_op_observer() {
+    OBSERVERS.with_borrow_mut(Vec::pop);
 }
 
 /// Runs `f`; nobody is told of its ops: for watchers that compute something of their own.
@@ -76,9 +90,15 @@ pub(crate) fn told<T>(
     outputs: impl FnOnce(&T) -> &[Tensor],
 ) -> Result<T> {
     let _restore = Restore(WATCHED.replace(false));
+    let before = check::before(inputs)?;
     let applied = trace::in_span(SpanKind::Op, op.name(), "", apply)?;
-    let observers = OBSERVERS.with_borrow(Clone::clone);
-    let call = OpCall { op, inputs, outputs: outputs(&applied) };
+    let outputs = outputs(&applied);
+    if let Some(before) = before {
+        check::after(op, before, outputs)?;
+    }
+    let observers: Vec<Observer> =
+        OBSERVERS.with_borrow(|observers| observers.iter().map(|(observer, _)| observer.clone()).collect());
+    let call = OpCall { op, inputs, outputs };
     observers.iter().try_for_each(|observer| observer(&call))?;
     Ok(applied)
 }

@@ -124,6 +124,8 @@ impl FromStr for Precision {
 thread_local! {
     static SCOPE: Cell<Option<Precision>> = const { Cell::new(None) };
     static CASTS: RefCell<Casts> = RefCell::new(Casts::default());
+    /// What the scopes of `open_scope` that are open go back to, the outermost first.
+    static OPENED: RefCell<Vec<(Option<Precision>, Option<Casts>)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Sets the scope back on drop, also when a panic ends it.
@@ -156,6 +158,21 @@ pub fn with_precision<T>(precision: Precision, f: impl FnOnce() -> T) -> T {
 pub fn without_precision<T>(f: impl FnOnce() -> T) -> T {
     let _leave = Leave { scope: SCOPE.take(), casts: None };
     f()
+}
+
+/// Opens a scope on this thread as [`with_precision`] does, or as [`without_precision`] for `None`, until [`close_scope`]: for bindings to languages whose scopes are
+/// no closures. Rust has those two, which cannot be left open.
+pub fn open_scope(precision: Option<Precision>) {
+    let casts = (precision.is_some() && current().is_none()).then(|| CASTS.take());
+    let before = (SCOPE.replace(precision), casts);
+    OPENED.with_borrow_mut(|opened| opened.push(before));
+}
+
+/// Ends the scope of this thread that [`open_scope`] opened last; false if none is open.
+pub fn close_scope() -> bool {
+    let Some((scope, casts)) = OPENED.with_borrow_mut(Vec::pop) else { return false };
+    drop(Leave { scope, casts });
+    true
 }
 
 /// Runs `f` in a scope (or none) that casts for itself: what runs again later must not depend on casts that are there by then or not.

@@ -21,6 +21,11 @@ pub(crate) struct Inner {
 }
 
 impl Tensor {
+    /// Whether nobody else has this tensor or another one on its memory, and no two of its elements share memory: what is done to it in place is seen nowhere else.
+    pub fn is_sole_owner(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && self.0.buffer.is_sole_handle() && !self.layout().overlaps_itself()
+    }
+
     /// A tensor without history from a buffer of `device`.
     #[inline]
     pub(crate) fn from_parts(

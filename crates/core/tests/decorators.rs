@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ternion_core::decorators::{
     Checked, Composed, Counting, Fallback, NanCheck, from_settings, known_names, tolerance,
 };
-use ternion_core::{Backend, DType, Device, Error, Op, Result, Tensor, View, no_grad};
+use ternion_core::{
+    Backend, CheckConfig, DType, Device, Error, OnDifference, Op, Precision, Result, Tensor, View, check_ops,
+    no_grad, with_precision,
+};
 
 /// A device that does one op wrong: it changes the last element of the first output.
 #[derive(Debug)]
@@ -404,4 +407,92 @@ fn settings_that_mean_nothing_are_errors() {
     let text = refused(&[("TERNION_FALLBACK", "cpu:sofmax")]);
     assert!(text.starts_with("TERNION_FALLBACK: ") && text.contains("near it are softmax"), "{text}");
     assert_eq!(refused(&[("TERNION_FALLBACK", "tpu:softmax")]), "device tpu: is not there");
+}
+
+// ---- A scope in which ops are compared
+
+fn against_cpu(on_difference: OnDifference) -> CheckConfig {
+    CheckConfig { against: ternion_cpu::device(), factor: 1.0, on_difference }
+}
+
+#[test]
+fn a_scope_lets_a_right_device_pass() -> Result<()> {
+    // Composed ops round otherwise than kernels: of the scope, the numbers are the same.
+    let device = Composed::new(ternion_cpu::device());
+    let want = program(&device)?;
+    let (got, report) = check_ops(against_cpu(OnDifference::Fail), || program(&device))?;
+    assert_eq!(got?, want);
+    // Those of the program, and the gradients': about as many as it calls.
+    assert!(report.compared > 20 && report.differences.is_empty(), "{report:?}");
+    let half = || with_precision(Precision::Bf16, || program(&device));
+    check_ops(against_cpu(OnDifference::Fail), half)?.0?;
+    Ok(())
+}
+
+#[test]
+fn a_scope_names_the_op_that_is_wrong_forward_and_backward() -> Result<()> {
+    // A fault in an op that the program calls, in one that only its backward calls, and in one that changes its input.
+    for op in ["matmul", "log_softmax_grad", "copy", "scatter_add"] {
+        let (faulty, struck) = Faulty::device(op, Fault::Adds(0.01));
+        let (result, report) = check_ops(against_cpu(OnDifference::Fail), || program(&faulty))?;
+        assert!(struck.load(Ordering::Relaxed), "{op} was not called");
+        let Err(Error::Mismatch { op: named, left, right, detail }) = result else {
+            panic!("{op}: no error")
+        };
+        assert_eq!((named, left.as_str(), right.as_str()), (op, "faulty", "cpu"));
+        assert!(detail.contains("first at ["), "{detail}");
+        assert!(report.differences.is_empty());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_scope_collects_and_the_program_goes_on() -> Result<()> {
+    let (faulty, _) = Faulty::device("exp", Fault::Adds(0.5));
+    let x = Tensor::full([2, 3], 0.5f32, DType::F32, &faulty)?;
+    let ((first, second), report) = check_ops(against_cpu(OnDifference::Collect), || {
+        Ok::<_, Error>((x.exp()?.to_vec::<f32>()?, x.exp()?.mul_scalar(2.0)?.to_vec::<f32>()?))
+    })
+    .and_then(|(result, report)| Ok((result?, report)))?;
+    assert!((first[5] - first[4] - 0.5).abs() < 1e-6 && (second[5] - second[4] - 1.0).abs() < 1e-6);
+    assert_eq!((report.compared, report.differences.len()), (3, 2));
+    assert!(report.differences[0].to_string().starts_with("exp: faulty and cpu differ"), "{report:?}");
+    // Nobody looks any more.
+    assert_eq!(x.exp()?.to_vec::<f32>()?, first);
+    Ok(())
+}
+
+#[test]
+fn a_scope_allows_what_it_is_told_to() -> Result<()> {
+    let cpu = ternion_cpu::device();
+    let (faulty, _) = Faulty::device("sin", Fault::Adds(1e-6));
+    let x = Tensor::full([4], 0.5f32, DType::F32, &faulty)?;
+    let checked = |factor| {
+        let config = CheckConfig { against: cpu.clone(), factor, on_difference: OnDifference::Fail };
+        check_ops(config, || x.sin()).map(|(result, _)| result)
+    };
+    assert!(checked(1.0)?.is_ok());
+    assert!(matches!(checked(0.0)?, Err(Error::Mismatch { op: "sin", .. })));
+    assert!(detail(checked(-1.0)).contains("factor -1, expected a finite number of at least 0"));
+    // On the reference itself there is nothing to compare; of two scopes the inner one compares.
+    let own = Tensor::full([4], 0.5f32, DType::F32, &cpu)?;
+    assert_eq!(check_ops(against_cpu(OnDifference::Fail), || own.sin())?.1.compared, 1);
+    let on_itself = CheckConfig { against: cpu.clone(), ..against_cpu(OnDifference::Fail) };
+    assert_eq!(check_ops(on_itself, || own.sin())?.1.compared, 0);
+    let inner = || check_ops(against_cpu(OnDifference::Collect), || x.sin());
+    let (inner, outer) = check_ops(against_cpu(OnDifference::Fail), inner)?;
+    assert_eq!((inner?.1.compared, outer.compared), (1, 0));
+    Ok(())
+}
+
+#[test]
+fn a_copy_that_broadcasts_is_compared_as_it_lies() -> Result<()> {
+    let (faulty, _) = Faulty::device("copy", Fault::Adds(1.0));
+    let ones = |device: &Device| Tensor::ones([3], DType::F32, device);
+    let right = Composed::new(ternion_cpu::device());
+    let put = |device: &Device| Tensor::zeros([2, 3], DType::F32, device)?.copy_(&ones(device)?);
+    check_ops(against_cpu(OnDifference::Fail), || put(&right))?.0?;
+    let wrong = check_ops(against_cpu(OnDifference::Fail), || put(&faulty))?.0;
+    assert!(detail(wrong).contains("copy: faulty and cpu differ: output 0 from [2, 3] f32"));
+    Ok(())
 }

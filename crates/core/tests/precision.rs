@@ -521,3 +521,26 @@ fn precisions_have_names() {
     assert_eq!(Precision::default(), Precision::F32);
     assert_eq!(Precision::ALL.map(Precision::needs_loss_scale), [false, false, false, true]);
 }
+
+#[test]
+fn scopes_that_are_opened_and_closed_are_those_of_closures() -> Result<()> {
+    use ternion_core::precision::{close_scope, current, open_scope};
+    let device = device();
+    let (a, b) = (leaf(&[3, 4], &device)?, leaf(&[4, 2], &device)?);
+    assert!(!close_scope());
+    open_scope(Some(Precision::Bf16));
+    let (found, ops) = ops_of(|| a.matmul(&b).and_then(|_| a.matmul(&b)))?;
+    open_scope(None);
+    assert_eq!((current(), a.matmul(&b)?.dtype()), (None, DType::F32));
+    assert!(close_scope());
+    assert_eq!(current(), Some(Precision::Bf16));
+    assert!(close_scope() && !close_scope());
+    assert_eq!((current(), a.matmul(&b)?.dtype()), (None, DType::F32));
+    let (want, ops_of_closure) =
+        ops_of(|| with_precision(Precision::Bf16, || a.matmul(&b).and_then(|_| a.matmul(&b))))?;
+    assert_eq!(bits(&found)?, bits(&want)?);
+    let names =
+        |ops: Vec<(String, ternion_core::Op)>| ops.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    assert_eq!(names(ops), names(ops_of_closure));
+    Ok(())
+}

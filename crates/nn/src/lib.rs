@@ -99,7 +99,10 @@ pub use mlp::Mlp;
 pub use module::{Forward, Member, Module, ModuleField, Walk};
 pub use monitor::{Fault, LayerStats, StatsConfig, StatsMonitor, StatsReport, StatsWarning, WeightStats};
 pub use norm::{GroupNorm, GroupNormConfig, LayerNorm, LayerNormConfig, RMSNorm, RMSNormConfig};
-pub use observe::{LayerCall, LayerEvent, in_layer, layer_output, observe_layer_events, observe_layers};
+pub use observe::{
+    LayerCall, LayerEvent, are_layers_observed, close_layer_observer, in_layer, in_layer_at, layer_output,
+    observe_layer_events, observe_layers, open_layer_observer,
+};
 pub use param::{Mode, Param, StateTensor};
 pub use perplexity::TextLoss;
 pub use pool::{AdaptiveAvgPool2d, AvgPool2d, MaxPool2d};

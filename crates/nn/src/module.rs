@@ -276,7 +276,12 @@ impl<'a> Walk<'a> {
 
     /// Tells that the members of `layer` follow.
     pub fn layer<L: ?Sized>(&mut self, kind: &'static str, layer: &L) {
-        self.tell(Member::Layer { kind, address: address_of(layer) });
+        self.layer_at(kind, address_of(layer));
+    }
+
+    /// As [`layer`](Walk::layer), of a layer that is no value of Rust: `address` tells it from others of its kind, also for [`in_layer_at`](crate::in_layer_at).
+    pub fn layer_at(&mut self, kind: &'static str, address: usize) {
+        self.tell(Member::Layer { kind, address });
     }
 
     pub(crate) fn tell(&mut self, member: Member<'_>) {

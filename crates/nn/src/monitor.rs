@@ -13,10 +13,11 @@ use crate::param::Param;
 use faults::History;
 use report::Readings;
 use seen::Seen;
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ternion_core::capture::is_recording_step;
-use ternion_core::{DeviceStats, Error, Gradients, Result, Tensor, no_grad, observe_ops};
+use ternion_core::{
+    DeviceStats, Error, Gradients, Result, Tensor, close_op_observer, no_grad, observe_ops, open_op_observer,
+};
 
 /// How often a [`StatsMonitor`] looks, and what it takes for a fault.
 ///
@@ -111,7 +112,7 @@ pub struct StatsMonitor {
 struct Watched {
     step: u64,
     parameters: Vec<Param>,
-    seen: Rc<RefCell<Seen>>,
+    seen: Arc<Mutex<Seen>>,
 }
 
 impl StatsMonitor {
@@ -129,18 +130,39 @@ impl StatsMonitor {
     ///
     /// A step that [`Device::capture`](ternion_core::Device::capture) records for its replay is not looked at: nothing can be read there.
     pub fn watch<M: Module + ?Sized, T>(&mut self, model: &M, step: u64, compute: impl FnOnce() -> T) -> T {
+        match self.begin(model, step) {
+            None => compute(),
+            Some(seen) => {
+                let of_ops = noting_ops(seen.clone());
+                crate::observe_layer_events(model, noting_layers(seen), || observe_ops(of_ops, compute))
+            }
+        }
+    }
+
+    /// Watches as [`watch`](StatsMonitor::watch) does, until [`close`](StatsMonitor::close): for bindings to languages whose scopes are no closures. False if the step is not one of
+    /// those that are looked at, and there is nothing to close.
+    pub fn open<M: Module + ?Sized>(&mut self, model: &M, step: u64) -> bool {
+        let Some(seen) = self.begin(model, step) else { return false };
+        crate::open_layer_observer(model, noting_layers(seen.clone()));
+        open_op_observer(noting_ops(seen));
+        true
+    }
+
+    /// Ends on this thread what [`open`](StatsMonitor::open) began.
+    pub fn close() {
+        close_op_observer();
+        crate::close_layer_observer();
+    }
+
+    /// Where layers and ops of step `step` are to be noted, if it is looked at.
+    fn begin<M: Module + ?Sized>(&mut self, model: &M, step: u64) -> Option<Arc<Mutex<Seen>>> {
         self.watched = None;
         if !step.is_multiple_of(self.config.every) || is_recording_step() {
-            return compute();
+            return None;
         }
-        let seen: Rc<RefCell<Seen>> = Rc::default();
+        let seen: Arc<Mutex<Seen>> = Arc::default();
         self.watched = Some(Watched { step, parameters: model.parameters(), seen: seen.clone() });
-        let of_ops = {
-            let seen = seen.clone();
-            move |call: &ternion_core::OpCall<'_>| seen.borrow_mut().op(call)
-        };
-        let of_layers = move |event: crate::LayerEvent<'_>| seen.borrow_mut().layer(event);
-        crate::observe_layer_events(model, of_layers, || observe_ops(of_ops, compute))
+        Some(seen)
     }
 
     /// What was seen of the step that was watched last, with these gradients of it; `None` if the step was not one of those that are looked at, or has been reported.
@@ -163,13 +185,25 @@ impl StatsMonitor {
         optimizer: &mut O,
         gradients: &Gradients,
     ) -> Result<Option<StatsReport>> {
+        self.step_by(gradients, || optimizer.step(gradients))
+    }
+
+    /// As [`step`](StatsMonitor::step), for whoever makes the step by other means: `step` changes the parameters by these gradients.
+    ///
+    /// # Errors
+    /// As [`step`](StatsMonitor::step).
+    pub fn step_by(
+        &mut self,
+        gradients: &Gradients,
+        step: impl FnOnce() -> Result<()>,
+    ) -> Result<Option<StatsReport>> {
         let Some(watched) = self.watched.take() else {
-            optimizer.step(gradients)?;
+            step()?;
             return Ok(None);
         };
         let mut readings = watched.readings(gradients)?;
         let before = watched.copies()?;
-        optimizer.step(gradients)?;
+        step()?;
         for (at, (param, before)) in watched.parameters.iter().zip(before).enumerate() {
             if let Some(before) = before {
                 readings.updated(at, changed(param, &before)?);
@@ -185,9 +219,22 @@ impl StatsMonitor {
     }
 }
 
+fn noting_layers(seen: Arc<Mutex<Seen>>) -> impl Fn(crate::LayerEvent<'_>) -> Result<()> + 'static {
+    move |event: crate::LayerEvent<'_>| lock(&seen).layer(event)
+}
+
+fn noting_ops(seen: Arc<Mutex<Seen>>) -> impl Fn(&ternion_core::OpCall<'_>) -> Result<()> + 'static {
+    move |call: &ternion_core::OpCall<'_>| lock(&seen).op(call)
+}
+
+/// What was seen so far: a panic elsewhere cannot leave it half noted.
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Watched {
     fn readings(&self, gradients: &Gradients) -> Result<Readings> {
-        let mut readings = self.seen.borrow_mut().readings()?;
+        let mut readings = lock(&self.seen).readings()?;
         self.parameters.iter().try_for_each(|param| readings.weight(param, param.gradient(gradients)))?;
         Ok(readings)
     }

@@ -61,17 +61,40 @@ pub fn observe_layer_events<M: Module + ?Sized, T>(
     observer: impl Fn(LayerEvent<'_>) -> Result<()> + 'static,
     compute: impl FnOnce() -> T,
 ) -> T {
-    struct Leave(bool);
+    struct Leave;
     impl Drop for Leave {
         fn drop(&mut self) {
-            WATCHES.with_borrow_mut(Vec::pop);
-            WATCHED.set(self.0);
+            close_layer_observer();
         }
     }
+    open_layer_observer(model, observer);
+    let _leave = Leave;
+    compute()
+}
+
+/// Has `observer` told as [`observe_layer_events`] does, until [`close_layer_observer`]: for bindings to languages whose scopes are no closures.
+pub fn open_layer_observer<M: Module + ?Sized>(
+    model: &M,
+    observer: impl Fn(LayerEvent<'_>) -> Result<()> + 'static,
+) {
     let watch = Rc::new(Watch { keys: Keys::of_model(model), observer: Box::new(observer) });
     WATCHES.with_borrow_mut(|watches| watches.push(watch));
-    let _leave = Leave(WATCHED.replace(true));
-    compute()
+    WATCHED.set(true);
+}
+
+/// Ends what [`open_layer_observer`] began last on this thread.
+pub fn close_layer_observer() {
+    let left = WATCHES.with_borrow_mut(|watches| {
+        watches.pop();
+        watches.len()
+    });
+    WATCHED.set(left > 0);
+}
+
+/// Whether anybody observes layers on this thread.
+#[inline]
+pub fn are_layers_observed() -> bool {
+    WATCHED.get()
 }
 
 /// Runs `compute`, the forward of a layer, telling of its start and its output whoever observes it.
@@ -84,19 +107,29 @@ pub fn in_layer<L: ?Sized>(
     kind: &'static str,
     compute: impl FnOnce() -> Result<Tensor>,
 ) -> Result<Tensor> {
-    if WATCHED.get() { watched(kind, address_of(layer), compute) } else { compute() }
+    if WATCHED.get() { in_layer_at(kind, address_of(layer), compute, Clone::clone) } else { compute() }
 }
 
+/// As [`in_layer`], of a layer that is no value of Rust: its model's walk told `address` of it by [`Walk::layer_at`](crate::Walk::layer_at). `output` is what is told of what it gives.
+///
+/// # Errors
+/// As [`in_layer`].
 #[cold]
-fn watched(kind: &'static str, address: usize, compute: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
+pub fn in_layer_at<T>(
+    kind: &'static str,
+    address: usize,
+    compute: impl FnOnce() -> Result<T>,
+    output: impl FnOnce(&T) -> Tensor,
+) -> Result<T> {
     let watches = WATCHES.with_borrow(Clone::clone);
     let calls: Vec<LayerCall> = watches.iter().map(|watch| watch.keys.call(kind, address)).collect();
     let told = || watches.iter().zip(&calls);
     told().try_for_each(|(watch, call)| (watch.observer)(LayerEvent::Entered(call)))?;
     let key = calls.iter().map(|call| call.key.as_str()).find(|key| !key.is_empty()).unwrap_or("");
-    let output = in_span(SpanKind::Layer, kind, key, compute)?;
+    let computed = in_span(SpanKind::Layer, kind, key, compute)?;
+    let output = output(&computed);
     told().try_for_each(|(watch, call)| (watch.observer)(LayerEvent::Left(call, &output)))?;
-    Ok(output)
+    Ok(computed)
 }
 
 /// The output of a layer, after telling whoever observes it. For layers that compute outside of [`in_layer`].

@@ -82,12 +82,12 @@ struct Resized {
     inputs: usize,
     outputs: usize,
     /// From one element of the output to the next, in elements of the input, where corners are not aligned.
-    distance: f32,
+    distance: f64,
 }
 
 impl Resized {
     fn to(inputs: usize, outputs: usize) -> Resized {
-        Resized { inputs, outputs, distance: inputs as f32 / outputs as f32 }
+        Resized { inputs, outputs, distance: inputs as f64 / outputs as f64 }
     }
 
     fn times(inputs: usize, factor: f64) -> Result<Resized> {
@@ -97,7 +97,7 @@ impl Resized {
         }
         // A product beyond all sizes becomes the largest one, for which there is no memory.
         let outputs = (inputs as f64 * factor) as usize;
-        Ok(Resized { inputs, outputs, distance: factor.recip() as f32 })
+        Ok(Resized { inputs, outputs, distance: factor.recip() })
     }
 }
 
@@ -109,19 +109,22 @@ fn along(input: &Tensor, axis: usize, resized: Resized, mode: UpsampleMode) -> R
     }
     match mode {
         UpsampleMode::Nearest => {
-            let distance = if outputs == 2 * inputs { 0.5 } else { distance };
-            let places = numbers(outputs, input.device())?.mul_scalar(distance)?;
+            // In f32 whatever the image is, as in PyTorch: a place that rounding moves is another element.
+            let distance = if outputs == 2 * inputs { 0.5 } else { f64::from(distance as f32) };
+            let places = numbers(outputs, DType::F32, input.device())?.mul_scalar(distance)?;
             input.index_select(axis, &whole(&places, inputs)?)
         }
         UpsampleMode::Bilinear { align_corners } => {
-            between(input, axis, &places(resized, align_corners, input.device())?)
+            // Of halves in f32, of f64 in f64.
+            let dtype = input.dtype().accumulator();
+            between(input, axis, &places(resized, align_corners, dtype, input.device())?)
         }
     }
 }
 
 /// 0, 1, 2 and so on. Places are computed on the device: nothing is uploaded, so that a recorded step holds them, too.
-fn numbers(count: usize, device: &Device) -> Result<Tensor> {
-    Tensor::arange(0, count as f64, 1, DType::F32, device)
+fn numbers(count: usize, dtype: DType, device: &Device) -> Result<Tensor> {
+    Tensor::arange(0, count as f64, 1, dtype, device)
 }
 
 /// Places rounded down, as indices of `inputs` elements.
@@ -130,14 +133,15 @@ fn whole(places: &Tensor, inputs: usize) -> Result<Tensor> {
 }
 
 /// Where the elements of the output lie among those of the input.
-fn places(resized: Resized, align_corners: bool, device: &Device) -> Result<Tensor> {
+fn places(resized: Resized, align_corners: bool, dtype: DType, device: &Device) -> Result<Tensor> {
     let Resized { inputs, outputs, distance } = resized;
-    let at = numbers(outputs, device)?;
+    let rounded = |number: f64| if dtype == DType::F64 { number } else { f64::from(number as f32) };
+    let at = numbers(outputs, dtype, device)?;
     if align_corners {
-        let ratio = if outputs > 1 { (inputs - 1) as f32 / (outputs - 1) as f32 } else { 0.0 };
-        return at.mul_scalar(ratio);
+        let ratio = if outputs > 1 { (inputs - 1) as f64 / (outputs - 1) as f64 } else { 0.0 };
+        return at.mul_scalar(rounded(ratio));
     }
-    at.add_scalar(0.5)?.mul_scalar(distance)?.sub_scalar(0.5)?.maximum_scalar(0.0)
+    at.add_scalar(0.5)?.mul_scalar(rounded(distance))?.sub_scalar(0.5)?.maximum_scalar(0.0)
 }
 
 /// Elements between neighbours along `axis`: `x[low] + (place - low) (x[low + 1] - x[low])`.
@@ -147,7 +151,7 @@ fn between(input: &Tensor, axis: usize, places: &Tensor) -> Result<Tensor> {
     let high = low.add_scalar(1i32)?.minimum_scalar((inputs - 1) as i32)?;
     let mut shape = [1; 4];
     shape[axis] = places.elements();
-    let share = places.sub(&low.to_dtype(DType::F32)?)?.reshape(shape)?.to_dtype(input.dtype())?;
+    let share = places.sub(&low.to_dtype(places.dtype())?)?.reshape(shape)?.to_dtype(input.dtype())?;
     let low = input.index_select(axis, &low)?;
     let rise = input.index_select(axis, &high)?.sub(&low)?;
     low.add(&rise.mul(&share)?)

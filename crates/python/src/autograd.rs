@@ -1,7 +1,7 @@
 //! Gradients as PyTorch has them: gathered in `grad` of the tensors that ask for them.
 
 use crate::error::{Failure, Outcome};
-use crate::run::wait;
+use crate::run::{interruptible, wait};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -26,14 +26,27 @@ impl Slot {
         drop(old);
     }
 
-    /// Adds a gradient to what is there.
+    /// The gradient that is there, or `grad` if none is.
+    fn get_or_set(&self, py: Python<'_>, grad: &Tensor) -> Outcome<Option<Py<PyTensor>>> {
+        if let Some(there) = self.get(py) {
+            return Ok(Some(there));
+        }
+        let first = Py::new(py, PyTensor::new(own(py, grad)?))?;
+        let mut place = self.0.lock();
+        if let Some(there) = place.as_ref() {
+            return Ok(Some(there.clone_ref(py)));
+        }
+        *place = Some(first);
+        Ok(None)
+    }
+
+    /// Adds a gradient to what is there. Another thread may do so while the sum is formed: it is formed anew then.
     fn gather(&self, py: Python<'_>, grad: &Tensor) -> Outcome<()> {
-        match self.get(py) {
-            None => self.set(Some(Py::new(py, PyTensor::new(grad.clone()))?)),
-            Some(there) => {
-                let sum = there.get().tensor();
-                let sum = wait(py, || sum.add(grad))?;
-                there.get().replace(sum)?;
+        while let Some(there) = self.get_or_set(py, grad)? {
+            let before = there.get().tensor();
+            let sum = wait(py, || before.add(grad))?;
+            if there.get().replace_if(&before, sum)? {
+                break;
             }
         }
         Ok(())
@@ -101,6 +114,11 @@ fn gather(py: Python<'_>, gradients: &Gradients) -> Outcome<()> {
     Ok(())
 }
 
+/// The gradient with memory of its own: what is done to `grad` in place is seen in no other gradient, nor in the weights that `backward` was given.
+fn own(py: Python<'_>, grad: &Tensor) -> Outcome<Tensor> {
+    if grad.is_sole_owner() { Ok(grad.clone()) } else { wait(py, || grad.copy()) }
+}
+
 #[pymethods]
 impl PyTensor {
     /// Adds the gradient of this tensor to `grad` of every tensor that it was computed from and that asks for one.
@@ -127,9 +145,11 @@ impl PyTensor {
             retain_graph: retain_graph.unwrap_or(create_graph),
             ..Default::default()
         };
-        let gradients = wait(py, || match weights {
-            None => tensor.backward_with(options),
-            Some(weights) => weighted(&tensor, &weights)?.backward_with(options),
+        let gradients = wait(py, || {
+            interruptible(|| match weights {
+                None => tensor.backward_with(options),
+                Some(weights) => weighted(&tensor, &weights)?.backward_with(options),
+            })
         })?;
         gather(py, &gradients)
     }

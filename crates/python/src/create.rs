@@ -10,7 +10,7 @@ use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use ternion::{DType, Device, Result, Scalar, Shape, Tensor};
+use ternion::{DType, Device, MAX_RANK, Result, Scalar, Shape, Tensor};
 
 /// The tensor as an object that asks for its gradient if that is wanted.
 pub fn object(tensor: Tensor, requires_grad: bool) -> Outcome<PyTensor> {
@@ -47,6 +47,12 @@ impl Nested {
             let kind = object.get_type().name()?.to_string();
             return Err(Failure::kind(format!(
                 "tensor: expected numbers, lists of them or an array, got {kind}"
+            )));
+        }
+        // One that holds itself has no end.
+        if depth == MAX_RANK {
+            return Err(Failure::value(format!(
+                "tensor: lists within lists, expected at most {MAX_RANK} deep"
             )));
         }
         let count = object.len()?;
@@ -159,7 +165,9 @@ fn as_tensor<'py>(
     };
     let device = match (&viewed, device) {
         (_, Some(device)) => device.open(py)?,
-        (Some(tensor), None) if data.cast::<PyTensor>().is_ok() => tensor.device().clone(),
+        (Some(tensor), None) if data.cast::<PyTensor>().is_ok() || tensor.device().name() != "cpu" => {
+            tensor.device().clone()
+        }
         _ => or_default(py, None)?,
     };
     let Some(viewed) = viewed else {

@@ -2,7 +2,7 @@
 
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
-use crate::run::wait;
+use crate::run::{wait, wait_apart};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
@@ -67,6 +67,14 @@ fn read<T: Send>(py: Python<'_>, f: impl FnOnce() -> Result<T, DataError> + Send
     Ok(wait(py, || Ok(f()))??)
 }
 
+/// As `read`, of what may take long: Ctrl-C ends the waiting.
+fn load<T: Send + 'static>(
+    py: Python<'_>,
+    f: impl FnOnce() -> Result<T, DataError> + Send + 'static,
+) -> Outcome<T> {
+    Ok(wait_apart(py, || Ok(f()))??)
+}
+
 /// Images and the number of the class of each.
 #[pyclass(name = "Split", module = "ternion.data", frozen)]
 struct PySplit(Split);
@@ -97,6 +105,17 @@ impl PySplit {
     /// The first `count` images.
     fn first(&self, count: usize) -> PySplit {
         PySplit(self.0.first(count))
+    }
+
+    /// The numbers of the images in the order in which an epoch has them, shuffled by `seed`: int64, [images], on the processor. For programs that keep the
+    /// images on a device and pick batches there.
+    fn order(&self, py: Python<'_>, epoch: u64, seed: u64) -> Outcome<PyTensor> {
+        let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
+        let order = wait(py, || {
+            let order = self.0.shuffled(seed).order(epoch).into_iter().map(|place| place as i64).collect();
+            Tensor::from_vec(order, [self.0.len()], &cpu)
+        })?;
+        Ok(PyTensor::new(order))
     }
 
     /// Batches of images (float32, [batch, channels, rows, columns], from 0 to 1) and labels (int64, [batch]), one pass over all of them.
@@ -210,7 +229,7 @@ fn images(mnist: &Mnist) -> Images {
 #[pyfunction]
 fn _mnist(py: Python<'_>, source: Source, fashion: bool) -> Outcome<Images> {
     let source = source.data()?;
-    let mnist = read(py, || match (source, fashion) {
+    let mnist = load(py, move || match (source, fashion) {
         (source, true) => Mnist::fashion(source),
         (DataSource::Auto, false) => Mnist::load_or_synthetic(DataSource::Auto).map(|(mnist, _)| mnist),
         (source, false) => Mnist::load(source),
@@ -221,7 +240,7 @@ fn _mnist(py: Python<'_>, source: Source, fashion: bool) -> Outcome<Images> {
 #[pyfunction]
 fn _cifar10(py: Python<'_>, source: Source) -> Outcome<Images> {
     let source = source.data()?;
-    let cifar = read(py, || Cifar10::load(source))?;
+    let cifar = load(py, move || Cifar10::load(source))?;
     let names = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
     let names = names.iter().map(|name| (*name).to_owned()).collect();
     Ok((PySplit(cifar.train().clone()), PySplit(cifar.test().clone()), names, cifar.origin().to_string()))
@@ -321,14 +340,14 @@ impl PyStandardisation {
 ///     FileNotFoundError, ValueError: what is wrong, with file, line and column.
 #[pyfunction]
 fn read_csv(py: Python<'_>, file: PathBuf) -> Outcome<PyTable> {
-    Ok(PyTable(read(py, || Table::read(&file))?))
+    Ok(PyTable(load(py, move || Table::read(&file))?))
 }
 
 /// California's house prices of 1990 (Pace and Barry 1997), and a line that tells where they came from.
 #[pyfunction]
 fn _california_housing(py: Python<'_>, source: Source) -> Outcome<(PyTable, String)> {
     let source = source.data()?;
-    let housing = read(py, || CaliforniaHousing::load(source))?;
+    let housing = load(py, move || CaliforniaHousing::load(source))?;
     Ok((PyTable(housing.table().clone()), housing.origin().to_string()))
 }
 

@@ -167,10 +167,12 @@ fn get_default_device(py: Python<'_>) -> Outcome<PyDevice> {
 #[pyfunction]
 fn manual_seed(py: Python<'_>, seed: u64) -> Outcome<()> {
     or_default(py, None)?;
-    let mut known = KNOWN.write();
-    known.seed = Some(seed);
-    known.open.iter().for_each(|device| device.seed(seed));
-    Ok(())
+    wait(py, || {
+        let mut known = KNOWN.write();
+        known.seed = Some(seed);
+        known.open.iter().for_each(|device| device.seed(seed));
+        Ok(())
+    })
 }
 
 /// What is there: a list of dicts with name, hardware and memory (bytes, or None). No device is opened.

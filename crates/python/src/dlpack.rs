@@ -4,6 +4,7 @@ use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
 use crate::foreign::{Foreign, address};
 use crate::run::wait;
+use crate::streams;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -13,9 +14,10 @@ use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use ternion::{DType, Device, Tensor};
 
-/// `kDLCPU`, `kDLCUDA`.
+/// `kDLCPU`, `kDLCUDA`, `kDLCUDAHost`: memory of the processor that CUDA devices reach, too.
 const CPU: i32 = 1;
-const CUDA: i32 = 2;
+pub const CUDA: i32 = 2;
+const CUDA_HOST: i32 = 3;
 
 /// Names of a capsule that nobody has taken yet, and of one that was.
 const FRESH: &CStr = c"dltensor";
@@ -97,9 +99,21 @@ trait Managed: Sized {
 
 /// What a handed-over tensor needs to live.
 struct Kept {
-    _tensor: Tensor,
+    tensor: Tensor,
+    /// On which of CUDA's streams it is used, if it is told.
+    stream: Option<usize>,
     shape: Vec<i64>,
     strides: Vec<i64>,
+}
+
+impl Drop for Kept {
+    /// The memory is given out anew behind what its user has queued.
+    fn drop(&mut self) {
+        if !streams::follow(self.tensor.device(), self.stream) {
+            // Nobody knows when it is free: while a step is recorded nothing can be waited for.
+            std::mem::forget(self.tensor.clone());
+        }
+    }
 }
 
 macro_rules! managed {
@@ -162,12 +176,12 @@ unsafe extern "C" fn forget<M: Managed>(capsule: *mut ffi::PyObject) {
     }
 }
 
-fn exported<M: Managed>(py: Python<'_>, tensor: Tensor) -> Outcome<Bound<'_, PyAny>> {
+fn exported<M: Managed>(py: Python<'_>, tensor: Tensor, stream: Option<usize>) -> Outcome<Bound<'_, PyAny>> {
     let (data, device) = (address(&tensor)? as *mut c_void, device_of(tensor.device())?);
     let (rank, dtype) = (tensor.rank() as i32, data_type(tensor.dtype()));
     let shape = tensor.dims().iter().map(|&size| size as i64).collect();
     let strides = tensor.layout().strides().iter().map(|&stride| stride as i64).collect();
-    let mut kept = Box::new(Kept { _tensor: tensor, shape, strides });
+    let mut kept = Box::new(Kept { tensor, stream, shape, strides });
     let (shape, strides) = (kept.shape.as_mut_ptr(), kept.strides.as_mut_ptr());
     let told = DLTensor { data, device, ndim: rank, dtype, shape, strides, byte_offset: 0 };
     let managed = Box::into_raw(Box::new(M::new(told, Box::into_raw(kept).cast())));
@@ -217,13 +231,12 @@ impl PyTensor {
         } else if copy == Some(true) {
             tensor = wait(py, || tensor.copy())?;
         }
-        if own.kind == CUDA {
-            order(py, &tensor, stream)?;
-        }
+        let stream = streams::asked(stream)?;
+        wait(py, || streams::precede(tensor.device(), stream))?;
         if max_version.is_some_and(|(major, _)| major >= 1) {
-            return exported::<DLManagedTensorVersioned>(py, tensor);
+            return exported::<DLManagedTensorVersioned>(py, tensor, stream);
         }
-        exported::<DLManagedTensor>(py, tensor)
+        exported::<DLManagedTensor>(py, tensor, stream)
     }
 
     /// Where the memory is, as DLPack counts: a kind (1: processor, 2: CUDA) and an index.
@@ -231,20 +244,6 @@ impl PyTensor {
         let DLDevice { kind, index } = device_of(self.tensor().device())?;
         Ok((kind, index))
     }
-}
-
-/// Makes a stream of CUDA wait for what the tensor waits for. DLPack's numbers: none or 1 is the default stream, -1 asks for no order.
-fn order(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, PyAny>>) -> Outcome<()> {
-    let stream = match stream {
-        None => 1_i64,
-        Some(stream) if stream.is_none() => 1,
-        Some(stream) => stream.extract()?,
-    };
-    if stream == -1 {
-        return Ok(());
-    }
-    // Whatever stream it is: when this returns, nothing is under way any more.
-    wait(py, || tensor.device().synchronize())
 }
 
 /// What somebody else handed over, given back when dropped.
@@ -285,13 +284,15 @@ fn take<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<Option<Tens
             "from_dlpack: elements of code {code}, {bits} bits, {lanes} lanes, which no dtype of ternion is"
         ))
     })?;
-    if tensor.device.kind != CPU {
-        let told = format!(
-            "from_dlpack: memory on a device of kind {}, expected 1 (the processor)",
-            tensor.device.kind
-        );
-        return Err(Failure::value(told));
-    }
+    let device = match tensor.device {
+        DLDevice { kind: CPU | CUDA_HOST, .. } => "cpu".to_owned(),
+        DLDevice { kind: CUDA, index } => format!("cuda:{index}"),
+        DLDevice { kind, .. } => {
+            return Err(Failure::value(format!(
+                "from_dlpack: memory on a device of kind {kind}, expected 1 (the processor) or 2 (CUDA)"
+            )));
+        }
+    };
     let rank =
         usize::try_from(tensor.ndim).map_err(|_| Failure::value("from_dlpack: a negative number of axes"))?;
     // SAFETY: DLPack's word: `ndim` sizes, and as many strides unless it is null.
@@ -310,7 +311,7 @@ fn take<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<Option<Tens
     let address = tensor.data as usize + tensor.byte_offset as usize;
     // Memory without elements may be nowhere.
     let address = if shape.contains(&0) { 64 } else { address };
-    let device = or_default(capsule.py(), Some(DeviceArgument::Named("cpu".into())))?;
+    let device = or_default(capsule.py(), Some(DeviceArgument::Named(device)))?;
     // SAFETY: the producer's word; `taken` keeps the memory.
     let shared = unsafe { Foreign { address, dtype, shape, strides }.tensor(&device, Box::new(taken))? };
     // What may not be written is not shared.
@@ -321,11 +322,15 @@ fn take<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<Option<Tens
 pub fn imported(object: &Bound<'_, PyAny>) -> Outcome<Tensor> {
     let py = object.py();
     let asked = PyDict::new(py);
+    if let Some(stream) = streams::of_importer(object)? {
+        asked.set_item("stream", stream)?;
+    }
+    let first = asked.copy()?;
     asked.set_item("max_version", PyTuple::new(py, [1, 0])?)?;
     let capsule = match object.call_method("__dlpack__", (), Some(&asked)) {
         // Who knows only the first version knows no such argument.
         Err(error) if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => {
-            object.call_method0("__dlpack__")?
+            object.call_method("__dlpack__", (), Some(&first))?
         }
         other => other?,
     };

@@ -1,7 +1,9 @@
 //! Errors of Ternion as exceptions of fitting kinds, with the same messages.
 
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
 use pyo3::{CastError, PyErr};
+use std::cell::RefCell;
 use ternion::Error;
 
 /// What a function of this module returns.
@@ -28,8 +30,32 @@ impl Failure {
     }
 }
 
+thread_local! {
+    /// An exception of Python on its way through functions of Rust, with the message of the error that stands for it there.
+    static CARRIED: RefCell<Option<(String, PyErr)>> = const { RefCell::new(None) };
+}
+
+/// The error that carries an exception through functions of Rust: where it arrives, the exception itself is raised.
+pub fn carried(py: Python<'_>, what: &str, exception: PyErr) -> Error {
+    let error = Error::Autograd(format!(
+        "{what} raised {}",
+        exception.value(py).repr().map_or_else(|_| "an exception".into(), |text| text.to_string())
+    ));
+    CARRIED.set(Some((error.to_string(), exception)));
+    error
+}
+
+/// The exception that stands behind an error, if one does.
+fn exception_behind(error: &Error) -> Option<PyErr> {
+    let (message, exception) = CARRIED.take()?;
+    (error.to_string() == message).then_some(exception)
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
+        if let Some(exception) = exception_behind(&error) {
+            return Failure(exception);
+        }
         let message = error.to_string();
         Failure(match error {
             Error::DType { .. } | Error::DTypeMismatch { .. } => PyTypeError::new_err(message),

@@ -2,7 +2,7 @@
 
 use crate::error::{Failure, Outcome};
 use std::any::Any;
-use ternion::{DType, Device, Layout, Shape, Tensor};
+use ternion::{Buffer, DType, Device, Layout, Shape, Tensor};
 use ternion_cpu::CpuBackend;
 
 /// The address of the first element, on the device that the tensor is on.
@@ -58,12 +58,31 @@ impl Foreign {
             return Err(Failure::value(format!("memory at an address that is no multiple of {size} bytes")));
         }
         let bytes = (before + behind).checked_mul(size).ok_or_else(too_large)?;
-        let backend = device
-            .downcast::<CpuBackend>()
-            .ok_or_else(|| Failure::value(format!("memory cannot be shared with {}", device.name())))?;
         // SAFETY: from the lowest element on to the highest, by the caller's word.
-        let buffer = unsafe { backend.adopt(self.address - before * size, bytes, owner) };
+        let buffer = unsafe { adopted(device, self.address - before * size, bytes, owner)? };
         let layout = Layout::new(Shape::new(&self.shape)?, &self.strides, before)?;
         Ok(Tensor::from_buffer(buffer, layout, self.dtype, device)?)
     }
+}
+
+/// A buffer on `bytes` bytes from `address` on.
+///
+/// # Safety
+/// They are readable and writable as long as `owner` lives.
+unsafe fn adopted(
+    device: &Device,
+    address: usize,
+    bytes: usize,
+    owner: Box<dyn Any + Send + Sync>,
+) -> Outcome<Buffer> {
+    if let Some(backend) = device.downcast::<CpuBackend>() {
+        // SAFETY: the caller's word.
+        return Ok(unsafe { backend.adopt(address, bytes, owner) });
+    }
+    #[cfg(feature = "cuda")]
+    if let Some(backend) = device.downcast::<ternion_cuda::CudaBackend>() {
+        // SAFETY: the caller's word.
+        return Ok(unsafe { backend.adopt(address, bytes, owner) }?);
+    }
+    Err(Failure::value(format!("memory cannot be shared with {}", device.name())))
 }

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod autograd;
+mod buffer;
 mod create;
 mod data;
 mod device;
@@ -18,9 +19,16 @@ mod numpy;
 mod operators;
 mod optim;
 mod promote;
+mod random;
 mod run;
 mod scopes;
+mod state;
+mod streams;
 mod tensor;
+mod text;
+mod train;
+mod transformer;
+mod trust;
 
 use pyo3::prelude::*;
 
@@ -38,11 +46,23 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     numpy::register(module)?;
     dlpack::register(module)?;
     scopes::register(module)?;
+    random::register(module)?;
+    state::register(module)?;
+    transformer::register(module)?;
     let functional = PyModule::new(module.py(), "_functional")?;
     methods::functional::register(&functional)?;
     methods::loss::register(&functional)?;
+    methods::attention::register(&functional)?;
+    methods::images::register(&functional)?;
     module.add_submodule(&functional)?;
+    let trust = PyModule::new(module.py(), "_trust")?;
+    trust::register(&trust)?;
+    module.add_submodule(&trust)?;
     let data = PyModule::new(module.py(), "_data")?;
     data::register(&data)?;
-    module.add_submodule(&data)
+    text::register(&data)?;
+    module.add_submodule(&data)?;
+    let train = PyModule::new(module.py(), "_train")?;
+    train::register(&train)?;
+    module.add_submodule(&train)
 }

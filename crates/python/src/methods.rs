@@ -1,8 +1,10 @@
 //! Methods of `ternion.Tensor`, by topic. Functions of the module have the same names: `ternion.exp(x)` is `x.exp()`.
 
+pub mod attention;
 mod compare;
 mod elementwise;
 pub mod functional;
+pub mod images;
 mod index;
 mod linear;
 pub mod loss;

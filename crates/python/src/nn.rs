@@ -5,10 +5,10 @@ use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
 use crate::promote::DEFAULT;
-use crate::run::run;
+use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use ternion::Shape;
 use ternion::nn::Param;
 use ternion::nn::init::{Fan, Init, Nonlinearity};
@@ -36,6 +36,12 @@ impl PyParameter {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let tensor = slf.as_super().call_method0("detach")?.repr()?.to_string();
         Ok(format!("Parameter containing:\n{tensor}"))
+    }
+
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyDict>) -> Outcome<Bound<'py, PyAny>> {
+        let own = slf.as_super().get().tensor();
+        let copy = wait(slf.py(), || own.detach().copy())?;
+        Ok(slf.get_type().call1((PyTensor::new(copy), own.needs_grad()))?)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {

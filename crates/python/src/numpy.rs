@@ -81,8 +81,9 @@ fn of_interface(array: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> Outc
     }
     let strides = strides.into_iter().map(|stride| stride / size).collect();
     let device = or_default_cpu(array.py())?;
-    let owner = Box::new(array.clone().unbind());
-    // SAFETY: NumPy's word for its interface; the array, which the owner is, keeps its memory.
+    // The interface, too: that of a scalar is of an array which nothing else keeps.
+    let owner = Box::new((array.clone().unbind(), interface.clone().unbind()));
+    // SAFETY: NumPy's word for its interface; the array and the interface, which are the owner, keep its memory.
     unsafe { Foreign { address, dtype, shape, strides }.tensor(&device, owner) }
 }
 

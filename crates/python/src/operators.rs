@@ -238,14 +238,80 @@ macro_rules! named {
     };
 }
 
-named! {
-    /// The sum of this tensor and another, or a number, broadcast.
+/// `other * alpha` beside `x`: itself where nothing is to be multiplied.
+fn times<'py>(other: &Bound<'py, PyAny>, alpha: Option<&Bound<'py, PyAny>>) -> Outcome<Bound<'py, PyAny>> {
+    match alpha {
+        None => Ok(other.clone()),
+        Some(alpha) => Ok(other.mul(alpha)?),
+    }
+}
+
+impl PyTensor {
+    /// `self + sign * alpha * other` in one pass, where both are floating tensors of one dtype.
+    fn scaled(
+        &self,
+        other: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+        sign: f64,
+    ) -> Outcome<Option<PyTensor>> {
+        let (Some(alpha), Some(Operand::Tensor(b))) = (alpha, Operand::of(other)?) else { return Ok(None) };
+        let a = self.tensor();
+        if a.dtype() != b.dtype() || !a.dtype().is_float() {
+            return Ok(None);
+        }
+        let alpha = sign * alpha.extract::<f64>()?;
+        let elements = a.elements().max(b.elements());
+        run(other.py(), elements, || b.scale_add(alpha, &a)).map(|sum| Some(PyTensor::new(sum)))
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The sum of this tensor and `alpha` times another, or a number, broadcast.
     ///
     /// Raises:
     ///     ValueError: shapes that do not broadcast, tensors on different devices.
-    add add_ => ADD;
-    /// This tensor less another, or a number, broadcast.
-    sub sub_ => SUB;
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn add(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> Answer {
+        match self.scaled(other, alpha, 1.0)? {
+            Some(sum) => Ok(Py::new(other.py(), sum)?.into_any()),
+            None => ADD.apply(self, &times(other, alpha)?, false),
+        }
+    }
+
+    /// This tensor less `alpha` times another, or a number, broadcast.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn sub(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> Answer {
+        match self.scaled(other, alpha, -1.0)? {
+            Some(difference) => Ok(Py::new(other.py(), difference)?.into_any()),
+            None => SUB.apply(self, &times(other, alpha)?, false),
+        }
+    }
+
+    /// The sum of this tensor and `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn add_<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        alpha: Option<&Bound<'py, PyAny>>,
+    ) -> Outcome<Bound<'py, Self>> {
+        ADD.apply_in_place(slf.get(), &times(other, alpha)?)?;
+        Ok(slf.clone())
+    }
+
+    /// This tensor less `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn sub_<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        alpha: Option<&Bound<'py, PyAny>>,
+    ) -> Outcome<Bound<'py, Self>> {
+        SUB.apply_in_place(slf.get(), &times(other, alpha)?)?;
+        Ok(slf.clone())
+    }
+}
+
+named! {
     /// The product of this tensor and another, or a number, element by element, broadcast.
     mul mul_ => MUL;
     /// This tensor divided by another, or a number, broadcast. Integers become float32 first.

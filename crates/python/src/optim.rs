@@ -2,8 +2,9 @@
 
 use crate::error::{Failure, Outcome};
 use crate::run::wait;
+use crate::state::{dict_of, state_of};
 use crate::tensor::PyTensor;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -130,23 +131,44 @@ fn params_of(parameters: &[Py<PyTensor>]) -> Outcome<Vec<Param>> {
     parameters.iter().map(param).collect()
 }
 
+impl PySteps {
+    /// The group, once no other thread has it: that one may need the interpreter to end, which is let go meanwhile.
+    fn held(&self, py: Python<'_>) -> MutexGuard<'_, Group> {
+        loop {
+            if let Some(group) = self.0.try_lock() {
+                return group;
+            }
+            py.detach(|| drop(self.0.lock()));
+        }
+    }
+
+    /// What `f` makes of the optimiser; to be called with the interpreter let go.
+    pub fn with<T>(&self, f: impl FnOnce(&mut dyn Optimizer) -> T) -> T {
+        f(&mut *self.0.lock().optimizer)
+    }
+}
+
 #[pymethods]
 impl PySteps {
+    /// Parameters are called by `names` in messages, and by `labels` in the state.
     #[new]
     fn new(
         kind: &str,
         parameters: Vec<Py<PyTensor>>,
         names: Vec<String>,
+        labels: Vec<String>,
         settings: &Bound<'_, PyDict>,
     ) -> Outcome<PySteps> {
-        let group = ParamGroup::new(params_of(&parameters)?);
+        let params = params_of(&parameters)?;
+        let group =
+            ParamGroup::new(params.iter().zip(&labels).map(|(param, label)| param.named(label)).collect());
         let optimizer = made(kind, vec![group], settings)?;
         Ok(PySteps(Mutex::new(Group { parameters, names, optimizer })))
     }
 
     /// One step. A parameter without a gradient is told: by a warning that names it, or an error if `strict`.
     fn step(&self, py: Python<'_>, lr: f64, strict: bool, warned: bool) -> Outcome<bool> {
-        let mut group = self.0.lock();
+        let mut group = self.held(py);
         let Group { parameters, names, optimizer } = &mut *group;
         let mut gradients = Gradients::default();
         let mut missing = Vec::new();
@@ -181,27 +203,35 @@ impl PySteps {
         Ok(has_missing)
     }
 
+    /// The learning rate of the next step, also of one that is replayed.
+    fn set_lr(&self, py: Python<'_>, lr: f64) -> Outcome<()> {
+        let mut group = self.held(py);
+        if group.optimizer.lr() != lr {
+            group.optimizer.set_lr(lr)?;
+        }
+        Ok(())
+    }
+
     /// Other settings, with the state as it is.
     fn state<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
-        let told = PyDict::new(py);
         let state = {
-            let mut group = self.0.lock();
+            let mut group = self.held(py);
             let optimizer = &mut group.optimizer;
             wait(py, move || optimizer.state_dict())?
         };
-        for (key, tensor) in state {
-            told.set_item(key, Bound::new(py, PyTensor::new(tensor))?)?;
-        }
-        Ok(told)
+        dict_of(py, state)
+    }
+
+    /// The learning rate of the next step.
+    #[getter]
+    fn lr(&self, py: Python<'_>) -> f64 {
+        self.held(py).optimizer.lr()
     }
 
     /// Goes on from a state.
     fn load(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> Outcome<()> {
-        let entries = state
-            .iter()
-            .map(|(key, value)| Ok((key.extract::<String>()?, value.cast::<PyTensor>()?.get().tensor())));
-        let dict = entries.collect::<PyResult<ternion::nn::StateDict>>()?;
-        let mut group = self.0.lock();
+        let dict = state_of(state, "load_state_dict")?;
+        let mut group = self.held(py);
         let optimizer = &mut group.optimizer;
         wait(py, move || optimizer.load_state_dict(&dict))
     }

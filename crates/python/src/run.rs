@@ -1,11 +1,16 @@
 //! How work of Ternion runs from Python: with the interpreter let go where it takes long, never in a process that was forked behind its back, and
 //! with every panic turned into an exception.
 
-use crate::error::{Failure, Outcome};
+use crate::error::{Failure, Outcome, carried};
+use parking_lot::Mutex;
 use pyo3::Python;
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+use ternion::autograd::{Grads, observe_backward};
 
 /// Elements from which on an op takes longer than letting go of the interpreter and getting it back, a tenth of a microsecond.
 const LARGE: usize = 1 << 12;
@@ -33,6 +38,44 @@ pub fn run<T: Send>(
 /// Runs `f`, which may wait for a device or for many ops.
 pub fn wait<T: Send>(py: Python<'_>, f: impl FnOnce() -> ternion::Result<T> + Send) -> Outcome<T> {
     py.detach(|| guarded(f))
+}
+
+/// Time between two looks whether the program is to be interrupted.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Runs `f`, a backward pass, which ends with the exception if Ctrl-C (or another signal with a handler that raises one) comes meanwhile.
+pub fn interruptible<T>(f: impl FnOnce() -> ternion::Result<T>) -> ternion::Result<T> {
+    let last = Cell::new(Instant::now());
+    let look = move |_: &'static str, _: &mut Grads| {
+        if last.get().elapsed() < PATIENCE {
+            return Ok(());
+        }
+        last.set(Instant::now());
+        Python::attach(|py| py.check_signals().map_err(|error| carried(py, "a signal", error)))
+    };
+    observe_backward(look, f)
+}
+
+/// Runs `f`, which may wait for a disk or a network, on a thread of its own: Ctrl-C ends the waiting, whatever `f` is at. It goes on for itself then, and nobody hears of it.
+pub fn wait_apart<T: Send + 'static>(
+    py: Python<'_>,
+    f: impl FnOnce() -> ternion::Result<T> + Send + 'static,
+) -> Outcome<T> {
+    let (done, arrived) = sync_channel(1);
+    // Nobody may be there any more to hear of it.
+    let work = move || drop(done.send(guarded(f)));
+    let spawned = std::thread::Builder::new().name("ternion reader".into()).spawn(work);
+    spawned.map_err(|error| Failure::state(format!("no thread to read on: {error}")))?;
+    let arrived = Mutex::new(arrived);
+    loop {
+        match py.detach(|| arrived.lock().recv_timeout(PATIENCE)) {
+            Ok(outcome) => return outcome,
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::state("the thread that reads has ended"));
+            }
+        }
+    }
 }
 
 fn guarded<T>(f: impl FnOnce() -> ternion::Result<T>) -> Outcome<T> {

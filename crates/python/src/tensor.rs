@@ -74,6 +74,17 @@ impl PyTensor {
         Ok(())
     }
 
+    /// As `replace`, if the tensor is still `before`, unchanged; whether it was. (A parameter or a buffer is replaced in any case.)
+    pub fn replace_if(&self, before: &Tensor, tensor: Tensor) -> Outcome<bool> {
+        let Handle::Value(place) = &self.handle else { return self.replace(tensor).map(|()| true) };
+        let mut place = place.write();
+        let is_same = place.buffer().is(before.buffer()) && place.layout() == before.layout();
+        if is_same {
+            *place = tensor;
+        }
+        Ok(is_same)
+    }
+
     /// What `f` makes of the tensor.
     #[inline]
     pub fn map(
@@ -194,6 +205,21 @@ impl PyTensor {
     fn __repr__(&self, py: Python<'_>) -> Outcome<String> {
         let tensor = self.tensor();
         wait(py, || Ok(described(&tensor)))
+    }
+
+    /// `f"{loss:.4f}"`: that of the number, for a tensor of no axes.
+    fn __format__<'py>(slf: &Bound<'py, Self>, format: &str) -> Outcome<Bound<'py, PyAny>> {
+        let (py, tensor) = (slf.py(), slf.get());
+        if tensor.tensor().rank() == 0 {
+            return Ok(tensor.item(py)?.call_method1("__format__", (format,))?);
+        }
+        Ok(slf.as_any().str()?.call_method1("__format__", (format,))?)
+    }
+
+    /// Operators with an array or a number of NumPy on the left are this class's, too.
+    #[classattr]
+    fn __array_priority__() -> f64 {
+        1000.0
     }
 
     fn __bool__(&self, py: Python<'_>) -> Outcome<bool> {

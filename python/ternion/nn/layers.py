@@ -21,6 +21,13 @@ def _weight_and_bias(weight_shape, fan_in, out, bias, device, dtype):
     return weight, (_uniform((out,), bound, device, dtype) if bias else None)
 
 
+def _zero_bias(layer, bias):
+    """A layer without bias, with one of zeros if that is wanted: no random numbers are drawn for it."""
+    if bias:
+        layer.bias = Parameter(_ternion.zeros(layer.weight.shape[0], dtype=layer.weight.dtype, device=layer.weight.device))
+    return layer
+
+
 def _pair(value):
     return tuple(value) if isinstance(value, (list, tuple)) else (value, value)
 
@@ -76,11 +83,14 @@ class Embedding(Module):
 
 class _Conv(Module):
     def _make(self, weight_shape, fan_in, channels, options, bias, device, dtype):
+        self._set(channels, options)
+        self.weight, self.bias = _weight_and_bias(weight_shape, fan_in, self.out_channels, bias, device, dtype)
+
+    def _set(self, channels, options):
         self.in_channels, self.out_channels = channels
         self.kernel_size, self.stride, self.padding, self.dilation, self.groups = options
         if self.groups < 1 or self.in_channels % self.groups or self.out_channels % self.groups:
             raise ValueError(f"groups {self.groups} do not divide {self.in_channels} and {self.out_channels} channels")
-        self.weight, self.bias = _weight_and_bias(weight_shape, fan_in, self.out_channels, bias, device, dtype)
 
     def extra_repr(self):
         return (
@@ -207,15 +217,14 @@ class _BatchNorm(Module):
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in self._ranks:
             raise ValueError(f"{type(self).__name__}: an input of shape {tuple(input.shape)}, expected {self._ranks} axes")
-        momentum = self.momentum
-        if self.training and self.track_running_stats:
-            self.num_batches_tracked.add_(1)
-            if momentum is None:
-                momentum = 1 / self.num_batches_tracked.item()
+        follows, momentum = self.training and self.track_running_stats, self.momentum
+        if momentum is None:
+            momentum = 1 / (self.num_batches_tracked.item() + 1) if follows else 0.0
         of_batch = self.training or not self.track_running_stats
-        return F.batch_norm(
-            input, self.running_mean, self.running_var, self.weight, self.bias, of_batch, 0.0 if momentum is None else momentum, self.eps
-        )
+        output = F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, of_batch, momentum, self.eps)
+        if follows:
+            self.num_batches_tracked.add_(1)
+        return output
 
     def extra_repr(self):
         return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
@@ -287,6 +296,24 @@ class AdaptiveAvgPool2d(Module):
 
     def extra_repr(self):
         return f"output_size={self.output_size}"
+
+
+class Upsample(Module):
+    """Images of another size: [batch, channels, height, width] -> [batch, channels, rows, columns].
+
+    Args are those of `functional.interpolate`.
+    """
+
+    def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):
+        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
+
+    def extra_repr(self):
+        told = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
+        return f"{told}, mode={self.mode!r}"
 
 
 class Flatten(Module):

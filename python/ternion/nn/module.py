@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._ternion import Parameter, Tensor, tensor
+from .._ternion import Parameter, Tensor, _trust, tensor
 from .._scopes import no_grad
 
 
@@ -42,7 +42,8 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
     def __call__(self, *args, **kwargs):
-        result = self.forward(*args, **kwargs)
+        watched = _trust.layers_are_watched()
+        result = _trust.in_layer(self, self.forward, args, kwargs) if watched else self.forward(*args, **kwargs)
         for hook in self.__dict__.get("_forward_hooks", ()):
             changed = hook(self, args, result)
             result = result if changed is None else changed

@@ -1,12 +1,50 @@
-"""Gradients of several parameters together."""
+"""Gradients of several parameters together, and what watches a training."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
 
 from .._scopes import no_grad
-from .._ternion import Tensor, _clip_grad_norm
+from .._ternion import Tensor, _clip_grad_norm, _trust, float32, stack, zeros
 
 
-def clip_grad_norm_(parameters, max_norm):
-    """Scales the gradients of `parameters` so that their common norm is at most `max_norm`; the norm that they had, a tensor."""
-    return _clip_grad_norm([parameters] if isinstance(parameters, Tensor) else list(parameters), max_norm)
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False):
+    """Scales the gradients of `parameters` so that their common norm is at most `max_norm`; the norm that they had, a tensor.
+
+    Args:
+        norm_type: the power of the norm; inf for the largest element.
+        error_if_nonfinite: whether a norm that is NaN or infinite is an error; nothing is changed then. The norm is read, which waits for the device.
+
+    Raises:
+        RuntimeError: a norm that is not finite, if that is an error.
+    """
+    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    if error_if_nonfinite or norm_type != 2.0:
+        norm = get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None], norm_type)
+        if error_if_nonfinite and not math.isfinite(norm.item()):
+            raise RuntimeError(f"clip_grad_norm_: the norm of the gradients is {norm.item()}, expected a finite number")
+        if norm_type != 2.0:
+            return _scaled(parameters, max_norm, norm)
+    return _clip_grad_norm(parameters, max_norm)
+
+
+def get_total_norm(tensors, norm_type=2.0):
+    """The common norm of several tensors, a tensor; 0 of none."""
+    norms = [tensor.norm(norm_type).to(float32) for tensor in tensors]
+    if not norms:
+        return zeros(())
+    return stack([norm.to(norms[0].device) for norm in norms]).norm(norm_type)
+
+
+def _scaled(parameters, max_norm, norm):
+    """As PyTorch does: by `max_norm / (norm + 1e-6)` where that is less than 1."""
+    with no_grad():
+        factor = (max_norm / (norm + 1e-6)).clamp(max=1.0)
+        for parameter in parameters:
+            if parameter.grad is not None:
+                parameter.grad.mul_(factor.to(parameter.grad.device).to(parameter.grad.dtype))
+    return norm
 
 
 def clip_grad_value_(parameters, clip_value):
@@ -15,3 +53,71 @@ def clip_grad_value_(parameters, clip_value):
         for parameter in [parameters] if isinstance(parameters, Tensor) else parameters:
             if parameter.grad is not None:
                 parameter.grad.clamp_(-clip_value, clip_value)
+
+
+class StatsMonitor:
+    """Looks at a training every some steps: the outputs of each layer and the gradients that come to them, weights and their gradients, and how far a step moves them.
+
+        monitor = nn.utils.StatsMonitor(model, every=100)
+        for step, (x, target) in enumerate(batches):
+            with monitor.watch(step):
+                loss = nn.functional.cross_entropy(model(x), target)
+            optimizer.zero_grad()
+            loss.backward()
+            report = monitor.step(optimizer)
+            if report:
+                for warning in report.warnings:
+                    print(warning)
+
+    What is wrong is told in sentences that name the layer: outputs or gradients that explode or vanish, dead ReLUs, NaN and where it begins, gradients that are missing or 0, steps
+    that are too large or too small. `print(report)` shows a table of all layers. A fault that stays is told again at ever larger distances. A step that is not looked at
+    costs what it costs without; one that is captured for its replay cannot be.
+
+    Args:
+        model: a module.
+        every: steps from one reading to the next.
+        patience: readings in a row after which something is a fault that a single batch may show by chance.
+        growth: how many times larger or smaller outputs of one layer, or gradients that come to it, may be than those of another.
+        dead_share: the share of units of a ReLU that give 0 for each example, from which on it is called dead.
+        largest_update, smallest_update: between them is the change of a weight in a step, by its own size, that is no fault.
+
+    Raises:
+        ValueError: numbers of 0, limits that are none.
+    """
+
+    def __init__(
+        self, model: Any, every: int = 100, patience: int = 5, growth: float = 1e3, dead_share: float = 0.9, largest_update: float = 0.5,
+        smallest_update: float = 1e-6,
+    ):  # fmt: skip
+        self._model = model
+        self._monitor = _trust.Monitor(every, patience, growth, dead_share, largest_update, smallest_update)
+
+    def watch(self, step: int) -> _Watch:
+        """A scope for the forward of step `step`, in which the model is watched if the step is one of those that are looked at."""
+        return _Watch(self._monitor, self._model, step)
+
+    def report(self) -> Any:
+        """What was seen of the step that was watched last, with the gradients that the parameters have; None if it was not looked at, or has been reported."""
+        return self._monitor.report(list(self._model.parameters()))
+
+    def step(self, optimizer: Any) -> Any:
+        """`optimizer.step()`, and what `report` tells, with the changes of the weights. `optimizer` may be a function that makes the step.
+
+        Of a loss that a GradScaler has scaled, the gradients are those unless `unscale_` was called before.
+        """
+        step = optimizer.step if hasattr(optimizer, "step") else optimizer
+        return self._monitor.step(list(self._model.parameters()), step)
+
+
+class _Watch:
+    def __init__(self, monitor, model, step):
+        self._monitor, self._model, self._step, self._is_open = monitor, model, step, False
+
+    def __enter__(self):
+        self._is_open = self._monitor.open(self._model, self._step)
+        return self
+
+    def __exit__(self, *_):
+        if self._is_open:
+            self._monitor.close()
+        self._is_open = False

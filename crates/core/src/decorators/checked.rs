@@ -47,11 +47,21 @@ impl Checked {
     pub fn new(device: Device, oracle: Device) -> Device {
         Device::new(Checked { name: format!("checked({device}, {oracle})"), inner: device, oracle })
     }
+}
 
+/// An op of one device held against what another makes of the same inputs.
+pub(crate) struct Comparison<'a> {
+    pub(crate) device: &'a Device,
+    pub(crate) oracle: &'a Device,
+    /// What the allowed differences are multiplied by.
+    pub(crate) factor: f64,
+}
+
+impl Comparison<'_> {
     fn mismatch(&self, op: &Op, detail: String) -> Error {
         Error::Mismatch {
             op: op.name(),
-            left: self.inner.name().into(),
+            left: self.device.name().into(),
             right: self.oracle.name().into(),
             detail,
         }
@@ -59,11 +69,12 @@ impl Checked {
 
     /// What the oracle makes of `inputs`.
     fn expected(&self, op: &Op, inputs: &[Snapshot]) -> Result<Vec<Snapshot>> {
-        let outputs = run_on(op, inputs, &self.oracle)?;
+        let outputs = run_on(op, inputs, self.oracle)?;
         outputs.iter().map(|output| Snapshot::dense(self.oracle.backend(), &output.view())).collect()
     }
 
-    fn compare(&self, op: &Op, inputs: &[Snapshot], outputs: &[View<'_>]) -> Result<()> {
+    /// The error that tells of the first output that differs.
+    pub(crate) fn compare(&self, op: &Op, inputs: &[Snapshot], outputs: &[View<'_>]) -> Result<()> {
         let wanted = self.expected(op, inputs).map_err(|error| {
             self.mismatch(
                 op,
@@ -71,15 +82,15 @@ impl Checked {
             )
         })?;
         for (index, (view, want)) in outputs.iter().zip(&wanted).enumerate() {
-            let got = Snapshot::dense(self.inner.backend(), view)?;
-            if Differences::of(&got, want, 0.0).is_none() {
+            let got = Snapshot::dense(self.device.backend(), view)?;
+            if self.differences(&got, want, 0.0).is_none() {
                 continue;
             }
             let noise = self.noise(op, inputs, index, want)?;
-            let Some(differences) = Differences::of(&got, want, noise) else { continue };
+            let Some(differences) = self.differences(&got, want, noise) else { continue };
             if permits_tf32(op) {
                 let rounded = self.expected_in_tf32(op, inputs)?;
-                if Differences::of(&got, &rounded[index], noise).is_none() {
+                if self.differences(&got, &rounded[index], noise).is_none() {
                     continue;
                 }
             }
@@ -88,6 +99,10 @@ impl Checked {
             return Err(self.mismatch(op, detail));
         }
         Ok(())
+    }
+
+    fn differences(&self, got: &Snapshot, want: &Snapshot, noise: f64) -> Option<Differences> {
+        Differences::of(got, want, self.factor * tolerance(want.dtype), self.factor * noise)
     }
 
     /// What the oracle makes of `inputs` whose first two, the factors, are rounded.
@@ -167,14 +182,13 @@ struct Differences {
 }
 
 impl Differences {
-    /// None if all elements agree within the tolerance and `noise`.
-    fn of(got_bits: &Snapshot, want_bits: &Snapshot, noise: f64) -> Option<Differences> {
+    /// None if all elements agree within `relative` and `noise`.
+    fn of(got_bits: &Snapshot, want_bits: &Snapshot, relative: f64, noise: f64) -> Option<Differences> {
         if got_bits.shape != want_bits.shape || got_bits.dtype != want_bits.dtype {
             return Some(Differences { count: want_bits.shape.elements(), first: 0, allowed: 0.0 });
         }
         let (got_values, want_values) = (got_bits.values(), want_bits.values());
         let width = want_bits.shape.dims().last().copied().unwrap_or(1).max(1);
-        let relative = tolerance(want_bits.dtype);
         let mut found: Option<Differences> = None;
         for (row, (got_row, want_row)) in got_values.chunks(width).zip(want_values.chunks(width)).enumerate()
         {
@@ -234,6 +248,7 @@ impl Backend for Checked {
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
         let before = Snapshot::of_all(self.inner.backend(), inputs)?;
         self.inner.backend().run(op, inputs, outputs)?;
-        self.compare(op, &before, outputs)
+        let comparison = Comparison { device: &self.inner, oracle: &self.oracle, factor: 1.0 };
+        comparison.compare(op, &before, outputs)
     }
 }

@@ -9,11 +9,13 @@ mod fallback;
 mod nan_check;
 mod snapshot;
 
+pub(crate) use checked::Comparison;
 pub use checked::{Checked, tolerance};
 pub use composed::Composed;
 pub use counting::{Counter, Counting, Counts, OpCounts};
 pub use fallback::{Fallback, known_names};
 pub use nan_check::NanCheck;
+pub(crate) use snapshot::Snapshot;
 
 use crate::device::Device;
 use crate::error::{Error, Result};

@@ -12,17 +12,17 @@ use smallvec::SmallVec;
 
 /// What a view showed at one moment, on the host. Repeated elements (stride 0) are kept once.
 #[derive(Clone)]
-pub(super) struct Snapshot {
+pub(crate) struct Snapshot {
     bytes: Vec<u8>,
     /// The shape with repeated axes of size 1: that of `bytes`.
     compact: Shape,
-    pub(super) shape: Shape,
+    pub(crate) shape: Shape,
     pub(super) dtype: DType,
 }
 
 impl Snapshot {
     /// Reads `view` back. Elements are picked on the host, so that no copy kernel of the device is trusted.
-    pub(super) fn of(backend: &dyn Backend, view: &View<'_>) -> Result<Snapshot> {
+    pub(crate) fn of(backend: &dyn Backend, view: &View<'_>) -> Result<Snapshot> {
         Snapshot::read(backend, view, compacted(view.layout)?)
     }
 

@@ -17,7 +17,7 @@ use ternion_core::{
 const TOGETHER: usize = 512;
 
 /// A way to step: how parameters change, and the numbers that this takes.
-pub(super) trait StepRule: Clone + 'static {
+pub(super) trait StepRule: Clone + Send + 'static {
     /// Changes parameters and states in place, by a fused op or by [`composed`](super::composed::composed) ones. Inputs, for each parameter: it, its
     /// gradient, its numbers, its states. All are of one device and dtype.
     fn change(&self, inputs: &[&Tensor]) -> Result<()>;

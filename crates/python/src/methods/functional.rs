@@ -5,10 +5,7 @@ use crate::promote::floating;
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use ternion::{
-    AttentionOptions, Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, PoolOptions, Result,
-    Tensor,
-};
+use ternion::{Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, PoolOptions, Result, Tensor};
 
 /// A tensor that may be left out.
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyTensor>>;
@@ -321,10 +318,15 @@ fn batch_norm(
     if let (Some((mean, var)), false) = (&running, training) {
         return made(py, x.elements(), || x.batch_norm_eval(mean, var, weight.as_ref(), bias.as_ref(), eps));
     }
+    let count = x.elements() / x.dims().get(1).map_or(1, |&channels| channels.max(1));
+    if training && count == 1 {
+        let told =
+            format!("batch_norm: training on shape {:?}: a channel of 1 value has no variance", x.dims());
+        return Err(Failure::value(told));
+    }
     made(py, x.elements(), || {
         let (output, mean, var) = x.batch_norm_train(weight.as_ref(), bias.as_ref(), eps)?;
         if let (Some(running), true) = (&running, training) {
-            let count = x.elements() / x.dims()[1].max(1);
             ternion::no_grad(|| followed(running, [&mean, &var], count, momentum))?;
         }
         Ok(output)
@@ -412,42 +414,6 @@ fn pad(
     made(py, x.elements(), || cut.pad(&amounts, value))
 }
 
-/// Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
-///
-/// Shapes: query [batch, heads, queries, head_dim], key [batch, kv_heads, keys, head_dim], value [batch, kv_heads, keys, value_dim] -> [batch, heads,
-/// queries, value_dim]
-///
-/// Args:
-///     attn_mask: bool, true where a key is seen, or numbers that are added to the scores; broadcast.
-///     dropout_p: the probability with which a weight becomes 0.
-///     is_causal: whether a query sees only keys up to its own place; the last query stands at the last key.
-///     scale: of the scores; 1 / sqrt(head_dim) by default.
-#[pyfunction]
-#[pyo3(signature = (query, key, value, attn_mask=None, dropout_p=0.0, is_causal=false, scale=None))]
-#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
-fn scaled_dot_product_attention(
-    py: Python<'_>,
-    query: &Bound<'_, PyTensor>,
-    key: &Bound<'_, PyTensor>,
-    value: &Bound<'_, PyTensor>,
-    attn_mask: Maybe<'_, '_>,
-    dropout_p: f64,
-    is_causal: bool,
-    scale: Option<f64>,
-) -> Outcome<PyTensor> {
-    let (q, k, v, mask) = (query.get().tensor(), key.get().tensor(), value.get().tensor(), given(attn_mask));
-    made(py, q.elements().max(k.elements()), || {
-        let options = AttentionOptions {
-            mask: mask.as_ref(),
-            causal: is_causal,
-            scale,
-            dropout: dropout_p,
-            ..Default::default()
-        };
-        q.scaled_dot_product_attention(&k, &v, options)
-    })
-}
-
 /// The functions that are methods of tensors, too.
 #[pymethods]
 impl PyTensor {
@@ -473,6 +439,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dropout, module)?)?;
     module.add_function(wrap_pyfunction!(embedding, module)?)?;
     module.add_function(wrap_pyfunction!(one_hot, module)?)?;
-    module.add_function(wrap_pyfunction!(pad, module)?)?;
-    module.add_function(wrap_pyfunction!(scaled_dot_product_attention, module)?)
+    module.add_function(wrap_pyfunction!(pad, module)?)
 }

@@ -80,6 +80,22 @@ impl PyTensor {
         run(py, a.elements().max(b.elements()), || x.addmm(&a, &b, beta, alpha)).map(PyTensor::new)
     }
 
+    /// `beta * self + alpha * (mat1 @ mat2)`, in place: the tensor itself is changed and returned.
+    ///
+    /// Raises:
+    ///     RuntimeError: a gradient would have to flow through it.
+    #[pyo3(signature = (mat1, mat2, *, beta=1.0, alpha=1.0))]
+    fn addmm_<'py>(
+        slf: &Bound<'py, Self>,
+        mat1: &Bound<'_, PyTensor>,
+        mat2: &Bound<'_, PyTensor>,
+        beta: f64,
+        alpha: f64,
+    ) -> Outcome<Bound<'py, Self>> {
+        let (a, b) = (mat1.get().tensor(), mat2.get().tensor());
+        PyTensor::change(slf, |x| x.addmm_(&a, &b, beta, alpha))
+    }
+
     /// `self + value * tensor1 * tensor2`, broadcast.
     #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
     fn addcmul(

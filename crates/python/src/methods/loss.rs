@@ -151,6 +151,17 @@ fn kl_div(
     loss(py, (input, target), |x, target| x.kl_div(target, reduction, log_target))
 }
 
+/// The share of rows whose largest logit is the target's, float32; no gradient flows.
+///
+/// Shapes: logits [batch, classes, ..] and [batch, ..] (int32 or int64) -> []
+///
+/// Raises:
+///     IndexError: an index that is none of a class.
+#[pyfunction]
+fn accuracy(py: Python<'_>, input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+    loss(py, (input, target), Tensor::accuracy)
+}
+
 /// Puts the functions into a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cross_entropy, module)?)?;
@@ -159,5 +170,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(mse_loss, module)?)?;
     module.add_function(wrap_pyfunction!(l1_loss, module)?)?;
     module.add_function(wrap_pyfunction!(huber_loss, module)?)?;
-    module.add_function(wrap_pyfunction!(kl_div, module)?)
+    module.add_function(wrap_pyfunction!(kl_div, module)?)?;
+    module.add_function(wrap_pyfunction!(accuracy, module)?)
 }

@@ -1,13 +1,11 @@
-"""Optimisers and schedules of the learning rate. Names, arguments and defaults are PyTorch's.
-
-`step()` takes a parameter without a gradient for a mistake: it warns and names it, once; with `strict=True` it raises an error.
-"""
+"""Optimisers: they change parameters by the gradients that were gathered."""
 
 from __future__ import annotations
 
 import math
 
-from ._ternion import Tensor, _Steps
+from .._capture import note_step
+from .._ternion import Tensor, _Steps
 
 
 class Optimizer:
@@ -22,6 +20,7 @@ class Optimizer:
     def __init__(self, params, defaults, strict=False):
         self.defaults, self.strict = defaults, strict
         self.param_groups, self._steps, self._warned = [], [], False
+        self._labels: set[str] = set()
         params = list(params)
         if not params:
             raise ValueError(f"{type(self).__name__}: no parameters")
@@ -47,8 +46,20 @@ class Optimizer:
             raise ValueError(f"{type(self).__name__}: a parameter is given twice")
         settings = {**self.defaults, **{name: value for name, value in param_group.items() if name != "params"}}
         parameters = [parameter for _, parameter in pairs]
-        self._steps.append(_Steps(self._kind, parameters, [name for name, _ in pairs], settings))
+        labels = [
+            self._label(item[0] if isinstance(item, tuple) else f"parameter {first + number}") for number, item in enumerate(named)
+        ]
+        self._steps.append(_Steps(self._kind, parameters, [name for name, _ in pairs], labels, settings))
         self.param_groups.append({"params": parameters, **settings})
+
+    def _label(self, name):
+        """What the state calls a parameter: two models may use the same names."""
+        label, number = name, 1
+        while label in self._labels:
+            number += 1
+            label = f"{name}#{number}"
+        self._labels.add(label)
+        return label
 
     def step(self, closure=None):
         """Changes the parameters by the gradients that were gathered.
@@ -57,9 +68,15 @@ class Optimizer:
             closure: computes the loss and its gradients anew; what it returns is returned.
         """
         loss = None if closure is None else closure()
+        note_step(self)
         for group, steps in zip(self.param_groups, self._steps):
             self._warned |= steps.step(float(group["lr"]), self.strict, self._warned)
         return loss
+
+    def _take_rates(self) -> None:
+        """Has the learning rates of `param_groups` count for a step that is replayed."""
+        for group, steps in zip(self.param_groups, self._steps):
+            steps.set_lr(float(group["lr"]))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets the gradients of all parameters, or makes them 0."""
@@ -154,108 +171,3 @@ class Muon(Optimizer):
 
     def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, strict=False):
         super().__init__(params, dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov), strict)
-
-
-class LRScheduler:
-    """A course of the learning rate: `step()` after each epoch, or after each step of the optimiser."""
-
-    def __init__(self, optimizer, last_epoch=-1):
-        self.optimizer, self.last_epoch = optimizer, last_epoch
-        self.base_lrs = [group["lr"] for group in optimizer.param_groups]
-        self.step()
-
-    def factor(self, epoch: int) -> float:
-        """What the first learning rates are multiplied by."""
-        raise NotImplementedError
-
-    def rates(self) -> list[float]:
-        """The learning rates now."""
-        return [lr * self.factor(self.last_epoch) for lr in self.base_lrs]
-
-    def step(self) -> None:
-        """Goes on by one."""
-        self.last_epoch += 1
-        for group, lr in zip(self.optimizer.param_groups, self.rates()):
-            group["lr"] = lr
-
-    def get_last_lr(self) -> list[float]:
-        """The learning rates of the groups."""
-        return [group["lr"] for group in self.optimizer.param_groups]
-
-    def state_dict(self) -> dict:
-        """How far it is."""
-        return {"last_epoch": self.last_epoch, "base_lrs": self.base_lrs}
-
-    def load_state_dict(self, state_dict: dict) -> None:
-        """Goes on from what `state_dict` told."""
-        self.last_epoch, self.base_lrs = state_dict["last_epoch"], state_dict["base_lrs"]
-        for group, lr in zip(self.optimizer.param_groups, self.rates()):
-            group["lr"] = lr
-
-
-class LambdaLR(LRScheduler):
-    """Times what a function says of the epoch."""
-
-    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
-        self.lr_lambda = lr_lambda
-        super().__init__(optimizer, last_epoch)
-
-    def factor(self, epoch):
-        return self.lr_lambda(epoch)
-
-
-class StepLR(LRScheduler):
-    """Times `gamma` every `step_size`."""
-
-    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
-        self.step_size, self.gamma = step_size, gamma
-        super().__init__(optimizer, last_epoch)
-
-    def factor(self, epoch):
-        return self.gamma ** (epoch // self.step_size)
-
-
-class MultiStepLR(LRScheduler):
-    """Times `gamma` at each of `milestones`."""
-
-    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
-        self.milestones, self.gamma = sorted(milestones), gamma
-        super().__init__(optimizer, last_epoch)
-
-    def factor(self, epoch):
-        return self.gamma ** sum(epoch >= milestone for milestone in self.milestones)
-
-
-class ExponentialLR(LRScheduler):
-    """Times `gamma` each time."""
-
-    def __init__(self, optimizer, gamma, last_epoch=-1):
-        self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
-
-    def factor(self, epoch):
-        return self.gamma**epoch
-
-
-class CosineAnnealingLR(LRScheduler):
-    """Down to `eta_min` along half a cosine, in `T_max` (Loshchilov and Hutter 2017)."""
-
-    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
-        self.T_max, self.eta_min = T_max, eta_min
-        super().__init__(optimizer, last_epoch)
-
-    def rates(self):
-        share = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
-        return [self.eta_min + (lr - self.eta_min) * share for lr in self.base_lrs]
-
-
-class LinearLR(LRScheduler):
-    """From `start_factor` to `end_factor` in `total_iters`: a warm-up."""
-
-    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
-        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
-        super().__init__(optimizer, last_epoch)
-
-    def factor(self, epoch):
-        share = min(epoch, self.total_iters) / self.total_iters
-        return self.start_factor + (self.end_factor - self.start_factor) * share

@@ -1,4 +1,4 @@
-"""Models with the habits of scikit-learn: `fit`, `predict`, `evaluate`."""
+"""A model with the habits of scikit-learn: `fit`, `predict`, `evaluate`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import sys
 import time
 from typing import Any
 
-from . import nn, optim
-from ._scopes import no_grad
-from ._ternion import Tensor, as_tensor, float32, int64, manual_seed, randperm
+from .. import nn, optim
+from .._scopes import no_grad
+from .._ternion import Tensor, as_tensor, float32, int64, manual_seed, randperm
 
 
 class MLP(nn.Module):
@@ -141,7 +141,7 @@ class MLP(nn.Module):
         return loss(outputs, targets)
 
     def _outputs(self, X, batch_size):
-        from ._ternion import cat
+        from .._ternion import cat
 
         inputs, was_training = self._inputs(X), self.training
         self.eval()

@@ -1,0 +1,59 @@
+"""overhead.py with figures that are made up: python3 -m unittest discover -s benches/peers"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import overhead  # noqa: E402
+
+PAGE = f"before\n{overhead.START}\nstale\n{overhead.END}\nafter\n"
+
+
+def line(case, device="cpu", **more):
+    return {"case": case, "device": device, "machine": "M", "commit": "c", "time": "2026-01-01 00:00 UTC", "python": "3.11", "versions": {"torch": "2.11"}, **more}
+
+
+def call(case, ours, theirs, device="cpu"):
+    return line(case, device, nanoseconds={"ternion": ours, "torch": theirs})
+
+
+class Write(unittest.TestCase):
+    def test_calls_are_held_to_their_share_of_pytorchs_time(self):
+        page = overhead.page(PAGE, [call("add", 80.4, 100), call("chain", 81, 100), call("chain_backward", 200, 100, "cuda")])
+        self.assertIn("| `a + b`, 1 element | cpu | 80 ns | 100 ns | 0.80 | at most 0.8 | yes |", page)
+        self.assertIn("recorded for gradients | cpu | 81 ns | 100 ns | 0.81 | at most 0.8 | **no** |", page)
+        self.assertIn("| cuda | 200 ns | 100 ns | 2.00 |  |  |", page)
+        self.assertTrue(page.startswith("before\n") and page.endswith("\nafter\n") and "stale" not in page)
+
+    def test_the_newest_run_counts(self):
+        page = overhead.page(PAGE, [call("add", 10, 100), call("add", 20, 100)])
+        self.assertIn("| 0.20 |", page)
+        self.assertNotIn("| 0.10 |", page)
+
+    def test_the_python_form_of_mnist_is_held_to_speed_and_accuracy(self):
+        def row(share, accuracy):
+            programs = {"rust": {"test_accuracy": 0.97, "images_per_second": 1000.0}, "python": {"test_accuracy": accuracy, "images_per_second": 1000.0 * share}}
+            return overhead.mnist_row(line("mnist_captured", programs=programs))
+
+        self.assertIn("| `mnist --capture` | cpu | 97.00 % | 97.00 % | 1000 | 950 | 0.950 | at least 0.95, as accurate | yes |", row(0.95, 0.97))
+        self.assertIn("**no**", row(0.949, 0.97))
+        self.assertIn("**no**", row(1.0, 0.9699))
+
+    def test_a_page_without_markers_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            (path / "results.jsonl").write_text(json.dumps(call("add", 1, 2)) + "\n")
+            (path / "page.md").write_text("no markers\n")
+            done = subprocess.run([sys.executable, str(HERE / "overhead.py"), "write", str(path / "results.jsonl"), str(path / "page.md")], capture_output=True, text=True, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("expected the markers", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,135 @@
+//! Attention, and sums that are activated at once: a native part of `ternion.nn.functional`.
+
+use crate::error::{Failure, Outcome};
+use crate::run::run;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use ternion::{AttentionOptions, Result, Tensor, UnaryOp};
+
+/// Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
+///
+/// Shapes: query [.., heads, queries, head_dim], key [.., kv_heads, keys, head_dim], value [.., kv_heads, keys, value_dim] -> [.., heads, queries,
+/// value_dim]; axes before the last two may be left out
+///
+/// Args:
+///     attn_mask: bool, true where a key is seen, or numbers that are added to the scores; broadcast.
+///     dropout_p: the probability with which a weight becomes 0.
+///     is_causal: whether a query sees only keys up to its own place; the last query stands at the last key.
+///     scale: of the scores; 1 / sqrt(head_dim) by default.
+///     enable_gqa: taken as in PyTorch; heads of keys and values may be shared by several heads of queries without it, too.
+///     window: how many places back, and ahead unless causal, a query sees, its own counted.
+///
+/// Raises:
+///     ValueError: shapes that do not fit, a probability outside 0 to 1.
+#[pyfunction]
+#[pyo3(signature = (query, key, value, attn_mask=None, dropout_p=0.0, is_causal=false, scale=None, enable_gqa=false, *, window=None))]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
+fn scaled_dot_product_attention(
+    py: Python<'_>,
+    query: &Bound<'_, PyTensor>,
+    key: &Bound<'_, PyTensor>,
+    value: &Bound<'_, PyTensor>,
+    attn_mask: Option<&Bound<'_, PyTensor>>,
+    dropout_p: f64,
+    is_causal: bool,
+    scale: Option<f64>,
+    enable_gqa: bool,
+    window: Option<usize>,
+) -> Outcome<PyTensor> {
+    let _ = enable_gqa;
+    let operands = [query, key, value].map(|tensor| tensor.get().tensor());
+    let mask = attn_mask.map(|mask| mask.get().tensor());
+    let elements = operands[0].elements().max(operands[1].elements());
+    let attended = run(py, elements, || {
+        let (operands, mask) = with_four_axes(&operands, mask)?;
+        let [query, key, value] = &operands;
+        let options =
+            AttentionOptions { mask: mask.as_ref(), causal: is_causal, scale, dropout: dropout_p, window };
+        query.scaled_dot_product_attention(key, value, options)
+    })?;
+    let told = &operands[0].dims()[..operands[0].rank().saturating_sub(2)];
+    let [_, _, queries, width] = attended.sizes()?;
+    let dims: Vec<usize> = told.iter().copied().chain([queries, width]).collect();
+    Ok(PyTensor::new(attended.reshape(&dims[..])?))
+}
+
+/// The operands and the mask as [batch, heads, length, width].
+fn with_four_axes(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tensor; 3], Option<Tensor>)> {
+    let rank = operands[0].rank();
+    if rank == 4 || rank < 2 || operands.iter().any(|operand| operand.rank() != rank) {
+        return Ok((operands.clone(), mask));
+    }
+    let outer = operands[0].dims()[..rank - 2].to_vec();
+    let mask = match mask {
+        // One of two axes is spread over whatever is before.
+        Some(mask) if mask.rank() > 2 => {
+            let of_scores = [operands[0].dims()[rank - 2], operands[1].dims()[rank - 2]];
+            let all: Vec<usize> = outer.iter().copied().chain(of_scores).collect();
+            Some(four(&mask.expand(&all[..])?)?)
+        }
+        mask => mask,
+    };
+    let [query, key, value] = operands;
+    Ok(([four(query)?, four(key)?, four(value)?], mask))
+}
+
+/// The last three axes stay; those before become one.
+fn four(x: &Tensor) -> Result<Tensor> {
+    let (outer, inner) = x.dims().split_at(x.rank() - 2);
+    let (heads, batch) = match outer.split_last() {
+        // Without heads of its own an operand of [batch, length, width] has one.
+        Some((&last, [])) => (1, last),
+        Some((&last, rest)) => (last, rest.iter().product()),
+        None => (1, 1),
+    };
+    x.reshape([batch, heads, inner[0], inner[1]])
+}
+
+/// `max(input + other, 0)`, broadcast, in one pass.
+#[pyfunction]
+fn add_relu(py: Python<'_>, input: &Bound<'_, PyTensor>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+    let (a, b) = (input.get().tensor(), other.get().tensor());
+    run(py, a.elements().max(b.elements()), || a.add_relu(&b)).map(PyTensor::new)
+}
+
+/// `activation(input + bias)`, in one pass.
+///
+/// Shapes: [.., features] and bias [features] -> [.., features]
+///
+/// Args:
+///     activation: "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus" or "leaky_relu" (slope 0.01).
+///
+/// Raises:
+///     ValueError: another activation, shapes that do not fit.
+#[pyfunction]
+fn bias_activation(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    bias: &Bound<'_, PyTensor>,
+    activation: &str,
+) -> Outcome<PyTensor> {
+    let activation = match activation {
+        "relu" => UnaryOp::Relu,
+        "gelu" => UnaryOp::GeluErf,
+        "gelu_tanh" => UnaryOp::GeluTanh,
+        "silu" => UnaryOp::Silu,
+        "sigmoid" => UnaryOp::Sigmoid,
+        "tanh" => UnaryOp::Tanh,
+        "softplus" => UnaryOp::Softplus,
+        "leaky_relu" => UnaryOp::LeakyRelu { slope: 0.01 },
+        other => {
+            let known = "relu, gelu, gelu_tanh, silu, sigmoid, tanh, softplus, leaky_relu";
+            let told = format!("bias_activation: activation {other:?}, expected one of {known}");
+            return Err(Failure::value(told));
+        }
+    };
+    let (x, bias) = (input.get().tensor(), bias.get().tensor());
+    run(py, x.elements(), || x.bias_activation(&bias, activation)).map(PyTensor::new)
+}
+
+/// Puts the functions into a module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(scaled_dot_product_attention, module)?)?;
+    module.add_function(wrap_pyfunction!(add_relu, module)?)?;
+    module.add_function(wrap_pyfunction!(bias_activation, module)?)
+}

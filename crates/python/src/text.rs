@@ -1,0 +1,257 @@
+//! Texts as tokens, and the windows of them that a training takes: a native part of `ternion.data`.
+
+use crate::device::{DeviceArgument, or_default};
+use crate::error::Outcome;
+use crate::run::wait;
+use crate::tensor::PyTensor;
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use ternion::data::{
+    BpeTokenizer, CharVocabulary, DataError, RandomWindows, SequentialWindows, Text, TokenBatch, Tokenizer,
+    Tokens, Windows,
+};
+use ternion::{DType, Tensor};
+
+fn run<T: Send>(py: Python<'_>, f: impl FnOnce() -> Result<T, DataError> + Send) -> Outcome<T> {
+    Ok(wait(py, || Ok(f()))??)
+}
+
+/// A UTF-8 file as it is, line ends included.
+///
+/// Raises:
+///     FileNotFoundError, ValueError: a file that is not there, is not UTF-8 (with line and column), or is empty.
+#[pyfunction]
+fn read_text(py: Python<'_>, file: PathBuf) -> Outcome<String> {
+    run(py, || Ok(Text::read(&file)?.as_str().to_owned()))
+}
+
+/// The first 90 % of the characters, to train on, and the rest, to validate on.
+///
+/// Raises:
+///     ValueError: fewer than two characters.
+#[pyfunction]
+fn train_validation(py: Python<'_>, text: String) -> Outcome<(String, String)> {
+    run(py, || {
+        let (train, validation) = Text::new(text)?.train_validation()?;
+        Ok((train.as_str().to_owned(), validation.as_str().to_owned()))
+    })
+}
+
+/// A token for each character of a text, numbered in the order of Unicode.
+#[pyclass(name = "CharVocabulary", module = "ternion.data", frozen)]
+struct PyCharVocabulary(CharVocabulary);
+
+#[pymethods]
+impl PyCharVocabulary {
+    /// Of the characters that occur in `text`.
+    #[new]
+    fn new(py: Python<'_>, text: String) -> Outcome<PyCharVocabulary> {
+        Ok(PyCharVocabulary(run(py, || Ok(CharVocabulary::new(&Text::new(text)?)))?))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.vocabulary_size()
+    }
+
+    /// The characters in the order of their tokens: a vocabulary of this text is the same again.
+    #[getter]
+    fn characters(&self) -> String {
+        self.0.characters().iter().collect()
+    }
+
+    /// The tokens of a text: int64, [characters], on the processor.
+    ///
+    /// Raises:
+    ///     ValueError: a character that the vocabulary lacks, with its place.
+    fn encode(&self, py: Python<'_>, text: &str) -> Outcome<PyTensor> {
+        encoded(py, &self.0, text)
+    }
+
+    /// The text of tokens: a tensor of one axis, or a list of numbers.
+    ///
+    /// Raises:
+    ///     ValueError: a token that is not of the vocabulary, with its place.
+    fn decode(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> Outcome<String> {
+        decoded(py, &self.0, tokens)
+    }
+}
+
+fn encoded(py: Python<'_>, tokenizer: &(impl Tokenizer + Sync), text: &str) -> Outcome<PyTensor> {
+    let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
+    let tokens = run(py, || tokenizer.encode(text))?;
+    let count = tokens.len();
+    wait(py, || Tensor::from_vec(tokens, [count], &cpu)).map(PyTensor::new)
+}
+
+fn decoded(
+    py: Python<'_>,
+    tokenizer: &(impl Tokenizer + Sync),
+    tokens: &Bound<'_, PyAny>,
+) -> Outcome<String> {
+    let tokens = match tokens.cast::<PyTensor>() {
+        Ok(tensor) => numbers(py, &tensor.get().tensor())?,
+        Err(_) => tokens.extract::<Vec<i64>>()?,
+    };
+    run(py, || tokenizer.decode(&tokens))
+}
+
+/// GPT-2's tokens: words and parts of words, merged from bytes, so that no text is unknown.
+#[pyclass(name = "BpeTokenizer", module = "ternion.data", frozen)]
+struct PyBpeTokenizer(BpeTokenizer);
+
+#[pymethods]
+impl PyBpeTokenizer {
+    /// Args:
+    ///     vocabulary: a JSON file of tokens and their numbers (`vocab.json`).
+    ///     merges: a text file of the pairs that are merged, the first on top (`merges.txt`).
+    ///
+    /// Raises:
+    ///     FileNotFoundError, ValueError: what is wrong, with file and line.
+    #[new]
+    fn new(py: Python<'_>, vocabulary: PathBuf, merges: PathBuf) -> Outcome<PyBpeTokenizer> {
+        Ok(PyBpeTokenizer(run(py, || BpeTokenizer::read(&vocabulary, &merges))?))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.vocabulary_size()
+    }
+
+    /// The token between two documents; None if the vocabulary has none.
+    #[getter]
+    fn end_of_text(&self) -> Option<i64> {
+        self.0.end_of_text()
+    }
+
+    /// The tokens of a text: int64, [tokens], on the processor.
+    fn encode(&self, py: Python<'_>, text: &str) -> Outcome<PyTensor> {
+        encoded(py, &self.0, text)
+    }
+
+    /// The text of tokens: a tensor of one axis, or a list of numbers. Bytes that are no UTF-8 become U+FFFD.
+    ///
+    /// Raises:
+    ///     ValueError: a token that is not of the vocabulary, with its place.
+    fn decode(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> Outcome<String> {
+        decoded(py, &self.0, tokens)
+    }
+}
+
+fn numbers(py: Python<'_>, tensor: &Tensor) -> Outcome<Vec<i64>> {
+    wait(py, || tensor.reshape([tensor.elements()])?.to_dtype(DType::I64)?.to_vec::<i64>())
+}
+
+/// Windows of `context` tokens of a text, with the tokens that follow each: `Windows(tokens, context)`.
+#[pyclass(name = "Windows", module = "ternion.data", frozen)]
+struct PyWindows(Windows);
+
+#[pymethods]
+impl PyWindows {
+    /// Args:
+    ///     tokens: int64, [tokens].
+    ///     context: tokens in a window.
+    ///
+    /// Raises:
+    ///     ValueError: a context of 0, or without a token behind the first window.
+    #[new]
+    fn new(py: Python<'_>, tokens: &Bound<'_, PyTensor>, context: usize) -> Outcome<PyWindows> {
+        let tokens = numbers(py, &tokens.get().tensor())?;
+        Ok(PyWindows(run(py, || Tokens::new(tokens).windows(context))?))
+    }
+
+    /// How many windows lie side by side.
+    fn __len__(&self) -> usize {
+        self.0.sequential_count()
+    }
+
+    /// Batches of windows that start anywhere, without end: inputs and targets, each int64, [batch_size, context].
+    ///
+    /// Args:
+    ///     seed: decides with the number of the batch which windows it has: the same everywhere, and as in Rust.
+    #[pyo3(signature = (batch_size, seed, device=None))]
+    fn random(
+        &self,
+        py: Python<'_>,
+        batch_size: usize,
+        seed: u64,
+        device: Option<DeviceArgument>,
+    ) -> Outcome<PyRandomWindows> {
+        let device = or_default(py, device)?;
+        Ok(PyRandomWindows(Mutex::new(self.0.random(batch_size, seed, &device)?)))
+    }
+
+    /// Batches of the windows that lie side by side from the first token on; the last batch may be smaller.
+    #[pyo3(signature = (batch_size, device=None))]
+    fn sequential(
+        &self,
+        py: Python<'_>,
+        batch_size: usize,
+        device: Option<DeviceArgument>,
+    ) -> Outcome<PySequentialWindows> {
+        let device = or_default(py, device)?;
+        Ok(PySequentialWindows(Mutex::new(self.0.sequential(batch_size, &device)?)))
+    }
+}
+
+type Pair = (PyTensor, PyTensor);
+
+fn pair(batch: TokenBatch) -> Pair {
+    (PyTensor::new(batch.inputs), PyTensor::new(batch.targets))
+}
+
+/// Batches of random windows, without end.
+#[pyclass(name = "RandomWindows", module = "ternion.data", frozen)]
+struct PyRandomWindows(Mutex<RandomWindows>);
+
+#[pymethods]
+impl PyRandomWindows {
+    /// The number of the next batch; to set it goes on there.
+    #[getter]
+    fn position(&self) -> u64 {
+        self.0.lock().position()
+    }
+
+    #[setter]
+    fn set_position(&self, position: u64) {
+        let mut windows = self.0.lock();
+        *windows = windows.clone().at(position);
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> Outcome<Pair> {
+        run(py, || self.0.lock().batch()).map(pair)
+    }
+}
+
+/// Batches of windows side by side.
+#[pyclass(name = "SequentialWindows", module = "ternion.data", frozen)]
+struct PySequentialWindows(Mutex<SequentialWindows>);
+
+#[pymethods]
+impl PySequentialWindows {
+    fn __len__(&self) -> usize {
+        self.0.lock().len()
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> Outcome<Option<Pair>> {
+        Ok(run(py, || self.0.lock().next().transpose())?.map(pair))
+    }
+}
+
+/// Puts classes and functions into a module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyCharVocabulary>()?;
+    module.add_class::<PyBpeTokenizer>()?;
+    module.add_class::<PyWindows>()?;
+    module.add_class::<PyRandomWindows>()?;
+    module.add_class::<PySequentialWindows>()?;
+    module.add_function(wrap_pyfunction!(read_text, module)?)?;
+    module.add_function(wrap_pyfunction!(train_validation, module)?)
+}

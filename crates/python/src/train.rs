@@ -1,0 +1,335 @@
+//! The native part of `ternion.train`: a whole training in one file, as Rust writes and reads it.
+
+use crate::device::{DeviceArgument, or_default};
+use crate::error::{Failure, Outcome};
+use crate::optim::PySteps;
+use crate::run::wait;
+use crate::state::{dict_of, reading, state_of};
+use crate::tensor::PyTensor;
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::Value as Json;
+use std::path::PathBuf;
+use ternion::nn::optim::Optimizer;
+use ternion::nn::{Module, Param, StateDict, StateTensor, Walk};
+use ternion::train::{Checkpoint, Checkpoints, Keep, Stateful, TrainingState};
+use ternion::{Device, Error, Gradients, Result};
+
+const OP: &str = "training state";
+
+/// A module of Python: its parameters and buffers by their keys.
+struct Members(Vec<(String, Cell)>);
+
+enum Cell {
+    Param(Param),
+    State(StateTensor),
+}
+
+impl Module for Members {
+    fn visit(&self, walk: &mut Walk<'_>) {
+        for (key, cell) in &self.0 {
+            match cell {
+                Cell::Param(param) => walk.field(key, param),
+                Cell::State(state) => walk.field(key, state),
+            }
+        }
+    }
+}
+
+impl Members {
+    fn of(members: &Bound<'_, PyDict>) -> Outcome<Members> {
+        let cell = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            let tensor = value.cast::<PyTensor>()?.get();
+            let cell = match tensor.param() {
+                Some(param) => Cell::Param(param.clone()),
+                // On the memory of the buffer: what is loaded is seen there.
+                None => Cell::State(StateTensor::new(&tensor.tensor())),
+            };
+            Ok((key.extract::<String>()?, cell))
+        };
+        members.iter().map(cell).collect::<Outcome<_>>().map(Members)
+    }
+}
+
+/// The groups of an optimiser of Python as the one optimiser that they are in Rust: parameters are told apart by their labels.
+struct Groups(Vec<Py<PySteps>>);
+
+/// The learning rate of a further group whose rate is not that of the first.
+fn rate_key(group: usize) -> String {
+    format!("lr.{group}")
+}
+
+impl Groups {
+    fn each<T>(&self, mut f: impl FnMut(usize, &mut dyn Optimizer) -> Result<T>) -> Result<Vec<T>> {
+        let steps = self.0.iter().enumerate();
+        steps.map(|(number, steps)| steps.get().with(|optimizer| f(number, optimizer))).collect()
+    }
+
+    fn rates(&self) -> Vec<f64> {
+        self.0.iter().map(|steps| steps.get().with(|optimizer| optimizer.lr())).collect()
+    }
+
+    /// The state of each group, with the learning rate that it shall have.
+    fn parted(&self, dict: &StateDict) -> Result<Vec<StateDict>> {
+        let (mut left, rates) = (dict.clone(), self.rates());
+        let lr = left.remove("lr");
+        let mut parts = self.each(|number, optimizer| {
+            let mut part = StateDict::new();
+            if let Some(lr) = &lr {
+                // Without a rate of its own, in the proportion that it has now.
+                let in_proportion = || if rates[0] == 0.0 { 1.0 } else { rates[number] / rates[0] };
+                let own = match left.remove(&rate_key(number)) {
+                    Some(own) => own,
+                    None if number == 0 => lr.clone(),
+                    None => lr.mul_scalar(in_proportion())?,
+                };
+                part.insert("lr".into(), own);
+            }
+            let labels = labels_of(optimizer);
+            let is_own =
+                |key: &str| key.rsplit_once('.').is_some_and(|(label, _)| labels.contains(&label.into()));
+            let own: Vec<String> = left.keys().filter(|key| is_own(key)).cloned().collect();
+            part.extend(own.into_iter().filter_map(|key| Some((key.clone(), left.remove(&key)?))));
+            Ok(part)
+        })?;
+        // What nobody knows is told by the first.
+        parts[0].extend(left);
+        Ok(parts)
+    }
+}
+
+fn labels_of(optimizer: &dyn Optimizer) -> Vec<String> {
+    optimizer.parameters().iter().filter_map(|param| param.name().map(str::to_owned)).collect()
+}
+
+impl Optimizer for Groups {
+    fn step(&mut self, gradients: &Gradients) -> Result<()> {
+        self.each(|_, optimizer| optimizer.step(gradients)).map(drop)
+    }
+
+    fn lr(&self) -> f64 {
+        self.rates()[0]
+    }
+
+    fn set_lr(&mut self, lr: f64) -> Result<()> {
+        self.each(|_, optimizer| optimizer.set_lr(lr)).map(drop)
+    }
+
+    fn parameters(&self) -> Vec<Param> {
+        self.0.iter().flat_map(|steps| steps.get().with(|optimizer| optimizer.parameters())).collect()
+    }
+
+    fn state_dict(&self) -> Result<StateDict> {
+        let (mut all, rates) = (StateDict::new(), self.rates());
+        self.each(|number, optimizer| {
+            let mut part = optimizer.state_dict()?;
+            if let Some(lr) = part.remove("lr") {
+                match number {
+                    0 => drop(all.insert("lr".into(), lr)),
+                    _ if rates[number] != rates[0] => drop(all.insert(rate_key(number), lr)),
+                    _ => {}
+                }
+            }
+            all.extend(part);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
+        let parts = self.parted(dict)?;
+        let before = self.each(|_, optimizer| optimizer.state_dict())?;
+        let loaded = self.each(|number, optimizer| optimizer.load_state_dict(&parts[number]));
+        if loaded.is_err() {
+            self.each(|number, optimizer| optimizer.load_state_dict(&before[number]))?;
+        }
+        loaded.map(drop)
+    }
+}
+
+/// Anything of Python with `state_dict()` and `load_state_dict()` of tensors.
+struct Told(Py<PyAny>);
+
+fn said(error: impl Into<PyErr>) -> Error {
+    Error::invalid(OP, error.into().to_string())
+}
+
+impl Stateful for Told {
+    fn state(&self, _: &Device) -> Result<StateDict> {
+        Python::attach(|py| {
+            let dict = self.0.bind(py).call_method0("state_dict").map_err(said)?;
+            let dict = dict.cast::<PyDict>().map_err(said)?;
+            state_of(dict, OP).map_err(said)
+        })
+    }
+
+    fn restore(&mut self, state: &StateDict) -> Result<()> {
+        Python::attach(|py| {
+            let dict = dict_of(py, state.clone()).map_err(said)?;
+            self.0.bind(py).call_method1("load_state_dict", (dict,)).map(drop).map_err(said)
+        })
+    }
+}
+
+/// A part as it is while a file is written or read.
+enum Held {
+    Model(Members),
+    Optimizer(Groups),
+    State(Told),
+    Random(Device),
+    Value(Json),
+    Setting(Json),
+}
+
+/// A list of (kind, name, what it is), as `ternion.train.TrainingState` keeps it.
+struct Parts(Vec<(String, Held)>);
+
+type Listed<'py> = Vec<(String, String, Bound<'py, PyAny>)>;
+
+impl Parts {
+    fn of(py: Python<'_>, listed: Listed<'_>) -> Outcome<Parts> {
+        let json = |object: &Bound<'_, PyAny>| {
+            let text = object.extract::<String>()?;
+            serde_json::from_str::<Json>(&text).map_err(|error| Failure::value(format!("{OP}: {error}")))
+        };
+        let part = |(kind, name, object): (String, String, Bound<'_, PyAny>)| {
+            let held = match kind.as_str() {
+                "model" => Held::Model(Members::of(object.cast::<PyDict>()?)?),
+                "optimizer" => Held::Optimizer(Groups(object.extract::<Vec<Py<PySteps>>>()?)),
+                "state" => Held::State(Told(object.unbind())),
+                "random" => Held::Random(object.extract::<DeviceArgument>()?.open(py)?),
+                "value" => Held::Value(json(&object)?),
+                "setting" => Held::Setting(json(&object)?),
+                _ => return Err(Failure::value(format!("{OP}: a part of kind {kind}"))),
+            };
+            Ok((name, held))
+        };
+        listed.into_iter().map(part).collect::<Outcome<_>>().map(Parts)
+    }
+
+    fn state<'a>(&'a mut self, device: &'a Device) -> TrainingState<'a> {
+        let with = |state: TrainingState<'a>, (name, held): &'a mut (String, Held)| match held {
+            Held::Model(model) => state.model(name, model),
+            Held::Optimizer(optimizer) => state.optimizer(name, optimizer),
+            Held::State(told) => state.part(name, told),
+            Held::Random(device) => state.random(name, device),
+            Held::Value(json) => state.value(name, json),
+            Held::Setting(json) => state.setting(name, &*json),
+        };
+        self.0.iter_mut().fold(TrainingState::new(device), with)
+    }
+
+    /// The values as they are now, by name, as JSON.
+    fn values(&self) -> Vec<(String, String)> {
+        let value = |(name, held): &(String, Held)| match held {
+            Held::Value(json) => Some((name.clone(), json.to_string())),
+            _ => None,
+        };
+        self.0.iter().filter_map(value).collect()
+    }
+}
+
+/// The number of steps that were made, and the values.
+type Resumed = (u64, Vec<(String, String)>);
+
+#[pyfunction]
+fn _save(py: Python<'_>, path: PathBuf, step: u64, device: DeviceArgument, parts: Listed<'_>) -> Outcome<()> {
+    let (device, mut parts) = (device.open(py)?, Parts::of(py, parts)?);
+    wait(py, || parts.state(&device).save(step, &path))
+}
+
+#[pyfunction]
+fn _resume(py: Python<'_>, path: PathBuf, device: DeviceArgument, parts: Listed<'_>) -> Outcome<Resumed> {
+    let (device, mut parts) = (device.open(py)?, Parts::of(py, parts)?);
+    let step = reading(py, &path, || parts.state(&device).resume(&path))?;
+    Ok((step, parts.values()))
+}
+
+/// A training as it was after some step: what `TrainingState.save` wrote.
+#[pyclass(name = "Checkpoint", module = "ternion.train", frozen)]
+struct PyCheckpoint(Checkpoint);
+
+#[pymethods]
+impl PyCheckpoint {
+    /// Reads a file.
+    ///
+    /// Raises:
+    ///     OSError: it cannot be read, is damaged, or is no checkpoint.
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> Outcome<PyCheckpoint> {
+        reading(py, &path, || Checkpoint::read(&path)).map(PyCheckpoint)
+    }
+
+    /// The number of steps that were made.
+    #[getter]
+    fn step(&self) -> u64 {
+        self.0.step()
+    }
+
+    /// A value or a setting, by its name.
+    ///
+    /// Raises:
+    ///     OSError: there is none of this name.
+    fn value<'py>(&self, py: Python<'py>, name: &str) -> Outcome<Bound<'py, PyAny>> {
+        let json: Json = self.0.value(name)?;
+        Ok(py.import("json")?.call_method1("loads", (json.to_string(),))?)
+    }
+
+    /// The tensors of one part.
+    ///
+    /// Raises:
+    ///     OSError: there is no such part.
+    #[pyo3(signature = (part, device=None))]
+    fn state_dict<'py>(
+        &self,
+        py: Python<'py>,
+        part: &str,
+        device: Option<DeviceArgument>,
+    ) -> Outcome<Bound<'py, PyDict>> {
+        let device = or_default(py, device)?;
+        dict_of(py, wait(py, || self.0.state_dict(part, &device))?)
+    }
+}
+
+/// A folder with the checkpoints of one training.
+#[pyclass(name = "_Folder", module = "ternion.train", frozen)]
+struct PyFolder(Mutex<Checkpoints>);
+
+#[pymethods]
+impl PyFolder {
+    #[new]
+    fn new(py: Python<'_>, folder: PathBuf, keep: Option<usize>) -> Outcome<PyFolder> {
+        let keep = keep.map_or(Keep::All, Keep::Last);
+        wait(py, || Checkpoints::new(&folder, keep)).map(|folder| PyFolder(Mutex::new(folder)))
+    }
+
+    fn list(&self, py: Python<'_>) -> Outcome<Vec<(u64, PathBuf)>> {
+        wait(py, || self.0.lock().list())
+    }
+
+    fn save(&self, py: Python<'_>, step: u64, device: DeviceArgument, parts: Listed<'_>) -> Outcome<PathBuf> {
+        let (device, mut parts) = (device.open(py)?, Parts::of(py, parts)?);
+        wait(py, || self.0.lock().save(step, &parts.state(&device)))
+    }
+
+    /// Step and values, the file, and what was wrong with newer ones; None of an empty folder.
+    fn resume(
+        &self,
+        py: Python<'_>,
+        device: DeviceArgument,
+        parts: Listed<'_>,
+    ) -> Outcome<Option<(Resumed, PathBuf, Vec<String>)>> {
+        let (device, mut parts) = (device.open(py)?, Parts::of(py, parts)?);
+        let resumed = wait(py, || self.0.lock().resume(&mut parts.state(&device)))?;
+        Ok(resumed.map(|resumed| ((resumed.step, parts.values()), resumed.path, resumed.passed_over)))
+    }
+}
+
+/// Puts classes and functions into a module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyCheckpoint>()?;
+    module.add_class::<PyFolder>()?;
+    module.add_function(wrap_pyfunction!(_save, module)?)?;
+    module.add_function(wrap_pyfunction!(_resume, module)?)
+}

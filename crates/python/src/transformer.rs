@@ -1,0 +1,180 @@
+//! The native part of transformers: positions, the choice of the next token, and GPT-2's files.
+
+use crate::device::{DeviceArgument, or_default};
+use crate::dtype::DTypeArgument;
+use crate::error::{Failure, Outcome};
+use crate::run::{run, wait};
+use crate::state::{dict_of, reading, state_of};
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use ternion::nn::huggingface::{Gpt2Options, load_gpt2, save_gpt2};
+use ternion::nn::position::{Rotary, RotaryConfig, RotaryPairs, sinusoidal};
+use ternion::nn::{FeedForwardForm, GPT, GPTConfig, Module, Sampling};
+use ternion::{DType, Tensor};
+
+/// Turns pairs of columns by angles that grow with the position: `ternion.nn.Rotary` has one.
+#[pyclass(name = "_Rotary", module = "ternion._ternion", frozen)]
+pub struct PyRotary {
+    rotary: Rotary,
+    made_of: (usize, usize, f64, String),
+}
+
+#[pymethods]
+impl PyRotary {
+    #[new]
+    fn new(positions: usize, head_dim: usize, base: f64, pairs: &str) -> Outcome<PyRotary> {
+        let form = match pairs {
+            "halves" => RotaryPairs::Halves,
+            "neighbours" => RotaryPairs::Neighbours,
+            _ => {
+                let told = format!("rotary: pairs {pairs:?}, expected \"halves\" or \"neighbours\"");
+                return Err(Failure::value(told));
+            }
+        };
+        let rotary = Rotary::new(positions, head_dim, RotaryConfig { base, pairs: form })?;
+        Ok(PyRotary { rotary, made_of: (positions, head_dim, base, pairs.to_owned()) })
+    }
+
+    fn forward(&self, py: Python<'_>, input: &Bound<'_, PyTensor>, first: usize) -> Outcome<PyTensor> {
+        let x = input.get().tensor();
+        run(py, x.elements(), || self.rotary.forward(&x, first)).map(PyTensor::new)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (usize, usize, f64, String)) {
+        (slf.get_type().into_any(), slf.get().made_of.clone())
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (positions, width, device=None))]
+fn _sinusoidal(
+    py: Python<'_>,
+    positions: usize,
+    width: usize,
+    device: Option<DeviceArgument>,
+) -> Outcome<PyTensor> {
+    let device = or_default(py, device)?;
+    wait(py, || sinusoidal(positions, width, &device)).map(PyTensor::new)
+}
+
+/// For each row of scores, [rows, vocabulary], the token for its chance, even over 0 to 1.
+#[pyfunction]
+#[pyo3(signature = (logits, chances, temperature, top_k, top_p))]
+fn _choose(
+    py: Python<'_>,
+    logits: &Bound<'_, PyTensor>,
+    chances: Vec<f64>,
+    temperature: f64,
+    top_k: Option<usize>,
+    top_p: Option<f64>,
+) -> Outcome<Vec<usize>> {
+    let logits = logits.get().tensor();
+    let sampling = Sampling { temperature, top_k, top_p };
+    wait(py, || {
+        let [rows, vocabulary] = logits.sizes()?;
+        if rows != chances.len() {
+            let detail = format!("{rows} rows of scores, {} chances", chances.len());
+            return Err(ternion::Error::invalid("sampling", detail));
+        }
+        let values = logits.detach().to_dtype(DType::F32)?.to_vec::<f32>()?;
+        let rows = values.chunks(vocabulary.max(1)).zip(&chances);
+        rows.map(|(row, &chance)| sampling.choose(row, chance)).collect()
+    })
+}
+
+/// The names of the forms of a feed-forward part, in Python.
+const FORMS: [(&str, FeedForwardForm); 3] = [
+    ("relu", FeedForwardForm::ReLU),
+    ("gelu", FeedForwardForm::GELU),
+    ("gelu_tanh", FeedForwardForm::GELUTanh),
+];
+
+/// Settings of a `ternion.models.GPT`, and its tensors, from a file or a folder of `transformers`.
+#[pyfunction]
+fn _load_gpt2<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    heads: Option<usize>,
+    dtype: Option<DTypeArgument>,
+) -> Outcome<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
+    let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
+    let dtype = dtype.map_or(DType::F32, |dtype| dtype.0);
+    // First values, which are overwritten, leave no trace in the random numbers.
+    let position = cpu.random_position();
+    let loaded = reading(py, &path, || {
+        let model = load_gpt2(&path, Gpt2Options { heads, dtype, ..Default::default() }, &cpu)?;
+        Ok((*model.config(), model.state_dict()?))
+    });
+    cpu.set_random_position(position);
+    let (config, state) = loaded?;
+    let told = PyDict::new(py);
+    let sizes = [
+        ("vocabulary", config.vocabulary),
+        ("context", config.context),
+        ("layers", config.layers),
+        ("heads", config.heads),
+        ("width", config.width),
+    ];
+    for (name, size) in sizes {
+        told.set_item(name, size)?;
+    }
+    told.set_item("hidden", config.hidden)?;
+    told.set_item("tied", config.tied)?;
+    told.set_item("form", FORMS.iter().find(|(_, form)| *form == config.form).map(|(name, _)| *name))?;
+    Ok((told, dict_of(py, state)?))
+}
+
+/// Writes the tensors of a `ternion.models.GPT` with learned positions and layer norms as a folder that `transformers` reads.
+#[pyfunction]
+fn _save_gpt2(
+    py: Python<'_>,
+    folder: PathBuf,
+    settings: &Bound<'_, PyDict>,
+    state: &Bound<'_, PyDict>,
+) -> Outcome<()> {
+    let size = |name: &str| -> Outcome<usize> {
+        let value = settings.get_item(name)?;
+        let value = value.ok_or_else(|| Failure::kind(format!("save_gpt2: {name} is missing")))?;
+        Ok(value.extract()?)
+    };
+    let state = state_of(state, "save_gpt2")?;
+    let form = settings.get_item("form")?.map(|form| form.extract::<String>()).transpose()?;
+    let form = FORMS.iter().find(|(name, _)| Some(*name) == form.as_deref()).map(|(_, form)| *form);
+    let form = form.ok_or_else(|| Failure::value("save_gpt2: GPT-2 has no such feed-forward part"))?;
+    let config = GPTConfig {
+        vocabulary: size("vocabulary")?,
+        context: size("context")?,
+        layers: size("layers")?,
+        heads: size("heads")?,
+        width: size("width")?,
+        hidden: settings
+            .get_item("hidden")?
+            .map(|hidden| hidden.extract::<Option<usize>>())
+            .transpose()?
+            .flatten(),
+        form,
+        tied: !state.contains_key("lm_head.weight"),
+        dtype: state.get("wte.weight").map_or(DType::F32, Tensor::dtype),
+        ..Default::default()
+    };
+    let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
+    let position = cpu.random_position();
+    let saved = wait(py, || {
+        let model = GPT::new(config, &cpu)?;
+        model.load_state_dict(&state)?;
+        save_gpt2(&model, &folder)
+    });
+    cpu.set_random_position(position);
+    saved
+}
+
+/// Puts the classes and functions into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyRotary>()?;
+    module.add_function(wrap_pyfunction!(_sinusoidal, module)?)?;
+    module.add_function(wrap_pyfunction!(_choose, module)?)?;
+    module.add_function(wrap_pyfunction!(_load_gpt2, module)?)?;
+    module.add_function(wrap_pyfunction!(_save_gpt2, module)?)
+}

@@ -1,0 +1,21 @@
+//! The native part of what checks and watches other work: precision scopes, comparison of every op, statistics, segments that run again, recorded steps.
+//! Python holds their classes.
+
+mod check;
+mod monitor;
+mod ops;
+mod precision;
+mod rerun;
+mod stats;
+
+use pyo3::prelude::*;
+
+/// Puts functions and classes into the module `_trust`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    precision::register(module)?;
+    check::register(module)?;
+    stats::register(module)?;
+    monitor::register(module)?;
+    ops::register(module)?;
+    rerun::register(module)
+}

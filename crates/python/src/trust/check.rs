@@ -1,0 +1,27 @@
+//! Scopes in which every op is compared with another device.
+
+use crate::device::DeviceArgument;
+use crate::error::{Failure, Outcome};
+use pyo3::prelude::*;
+use ternion::{CheckConfig, OnDifference};
+
+/// Has every op of this thread compared with `against`.
+#[pyfunction]
+fn open_check(py: Python<'_>, against: DeviceArgument, factor: f64, collect: bool) -> Outcome<()> {
+    let against = against.open(py)?;
+    let on_difference = if collect { OnDifference::Collect } else { OnDifference::Fail };
+    Ok(ternion::check::open_check(CheckConfig { against, factor, on_difference })?)
+}
+
+/// Ends it: how many ops were compared, and what was collected.
+#[pyfunction]
+fn close_check() -> Outcome<(usize, Vec<String>)> {
+    let report = ternion::check::close_check()
+        .ok_or_else(|| Failure::state("no check is open on this thread: it is left where it was entered"))?;
+    Ok((report.compared, report.differences.iter().map(ToString::to_string).collect()))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(open_check, module)?)?;
+    module.add_function(wrap_pyfunction!(close_check, module)?)
+}

@@ -1,0 +1,325 @@
+//! The native part of `ternion.nn.utils.StatsMonitor`: that of Rust, told of layers and parameters by Python.
+
+use super::stats::PyStats;
+use crate::error::{Failure, Outcome, carried};
+use crate::run::wait;
+use crate::tensor::PyTensor;
+use parking_lot::{Mutex, MutexGuard};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::collections::HashSet;
+use std::sync::LazyLock;
+use ternion::nn::{
+    Module, ModuleField, Param, StatsConfig, StatsMonitor, StatsReport, Walk, are_layers_observed,
+    in_layer_at,
+};
+use ternion::{DType, Gradients, Tensor};
+
+/// The name of a class, kept for as long as the program runs: there are as many as it has layers of different kinds.
+fn kept_name(name: &str) -> &'static str {
+    static NAMES: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
+    let mut names = NAMES.lock();
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    names.insert(kept);
+    kept
+}
+
+struct Layer {
+    kind: &'static str,
+    address: usize,
+}
+
+impl ModuleField for Layer {
+    fn visit_field(&self, walk: &mut Walk<'_>) {
+        walk.layer_at(self.kind, self.address);
+    }
+}
+
+/// A model of Python, as far as a monitor asks for it: each layer and each parameter under its key.
+struct Model {
+    layers: Vec<(String, Layer)>,
+    parameters: Vec<(String, Param)>,
+}
+
+impl Module for Model {
+    fn visit(&self, walk: &mut Walk<'_>) {
+        for (key, layer) in &self.layers {
+            match key.as_str() {
+                "" => layer.visit_field(walk),
+                key => walk.field(key, layer),
+            }
+        }
+        self.parameters.iter().for_each(|(key, parameter)| walk.field(key, parameter));
+    }
+}
+
+/// Kind and address under which a module of Python is known.
+fn identity(module: &Bound<'_, PyAny>) -> PyResult<(&'static str, usize)> {
+    let kind = module.get_type().name()?.to_string();
+    Ok((kept_name(&kind), module.as_ptr().addr()))
+}
+
+impl Model {
+    fn of(module: &Bound<'_, PyAny>) -> Outcome<Model> {
+        let mut model = Model { layers: Vec::new(), parameters: Vec::new() };
+        for entry in module.call_method0("named_modules")?.try_iter()? {
+            let (key, layer) = entry?.extract::<(String, Bound<'_, PyAny>)>()?;
+            let (kind, address) = identity(&layer)?;
+            model.layers.push((key, Layer { kind, address }));
+        }
+        for entry in module.call_method0("named_parameters")?.try_iter()? {
+            let (key, parameter) = entry?.extract::<(String, Bound<'_, PyTensor>)>()?;
+            let param = parameter.get().param().cloned();
+            let param = param.ok_or_else(|| Failure::kind(format!("{key} is no nn.Parameter")))?;
+            model.parameters.push((key, param));
+        }
+        Ok(model)
+    }
+}
+
+/// The first tensor of what a layer gave, looked for in tuples, lists and dicts.
+fn first_tensor(object: &Bound<'_, PyAny>) -> Option<Tensor> {
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        return Some(tensor.get().tensor());
+    }
+    let items = match object.cast::<PyDict>() {
+        Ok(dict) => dict.values().into_any(),
+        Err(_) => object.clone(),
+    };
+    if items.is_instance_of::<pyo3::types::PyString>() {
+        return None;
+    }
+    items.try_iter().ok()?.flatten().find_map(|item| first_tensor(&item))
+}
+
+/// Whether somebody watches the layers of this thread.
+#[pyfunction]
+fn layers_are_watched() -> bool {
+    are_layers_observed()
+}
+
+/// Calls `forward` of `module`, telling of it who watches.
+#[pyfunction]
+fn in_layer<'py>(
+    module: &Bound<'py, PyAny>,
+    forward: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: &Bound<'py, PyDict>,
+) -> Outcome<Bound<'py, PyAny>> {
+    let (kind, address) = identity(module)?;
+    // A layer without tensors has computed nothing that could be measured.
+    let nothing = crate::device::or_default(module.py(), None)
+        .and_then(|device| Ok(Tensor::zeros([0], DType::F32, &device)?))?;
+    let compute = || forward.call(args, Some(kwargs)).map_err(|error| carried(module.py(), "forward", error));
+    Ok(in_layer_at(kind, address, compute, |result| first_tensor(result).unwrap_or(nothing))?)
+}
+
+/// What a StatsMonitor of Python holds.
+#[pyclass(module = "ternion.nn.utils", frozen)]
+struct Monitor {
+    monitor: Mutex<StatsMonitor>,
+}
+
+impl Monitor {
+    /// Not waited for: whoever holds it may wait for the interpreter, which this thread has.
+    fn held(&self) -> Outcome<MutexGuard<'_, StatsMonitor>> {
+        let held = self.monitor.try_lock();
+        held.ok_or_else(|| Failure::state("the StatsMonitor is at work already: each thread takes its own"))
+    }
+}
+
+fn report_of(report: Option<StatsReport>) -> Option<PyReport> {
+    report.map(PyReport)
+}
+
+/// The gradients that these parameters have gathered.
+fn gathered(py: Python<'_>, parameters: &[Py<PyTensor>]) -> Outcome<Gradients> {
+    let mut gradients = Gradients::default();
+    for parameter in parameters {
+        let tensor = parameter.get().tensor();
+        if let Some(grad) = parameter.get().slot.get(py).filter(|_| tensor.needs_grad()) {
+            gradients.insert(&tensor, grad.get().tensor())?;
+        }
+    }
+    Ok(gradients)
+}
+
+#[pymethods]
+impl Monitor {
+    #[new]
+    fn new(
+        every: u64,
+        patience: usize,
+        growth: f64,
+        dead_share: f64,
+        largest_update: f64,
+        smallest_update: f64,
+    ) -> Outcome<Monitor> {
+        let config = StatsConfig { every, patience, growth, dead_share, largest_update, smallest_update };
+        Ok(Monitor { monitor: Mutex::new(StatsMonitor::new(config)?) })
+    }
+
+    /// Watches this thread, if step `step` is looked at.
+    fn open(&self, module: &Bound<'_, PyAny>, step: u64) -> Outcome<bool> {
+        let model = Model::of(module)?;
+        Ok(self.held()?.open(&model, step))
+    }
+
+    /// Ends what `open` began.
+    #[staticmethod]
+    fn close() {
+        StatsMonitor::close();
+    }
+
+    /// What was seen, with the gradients that the parameters have gathered.
+    fn report(&self, py: Python<'_>, parameters: Vec<Py<PyTensor>>) -> Outcome<Option<PyReport>> {
+        let gradients = gathered(py, &parameters)?;
+        let mut held = self.held()?;
+        let monitor: &mut StatsMonitor = &mut held;
+        wait(py, move || monitor.report(&gradients)).map(report_of)
+    }
+
+    /// As `report`, around `step`, which changes the parameters.
+    fn step(
+        &self,
+        py: Python<'_>,
+        parameters: Vec<Py<PyTensor>>,
+        step: Py<PyAny>,
+    ) -> Outcome<Option<PyReport>> {
+        let gradients = gathered(py, &parameters)?;
+        let called = || {
+            Python::attach(|py| match step.call0(py) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(carried(py, "the step", error)),
+            })
+        };
+        let mut held = self.held()?;
+        let monitor: &mut StatsMonitor = &mut held;
+        wait(py, move || monitor.step_by(&gradients, called)).map(report_of)
+    }
+}
+
+/// What a StatsMonitor saw of a step; printed, a table with all warnings below.
+#[pyclass(name = "StatsReport", module = "ternion.nn.utils", frozen)]
+struct PyReport(StatsReport);
+
+/// A sentence of a StatsMonitor: what is wrong (fault), with which layer, since which step.
+#[pyclass(name = "StatsWarning", module = "ternion.nn.utils", frozen, get_all)]
+#[derive(Clone)]
+struct PyWarning {
+    fault: String,
+    layer: String,
+    text: String,
+    since: u64,
+}
+
+#[pymethods]
+impl PyWarning {
+    fn __str__(&self) -> &str {
+        &self.text
+    }
+
+    fn __repr__(&self) -> String {
+        format!("StatsWarning({}: {:?})", self.fault, self.text)
+    }
+}
+
+/// The outputs of a layer and the gradients that came to them.
+#[pyclass(name = "LayerStats", module = "ternion.nn.utils", frozen, get_all)]
+struct PyLayer {
+    key: String,
+    kind: &'static str,
+    name: String,
+    output: PyStats,
+    gradient: Option<PyStats>,
+    silent: Option<f64>,
+}
+
+/// A parameter, its gradient, and how far the step moved it, by its own size.
+#[pyclass(name = "WeightStats", module = "ternion.nn.utils", frozen, get_all)]
+struct PyWeight {
+    name: String,
+    values: PyStats,
+    gradient: Option<PyStats>,
+    update: Option<f64>,
+    is_frozen: bool,
+}
+
+fn warnings(of: &[ternion::nn::StatsWarning]) -> Vec<PyWarning> {
+    let one = |warning: &ternion::nn::StatsWarning| PyWarning {
+        fault: format!("{:?}", warning.fault),
+        layer: warning.layer.clone(),
+        text: warning.text.clone(),
+        since: warning.since,
+    };
+    of.iter().map(one).collect()
+}
+
+#[pymethods]
+impl PyReport {
+    /// The step.
+    #[getter]
+    fn step(&self) -> u64 {
+        self.0.step
+    }
+
+    /// The input, then layers in the order in which they ended.
+    #[getter]
+    fn layers(&self) -> Vec<PyLayer> {
+        let one = |layer: &ternion::nn::LayerStats| PyLayer {
+            key: layer.key.clone(),
+            kind: layer.kind,
+            name: layer.name(),
+            output: PyStats(layer.output),
+            gradient: layer.gradient.map(PyStats),
+            silent: layer.silent,
+        };
+        self.0.layers.iter().map(one).collect()
+    }
+
+    /// The parameters.
+    #[getter]
+    fn weights(&self) -> Vec<PyWeight> {
+        let one = |weight: &ternion::nn::WeightStats| PyWeight {
+            name: weight.name.clone(),
+            values: PyStats(weight.values),
+            gradient: weight.gradient.map(PyStats),
+            update: weight.update,
+            is_frozen: weight.is_frozen,
+        };
+        self.0.weights.iter().map(one).collect()
+    }
+
+    /// What is to be told now: what is new, and at ever larger distances what stays.
+    #[getter]
+    fn warnings(&self) -> Vec<PyWarning> {
+        warnings(&self.0.warnings)
+    }
+
+    /// All that is wrong.
+    #[getter]
+    fn all_warnings(&self) -> Vec<PyWarning> {
+        warnings(&self.0.all_warnings)
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("StatsReport(step {}, {} warnings)", self.0.step, self.0.all_warnings.len())
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Monitor>()?;
+    module.add_class::<PyReport>()?;
+    module.add_class::<PyWarning>()?;
+    module.add_class::<PyLayer>()?;
+    module.add_class::<PyWeight>()?;
+    module.add_function(wrap_pyfunction!(layers_are_watched, module)?)?;
+    module.add_function(wrap_pyfunction!(in_layer, module)?)
+}

@@ -1,0 +1,114 @@
+//! Ops of the framework that have no name of their own in PyTorch: for the tests that compare every op with another framework.
+
+use crate::arguments::{AxesArgument, axes};
+use crate::error::{Failure, Outcome};
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use ternion::{UnaryOp, Window};
+
+/// `scale * x + summand`.
+#[pyfunction]
+fn scale_add(py: Python<'_>, x: &PyTensor, scale: f64, summand: &PyTensor) -> Outcome<PyTensor> {
+    let summand = summand.tensor();
+    x.map(py, |x| x.scale_add(scale, &summand))
+}
+
+/// `x * factor + summand`.
+#[pyfunction]
+fn multiply_add(py: Python<'_>, x: &PyTensor, factor: &PyTensor, summand: &PyTensor) -> Outcome<PyTensor> {
+    let (factor, summand) = (factor.tensor(), summand.tensor());
+    x.map(py, |x| x.multiply_add(&factor, &summand))
+}
+
+/// `relu(x + other)`.
+#[pyfunction]
+fn add_relu(py: Python<'_>, x: &PyTensor, other: &PyTensor) -> Outcome<PyTensor> {
+    let other = other.tensor();
+    x.map(py, |x| x.add_relu(&other))
+}
+
+/// `activation(x + bias)`.
+#[pyfunction]
+fn bias_activation(py: Python<'_>, x: &PyTensor, bias: &PyTensor, activation: &str) -> Outcome<PyTensor> {
+    let activation = match activation {
+        "relu" => UnaryOp::Relu,
+        "tanh" => UnaryOp::Tanh,
+        "sigmoid" => UnaryOp::Sigmoid,
+        "gelu" => UnaryOp::GeluErf,
+        "silu" => UnaryOp::Silu,
+        "square" => UnaryOp::Square,
+        other => return Err(Failure::value(format!("bias_activation: activation {other:?}"))),
+    };
+    let bias = bias.tensor();
+    x.map(py, |x| x.bias_activation(&bias, activation))
+}
+
+/// The sum of the squares over axes.
+#[pyfunction]
+fn sum_squares(py: Python<'_>, x: &PyTensor, dim: Option<AxesArgument>) -> Outcome<PyTensor> {
+    x.map(py, |x| x.sum_squares(axes(dim)))
+}
+
+/// The largest absolute value over axes.
+#[pyfunction]
+fn max_abs(py: Python<'_>, x: &PyTensor, dim: Option<AxesArgument>) -> Outcome<PyTensor> {
+    x.map(py, |x| x.max_abs(axes(dim)))
+}
+
+/// The larger of each element and a number.
+#[pyfunction]
+fn maximum_scalar(py: Python<'_>, x: &PyTensor, number: f64) -> Outcome<PyTensor> {
+    x.map(py, |x| x.maximum_scalar(number))
+}
+
+/// The smaller of each element and a number.
+#[pyfunction]
+fn minimum_scalar(py: Python<'_>, x: &PyTensor, number: f64) -> Outcome<PyTensor> {
+    x.map(py, |x| x.minimum_scalar(number))
+}
+
+fn window(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2], dilation: [usize; 2]) -> Window {
+    Window { kernel, stride, padding, dilation }
+}
+
+/// The windows of images as columns.
+#[pyfunction]
+fn im2col(
+    py: Python<'_>,
+    x: &PyTensor,
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    padding: [usize; 2],
+    dilation: [usize; 2],
+) -> Outcome<PyTensor> {
+    x.map(py, |x| x.im2col(window(kernel, stride, padding, dilation)))
+}
+
+/// Columns added up to images of `size`.
+#[pyfunction]
+fn col2im(
+    py: Python<'_>,
+    x: &PyTensor,
+    size: [usize; 2],
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    padding: [usize; 2],
+    dilation: [usize; 2],
+) -> Outcome<PyTensor> {
+    x.map(py, |x| x.col2im(window(kernel, stride, padding, dilation), size))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let ops = PyModule::new(module.py(), "ops")?;
+    ops.add_function(wrap_pyfunction!(scale_add, &ops)?)?;
+    ops.add_function(wrap_pyfunction!(multiply_add, &ops)?)?;
+    ops.add_function(wrap_pyfunction!(add_relu, &ops)?)?;
+    ops.add_function(wrap_pyfunction!(bias_activation, &ops)?)?;
+    ops.add_function(wrap_pyfunction!(sum_squares, &ops)?)?;
+    ops.add_function(wrap_pyfunction!(max_abs, &ops)?)?;
+    ops.add_function(wrap_pyfunction!(maximum_scalar, &ops)?)?;
+    ops.add_function(wrap_pyfunction!(minimum_scalar, &ops)?)?;
+    ops.add_function(wrap_pyfunction!(im2col, &ops)?)?;
+    ops.add_function(wrap_pyfunction!(col2im, &ops)?)?;
+    module.add_submodule(&ops)
+}

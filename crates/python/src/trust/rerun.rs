@@ -1,0 +1,94 @@
+//! Functions of Python that run again: segments whose memory is let go until the backward pass, and steps that a device records.
+
+use crate::device::{DeviceArgument, or_default};
+use crate::error::{Failure, Outcome, carried};
+use crate::run::wait;
+use crate::tensor::PyTensor;
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use ternion::{GradOptions, RecordedStep, Tensor};
+
+fn tensors_of(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
+    objects.try_iter()?.map(|object| Ok(object?.cast::<PyTensor>()?.get().tensor())).collect()
+}
+
+/// The tensors that `function`, of a list of tensors, gives for these.
+fn called(py: Python<'_>, function: &Py<PyAny>, inputs: &[Tensor]) -> PyResult<Vec<Tensor>> {
+    let inputs: Vec<PyTensor> = inputs.iter().cloned().map(PyTensor::new).collect();
+    let inputs = PyList::new(py, inputs)?;
+    tensors_of(&function.bind(py).call1((inputs,))?)
+}
+
+/// Runs `function` of a list of tensors, which gives a list of tensors; backward runs it again.
+#[pyfunction]
+fn checkpoint(py: Python<'_>, function: Py<PyAny>, inputs: Vec<Py<PyTensor>>) -> Outcome<Vec<PyTensor>> {
+    let inputs: Vec<Tensor> = inputs.iter().map(|input| input.get().tensor()).collect();
+    let segment = move |inputs: &[Tensor]| {
+        Python::attach(|py| {
+            called(py, &function, inputs).map_err(|error| carried(py, "checkpoint: the function", error))
+        })
+    };
+    let outputs = wait(py, || ternion::checkpoint(segment, &inputs.iter().collect::<Vec<_>>()))?;
+    Ok(outputs.into_iter().map(PyTensor::new).collect())
+}
+
+/// The gradients of `outputs` for `inputs`, weighted; None where the outputs do not depend on an input.
+#[pyfunction]
+fn grad(
+    py: Python<'_>,
+    outputs: Vec<Py<PyTensor>>,
+    inputs: Vec<Py<PyTensor>>,
+    weights: Vec<Py<PyTensor>>,
+    create_graph: bool,
+    retain_graph: bool,
+) -> Outcome<Vec<Option<PyTensor>>> {
+    let tensors = |objects: &[Py<PyTensor>]| -> Vec<Tensor> {
+        objects.iter().map(|object| object.get().tensor()).collect()
+    };
+    let (outputs, inputs, weights) = (tensors(&outputs), tensors(&inputs), tensors(&weights));
+    let options = GradOptions { create_graph, retain_graph, allow_unused: true };
+    let found = wait(py, || ternion::grad(&outputs, &inputs, &weights, options))?;
+    Ok(found.into_iter().map(|grad| grad.map(PyTensor::new)).collect())
+}
+
+/// A step that a device has recorded, with what the function returned.
+#[pyclass(module = "ternion", frozen)]
+struct Recorded(Mutex<RecordedStep<Py<PyAny>>>);
+
+#[pymethods]
+impl Recorded {
+    /// Runs the step again; what the function returned, whose memory was filled anew.
+    fn replay(&self, py: Python<'_>) -> Outcome<Py<PyAny>> {
+        let mut step = self
+            .0
+            .try_lock()
+            .ok_or_else(|| Failure::state("the captured step is running: one thread replays it at a time"))?;
+        let replayed: &mut RecordedStep<Py<PyAny>> = &mut step;
+        wait(py, move || replayed.replay().map(drop))?;
+        Ok(step.output().clone_ref(py))
+    }
+}
+
+/// Records `step` on a device; None if the device records nothing, and `step` has not run.
+#[pyfunction]
+fn record(py: Python<'_>, step: Py<PyAny>, device: Option<DeviceArgument>) -> Outcome<Option<Recorded>> {
+    let device = or_default(py, device)?;
+    let run = || Python::attach(|py| step.call0(py).map_err(|error| carried(py, "capture: the step", error)));
+    let recorded = wait(py, || device.record(run))?;
+    Ok(recorded.map(|recorded| Recorded(Mutex::new(recorded))))
+}
+
+/// Whether this thread records a step.
+#[pyfunction]
+fn is_recording_step() -> bool {
+    ternion::capture::is_recording_step()
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Recorded>()?;
+    module.add_function(wrap_pyfunction!(checkpoint, module)?)?;
+    module.add_function(wrap_pyfunction!(grad, module)?)?;
+    module.add_function(wrap_pyfunction!(record, module)?)?;
+    module.add_function(wrap_pyfunction!(is_recording_step, module)?)
+}

@@ -1,0 +1,128 @@
+//! `ternion.stats`: what a tensor holds, in a few numbers.
+
+use crate::error::Outcome;
+use crate::run::wait;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use ternion::{DeviceStats, Stats};
+
+/// Mean, spread, extremes and counts of special values of a tensor; moments and extremes are of the finite elements.
+#[pyclass(name = "Stats", module = "ternion", frozen, eq)]
+#[derive(Clone, PartialEq)]
+pub struct PyStats(pub Stats);
+
+#[pymethods]
+impl PyStats {
+    /// The number of elements.
+    #[getter]
+    fn elements(&self) -> usize {
+        self.0.elements
+    }
+
+    /// The mean of the finite elements; NaN if there are none.
+    #[getter]
+    fn mean(&self) -> f64 {
+        self.0.mean
+    }
+
+    /// The standard deviation of the finite elements, as a population.
+    #[getter]
+    fn std(&self) -> f64 {
+        self.0.std
+    }
+
+    /// The smallest finite element.
+    #[getter]
+    fn min(&self) -> f64 {
+        self.0.min
+    }
+
+    /// The largest finite element.
+    #[getter]
+    fn max(&self) -> f64 {
+        self.0.max
+    }
+
+    /// How many elements are no numbers.
+    #[getter]
+    fn nan(&self) -> usize {
+        self.0.nan
+    }
+
+    /// How many elements are infinite.
+    #[getter]
+    fn infinite(&self) -> usize {
+        self.0.infinite
+    }
+
+    /// How many elements are 0.
+    #[getter]
+    fn zeros(&self) -> usize {
+        self.0.zeros
+    }
+
+    /// The share of the elements that are no numbers.
+    #[getter]
+    fn nan_share(&self) -> f64 {
+        self.0.nan as f64 / self.0.elements.max(1) as f64
+    }
+
+    /// The share of the elements that are infinite.
+    #[getter]
+    fn infinite_share(&self) -> f64 {
+        self.0.infinite as f64 / self.0.elements.max(1) as f64
+    }
+
+    /// The share of the elements that are 0.
+    #[getter]
+    fn zero_share(&self) -> f64 {
+        self.0.zero_share()
+    }
+
+    /// The root of the mean square of the finite elements.
+    #[getter]
+    fn rms(&self) -> f64 {
+        self.0.rms()
+    }
+
+    /// The Euclidean norm of the finite elements.
+    #[getter]
+    fn norm(&self) -> f64 {
+        self.0.norm()
+    }
+
+    /// Whether an element is NaN or infinite.
+    #[getter]
+    fn is_broken(&self) -> bool {
+        self.0.is_broken()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Stats({})", self.0)
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// Mean, standard deviation, smallest and largest element, and counts of NaN, infinity and 0.
+///
+/// On the processor they are formed of all elements in float64. Elsewhere the device forms them, and one row of numbers is read.
+///
+/// Raises:
+///     RuntimeError: an earlier op failed on the device.
+#[pyfunction]
+fn stats(py: Python<'_>, input: &Bound<'_, PyTensor>) -> Outcome<PyStats> {
+    let tensor = input.get().tensor();
+    wait(py, || match tensor.device().name() {
+        "cpu" => tensor.stats(),
+        _ => Ok(DeviceStats::read(&[tensor.device_stats()?])?.remove(0)),
+    })
+    .map(PyStats)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyStats>()?;
+    module.add_function(wrap_pyfunction!(stats, module)?)
+}

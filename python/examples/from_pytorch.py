@@ -1,0 +1,90 @@
+"""Trains a small model in PyTorch, writes its weights as safetensors, and takes them over here: the same logits.
+
+    python python/examples/from_pytorch.py
+    python python/examples/from_pytorch.py --device cuda --steps 500 --weights model.safetensors
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import ternion
+from ternion import nn
+
+
+def layers_of(nn):
+    """The same words make the model in PyTorch and here."""
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(),
+        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * 7 * 7, 10),
+    )  # fmt: skip
+
+
+def digits_of(source, limit):
+    """Images and labels as arrays of NumPy, for training and for the test."""
+    digits = ternion.data.mnist(source)
+    print(digits.origin)
+    parts = digits.train.first(limit), digits.test.first(limit)
+    return [((part.images.float() / 255).numpy(), part.labels.numpy()) for part in parts]
+
+
+def train_there(torch, images, labels, steps, seed):
+    """A model of PyTorch that has learned."""
+    torch.manual_seed(seed)
+    model = layers_of(torch.nn)
+    adam = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    images, labels = torch.from_numpy(images), torch.from_numpy(labels)
+    for _ in range(steps):
+        chosen = torch.randint(0, len(images), (64,))
+        adam.zero_grad()
+        torch.nn.functional.cross_entropy(model(images[chosen]), labels[chosen]).backward()
+        adam.step()
+    return model.eval()
+
+
+def compare(torch, there, here, images, labels, device):
+    """The largest difference of the logits, and both accuracies."""
+    with torch.no_grad():
+        expected = there(torch.from_numpy(images)).numpy()
+    with ternion.no_grad():
+        found = here(ternion.tensor(images, device=device)).cpu().numpy()
+    accuracies = [float((logits.argmax(1) == labels).mean()) for logits in (expected, found)]
+    return float(abs(expected - found).max()), accuracies
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="auto", help="where the model is used here")
+    parser.add_argument("--data", default="auto", help="a directory with MNIST's files, synthetic, or auto")
+    parser.add_argument("--limit", type=int, default=2000, help="takes only the first so many digits")
+    parser.add_argument("--steps", type=int, default=200, help="of the training in PyTorch")
+    parser.add_argument("--weights", help="keeps the weights in this file")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", help="writes the results")
+    arguments = parser.parse_args()
+    try:
+        import safetensors.torch
+        import torch
+    except ImportError as error:
+        sys.exit(f"from_pytorch needs PyTorch and safetensors (pip install torch safetensors): {error}")
+    device = ternion.device(arguments.device)
+    (images, labels), test = digits_of(arguments.data, arguments.limit)
+    there = train_there(torch, images, labels, arguments.steps, arguments.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(arguments.weights or Path(folder) / "model.safetensors")
+        safetensors.torch.save_file(there.state_dict(), file)
+        here = layers_of(nn)
+        here.load_state_dict(ternion.load(file))
+    here.to(device).eval()
+    difference, accuracies = compare(torch, there, here, *test, device)
+    print(f"test accuracy {accuracies[0] * 100:.2f} % in PyTorch, {accuracies[1] * 100:.2f} % here on {device}")
+    print(f"largest difference of the logits: {difference:.1e}")
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as out:
+            json.dump({"device": str(device), "difference": difference, "accuracies": accuracies}, out, indent=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""Trains a transformer to continue a text, character by character, and lets it write: the Python form of the Rust example tiny_gpt.
+
+    python python/examples/tiny_gpt.py
+    python python/examples/tiny_gpt.py --text shakespeare.txt --context 64 --steps 2000 --save poet.safetensors --device cuda
+    python python/examples/tiny_gpt.py --load poet.safetensors --generate "ROMEO:" --tokens 300 --temperature 0.8
+
+With the same text and settings it has the same first weights and the same batches. Without --text it learns the same text, which is read from the
+repository. What --save wrote is a checkpoint, which the Rust example takes with --load, and the other way round.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import ternion
+from ternion import data, models, nn, optim, train
+
+# Documents first, then source: the text of the Rust example.
+OWN_TEXT = """
+README.md ARCHITECTURE.md CONTRIBUTING.md docs/gradients.md docs/adding-an-op.md docs/adding-a-backend.md docs/kernels/README.md
+docs/kernels/matmul.md docs/kernels/attention.md examples/mnist.rs examples/tiny_gpt.rs src/lib.rs
+""".split()
+
+WARMUP_STEPS = 100
+
+# Steps whose mean loss is told as one: each reading waits for the device.
+STEPS_PER_READING = 50
+
+
+def text_of(file):
+    """The text to learn from."""
+    if file is not None:
+        return data.read_text(file)
+    root = Path(__file__).resolve().parents[2]
+    return "\n".join(data.read_text(root / part) for part in OWN_TEXT)
+
+
+def model_of(settings, vocabulary, device):
+    """A model of the sizes of these settings."""
+    return models.GPT(
+        vocabulary=vocabulary, context=settings["context"], layers=settings["layers"], heads=settings["heads"], width=settings["width"],
+        bias=False, dropout=settings["dropout"], device=device,
+    )  # fmt: skip
+
+
+def loss_of(model, inputs, targets):
+    """The mean loss of the tokens that follow those of a batch."""
+    logits = model(inputs).reshape(-1, model.vocabulary)
+    return nn.functional.cross_entropy(logits, targets.reshape(-1))
+
+
+class Training:
+    """A model that learns the first 90 % of a text, and is tested on the rest."""
+
+    def __init__(self, model, vocabulary, text, settings, device):
+        self.model, self.vocabulary, self.settings, self.device = model, vocabulary, settings, device
+        parts = [vocabulary.encode(part) for part in data.train_validation(text)]
+        learned, self.held_out = (data.Windows(part, settings["context"]) for part in parts)
+        self.batches = learned.random(settings["batch"], settings["seed"], device)
+        self.adam = self._optimizer()
+        self.schedule = self._schedule()
+        self.losses, self.tokens, self.seconds, self.step = [], 0, 0.0, 0
+
+    def _optimizer(self):
+        """AdamW as of nanoGPT: matrices decay, vectors do not."""
+        named = list(self.model.named_parameters())
+        matrices = [(name, parameter) for name, parameter in named if parameter.ndim > 1]
+        vectors = [(name, parameter) for name, parameter in named if parameter.ndim == 1]
+        groups = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
+        return optim.AdamW(groups, lr=self.settings["lr"], betas=(0.9, 0.99), weight_decay=0.1)
+
+    def _schedule(self):
+        """Up in 100 steps, then down to a tenth along a cosine."""
+        falling = max(self.settings["steps"] - WARMUP_STEPS, 1)
+        rise = optim.LinearLR(self.adam, start_factor=0.01, total_iters=WARMUP_STEPS)
+        fall = optim.CosineAnnealingLR(self.adam, falling, eta_min=self.settings["lr"] / 10)
+        return optim.SequentialLR(self.adam, [rise, fall], [WARMUP_STEPS])
+
+    def learn(self):
+        """One step; the loss."""
+        self.model.train()
+        inputs, targets = next(self.batches)
+        self.adam.zero_grad()
+        loss = loss_of(self.model, inputs, targets)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.adam.step()
+        self.schedule.step()
+        self.step += 1
+        self.tokens += targets.numel()
+        return loss.detach()
+
+    def run(self):
+        """All steps; the last loss on the held-out text."""
+        total, counted, tested, begun = ternion.zeros((), device=self.device), 0, (0, None), time.perf_counter()
+        for step in range(1, self.settings["steps"] + 1):
+            loss = self.learn()
+            with ternion.no_grad():
+                total += loss
+            counted += 1
+            if step == 1:
+                # The first compiles kernels on some devices.
+                self.device.synchronize()
+                self.tokens, begun = 0, time.perf_counter()
+            if step % STEPS_PER_READING == 0 or step == self.settings["steps"]:
+                self.losses.append((step, total.item() / counted))
+                total.zero_()
+                counted = 0
+            if step % self.settings["eval_every"] == 0:
+                self.seconds += time.perf_counter() - begun
+                tested = (step, self.test())
+                begun = time.perf_counter()
+        self.device.synchronize()
+        self.seconds += time.perf_counter() - begun
+        return tested[1] if tested[0] == self.settings["steps"] and tested[1] is not None else self.test()
+
+    def test(self):
+        """The loss on the held-out text, and a sample. The training goes on as if it had not been tested."""
+        position = ternion.get_rng_state(self.device)
+        self.model.eval()
+        total, count = 0.0, 0
+        with ternion.no_grad():
+            for inputs, targets in self.held_out.sequential(self.settings["batch"], self.device):
+                total += loss_of(self.model, inputs, targets).item() * len(inputs)
+                count += len(inputs)
+        loss = self.losses[-1][1] if self.losses else float("nan")
+        print(f"step {self.step}  loss {loss:.4f}  validation {total / count:.4f}  {self.speed() or 0:.0f} tokens/s", flush=True)
+        if self.step > 0:
+            print(self.vocabulary.decode(self.model.generate([0], 120)).strip(), flush=True)
+        ternion.set_rng_state(position, self.device)
+        return total / count
+
+    def speed(self):
+        """Tokens in a second, of all steps but the first; None before there is one."""
+        return self.tokens / self.seconds if self.seconds > 0 and self.tokens > 0 else None
+
+    def state(self):
+        """What a checkpoint holds."""
+        state = train.TrainingState(self.device).model("model", self.model).optimizer("adam", self.adam)
+        for name in ("layers", "heads", "width", "context", "batch", "seed"):
+            state.setting(name, self.settings[name])
+        return state.setting("characters", self.vocabulary.characters)
+
+
+def write(model, vocabulary, arguments):
+    """Writes what follows the prompt, each character as soon as it is chosen; what was written, for the results."""
+    begun = time.perf_counter()
+    print(arguments.generate, end="", flush=True)
+    tokens = model.eval().generate(
+        vocabulary.encode(arguments.generate).tolist(), arguments.tokens, arguments.temperature, arguments.top_k, arguments.top_p,
+        each=lambda token: print(vocabulary.decode([token]), end="", flush=True),
+    )  # fmt: skip
+    seconds = time.perf_counter() - begun
+    print()
+    print(f"{len(tokens)} characters, {len(tokens) / seconds:.0f} in a second", file=sys.stderr)
+    return {"prompt": arguments.generate, "text": vocabulary.decode(tokens), "tokens": tokens, "seconds": seconds}
+
+
+def arguments_of():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER")
+    parser.add_argument("--text", help="the text to learn from, UTF-8; by default documents and source of the repository")
+    sizes = dict(layers=4, heads=4, width=128, context=256, batch=12, seed=1)
+    for name, usual in sizes.items():
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--steps", type=int, help="1000 by default; with --load none")
+    parser.add_argument("--lr", type=float, default=3e-3, help="the largest learning rate")
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--eval-every", type=int, default=250, help="steps between two tests on the held-out text")
+    parser.add_argument("--generate", metavar="TEXT", help="writes what follows this text")
+    parser.add_argument("--tokens", type=int, default=500, help="characters to write")
+    parser.add_argument("--temperature", type=float, default=1.0)
+    parser.add_argument("--top-k", type=int)
+    parser.add_argument("--top-p", type=float)
+    parser.add_argument("--save", metavar="FILE", help="writes a checkpoint behind the training")
+    parser.add_argument("--load", metavar="FILE", help="starts from the weights of a checkpoint, whose sizes hold")
+    parser.add_argument("--json", help="writes the results")
+    return parser.parse_args()
+
+
+def main():
+    arguments = arguments_of()
+    device = ternion.device(arguments.device)
+    settings = {name: value for name, value in vars(arguments).items() if name not in ("device", "text", "json", "save", "load")}
+    ternion.manual_seed(arguments.seed)
+    checkpoint = train.Checkpoint(arguments.load) if arguments.load else None
+    if checkpoint is not None:
+        settings.update({name: checkpoint.value(name) for name in ("layers", "heads", "width", "context")})
+    settings["steps"] = arguments.steps if arguments.steps is not None else 0 if checkpoint else 1000
+    needs_text = checkpoint is None or settings["steps"] > 0 or arguments.generate is None
+    text = text_of(arguments.text) if needs_text else ""
+    vocabulary = data.CharVocabulary(checkpoint.value("characters") if checkpoint else text)
+    model = model_of(settings, len(vocabulary), device)
+    if checkpoint is not None:
+        model.load_state_dict(checkpoint.state_dict("model", device))
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    print(f"{parameters} parameters on {device}, {len(vocabulary)} different characters")
+    results = {"device": str(device), "parameters": parameters, "seed": arguments.seed}
+    if settings["steps"] > 0 or arguments.generate is None:
+        training = Training(model, vocabulary, text, settings, device)
+        results["validation_loss"] = training.run()
+        results.update(steps=training.step, train_loss=training.losses[-1][1] if training.losses else None, readings=training.losses)
+        results.update(tokens_per_second=training.speed(), train_seconds=training.seconds)
+        if arguments.save:
+            training.state().save(training.step, arguments.save)
+    if arguments.generate is not None:
+        results["generation"] = write(model, vocabulary, arguments)
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(results, file, indent=2)
+
+
+if __name__ == "__main__":
+    main()

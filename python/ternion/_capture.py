@@ -1,0 +1,82 @@
+"""Training steps that a device records once and repeats without work of Python for each op."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from ._ternion import _trust
+
+# The optimisers that step while this thread records.
+_stepping = threading.local()
+
+
+def note_step(optimizer: Any) -> None:
+    """Tells a recording of this thread that `optimizer` steps in it."""
+    noted = getattr(_stepping, "optimizers", None)
+    if noted is not None and not any(optimizer is known for known in noted):
+        noted.append(optimizer)
+
+
+class CapturedStep:
+    """A step that `replay()`, or a call, runs again. Made by `capture`.
+
+    Attributes:
+        output: what the step returned; each replay fills the memory of its tensors anew.
+        is_recorded: whether the device recorded it; else each replay calls the function.
+    """
+
+    def __init__(self, step: Any, device: Any):
+        self._step = step
+        self._optimizers: list[Any] = []
+        before = getattr(_stepping, "optimizers", None)
+        _stepping.optimizers = self._optimizers
+        try:
+            self._recorded = _trust.record(step, device)
+        finally:
+            _stepping.optimizers = before
+        self.is_recorded = self._recorded is not None
+        self.output = None
+        if not self.is_recorded:
+            self.output = step()
+
+    def replay(self) -> Any:
+        """Runs the step again, on the same tensors; what the function returned.
+
+        Raises:
+            RuntimeError, ValueError: what an op says; parameters that were replaced since.
+        """
+        if self._recorded is None:
+            self.output = self._step()
+            return self.output
+        for optimizer in self._optimizers:
+            optimizer._take_rates()
+        self.output = self._recorded.replay()
+        return self.output
+
+    __call__ = replay
+
+
+def capture(step: Any, device: Any = None) -> CapturedStep:
+    """Runs `step` once, and records it where the device can: a CUDA graph, which `replay()` repeats without work of Python for each op.
+
+        captured = ternion.capture(step)    # step() works on tensors x and y
+        for images, labels in batches:
+            x.copy_(images), y.copy_(labels)
+            loss = captured.replay()
+
+    Where the device records nothing (the processor, wgpu) the function itself runs each time. The first run is a step like any other. A recorded step works on the same
+    memory each time: feed it by writing into its inputs in place. Learning rates, the counts of optimisers and random numbers go on from replay to replay; the precision stays
+    that of the recording.
+
+    Args:
+        step: a function without arguments; what it returns is `output`.
+        device: where it runs; by default where tensors are made.
+
+    Raises:
+        ValueError: the step reads from the device (`item()`, `print`), writes to it from the host, works on another device too, or does not call the same ops on the same
+            shapes with the same numbers each time: such a step cannot be recorded.
+    """
+    if not callable(step):
+        raise TypeError(f"capture: expected a function without arguments, got {type(step).__name__}")
+    return CapturedStep(step, device)

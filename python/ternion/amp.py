@@ -1,0 +1,307 @@
+"""Mixed precision: `autocast`, in which products compute in a half, and `GradScaler`, which float16 needs. Parameters stay float32."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+from ._scopes import no_grad
+from ._ternion import Tensor, _trust, bfloat16, dtype as _dtype, float16, float32, stack, tensor
+
+_PRECISIONS = {float32: "f32", float16: "f16", bfloat16: "bf16"}
+_DEFAULTS = {"cpu": bfloat16, "cuda": float16, "wgpu": float16}
+# The least scale, below which nothing but the model can be at fault, and the numbers by which float32 can multiply and divide.
+_MIN_SCALE = 2.0**-16
+_SMALLEST = 2.0**-126
+
+
+def _precision(dtype: Any) -> str:
+    for known, name in _PRECISIONS.items():
+        if dtype is known or str(dtype) in (str(known), str(known).split(".")[-1]):
+            return name
+    if dtype == "tf32":
+        return "tf32"
+    if not isinstance(dtype, (str, _dtype)):
+        raise TypeError(f"autocast: dtype {dtype!r}, expected a ternion.dtype or its name")
+    raise ValueError(f'autocast: dtype {dtype}, expected float16, bfloat16, float32 or "tf32"')
+
+
+class autocast:
+    """Products, convolutions and attention inside compute in `dtype`, sums, norms, softmax and losses in float32, as with PyTorch's autocast.
+
+        with ternion.autocast("cuda", dtype=ternion.bfloat16):
+            loss = nn.functional.cross_entropy(model(x), target)
+        loss.backward()
+
+    Parameters and their gradients stay float32. Backward runs in the dtypes of its forward. Scopes nest; a scope is one of the thread that enters it, and is for
+    every device (where PyTorch has one for each). Also a decorator.
+
+    Args:
+        device_type: "cpu", "cuda" or "wgpu"; what `dtype` is if it is not given: bfloat16 on the processor, float16 elsewhere.
+        dtype: float16, bfloat16, float32 (an exception within another scope) or "tf32": float32 whose products may be rounded to TF32.
+        enabled: False: ops compute in the dtypes of their inputs, also within another scope.
+
+    Raises:
+        ValueError: a device or dtype of another kind.
+    """
+
+    def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True):
+        if not isinstance(device_type, str):
+            raise TypeError(f"autocast: device_type {device_type!r}, expected a name such as \"cuda\"")
+        kind = device_type.split(":")[0]
+        if kind not in _DEFAULTS:
+            raise ValueError(f"autocast: device_type {device_type!r}, expected one of {', '.join(_DEFAULTS)}")
+        self._arguments = (device_type, dtype, enabled)
+        self._precision = _precision(_DEFAULTS[kind] if dtype is None else dtype) if enabled else None
+
+    def __enter__(self) -> autocast:
+        _trust.open_precision(self._precision)
+        return self
+
+    def __exit__(self, *_) -> None:
+        _trust.close_precision()
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def within(*args, **kwargs):
+            with autocast(*self._arguments):
+                return function(*args, **kwargs)
+
+        return within
+
+
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """Whether a scope of `autocast` is open on this thread."""
+    return _trust.current_precision() is not None
+
+
+class _Optimizer:
+    """What a scaler knows of an optimiser since the last `update()`."""
+
+    def __init__(self):
+        self.is_finite: bool | None = None
+        self.has_stepped = False
+
+
+class GradScaler:
+    """A factor of the loss that keeps small gradients from becoming 0 in float16 (Micikevicius et al. 2018), as PyTorch's.
+
+        scaler = ternion.amp.GradScaler()
+        with ternion.autocast("cuda", dtype=ternion.float16):
+            loss = nn.functional.mse_loss(model(x), target)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)   # left out if a gradient is not finite
+        scaler.update()
+
+    Whoever clips gradients calls `unscale_(optimizer)` before.
+
+    Args:
+        device: as in PyTorch; the scale goes to wherever a loss is.
+        init_scale: the first scale.
+        growth_factor: what the scale is multiplied by after `growth_interval` steps in a row that were not left out.
+        backoff_factor: what it is multiplied by when a step is left out.
+        enabled: False: everything is as without a scaler.
+
+    Raises:
+        ValueError: factors or scales that cannot be.
+
+    Attributes:
+        steps: how often `update()` was called.
+        skipped: how many of these steps were left out.
+    """
+
+    def __init__(
+        self, device: Any = "cuda", init_scale: float = 65536.0, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+        growth_interval: int = 2000, enabled: bool = True,
+    ):  # fmt: skip
+        _check_scale("init_scale", init_scale)
+        if not growth_factor > 1.0 or not math.isfinite(growth_factor):
+            raise ValueError(f"GradScaler: growth_factor {growth_factor}, expected more than 1")
+        if not 0.0 < backoff_factor < 1.0:
+            raise ValueError(f"GradScaler: backoff_factor {backoff_factor}, expected between 0 and 1")
+        if growth_interval < 1:
+            raise ValueError(f"GradScaler: growth_interval {growth_interval}, expected at least 1")
+        self._scale, self._growth_factor, self._backoff_factor = float(init_scale), growth_factor, backoff_factor
+        self._growth_interval, self._enabled, self._growth_tracker = growth_interval, enabled, 0
+        self.steps = self.skipped = 0
+        self._tensors: list[Tensor] = []
+        self._optimizers: dict[int, _Optimizer] = {}
+
+    def __repr__(self):
+        return f"GradScaler(scale {self._scale:g}, {self.skipped} of {self.steps} steps skipped)"
+
+    # ---- A step
+
+    def scale(self, outputs: Any) -> Any:
+        """The loss, or losses, times the scale; in float32 for those in a half."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, (list, tuple)):
+            return type(outputs)(self.scale(output) for output in outputs)
+        if not isinstance(outputs, Tensor):
+            raise TypeError(f"GradScaler.scale: expected a tensor or several, got {type(outputs).__name__}")
+        if not outputs.is_floating_point():
+            raise TypeError(f"GradScaler.scale: a loss of {outputs.dtype}, expected a floating dtype")
+        loss = outputs.float() if outputs.dtype in (float16, bfloat16) else outputs
+        return loss * self._factor(loss)
+
+    def _factor(self, loss):
+        """The scale where the loss is, in the same memory each time: a captured step reads it there."""
+        for factor in self._tensors:
+            if factor.device == loss.device and factor.dtype == loss.dtype:
+                return factor
+        self._tensors.append(tensor(self._scale, dtype=loss.dtype, device=loss.device))
+        return self._tensors[-1]
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divides the gradients of an optimiser's parameters by the scale, once before its step.
+
+        Raises:
+            RuntimeError: it was called before for this step, or behind it.
+            ValueError: gradients in float16, which would be 0 where they are small: parameters stay float32.
+        """
+        if not self._enabled:
+            return
+        state = self._optimizers.setdefault(id(optimizer), _Optimizer())
+        if state.has_stepped:
+            raise RuntimeError("GradScaler: unscale_() is called after step()")
+        if state.is_finite is not None:
+            raise RuntimeError("GradScaler: unscale_() was called for this optimiser since the last update()")
+        grads = [parameter.grad for group in optimizer.param_groups for parameter in group["params"] if parameter.grad is not None]
+        if any(grad.dtype == float16 for grad in grads):
+            raise ValueError("GradScaler: gradients in float16: keep the parameters in float32 and compute within autocast")
+        with no_grad(), autocast("cpu", enabled=False):
+            state.is_finite = _are_finite(grads)
+            for grad in grads:
+                grad.mul_(1.0 / self._scale)
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """`optimizer.step()`, after `unscale_` if that was not called; left out if a gradient is not finite.
+
+        Raises:
+            RuntimeError: it was called before since the last `update()`.
+        """
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        state = self._optimizers.setdefault(id(optimizer), _Optimizer())
+        if state.has_stepped:
+            raise RuntimeError("GradScaler: step() was called for this optimiser since the last update()")
+        if state.is_finite is None:
+            self.unscale_(optimizer)
+        result = optimizer.step(*args, **kwargs) if state.is_finite else None
+        state.has_stepped = True
+        return result
+
+    def update(self, new_scale: Any = None) -> None:
+        """Lets the scale fall if a step was left out, and rise after enough that were not; or sets it.
+
+        Raises:
+            RuntimeError: no gradients were looked at since the last time, or they are not finite at the smallest scale.
+        """
+        if not self._enabled:
+            return
+        if new_scale is not None:
+            self._set(float(new_scale))
+            self._optimizers.clear()
+            return
+        seen = [state.is_finite for state in self._optimizers.values() if state.is_finite is not None]
+        if not seen:
+            raise RuntimeError("GradScaler: update() before step() or unscale_()")
+        self._optimizers.clear()
+        self.steps += 1
+        if all(seen):
+            self._advance()
+        else:
+            self._back_off()
+
+    def _advance(self):
+        self._growth_tracker += 1
+        if self._growth_tracker >= self._growth_interval:
+            self._growth_tracker = 0
+            grown = self._scale * self._growth_factor
+            if grown <= 1.0 / _SMALLEST:
+                self._set(grown)
+
+    def _back_off(self):
+        self.skipped += 1
+        self._growth_tracker = 0
+        if self._scale <= _MIN_SCALE:
+            told = f"GradScaler: gradients are not finite at scale {self._scale}, the smallest: the loss itself, or the model, gives infinity or NaN"
+            raise RuntimeError(told)
+        self._set(max(self._scale * self._backoff_factor, _MIN_SCALE))
+
+    def _set(self, scale):
+        _check_scale("scale", scale)
+        with no_grad():
+            for factor in self._tensors:
+                # An upload, not an op that carries the number: a captured step goes on reading it.
+                factor.copy_(tensor(scale, dtype=factor.dtype, device=factor.device))
+        self._scale = scale
+
+    # ---- What it knows
+
+    def get_scale(self) -> float:
+        """The scale; 1 if the scaler is not enabled."""
+        return self._scale if self._enabled else 1.0
+
+    def is_enabled(self) -> bool:
+        """Whether it does anything."""
+        return self._enabled
+
+    def get_growth_factor(self) -> float:
+        """What the scale is multiplied by when it rises."""
+        return self._growth_factor
+
+    def get_backoff_factor(self) -> float:
+        """What the scale is multiplied by when it falls."""
+        return self._backoff_factor
+
+    def get_growth_interval(self) -> int:
+        """Steps in a row after which the scale rises."""
+        return self._growth_interval
+
+    def state_dict(self) -> dict[str, Any]:
+        """The scale, its settings and counts; empty if the scaler is not enabled."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self._scale, "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval, "_growth_tracker": self._growth_tracker, "steps": self.steps, "skipped": self.skipped,
+        }  # fmt: skip
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Goes on from what `state_dict` told, also from PyTorch's, which has no counts of steps.
+
+        Raises:
+            RuntimeError: the state is empty: that of a scaler that was not enabled.
+            ValueError: numbers that cannot be; a key that is missing.
+        """
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError("GradScaler: the state is empty: it was saved by a scaler that was not enabled")
+        missing = [key for key in ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker") if key not in state_dict]
+        if missing:
+            raise ValueError(f"GradScaler: the state lacks {', '.join(missing)}")
+        fresh = GradScaler("cpu", state_dict["scale"], *(state_dict[key] for key in ("growth_factor", "backoff_factor", "growth_interval")))
+        steps, skipped = state_dict.get("steps", 0), state_dict.get("skipped", 0)
+        if skipped > steps or min(skipped, state_dict["_growth_tracker"]) < 0:
+            raise ValueError(f"GradScaler: {skipped} of {steps} steps skipped, {state_dict['_growth_tracker']} in a row that were not")
+        self._set(fresh._scale)
+        self._growth_factor, self._backoff_factor = fresh._growth_factor, fresh._backoff_factor
+        self._growth_interval, self._growth_tracker = fresh._growth_interval, int(state_dict["_growth_tracker"])
+        self.steps, self.skipped = int(steps), int(skipped)
+
+
+def _check_scale(name, scale):
+    if not _SMALLEST <= scale <= 1.0 / _SMALLEST:
+        raise ValueError(f"GradScaler: {name} {scale}, expected a number that float32 holds, above 0")
+
+
+def _are_finite(grads):
+    """Whether all elements are; one truth value is read from each device."""
+    by_device: dict[str, list[Tensor]] = {}
+    for grad in grads:
+        by_device.setdefault(str(grad.device), []).append(grad.isfinite().all())
+    return all(bool(stack(found).all()) for found in by_device.values())

@@ -1,0 +1,52 @@
+"""Residual networks for small images."""
+
+from __future__ import annotations
+
+from .. import nn
+from .._ternion import Tensor
+from ..nn.blocks import _convolution
+
+
+class ResNet(nn.Module):
+    """A residual network (He et al. 2016) for images of about 32 x 32: [batch, channels, height, width] -> [batch, classes].
+
+    The first convolution is 3 x 3 at every place and no pooling follows, so that nothing is lost of small images. Keys are torchvision's: `conv1`,
+    `bn1`, `layer1.0.conv1`, .., `fc`.
+
+    Args:
+        channels: of the images.
+        classes: of the answers.
+        blocks: those of each stage; each stage but the first halves rows and columns and doubles the channels.
+        width: channels of the first stage.
+    """
+
+    def __init__(self, channels=3, classes=10, blocks=(2, 2, 2, 2), width=64, device=None, dtype=None):
+        if not blocks or min(blocks) < 1 or width < 1:
+            raise ValueError(f"ResNet: stages of {list(blocks)} blocks, width {width}: expected at least 1 of each")
+        made = dict(device=device, dtype=dtype)
+        stages, inputs = [], width
+        for number, count in enumerate(blocks):
+            outputs, stage = width << number, []
+            for at in range(count):
+                stage.append(nn.ResidualBlock(inputs, outputs, 2 if at == 0 and number > 0 else 1, **made))
+                inputs = outputs
+            stages.append(stage)
+        self.conv1 = _convolution(channels, width, 3, 1, made)
+        self.bn1 = nn.BatchNorm2d(width, **made)
+        for number, stage in enumerate(stages):
+            setattr(self, f"layer{number + 1}", nn.Sequential(*stage))
+        self.fc = nn.Linear(inputs, classes, **made)
+        self._stages = len(stages)
+
+    def forward(self, input: Tensor) -> Tensor:
+        x = self.bn1(self.conv1(input)).relu()
+        for number in range(self._stages):
+            x = self.__dict__[f"layer{number + 1}"](x)
+        return self.fc(x.mean((2, 3)))
+
+
+class ResNet18(ResNet):
+    """The residual network of 18 layers with weights, for images of about 32 x 32."""
+
+    def __init__(self, classes=10, channels=3, device=None, dtype=None):
+        super().__init__(channels, classes, (2, 2, 2, 2), 64, device, dtype)

@@ -1,0 +1,262 @@
+"""Attention with several heads, the memory of what it has seen, and positions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import _ternion
+from .._ternion import Parameter, Tensor, is_grad_enabled
+from . import functional as F
+from .layers import Linear, _zero_bias
+from .module import Module
+
+
+class Rotary(Module):
+    """Turns pairs of columns of queries and keys by angles that grow with the position, so that their products depend on the distance alone (Su et al. 2021).
+
+    Args:
+        positions: how many there are.
+        head_dim: columns of a head; an even number.
+        base: pair `i` turns by `position * base^(-2 i / head_dim)`.
+        pairs: "halves" (column `i` with `i + head_dim / 2`, as in Llama) or "neighbours" (`2 i` with `2 i + 1`, as in the paper).
+    """
+
+    def __init__(self, positions, head_dim, base=10_000.0, pairs="halves"):
+        self.positions, self.head_dim, self.base, self.pairs = positions, head_dim, base, pairs
+        self._native: Any = _ternion._Rotary(positions, head_dim, base, pairs)
+
+    def forward(self, input: Tensor, first: int = 0) -> Tensor:
+        """[.., length, head_dim] -> same, where the first row stands at position `first`."""
+        return self._native.forward(input, first)
+
+    def extra_repr(self):
+        return f"{self.positions}, {self.head_dim}, base={self.base}, pairs={self.pairs!r}"
+
+
+class KeyValueCache:
+    """Keys and values of tokens that were seen before, so that a step of generation computes those of new tokens alone.
+
+    Memory for `capacity` tokens is taken once, by the first step, and steps write behind what is there.
+    """
+
+    def __init__(self, capacity: int):
+        self.capacity = capacity
+        self._length = 0
+        self._kept: list[Tensor] = []
+
+    def __len__(self):
+        return self._length
+
+    def clear(self) -> None:
+        """Forgets all tokens, and keeps the memory."""
+        self._length = 0
+
+    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of all tokens, those given ([batch, kv_heads, tokens, head_dim]) at the end.
+
+        Raises:
+            RuntimeError: a gradient would have to flow through what is kept.
+            ValueError: more tokens than it keeps, or tokens of another shape.
+        """
+        if is_grad_enabled() and (key.requires_grad or value.requires_grad):
+            raise RuntimeError("no gradient flows through what a KeyValueCache keeps: generate under no_grad()")
+        count = key.shape[2]
+        if self._length + count > self.capacity:
+            raise ValueError(f"{count} tokens behind {self._length}, expected at most {self.capacity} in all")
+        shapes = [(*new.shape[:2], self.capacity, new.shape[3]) for new in (key, value)]
+        if not self._kept:
+            self._kept = [_ternion.zeros(shape, dtype=key.dtype, device=key.device) for shape in shapes]
+        if [kept.shape for kept in self._kept] != shapes:
+            raise ValueError(f"tokens of shape {key.shape} behind tokens kept in {self._kept[0].shape}")
+        for kept, new in zip(self._kept, (key, value)):
+            kept.narrow(2, self._length, count).copy_(new.detach())
+        self._length += count
+        keys, values = (kept.narrow(2, 0, self._length) for kept in self._kept)
+        return keys, values
+
+
+class MultiheadAttention(Module):
+    """Attention with several heads (Vaswani et al. 2017, section 3.2.2).
+
+    Args:
+        embed_dim: columns of the queries and of the output.
+        num_heads: heads, which divide `embed_dim`.
+        dropout: in training, the probability that a weight of a key becomes 0.
+        bias: whether projections have one.
+        kdim, vdim: columns of keys and values, if others.
+        batch_first: whether inputs are [batch, length, columns] rather than [length, batch, columns].
+        num_kv_heads: heads of keys and values, which the heads of queries share in groups (Ainslie et al. 2023); as many as of queries by default.
+        rotary: turns queries and keys by their positions.
+    """
+
+    def __init__(
+        self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None, vdim=None, batch_first=False,
+        device=None, dtype=None, *, num_kv_heads=None, rotary=None,
+    ):  # fmt: skip
+        if add_bias_kv or add_zero_attn:
+            raise ValueError("MultiheadAttention: add_bias_kv and add_zero_attn are not there; PyTorch alone has them")
+        kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        _check_heads(embed_dim, num_heads, kv_heads, dropout)
+        self.embed_dim, self.num_heads, self.num_kv_heads, self.dropout = embed_dim, num_heads, kv_heads, dropout
+        self.kdim, self.vdim, self.batch_first = kdim or embed_dim, vdim or embed_dim, batch_first
+        self.head_dim = embed_dim // num_heads
+        self._rotary: Any = rotary
+        self._make(bias, dict(device=device, dtype=dtype))
+
+    def _make(self, bias, made):
+        rows = [heads * self.head_dim for heads in (self.num_heads, self.num_kv_heads, self.num_kv_heads)]
+        self._rows = rows
+
+        def weight(shape):
+            return Parameter(_ternion._initial(shape, "xavier_uniform", [1.0], **made))
+
+        self.in_proj_weight = self.q_proj_weight = self.k_proj_weight = self.v_proj_weight = None
+        if self.kdim == self.vdim == self.embed_dim:
+            self.in_proj_weight = weight((sum(rows), self.embed_dim))
+        else:
+            self.q_proj_weight = weight((rows[0], self.embed_dim))
+            self.k_proj_weight = weight((rows[1], self.kdim))
+            self.v_proj_weight = weight((rows[2], self.vdim))
+        self.in_proj_bias = Parameter(_ternion.zeros(sum(rows), **made)) if bias else None
+        self.out_proj = _zero_bias(Linear(self.embed_dim, self.embed_dim, bias=False, **made), bias)
+
+    def forward(
+        self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True, is_causal=False
+    ):  # fmt: skip
+        """The output, and the weights of the keys, or None.
+
+        Shapes: query [batch, queries, embed_dim], key and value [batch, keys, kdim and vdim] -> [batch, queries, embed_dim], and [batch, queries, keys]
+        (of each head: [batch, heads, queries, keys]); with `batch_first=False` the first two axes change places; the batch may be left out
+
+        Args:
+            key_padding_mask: [batch, keys], bool: true at padding, which is not seen; or numbers that are added to the scores.
+            need_weights: whether the weights are told, too; without them it is faster.
+            attn_mask: [queries, keys] or [batch * heads, queries, keys], bool: true where a key is not seen; or numbers that are added to the scores.
+            average_attn_weights: whether the weights told are the mean over all heads.
+            is_causal: whether a query sees only keys up to its own place; unlike PyTorch's it needs no mask beside it.
+        """
+        is_single = query.ndim == 2
+        if is_single:
+            query, key, value = (x.unsqueeze(0) for x in (query, key, value))
+            key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+        elif not self.batch_first:
+            query, key, value = (x.transpose(0, 1) for x in (query, key, value))
+        q, k, v = self._projected(query, key, value)
+        mask = _mask(attn_mask, key_padding_mask, (*q.shape[:3], k.shape[2]), q.dtype)
+        output, weights = self._attended(q, k, v, mask, is_causal, need_weights)
+        if weights is not None and average_attn_weights:
+            weights = weights.mean(1)
+        if is_single:
+            return output.squeeze(0), None if weights is None else weights.squeeze(0)
+        return output if self.batch_first else output.transpose(0, 1), weights
+
+    def attend_self(self, input: Tensor, *, is_causal: bool = False, mask=None, window=None, cache: KeyValueCache | None = None) -> Tensor:
+        """Attention of each token to the tokens of the same sequence; with a cache also to those that came before, which it then keeps with these.
+
+        Shapes: [batch, length, embed_dim] -> same, whatever `batch_first` is
+
+        Args:
+            mask: as `attn_mask` of `functional.scaled_dot_product_attention`: true where a key is seen.
+            window: how many places back a token sees, its own counted.
+        """
+        if self.in_proj_weight is None:
+            raise ValueError(f"attend_self: keys of {self.kdim} and values of {self.vdim} columns, expected {self.embed_dim}")
+        parts = F.linear(input, self.in_proj_weight, self.in_proj_bias).split(self._rows, -1)
+        first = 0 if cache is None else len(cache)
+        q, k, v = (self._split(part) for part in parts)
+        if self._rotary is not None:
+            q, k = self._rotary(q, first), self._rotary(k, first)
+        if cache is not None:
+            k, v = cache.append(k, v)
+        heads = F.scaled_dot_product_attention(q, k, v, mask, self.dropout if self.training else 0.0, is_causal, window=window)
+        return self._joined(heads)
+
+    def _projected(self, query, key, value):
+        weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
+        if self.in_proj_weight is not None:
+            weights = list(self.in_proj_weight.split(self._rows))
+        biases = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.split(self._rows)
+        q, k, v = (self._split(F.linear(x, weight, bias)) for x, weight, bias in zip((query, key, value), weights, biases))
+        if self._rotary is not None:
+            q, k = self._rotary(q), self._rotary(k)
+        return q, k, v
+
+    def _split(self, x):
+        """[batch, length, heads * head_dim] -> [batch, heads, length, head_dim]."""
+        batch, length, _ = x.shape
+        return x.reshape(batch, length, -1, self.head_dim).transpose(1, 2)
+
+    def _joined(self, heads):
+        batch, _, length, _ = heads.shape
+        return self.out_proj(heads.transpose(1, 2).reshape(batch, length, self.embed_dim))
+
+    def _attended(self, q, k, v, mask, is_causal, need_weights):
+        dropout = self.dropout if self.training else 0.0
+        if not need_weights:
+            return self._joined(F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal)), None
+        if is_causal:
+            mask = _with_causal(mask, q, k)
+        groups = self.num_heads // self.num_kv_heads
+        k, v = _repeated(k, groups), _repeated(v, groups)
+        scores = (q / math.sqrt(self.head_dim)) @ k.transpose(-2, -1)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == _ternion.bool else scores + mask
+        weights = F.dropout(scores.softmax(-1), dropout, self.training)
+        return self._joined(weights @ v), weights
+
+    def extra_repr(self):
+        return f"{self.embed_dim}, {self.num_heads}, num_kv_heads={self.num_kv_heads}, batch_first={self.batch_first}"
+
+
+def _check_heads(width, heads, kv_heads, dropout):
+    if heads < 1 or width % heads:
+        raise ValueError(f"MultiheadAttention: width {width} does not divide into {heads} heads")
+    if kv_heads < 1 or heads % kv_heads:
+        raise ValueError(f"MultiheadAttention: {heads} heads of queries cannot share {kv_heads} heads of keys")
+    if not 0 <= dropout < 1:
+        raise ValueError(f"MultiheadAttention: dropout {dropout}, expected at least 0 and below 1")
+
+
+def _mask(attn_mask, padding, shape, dtype):
+    """PyTorch's two masks, in which true hides, as one of [batch, heads, queries, keys], in which true shows; or of numbers to be added."""
+    batch, heads, queries, keys = shape
+    masks = []
+    if attn_mask is not None:
+        if tuple(attn_mask.shape) not in ((queries, keys), (batch * heads, queries, keys)):
+            expected = f"({queries}, {keys}) or ({batch * heads}, {queries}, {keys})"
+            raise ValueError(f"MultiheadAttention: attn_mask of shape {tuple(attn_mask.shape)}, expected {expected}")
+        masks.append(attn_mask if attn_mask.ndim == 2 else attn_mask.reshape(batch, heads, queries, keys))
+    if padding is not None:
+        if tuple(padding.shape) != (batch, keys):
+            raise ValueError(f"MultiheadAttention: key_padding_mask of shape {tuple(padding.shape)}, expected ({batch}, {keys})")
+        masks.append(padding.reshape(batch, 1, 1, keys))
+    if not masks:
+        return None
+    if all(mask.dtype == _ternion.bool for mask in masks):
+        return ~(masks[0] if len(masks) == 1 else masks[0] | masks[1])
+    added = [_added(mask, dtype) for mask in masks]
+    return added[0] if len(added) == 1 else added[0] + added[1]
+
+
+def _added(mask, dtype):
+    """What a mask adds to scores."""
+    if mask.dtype != _ternion.bool:
+        return mask.to(dtype)
+    return _ternion.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -math.inf)
+
+
+def _with_causal(mask, q, k):
+    queries, keys = q.shape[2], k.shape[2]
+    hidden = _ternion.ones(queries, keys, dtype=_ternion.bool, device=q.device).triu(keys - queries + 1)
+    if mask is None:
+        return ~hidden
+    return mask & ~hidden if mask.dtype == _ternion.bool else mask.masked_fill(hidden, -math.inf)
+
+
+def _repeated(x, times):
+    """Each head so many times, side by side."""
+    if times == 1:
+        return x
+    batch, heads, length, width = x.shape
+    return x.unsqueeze(2).expand(batch, heads, times, length, width).reshape(batch, heads * times, length, width)

@@ -1,0 +1,140 @@
+"""What transformers and residual networks are built of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _ternion
+from .._ternion import Parameter, Tensor
+from . import functional as F
+from .attention import KeyValueCache, MultiheadAttention
+from .layers import BatchNorm2d, Conv2d, Dropout, LayerNorm, Linear, RMSNorm, Sequential
+from .module import Module
+
+_ACTIVATIONS: dict[str, Any] = {
+    "relu": Tensor.relu,
+    "gelu": Tensor.gelu,
+    "gelu_tanh": lambda x: x.gelu(approximate="tanh"),
+}
+
+
+class FeedForward(Module):
+    """Two layers with an activation between, for each token by itself: [.., width] -> same.
+
+    Args:
+        hidden: the width between; by default four times the width, of "swiglu" 8/3 of it, rounded up to a multiple of 8.
+        form: "relu", "gelu", "gelu_tanh" (as in GPT-2) or "swiglu": `linear2(silu(linear_gate(x)) * linear1(x))` (Shazeer 2020).
+        dropout: in training, the probability that a hidden number becomes 0.
+    """
+
+    def __init__(self, width, hidden=None, form="gelu", bias=True, dropout=0.0, device=None, dtype=None):
+        if form not in (*_ACTIVATIONS, "swiglu"):
+            raise ValueError(f"FeedForward: form {form!r}, expected one of {', '.join(_ACTIVATIONS)}, swiglu")
+        is_gated, made = form == "swiglu", dict(bias=bias, device=device, dtype=dtype)
+        usual = (-(-width * 8 // 3) + 7) // 8 * 8 if is_gated else 4 * width
+        hidden = usual if hidden is None else hidden
+        self.form = form
+        self.linear1 = Linear(width, hidden, **made)
+        self.linear_gate = Linear(width, hidden, **made) if is_gated else None
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(hidden, width, **made)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return _fed(self, input)
+
+    def extra_repr(self):
+        return f"form={self.form!r}"
+
+
+def _fed(layer: Any, input: Tensor) -> Tensor:
+    """The output of a layer with the members of `FeedForward`."""
+    hidden = layer.linear1(input)
+    if layer.linear_gate is not None:
+        hidden = layer.linear_gate(input).silu() * hidden
+    else:
+        hidden = _ACTIVATIONS[layer.form](hidden)
+    return layer.linear2(layer.dropout(hidden))
+
+
+def _norm(form, width, bias, eps, made):
+    if form == "layer_norm":
+        return LayerNorm(width, eps=eps, bias=bias, **made)
+    if form == "rms_norm":
+        return RMSNorm(width, eps=eps, **made)
+    raise ValueError(f"norm {form!r}, expected \"layer_norm\" or \"rms_norm\"")
+
+
+class TransformerBlock(Module):
+    """`x + attention(norm1(x))`, then `x + feed_forward(norm2(x))`: [batch, length, width] -> same.
+
+    The keys of its state are those of PyTorch's `nn.TransformerEncoderLayer`, to whose form with `norm_first` and `batch_first` it is equal.
+
+    Args:
+        width: columns of a token.
+        heads: heads of queries; `kv_heads` those of keys and values, as many by default.
+        hidden, form: see `FeedForward`.
+        norm: "layer_norm" or "rms_norm"; `eps` is added to the variance, or to the mean square.
+        bias: whether layers and norms have one.
+        dropout: in training, the probability that a number becomes 0: of the weights of attention, of the hidden numbers, and of both outputs.
+        rotary: turns queries and keys by their positions.
+    """
+
+    def __init__(
+        self, width, heads, kv_heads=None, hidden=None, form="gelu", norm="layer_norm", eps=1e-5, bias=True, dropout=0.0, rotary=None,
+        device=None, dtype=None,
+    ):  # fmt: skip
+        made = dict(device=device, dtype=dtype)
+        self.self_attn = MultiheadAttention(
+            width, heads, dropout, bias, batch_first=True, num_kv_heads=kv_heads, rotary=rotary, **made
+        )
+        # Its members are the block's own, as the keys have it.
+        feed_forward = FeedForward(width, hidden, form, bias, dropout, **made)
+        self.form = form
+        self.linear1, self.linear_gate = feed_forward.linear1, feed_forward.linear_gate
+        self.dropout, self.linear2 = feed_forward.dropout, feed_forward.linear2
+        self.norm1, self.norm2 = (_norm(norm, width, bias, eps, made) for _ in range(2))
+        self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
+
+    def forward(self, input: Tensor, mask=None, is_causal: bool = False, window=None, cache: KeyValueCache | None = None) -> Tensor:
+        """The output, where each token sees all of its sequence that nothing hides; see `MultiheadAttention.attend_self`."""
+        attended = self.self_attn.attend_self(self.norm1(input), is_causal=is_causal, mask=mask, window=window, cache=cache)
+        x = input + self.dropout1(attended)
+        return x + self.dropout2(_fed(self, self.norm2(x)))
+
+    def extra_repr(self):
+        return f"form={self.form!r}"
+
+
+def _convolution(inputs, outputs, kernel, stride, made):
+    """Without bias, from the first values of torchvision's networks."""
+    # Not by Conv2d(..), which would draw other first values before.
+    layer = Conv2d.__new__(Conv2d)
+    layer._set((inputs, outputs), ((kernel,) * 2, (stride,) * 2, (kernel // 2,) * 2, (1, 1), 1))
+    shape = (outputs, inputs, kernel, kernel)
+    layer.weight = Parameter(_ternion._initial(shape, "kaiming_normal", [0.0], fan="fan_out", nonlinearity="relu", **made))
+    layer.bias = None
+    return layer
+
+
+class ResidualBlock(Module):
+    """`relu(bn2(conv2(relu(bn1(conv1(x))))) + x)`, with a convolution of `x` where its shape changes: the basic block of He et al. 2016 (figure 2).
+
+    Shapes: [batch, inputs, height, width] -> [batch, outputs, height / stride, width / stride], rounded up. The keys of its state are those of
+    torchvision's `BasicBlock`.
+    """
+
+    def __init__(self, inputs, outputs, stride=1, device=None, dtype=None):
+        if stride < 1:
+            raise ValueError(f"ResidualBlock: stride {stride}, expected at least 1")
+        made = dict(device=device, dtype=dtype)
+        self.conv1 = _convolution(inputs, outputs, 3, stride, made)
+        self.bn1 = BatchNorm2d(outputs, **made)
+        self.conv2 = _convolution(outputs, outputs, 3, 1, made)
+        self.bn2 = BatchNorm2d(outputs, **made)
+        self.downsample = None
+        if stride != 1 or inputs != outputs:
+            self.downsample = Sequential(_convolution(inputs, outputs, 1, stride, made), BatchNorm2d(outputs, **made))
+
+    def forward(self, input: Tensor) -> Tensor:
+        inner = self.bn2(self.conv2(self.bn1(self.conv1(input)).relu()))
+        return F.add_relu(inner, input if self.downsample is None else self.downsample(input))

@@ -1,0 +1,324 @@
+"""Courses of the learning rate. Names, arguments and defaults are PyTorch's.
+
+`step()` is called after each step of the optimiser, or after each epoch. All but `ReduceLROnPlateau` are functions of the number of calls alone.
+"""
+
+from __future__ import annotations
+
+import math
+
+__all__ = [
+    "LRScheduler", "LambdaLR", "StepLR", "MultiStepLR", "ConstantLR", "ExponentialLR", "CosineAnnealingLR", "LinearLR", "PolynomialLR",
+    "OneCycleLR", "SequentialLR", "ReduceLROnPlateau",
+]  # fmt: skip
+
+
+class LRScheduler:
+    """What the schedules have in common."""
+
+    def __init__(self, optimizer, last_epoch=-1):
+        self.optimizer, self.last_epoch = optimizer, last_epoch
+        for group in optimizer.param_groups:
+            # A schedule behind another one begins with the rates that both found.
+            group.setdefault("initial_lr", group["lr"])
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.step()
+
+    def factor(self, epoch: int) -> float:
+        """What the first learning rates are multiplied by."""
+        raise NotImplementedError
+
+    def rates_at(self, epoch: int) -> list[float]:
+        """The learning rates after `epoch` calls of `step()`."""
+        return [lr * self.factor(epoch) for lr in self.base_lrs]
+
+    def step(self) -> None:
+        """Goes on by one."""
+        self.last_epoch += 1
+        self._set(self.rates_at(self.last_epoch))
+
+    def _set(self, rates):
+        for group, lr in zip(self.optimizer.param_groups, rates):
+            group["lr"] = lr
+
+    def get_last_lr(self) -> list[float]:
+        """The learning rates of the groups."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict:
+        """How far it is."""
+        return {"last_epoch": self.last_epoch, "base_lrs": self.base_lrs}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Goes on from what `state_dict` told."""
+        self.last_epoch, self.base_lrs = state_dict["last_epoch"], list(state_dict["base_lrs"])
+        self._set(self.rates_at(self.last_epoch))
+
+
+class LambdaLR(LRScheduler):
+    """Times what a function says of the epoch; or a function for each group."""
+
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+        groups = len(optimizer.param_groups)
+        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
+        if len(self.lr_lambdas) != groups:
+            raise ValueError(f"LambdaLR: {len(self.lr_lambdas)} functions for {groups} groups of parameters")
+        super().__init__(optimizer, last_epoch)
+
+    def rates_at(self, epoch):
+        return [lr * function(epoch) for lr, function in zip(self.base_lrs, self.lr_lambdas)]
+
+
+class StepLR(LRScheduler):
+    """Times `gamma` every `step_size`."""
+
+    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+        _at_least_1("StepLR", "step_size", step_size)
+        self.step_size, self.gamma = step_size, gamma
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, epoch):
+        return self.gamma ** (epoch // self.step_size)
+
+
+class MultiStepLR(LRScheduler):
+    """Times `gamma` at each of `milestones`."""
+
+    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+        self.milestones, self.gamma = sorted(milestones), gamma
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, epoch):
+        return self.gamma ** sum(epoch >= milestone for milestone in self.milestones)
+
+
+class ConstantLR(LRScheduler):
+    """Times `factor` in the first `total_iters`, then the rates as they are. With a factor of 1, the same at every step."""
+
+    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+        _share("ConstantLR", "factor", factor)
+        self._factor, self.total_iters = factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, epoch):
+        return self._factor if epoch < self.total_iters else 1.0
+
+
+class ExponentialLR(LRScheduler):
+    """Times `gamma` each time."""
+
+    def __init__(self, optimizer, gamma, last_epoch=-1):
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, epoch):
+        return self.gamma**epoch
+
+
+class CosineAnnealingLR(LRScheduler):
+    """Down to `eta_min` along half a cosine, in `T_max` (Loshchilov and Hutter 2017); then, as in PyTorch, up again."""
+
+    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
+        _at_least_1("CosineAnnealingLR", "T_max", T_max)
+        self.T_max, self.eta_min = T_max, eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def rates_at(self, epoch):
+        share = (1 + math.cos(math.pi * epoch / self.T_max)) / 2
+        return [self.eta_min + (lr - self.eta_min) * share for lr in self.base_lrs]
+
+
+class LinearLR(LRScheduler):
+    """From `start_factor` to `end_factor` in `total_iters`: a warm-up."""
+
+    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
+        if not 0 < start_factor <= 1:
+            raise ValueError(f"LinearLR: start_factor {start_factor}, expected above 0 and at most 1")
+        _share("LinearLR", "end_factor", end_factor)
+        _at_least_1("LinearLR", "total_iters", total_iters)
+        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, epoch):
+        share = min(epoch, self.total_iters) / self.total_iters
+        return self.start_factor + (self.end_factor - self.start_factor) * share
+
+
+class PolynomialLR(LRScheduler):
+    """Down to 0 in `total_iters`, along a power of what is left of them."""
+
+    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+        _at_least_1("PolynomialLR", "total_iters", total_iters)
+        self.total_iters, self.power = total_iters, power
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, epoch):
+        return (1 - min(epoch, self.total_iters) / self.total_iters) ** self.power
+
+
+class OneCycleLR(LRScheduler):
+    """Up to `max_lr`, and down to nearly nothing (Smith and Topin 2018).
+
+    Args:
+        max_lr: the largest rate; or one for each group.
+        total_steps: how long it takes; by default `epochs * steps_per_epoch`.
+        pct_start: the share of the steps in which the rate rises.
+        anneal_strategy: "cos" or "linear".
+        cycle_momentum: False: momentum is left alone. (PyTorch's default is True.)
+        div_factor: the first rate is `max_lr` divided by this; the last one is the first divided by `final_div_factor`.
+        three_phase: up, down to the first rate in as many steps, then down to the last one.
+    """
+
+    def __init__(
+        self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3, anneal_strategy="cos",
+        cycle_momentum=False, base_momentum=0.85, max_momentum=0.95, div_factor=25.0, final_div_factor=1e4, three_phase=False, last_epoch=-1,
+    ):  # fmt: skip
+        if cycle_momentum:
+            raise ValueError("OneCycleLR: cycle_momentum, expected False: the momentum of an optimiser stays what it was made with")
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                raise ValueError("OneCycleLR: expected total_steps, or both epochs and steps_per_epoch")
+            total_steps = epochs * steps_per_epoch
+        _at_least_1("OneCycleLR", "total_steps", total_steps)
+        _share("OneCycleLR", "pct_start", pct_start)
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"OneCycleLR: anneal_strategy {anneal_strategy!r}, expected \"cos\" or \"linear\"")
+        if div_factor <= 0 or final_div_factor <= 0:
+            raise ValueError(f"OneCycleLR: div_factor {div_factor} and final_div_factor {final_div_factor}, expected numbers above 0")
+        groups = len(optimizer.param_groups)
+        self.max_lrs = list(max_lr) if isinstance(max_lr, (list, tuple)) else [max_lr] * groups
+        if len(self.max_lrs) != groups:
+            raise ValueError(f"OneCycleLR: {len(self.max_lrs)} rates for {groups} groups of parameters")
+        self.total_steps, self.anneal_strategy = total_steps, anneal_strategy
+        self.div_factor, self.final_div_factor, self._ends = div_factor, final_div_factor, _phases(total_steps, pct_start, three_phase)
+        for group, largest in zip(optimizer.param_groups, self.max_lrs):
+            group["initial_lr"] = largest / div_factor
+        super().__init__(optimizer, last_epoch)
+
+    def rates_at(self, epoch):
+        if epoch >= self.total_steps:
+            raise ValueError(f"OneCycleLR: step {epoch + 1}, but total_steps is {self.total_steps}")
+        return [self._rate(epoch, first, largest) for first, largest in zip(self.base_lrs, self.max_lrs)]
+
+    def _rate(self, epoch, first, largest):
+        last = first / self.final_div_factor
+        points = [first, largest, last] if len(self._ends) == 2 else [first, largest, first, last]
+        start = 0.0
+        for end, lr_from, lr_to in zip(self._ends, points, points[1:]):
+            if epoch <= end or end == self._ends[-1]:
+                # A phase without length is at its end.
+                share = (epoch - start) / (end - start) if end > start else 1.0
+                return self._between(lr_from, lr_to, share)
+            start = end
+        raise AssertionError("the last phase takes every step")
+
+    def _between(self, start, end, share):
+        if self.anneal_strategy == "linear":
+            return start + (end - start) * share
+        return end + (start - end) / 2 * (1 + math.cos(math.pi * share))
+
+
+def _phases(total_steps, pct_start, three_phase):
+    """The steps, which need not be whole, at which phases end."""
+    rise = pct_start * total_steps
+    return [rise - 1, 2 * rise - 2, total_steps - 1] if three_phase else [rise - 1, total_steps - 1]
+
+
+class SequentialLR(LRScheduler):
+    """One schedule after another: `milestones` are the steps at which the next one begins."""
+
+    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+        if len(schedulers) != len(milestones) + 1:
+            raise ValueError(f"SequentialLR: {len(schedulers)} schedules and {len(milestones)} milestones, expected one less")
+        for schedule in schedulers:
+            if schedule.optimizer is not optimizer:
+                raise ValueError("SequentialLR: a schedule of another optimiser")
+            if not isinstance(schedule, LRScheduler):
+                raise TypeError(f"SequentialLR: {type(schedule).__name__} is no function of the step alone")
+        self._schedules, self._milestones = list(schedulers), list(milestones)
+        super().__init__(optimizer, last_epoch)
+
+    def rates_at(self, epoch):
+        number = sum(epoch >= milestone for milestone in self._milestones)
+        return self._schedules[number].rates_at(epoch - (self._milestones[number - 1] if number else 0))
+
+
+class ReduceLROnPlateau:
+    """Times `factor` when a measure has not improved in more than `patience` calls.
+
+    Args:
+        mode: "min" (less is better) or "max".
+        factor: below 1.
+        threshold: by how much a measure must be better than the best to count; a share of the best if `threshold_mode` is "rel", else "abs".
+        cooldown: measures after a reduction that do not count as without improvement.
+        min_lr: the least learning rate, or one for each group.
+        eps: a reduction by no more than this is not made.
+    """
+
+    def __init__(
+        self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=0.0, eps=1e-8
+    ):  # fmt: skip
+        if not 0 <= factor < 1:
+            raise ValueError(f"ReduceLROnPlateau: factor {factor}, expected at least 0 and below 1")
+        if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
+            raise ValueError(f"ReduceLROnPlateau: mode {mode!r} and threshold_mode {threshold_mode!r}, expected min or max, rel or abs")
+        groups = len(optimizer.param_groups)
+        self.min_lrs = list(min_lr) if isinstance(min_lr, (list, tuple)) else [min_lr] * groups
+        if len(self.min_lrs) != groups:
+            raise ValueError(f"ReduceLROnPlateau: {len(self.min_lrs)} least rates for {groups} groups of parameters")
+        self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
+        self.threshold, self.threshold_mode, self.cooldown, self.eps = threshold, threshold_mode, cooldown, eps
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
+
+    def step(self, metrics) -> None:
+        """Takes note of a measure: a number, or a tensor of one."""
+        measure = float(metrics)
+        self.last_epoch += 1
+        if self._is_better(measure):
+            self.best, self.num_bad_epochs = measure, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            self._reduce()
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+
+    def _is_better(self, measure):
+        sign = 1 if self.mode == "max" else -1
+        if self.threshold_mode == "rel":
+            bound = self.best * (1 + sign * self.threshold)
+        else:
+            bound = self.best + sign * self.threshold
+        return sign * measure > sign * bound
+
+    def _reduce(self):
+        for group, least in zip(self.optimizer.param_groups, self.min_lrs):
+            reduced = max(group["lr"] * self.factor, least)
+            if group["lr"] - reduced > self.eps:
+                group["lr"] = reduced
+
+    def get_last_lr(self) -> list[float]:
+        """The learning rates of the groups."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict:
+        """The best measure, and what was counted."""
+        return {name: getattr(self, name) for name in ("best", "num_bad_epochs", "cooldown_counter", "last_epoch")}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Goes on from what `state_dict` told; the learning rates are the optimiser's."""
+        for name in ("best", "num_bad_epochs", "cooldown_counter", "last_epoch"):
+            setattr(self, name, state_dict[name])
+
+
+def _at_least_1(schedule, name, value):
+    if value < 1:
+        raise ValueError(f"{schedule}: {name} {value}, expected at least 1")
+
+
+def _share(schedule, name, value):
+    if not 0 <= value <= 1:
+        raise ValueError(f"{schedule}: {name} {value}, expected 0 to 1")

@@ -1,0 +1,257 @@
+"""Averages of weights, which often do better than the weights themselves."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from typing import Any
+
+from .._scopes import no_grad
+from .._ternion import Parameter, Tensor, bfloat16, float16, float32, int64, tensor
+from ..nn.module import Module
+
+
+def _named(parameters):
+    """Pairs of names and tensors, of a module, of tensors or of such pairs."""
+    if isinstance(parameters, Module):
+        return list(parameters.named_parameters())
+    items = list(parameters)
+    return [item if isinstance(item, tuple) else (f"parameter {number}", item) for number, item in enumerate(items)]
+
+
+class Ema:
+    """An exponential moving average of parameters: `average += (1 - decay) (parameter - average)`.
+
+    Averages begin with the values that the parameters have when it is made; those of halves are kept in float32.
+
+        ema = optim.Ema(model)
+        for ...:
+            adam.step()
+            ema.update()
+        with ema.averaged():  # by the averages; afterwards the model has its own weights again
+            test(model)
+
+    Args:
+        parameters: a module, or parameters, or pairs of names and parameters.
+        decay: the share of the old average that stays.
+        warmup: uses `min(decay, (1 + n) / (10 + n))` at update number n, so that the first averages follow quickly.
+        buffers: pairs of names and buffers that are averaged, too, such as a module's `named_buffers()`; whole numbers stay the model's own.
+    """
+
+    def __init__(self, parameters: Any, decay: float = 0.999, warmup: bool = False, buffers: Any = ()):
+        if not 0 <= decay <= 1:
+            raise ValueError(f"Ema: decay {decay}, expected 0 to 1")
+        named = _named(parameters)
+        if not named:
+            raise ValueError("Ema: no parameters to average")
+        named += [(name, buffer) for name, buffer in buffers if buffer.is_floating_point()]
+        if len({name for name, _ in named}) < len(named) or len({id(source) for _, source in named}) < len(named):
+            raise ValueError("Ema: a parameter or a name is given twice")
+        self.decay, self.warmup, self.updates = decay, warmup, 0
+        self._sources = dict(named)
+        self._averages = {name: _wide(source.detach().clone()) for name, source in named}
+        self._own: dict[str, Tensor] | None = None
+
+    def update(self) -> None:
+        """Moves the averages towards the parameters: after each step of the optimiser.
+
+        Raises:
+            RuntimeError: while the averages are in the model.
+            ValueError: a parameter whose shape, dtype or device is no longer that of its average.
+        """
+        self._expect_own("update")
+        self._check()
+        self.updates += 1
+        decay = min(self.decay, (1 + self.updates) / (10 + self.updates)) if self.warmup else self.decay
+        with no_grad():
+            for name, average in self._averages.items():
+                average.copy_(average.add(_wide(self._sources[name].detach()) - average, alpha=1.0 - decay))
+
+    def swap_in(self) -> None:
+        """Puts the averages in the place of the model's values, which are kept until `swap_out`."""
+        self._expect_own("swap_in")
+        self._check()
+        with no_grad():
+            self._own = {name: source.detach().clone() for name, source in self._sources.items()}
+            for name, source in self._sources.items():
+                source.copy_(self._averages[name].to(source.dtype))
+
+    def swap_out(self) -> None:
+        """Gives the model back the values that it had before `swap_in`, bit by bit."""
+        if self._own is None:
+            raise RuntimeError("Ema: swap_out, but the averages are not in the model: swap_in first")
+        self._check()
+        with no_grad():
+            for name, source in self._sources.items():
+                source.copy_(self._own[name])
+        self._own = None
+
+    @contextlib.contextmanager
+    def averaged(self):
+        """A scope in which the model has the averages."""
+        self.swap_in()
+        try:
+            yield self
+        finally:
+            self.swap_out()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """`average.NAME` of each parameter and buffer, and the number of updates, `n_averaged`."""
+        told = {f"average.{name}": average.clone() for name, average in self._averages.items()}
+        return {**told, "n_averaged": tensor(self.updates, dtype=int64)}
+
+    def load_state_dict(self, state_dict: dict[str, Tensor]) -> None:
+        """Goes on from what `state_dict` told. Nothing is changed unless all fits.
+
+        Raises:
+            ValueError: averages that are missing, extra or misshapen.
+        """
+        wanted = {f"average.{name}": average for name, average in self._averages.items()}
+        keys = {*wanted, "n_averaged"}
+        told = [f"missing: {key}" for key in sorted(keys - set(state_dict))] + [f"extra: {key}" for key in sorted(set(state_dict) - keys)]
+        told += [
+            f"{key} of shape {tuple(state_dict[key].shape)}, expected {tuple(average.shape)}"
+            for key, average in wanted.items()
+            if key in state_dict and state_dict[key].shape != average.shape
+        ]
+        if told:
+            raise ValueError(f"Ema: the state does not fit; {'; '.join(told)}")
+        updates = int(state_dict["n_averaged"].item())
+        if updates < 0:
+            raise ValueError(f"Ema: n_averaged {updates}, expected at least 0")
+        with no_grad():
+            for key, average in wanted.items():
+                average.copy_(state_dict[key].to(average.dtype).to(average.device))
+        self.updates = updates
+
+    def _expect_own(self, what):
+        if self._own is not None:
+            raise RuntimeError(f"Ema: {what} while the averages are in the model: swap_out first")
+
+    def _check(self):
+        for name, average in self._averages.items():
+            now = self._sources[name]
+            if now.shape != average.shape or _wide_dtype(now) != average.dtype or now.device != average.device:
+                raise ValueError(
+                    f"Ema: {name} is {tuple(now.shape)} {now.dtype} on {now.device} now, but its average {tuple(average.shape)} "
+                    f"{average.dtype} on {average.device}: make the averages after moving or casting the model"
+                )
+
+
+def _wide_dtype(source):
+    return float32 if source.dtype in (float16, bfloat16) else source.dtype
+
+
+def _wide(source):
+    return source.to(_wide_dtype(source))
+
+
+# ---- PyTorch's form: a copy of the model that is the average
+
+
+def get_ema_avg_fn(decay: float = 0.999):
+    """For `AveragedModel(avg_fn=..)`: an exponential moving average.
+
+    Raises:
+        ValueError: a decay outside 0 to 1.
+    """
+    if not 0 <= decay <= 1:
+        raise ValueError(f"decay {decay}, expected 0 to 1")
+    return lambda average, current, count: average.add(current - average, alpha=1.0 - decay)
+
+
+def get_swa_avg_fn():
+    """For `AveragedModel(avg_fn=..)`: the mean of all that it was told."""
+    return lambda average, current, count: average + (current - average) / (count + 1)
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999):
+    """For `AveragedModel(multi_avg_fn=..)`: an exponential moving average of all tensors, in place."""
+    average_of = get_ema_avg_fn(decay)
+
+    def averaged(averages, current, count):
+        for average, now in zip(averages, current):
+            average.copy_(average_of(average, now, count))
+
+    return averaged
+
+
+class AveragedModel(Module):
+    """A copy of a model, as `module`, whose parameters are averages of the model's: the mean of all, unless a function says otherwise.
+
+    Args:
+        avg_fn: what an average becomes, from (average, parameter, number of averaged); see `get_ema_avg_fn`.
+        multi_avg_fn: the same for all of them in place, from lists; see `get_ema_multi_avg_fn`.
+        use_buffers: whether floating buffers are averaged as well; otherwise `module` takes over the model's.
+    """
+
+    n_averaged: Tensor
+
+    def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise ValueError("AveragedModel: expected avg_fn or multi_avg_fn, got both")
+        self.module = copy.deepcopy(model)
+        if device is not None:
+            self.module.to(device)
+        self.register_buffer("n_averaged", tensor(0, dtype=int64, device=device))
+        self._avg_fn, self._multi_avg_fn, self._use_buffers = avg_fn or get_swa_avg_fn(), multi_avg_fn, use_buffers
+
+    def forward(self, *args, **kwargs):
+        return self.module(*args, **kwargs)
+
+    def update_parameters(self, model) -> None:
+        """Takes the parameters of `model`, which are those of the copy in the same order, into the averages.
+
+        Raises:
+            ValueError: another number of parameters, or other shapes.
+        """
+        pairs = list(zip(_state_of(self.module), _state_of(model)))
+        if [own.shape for own, _ in pairs] != [tuple(now.shape) for now in _state_of(model)]:
+            raise ValueError("AveragedModel: the model is not of the form of the one that it was made of")
+        count = int(self.n_averaged.item())
+        with no_grad():
+            averaged: list[tuple[Tensor, Tensor]] = []
+            taken: list[tuple[Tensor, Tensor]] = []
+            for own, now in pairs:
+                is_averaged = isinstance(own, Parameter) or (self._use_buffers and own.is_floating_point())
+                (averaged if is_averaged and count > 0 else taken).append((own, now.detach().to(own.device)))
+            for own, now in taken:
+                own.copy_(now)
+            self._average(averaged, count)
+            self.n_averaged.add_(1)
+
+    def _average(self, pairs, count):
+        if self._multi_avg_fn is not None:
+            self._multi_avg_fn([own.detach() for own, _ in pairs], [now for _, now in pairs], count)
+            return
+        for own, now in pairs:
+            own.copy_(self._avg_fn(own.detach(), now, count))
+
+
+def _state_of(model):
+    return [*model.parameters(), *model.buffers()]
+
+
+def update_bn(loader, model, device=None) -> None:
+    """Computes the running statistics of the batch norms of `model` anew, as the means over the batches of `loader` (inputs, or lists that begin with them)."""
+    from ..nn.layers import _BatchNorm
+
+    norms: list[Any] = [module for module in model.modules() if isinstance(module, _BatchNorm) and module.running_mean is not None]
+    momenta = [norm.momentum for norm in norms]
+    was_training = model.training
+    for norm in norms:
+        norm.running_mean.zero_()
+        norm.running_var.fill_(1)
+        norm.num_batches_tracked.zero_()
+        # The mean of all batches instead of one that forgets.
+        norm.momentum = None
+    model.train()
+    try:
+        with no_grad():
+            for batch in loader:
+                input = batch[0] if isinstance(batch, (list, tuple)) else batch
+                model(input if device is None else input.to(device))
+    finally:
+        for norm, momentum in zip(norms, momenta):
+            norm.momentum = momentum
+        model.train(was_training)

@@ -1,0 +1,120 @@
+"""When two devices, or two models, agree: limits that follow the numbers, as those of the Rust crate ternion-testing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+import numpy as np
+
+# Units of rounding, and the differences that are allowed relative to an element.
+EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+RELATIVE = {"float64": 1e-10, "float32": 1e-4, "float16": 2 * EPSILON["float16"], "bfloat16": 2 * EPSILON["bfloat16"]}
+# Runs on nudged inputs; how many times the change of an element, and of the median element, is allowed as well.
+NUDGES = 4
+OWN_CHANGES = 16.0
+MEDIAN_CHANGES = 4.0
+
+# Something computed: what it is called, its dtype's name and its values; no values where there is no gradient.
+Item = tuple[str, str, "np.ndarray | None"]
+# Computes all items again: on the same inputs (None), or on inputs moved by one unit of rounding.
+Again = Callable[["np.random.Generator | None"], Sequence[Item]]
+
+
+def nudged(values: np.ndarray, dtype: str, rng: np.random.Generator) -> np.ndarray:
+    """Values of a floating dtype moved by one unit of rounding each, up or down."""
+    return values * (1.0 + EPSILON[dtype] * rng.choice([-1.0, 1.0], size=values.shape))
+
+
+def limits(dtype: str, want: np.ndarray) -> np.ndarray:
+    """What each element may be off by: relative to itself, and, where sums lose digits, to the root mean square of its tensor."""
+    if dtype not in EPSILON:
+        return np.zeros(want.shape)
+    finite = want[np.isfinite(want)]
+    scale = float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0
+    roundings = 32.0 if dtype in ("float64", "float32") else 4.0
+    size = np.where(np.isfinite(want), np.abs(want), 0.0)
+    return (RELATIVE[dtype] + EPSILON[dtype]) * size + roundings * EPSILON[dtype] * scale
+
+
+def compare(first: Sequence[Item], second: Sequence[Item], names: tuple[str, str], again: Again) -> int:
+    """Compares what two sides computed, in order; `second` is the reference, and `again` computes it again. How many elements were compared.
+
+    Raises:
+        AssertionError: the first item that differs, with its place and both numbers.
+        ValueError: the reference does not repeat itself.
+    """
+    noise = _Noise(again)
+    compared = 0
+    for number, ((name, dtype, got), (_, other, want)) in enumerate(zip(first, second)):
+        if got is None and want is None:
+            continue
+        if got is None or want is None:
+            side = names[0] if want is None else names[1]
+            raise AssertionError(f"{name}: only {side} has one")
+        if got.shape != want.shape or dtype != other:
+            raise AssertionError(f"{name}: {list(got.shape)} {dtype} on {names[0]}, {list(want.shape)} {other} on {names[1]}")
+        wrong = _wrong(got, want, limits(dtype, want))
+        if wrong.any():
+            allowed = limits(dtype, want) + noise.of(number, name, dtype, want)
+            wrong = _wrong(got, want, allowed)
+        if wrong.any():
+            raise AssertionError(_told(name, got, want, wrong, allowed, names))
+        compared += want.size
+    return compared
+
+
+def _wrong(got, want, allowed):
+    with np.errstate(invalid="ignore"):
+        near = np.isfinite(got) & (np.abs(got - want) <= allowed)
+        return ~((got == want) | (np.isnan(got) & np.isnan(want)) | near)
+
+
+def _told(name, got, want, wrong, allowed, names):
+    at = tuple(int(number) for number in np.argwhere(wrong)[0])
+    found, wanted, limit = (float(values[at]) for values in (got, want, allowed))
+    return (
+        f"{name} differs: {int(wrong.sum())} of {wrong.size} elements of {list(want.shape)}; first at {list(at)}: "
+        f"{found:.9g} on {names[0]}, {wanted:.9g} on {names[1]} (limit {limit:.3g}); largest {_size(got)} and {_size(want)}"
+    )
+
+
+def _size(values):
+    finite = values[np.isfinite(values)]
+    return f"{float(np.abs(finite).max()):.3g} ({values.size - finite.size} not finite)" if finite.size else "none finite"
+
+
+class _Noise:
+    """What rounding may cost: how much results change on the reference when every input moves by one unit of rounding. Where terms cancel, nothing else is fair."""
+
+    def __init__(self, again: Again):
+        self._again = again
+        self._runs: list[Sequence[Item]] = []
+
+    def _computed(self) -> list[Sequence[Item]]:
+        if not self._runs:
+            rng = np.random.default_rng(1)
+            self._runs = [self._again(None)] + [self._again(rng) for _ in range(NUDGES)]
+        return self._runs
+
+    def of(self, number, name, dtype, want):
+        same, *moved = (run[number][2] for run in self._computed())
+        if same is None or same.shape != want.shape or _wrong(same, want, limits(dtype, want)).any():
+            raise ValueError(f"{name} differs, and differs again when it is computed again: seed the device in the function, or switch dropout off")
+        changes = np.zeros(want.shape)
+        with np.errstate(invalid="ignore"):
+            for values in moved:
+                change = np.abs(values - want) if values is not None and values.shape == want.shape else changes
+                changes = np.where(np.isfinite(change), np.maximum(changes, change), changes)
+        return OWN_CHANGES * changes + MEDIAN_CHANGES * float(np.median(changes)) if changes.size else changes
+
+
+def must_say_something(items: Sequence[Item], what: str) -> None:
+    """That something was computed that is a number: NaN agrees with NaN.
+
+    Raises:
+        ValueError: nothing, or nothing but NaN.
+    """
+    all_values = [values for _, _, values in items if values is not None and values.size]
+    if not all_values:
+        raise ValueError(f"{what}: nothing was compared: no output has elements")
+    if all(np.isnan(values).all() for values in all_values):
+        raise ValueError(f"{what}: every element of every output and gradient is NaN on both sides: nothing was compared")

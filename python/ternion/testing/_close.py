@@ -1,0 +1,155 @@
+"""`assert_close`, with the tolerances and the messages of PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from .._ternion import Tensor, bfloat16, float16, float32, float64, tensor
+
+# rtol and atol by dtype, as in torch.testing; everything else must be equal.
+TOLERANCES = {float16: (1e-3, 1e-5), bfloat16: (1.6e-2, 1e-5), float32: (1.3e-6, 1e-5), float64: (1e-7, 1e-7)}
+
+
+def assert_close(
+    actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None, equal_nan: bool = False, check_device: bool = True,
+    check_dtype: bool = True, check_stride: bool = False, msg: Any = None,
+) -> None:  # fmt: skip
+    """That `|actual - expected| <= atol + rtol * |expected|` for all elements, with PyTorch's tolerances of the dtype unless others are given.
+
+    Args:
+        actual: a tensor, an array, a number, or a list, tuple or dict of them.
+        expected: the same of what it should be.
+        rtol, atol: given together, or neither.
+        equal_nan: whether NaN is close to NaN.
+        check_device, check_dtype, check_stride: whether these must be equal, too. Without `check_dtype` the looser tolerances of both count.
+        msg: the message in place of the one that is made, or a function that makes one of it.
+
+    Raises:
+        AssertionError: they are not close; the message counts the elements and tells of the greatest differences.
+        ValueError: one of `rtol` and `atol` alone.
+        TypeError: things that cannot be compared.
+    """
+    if (rtol is None) != (atol is None):
+        raise ValueError(f"assert_close: rtol {rtol} and atol {atol}: give both, or neither")
+    options = dict(rtol=rtol, atol=atol, equal_nan=equal_nan, device=check_device, dtype=check_dtype, stride=check_stride)
+    for place, left, right in _pairs(actual, expected, ""):
+        told = _difference(left, right, options)
+        if told is not None:
+            told = f"{told}\n\nThe failure occurred for item {place}" if place else told
+            raise AssertionError(msg(told) if callable(msg) else told if msg is None else msg)
+
+
+def _pairs(actual, expected, place):
+    """What is to be compared, one by one, with its place in lists and dicts."""
+    if _is_list(actual) and _is_list(expected):
+        if len(actual) != len(expected):
+            raise AssertionError(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}")
+        for number, (left, right) in enumerate(zip(actual, expected)):
+            yield from _pairs(left, right, f"{place}[{number}]")
+    elif isinstance(actual, Mapping) and isinstance(expected, Mapping):
+        missing, extra = sorted(set(expected) - set(actual)), sorted(set(actual) - set(expected))
+        if missing or extra:
+            lines = f"Missing keys in the actual mapping: {missing}\nMissing keys in the expected mapping: {extra}"
+            raise AssertionError(f"The keys of the mappings do not match:\n{lines}")
+        for key in actual:
+            yield from _pairs(actual[key], expected[key], f"{place}[{key!r}]")
+    else:
+        yield place, actual, expected
+
+
+def _is_list(value):
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _as_tensor(value):
+    if isinstance(value, Tensor):
+        return value.detach()
+    if isinstance(value, (np.ndarray, Number, np.generic)):
+        return tensor(np.asarray(value))
+    raise TypeError(f"assert_close: {type(value).__name__}, expected a tensor, an array, a number, or lists and dicts of them")
+
+
+def _difference(actual, expected, options):
+    """The message if both are not close, else None."""
+    are_numbers = isinstance(actual, Number) and isinstance(expected, Number)
+    if isinstance(actual, Number) != isinstance(expected, Number):
+        raise TypeError(f"assert_close: {type(actual).__name__} and {type(expected).__name__} cannot be compared")
+    if isinstance(actual, bool) and isinstance(expected, bool):
+        return None if actual == expected else f"Booleans mismatch: {actual} is not {expected}"
+    actual, expected = _as_tensor(actual), _as_tensor(expected)
+    told = _attributes(actual, expected, options)
+    if told is not None:
+        return told
+    rtol, atol = _tolerances(actual, expected, options)
+    left, right = _values(actual), _values(expected)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        off, size = np.abs(left - right), np.abs(right).astype(np.float64)
+        near = off.astype(np.float64) <= atol + rtol * size if rtol or atol else False
+        close = (left == right) | near & np.isfinite(size)
+        if options["equal_nan"]:
+            close |= np.isnan(left.astype(np.float64)) & np.isnan(size)
+        relative = off.astype(np.float64) / size
+    if close.all():
+        return None
+    exact = rtol == 0 and atol == 0
+    if are_numbers:
+        return _told_of_numbers(actual, expected, off.item(), relative.item(), rtol, atol, exact)
+    return _told(~close, off, relative, rtol, atol, exact)
+
+
+def _attributes(actual, expected, options):
+    """What differs beside the values."""
+    if actual.shape != expected.shape:
+        return f"The values for attribute 'shape' do not match: {_size(actual)} != {_size(expected)}."
+    for name in ("device", "dtype", "stride"):
+        left, right = getattr(actual, name), getattr(expected, name)
+        left, right = (left(), right()) if name == "stride" else (left, right)
+        if options[name] and left != right:
+            return f"The values for attribute '{name}' do not match: {left} != {right}."
+    return None
+
+
+def _size(value):
+    return f"{list(value.shape)}"
+
+
+def _tolerances(actual, expected, options):
+    if options["rtol"] is not None:
+        return float(options["rtol"]), float(options["atol"])
+    both = [TOLERANCES.get(value.dtype, (0.0, 0.0)) for value in (actual, expected)]
+    return max(rtol for rtol, _ in both), max(atol for _, atol in both)
+
+
+def _values(value):
+    """In a dtype in which differences are exact, or nearly so."""
+    value = value.cpu()
+    if value.is_floating_point():
+        return value.double().numpy()
+    # Differences of numbers of 64 bits may need more of them.
+    return value.numpy().astype(object if str(value.dtype) == "ternion.int64" else np.int64)
+
+
+def _told_of_numbers(actual, expected, off, relative, rtol, atol, exact):
+    relation = "equal" if exact else "close"
+    lines = f"Scalars are not {relation}!\n\nExpected {expected.item()} but got {actual.item()}."
+    allowed = ["" if exact else f" (up to {limit} allowed)" for limit in (atol, rtol)]
+    return f"{lines}\nAbsolute difference: {off}{allowed[0]}\nRelative difference: {relative}{allowed[1]}"
+
+
+def _told(wrong, off, relative, rtol, atol, exact):
+    relation = "equal" if exact else "close"
+    count, total = int(wrong.sum()), wrong.size
+    lines = [f"Tensor-likes are not {relation}!", "", f"Mismatched elements: {count} / {total} ({count / total:.1%})"]
+    for kind, values, limit in (("absolute", off, atol), ("relative", relative, rtol)):
+        # Of those that are close, none is looked at.
+        looked_at = np.where(wrong, values.astype(np.float64), 0.0)
+        at = np.unravel_index(int(np.argmax(looked_at)), looked_at.shape)
+        index = tuple(int(number) for number in at)
+        allowed = "" if exact else f" (up to {limit} allowed)"
+        found = values[at]
+        lines.append(f"Greatest {kind} difference: {found}" + (f" at index {index}" if index else "") + allowed)
+    return "\n".join(lines)

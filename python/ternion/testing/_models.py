@@ -1,0 +1,284 @@
+"""`compare_models`: the same parameters, and the same outputs and gradients layer by layer; the other model may be one of PyTorch."""
+
+from __future__ import annotations
+
+import abc
+import sys
+from typing import Any
+
+import numpy as np
+
+from .. import _tree, nn
+from .._scopes import enable_grad, no_grad
+from .._ternion import Tensor, tensor
+from ._agreement import Item, compare, must_say_something, nudged
+from ._devices import values_of
+
+
+def compare_models(model: Any, other: Any, inputs: Any, seed: int = 0) -> int:
+    """That two models are the same: parameters and buffers; the outputs of each layer in the order of computation; then, under the same random weights of the output, the
+    gradients that come to each layer, from the last back, and in the end those of inputs and parameters.
+
+    Layers are found by their keys. `other` is the reference; limits are those of `compare_devices`. The models are left as they were.
+
+    Args:
+        model: a module.
+        other: a module of Ternion, on any device, or one of PyTorch.
+        inputs: a tensor, or a tuple of arguments, for `model`; they go to wherever `other` is.
+        seed: of the random weights.
+
+    Returns:
+        how many elements were compared.
+
+    Raises:
+        AssertionError: the first parameter, layer or gradient that differs, where, and both numbers; keys that one of them lacks.
+        ValueError: nothing was compared, or a model that does not repeat itself (dropout).
+        TypeError: something that is no module.
+    """
+    sides = [_side(part) for part in (model, other)]
+    names = (sides[0].name("the first model"), sides[1].name("the second model"))
+    arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    states = [side.state() for side in sides]
+    keys = [[name for name, _, _ in state] for state in states]
+    _same_keys("parameters and buffers", keys[0], keys[1], names)
+    compared = compare(states[0], states[1], names, lambda rng: states[1])
+    first, second = (side.run(arguments, seed, None) for side in sides)
+    chosen = _in_both(first, second, names)
+    second_items = _chosen(second, chosen)
+
+    def again(rng):
+        return _chosen(sides[1].run(arguments, seed, rng), chosen)
+
+    compared += compare(_chosen(first, chosen), second_items, names, again)
+    must_say_something([item for item in second_items if item[0].endswith(" of the model")], "compare_models")
+    must_say_something([item for item in second_items if item[0].startswith("gradient")] or second_items, "compare_models")
+    return compared
+
+
+def _same_keys(what, first, second, names):
+    missing = [key for key in second if key not in first]
+    extra = [key for key in first if key not in second]
+    if missing or extra:
+        parts = [f"{names[0]} lacks {', '.join(missing)}"] * bool(missing) + [f"{names[1]} lacks {', '.join(extra)}"] * bool(extra)
+        raise AssertionError(f"the models have other {what}: {'; '.join(parts)}")
+
+
+def _in_both(first, second, names):
+    """The names of what both computed, in the order of the first: containers that only one of them has are left out, not layers with parameters."""
+    held = [{name for name, *_ in items} for items in (first, second)]
+    ends = [[name for name, *_ in items if "output of layer" not in name] for items in (first, second)]
+    _same_keys("outputs and gradients", ends[0], ends[1], names)
+    return [name for name, *_ in first if name in held[1]]
+
+
+def _chosen(items, names):
+    by_name = {item[0]: item for item in items}
+    return [by_name[name] for name in names]
+
+
+def _side(module: Any) -> _Side:
+    if isinstance(module, nn.Module):
+        return _Ternion(module)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(module, torch.nn.Module):
+        return _PyTorch(module, torch)
+    raise TypeError(f"compare_models: {type(module).__name__}, expected a module of ternion or torch")
+
+
+class _Side(abc.ABC):
+    """A model of a library: `module`, with what the libraries do otherwise told by the subclasses."""
+
+    def __init__(self, module: Any):
+        self._module = module
+
+    @abc.abstractmethod
+    def name(self, which: str) -> str:
+        """What messages call it."""
+
+    @abc.abstractmethod
+    def _values(self, value: Any) -> tuple[str, np.ndarray]:
+        """The name of the dtype, and the elements on the host."""
+
+    @abc.abstractmethod
+    def _copy(self, value: Any) -> Any:
+        """A tensor of its own."""
+
+    @abc.abstractmethod
+    def _write(self, value: Any, values: Any) -> None:
+        """Overwrites a tensor by another, or by an array."""
+
+    @abc.abstractmethod
+    def _arguments(self, arguments: Any, rng: Any) -> tuple[list[Any], Any]:
+        """The tensors of the arguments as leaves where the model is, nudged if asked for, and what calls the model with them."""
+
+    @abc.abstractmethod
+    def _tensors(self, result: Any) -> list[Any]:
+        """The tensors of what a layer gave."""
+
+    @abc.abstractmethod
+    def _backward(self, roots: list[Any], draw: Any) -> None:
+        """The gradients of the outputs under random weights."""
+
+    def state(self) -> list[Item]:
+        """Parameters and buffers."""
+        found = [(f"parameter {key}", *self._values(value)) for key, value in self._module.named_parameters()]
+        # PyTorch counts batches, which nothing is computed from.
+        buffers = [(key, value) for key, value in self._module.named_buffers() if not key.endswith("num_batches_tracked")]
+        return found + [(f"buffer {key}", *self._values(value)) for key, value in buffers]
+
+    def run(self, arguments, seed, rng) -> list[Item]:
+        """Everything that a forward and a backward compute; with `rng`, of inputs and parameters that are nudged. The model is left as it was."""
+        tensors = [value for _, value in [*self._module.named_parameters(), *self._module.named_buffers()]]
+        before = [self._copy(value) for value in tensors]
+        grads = [(parameter, parameter.grad) for parameter in self._module.parameters()]
+        try:
+            for parameter in self._module.parameters():
+                parameter.grad = None
+                if rng is not None:
+                    name, values = self._values(parameter)
+                    self._write(parameter, nudged(values, name, rng))
+            return self._computed(arguments, np.random.default_rng(seed), rng)
+        finally:
+            for value, copy in zip(tensors, before):
+                self._write(value, copy)
+            for parameter, grad in grads:
+                parameter.grad = grad
+
+    def _computed(self, arguments, draw, rng):
+        leaves, call = self._arguments(arguments, rng)
+        forward: list[Item] = []
+        backward: list[Item] = []
+        hooks = [module.register_forward_hook(self._noting(key, forward, backward)) for key, module in self._module.named_modules()]
+        try:
+            outputs = self._tensors(call())
+        finally:
+            for hook in hooks:
+                hook.remove()
+        forward += [(f"output {number} of the model", *self._values(output)) for number, output in enumerate(outputs)]
+        buffers = [(key, value) for key, value in self._module.named_buffers() if not key.endswith("num_batches_tracked")]
+        forward += [(f"buffer {key} after the forward", *self._values(value)) for key, value in buffers]
+        self._backward([output for output in outputs if output.requires_grad], draw)
+        gradients = [(f"input {number}", leaf) for number, leaf in enumerate(leaves)]
+        gradients += [(f"parameter {key}", value) for key, value in self._module.named_parameters()]
+        asking = [(f"gradient of {name}", value.grad) for name, value in gradients if value.requires_grad]
+        found = [(name, "none", None) if grad is None else (name, *self._values(grad)) for name, grad in asking]
+        return forward + backward + found
+
+    def _noting(self, key, forward, backward):
+        """A hook that notes the output of a layer, and the gradient that comes to it."""
+        counts = [0]
+
+        def note(module, _, result):
+            for output in self._tensors(result):
+                # Without its class: PyTorch's may have another name for the same.
+                name = (f"layer {key}" if key else "the model itself") + (f", tensor {counts[0]}" if counts[0] else "")
+                counts[0] += 1
+                forward.append((f"output of {name}", *self._values(output)))
+                if output.requires_grad:
+                    output.register_hook(lambda grad, name=name: backward.append((f"gradient of the output of {name}", *self._values(grad))))
+
+        return note
+
+
+class _Ternion(_Side):
+    def name(self, which):
+        parameter = next(iter(self._module.parameters()), None)
+        return f"{which} ({parameter.device})" if parameter is not None else which
+
+    def _values(self, value):
+        return values_of(value)
+
+    def _copy(self, value):
+        return value.detach().clone()
+
+    def _write(self, value, values):
+        with no_grad():
+            source = values if isinstance(values, Tensor) else tensor(values)
+            value.copy_(source.to(value.dtype).to(value.device))
+
+    def _arguments(self, arguments, rng):
+        device = next((parameter.device for parameter in self._module.parameters()), None)
+        tensors, rebuild = _tree.flatten(arguments)
+        leaves = []
+        for value in tensors:
+            value = value.detach()
+            if value.is_floating_point():
+                if rng is not None:
+                    name, values = values_of(value)
+                    value = tensor(nudged(values, name, rng)).to(value.dtype).to(value.device)
+                value = value.to(device) if device is not None else value
+                leaves.append(value.detach().requires_grad_())
+            else:
+                leaves.append(value.to(device) if device is not None else value)
+
+        def call():
+            with enable_grad():
+                return self._module(*rebuild(leaves))
+
+        return leaves, call
+
+    def _tensors(self, result):
+        return _tree.flatten(result)[0]
+
+    def _backward(self, roots, draw):
+        total = None
+        for root in roots:
+            weights = tensor(draw.uniform(-1.0, 1.0, size=root.shape)).to(root.dtype).to(root.device)
+            part = (root * weights).sum()
+            total = part if total is None else total + part
+        if total is not None:
+            total.backward()
+
+
+class _PyTorch(_Side):
+    def __init__(self, module, torch):
+        super().__init__(module)
+        self._torch = torch
+
+    def name(self, which):
+        return f"{which} (PyTorch)"
+
+    def _values(self, value):
+        name = str(value.dtype).split(".")[-1]
+        host = value.detach().cpu()
+        floating = host.is_floating_point()
+        return name, (host.double() if floating else host).numpy().astype(np.float64 if floating else np.int64)
+
+    def _copy(self, value):
+        return value.detach().clone()
+
+    def _write(self, value, values):
+        with self._torch.no_grad():
+            value.copy_(values if isinstance(values, self._torch.Tensor) else self._torch.from_numpy(np.array(values)))
+
+    def _arguments(self, arguments, rng):
+        torch = self._torch
+        device = next((parameter.device for parameter in self._module.parameters()), "cpu")
+        tensors, rebuild = _tree.flatten(arguments)
+        leaves = []
+        for value in tensors:
+            name, values = values_of(value)
+            if value.is_floating_point() and rng is not None:
+                values = nudged(values, name, rng)
+            leaf = torch.from_numpy(np.array(values)).to(getattr(torch, name)).to(device)
+            leaves.append(leaf.requires_grad_() if value.is_floating_point() else leaf)
+
+        def call():
+            with torch.enable_grad():
+                return self._module(*rebuild(leaves))
+
+        return leaves, call
+
+    def _tensors(self, result):
+        if isinstance(result, self._torch.Tensor):
+            return [result]
+        if isinstance(result, dict):
+            result = list(result.values())
+        if isinstance(result, (tuple, list)):
+            return [value for item in result for value in self._tensors(item)]
+        return []
+
+    def _backward(self, roots, draw):
+        weights = [self._torch.from_numpy(draw.uniform(-1.0, 1.0, size=tuple(root.shape))).to(root.dtype).to(root.device) for root in roots]
+        if roots:
+            self._torch.autograd.backward(roots, weights)

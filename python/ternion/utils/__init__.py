@@ -1,0 +1,3 @@
+"""Tools beside layers and optimisers: `ternion.utils.checkpoint`."""
+
+from . import checkpoint  # noqa: F401

@@ -1,0 +1,139 @@
+"""What only a CUDA device shows: memory shared with PyTorch there, and the order between the streams of both."""
+
+import gc
+
+import pytest
+
+import ternion
+
+torch = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("PyTorch sees no CUDA device", allow_module_level=True)
+try:
+    CUDA = ternion.device("cuda")
+except (RuntimeError, ValueError) as error:
+    pytest.skip(f"no CUDA device: {error}", allow_module_level=True)
+
+# Cycles for which a stream of PyTorch is kept busy: about 50 ms.
+BUSY = 100_000_000
+
+
+def chain(x, length=200):
+    """`length` kernels, one after the other, after which x is what it was."""
+    for _ in range(length // 2):
+        x = (x + 1) - 1
+    return x
+
+
+def test_memory_is_the_same_on_both_sides():
+    for dtype in ["float64", "float32", "float16", "bfloat16", "int64", "int32", "uint8", "bool"]:
+        there = torch.ones(2, 3, dtype=getattr(torch, dtype), device="cuda")
+        here = ternion.from_dlpack(there)
+        assert here.data_ptr() == there.data_ptr() and here.device == "cuda" and str(here.dtype) == f"ternion.{dtype}"
+        again = torch.from_dlpack(here)
+        assert again.data_ptr() == there.data_ptr() and again.dtype == there.dtype
+    there = torch.arange(6.0, device="cuda").reshape(2, 3)
+    here = ternion.from_dlpack(there.t())
+    there[1, 2] = 9
+    torch.cuda.synchronize()
+    here[0, 0] = -5
+    CUDA.synchronize()
+    assert here[2, 1].item() == 9 and there[0, 0].item() == -5
+    assert torch.from_dlpack(ternion.zeros(0, 3, device="cuda")).shape == (0, 3)
+    assert ternion.as_tensor(there).data_ptr() == there.data_ptr()
+
+
+def test_pinned_memory_is_the_processors():
+    there = torch.arange(4.0).pin_memory()
+    here = ternion.from_dlpack(there)
+    assert here.device == "cpu" and here.data_ptr() == there.data_ptr() and here.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("own_stream", [False, True])
+def test_what_pytorch_has_queued_comes_first_here(own_stream):
+    stream = torch.cuda.Stream() if own_stream else torch.cuda.default_stream()
+    with torch.cuda.stream(stream):
+        there = torch.zeros(1 << 20, device="cuda")
+        torch.cuda._sleep(BUSY)
+        there.fill_(7.0)
+        here = ternion.from_dlpack(there)
+        total = (here * 2).sum()
+    assert total.item() == 14.0 * (1 << 20)
+
+
+@pytest.mark.parametrize("own_stream", [False, True])
+def test_what_is_queued_here_comes_first_in_pytorch(own_stream):
+    stream = torch.cuda.Stream() if own_stream else torch.cuda.default_stream()
+    for value in range(5):
+        here = chain(ternion.full((1 << 22,), float(value), device="cuda")) + 1
+        with torch.cuda.stream(stream):
+            assert torch.from_dlpack(here).sum().item() == (value + 1) * (1 << 22)
+
+
+def test_memory_of_pytorch_stays_until_kernels_here_have_ended():
+    """Its allocator gives a block out anew as soon as the tensor on it is gone."""
+    for value in range(20):
+        there = torch.full((1 << 22,), float(value), device="cuda")
+        here = ternion.from_dlpack(there)
+        busy = chain(ternion.ones(1 << 22, device="cuda"))
+        # Queued behind all of that, with nothing left that keeps the memory but the kernels.
+        late = here + busy
+        del there, here
+        overwritten = [torch.full((1 << 22,), -1e9, device="cuda") for _ in range(3)]
+        assert late.sum().item() == (value + 1) * (1 << 22)
+        del overwritten
+
+
+@pytest.mark.parametrize("own_stream", [False, True])
+def test_memory_from_here_stays_until_kernels_of_pytorch_have_ended(own_stream):
+    stream = torch.cuda.Stream() if own_stream else torch.cuda.default_stream()
+    with torch.cuda.stream(stream):
+        for value in range(20):
+            here = ternion.full((1 << 22,), float(value), device="cuda")
+            there = torch.from_dlpack(here)
+            torch.cuda._sleep(BUSY // 10)
+            late = there + 1
+            del there, here
+            overwritten = [ternion.full((1 << 22,), -1e9, device="cuda") for _ in range(3)]
+            CUDA.synchronize()
+            assert late.sum().item() == (value + 1) * (1 << 22)
+            del overwritten
+
+
+def test_ten_thousand_round_trips_leak_nothing():
+    def trips(count):
+        for _ in range(count):
+            torch.from_dlpack(ternion.from_dlpack(torch.ones(1 << 12, device="cuda")))
+            ternion.from_dlpack(torch.from_dlpack(ternion.ones(1 << 12, device="cuda")))
+        gc.collect()
+        torch.cuda.synchronize()
+        CUDA.synchronize()
+
+    trips(100)
+    before = torch.cuda.memory_allocated(), CUDA.memory()["in_use"]
+    trips(10_000)
+    assert (torch.cuda.memory_allocated(), CUDA.memory()["in_use"]) == before
+
+
+def test_streams_are_told_in_words():
+    x = ternion.ones(2, device="cuda")
+    with pytest.raises(ValueError, match="stream 0 is ambiguous"):
+        x.__dlpack__(stream=0)
+    with pytest.raises(ValueError, match="-2 is no stream"):
+        x.__dlpack__(stream=-2)
+    with pytest.raises(TypeError):
+        x.__dlpack__(stream="main")
+    assert x.__dlpack_device__() == (2, 0)
+    copied = torch.from_dlpack(x.__dlpack__(dl_device=(1, 0)))
+    assert copied.device.type == "cpu" and copied.tolist() == [1, 1]
+
+
+def test_gradients_are_those_of_the_processor():
+    def gradients(device):
+        ternion.manual_seed(3)
+        model = ternion.nn.Sequential(ternion.nn.Linear(5, 7), ternion.nn.GELU(), ternion.nn.Linear(7, 2)).to(device)
+        model(ternion.arange(15.0, device=device).reshape(3, 5) / 15).square().sum().backward()
+        return [parameter.grad.cpu().numpy() for parameter in model.parameters()]
+
+    for there, here in zip(gradients("cuda"), gradients("cpu")):
+        assert abs(there - here).max() <= 1e-5 * abs(here).max()

@@ -1,0 +1,339 @@
+"""Every op of the op table is reached from Python: its name there, called once, with the right result.
+
+The list is that of docs/coverage.md. An op without a name of its own is reached by that of which it is a part, such as a gradient by `backward()`.
+"""
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ternion
+from ternion import nn, optim
+from ternion.nn import functional as F
+
+PAGE = Path(__file__).parents[2] / "docs" / "coverage.md"
+OPS = re.findall(r"^\| ([a-z]\w*) \| [FB\-fb?]", PAGE.read_text(encoding="utf-8"), re.M)
+
+X = np.array([[0.3, -1.2, 2.0], [0.7, 0.5, -0.4]])
+Y = np.array([[1.5, 0.4, -0.6], [-2.0, 0.9, 1.1]])
+POSITIVE = np.abs(X) + 0.1
+STEPS = np.array([[1.7, -2.2, 0.4], [-0.9, 3.1, 1.2]])
+PLACES = np.array([[2, 0, 1], [1, 1, 0]])
+IMAGE = np.arange(16.0).reshape(1, 1, 4, 4)
+KERNEL = np.array([[[[1.0, -1.0], [0.5, 2.0]]]])
+erf = np.vectorize(math.erf)
+
+
+def t(values, dtype=None):
+    return ternion.tensor(values, dtype=dtype)
+
+
+def gradient(function, *inputs):
+    """The gradients of the sum of the squares of what a function gives."""
+    leaves = [t(values).requires_grad_() for values in inputs]
+    function(*leaves).square().sum().backward()
+    return leaves[0].grad if len(leaves) == 1 else [leaf.grad for leaf in leaves]
+
+
+def slope(function, *inputs, at=0):
+    """The same of one input by differences."""
+    h, found = 1e-6, np.zeros_like(inputs[at])
+    for index in np.ndindex(inputs[at].shape):
+        ends = []
+        for sign in (1, -1):
+            moved = [values.copy() for values in inputs]
+            moved[at][index] += sign * h
+            ends.append((function(*map(t, moved)).detach().numpy() ** 2).sum())
+        found[index] = (ends[0] - ends[1]) / (2 * h)
+    return found
+
+
+def both(function, *inputs):
+    """What `backward` gives for each input, and the same by differences."""
+    found = gradient(function, *inputs)
+    found = found if isinstance(found, list) else [found]
+    return found, [slope(function, *inputs, at=at) for at in range(len(inputs))]
+
+
+# ---- One element: the method, a formula of NumPy, and numbers that it takes
+
+UNARY = {
+    "neg": (ternion.neg, np.negative, X), "abs": (ternion.abs, np.abs, X), "sign": (ternion.sign, np.sign, X), "exp": (ternion.exp, np.exp, X),
+    "log": (ternion.log, np.log, POSITIVE), "log1p": (ternion.log1p, np.log1p, POSITIVE), "expm1": (ternion.expm1, np.expm1, X),
+    "sqrt": (ternion.sqrt, np.sqrt, POSITIVE), "rsqrt": (ternion.rsqrt, lambda x: 1 / np.sqrt(x), POSITIVE), "sin": (ternion.sin, np.sin, X),
+    "cos": (ternion.cos, np.cos, X), "tanh": (ternion.tanh, np.tanh, X), "sigmoid": (ternion.sigmoid, lambda x: 1 / (1 + np.exp(-x)), X),
+    "relu": (F.relu, lambda x: np.maximum(x, 0), X), "erf": (ternion.erf, erf, X), "square": (ternion.square, np.square, X),
+    "recip": (ternion.reciprocal, np.reciprocal, POSITIVE), "floor": (ternion.floor, np.floor, STEPS), "ceil": (ternion.ceil, np.ceil, STEPS),
+    "round": (ternion.round, np.round, STEPS), "leaky_relu": (lambda x: F.leaky_relu(x, 0.1), lambda x: np.where(x > 0, x, 0.1 * x), X),
+    "elu": (lambda x: F.elu(x, 0.5), lambda x: np.where(x > 0, x, 0.5 * np.expm1(x)), X),
+    "gelu_erf": (F.gelu, lambda x: x / 2 * (1 + erf(x / math.sqrt(2))), X),
+    "gelu_tanh": (lambda x: F.gelu(x, "tanh"), lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))), X),
+    "silu": (F.silu, lambda x: x / (1 + np.exp(-x)), X), "softplus": (F.softplus, lambda x: np.log1p(np.exp(x)), X),
+    "clamp": (lambda x: ternion.clamp(x, -0.5, 1.0), lambda x: np.clip(x, -0.5, 1.0), X),
+}  # fmt: skip
+
+BINARY = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "maximum": np.maximum, "minimum": np.minimum, "atan2": np.arctan2,
+    "remainder": np.mod, "pow": np.power,
+}  # fmt: skip
+
+# Of a tensor and a number. Three have other names: the larger and the smaller are ends of a range, and the angle beside 1 is the arc tangent.
+SCALAR = {
+    "add_scalar": (lambda x: x + 1.5, lambda x: x + 1.5), "sub_scalar": (lambda x: x - 1.5, lambda x: x - 1.5),
+    "mul_scalar": (lambda x: x * 1.5, lambda x: x * 1.5), "div_scalar": (lambda x: x / 1.5, lambda x: x / 1.5),
+    "maximum_scalar": (lambda x: x.clamp(min=0.4), lambda x: np.maximum(x, 0.4)), "minimum_scalar": (lambda x: x.clamp(max=0.4), lambda x: np.minimum(x, 0.4)),
+    "atan2_scalar": (ternion.atan, np.arctan), "remainder_scalar": (lambda x: x % 0.4, lambda x: np.mod(x, 0.4)),
+    "pow_scalar": (lambda x: x**3, lambda x: x**3),
+}  # fmt: skip
+
+COMPARED = {name: getattr(np, full) for name, full in dict(
+    eq="equal", ne="not_equal", lt="less", le="less_equal", gt="greater", ge="greater_equal").items()}  # fmt: skip
+
+
+def log_softmax(x):
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+def normed(x, axes, eps=1e-5):
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
+
+
+def windows(image, rows, columns):
+    return np.array([[image[0, 0, r : r + 2, c : c + 2] for c in columns] for r in rows])
+
+
+def mixed(q, k, v):
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+    return np.exp(log_softmax(scores)) @ v
+
+
+HEADS = np.random.default_rng(1).normal(size=(3, 1, 2, 3, 4))
+WIDE = np.random.default_rng(2).normal(size=(2, 150_000))
+
+
+def stepped(kind):
+    weight = nn.Parameter(t([0.5]))
+    weight.grad = t([2.0])
+    kind([weight], lr=0.1).step()
+    return weight.detach()
+
+
+def clipped(clip):
+    weight = nn.Parameter(t([0.0, 0.0]))
+    weight.grad = t([3.0, -4.0])
+    clip([weight])
+    return weight.grad
+
+
+def changed(x, change):
+    change(x)
+    return x
+
+
+def batch_normed():
+    return F.batch_norm(t(X), None, None, training=True)
+
+
+def used_normed():
+    return F.batch_norm(t(X), t([0.1, 0.2, 0.3]), t([1.0, 2.0, 4.0]))
+
+
+def counted(x):
+    """Whether random numbers are what they should: told by their range and their mean."""
+    return [float(x.min()) >= 0, float(x.max()) <= 1, abs(float(x.double().mean()) - 0.5) < 0.05]
+
+
+def rows_of_embedding(row):
+    return F.embedding(t([row]), t(X))
+
+
+OTHERS = {
+    "fill": lambda: (ternion.full((2,), 7.0), [7, 7]),
+    "iota": lambda: (ternion.arange(1, 9, 3), [1, 4, 7]),
+    "copy": lambda: (t(X).T.clone(), X.T),
+    "new": lambda: (ternion.empty(2, 3), np.zeros((2, 3))),
+    "where": lambda: (ternion.where(t(X) > 0, t(X), t(Y)), np.where(X > 0, X, Y)),
+    "scatter_set": lambda: (ternion.scatter(t([0.0, 0, 0]), 0, t([2, 0]), t([5.0, 6.0])), [6, 0, 5]),
+    "logical_not": lambda: (ternion.logical_not(t(X) > 0), X <= 0),
+    "logical_and": lambda: ((t(X) > 0) & (t(Y) > 0), (X > 0) & (Y > 0)),
+    "logical_or": lambda: ((t(X) > 0) | (t(Y) > 0), (X > 0) | (Y > 0)),
+    "logical_xor": lambda: ((t(X) > 0) ^ (t(Y) > 0), (X > 0) ^ (Y > 0)),
+    "and_scalar": lambda: ((t(X) > 0) & True, X > 0),
+    "multiply_add": lambda: (ternion.addcmul(t(X), t(Y), t(Y)), X + Y * Y),
+    "scale_add": lambda: (ternion.add(t(X), t(Y), alpha=2.5), X + 2.5 * Y),
+    "add_relu": lambda: (F.add_relu(t(X), t(Y)), np.maximum(X + Y, 0)),
+    "bias_activation": lambda: (F.bias_activation(t(X), t(Y[0]), "tanh"), np.tanh(X + Y[0])),
+    # ---- Reductions
+    "sum": lambda: (ternion.sum(t(X), 1), X.sum(1)),
+    "prod": lambda: (ternion.prod(t(X), 1), X.prod(1)),
+    "mean": lambda: (ternion.mean(t(X), 0), X.mean(0)),
+    "max": lambda: (ternion.max(t(X)), X.max()),
+    "min": lambda: (ternion.min(t(X)), X.min()),
+    "sum_squares": lambda: (ternion.norm(t(X)) ** 2, (X * X).sum()),
+    "max_abs": lambda: (ternion.norm(t(X), math.inf), np.abs(X).max()),
+    "norm": lambda: (ternion.norm(t(X), dim=1), np.linalg.norm(X, axis=1)),
+    "logsumexp": lambda: (ternion.logsumexp(t(X), 1), np.log(np.exp(X).sum(1))),
+    "var": lambda: (ternion.var(t(X), 1), X.var(1, ddof=1)),
+    "argmax": lambda: (ternion.argmax(t(X), 1), X.argmax(1)),
+    "argmin": lambda: (ternion.argmin(t(X), 1), X.argmin(1)),
+    "cumsum": lambda: (ternion.cumsum(t(X), 1), X.cumsum(1)),
+    # ---- Products
+    "matmul": lambda: (ternion.matmul(t(X), t(Y).T), X @ Y.T),
+    "addmm_": lambda: (changed(t(np.eye(2)), lambda x: x.addmm_(t(X), t(Y).T, beta=2.0)), 2 * np.eye(2) + X @ Y.T),
+    "addmm": lambda: (ternion.addmm(t(np.eye(2)), t(X), t(Y).T), np.eye(2) + X @ Y.T),
+    "linear": lambda: (F.linear(t(X), t(Y), t(np.array([1.0, 2.0]))), X @ Y.T + [1, 2]),
+    "outer": lambda: (ternion.outer(t(X[0]), t(Y[0])), np.outer(X[0], Y[0])),
+    "dot": lambda: (ternion.dot(t(X[0]), t(Y[0])), X[0] @ Y[0]),
+    "einsum": lambda: (ternion.einsum("ij,kj->ik", t(X), t(Y)), X @ Y.T),
+    # ---- Softmax and losses
+    "softmax": lambda: (F.softmax(t(X), -1), np.exp(log_softmax(X))),
+    "log_softmax": lambda: (F.log_softmax(t(X), -1), log_softmax(X)),
+    "softmax_grad": lambda: both(lambda x: F.softmax(x, -1), X),
+    "log_softmax_grad": lambda: both(lambda x: F.log_softmax(x, -1), X),
+    "cross_entropy": lambda: (F.cross_entropy(t(X), t([2, 0])), -(log_softmax(X)[0, 2] + log_softmax(X)[1, 0]) / 2),
+    "cross_entropy_grad": lambda: both(lambda x: F.cross_entropy(x, t([2, 0])), X),
+    "nll_loss": lambda: (F.nll_loss(t(X), t([2, 0])), -(X[0, 2] + X[1, 0]) / 2),
+    "accuracy": lambda: (F.accuracy(t(X), t([2, 1])), 0.5),
+    "mse_loss": lambda: (F.mse_loss(t(X), t(Y)), ((X - Y) ** 2).mean()),
+    "l1_loss": lambda: (F.l1_loss(t(X), t(Y)), np.abs(X - Y).mean()),
+    "huber_loss": lambda: (F.huber_loss(t([0.0, 0.0]), t([0.5, 3.0])), (0.125 + 2.5) / 2),
+    "bce_with_logits": lambda: (F.binary_cross_entropy_with_logits(t([0.3]), t([1.0])), -math.log(1 / (1 + math.exp(-0.3)))),
+    "kl_div": lambda: (F.kl_div(t(np.log([0.2, 0.8])), t(np.array([0.5, 0.5])), "sum"), 0.5 * math.log(0.5 / 0.2) + 0.5 * math.log(0.5 / 0.8)),
+    # ---- Norms
+    "layer_norm": lambda: (F.layer_norm(t(X), (3,)), normed(X, 1)),
+    "rms_norm": lambda: (F.rms_norm(t(X), (3,), eps=1e-5), X / np.sqrt((X * X).mean(1, keepdims=True) + 1e-5)),
+    "batch_norm": lambda: (batch_normed(), normed(X, 0)),
+    "batch_norm_eval": lambda: (used_normed(), (X - [0.1, 0.2, 0.3]) / np.sqrt(np.array([1.0, 2, 4]) + 1e-5)),
+    "group_norm": lambda: (F.group_norm(t(X.reshape(1, 6)), 2), normed(X.reshape(1, 2, 3), 2).reshape(1, 6)),
+    "layer_norm_grad": lambda: both(lambda x: F.layer_norm(x, (3,)) * t(Y), X),
+    "rms_norm_grad": lambda: both(lambda x: F.rms_norm(x, (3,), eps=1e-5) * t(Y), X),
+    "batch_norm_grad": lambda: both(lambda x: F.batch_norm(x, training=True) * t(Y), X),
+    "attention": lambda: (F.scaled_dot_product_attention(*map(t, HEADS)), mixed(*HEADS)),
+    "attention_grad": lambda: both(F.scaled_dot_product_attention, *HEADS),
+    # ---- Random numbers
+    "random_bits": lambda: (counted(ternion.randint(0, 2, (4000,))), [True] * 3),
+    "uniform": lambda: (counted(ternion.zeros(4000).uniform_()), [True] * 3),
+    "normal": lambda: (abs(ternion.zeros(4000).normal_(3.0, 2.0).std().item() - 2) < 0.2, True),
+    "rand": lambda: (counted(ternion.rand(4000)), [True] * 3),
+    "randn": lambda: (abs(ternion.randn(4000).std().item() - 1) < 0.1, True),
+    "bernoulli": lambda: (ternion.bernoulli(t([0.0, 1.0, 1.0])), [0, 1, 1]),
+    "bernoulli_scalar": lambda: (counted(ternion.zeros(4000).bernoulli_(0.5)), [True] * 3),
+    "randint": lambda: (sorted(set(ternion.randint(4, 6, (400,)).tolist())), [4, 5]),
+    "permutation": lambda: (ternion.sort(ternion.randperm(9)).values, np.arange(9)),
+    "dropout": lambda: (sorted(set(F.dropout(ternion.ones(400), 0.2).tolist())), [0, 1.25]),
+    # ---- Steps
+    "sgd_step": lambda: (stepped(optim.SGD), [0.3]),
+    "adam_step": lambda: (stepped(optim.Adam), [0.4]),
+    "clip_grad_norm": lambda: (clipped(lambda weights: nn.utils.clip_grad_norm_(weights, 1.0)), [0.6, -0.8]),
+    "clip_grad_value": lambda: (clipped(lambda weights: nn.utils.clip_grad_value_(weights, 3.5)), [3, -3.5]),
+    # ---- Indices
+    "gather": lambda: (ternion.gather(t(X), 1, t(PLACES)), np.take_along_axis(X, PLACES, 1)),
+    "scatter_add": lambda: (ternion.scatter_add(t([1.0, 1, 1]), 0, t([2, 2]), t([5.0, 6.0])), [1, 1, 12]),
+    "index_add": lambda: (ternion.index_add(t([1.0, 1, 1]), 0, t([2, 2]), t([5.0, 6.0])), [1, 1, 12]),
+    "index_select": lambda: (ternion.index_select(t(X), 1, t([2, 0])), X[:, [2, 0]]),
+    "embedding": lambda: (rows_of_embedding(1), X[[1]]),
+    "sort": lambda: (ternion.sort(t(X), 1).values, np.sort(X, 1)),
+    "argsort": lambda: (ternion.argsort(t(X), 1), np.argsort(X, 1)),
+    "topk": lambda: (ternion.topk(t(X), 2, 1).values, -np.sort(-X, 1)[:, :2]),
+    "bincount": lambda: (ternion.bincount(t([0, 2, 2])), [1, 0, 2]),
+    "histogram": lambda: (ternion.histc(t([0.1, 0.2, 0.9]), 2, 0.0, 1.0), [2, 1]),
+    "index": lambda: (t(X)[1, 1:], X[1, 1:]),
+    "masked_select": lambda: (ternion.masked_select(t(X), t(X) > 0), X[X > 0]),
+    "masked_scatter": lambda: (ternion.masked_scatter(t([1.0, 2, 3]), t([True, False, True]), t([8.0, 9.0])), [8, 2, 9]),
+    "nonzero": lambda: (ternion.nonzero(t([0, 3, 0, 1])), [[1], [3]]),
+    "slice_assign": lambda: (changed(t([1.0, 2, 3]), lambda x: x.__setitem__(slice(1, 3), t([8.0, 9.0]))), [1, 8, 9]),
+    "slice_assign_": lambda: (changed(t([1.0, 2, 3]), lambda x: x.__setitem__(0, 7.0)), [7, 2, 3]),
+    # ---- Images
+    "im2col": lambda: (F.unfold(t(IMAGE), 2, stride=2), windows(IMAGE, (0, 2), (0, 2)).reshape(1, 4, 4).swapaxes(1, 2)),
+    "col2im": lambda: (F.fold(F.unfold(t(IMAGE), 2, stride=2), (4, 4), 2, stride=2), IMAGE),
+    "conv2d": lambda: (F.conv2d(t(IMAGE), t(KERNEL)), (windows(IMAGE, range(3), range(3)) * KERNEL[0, 0]).sum((2, 3))[None, None]),
+    "conv2d_grad_input": lambda: both(lambda x: F.conv2d(x, t(KERNEL)), IMAGE),
+    "conv2d_grad_weight": lambda: both(lambda weight: F.conv2d(t(IMAGE) / 8, weight), KERNEL),
+    "conv1d": lambda: (F.conv1d(t([[[1.0, 2, 4]]]), t([[[1.0, -1.0]]])), [[[-1, -2]]]),
+    "conv_transpose2d": lambda: (F.conv_transpose2d(t(np.array([[[[2.0]]]])), t(KERNEL)), 2 * KERNEL),
+    "max_pool2d": lambda: (F.max_pool2d(t(IMAGE), 2), [[[[5, 7], [13, 15]]]]),
+    "max_pool2d_grad": lambda: both(lambda x: F.max_pool2d(x, 2), IMAGE),
+    "avg_pool2d": lambda: (F.avg_pool2d(t(IMAGE), 2), [[[[2.5, 4.5], [10.5, 12.5]]]]),
+    "avg_pool2d_grad": lambda: both(lambda x: F.avg_pool2d(x, 2), IMAGE),
+    "adaptive_avg_pool2d": lambda: (F.adaptive_avg_pool2d(t(IMAGE), 1), [[[[7.5]]]]),
+    # ---- Shapes
+    "pad": lambda: (F.pad(t(X), (1, 2)), np.pad(X, ((0, 0), (1, 2)))),
+    "concat": lambda: (ternion.cat([t(X), t(Y)], 1), np.concatenate([X, Y], 1)),
+    "stack": lambda: (ternion.stack([t(X), t(Y)]), np.stack([X, Y])),
+    "split": lambda: (ternion.split(t(X), 2, 1)[1], X[:, 2:]),
+    "split_sizes": lambda: (ternion.split(t(X), [1, 2], 1)[1], X[:, 1:]),
+    "chunk": lambda: (ternion.chunk(t(X), 2, 0)[1], X[1:]),
+    "roll": lambda: (ternion.roll(t(X), 1, 1), np.roll(X, 1, 1)),
+    "repeat": lambda: (t(X).repeat(2, 1), np.tile(X, (2, 1))),
+    "reshape": lambda: (ternion.reshape(t(X), 3, 2), X.reshape(3, 2)),
+    "flatten": lambda: (ternion.flatten(t(X)), X.reshape(-1)),
+    "squeeze": lambda: (ternion.squeeze(t(X[None])), X),
+    "unsqueeze": lambda: (ternion.unsqueeze(t(X), 0), X[None]),
+    "permute": lambda: (ternion.permute(t(X), 1, 0), X.T),
+    "transpose": lambda: (ternion.transpose(t(X), 0, 1), X.T),
+    "t": lambda: (ternion.t(t(X)), X.T),
+    "flip": lambda: (ternion.flip(t(X), 1), X[:, ::-1]),
+    "slice": lambda: (t(X)[:, ::2], X[:, ::2]),
+    "narrow": lambda: (ternion.narrow(t(X), 1, 1, 2), X[:, 1:]),
+    "select": lambda: (ternion.select(t(X), 1, 2), X[:, 2]),
+    "expand": lambda: (t(X[:, :1]).expand(2, 3), np.repeat(X[:, :1], 3, 1)),
+    "unfold": lambda: (t(X).unfold(1, 2, 1), np.stack([X[:, :2], X[:, 1:]], 1)),
+}  # fmt: skip
+
+
+def wide_gradient(target, second):
+    """Of so many logits that their gradient is formed with the loss, and anew if it turns out to be another."""
+    logits = t(WIDE).requires_grad_()
+    loss = F.cross_entropy(logits, target)
+    (loss * second).backward()
+    expected = np.exp(log_softmax(WIDE))
+    expected[np.arange(2), target.numpy()] -= 1
+    return logits.grad, second * expected / 2
+
+
+OTHERS["cross_entropy_with_grad"] = lambda: wide_gradient(t([7, 9]), 1.0)
+OTHERS["cross_entropy_grad_update"] = lambda: wide_gradient(t([7, 9]), 3.0)
+
+
+def case(op):
+    """What is found and what is right; None for an op that nobody has thought of."""
+    base = op.removesuffix("_grad")
+    if op in UNARY:
+        function, formula, values = UNARY[op]
+        return function(t(values)), formula(values)
+    if op in OTHERS:
+        return OTHERS[op]()
+    if base in UNARY:
+        return both(UNARY[base][0], UNARY[base][2])
+    if op in BINARY:
+        left = POSITIVE if op == "pow" else X
+        return getattr(ternion, op)(t(left), t(Y)), BINARY[op](left, Y)
+    if op in SCALAR:
+        return SCALAR[op][0](t(X)), SCALAR[op][1](X)
+    if op in COMPARED:
+        return getattr(ternion, op)(t(X), t(Y)), COMPARED[op](X, Y)
+    if op.removesuffix("_scalar") in COMPARED:
+        name = op.removesuffix("_scalar")
+        return getattr(ternion, name)(t(X), 0.7), COMPARED[name](X, 0.7)
+    return None
+
+
+def test_the_page_lists_the_ops():
+    assert len(OPS) > 190 and len(set(OPS)) == len(OPS)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_every_op_is_reached(op):
+    found_and_right = case(op)
+    assert found_and_right is not None, f"{op} has no name in Python: give it one, and a case here"
+    found, right = found_and_right
+    pairs = zip(found, right) if isinstance(found, list) and found and isinstance(found[0], ternion.Tensor) else [(found, right)]
+    for own, expected in pairs:
+        own = own.detach().numpy() if isinstance(own, ternion.Tensor) else np.array(own)
+        expected = np.array(expected)
+        assert own.shape == expected.shape
+        # Differences of the squares' sum are good to 1e-8 of it.
+        np.testing.assert_allclose(own, expected, rtol=1e-6, atol=1e-6)

@@ -1,0 +1,177 @@
+"""Segments that run again in the backward pass, and steps that are captured."""
+
+import collections
+
+import pytest
+
+import ternion
+from ternion import nn, optim
+from ternion.utils.checkpoint import checkpoint
+
+
+class Block(nn.Module):
+    def __init__(self):
+        self.inner, self.outer, self.dropout = nn.Linear(4, 16), nn.Linear(16, 4), nn.Dropout(0.3)
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return self.dropout(self.outer(self.inner(x).relu()))
+
+
+def gradients(run, block, x):
+    ternion.manual_seed(3)
+    block.zero_grad()
+    x.grad = None
+    y = run(x)
+    (y * y).sum().backward()
+    return [y.tolist()] + [value.grad.tolist() for value in (x, *block.parameters())]
+
+
+def test_gradients_are_those_of_a_single_run():
+    block, x = Block(), ternion.randn(3, 4, requires_grad=True)
+    plain = gradients(block, block, x)
+    assert block.calls == 1
+    assert gradients(lambda x: checkpoint(block, x, use_reentrant=False), block, x) == plain
+    assert block.calls == 3
+    assert ternion.checkpoint is checkpoint
+
+
+def test_precision_and_nothing_to_record():
+    block, x = Block().eval(), ternion.randn(3, 4)
+    with ternion.autocast("cpu", dtype=ternion.bfloat16):
+        y = checkpoint(block, x)
+        assert y.dtype is ternion.bfloat16
+    y.float().sum().backward()
+    assert block.inner.weight.grad.dtype is ternion.float32
+    calls = block.calls
+    with ternion.no_grad():
+        assert not checkpoint(block, x).requires_grad and block.calls == calls + 1
+
+
+Pair = collections.namedtuple("Pair", ["first", "rest"])
+
+
+def test_any_form_of_arguments_and_results():
+    x, y = ternion.ones(2, requires_grad=True), ternion.ones(2, requires_grad=True)
+
+    def function(pair, number, *, named):
+        assert number == 3 and isinstance(pair, tuple)
+        return Pair(pair[0] * number, {"sum": [pair[1] + named["y"], "text"]})
+
+    found = checkpoint(function, (x, ternion.ones(2)), 3, named={"y": y})
+    assert isinstance(found, Pair) and found.rest["sum"][1] == "text"
+    (found.first.sum() + (found.rest["sum"][0] * 5).sum()).backward()
+    assert x.grad.tolist() == [3.0, 3.0] and y.grad.tolist() == [5.0, 5.0]
+
+
+def test_what_cannot_run_again():
+    x = ternion.ones(2, requires_grad=True)
+    with pytest.raises(ValueError, match="no argument is a tensor"):
+        checkpoint(lambda: x * 2)
+    with pytest.raises(ValueError, match="preserve_rng_state=False"):
+        checkpoint(lambda x: x, x, preserve_rng_state=False)
+    with pytest.raises(KeyError, match="inside"):
+        checkpoint(lambda x: {}["inside"], x)
+    calls = []
+
+    def changing(x):
+        calls.append(1)
+        return x.exp() if len(calls) == 1 else x.sin()
+
+    with pytest.raises(RuntimeError, match="ran exp .* at first and sin"):
+        checkpoint(changing, x).sum().backward()
+    factor = ternion.ones(2)
+    y = checkpoint(lambda x: x * factor, x).sum()
+    factor += 1
+    with pytest.raises(RuntimeError, match="changed in place after it was saved"):
+        y.backward()
+
+    def fails_later(x):
+        calls.append(1)
+        if calls.count(2):
+            raise LookupError("the second time")
+        return x * 2
+
+    y = checkpoint(fails_later, x).sum()
+    calls.append(2)
+    with pytest.raises(LookupError, match="the second time"):
+        y.backward()
+
+
+# ---- Captured steps
+
+
+def training():
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    x, target = ternion.randn(16, 4), ternion.randint(0, 2, (16,))
+    sgd = optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+
+    def step():
+        sgd.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), target)
+        loss.backward()
+        sgd.step()
+        return loss
+
+    return step, x, sgd
+
+
+def test_a_captured_step_is_the_step():
+    step, x, _ = training()
+    wanted = [step().item() for _ in range(5)]
+    ternion.manual_seed(1)
+    step, x, _ = training()
+    captured = ternion.capture(step)
+    found = [captured.output.item()] + [captured.replay().item() for _ in range(3)] + [captured().item()]
+    assert found == wanted and not captured.is_recorded
+    x.copy_(x * 0)
+    assert captured.replay().item() != found[-1]
+
+
+def test_learning_rates_go_on():
+    step, _, sgd = training()
+    captured = ternion.capture(step)
+    sgd.param_groups[0]["lr"] = 0.0
+    captured.replay()
+    # Momentum has no effect either: nothing changes any more.
+    before = captured.replay().item()
+    assert captured.replay().item() == before
+
+
+def test_what_cannot_be_captured():
+    with pytest.raises(TypeError, match="expected a function without arguments, got int"):
+        ternion.capture(3)
+    with pytest.raises(KeyError, match="step"):
+        ternion.capture(lambda: {}["step"])
+
+
+@pytest.fixture
+def cuda():
+    try:
+        return ternion.device("cuda")
+    except RuntimeError:
+        pytest.skip("no CUDA device")
+
+
+def test_a_step_is_recorded_on_cuda(cuda):
+    ternion.set_default_device("cuda")
+    try:
+        step, _, _ = training()
+        wanted = [step().item() for _ in range(6)]
+        ternion.manual_seed(1)
+        step, _, sgd = training()
+        captured = ternion.capture(step)
+        assert captured.is_recorded
+        # The first run is a step, the recording is none.
+        found = [captured.replay().item() for _ in range(5)]
+        assert found == pytest.approx(wanted[1:], rel=1e-5)
+        sgd.param_groups[0]["lr"] = 0.0
+        captured.replay()
+        assert captured.replay().item() == captured.replay().item()
+        x = ternion.ones(2)
+        with pytest.raises(ValueError, match="capture|recorded"):
+            ternion.capture(lambda: x.sum().item())
+        assert (x + 1).tolist() == [2.0, 2.0]
+    finally:
+        ternion.set_default_device("cpu")
