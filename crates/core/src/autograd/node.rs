@@ -62,6 +62,21 @@ pub enum ViewOp {
 }
 
 impl ViewOp {
+    /// Output `index`, of this shape, of the same view of another tensor.
+    pub(super) fn again(&self, x: &Tensor, index: usize, shape: Shape) -> Result<Tensor> {
+        match self {
+            ViewOp::Reshape => x.reshape(shape),
+            ViewOp::Permute(order) => {
+                let order: SmallVec<[isize; MAX_RANK]> = order.iter().map(|&axis| axis as isize).collect();
+                x.permute(&order[..])
+            }
+            &ViewOp::Slice { axis, start, end, step } => x.slice_axis(axis, start, end, step),
+            ViewOp::Split { axis, sizes } => x.narrow(*axis, sizes[..index].iter().sum(), sizes[index]),
+            ViewOp::Expand => x.expand(shape),
+            &ViewOp::Unfold { axis, size, step } => x.unfold(axis, size, step),
+        }
+    }
+
     fn name(&self) -> &'static str {
         match self {
             ViewOp::Reshape => "reshape",

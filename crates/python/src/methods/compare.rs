@@ -179,7 +179,7 @@ impl PyTensor {
         value: &Bound<'py, PyAny>,
     ) -> Outcome<Bound<'py, Self>> {
         let (mask, value) = (mask.get().tensor(), given(value, "masked_fill_")?.scalar());
-        PyTensor::change(slf, |x| x.masked_fill_(&mask, value))
+        PyTensor::change(slf, &[], |x| x.masked_fill(&mask, value), |x| x.masked_fill_(&mask, value))
     }
 
     /// The elements where the mask is true, in row-major order, as one axis.

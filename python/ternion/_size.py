@@ -1,0 +1,29 @@
+"""`ternion.Size`: the sizes of a tensor, a tuple that counts elements."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+class Size(tuple):
+    """Sizes of axes: a tuple of whole numbers, as `x.shape` gives it."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The number of elements of a tensor with these sizes."""
+        return math.prod(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return Size(found) if isinstance(index, slice) else found
+
+    def __add__(self, other: Any) -> Any:
+        return Size(super().__add__(tuple(other)))
+
+    def __repr__(self) -> str:
+        return f"ternion.Size({list(self)})"
+
+    def __reduce__(self) -> Any:
+        return Size, (tuple(self),)
