@@ -63,12 +63,12 @@ TYPES = {name: kind for kind, names in ARGUMENTS.items() for name in names.split
 
 # Where a name means something else, or the result is no tensor: "function.argument" and "function".
 SPECIAL = {
-    "*.dim": "int", "*.axis": "int | None", "eye.m": "int | None", "set_default_dtype.d": "DTypeLike", "*.shifts": "SizeLike", "*.dims": "SizeLike | None", "*.other": "Operand", "*.min": "Operand | None", "*.max": "Operand | None",
+    "*.dim": "int", "stride.dim": "int | None", "*.axis": "int | None", "eye.m": "int | None", "set_default_dtype.d": "DTypeLike", "*.shifts": "SizeLike", "*.dims": "SizeLike | None", "*.other": "Operand", "*.min": "Operand | None", "*.max": "Operand | None",
     "*.fill_value": "Number | Tensor", "*.start": "Number", "*.end": "Number | None",
     "histc.min": "float", "histc.max": "float", "linspace.start": "float", "linspace.end": "float", "arange.step": "Number | None",
     "narrow.start": "int", "select.index": "int", "unfold.size": "int", "split.split_size_or_sections": "SizeLike", "randint.size": "SizeLike | None",
     "permute.dims": "SizeLike", "flip.dims": "SizeLike", "fill_.value": "Number | Tensor", "masked_fill.value": "Number | Tensor",
-    "masked_fill_.value": "Number | Tensor", "scatter.src": "Operand", "scatter_.src": "Operand", "where.input": "Operand",
+    "masked_fill_.value": "Number | Tensor", "scatter.src": "Operand", "scatter_.src": "Operand", 
     "addcmul.value": "float", "pad.value": "float", "norm.p": "float | str | None", "cuda.device": "int | DeviceLike | None", "einsum.operands": "Tensor",
     "set_default_device.device": "DeviceLike", "conv1d.stride": "int | None", "cross_entropy.weight": "Tensor | None",
     "nll_loss.weight": "Tensor | None", "batch_norm.weight": "Tensor | None", "layer_norm.weight": "Tensor | None",
@@ -84,7 +84,7 @@ SPECIAL = {
 }  # fmt: skip
 RESULTS = {
     "allclose": "bool", "equal": "bool", "is_contiguous": "bool", "is_floating_point": "bool", "is_grad_enabled": "bool", "dim": "int",
-    "numel": "int", "element_size": "int", "data_ptr": "int", "item": "Any", "tolist": "Any", "numpy": "Any", "stride": "tuple[int, ...]",
+    "numel": "int", "element_size": "int", "data_ptr": "int", "item": "Any", "tolist": "Any", "numpy": "Any", "stride": "Any", "storage_offset": "int",
     "backward": "None", "retain_grad": "None", "register_hook": "HookHandle", "manual_seed": "None", "set_default_device": "None",
     "get_default_device": "device", "devices": "list[dict[str, Any]]", "chunk": "tuple[Tensor, ...]", "split": "tuple[Tensor, ...]",
     "unbind": "tuple[Tensor, ...]", "sort": "sort", "topk": "topk", "nonzero": "Any", "size": "Any", "max_pool2d": "Any", "set_default_dtype": "None", "get_default_dtype": "dtype",
@@ -147,6 +147,12 @@ def {name}({first}, *, axis: _int, keepdim: _bool = False, keepdims: _bool = Fal
 def {name}({first}, dim: Tensor) -> Tensor: ...
 """
 
+WHERE = """@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: Tensor, input: Operand, other: Operand) -> Tensor: ...
+"""
+
 SPECIAL_METHODS = """def __init__(self, *args: Any, device: DeviceLike | None = None) -> None: ...
 def __len__(self) -> _int: ...
 def __iter__(self) -> Iterator[Tensor]: ...
@@ -162,6 +168,8 @@ def __neg__(self) -> Tensor: ...
 def __pos__(self) -> Tensor: ...
 def __abs__(self) -> Tensor: ...
 def __invert__(self) -> Tensor: ...
+def __lshift__(self, other: Any) -> Tensor: ...
+def __rshift__(self, other: Any) -> Tensor: ...
 def __matmul__(self, other: Tensor) -> Tensor: ...
 def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Any: ...
 def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any: ...
@@ -173,7 +181,7 @@ def operators():
     for name in "add sub mul truediv floordiv mod pow and or xor".split():
         yield f"def __{name}__(self, other: Operand) -> Tensor: ...\n"
         yield f"def __r{name}__(self, other: Operand) -> Tensor: ...\n"
-    for name in "add sub mul truediv floordiv mod pow".split():
+    for name in "add sub mul truediv floordiv mod pow and or xor".split():
         yield f"def __i{name}__(self, other: Operand) -> Self: ...\n"
     for name in "lt le gt ge".split():
         yield f"def __{name}__(self, other: Operand) -> Tensor: ...\n"
@@ -229,7 +237,7 @@ def native():
         text += f"class {name}(NamedTuple):\n    values: Tensor\n    indices: Tensor\n\n"
     text += "class dtype:\n    itemsize: _int\n    is_floating_point: _bool\n\n"
     text += (
-        "class device:\n    type: str\n    index: _int | None\n    def __init__(self, name: DeviceLike) -> None: ...\n"
+        "class device:\n    type: str\n    index: _int | None\n    def __init__(self, name: DeviceLike, index: _int | None = None) -> None: ...\n"
         "    def synchronize(self) -> None: ...\n    def memory(self) -> dict[str, _int]: ...\n    def reset_peak_memory(self) -> None: ...\n    def release_cached(self) -> None: ...\n\n"
     )
     text += generator()
@@ -240,7 +248,7 @@ def native():
     for name in names_of(_ternion):
         member = getattr(_ternion, name)
         if isinstance(member, types.BuiltinFunctionType):
-            text += definition(name, member)
+            text += WHERE if name == "where" else definition(name, member)
     for private in ("_clip_grad_norm", "_initial", "_sinusoidal"):
         text += f"def {private}(*args: Any, **kwargs: Any) -> Tensor: ...\n"
     text += "def _set_recording(on: _bool) -> _bool: ...\ndef _forked() -> None: ...\n"
@@ -315,10 +323,10 @@ def package():
         else:
             result = f"_{name}" if name in ("sort", "topk") else None
             text += definition(name, getattr(_ternion.Tensor, name), "input: Tensor", result)
-    text += "def is_tensor(obj: Any) -> _bool: ...\ndef seed(number: _int) -> None: ...\n"
+    text += "def is_tensor(obj: Any) -> _bool: ...\ndef seed(number: _int) -> None: ...\ndef initial_seed() -> _int: ...\n"
     text += "def numel(input: Tensor) -> _int: ...\nclass memory_format:\n    def __init__(self, name: str) -> None: ...\n\n"
     text += "".join(f"{name}: memory_format\n" for name in ("contiguous_format", "preserve_format", "channels_last"))
-    for alias, name in {**ternion._ALIASES, "concatenate": "cat", "row_stack": "vstack"}.items():
+    for alias, name in {**ternion._ALIASES, "concatenate": "cat", "row_stack": "vstack", "trapz": "trapezoid"}.items():
         text += f"{alias} = {name}\n"
     dtypes = [name for name in names_of(_ternion) if isinstance(getattr(_ternion, name), _ternion.dtype)]
     return text + "".join(f"from ._ternion import {name} as {name}\n" for name in dtypes)

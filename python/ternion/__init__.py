@@ -53,6 +53,7 @@ del _name, _known
 
 concatenate = cat
 row_stack = vstack
+trapz = trapezoid
 
 
 class memory_format:
@@ -76,6 +77,11 @@ def numel(input) -> int:
 def is_tensor(obj) -> bool:
     """Whether `obj` is a tensor."""
     return isinstance(obj, Tensor)
+
+
+def initial_seed() -> int:
+    """The seed of the random numbers of the device on which tensors are made."""
+    return get_rng_state()[0]
 
 
 def seed(number: int) -> None:

@@ -25,5 +25,9 @@ class Size(tuple):
     def __repr__(self) -> str:
         return f"ternion.Size({list(self)})"
 
+    def __str__(self) -> str:
+        # As a tuple: messages tell sizes so.
+        return repr(tuple(self))
+
     def __reduce__(self) -> Any:
         return Size, (tuple(self),)

@@ -2,7 +2,7 @@
 
 use crate::error::{Failure, Outcome};
 use crate::run::{interruptible, wait};
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, apart};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::collections::HashMap;
@@ -237,13 +237,22 @@ impl PyTensor {
 
     /// The same memory without history: no gradient flows through it.
     fn detach(&self) -> PyTensor {
-        PyTensor::new(self.tensor().detach())
+        PyTensor::new(apart(self.tensor().detach()))
+    }
+
+    /// Forgets the history, in place: no gradient flows through it any more. The tensor itself.
+    fn detach_<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+        let tensor = slf.get().tensor();
+        if tensor.needs_grad() {
+            slf.get().replace(tensor.detach())?;
+        }
+        Ok(slf.clone())
     }
 
     /// The same memory without history.
     #[getter]
     fn data(&self) -> PyTensor {
-        PyTensor::new(self.tensor().detach())
+        PyTensor::new(apart(self.tensor().detach()))
     }
 
     #[setter]

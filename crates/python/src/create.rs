@@ -99,7 +99,8 @@ impl Nested {
         Ok(())
     }
 
-    fn tensor(self, dtype: Option<DType>, device: &Device) -> Result<Tensor> {
+    /// The tensor, on the processor: not every device has the dtypes that numbers of Python have.
+    fn tensor(self, dtype: Option<DType>, cpu: &Device) -> Result<Tensor> {
         let shape = Shape::new(&self.shape)?;
         let exact = |number: &Number| match *number {
             Number::Bool(truth) => i64::from(truth),
@@ -116,8 +117,8 @@ impl Nested {
             return Err(Error::invalid("tensor", format!("the number {number} does not fit {dtype}")));
         }
         let all = match own {
-            own if own.is_float() => Tensor::from_vec(self.numbers.iter().map(real).collect(), shape, device),
-            _ => Tensor::from_vec(self.numbers.iter().map(exact).collect(), shape, device),
+            own if own.is_float() => Tensor::from_vec(self.numbers.iter().map(real).collect(), shape, cpu),
+            _ => Tensor::from_vec(self.numbers.iter().map(exact).collect(), shape, cpu),
         };
         all?.to_dtype(dtype)
     }
@@ -213,7 +214,8 @@ fn tensor(
     }
     let mut nested = Nested::default();
     nested.read(data, 0)?;
-    object(wait(py, || nested.tensor(dtype, &device))?, requires_grad)
+    let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
+    object(wait(py, || nested.tensor(dtype, &cpu)?.to_device(&device))?, requires_grad)
 }
 
 /// The values as a tensor, without a copy where that can be: a tensor itself, an array of NumPy that shares its memory.
@@ -242,7 +244,8 @@ fn as_tensor<'py>(
     let Some(viewed) = viewed else {
         let mut nested = Nested::default();
         nested.read(data, 0)?;
-        let made = wait(py, || nested.tensor(dtype, &device))?;
+        let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
+        let made = wait(py, || nested.tensor(dtype, &cpu)?.to_device(&device))?;
         return Ok(Bound::new(py, PyTensor::new(made))?.into_any());
     };
     let dtype = dtype.unwrap_or(viewed.dtype());

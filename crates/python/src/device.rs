@@ -17,7 +17,13 @@ pub struct PyDevice(pub Device);
 #[pymethods]
 impl PyDevice {
     #[new]
-    fn new(py: Python<'_>, name: DeviceArgument) -> Outcome<PyDevice> {
+    #[pyo3(signature = (name, index=None))]
+    fn new(py: Python<'_>, name: DeviceArgument, index: Option<usize>) -> Outcome<PyDevice> {
+        let name = match (name, index) {
+            (DeviceArgument::Named(kind), Some(_)) if kind == "cpu" => DeviceArgument::Named(kind),
+            (DeviceArgument::Named(kind), Some(index)) => DeviceArgument::Named(format!("{kind}:{index}")),
+            (name, _) => name,
+        };
         name.open(py).map(PyDevice)
     }
 

@@ -524,6 +524,13 @@ impl PyTensor {
     }
 
     fn __invert__(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        let dtype = self.tensor().dtype();
+        if dtype.is_float() {
+            let name = crate::dtype::name(dtype);
+            return Err(Failure::kind(format!(
+                "~ of a tensor of {name}, expected whole numbers or truth values"
+            )));
+        }
         self.map(py, |x| {
             // The complement of an integer: -1 - x.
             if x.dtype() == DType::Bool { x.logical_not() } else { x.rsub_scalar(Scalar::Int(-1)) }

@@ -110,17 +110,16 @@ impl PyTensor {
     /// What was made of `tensor`, this object's: if it is a recorded view, the two objects see each other's changes.
     #[inline]
     pub fn shown(&self, tensor: &Tensor, result: Tensor) -> PyTensor {
-        if result.needs_grad() && result.buffer().is(tensor.buffer()) {
-            return PyTensor {
-                handle: Handle::Value(RwLock::new(self.view_value(tensor, result))),
-                slot: Arc::default(),
-            };
+        if result.buffer().is(tensor.buffer()) {
+            let value = self.view_value(tensor, result);
+            return PyTensor { handle: Handle::Value(RwLock::new(value)), slot: Arc::default() };
         }
         PyTensor::new(result)
     }
 
     fn view_value(&self, tensor: &Tensor, result: Tensor) -> Value {
         match &self.handle {
+            _ if !result.needs_grad() => Value::new(apart(result)),
             Handle::Value(place) => place.write().view(tensor, result),
             _ => Value::new(result),
         }
@@ -151,6 +150,14 @@ impl PyTensor {
         }
         Ok(slf.clone())
     }
+}
+
+/// A plain tensor with a handle of its own on its memory, so that it is known whether another object has one.
+pub fn apart(tensor: Tensor) -> Tensor {
+    let again =
+        Tensor::from_buffer(tensor.buffer().clone(), *tensor.layout(), tensor.dtype(), tensor.device());
+    // It fits: the layout is that of this very buffer.
+    again.unwrap_or(tensor)
 }
 
 /// Whether what is computed of these tensors is recorded.
@@ -221,8 +228,21 @@ impl PyTensor {
     }
 
     /// How many elements lie between neighbours along each axis, or along one.
-    fn stride<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.tensor().layout().strides())
+    #[pyo3(signature = (dim=None))]
+    fn stride<'py>(&self, py: Python<'py>, dim: Option<isize>) -> Outcome<Bound<'py, PyAny>> {
+        let tensor = self.tensor();
+        match dim {
+            None => Ok(PyTuple::new(py, tensor.layout().strides())?.into_any()),
+            Some(dim) => {
+                let axis = ternion::Axis(dim).resolve(tensor.shape(), "stride")?;
+                Ok(tensor.layout().strides()[axis].into_pyobject(py).map_err(PyErr::from)?.into_any())
+            }
+        }
+    }
+
+    /// Where in its memory the first element is, counted in elements.
+    fn storage_offset(&self) -> usize {
+        self.tensor().layout().offset()
     }
 
     /// The number of axes.
@@ -266,7 +286,9 @@ impl PyTensor {
     }
 
     /// Whether the elements lie one after the other in row-major order.
-    fn is_contiguous(&self) -> bool {
+    #[pyo3(signature = (*, memory_format=None))]
+    fn is_contiguous(&self, memory_format: Option<&Bound<'_, PyAny>>) -> bool {
+        let _ = memory_format;
         self.tensor().is_contiguous()
     }
 

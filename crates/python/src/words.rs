@@ -80,7 +80,7 @@ pub fn message(error: &Error) -> String {
 }
 
 /// The text with Python's names of dtypes. A word is between blanks, commas and brackets: parts of keys and paths are none.
-fn with_dtypes(text: &str) -> String {
+pub fn with_dtypes(text: &str) -> String {
     let is_word = |c: char| !matches!(c, ' ' | ',' | ';' | ':' | '(' | ')' | '[' | ']');
     let mut said = String::with_capacity(text.len());
     let mut rest = text;

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .._ternion import Tensor
-from . import arithmetic, creation, indexing, kinds, reductions, shapes
+from . import arithmetic, creation, indexing, kinds, matrices, reductions, shapes
 
-MODULES = (arithmetic, shapes, reductions, indexing, creation, kinds)
+MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds)
 
 # Functions of the package.
 FUNCTIONS = """
@@ -17,6 +17,8 @@ dist dstack erfc exp2 float_power fliplr flipud fmod frac heaviside hstack hypot
 is_same_size isin isneginf isposinf kthvalue lerp logaddexp logit logspace median meshgrid movedim multinomial nan_to_num nanmean nansum normal
 positive promote_types quantile rad2deg randint_like ravel repeat_interleave result_type round rsub scalar_tensor scatter_reduce searchsorted sinc std_mean
 swapaxes take take_along_dim tensor_split tensordot tile trace tril_indices triu_indices unique unique_consecutive var_mean vstack xlogy
+addbmm addr cdist chain_matmul combinations conj cross dsplit fmax fmin hsplit isreal kron logaddexp2 logcumsumexp matrix_power msort prelu real rot90
+select_scatter signbit slice_scatter trapezoid typename unravel_index vdot vsplit
 BFloat16Tensor BoolTensor ByteTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor finfo iinfo
 """.split()
 
@@ -28,6 +30,8 @@ index_fill index_put index_put_ inner is_complex is_nonzero is_same_size is_sign
 movedim multinomial nan_to_num nanmean nansum ndimension nelement new_empty new_full new_ones new_tensor new_zeros pin_memory positive quantile rad2deg
 random_ ravel repeat_interleave reshape_as round scatter_reduce sinc split_with_sizes swapaxes take take_along_dim tensor_split tile trace type unique
 unique_consecutive view_as xlogy
+addbmm addr conj cross dsplit fmax fmin hsplit is_pinned isreal kron logaddexp2 logcumsumexp matrix_power msort prelu rot90 select_scatter signbit
+slice_scatter sum_to_size vdot vsplit
 """.split()
 
 # Methods with a form that changes the tensor itself.
@@ -56,6 +60,16 @@ def _changing(name: str, function: Any) -> Any:
     return changed
 
 
+def _combining(name: str, operator: Any) -> Any:
+    """`&=` and its like."""
+
+    def combined(self: Tensor, other: Any) -> Tensor:
+        return self.copy_(operator(self, other))
+
+    combined.__name__ = combined.__qualname__ = name
+    return combined
+
+
 def _found(name: str) -> Any:
     for module in MODULES:
         if name in vars(module):
@@ -69,6 +83,9 @@ def _attach() -> None:
         setattr(Tensor, name, _found(name))
     for name in IN_PLACE:
         setattr(Tensor, f"{name}_", _changing(name, getattr(Tensor, name)))
+    for sign in ("and", "or", "xor"):
+        setattr(Tensor, f"__i{sign}__", _combining(f"__i{sign}__", getattr(Tensor, f"__{sign}__")))
+    Tensor.__lshift__, Tensor.__rshift__ = arithmetic.shifted_left, arithmetic.shifted_right  # type: ignore[attr-defined]
     for name, known in ALIASES.items():
         setattr(Tensor, name, getattr(Tensor, known))
         if hasattr(Tensor, f"{known}_"):

@@ -222,3 +222,50 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     left = a.permute(*rest_a, *of_a).reshape(math.prod(a.shape[axis] for axis in rest_a), summed)
     right = b.permute(*of_b, *rest_b).reshape(summed, math.prod(b.shape[axis] for axis in rest_b))
     return (left @ right).reshape([a.shape[axis] for axis in rest_a] + [b.shape[axis] for axis in rest_b])
+
+
+def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
+    """`log2(2^input + 2^other)` of each pair of elements, without overflow; broadcast."""
+    scale = math.log(2)
+    return logaddexp(input * scale, other * scale) / scale
+
+
+def fmax(input: Tensor, other: Tensor) -> Tensor:
+    """The larger of each pair of elements; of a number and NaN the number."""
+    return _ternion.where(input.isnan(), other, _ternion.where(other.isnan(), input, input.maximum(other)))
+
+
+def fmin(input: Tensor, other: Tensor) -> Tensor:
+    """The smaller of each pair of elements; of a number and NaN the number."""
+    return _ternion.where(input.isnan(), other, _ternion.where(other.isnan(), input, input.minimum(other)))
+
+
+def signbit(input: Tensor) -> Tensor:
+    """Where the sign is negative: that of zero counts."""
+    if not input.is_floating_point():
+        return input < 0
+    return (input < 0) | ((input == 0) & (1 / input < 0))
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """`x` where it is positive, else `weight * x`, with one weight, or one for each channel (the second axis)."""
+    slope = weight.reshape([-1 if at == 1 else 1 for at in range(input.ndim)]) if weight.numel() > 1 else weight.reshape(())
+    return _ternion.where(input > 0, input, slope * input)
+
+
+def shifted_left(input: Tensor, other: Any) -> Tensor:
+    """`x << n` of whole numbers: times 2 to the power of n."""
+    return input * _power_of_two(input, other)
+
+
+def shifted_right(input: Tensor, other: Any) -> Tensor:
+    """`x >> n` of whole numbers: divided by 2 to the power of n, rounded down."""
+    return input // _power_of_two(input, other)
+
+
+def _power_of_two(input: Tensor, other: Any) -> Any:
+    if input.is_floating_point() or input.dtype == _ternion.bool:
+        raise TypeError(f"a shift of {str(input.dtype).split('.')[-1]}, expected whole numbers")
+    if not isinstance(other, Tensor) and not 0 <= other < 8 * input.dtype.itemsize - 1:
+        raise ValueError(f"a shift by {other}, expected 0 to {8 * input.dtype.itemsize - 2}")
+    return 2**other

@@ -141,3 +141,28 @@ def ndimension(input: Tensor) -> int:
 def pin_memory(input: Tensor) -> Tensor:
     """The tensor itself: copies to a device go through memory of their own."""
     return input
+
+
+def typename(obj: Any) -> str:
+    """The name of the type of an object."""
+    return str(type(obj)) if isinstance(obj, Tensor) else obj.__class__.__name__
+
+
+def isreal(input: Tensor) -> Tensor:
+    """Where the elements are real: everywhere."""
+    return input == input if not input.is_floating_point() else (input == input) | input.isnan()
+
+
+def real(input: Tensor) -> Tensor:
+    """The real part: the tensor itself."""
+    return input
+
+
+def conj(input: Tensor) -> Tensor:
+    """The conjugates: the tensor itself."""
+    return input
+
+
+def is_pinned(input: Tensor) -> bool:
+    """Whether the memory is pinned: it never is."""
+    return False

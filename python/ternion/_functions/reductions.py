@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from typing import Any
 
-from .. import _ternion
+from .. import _results, _ternion
 from .._ternion import Tensor
+from .arithmetic import logaddexp
 from .shapes import _axis
-
-_median = namedtuple("median", ["values", "indices"])
-_kthvalue = namedtuple("kthvalue", ["values", "indices"])
-_aminmax = namedtuple("aminmax", ["min", "max"])
 
 
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -42,7 +38,7 @@ def std_mean(input: Tensor, dim: Any = None, *, correction: float = 1, keepdim: 
 
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """The smallest and the largest element, over an axis or all: a tuple of min and max."""
-    return _aminmax(input.amin(dim, keepdim), input.amax(dim, keepdim))
+    return _results.aminmax(input.amin(dim, keepdim), input.amax(dim, keepdim))
 
 
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
@@ -67,7 +63,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
         raise ValueError(f"kthvalue: k of {k}, expected 1 to {input.shape[axis]}")
     ordered, places = _ordered(input, axis)
     values, indices = ordered.narrow(axis, k - 1, 1), places.narrow(axis, k - 1, 1)
-    return _kthvalue(values, indices) if keepdim else _kthvalue(values.squeeze(axis), indices.squeeze(axis))
+    return _results.kthvalue(values, indices) if keepdim else _results.kthvalue(values.squeeze(axis), indices.squeeze(axis))
 
 
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -80,7 +76,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     if dim is None:
         return median(input.reshape(-1), 0).values
     if input.ndim == 0:
-        return _median(input, _ternion.zeros((), dtype=_ternion.int64, device=input.device))
+        return _results.median(input, _ternion.zeros((), dtype=_ternion.int64, device=input.device))
     axis = _axis("median", input, dim)
     if input.shape[axis] == 0:
         raise ValueError(f"median: of shape {list(input.shape)}, expected elements along axis {dim}")
@@ -91,7 +87,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         first = unknown.int().argmax(axis, True)
         indices = _ternion.where(unknown.any(axis, True), first, indices)
     values = input.gather(axis, indices)
-    return _median(values, indices) if keepdim else _median(values.squeeze(axis), indices.squeeze(axis))
+    return _results.median(values, indices) if keepdim else _results.median(values.squeeze(axis), indices.squeeze(axis))
 
 
 def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
@@ -225,3 +221,32 @@ def _groups(ordered: Tensor, places: Tensor, shape: Any, return_inverse: bool, r
         ends = _ternion.cat([starts[1:], _ternion.tensor([count], device=ordered.device)]) if count else starts
         found.append(ends - starts)
     return tuple(found) if len(found) > 1 else found[0]
+
+
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """The logarithms of the sums of `e^x` up to each element, along `dim`, without overflow."""
+    axis = _axis("logcumsumexp", input, dim)
+    x, size, reach = input, input.shape[axis], 1
+    while reach < size:
+        grown = logaddexp(x.narrow(axis, reach, size - reach), x.narrow(axis, 0, size - reach))
+        x = _ternion.cat([x.narrow(axis, 0, reach), grown], axis)
+        reach *= 2
+    return x.clone() if x is input else x
+
+
+def msort(input: Tensor) -> Tensor:
+    """The elements in order along the first axis."""
+    return input.sort(0).values
+
+
+def trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """The area below `y`, whose elements along `dim` are `dx` apart or at the places `x`, by straight lines between them."""
+    axis = _axis("trapezoid", y, dim)
+    size = y.shape[axis]
+    if size == 0:
+        return y.sum(axis)
+    middle = (y.narrow(axis, 1, size - 1) + y.narrow(axis, 0, size - 1)) / 2
+    width = dx
+    if x is not None:
+        width = x.diff() if x.ndim > 1 else x.diff().reshape([-1 if at == axis else 1 for at in range(y.ndim)])
+    return (middle * width).sum(axis)

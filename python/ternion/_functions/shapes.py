@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -112,7 +113,6 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     shape = [part.numel() for part in parts]
     grids = [part.reshape([-1 if at == own else 1 for at in range(len(parts))]).expand(shape) for own, part in enumerate(parts)]
     if swaps:
-        grids = [grid.transpose(0, 1) for grid in grids]
         grids[:2] = grids[1::-1]
     return tuple(grids)
 
@@ -303,3 +303,56 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
     """The places on and above a diagonal of a matrix, row by row: [2, count], int64."""
     found = _ternion.ones(row, col, device=device).triu(offset).nonzero().t().contiguous()
     return found if dtype is None else found.to(dtype)
+
+
+def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Parts side by side: of the second axis, or the only one."""
+    return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
+
+
+def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Parts one below the other: of the first axis."""
+    return tensor_split(input, indices_or_sections, 0)
+
+
+def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Parts one behind the other: of the third axis."""
+    return tensor_split(input, indices_or_sections, 2)
+
+
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+    """The tensor turned `k` times by a right angle, from the first of two axes to the second."""
+    first, second = (_axis("rot90", input, dim) for dim in dims)
+    turned = {0: lambda: input.clone(), 1: lambda: input.flip(second).transpose(first, second), 2: lambda: input.flip(first, second)}
+    return turned.get(k % 4, lambda: input.transpose(first, second).flip(second))()
+
+
+def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+    """The sums over the axes along which a tensor of these sizes would be repeated.
+
+    Raises:
+        ValueError: sizes that do not broadcast to this tensor's.
+    """
+    wanted = list(size[0]) if len(size) == 1 and not isinstance(size[0], int) else list(size)
+    lead = input.ndim - len(wanted)
+    if lead < 0 or any(own != other and other != 1 for own, other in zip(input.shape[max(lead, 0) :], wanted)):
+        raise ValueError(f"sum_to_size: {wanted} does not broadcast to shape {list(input.shape)}")
+    axes = [at for at in range(input.ndim) if at < lead or (wanted[at - lead] == 1 and input.shape[at] != 1)]
+    return (input.sum(axes, True) if axes else input).reshape(wanted)
+
+
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The places in a tensor of this shape of elements that are counted in row-major order, one tensor for each axis."""
+    found: list[Tensor] = []
+    for size in reversed(list(shape)):
+        found.insert(0, indices % size)
+        indices = indices // size
+    return tuple(found)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of `r` elements of a vector, in its order, as rows."""
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = [list(row) for row in choose(range(input.numel()), r)]
+    places = _ternion.tensor(rows, dtype=_ternion.int64, device=input.device).reshape(len(rows), r)
+    return input.index_select(0, places.reshape(-1)).reshape(len(rows), r)
