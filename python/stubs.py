@@ -68,7 +68,7 @@ SPECIAL = {
     "histc.min": "float", "histc.max": "float", "linspace.start": "float", "linspace.end": "float", "arange.step": "Number | None",
     "narrow.start": "int", "select.index": "int", "unfold.size": "int", "split.split_size_or_sections": "SizeLike", "randint.size": "SizeLike | None",
     "permute.dims": "SizeLike", "flip.dims": "SizeLike", "fill_.value": "Number | Tensor", "masked_fill.value": "Number | Tensor",
-    "masked_fill_.value": "Number | Tensor", "scatter.src": "Operand", "scatter_.src": "Operand", 
+    "masked_fill_.value": "Number | Tensor", "scatter.src": "Operand | None", "scatter_.src": "Operand | None", "scatter.value": "Number | None", "scatter_.value": "Number | None", 
     "addcmul.value": "float", "pad.value": "float", "norm.p": "float | str | None", "cuda.device": "int | DeviceLike | None", "einsum.operands": "Tensor",
     "set_default_device.device": "DeviceLike", "conv1d.stride": "int | None", "cross_entropy.weight": "Tensor | None",
     "nll_loss.weight": "Tensor | None", "batch_norm.weight": "Tensor | None", "layer_norm.weight": "Tensor | None",

@@ -26,6 +26,8 @@ from ._functions.arithmetic import deg2rad as deg2rad
 from ._functions.arithmetic import erfc as erfc
 from ._functions.arithmetic import exp2 as exp2
 from ._functions.arithmetic import float_power as float_power
+from ._functions.arithmetic import fmax as fmax
+from ._functions.arithmetic import fmin as fmin
 from ._functions.arithmetic import fmod as fmod
 from ._functions.arithmetic import frac as frac
 from ._functions.arithmetic import heaviside as heaviside
@@ -35,12 +37,15 @@ from ._functions.arithmetic import isneginf as isneginf
 from ._functions.arithmetic import isposinf as isposinf
 from ._functions.arithmetic import lerp as lerp
 from ._functions.arithmetic import logaddexp as logaddexp
+from ._functions.arithmetic import logaddexp2 as logaddexp2
 from ._functions.arithmetic import logit as logit
 from ._functions.arithmetic import nan_to_num as nan_to_num
 from ._functions.arithmetic import positive as positive
+from ._functions.arithmetic import prelu as prelu
 from ._functions.arithmetic import rad2deg as rad2deg
 from ._functions.arithmetic import round as round
 from ._functions.arithmetic import rsub as rsub
+from ._functions.arithmetic import signbit as signbit
 from ._functions.arithmetic import sinc as sinc
 from ._functions.arithmetic import tensordot as tensordot
 from ._functions.arithmetic import xlogy as xlogy
@@ -53,25 +58,41 @@ from ._functions.shapes import broadcast_tensors as broadcast_tensors
 from ._functions.shapes import broadcast_to as broadcast_to
 from ._functions.shapes import cartesian_prod as cartesian_prod
 from ._functions.shapes import column_stack as column_stack
+from ._functions.shapes import combinations as combinations
 from ._functions.shapes import diag as diag
 from ._functions.shapes import diag_embed as diag_embed
 from ._functions.shapes import diagflat as diagflat
 from ._functions.shapes import diagonal as diagonal
+from ._functions.shapes import dsplit as dsplit
 from ._functions.shapes import dstack as dstack
 from ._functions.shapes import fliplr as fliplr
 from ._functions.shapes import flipud as flipud
+from ._functions.shapes import hsplit as hsplit
 from ._functions.shapes import hstack as hstack
 from ._functions.shapes import meshgrid as meshgrid
 from ._functions.shapes import movedim as movedim
 from ._functions.shapes import ravel as ravel
 from ._functions.shapes import repeat_interleave as repeat_interleave
+from ._functions.shapes import rot90 as rot90
 from ._functions.shapes import swapaxes as swapaxes
 from ._functions.shapes import tensor_split as tensor_split
 from ._functions.shapes import tile as tile
 from ._functions.shapes import trace as trace
 from ._functions.shapes import tril_indices as tril_indices
 from ._functions.shapes import triu_indices as triu_indices
+from ._functions.shapes import unravel_index as unravel_index
+from ._functions.shapes import vsplit as vsplit
 from ._functions.shapes import vstack as vstack
+from ._functions.matrices import addbmm as addbmm
+from ._functions.matrices import addr as addr
+from ._functions.matrices import cdist as cdist
+from ._functions.matrices import chain_matmul as chain_matmul
+from ._functions.matrices import cross as cross
+from ._functions.matrices import kron as kron
+from ._functions.matrices import matrix_power as matrix_power
+from ._functions.matrices import select_scatter as select_scatter
+from ._functions.matrices import slice_scatter as slice_scatter
+from ._functions.matrices import vdot as vdot
 from ._functions.reductions import aminmax as aminmax
 from ._functions.reductions import corrcoef as corrcoef
 from ._functions.reductions import count_nonzero as count_nonzero
@@ -80,11 +101,14 @@ from ._functions.reductions import cumprod as cumprod
 from ._functions.reductions import diff as diff
 from ._functions.reductions import dist as dist
 from ._functions.reductions import kthvalue as kthvalue
+from ._functions.reductions import logcumsumexp as logcumsumexp
 from ._functions.reductions import median as median
+from ._functions.reductions import msort as msort
 from ._functions.reductions import nanmean as nanmean
 from ._functions.reductions import nansum as nansum
 from ._functions.reductions import quantile as quantile
 from ._functions.reductions import std_mean as std_mean
+from ._functions.reductions import trapezoid as trapezoid
 from ._functions.reductions import unique as unique
 from ._functions.reductions import unique_consecutive as unique_consecutive
 from ._functions.reductions import var_mean as var_mean
@@ -113,14 +137,18 @@ from ._functions.creation import normal as normal
 from ._functions.creation import randint_like as randint_like
 from ._functions.creation import scalar_tensor as scalar_tensor
 from ._functions.kinds import can_cast as can_cast
+from ._functions.kinds import conj as conj
 from ._functions.kinds import finfo as finfo
 from ._functions.kinds import iinfo as iinfo
 from ._functions.kinds import is_complex as is_complex
 from ._functions.kinds import is_floating_point as is_floating_point
 from ._functions.kinds import is_nonzero as is_nonzero
 from ._functions.kinds import is_same_size as is_same_size
+from ._functions.kinds import isreal as isreal
 from ._functions.kinds import promote_types as promote_types
+from ._functions.kinds import real as real
 from ._functions.kinds import result_type as result_type
+from ._functions.kinds import typename as typename
 from ._ternion import DTypeLike, DeviceLike, Number, Operand, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk
 from ._ternion import Generator as Generator
 from ._ternion import HookHandle as HookHandle
@@ -434,7 +462,7 @@ def roll(input: Tensor, shifts: SizeLike, dims: SizeLike | None = None) -> Tenso
     """The elements moved along `dims`, those that leave at one end come in at the other."""
 def rsqrt(input: Tensor) -> Tensor:
     """`1 / sqrt(x)` of each element."""
-def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand) -> Tensor:
+def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand | None) -> Tensor:
     """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names."""
 def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor:
     """This tensor with the elements of `src` added in the places along `dim` that `index` names."""
@@ -531,6 +559,7 @@ def var(input: Tensor, dim: SizeLike | _bool | None = None, unbiased: _bool | No
     """
 def is_tensor(obj: Any) -> _bool: ...
 def seed(number: _int) -> None: ...
+def initial_seed() -> _int: ...
 def numel(input: Tensor) -> _int: ...
 class memory_format:
     def __init__(self, name: str) -> None: ...
@@ -562,6 +591,7 @@ swapdims = swapaxes
 true_divide = div
 concatenate = cat
 row_stack = vstack
+trapz = trapezoid
 from ._ternion import bfloat16 as bfloat16
 from ._ternion import bool as bool
 from ._ternion import double as double

@@ -86,6 +86,8 @@ class Tensor:
     def __pos__(self) -> Tensor: ...
     def __abs__(self) -> Tensor: ...
     def __invert__(self) -> Tensor: ...
+    def __lshift__(self, other: Any) -> Tensor: ...
+    def __rshift__(self, other: Any) -> Tensor: ...
     def __matmul__(self, other: Tensor) -> Tensor: ...
     def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Any: ...
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any: ...
@@ -158,6 +160,8 @@ class Tensor:
         """
     def add_(self, other: Operand, *, alpha: Number | None = None) -> Self:
         """The sum of this tensor and `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+        """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch: [b, m, k] x [b, k, n] -> [m, n]."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
         """`input + value * tensor1 / tensor2`, broadcast."""
     def addcdiv_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -176,6 +180,8 @@ class Tensor:
         """
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
         """`beta * input + alpha * (mat @ vec)`: [m, k] x [k] -> [m]."""
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+        """`beta * input + alpha * outer(vec1, vec2)`: [m] and [n] -> [m, n]."""
     def all(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """Whether all elements over axes are true, or not 0.
 
@@ -329,6 +335,8 @@ class Tensor:
         """`clip`, in place: the tensor itself is changed and returned."""
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy; gradients flow through it."""
+    def conj(self) -> Tensor:
+        """The conjugates: the tensor itself."""
     def contiguous(self, *, memory_format: Any = None) -> Tensor:
         """The elements one after the other in row-major order: the tensor itself if they are, else a copy."""
     def copy_(self, source: Tensor, non_blocking: _bool = False) -> Self:
@@ -360,6 +368,12 @@ class Tensor:
         """The covariances of rows, whose columns are observations: [variables, observations] -> [variables, variables]."""
     def cpu(self) -> Tensor:
         """The tensor on the processor."""
+    def cross(self, other: Tensor, dim: _int | None = None) -> Tensor:
+        """The products of vectors in space, along an axis of 3: by default the first one.
+
+        Raises:
+            ValueError: an axis of another size.
+        """
     def cuda(self, device: _int | DeviceLike | None = None, non_blocking: _bool = False) -> Tensor:
         """The tensor on a CUDA device, by default the first."""
     def cumprod(self, dim: _int, *, dtype: Any = None) -> Tensor:
@@ -431,6 +445,8 @@ class Tensor:
         """The sum of the products of the elements of two vectors."""
     def double(self) -> Tensor:
         """The elements as float64."""
+    def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts one behind the other: of the third axis."""
     @property
     def dtype(self) -> dtype: ...
     def element_size(self) -> _int:
@@ -527,6 +543,10 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def fmax(self, other: Tensor) -> Tensor:
+        """The larger of each pair of elements; of a number and NaN the number."""
+    def fmin(self, other: Tensor) -> Tensor:
+        """The smaller of each pair of elements; of a number and NaN the number."""
     def fmod(self, other: Any) -> Tensor:
         """What is left over by division, with the sign of `input`; broadcast."""
     def fmod_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -558,6 +578,8 @@ class Tensor:
         """0 below 0, 1 above, `values` at 0."""
     def histc(self, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
         """How many elements fall into each of `bins` equal parts of the range from `min` to `max`."""
+    def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts side by side: of the second axis, or the only one."""
     def hypot(self, other: Tensor) -> Tensor:
         """The length of the vectors (input, other), without overflow; broadcast."""
     def hypot_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -596,6 +618,8 @@ class Tensor:
     def is_leaf(self) -> _bool: ...
     def is_nonzero(self) -> _bool:
         """Whether the only element is not 0."""
+    def is_pinned(self) -> _bool:
+        """Whether the memory is pinned: it never is."""
     def is_same_size(self, other: Tensor) -> _bool:
         """Whether both have one shape."""
     def is_signed(self) -> _bool:
@@ -612,12 +636,16 @@ class Tensor:
         """Where the elements are infinite and negative."""
     def isposinf(self) -> Tensor:
         """Where the elements are infinite and positive."""
+    def isreal(self) -> Tensor:
+        """Where the elements are real: everywhere."""
     def item(self) -> Any:
         """The only element, as a number of Python.
 
         Raises:
             ValueError: there are several elements, or none.
         """
+    def kron(self, other: Tensor) -> Tensor:
+        """Each element of one times all of the other, in blocks."""
     def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> Any:
         """The k-th smallest element along an axis, counted from 1, and its index (int64): a tuple of values and indices.
 
@@ -662,6 +690,10 @@ class Tensor:
         """The logarithm of `softmax` along `dim`, without loss."""
     def logaddexp(self, other: Tensor) -> Tensor:
         """`log(e^input + e^other)` of each pair of elements, without overflow; broadcast."""
+    def logaddexp2(self, other: Tensor) -> Tensor:
+        """`log2(2^input + 2^other)` of each pair of elements, without overflow; broadcast."""
+    def logcumsumexp(self, dim: _int) -> Tensor:
+        """The logarithms of the sums of `e^x` up to each element, along `dim`, without overflow."""
     def logical_and(self, other: Tensor) -> Tensor:
         """Where both are true, or not 0."""
     def logical_and_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -716,6 +748,12 @@ class Tensor:
         Raises:
             ValueError: sizes that do not fit.
         """
+    def matrix_power(self, n: _int) -> Tensor:
+        """A square matrix, or each of several, times itself `n` times.
+
+        Raises:
+            ValueError: a power below 0: there are no inverses; a matrix that is not square.
+        """
     @overload
     def max(self) -> Tensor: ...
     @overload
@@ -761,6 +799,8 @@ class Tensor:
         """The axes `source` at the places `destination`, the others in their order."""
     def movedim(self, source: Any, destination: Any) -> Tensor:
         """The axes `source` at the places `destination`, the others in their order."""
+    def msort(self) -> Tensor:
+        """The elements in order along the first axis."""
     def mul(self, other: Operand) -> Tensor:
         """The product of this tensor and another, or a number, element by element, broadcast."""
     def mul_(self, other: Operand) -> Self:
@@ -866,6 +906,8 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def prelu(self, weight: Tensor) -> Tensor:
+        """`x` where it is positive, else `weight * x`, with one weight, or one for each channel (the second axis)."""
     def prod(self, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """The product over axes; of integers in int64.
 
@@ -952,6 +994,8 @@ class Tensor:
         """Gathers the gradient of this tensor too, though it was computed."""
     def roll(self, shifts: SizeLike, dims: SizeLike | None = None) -> Tensor:
         """The elements moved along `dims`, those that leave at one end come in at the other."""
+    def rot90(self, k: _int = 1, dims: Sequence[_int] = (0, 1)) -> Tensor:
+        """The tensor turned `k` times by a right angle, from the first of two axes to the second."""
     def round(self, *, decimals: _int = 0) -> Tensor:
         """The nearest whole number of each element, halves to even; with `decimals` that many digits behind the point."""
     def round_(self) -> Self:
@@ -966,9 +1010,9 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
-    def scatter(self, dim: _int, index: Tensor, src: Operand) -> Tensor:
+    def scatter(self, dim: _int, index: Tensor, src: Operand | None) -> Tensor:
         """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names."""
-    def scatter_(self, dim: _int, index: Tensor, src: Operand) -> Self:
+    def scatter_(self, dim: _int, index: Tensor, src: Operand | None) -> Self:
         """`scatter`, in place."""
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
         """This tensor with the elements of `src` added in the places along `dim` that `index` names."""
@@ -988,6 +1032,8 @@ class Tensor:
         """`scatter_reduce`, in place: the tensor itself is changed and returned."""
     def select(self, dim: _int, index: _int) -> Tensor:
         """One element of axis `dim`, which disappears."""
+    def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
+        """This tensor with `src` in the place of one slice of an axis."""
     def sgn(self) -> Tensor:
         """-1, 0 or 1 for each element; NaN stays."""
     def sgn_(self) -> Self:
@@ -1011,6 +1057,8 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def signbit(self) -> Tensor:
+        """Where the sign is negative: that of zero counts."""
     def silu(self) -> Tensor:
         """`x * sigmoid(x)` of each element."""
     def silu_(self) -> Self:
@@ -1039,6 +1087,8 @@ class Tensor:
         Raises:
             IndexError: there is no such axis.
         """
+    def slice_scatter(self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
+        """This tensor with `src` in the place of a part of an axis."""
     def softmax(self, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
         """`e^x / sum(e^x)` along `dim`."""
     def softplus(self, beta: _float = 1.0) -> Tensor:
@@ -1103,6 +1153,12 @@ class Tensor:
 
         Raises:
             IndexError: an axis that does not exist.
+        """
+    def sum_to_size(self, *size: Any) -> Tensor:
+        """The sums over the axes along which a tensor of these sizes would be repeated.
+
+        Raises:
+            ValueError: sizes that do not broadcast to this tensor's.
         """
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """Two axes exchanged: `transpose`."""
@@ -1211,6 +1267,8 @@ class Tensor:
             correction: 1 by default.
             axis, keepdims: other names of dim and keepdim.
         """
+    def vdot(self, other: Tensor) -> Tensor:
+        """The sum of the products of the elements of two vectors."""
     def view(self, *shape: SizeLike) -> Tensor:
         """The elements of the same memory under other sizes, one of which may be -1.
 
@@ -1219,6 +1277,8 @@ class Tensor:
         """
     def view_as(self, other: Tensor) -> Tensor:
         """The elements of the same memory in the shape of `other`."""
+    def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts one below the other: of the first axis."""
     def where(self, condition: Tensor, other: Operand) -> Tensor:
         """The elements where the condition is true, those of `other` elsewhere; broadcast."""
     def xlogy(self, other: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _ternion
 
@@ -58,6 +58,21 @@ def _entry(device: Any) -> dict[str, Any]:
         if entry["name"] == wanted:
             return entry
     raise RuntimeError(f"cuda: no device {wanted}")
+
+
+class _Properties(NamedTuple):
+    name: str
+    total_memory: int
+
+
+def get_device_properties(device: Any = None) -> _Properties:
+    """Name and memory (bytes) of a device.
+
+    Raises:
+        RuntimeError: it is not there.
+    """
+    entry = _entry(device)
+    return _Properties(str(entry["hardware"]), entry["memory"] or 0)
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:

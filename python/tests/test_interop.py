@@ -106,6 +106,25 @@ def test_numpy_by_dlpack():
     assert x.__dlpack_device__() == (1, 0)
 
 
+def test_a_capsule_is_taken_once():
+    x = ternion.ones(3)
+    for source in [x] + ([__import__("torch").ones(3)] if _has_torch() else []):
+        capsule = source.__dlpack__()
+        taken = ternion.from_dlpack(capsule)
+        taken[0] = 5
+        assert source.tolist() == [5.0, 1.0, 1.0]
+        with pytest.raises(ValueError, match="none of DLPack, or was taken before"):
+            ternion.from_dlpack(capsule)
+
+
+def _has_torch():
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def test_pytorch_by_dlpack():
     torch = pytest.importorskip("torch")
     for dtype in ["float64", "float32", "float16", "bfloat16", "int64", "int32", "uint8", "bool"]:

@@ -174,6 +174,28 @@ def test_messages_are_of_python(case, error, message):
         assert not NAMES_OF_RUST.search(str(told.value)), told.value
 
 
+# Ops of many kinds, each with an operand that it does not take: what they say is of Python.
+OPERANDS = """
+x.matmul(n) | x.mm(n) | x.bmm(x) | x.mv(x) | x.outer(x) | x.addmm(x, x) | x.addcmul(n, x) | x.dot(n) | F.linear(x, n) | F.conv2d(x, x) | F.conv2d(t, n4) | F.max_pool2d(x, 2) | F.avg_pool2d(n4, 2) | F.layer_norm(x, (7,))
+F.batch_norm(x, None, None, training=False) | F.group_norm(x, 2) | F.embedding(x, x) | F.embedding(n, n) | F.cross_entropy(x, x) | F.nll_loss(x, n) | F.mse_loss(x, m.ones(3)) | F.kl_div(n, n) | F.dropout(x, 2.0)
+F.scaled_dot_product_attention(x, x, m.ones(5, 5)) | F.one_hot(x, 3) | F.pad(x, (1,)) | F.interpolate(x, 2) | x.masked_fill(n, 1.0) | x.masked_select(n) | x.masked_scatter(n > 0, n) | x.index_select(0, x[0]) | x.index_add(0, n[0], n)
+x.gather(0, n[0]) | x.scatter_add(0, n, n) | x.topk(9) | x.cumsum(5) | k.cumsum(0) | k.prod() | k.mean() | k.sqrt_() | k.argsort(7) | x.split(0) | x.chunk(0) | x.unfold(0, 9, 1) | x.roll((1, 2)) | x.permute(0) | x.expand(5) | x.reshape(5)
+x.view(4, 9) | x.unflatten(0, (3, 3)) | x.repeat(1) | x.t().contiguous().view(7) | x.histc(0) | n.histc() | x.bincount() | x.var(correction=-5, dim=9) | x.norm(0) | x.clamp("a") | n.clamp(0.5) | n + 2**64 | n.bernoulli() | n.softmax(9) | x.tril(0)[0].tril() | x[0].t().t().bmm(x)
+m.cat([x, x[0]]) | m.stack([x, x[0]]) | m.einsum("ij,jk", x, n) | m.einsum("ij->ijk", x) | m.einsum("i", x) | m.arange(0, 3, 0) | m.arange(0, 3, dtype=m.bool) | m.linspace(0, 1, 3, dtype=m.int32) | m.rand(2, dtype=m.int32) | m.randint(0, 2, (1,), dtype=m.float32)
+m.randint(0, 2**50, (1,)) | m.full((1,), 2.5, dtype=m.int32) | m.eye(2, dtype="i32") | x.requires_grad_().detach().long().requires_grad_() | x.atan2(k) | k.maximum(x).fill_(2**70) | n.remainder(k) // 0 | x.copy_(m.ones(7)) | x.to(m.int32).uniform_() | m.ones(2, 3).backward()
+"""
+
+
+@pytest.mark.parametrize("case", [case.strip() for line in OPERANDS.strip().splitlines() for case in line.split(" | ")])
+def test_no_message_speaks_rust(case):
+    names = {"m": ternion, "F": ternion.nn.functional, "x": ternion.ones(3, 3), "n": ternion.ones(3, 3).long(), "k": ternion.ones(3, 3).bool()}
+    names |= {"t": ternion.ones(1, 3, 3, 3), "n4": ternion.ones(1, 3, 3, 3).long()}
+    try:
+        eval(case, names)
+    except (ValueError, TypeError, IndexError, RuntimeError) as error:
+        assert not NAMES_OF_RUST.search(str(error)) or "dtype i32 is not known" in str(error), error
+
+
 def test_names_of_users_stay(tmp_path):
     file = tmp_path / "f32" / "i64.safetensors"
     with pytest.raises(FileNotFoundError, match="f32.i64.safetensors"):

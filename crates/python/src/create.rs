@@ -6,7 +6,6 @@ use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
 use crate::promote::{Number, common, default_dtype};
-use crate::random::{PyGenerator, Source};
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -24,7 +23,8 @@ pub fn object(tensor: Tensor, requires_grad: bool) -> Outcome<PyTensor> {
     Ok(object)
 }
 
-fn dtype_or(dtype: Option<DTypeArgument>, other: DType) -> DType {
+/// The dtype that was asked for, or another.
+pub fn dtype_or(dtype: Option<DTypeArgument>, other: DType) -> DType {
     dtype.map_or(other, |dtype| dtype.0)
 }
 
@@ -257,15 +257,15 @@ fn as_tensor<'py>(
 }
 
 /// What decides how a tensor is made, besides its shape.
-struct Making {
+pub struct Making {
     shape: Shape,
     dtype: DType,
-    device: Device,
+    pub device: Device,
     requires_grad: bool,
 }
 
 impl Making {
-    fn new(
+    pub fn new(
         py: Python<'_>,
         size: &Bound<'_, PyTuple>,
         dtype: Option<DTypeArgument>,
@@ -282,7 +282,7 @@ impl Making {
         })
     }
 
-    fn make(
+    pub fn make(
         &self,
         py: Python<'_>,
         f: impl FnOnce(Shape, DType, &Device) -> Result<Tensor> + Send,
@@ -329,47 +329,6 @@ of_a_shape! {
     ones => Tensor::ones;
     /// A tensor whose contents nobody has decided: zeros here.
     empty => Tensor::zeros;
-}
-
-macro_rules! random_of_a_shape {
-    ($($(#[$doc:meta])* $name:ident;)*) => {
-        $(
-            $(#[$doc])*
-            ///
-            /// Args:
-            ///     size: the sizes, one by one or as a tuple.
-            ///     generator: where the numbers come from; the device's own by default.
-            ///     dtype: float32 by default.
-            ///     device: by default that of get_default_device().
-            ///     requires_grad: whether a gradient is gathered for it.
-            #[pyfunction]
-            #[pyo3(signature = (*size, generator=None, dtype=None, device=None, requires_grad=false))]
-            fn $name(
-                py: Python<'_>,
-                size: &Bound<'_, PyTuple>,
-                generator: Option<&Bound<'_, PyGenerator>>,
-                dtype: Option<DTypeArgument>,
-                device: Option<DeviceArgument>,
-                requires_grad: bool,
-            ) -> Outcome<PyTensor> {
-                let making = Making::new(py, size, dtype, device, requires_grad, stringify!($name))?;
-                let source = Source::of(generator, &making.device)?;
-                making.make(py, |shape, dtype, device| source.draw(device, || Tensor::$name(shape, dtype, device)))
-            }
-        )*
-
-        fn register_random(module: &Bound<'_, PyModule>) -> PyResult<()> {
-            $(module.add_function(wrap_pyfunction!($name, module)?)?;)*
-            Ok(())
-        }
-    };
-}
-
-random_of_a_shape! {
-    /// Random numbers from 0 up to, not including, 1.
-    rand;
-    /// Random numbers of a normal distribution with mean 0 and variance 1.
-    randn;
 }
 
 /// A tensor of one value.
@@ -485,49 +444,6 @@ fn eye(
     object(made, requires_grad)
 }
 
-/// Random whole numbers from `low` up to, not including, `high`: `randint(high, size)`, `randint(low, high, size)`.
-#[pyfunction]
-#[pyo3(signature = (low=None, high=None, size=None, *, generator=None, dtype=None, device=None))]
-#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
-fn randint(
-    py: Python<'_>,
-    low: Option<i64>,
-    high: Option<&Bound<'_, PyAny>>,
-    size: Option<ShapeArgument>,
-    generator: Option<&Bound<'_, PyGenerator>>,
-    dtype: Option<DTypeArgument>,
-    device: Option<DeviceArgument>,
-) -> Outcome<PyTensor> {
-    let missing = || Failure::kind("randint: expected high and size, or low, high and size");
-    let high = high.ok_or_else(missing);
-    let (low, high, size) = match (low, size) {
-        (Some(high_alone), Some(size)) if high.is_err() => (0, high_alone, size),
-        (low, Some(size)) => (low.unwrap_or(0), high?.extract::<i64>()?, size),
-        (Some(high_alone), None) => (0, high_alone, high?.extract::<ShapeArgument>()?),
-        (None, None) => return Err(missing()),
-    };
-    let (dtype, device, shape) = (dtype_or(dtype, DType::I64), or_default(py, device)?, Shape::new(&size.0)?);
-    let source = Source::of(generator, &device)?;
-    let draw = || source.draw(&device, || Tensor::randint(low, high, shape, dtype, &device));
-    run(py, shape.elements(), draw).map(PyTensor::new)
-}
-
-/// The numbers from 0 up to, not including, `n` in random order, int64.
-#[pyfunction]
-#[pyo3(signature = (n, *, generator=None, dtype=None, device=None))]
-fn randperm(
-    py: Python<'_>,
-    n: Count,
-    generator: Option<&Bound<'_, PyGenerator>>,
-    dtype: Option<DTypeArgument>,
-    device: Option<DeviceArgument>,
-) -> Outcome<PyTensor> {
-    let (device, dtype, Count(n)) = (or_default(py, device)?, dtype_or(dtype, DType::I64), n);
-    let source = Source::of(generator, &device)?;
-    let draw = || source.draw(&device, || Tensor::permutation(n, &device))?.to_dtype(dtype);
-    run(py, n, draw).map(PyTensor::new)
-}
-
 macro_rules! like {
     ($($(#[$doc:meta])* $name:ident => $make:expr;)*) => {
         $(
@@ -631,7 +547,6 @@ type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, Vec<usize>, &'stat
 /// Puts the functions into the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register_shapes(module)?;
-    register_random(module)?;
     register_likes(module)?;
     module.add_function(wrap_pyfunction!(tensor, module)?)?;
     module.add_function(wrap_pyfunction!(as_tensor, module)?)?;
@@ -640,7 +555,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(arange, module)?)?;
     module.add_function(wrap_pyfunction!(linspace, module)?)?;
     module.add_function(wrap_pyfunction!(eye, module)?)?;
-    module.add_function(wrap_pyfunction!(randint, module)?)?;
-    module.add_function(wrap_pyfunction!(randperm, module)?)?;
     module.add_function(wrap_pyfunction!(_rebuild, module)?)
 }

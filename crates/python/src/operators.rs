@@ -126,9 +126,16 @@ impl Operator {
     }
 
     /// What operands that are no floats must not be.
-    ///
-    /// Raises what PyTorch raises. A divisor on another device than the processor is not looked at: that would wait for the device.
+    #[inline]
     fn check(self, py: Python<'_>, a: &Tensor, other: &Operand, is_left: bool) -> Outcome<()> {
+        match self.kind {
+            Kind::Sum | Kind::Product | Kind::Quotient => Ok(()),
+            _ => self.check_operands(py, a, other, is_left),
+        }
+    }
+
+    /// Raises what PyTorch raises. A divisor on another device than the processor is not looked at: that would wait for the device.
+    fn check_operands(self, py: Python<'_>, a: &Tensor, other: &Operand, is_left: bool) -> Outcome<()> {
         match self.kind {
             Kind::Difference => {
                 let is_bool = |other: &Operand| match other {

@@ -1,12 +1,17 @@
-//! Random numbers: where a device's stand, generators of one's own, and draws that change a tensor.
+//! Random numbers: where a device's stand, generators of one's own, and draws.
 
+use crate::arguments::{Count, ShapeArgument};
+use crate::create::{Making, dtype_or};
 use crate::device::{DeviceArgument, PyDevice, or_default};
+use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
+use crate::run::run;
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use ternion::{Device, Result, Tensor};
+use pyo3::types::PyTuple;
+use ternion::{DType, Device, Result, Shape, Tensor};
 
 /// Seed of the device's random numbers, and how many were drawn.
 #[pyfunction]
@@ -134,6 +139,90 @@ impl<'g> Source<'g> {
     }
 }
 
+macro_rules! random_of_a_shape {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// Args:
+            ///     size: the sizes, one by one or as a tuple.
+            ///     generator: where the numbers come from; the device's own by default.
+            ///     dtype: float32 by default.
+            ///     device: by default that of get_default_device().
+            ///     requires_grad: whether a gradient is gathered for it.
+            #[pyfunction]
+            #[pyo3(signature = (*size, generator=None, dtype=None, device=None, requires_grad=false))]
+            fn $name(
+                py: Python<'_>,
+                size: &Bound<'_, PyTuple>,
+                generator: Option<&Bound<'_, PyGenerator>>,
+                dtype: Option<DTypeArgument>,
+                device: Option<DeviceArgument>,
+                requires_grad: bool,
+            ) -> Outcome<PyTensor> {
+                let making = Making::new(py, size, dtype, device, requires_grad, stringify!($name))?;
+                let source = Source::of(generator, &making.device)?;
+                making.make(py, |shape, dtype, device| source.draw(device, || Tensor::$name(shape, dtype, device)))
+            }
+        )*
+
+        fn register_random(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_function(wrap_pyfunction!($name, module)?)?;)*
+            Ok(())
+        }
+    };
+}
+
+random_of_a_shape! {
+    /// Random numbers from 0 up to, not including, 1.
+    rand;
+    /// Random numbers of a normal distribution with mean 0 and variance 1.
+    randn;
+}
+
+/// Random whole numbers from `low` up to, not including, `high`: `randint(high, size)`, `randint(low, high, size)`.
+#[pyfunction]
+#[pyo3(signature = (low=None, high=None, size=None, *, generator=None, dtype=None, device=None))]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
+fn randint(
+    py: Python<'_>,
+    low: Option<i64>,
+    high: Option<&Bound<'_, PyAny>>,
+    size: Option<ShapeArgument>,
+    generator: Option<&Bound<'_, PyGenerator>>,
+    dtype: Option<DTypeArgument>,
+    device: Option<DeviceArgument>,
+) -> Outcome<PyTensor> {
+    let missing = || Failure::kind("randint: expected high and size, or low, high and size");
+    let high = high.ok_or_else(missing);
+    let (low, high, size) = match (low, size) {
+        (Some(high_alone), Some(size)) if high.is_err() => (0, high_alone, size),
+        (low, Some(size)) => (low.unwrap_or(0), high?.extract::<i64>()?, size),
+        (Some(high_alone), None) => (0, high_alone, high?.extract::<ShapeArgument>()?),
+        (None, None) => return Err(missing()),
+    };
+    let (dtype, device, shape) = (dtype_or(dtype, DType::I64), or_default(py, device)?, Shape::new(&size.0)?);
+    let source = Source::of(generator, &device)?;
+    let draw = || source.draw(&device, || Tensor::randint(low, high, shape, dtype, &device));
+    run(py, shape.elements(), draw).map(PyTensor::new)
+}
+
+/// The numbers from 0 up to, not including, `n` in random order, int64.
+#[pyfunction]
+#[pyo3(signature = (n, *, generator=None, dtype=None, device=None))]
+fn randperm(
+    py: Python<'_>,
+    n: Count,
+    generator: Option<&Bound<'_, PyGenerator>>,
+    dtype: Option<DTypeArgument>,
+    device: Option<DeviceArgument>,
+) -> Outcome<PyTensor> {
+    let (device, dtype, Count(n)) = (or_default(py, device)?, dtype_or(dtype, DType::I64), n);
+    let source = Source::of(generator, &device)?;
+    let draw = || source.draw(&device, || Tensor::permutation(n, &device))?.to_dtype(dtype);
+    run(py, n, draw).map(PyTensor::new)
+}
+
 /// Overwrites the elements with what `draw` makes.
 fn drawn<'py>(
     slf: &Bound<'py, PyTensor>,
@@ -207,6 +296,9 @@ impl PyTensor {
 
 /// Puts the functions into the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    register_random(module)?;
+    module.add_function(wrap_pyfunction!(randint, module)?)?;
+    module.add_function(wrap_pyfunction!(randperm, module)?)?;
     module.add_class::<PyGenerator>()?;
     module.add_function(wrap_pyfunction!(_random_position, module)?)?;
     module.add_function(wrap_pyfunction!(_set_random_position, module)?)

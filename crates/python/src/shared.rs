@@ -13,9 +13,14 @@ use ternion::{DType, Result, Tensor};
 /// The tensor of an object, and which family it belongs to.
 pub struct Value {
     pub tensor: Tensor,
-    member: Option<Box<Member>>,
-    /// Whether it is a view of another object's tensor without a family: the other would not see what is done to it.
-    is_orphan: bool,
+    kin: Option<Box<Kin>>,
+}
+
+/// What an object has to do with others on its memory.
+enum Kin {
+    Member(Member),
+    /// It is a view of another object's tensor, and there is no family: the other would not see what is done to it.
+    Orphan,
 }
 
 /// What the objects of a family agree on: the tensor that all are views of, and how often it was changed.
@@ -31,26 +36,29 @@ struct Member {
     changes: u64,
 }
 
-impl Member {
+impl Kin {
     fn is_current(&self) -> bool {
-        self.family.base.read().1 == self.changes
+        match self {
+            Kin::Member(member) => member.family.base.read().1 == member.changes,
+            Kin::Orphan => true,
+        }
     }
 }
 
 impl Value {
     pub fn new(tensor: Tensor) -> Value {
-        Value { tensor, member: None, is_orphan: false }
+        Value { tensor, kin: None }
     }
 
     /// Whether nobody changed the memory since.
     #[inline]
     pub fn is_current(&self) -> bool {
-        self.member.as_ref().is_none_or(|member| member.is_current())
+        self.kin.as_ref().is_none_or(|kin| kin.is_current())
     }
 
     /// The tensor after what others of the family did.
     pub fn renewed(&mut self) -> Tensor {
-        if let Some(member) = &mut self.member {
+        if let Some(Kin::Member(member)) = self.kin.as_deref_mut() {
             let (base, changes) = member.family.base.read().clone();
             // A base is dense, so that no view of it needs a copy: it was one of a dense tensor before.
             if let Ok(Some(view)) = enable_grad(|| member.view.same_view_of(&member.base, &base)) {
@@ -63,26 +71,29 @@ impl Value {
 
     /// The value of an object with `view`, which was made of `tensor`, this one's.
     pub fn view(&mut self, tensor: &Tensor, view: Tensor) -> Value {
+        if tensor.shows_leaf() {
+            // Nothing changes it while ops are recorded: see `may_change`.
+            return Value::new(view);
+        }
         let member = self.family_of(tensor).and_then(|family| {
             let (base, changes) = family.base.read().clone();
             let is_view = matches!(view.same_view_of(&base, &base), Ok(Some(_)));
-            is_view.then(|| Box::new(Member { family, base, view: view.clone(), changes }))
+            is_view.then(|| Kin::Member(Member { family, base, view: view.clone(), changes }))
         });
-        Value { tensor: view, is_orphan: member.is_none(), member }
+        Value { tensor: view, kin: Some(Box::new(member.unwrap_or(Kin::Orphan))) }
     }
 
-    /// The family of `tensor`, which is founded where there is none. None of what shows a leaf, which is not changed while ops are recorded, nor of what lies in
-    /// gaps, as of which a view may need a copy of a dense base.
+    /// The family of `tensor`, which is founded where there is none. None of what lies in gaps: a view of it may need a copy of a dense base.
     fn family_of(&mut self, tensor: &Tensor) -> Option<Arc<Family>> {
-        if let Some(member) = &self.member {
+        if let Some(Kin::Member(member)) = self.kin.as_deref() {
             return Some(member.family.clone());
         }
-        if tensor.shows_leaf() || !tensor.is_contiguous() {
+        if !tensor.is_contiguous() {
             return None;
         }
         let family = Arc::new(Family { base: RwLock::new((tensor.clone(), 0)) });
         let (base, view) = (tensor.clone(), tensor.clone());
-        self.member = Some(Box::new(Member { family: family.clone(), base, view, changes: 0 }));
+        self.kin = Some(Box::new(Kin::Member(Member { family: family.clone(), base, view, changes: 0 })));
         Some(family)
     }
 
@@ -109,27 +120,26 @@ impl Value {
             ));
         }
         let result = result.to_dtype(current.dtype())?;
-        match self.member.take_if(|member| Arc::strong_count(&member.family) == 1) {
-            Some(_) => {}
-            None => match &self.member {
-                Some(member) => return Ok(member.put(&result)?),
-                None => self.check_alone(&current)?,
-            },
+        match self.kin.as_deref() {
+            // The last of its family has nobody to tell.
+            Some(Kin::Member(member)) if Arc::strong_count(&member.family) > 1 => {
+                return Ok(member.put(&result)?);
+            }
+            Some(Kin::Member(_)) => {}
+            Some(Kin::Orphan) => return Err(shares()),
+            None if current.needs_grad() || current.buffer().is_sole_handle() => {}
+            None => return Err(shares()),
         }
         *self = Value::new(result);
         Ok(())
     }
+}
 
-    /// That a tensor of no family shares its memory with nobody who would keep the old values.
-    fn check_alone(&self, tensor: &Tensor) -> Outcome<()> {
-        let is_shared = self.is_orphan || (!tensor.needs_grad() && !tensor.buffer().is_sole_handle());
-        if !is_shared {
-            return Ok(());
-        }
-        Err(Failure::state(
-            "in place on a tensor that shares memory with others, which a gradient would have to flow to as well: clone() it first, or take the form that returns a new tensor",
-        ))
-    }
+/// Others would keep the old values.
+fn shares() -> Failure {
+    Failure::state(
+        "in place on a tensor that shares memory with others, which a gradient would have to flow to as well: clone() it first, or take the form that returns a new tensor",
+    )
 }
 
 impl Member {

@@ -85,7 +85,8 @@ def _attach() -> None:
         setattr(Tensor, f"{name}_", _changing(name, getattr(Tensor, name)))
     for sign in ("and", "or", "xor"):
         setattr(Tensor, f"__i{sign}__", _combining(f"__i{sign}__", getattr(Tensor, f"__{sign}__")))
-    Tensor.__lshift__, Tensor.__rshift__ = arithmetic.shifted_left, arithmetic.shifted_right  # type: ignore[attr-defined]
+    for name, shift in (("__lshift__", arithmetic.shifted_left), ("__rshift__", arithmetic.shifted_right)):
+        setattr(Tensor, name, shift)
     for name, known in ALIASES.items():
         setattr(Tensor, name, getattr(Tensor, known))
         if hasattr(Tensor, f"{known}_"):

@@ -1,7 +1,8 @@
 //! From tensors to nodes: which ops are recorded, and what of a tensor concerns its place in the graph.
 
 use super::mode;
-use super::node::{Edge, External, Function, Hook, HookList, Kept, KeptOutput, Leaf, Node, Segment, ViewOp};
+use super::node::{Edge, External, Function, Hook, HookList, Kept, KeptOutput, Leaf, Node, Segment};
+use super::view_op::ViewOp;
 use crate::backend::Buffer;
 use crate::dispatch::Tensors;
 use crate::error::{Error, Result};

@@ -173,27 +173,31 @@ impl PyTensor {
     }
 
     /// This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
+    #[pyo3(signature = (dim, index, src=None, *, value=None))]
     fn scatter(
         &self,
         py: Python<'_>,
         dim: isize,
         index: &Bound<'_, PyTensor>,
-        src: &Bound<'_, PyAny>,
+        src: Option<&Bound<'_, PyAny>>,
+        value: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<PyTensor> {
         let (x, index) = (self.tensor(), index.get().tensor());
-        let source = scattered(src, &x, &index)?;
+        let source = scattered(src.xor(value), &x, &index)?;
         run(py, x.elements(), || x.scatter(dim, &index, &source)).map(PyTensor::new)
     }
 
     /// `scatter`, in place.
+    #[pyo3(signature = (dim, index, src=None, *, value=None))]
     fn scatter_<'py>(
         slf: &Bound<'py, Self>,
         dim: isize,
         index: &Bound<'py, PyTensor>,
-        src: &Bound<'py, PyAny>,
+        src: Option<&Bound<'py, PyAny>>,
+        value: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
         let (x, index) = (slf.get().tensor(), index.get().tensor());
-        let source = scattered(src, &x, &index)?;
+        let source = scattered(src.xor(value), &x, &index)?;
         PyTensor::change(
             slf,
             &[&source],
@@ -277,7 +281,8 @@ impl PyTensor {
 }
 
 /// What is put into the places of `index`: a tensor, or a number in all of them.
-fn scattered(src: &Bound<'_, PyAny>, x: &Tensor, index: &Tensor) -> Outcome<Tensor> {
+fn scattered(src: Option<&Bound<'_, PyAny>>, x: &Tensor, index: &Tensor) -> Outcome<Tensor> {
+    let Some(src) = src else { return Err(Failure::kind("scatter: expected either src or value")) };
     match Operand::of(src)? {
         Some(Operand::Tensor(tensor)) => Ok(tensor),
         Some(Operand::Number(number)) => {
