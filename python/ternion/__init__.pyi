@@ -462,7 +462,7 @@ def roll(input: Tensor, shifts: SizeLike, dims: SizeLike | None = None) -> Tenso
     """The elements moved along `dims`, those that leave at one end come in at the other."""
 def rsqrt(input: Tensor) -> Tensor:
     """`1 / sqrt(x)` of each element."""
-def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand | None) -> Tensor:
+def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None) -> Tensor:
     """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names."""
 def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor:
     """This tensor with the elements of `src` added in the places along `dim` that `index` names."""

@@ -1010,9 +1010,9 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
-    def scatter(self, dim: _int, index: Tensor, src: Operand | None) -> Tensor:
+    def scatter(self, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None) -> Tensor:
         """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names."""
-    def scatter_(self, dim: _int, index: Tensor, src: Operand | None) -> Self:
+    def scatter_(self, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None) -> Self:
         """`scatter`, in place."""
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
         """This tensor with the elements of `src` added in the places along `dim` that `index` names."""

@@ -31,7 +31,7 @@ m.nansum(a, 1) | m.nanmean(a) | m.var_mean(a, 1)[0] | m.std_mean(a, dim=0, corre
 m.median(a) | m.median(a, 1).values | a.median(dim=0, keepdim=True)[0] | m.quantile(a, 0.3) | m.quantile(a, m.tensor([0.1, 0.6], dtype=m.float64), dim=1) | a.quantile(0.5, dim=0, keepdim=True)
 m.quantile(v, 0.4, interpolation="lower") | m.quantile(v, 0.4, interpolation="nearest") | m.cumprod(a, 1) | v.cumprod(0) | m.diff(v) | m.diff(t, dim=1) | m.kthvalue(a, 2).values
 m.cov(a) | m.corrcoef(SQ) | m.take_along_dim(a, m.tensor([[0], [2]]), 1) | m.take(a, m.tensor([[0, 5], [-1, 2]])) | m.index_copy(a, 1, m.tensor([2, 0]), b[:, :2]) | a.index_fill(1, m.tensor([0]), 7.0)
-a.scatter(1, m.tensor([[0], [2]]), value=1.5) | a.scatter(1, m.tensor([[0], [2]]), 1.5) | a.scatter(1, m.tensor([[0], [2]]), b) | a.index_put((m.tensor([0, 1]), m.tensor([2, 0])), v[:2]) | a.index_put((m.tensor([0, 0]),), b, accumulate=True) | m.scatter_reduce(a, 1, m.tensor([[0, 0, 2], [1, 1, 1]]), b, "sum")
+a.scatter(1, m.tensor([[0], [2]]), value=1.5) | a.scatter(1, m.tensor([[0], [2]]), 1.5) | a.index_put((m.tensor([0, 1]), m.tensor([2, 0])), v[:2]) | a.index_put((m.tensor([0, 0]),), b, accumulate=True) | m.scatter_reduce(a, 1, m.tensor([[0, 0, 2], [1, 1, 1]]), b, "sum")
 a.scatter_reduce(1, m.tensor([[0, 0, 2], [1, 1, 1]]), b, "mean", include_self=False) | m.scatter_reduce(a, 1, m.tensor([[0, 0, 2], [1, 1, 1]]), b, "mean")
 a.sum(axis=1, keepdims=True) | a.mean(axis=(0, 1)) | a.max(axis=1).values | a.max(axis=1, keepdims=True)[0] | a.std(axis=0) | a.var(1, False) | a.var(False)
 m.cat([a, b], axis=1) | m.stack([a, b], axis=2) | a.softmax(axis=0) | m.softmax(a, 1) | a.cumsum(axis=1) | a.squeeze(axis=0) | a.unsqueeze(axis=1) | a.sort(axis=0).values | m.logsumexp(a, axis=1)

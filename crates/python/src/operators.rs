@@ -7,7 +7,7 @@ use crate::run::run;
 use crate::tensor::{PyTensor, is_recorded, may_change};
 use pyo3::class::basic::CompareOp;
 use pyo3::prelude::*;
-use ternion::{DType, Error, Result, Scalar, Tensor, no_grad};
+use ternion::{DType, Result, Scalar, Tensor, no_grad};
 
 /// What Python understands as: ask the other side.
 type Answer = Outcome<Py<PyAny>>;
@@ -88,16 +88,14 @@ fn floor_divided(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 impl Operator {
     #[inline]
     fn of_tensors(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-        if a.dtype() == b.dtype() && a.dtype().is_float() {
-            return match (self.tensors)(a, b) {
-                Err(Error::DeviceMismatch { .. }) => self.of_different(a, b),
-                result => result,
-            };
+        if a.dtype() == b.dtype() && a.dtype().is_float() && a.device().is(b.device()) {
+            return (self.tensors)(a, b);
         }
         self.of_different(a, b)
     }
 
     /// Of tensors of two dtypes or devices, or such as are no floats.
+    #[cold]
     fn of_different(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         let (a, b) = meet(a, b)?;
         match (self.kind, a.dtype()) {
@@ -135,6 +133,7 @@ impl Operator {
     }
 
     /// Raises what PyTorch raises. A divisor on another device than the processor is not looked at: that would wait for the device.
+    #[cold]
     fn check_operands(self, py: Python<'_>, a: &Tensor, other: &Operand, is_left: bool) -> Outcome<()> {
         match self.kind {
             Kind::Difference => {

@@ -46,12 +46,18 @@ impl Kin {
 }
 
 impl Value {
+    #[inline(always)]
     pub fn new(tensor: Tensor) -> Value {
         Value { tensor, kin: None }
     }
 
-    /// Whether nobody changed the memory since.
+    /// Whether no others are known on the memory.
     #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.kin.is_none()
+    }
+
+    /// Whether nobody changed the memory since.
     pub fn is_current(&self) -> bool {
         self.kin.as_ref().is_none_or(|kin| kin.is_current())
     }

@@ -55,11 +55,11 @@ impl PyTensor {
         match &self.handle {
             Handle::Value(place) => {
                 let value = place.read();
-                if value.is_current() {
+                if value.is_alone() {
                     return value.tensor.clone();
                 }
                 drop(value);
-                place.write().renewed()
+                renewed(place)
             }
             Handle::Param(param) => param.tensor(),
             Handle::State(state) => state.tensor(),
@@ -117,6 +117,7 @@ impl PyTensor {
         PyTensor::new(result)
     }
 
+    #[cold]
     fn view_value(&self, tensor: &Tensor, result: Tensor) -> Value {
         match &self.handle {
             _ if !result.needs_grad() => Value::new(apart(result)),
@@ -158,6 +159,17 @@ pub fn apart(tensor: Tensor) -> Tensor {
         Tensor::from_buffer(tensor.buffer().clone(), *tensor.layout(), tensor.dtype(), tensor.device());
     // It fits: the layout is that of this very buffer.
     again.unwrap_or(tensor)
+}
+
+/// The tensor of an object that shares memory with others, after what was done to them.
+#[cold]
+fn renewed(place: &RwLock<Value>) -> Tensor {
+    let value = place.read();
+    if value.is_current() {
+        return value.tensor.clone();
+    }
+    drop(value);
+    place.write().renewed()
 }
 
 /// Whether what is computed of these tensors is recorded.
