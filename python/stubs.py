@@ -24,9 +24,11 @@ from typing import Any, Literal, NamedTuple, Union, overload
 
 from typing_extensions import Self
 
+from ._size import Size
+
 Number = Union[_bool, _int, _float]
 Operand = Union["Tensor", Number]
-Size = Union[_int, Sequence[_int]]
+SizeLike = Union[_int, Sequence[_int]]
 DTypeLike = Union["dtype", str, type, Any]
 DeviceLike = Union["device", str]
 
@@ -38,7 +40,7 @@ ARGUMENTS = {
     "Tensor | None": "bias gradient attn_mask running_mean running_var pos_weight grad",
     "int": "dim0 dim1 start_dim end_dim dimension length step k chunks diagonal minlength bins n steps groups num_groups num_classes seed ignore_index",
     "float": "rtol atol eps beta std low high value_float negative_slope p dropout_p momentum delta label_smoothing max_norm",
-    "bool": "keepdim equal_nan create_graph descending largest requires_grad as_tuple force copy training ceil_mode return_indices "
+    "bool": "keepdim keepdims stable sorted non_blocking equal_nan create_graph descending largest requires_grad as_tuple force copy training ceil_mode return_indices "
     "count_include_pad is_causal log_target enable_gqa",
     "bool | None": "retain_graph unbiased align_corners recompute_scale_factor",
     "float | None": "correction scale",
@@ -48,9 +50,12 @@ ARGUMENTS = {
     "str": "approximate reduction mode equation activation",
     "DTypeLike | None": "dtype",
     "DeviceLike | None": "device",
-    "Size": "kernel_size output_size normalized_shape sizes size repeats shape",
-    "Size | None": "stride padding dilation output_padding",
-    "Any": "data array x hook args",
+    "SizeLike": "kernel_size output_size normalized_shape sizes size repeats shape",
+    "SizeLike | None": "stride padding dilation output_padding",
+    "Any": "data array x hook args memory_format",
+    "Generator | None": "generator",
+    "Sequence[Tensor] | None": "inputs",
+    "str | None": "rounding_mode",
     "Sequence[Tensor]": "tensors",
     "Sequence[int]": "pad",
 }
@@ -58,33 +63,34 @@ TYPES = {name: kind for kind, names in ARGUMENTS.items() for name in names.split
 
 # Where a name means something else, or the result is no tensor: "function.argument" and "function".
 SPECIAL = {
-    "*.dim": "int", "*.shifts": "Size", "*.dims": "Size | None", "*.other": "Operand", "*.min": "Operand | None", "*.max": "Operand | None",
+    "*.dim": "int", "stride.dim": "int | None", "*.axis": "int | None", "eye.m": "int | None", "set_default_dtype.d": "DTypeLike", "*.shifts": "SizeLike", "*.dims": "SizeLike | None", "*.other": "Operand", "*.min": "Operand | None", "*.max": "Operand | None",
     "*.fill_value": "Number | Tensor", "*.start": "Number", "*.end": "Number | None",
     "histc.min": "float", "histc.max": "float", "linspace.start": "float", "linspace.end": "float", "arange.step": "Number | None",
-    "narrow.start": "int", "select.index": "int", "unfold.size": "int", "split.split_size_or_sections": "Size", "randint.size": "Size | None",
-    "permute.dims": "Size", "flip.dims": "Size", "fill_.value": "Number | Tensor", "masked_fill.value": "Number | Tensor",
-    "masked_fill_.value": "Number | Tensor", "scatter.src": "Operand", "scatter_.src": "Operand", "where.input": "Operand",
-    "addcmul.value": "float", "pad.value": "float", "norm.p": "float | str | None", "cuda.device": "int | None", "einsum.operands": "Tensor",
+    "narrow.start": "int", "select.index": "int", "unfold.size": "int", "split.split_size_or_sections": "SizeLike", "randint.size": "SizeLike | None",
+    "permute.dims": "SizeLike", "flip.dims": "SizeLike", "fill_.value": "Number | Tensor", "masked_fill.value": "Number | Tensor",
+    "masked_fill_.value": "Number | Tensor", "scatter.src": "Operand | None", "scatter_.src": "Operand | None", "scatter.value": "Number | None", "scatter_.value": "Number | None", 
+    "addcmul.value": "float", "pad.value": "float", "norm.p": "float | str | None", "cuda.device": "int | DeviceLike | None", "einsum.operands": "Tensor",
     "set_default_device.device": "DeviceLike", "conv1d.stride": "int | None", "cross_entropy.weight": "Tensor | None",
     "nll_loss.weight": "Tensor | None", "batch_norm.weight": "Tensor | None", "layer_norm.weight": "Tensor | None",
-    "rms_norm.weight": "Tensor | None", "rms_norm.eps": "float | None", "group_norm.weight": "Tensor | None", "roll.dims": "Size | None",
-    "addmm.other": "Tensor", "add_relu.other": "Tensor", "bias_activation.bias": "Tensor", "interpolate.size": "Size | None",
-    "addmm.alpha": "float", "addmm_.alpha": "float", "elu.alpha": "float", "normal_.mean": "float", "randint.low": "int", "randint.high": "Any",
+    "rms_norm.weight": "Tensor | None", "rms_norm.eps": "float | None", "group_norm.weight": "Tensor | None", "roll.dims": "SizeLike | None",
+    "addmm.other": "Tensor", "add_relu.other": "Tensor", "bias_activation.bias": "Tensor", "interpolate.size": "SizeLike | None",
+    "addmm.alpha": "float", "addmm_.alpha": "float", "elu.alpha": "float", "normal_.mean": "float", "randint.low": "int | None", "randint.high": "Any",
     "atan2.other": "Tensor", "expand_as.other": "Tensor", "type_as.other": "Tensor", "matmul.other": "Tensor",
     "dot.other": "Tensor", "equal.other": "Tensor", "allclose.other": "Tensor", "isclose.other": "Tensor", "maximum.other": "Tensor",
     "minimum.other": "Tensor", "logical_and.other": "Tensor", "logical_or.other": "Tensor", "logical_xor.other": "Tensor",
-    **{f"{name}.dim": "Size | None" for name in "sum prod mean any all logsumexp amax amin var std norm squeeze".split()},
-    **{f"{name}.dim": "int | None" for name in "argmax argmin size".split()},
+    **{f"{name}.{dim}": "SizeLike | None" for name in "sum prod mean any all logsumexp amax amin norm squeeze".split() for dim in ("dim", "axis")},
+    **{f"{name}.{dim}": "SizeLike | bool | None" for name in "var std".split() for dim in ("dim", "axis")},
+    **{f"{name}.dim": "int | None" for name in "argmax argmin size cumsum softmax log_softmax sort argsort unsqueeze cat concat stack".split()},
 }  # fmt: skip
 RESULTS = {
     "allclose": "bool", "equal": "bool", "is_contiguous": "bool", "is_floating_point": "bool", "is_grad_enabled": "bool", "dim": "int",
-    "numel": "int", "element_size": "int", "data_ptr": "int", "item": "Any", "tolist": "Any", "numpy": "Any", "stride": "tuple[int, ...]",
+    "numel": "int", "element_size": "int", "data_ptr": "int", "item": "Any", "tolist": "Any", "numpy": "Any", "stride": "Any", "storage_offset": "int",
     "backward": "None", "retain_grad": "None", "register_hook": "HookHandle", "manual_seed": "None", "set_default_device": "None",
     "get_default_device": "device", "devices": "list[dict[str, Any]]", "chunk": "tuple[Tensor, ...]", "split": "tuple[Tensor, ...]",
-    "unbind": "tuple[Tensor, ...]", "sort": "sort", "topk": "topk", "nonzero": "Any", "size": "Any", "max_pool2d": "Any",
+    "unbind": "tuple[Tensor, ...]", "sort": "sort", "topk": "topk", "nonzero": "Any", "size": "Any", "max_pool2d": "Any", "set_default_dtype": "None", "get_default_dtype": "dtype",
 }  # fmt: skip
 PROPERTIES = {
-    "shape": "tuple[int, ...]", "dtype": "dtype", "device": "device", "ndim": "int", "nbytes": "int", "is_leaf": "bool",
+    "shape": "Size", "is_cuda": "bool", "dtype": "dtype", "device": "device", "ndim": "int", "nbytes": "int", "is_leaf": "bool",
     "grad_fn": "str | None", "T": "Tensor", "mT": "Tensor",
 }  # fmt: skip
 WRITABLE = {"grad": "Tensor | None", "requires_grad": "bool", "data": "Tensor"}
@@ -134,12 +140,21 @@ def definition(name, function, first=None, result=None):
 EXTREMES = """@overload
 def {name}({first}) -> Tensor: ...
 @overload
-def {name}({first}, dim: _int, keepdim: _bool = False) -> {name}: ...
+def {name}({first}, dim: _int, keepdim: _bool = False, *, keepdims: _bool = False) -> {name}: ...
+@overload
+def {name}({first}, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> {name}: ...
 @overload
 def {name}({first}, dim: Tensor) -> Tensor: ...
 """
 
-SPECIAL_METHODS = """def __len__(self) -> _int: ...
+WHERE = """@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: Tensor, input: Operand, other: Operand) -> Tensor: ...
+"""
+
+SPECIAL_METHODS = """def __init__(self, *args: Any, device: DeviceLike | None = None) -> None: ...
+def __len__(self) -> _int: ...
 def __iter__(self) -> Iterator[Tensor]: ...
 def __getitem__(self, index: Any) -> Tensor: ...
 def __setitem__(self, index: Any, value: Any) -> None: ...
@@ -153,6 +168,8 @@ def __neg__(self) -> Tensor: ...
 def __pos__(self) -> Tensor: ...
 def __abs__(self) -> Tensor: ...
 def __invert__(self) -> Tensor: ...
+def __lshift__(self, other: Any) -> Tensor: ...
+def __rshift__(self, other: Any) -> Tensor: ...
 def __matmul__(self, other: Tensor) -> Tensor: ...
 def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Any: ...
 def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any: ...
@@ -164,7 +181,7 @@ def operators():
     for name in "add sub mul truediv floordiv mod pow and or xor".split():
         yield f"def __{name}__(self, other: Operand) -> Tensor: ...\n"
         yield f"def __r{name}__(self, other: Operand) -> Tensor: ...\n"
-    for name in "add sub mul truediv floordiv mod pow".split():
+    for name in "add sub mul truediv floordiv mod pow and or xor".split():
         yield f"def __i{name}__(self, other: Operand) -> Self: ...\n"
     for name in "lt le gt ge".split():
         yield f"def __{name}__(self, other: Operand) -> Tensor: ...\n"
@@ -186,10 +203,32 @@ def tensor_class():
             body += f"@property\ndef {name}(self) -> {plain(PROPERTIES[name])}: ...\n"
         elif name in ("max", "min"):
             body += EXTREMES.format(name=name, first="self")
+        elif isinstance(member, types.FunctionType):
+            body += method(name, member)
         else:
             own = "Self" if name.endswith("_") and not name.endswith("__") else None
             body += definition(name, member, "self", own)
     return "class Tensor:\n" + indented(body)
+
+
+def generator():
+    """The class of random numbers of one's own."""
+    methods = {
+        "manual_seed": "seed: _int) -> Self", "seed": ") -> _int", "initial_seed": ") -> _int", "get_state": ") -> tuple[_int, _int]",
+        "set_state": "new_state: tuple[_int, _int]) -> Self",
+    }  # fmt: skip
+    body = docstring(_ternion.Generator) + "\ndef __init__(self, device: DeviceLike | None = None) -> None: ...\n@property\ndef device(self) -> device: ...\n"
+    for name, rest in methods.items():
+        first = "self, " if not rest.startswith(")") else "self"
+        body += f"def {name}({first}{rest}:\n" + indented(docstring(getattr(_ternion.Generator, name)))
+    return "class Generator:\n" + indented(body) + "\n"
+
+
+def method(name, function):
+    """A method that is written in Python as a stub."""
+    first, *rest = inspect.signature(function).parameters.values()
+    result = inspect.signature(function).return_annotation
+    return f"def {name}({', '.join(['self', *told(rest)])}) -> {plain(result)}:\n{indented(docstring(function))}"
 
 
 def native():
@@ -198,9 +237,10 @@ def native():
         text += f"class {name}(NamedTuple):\n    values: Tensor\n    indices: Tensor\n\n"
     text += "class dtype:\n    itemsize: _int\n    is_floating_point: _bool\n\n"
     text += (
-        "class device:\n    type: str\n    index: _int | None\n    def __init__(self, name: DeviceLike) -> None: ...\n"
-        "    def synchronize(self) -> None: ...\n    def memory(self) -> dict[str, _int]: ...\n\n"
+        "class device:\n    type: str\n    index: _int | None\n    def __init__(self, name: DeviceLike, index: _int | None = None) -> None: ...\n"
+        "    def synchronize(self) -> None: ...\n    def memory(self) -> dict[str, _int]: ...\n    def reset_peak_memory(self) -> None: ...\n    def release_cached(self) -> None: ...\n\n"
     )
+    text += generator()
     text += "class HookHandle:\n    def remove(self) -> None: ...\n\n"
     text += tensor_class() + "\n"
     text += "class Parameter(Tensor):\n    def __init__(self, data: Tensor, requires_grad: _bool = True) -> None: ...\n\n"
@@ -208,14 +248,15 @@ def native():
     for name in names_of(_ternion):
         member = getattr(_ternion, name)
         if isinstance(member, types.BuiltinFunctionType):
-            text += definition(name, member)
+            text += WHERE if name == "where" else definition(name, member)
     for private in ("_clip_grad_norm", "_initial", "_sinusoidal"):
         text += f"def {private}(*args: Any, **kwargs: Any) -> Tensor: ...\n"
     text += "def _set_recording(on: _bool) -> _bool: ...\ndef _forked() -> None: ...\n"
     text += "def _random_position(device: Any = None) -> tuple[_int, _int]: ...\ndef _set_random_position(position: tuple[_int, _int], device: Any = None) -> None: ...\n"
     text += "def _load_gpt2(*args: Any) -> tuple[dict[str, Any], dict[str, Tensor]]: ...\ndef _save_gpt2(*args: Any) -> None: ...\n"
-    text += "def _choose(*args: Any) -> list[_int]: ...\ndef _save(path: Any, tensors: dict[str, Tensor]) -> None: ...\n"
-    text += "def _load(path: Any, device: Any) -> dict[str, Tensor]: ...\n"
+    text += "def _choose(*args: Any) -> list[_int]: ...\ndef _save(path: Any, tensors: dict[str, Tensor], texts: dict[str, str]) -> None: ...\n"
+    text += "def _load(path: Any, device: Any) -> tuple[dict[str, Tensor], dict[str, str]]: ...\n"
+    text += "def _grad(*args: Any) -> list[Any]: ...\n"
     text += "_functional: Any\n_data: Any\n_train: Any\n_trust: Any\n_Rotary: Any\n__version__: str\n"
     dtypes = [name for name in names_of(_ternion) if isinstance(getattr(_ternion, name), _ternion.dtype)]
     return text + "".join(f"{name}: dtype\n" for name in dtypes)
@@ -224,7 +265,7 @@ def native():
 def functional():
     from ternion.nn import functional as module
 
-    text = HEADER + BUILTINS + "from typing import Any\n\nfrom .._ternion import Operand, Size, DTypeLike, Tensor, Number\nfrom collections.abc import Sequence\n\n"
+    text = HEADER + BUILTINS + "from typing import Any\n\nfrom .._ternion import Operand, SizeLike, DTypeLike, Tensor, Number\nfrom collections.abc import Sequence\n\n"
     for name in names_of(_ternion._functional):
         text += definition(name, getattr(_ternion._functional, name))
     for name in names_of(module):
@@ -238,24 +279,38 @@ def is_own(name, member, module):
     return isinstance(member, types.FunctionType) and member.__module__ == module.__name__ and not name.startswith("_")
 
 
+def told(parameters):
+    """Arguments of a function of Python, which says their types itself."""
+    shown, starred = [], False
+    for parameter in parameters:
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            shown.append("*")
+        starred |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        default = parameter.default
+        value = "" if default is inspect.Parameter.empty else f' = "{default}"' if isinstance(default, str) else f" = {default!r}"
+        shown.append(f"{stars}{parameter.name}: {plain(parameter.annotation)}{value}")
+    return shown
+
+
 def written(name, function):
     """A function of Python as a stub: it says its types itself."""
-    told = []
     signature = inspect.signature(function)
-    for argument, parameter in signature.parameters.items():
-        default = parameter.default
-        shown = "" if default is inspect.Parameter.empty else f' = "{default}"' if isinstance(default, str) else f" = {default!r}"
-        told.append(f"{argument}: {plain(parameter.annotation)}{shown}")
-    return f"def {name}({', '.join(told)}) -> {plain(signature.return_annotation)}:\n{indented(docstring(function))}"
+    arguments = ", ".join(told(signature.parameters.values()))
+    return f"def {name}({arguments}) -> {plain(signature.return_annotation)}:\n{indented(docstring(function))}"
 
 
 def package():
     text = HEADER + BUILTINS + "from collections.abc import Sequence\nfrom typing import Any, overload\n\n"
-    text += "from . import amp as amp, data as data, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils\nfrom ._files import load as load, save as save\nfrom ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state\n"
+    text += "from . import amp as amp, autograd as autograd, cuda as cuda, data as data, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils\nfrom ._files import load as load, save as save\nfrom ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state\n"
     text += "from ._capture import CapturedStep as CapturedStep, capture as capture\nfrom ._checks import Stats as Stats, check as check, stats as stats\n"
     text += "from .amp import autocast as autocast, is_autocast_enabled as is_autocast_enabled\nfrom .utils.checkpoint import checkpoint as checkpoint\n"
-    text += "from ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled\n"
-    text += "from ._ternion import DTypeLike, DeviceLike, Number, Operand, Size, max as _max, min as _min, sort as _sort, topk as _topk\n"
+    text += "from ._scopes import enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled\nfrom ._size import Size as Size\n"
+    for module in ternion._functions.MODULES:
+        here = [name for name in ternion._FUNCTIONS if getattr(ternion._found(name), "__module__", "") == module.__name__]
+        short = module.__name__.rsplit(".", 1)[-1]
+        text += "".join(f"from ._functions.{short} import {name} as {name}\n" for name in sorted(here))
+    text += "from ._ternion import DTypeLike, DeviceLike, Number, Operand, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk\n"
     own = [
         name for name in names_of(_ternion)
         if name != "Parameter" and not isinstance(getattr(_ternion, name), _ternion.dtype)
@@ -268,8 +323,10 @@ def package():
         else:
             result = f"_{name}" if name in ("sort", "topk") else None
             text += definition(name, getattr(_ternion.Tensor, name), "input: Tensor", result)
-    text += "def is_tensor(obj: Any) -> _bool: ...\ndef seed(number: _int) -> None: ...\n"
-    for alias, name in dict(absolute="abs", subtract="sub", multiply="mul", divide="div", negative="neg", concatenate="cat").items():
+    text += "def is_tensor(obj: Any) -> _bool: ...\ndef seed(number: _int) -> None: ...\ndef initial_seed() -> _int: ...\n"
+    text += "def numel(input: Tensor) -> _int: ...\nclass memory_format:\n    def __init__(self, name: str) -> None: ...\n\n"
+    text += "".join(f"{name}: memory_format\n" for name in ("contiguous_format", "preserve_format", "channels_last"))
+    for alias, name in {**ternion._ALIASES, "concatenate": "cat", "row_stack": "vstack", "trapz": "trapezoid"}.items():
         text += f"{alias} = {name}\n"
     dtypes = [name for name in names_of(_ternion) if isinstance(getattr(_ternion, name), _ternion.dtype)]
     return text + "".join(f"from ._ternion import {name} as {name}\n" for name in dtypes)

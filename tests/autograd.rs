@@ -4,6 +4,8 @@
 mod drawings;
 #[path = "autograd/hooks.rs"]
 mod hooks;
+#[path = "autograd/views.rs"]
+mod views;
 
 use ternion::prelude::*;
 use ternion_core::autograd::{GradOptions, observe_backward};

@@ -113,3 +113,33 @@ fn results_do_not_depend_on_the_number_of_threads() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn numbers_of_ones_own_are_drawn_apart() -> Result<()> {
+    let device = ternion_cpu::device();
+    device.seed(7);
+    let expected = Tensor::rand([9], DType::F32, &device)?.to_vec::<f32>()?;
+    device.seed(1);
+    let before = device.random_position();
+    let mut position = (7, 0);
+    let (first, inner) = device.with_random(&mut position, || -> Result<_> {
+        let there = device.clone();
+        // Another thread meanwhile draws the device's own.
+        let other = std::thread::spawn(move || Tensor::rand([4], DType::F32, &there).map(|_| ()));
+        other.join().expect("no panic")?;
+        let mut inner = (9, 0);
+        device.with_random(&mut inner, || Tensor::rand([1], DType::F32, &device)).map(drop)?;
+        Ok((Tensor::rand([5], DType::F32, &device)?.to_vec::<f32>()?, inner))
+    })?;
+    assert_eq!(first, expected[..5]);
+    assert_eq!(inner, (9, 1));
+    assert_eq!(position, (7, 2), "five words are two blocks");
+    assert_eq!(
+        device.random_position(),
+        (before.0, before.1 + 1),
+        "only the other thread drew from the device"
+    );
+    let rest = device.with_random(&mut position, || Tensor::rand([1], DType::F32, &device))?;
+    assert_eq!(rest.to_vec::<f32>()?, expected[8..]);
+    Ok(())
+}

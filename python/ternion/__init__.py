@@ -19,8 +19,10 @@ import os as _os
 from . import _ternion
 from ._capture import CapturedStep, capture  # noqa: F401
 from ._checks import Stats, check, stats  # noqa: F401
+from ._functions import ALIASES as _ALIASES, FUNCTIONS as _FUNCTIONS, _found
 from ._random import get_rng_state, set_rng_state  # noqa: F401
-from ._scopes import enable_grad, no_grad, set_grad_enabled
+from ._scopes import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
+from ._size import Size  # noqa: F401
 from ._ternion import *  # noqa: F401,F403  The native functions: creation, dtypes, devices.
 from ._ternion import Tensor, device, dtype  # noqa: F401  Named, for readers and tools.
 
@@ -34,28 +36,52 @@ newaxis = None
 
 # Methods that are functions, too: ternion.exp(x) is x.exp().
 _METHODS = """
-abs acos add addcmul addmm all allclose amax amin any argmax argmin argsort asin atan atan2 bernoulli bincount bmm ceil chunk clamp clip cos cosh cumsum
+abs acos add addcmul addmm all allclose amax amin any argmax argmin argsort asin atan atan2 bernoulli bincount bmm ceil chunk clamp clip clone cos cosh cumsum detach
 div dot elu eq equal erf exp expm1 flatten flip floor floor_divide gather ge gelu gt histc index_add index_select isclose isfinite isinf isnan le
 leaky_relu log log10 log1p log2 log_softmax logical_and logical_not logical_or logical_xor logsumexp lt masked_fill masked_scatter masked_select
-matmul max maximum mean min minimum mm mul mv narrow ne neg nonzero norm outer permute pow prod reciprocal relu remainder reshape roll round rsqrt
+matmul max maximum mean min minimum mm mul mv narrow ne neg nonzero norm outer permute pow prod reciprocal relu remainder reshape roll rsqrt
 scatter scatter_add select sigmoid sign silu sin sinh softmax softplus sort split sqrt square squeeze std sub sum t tan tanh topk transpose tril triu
 trunc unbind unflatten unsqueeze var
 """.split()
 for _name in _METHODS:
     globals()[_name] = getattr(Tensor, _name)
-del _name
+for _name in _FUNCTIONS:
+    globals()[_name] = _found(_name)
+for _name, _known in _ALIASES.items():
+    globals()[_name] = globals()[_known]
+del _name, _known
 
-absolute = abs
-subtract = sub
-multiply = mul
-divide = div
-negative = neg
 concatenate = cat
+row_stack = vstack
+trapz = trapezoid
+
+
+class memory_format:
+    """How elements lie in memory, as PyTorch names it: functions take it, and elements stay in row-major order."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"ternion.{self._name}"
+
+
+contiguous_format, preserve_format, channels_last = (memory_format(name) for name in ("contiguous_format", "preserve_format", "channels_last"))
+
+
+def numel(input) -> int:
+    """The number of elements."""
+    return input.numel()
 
 
 def is_tensor(obj) -> bool:
     """Whether `obj` is a tensor."""
     return isinstance(obj, Tensor)
+
+
+def initial_seed() -> int:
+    """The seed of the random numbers of the device on which tensors are made."""
+    return get_rng_state()[0]
 
 
 def seed(number: int) -> None:
@@ -67,7 +93,7 @@ def seed(number: int) -> None:
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_ternion._forked)
 
-from . import amp, data, models, nn, optim, testing, train, utils  # noqa: E402,F401
+from . import amp, autograd, cuda, data, models, nn, optim, testing, train, utils  # noqa: E402,F401
 from ._files import load, save  # noqa: E402,F401
 from .amp import autocast, is_autocast_enabled  # noqa: E402,F401
 from .utils.checkpoint import checkpoint  # noqa: E402,F401

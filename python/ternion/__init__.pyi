@@ -4,15 +4,153 @@ from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Sequence
 from typing import Any, overload
 
-from . import amp as amp, data as data, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils
+from . import amp as amp, autograd as autograd, cuda as cuda, data as data, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils
 from ._files import load as load, save as save
 from ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state
 from ._capture import CapturedStep as CapturedStep, capture as capture
 from ._checks import Stats as Stats, check as check, stats as stats
 from .amp import autocast as autocast, is_autocast_enabled as is_autocast_enabled
 from .utils.checkpoint import checkpoint as checkpoint
-from ._scopes import enable_grad as enable_grad, no_grad as no_grad, set_grad_enabled as set_grad_enabled
-from ._ternion import DTypeLike, DeviceLike, Number, Operand, Size, max as _max, min as _min, sort as _sort, topk as _topk
+from ._scopes import enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled
+from ._size import Size as Size
+from ._functions.arithmetic import acosh as acosh
+from ._functions.arithmetic import addcdiv as addcdiv
+from ._functions.arithmetic import addmv as addmv
+from ._functions.arithmetic import asinh as asinh
+from ._functions.arithmetic import atanh as atanh
+from ._functions.arithmetic import baddbmm as baddbmm
+from ._functions.arithmetic import clamp_max as clamp_max
+from ._functions.arithmetic import clamp_min as clamp_min
+from ._functions.arithmetic import copysign as copysign
+from ._functions.arithmetic import deg2rad as deg2rad
+from ._functions.arithmetic import erfc as erfc
+from ._functions.arithmetic import exp2 as exp2
+from ._functions.arithmetic import float_power as float_power
+from ._functions.arithmetic import fmax as fmax
+from ._functions.arithmetic import fmin as fmin
+from ._functions.arithmetic import fmod as fmod
+from ._functions.arithmetic import frac as frac
+from ._functions.arithmetic import heaviside as heaviside
+from ._functions.arithmetic import hypot as hypot
+from ._functions.arithmetic import inner as inner
+from ._functions.arithmetic import isneginf as isneginf
+from ._functions.arithmetic import isposinf as isposinf
+from ._functions.arithmetic import lerp as lerp
+from ._functions.arithmetic import logaddexp as logaddexp
+from ._functions.arithmetic import logaddexp2 as logaddexp2
+from ._functions.arithmetic import logit as logit
+from ._functions.arithmetic import nan_to_num as nan_to_num
+from ._functions.arithmetic import positive as positive
+from ._functions.arithmetic import prelu as prelu
+from ._functions.arithmetic import rad2deg as rad2deg
+from ._functions.arithmetic import round as round
+from ._functions.arithmetic import rsub as rsub
+from ._functions.arithmetic import signbit as signbit
+from ._functions.arithmetic import sinc as sinc
+from ._functions.arithmetic import tensordot as tensordot
+from ._functions.arithmetic import xlogy as xlogy
+from ._functions.shapes import atleast_1d as atleast_1d
+from ._functions.shapes import atleast_2d as atleast_2d
+from ._functions.shapes import atleast_3d as atleast_3d
+from ._functions.shapes import block_diag as block_diag
+from ._functions.shapes import broadcast_shapes as broadcast_shapes
+from ._functions.shapes import broadcast_tensors as broadcast_tensors
+from ._functions.shapes import broadcast_to as broadcast_to
+from ._functions.shapes import cartesian_prod as cartesian_prod
+from ._functions.shapes import column_stack as column_stack
+from ._functions.shapes import combinations as combinations
+from ._functions.shapes import diag as diag
+from ._functions.shapes import diag_embed as diag_embed
+from ._functions.shapes import diagflat as diagflat
+from ._functions.shapes import diagonal as diagonal
+from ._functions.shapes import dsplit as dsplit
+from ._functions.shapes import dstack as dstack
+from ._functions.shapes import fliplr as fliplr
+from ._functions.shapes import flipud as flipud
+from ._functions.shapes import hsplit as hsplit
+from ._functions.shapes import hstack as hstack
+from ._functions.shapes import meshgrid as meshgrid
+from ._functions.shapes import movedim as movedim
+from ._functions.shapes import ravel as ravel
+from ._functions.shapes import repeat_interleave as repeat_interleave
+from ._functions.shapes import rot90 as rot90
+from ._functions.shapes import swapaxes as swapaxes
+from ._functions.shapes import tensor_split as tensor_split
+from ._functions.shapes import tile as tile
+from ._functions.shapes import trace as trace
+from ._functions.shapes import tril_indices as tril_indices
+from ._functions.shapes import triu_indices as triu_indices
+from ._functions.shapes import unravel_index as unravel_index
+from ._functions.shapes import vsplit as vsplit
+from ._functions.shapes import vstack as vstack
+from ._functions.matrices import addbmm as addbmm
+from ._functions.matrices import addr as addr
+from ._functions.matrices import cdist as cdist
+from ._functions.matrices import chain_matmul as chain_matmul
+from ._functions.matrices import cross as cross
+from ._functions.matrices import kron as kron
+from ._functions.matrices import matrix_power as matrix_power
+from ._functions.matrices import select_scatter as select_scatter
+from ._functions.matrices import slice_scatter as slice_scatter
+from ._functions.matrices import vdot as vdot
+from ._functions.reductions import aminmax as aminmax
+from ._functions.reductions import corrcoef as corrcoef
+from ._functions.reductions import count_nonzero as count_nonzero
+from ._functions.reductions import cov as cov
+from ._functions.reductions import cumprod as cumprod
+from ._functions.reductions import diff as diff
+from ._functions.reductions import dist as dist
+from ._functions.reductions import kthvalue as kthvalue
+from ._functions.reductions import logcumsumexp as logcumsumexp
+from ._functions.reductions import median as median
+from ._functions.reductions import msort as msort
+from ._functions.reductions import nanmean as nanmean
+from ._functions.reductions import nansum as nansum
+from ._functions.reductions import quantile as quantile
+from ._functions.reductions import std_mean as std_mean
+from ._functions.reductions import trapezoid as trapezoid
+from ._functions.reductions import unique as unique
+from ._functions.reductions import unique_consecutive as unique_consecutive
+from ._functions.reductions import var_mean as var_mean
+from ._functions.indexing import argwhere as argwhere
+from ._functions.indexing import bucketize as bucketize
+from ._functions.indexing import index_copy as index_copy
+from ._functions.indexing import index_fill as index_fill
+from ._functions.indexing import index_put as index_put
+from ._functions.indexing import isin as isin
+from ._functions.indexing import scatter_reduce as scatter_reduce
+from ._functions.indexing import searchsorted as searchsorted
+from ._functions.indexing import take as take
+from ._functions.indexing import take_along_dim as take_along_dim
+from ._functions.creation import BFloat16Tensor as BFloat16Tensor
+from ._functions.creation import BoolTensor as BoolTensor
+from ._functions.creation import ByteTensor as ByteTensor
+from ._functions.creation import DoubleTensor as DoubleTensor
+from ._functions.creation import FloatTensor as FloatTensor
+from ._functions.creation import HalfTensor as HalfTensor
+from ._functions.creation import IntTensor as IntTensor
+from ._functions.creation import LongTensor as LongTensor
+from ._functions.creation import asarray as asarray
+from ._functions.creation import logspace as logspace
+from ._functions.creation import multinomial as multinomial
+from ._functions.creation import normal as normal
+from ._functions.creation import randint_like as randint_like
+from ._functions.creation import scalar_tensor as scalar_tensor
+from ._functions.kinds import can_cast as can_cast
+from ._functions.kinds import conj as conj
+from ._functions.kinds import finfo as finfo
+from ._functions.kinds import iinfo as iinfo
+from ._functions.kinds import is_complex as is_complex
+from ._functions.kinds import is_floating_point as is_floating_point
+from ._functions.kinds import is_nonzero as is_nonzero
+from ._functions.kinds import is_same_size as is_same_size
+from ._functions.kinds import isreal as isreal
+from ._functions.kinds import promote_types as promote_types
+from ._functions.kinds import real as real
+from ._functions.kinds import result_type as result_type
+from ._functions.kinds import typename as typename
+from ._ternion import DTypeLike, DeviceLike, Number, Operand, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk
+from ._ternion import Generator as Generator
 from ._ternion import HookHandle as HookHandle
 from ._ternion import Tensor as Tensor
 from ._ternion import arange as arange
@@ -31,6 +169,7 @@ from ._ternion import from_numpy as from_numpy
 from ._ternion import full as full
 from ._ternion import full_like as full_like
 from ._ternion import get_default_device as get_default_device
+from ._ternion import get_default_dtype as get_default_dtype
 from ._ternion import is_grad_enabled as is_grad_enabled
 from ._ternion import linspace as linspace
 from ._ternion import manual_seed as manual_seed
@@ -43,6 +182,7 @@ from ._ternion import randn as randn
 from ._ternion import randn_like as randn_like
 from ._ternion import randperm as randperm
 from ._ternion import set_default_device as set_default_device
+from ._ternion import set_default_dtype as set_default_dtype
 from ._ternion import stack as stack
 from ._ternion import tensor as tensor
 from ._ternion import where as where
@@ -69,41 +209,45 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _float = 
     """`self + value * tensor1 * tensor2`, broadcast."""
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
     """`beta * self + alpha * (mat1 @ mat2)`, self broadcast."""
-def all(input: Tensor, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+def all(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """Whether all elements over axes are true, or not 0.
 
     Args:
         dim: the axis or axes; all of them by default.
         keepdim: whether reduced axes stay, with size 1.
+        axis, keepdims: other names of dim and keepdim.
     """
 def allclose(input: Tensor, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> _bool:
     """Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`."""
-def amax(input: Tensor, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+def amax(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """The largest element over axes; equals share the gradient.
 
     Args:
         dim: the axis or axes; all of them by default.
         keepdim: whether reduced axes stay, with size 1.
+        axis, keepdims: other names of dim and keepdim.
     """
-def amin(input: Tensor, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+def amin(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """The smallest element over axes; equals share the gradient.
 
     Args:
         dim: the axis or axes; all of them by default.
         keepdim: whether reduced axes stay, with size 1.
+        axis, keepdims: other names of dim and keepdim.
     """
-def any(input: Tensor, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+def any(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """Whether any element over axes is true, or not 0.
 
     Args:
         dim: the axis or axes; all of them by default.
         keepdim: whether reduced axes stay, with size 1.
+        axis, keepdims: other names of dim and keepdim.
     """
-def argmax(input: Tensor, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+def argmax(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
     """The index of the first largest element, of all of them in row-major order, or along `dim`; int64."""
-def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
     """The index of the first smallest element, of all of them in row-major order, or along `dim`; int64."""
-def argsort(input: Tensor, dim: _int = ..., descending: _bool = False) -> Tensor:
+def argsort(input: Tensor, dim: _int | None = None, descending: _bool = False, stable: _bool = False, *, axis: _int | None = None) -> Tensor:
     """Where the elements are that come first, second and so on in order along `dim`; int64."""
 def asin(input: Tensor) -> Tensor:
     """The angle of each element's sine, from -pi/2 to pi/2."""
@@ -111,7 +255,7 @@ def atan(input: Tensor) -> Tensor:
     """The angle of each element's tangent, from -pi/2 to pi/2."""
 def atan2(input: Tensor, other: Tensor) -> Tensor:
     """The angle of the points (other, self), in radians, broadcast."""
-def bernoulli(input: Tensor) -> Tensor:
+def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that each element is, else 0; of the same dtype. No gradient flows."""
 def bincount(input: Tensor, minlength: _int = 0) -> Tensor:
     """How often each number from 0 on occurs."""
@@ -125,14 +269,27 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
     """Each element, but at least `min` and at most `max`, which are numbers or tensors; NaN stays."""
 def clip(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """`clamp`."""
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """A copy; gradients flow through it."""
 def cos(input: Tensor) -> Tensor:
     """The cosine of each element, in radians."""
 def cosh(input: Tensor) -> Tensor:
     """The hyperbolic cosine of each element."""
-def cumsum(input: Tensor, dim: _int) -> Tensor:
-    """The sums of the elements up to each, along `dim`."""
-def div(input: Tensor, other: Operand) -> Tensor:
-    """This tensor divided by another, or a number, broadcast. Integers become float32 first."""
+def cumsum(input: Tensor, dim: _int | None = None, *, dtype: DTypeLike | None = None, axis: _int | None = None) -> Tensor:
+    """The sums of the elements up to each, along `dim`.
+
+    Args:
+        dtype: what the elements are converted to first.
+        axis: another name of dim.
+    """
+def detach(input: Tensor) -> Tensor:
+    """The same memory without history: no gradient flows through it."""
+def div(input: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    """This tensor divided by another, or a number, broadcast. Integers become float32 first.
+
+    Args:
+        rounding_mode: "floor" for whole numbers, as by `//`.
+    """
 def dot(input: Tensor, other: Tensor) -> Tensor:
     """The sum of the products of the elements of two vectors."""
 def elu(input: Tensor, alpha: _float = 1.0) -> Tensor:
@@ -149,7 +306,7 @@ def expm1(input: Tensor) -> Tensor:
     """`e^x - 1` of each element, accurate near 0."""
 def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = ...) -> Tensor:
     """Axes from `start_dim` to `end_dim` as one."""
-def flip(input: Tensor, *dims: Size) -> Tensor:
+def flip(input: Tensor, *dims: SizeLike) -> Tensor:
     """The elements of these axes in reverse order."""
 def floor(input: Tensor) -> Tensor:
     """The largest whole number not above each element."""
@@ -189,7 +346,7 @@ def log1p(input: Tensor) -> Tensor:
     """`log(1 + x)` of each element, accurate near 0."""
 def log2(input: Tensor) -> Tensor:
     """The logarithm to base 2 of each element."""
-def log_softmax(input: Tensor, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
+def log_softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
     """The logarithm of `softmax` along `dim`, without loss."""
 def logical_and(input: Tensor, other: Tensor) -> Tensor:
     """Where both are true, or not 0."""
@@ -199,12 +356,13 @@ def logical_or(input: Tensor, other: Tensor) -> Tensor:
     """Where at least one is true, or not 0."""
 def logical_xor(input: Tensor, other: Tensor) -> Tensor:
     """Where exactly one is true, or not 0."""
-def logsumexp(input: Tensor, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
-    """`log(sum(e^x))` over axes, without overflow.
+def logsumexp(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
+    """`log(sum(e^x))` over axes, without overflow. Integers become float32 first.
 
     Args:
         dim: the axis or axes; all of them by default.
         keepdim: whether reduced axes stay, with size 1.
+        axis, keepdims: other names of dim and keepdim.
     """
 def lt(input: Tensor, other: Operand) -> Tensor:
     """Where the elements are less than those of `other`."""
@@ -225,18 +383,21 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 @overload
 def max(input: Tensor) -> Tensor: ...
 @overload
-def max(input: Tensor, dim: _int, keepdim: _bool = False) -> _max: ...
+def max(input: Tensor, dim: _int, keepdim: _bool = False, *, keepdims: _bool = False) -> _max: ...
+@overload
+def max(input: Tensor, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> _max: ...
 @overload
 def max(input: Tensor, dim: Tensor) -> Tensor: ...
 def maximum(input: Tensor, other: Tensor) -> Tensor:
     """The larger of each pair of elements, broadcast; NaN if either is."""
-def mean(input: Tensor, dim: Size | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+def mean(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """The mean over axes; of floating dtypes.
 
     Args:
         dim: the axis or axes; all of them by default.
         keepdim: whether reduced axes stay, with size 1.
         dtype: what the elements are converted to first.
+        axis, keepdims: other names of dim and keepdim.
 
     Raises:
         IndexError: an axis that does not exist.
@@ -244,7 +405,9 @@ def mean(input: Tensor, dim: Size | None = None, keepdim: _bool = False, *, dtyp
 @overload
 def min(input: Tensor) -> Tensor: ...
 @overload
-def min(input: Tensor, dim: _int, keepdim: _bool = False) -> _min: ...
+def min(input: Tensor, dim: _int, keepdim: _bool = False, *, keepdims: _bool = False) -> _min: ...
+@overload
+def min(input: Tensor, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> _min: ...
 @overload
 def min(input: Tensor, dim: Tensor) -> Tensor: ...
 def minimum(input: Tensor, other: Tensor) -> Tensor:
@@ -263,21 +426,22 @@ def neg(input: Tensor) -> Tensor:
     """`-x` of each element. Integers wrap."""
 def nonzero(input: Tensor, *, as_tuple: _bool = False) -> Any:
     """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
-def norm(input: Tensor, p: _float | str | None = None, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+def norm(input: Tensor, p: _float | str | None = None, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """The norm over axes: of order 1, 2 (by default), infinity, or any positive number."""
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The products of every element of a vector with every one of another: [m] and [n] -> [m, n]."""
-def permute(input: Tensor, *dims: Size) -> Tensor:
+def permute(input: Tensor, *dims: SizeLike) -> Tensor:
     """The axes in another order."""
 def pow(input: Tensor, other: Operand) -> Tensor:
     """This tensor to the power of another, or of a number, broadcast."""
-def prod(input: Tensor, dim: Size | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+def prod(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """The product over axes; of integers in int64.
 
     Args:
         dim: the axis or axes; all of them by default.
         keepdim: whether reduced axes stay, with size 1.
         dtype: what the elements are converted to first.
+        axis, keepdims: other names of dim and keepdim.
 
     Raises:
         IndexError: an axis that does not exist.
@@ -288,19 +452,17 @@ def relu(input: Tensor) -> Tensor:
     """`max(x, 0)` of each element; NaN stays."""
 def remainder(input: Tensor, other: Operand) -> Tensor:
     """What is left over of this tensor by division, with the sign of the divisor; broadcast."""
-def reshape(input: Tensor, *shape: Size) -> Tensor:
+def reshape(input: Tensor, *shape: SizeLike) -> Tensor:
     """The elements in row-major order under other sizes, one of which may be -1; a view where that can be.
 
     Raises:
         ValueError: sizes that do not multiply to the number of elements.
     """
-def roll(input: Tensor, shifts: Size, dims: Size | None = None) -> Tensor:
+def roll(input: Tensor, shifts: SizeLike, dims: SizeLike | None = None) -> Tensor:
     """The elements moved along `dims`, those that leave at one end come in at the other."""
-def round(input: Tensor) -> Tensor:
-    """The nearest whole number of each element, halves to even."""
 def rsqrt(input: Tensor) -> Tensor:
     """`1 / sqrt(x)` of each element."""
-def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand) -> Tensor:
+def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None) -> Tensor:
     """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names."""
 def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor:
     """This tensor with the elements of `src` added in the places along `dim` that `index` names."""
@@ -316,31 +478,45 @@ def sin(input: Tensor) -> Tensor:
     """The sine of each element, in radians."""
 def sinh(input: Tensor) -> Tensor:
     """The hyperbolic sine of each element."""
-def softmax(input: Tensor, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
+def softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
     """`e^x / sum(e^x)` along `dim`."""
 def softplus(input: Tensor, beta: _float = 1.0) -> Tensor:
     """`log(1 + e^(beta * x)) / beta`."""
-def sort(input: Tensor, dim: _int = ..., descending: _bool = False) -> _sort:
-    """The elements in order along `dim`, and where they were: a tuple of values and indices (int64)."""
-def split(input: Tensor, split_size_or_sections: Size, dim: _int = 0) -> tuple[Tensor, ...]:
+def sort(input: Tensor, dim: _int | None = None, descending: _bool = False, stable: _bool = False, *, axis: _int | None = None) -> _sort:
+    """The elements in order along `dim`, and where they were: a tuple of values and indices (int64).
+
+    Args:
+        stable: taken as in PyTorch; equal elements keep their order in any case.
+        axis: another name of dim.
+    """
+def split(input: Tensor, split_size_or_sections: SizeLike, dim: _int = 0) -> tuple[Tensor, ...]:
     """Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes."""
 def sqrt(input: Tensor) -> Tensor:
     """The square root of each element."""
 def square(input: Tensor) -> Tensor:
     """`x * x` of each element."""
-def squeeze(input: Tensor, dim: Size | None = None) -> Tensor:
+def squeeze(input: Tensor, dim: SizeLike | None = None, *, axis: SizeLike | None = None) -> Tensor:
     """Without the axes of size 1, or without these if their size is 1."""
-def std(input: Tensor, dim: Size | None = None, *, correction: _float | None = None, unbiased: _bool | None = None, keepdim: _bool = False) -> Tensor:
-    """The standard deviation over axes: the root of `var`."""
+def std(input: Tensor, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
+    """The standard deviation over axes: the root of `var`.
+
+    Args:
+        dim: the axis or axes; all of them by default.
+        unbiased: an older name of a correction of 1 or 0.
+        keepdim: whether reduced axes stay, with size 1.
+        correction: 1 by default.
+        axis, keepdims: other names of dim and keepdim.
+    """
 def sub(input: Tensor, other: Operand, *, alpha: Number | None = None) -> Tensor:
     """This tensor less `alpha` times another, or a number, broadcast."""
-def sum(input: Tensor, dim: Size | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+def sum(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """The sum over axes; of integers in int64.
 
     Args:
         dim: the axis or axes; all of them by default.
         keepdim: whether reduced axes stay, with size 1.
         dtype: what the elements are converted to first.
+        axis, keepdims: other names of dim and keepdim.
 
     Raises:
         IndexError: an axis that does not exist.
@@ -351,8 +527,12 @@ def tan(input: Tensor) -> Tensor:
     """The tangent of each element, in radians."""
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent of each element."""
-def topk(input: Tensor, k: _int, dim: _int = ..., largest: _bool = True) -> _topk:
-    """The `k` largest (or smallest) elements along `dim` in order, and where they are: a tuple of values and indices (int64)."""
+def topk(input: Tensor, k: _int, dim: _int = ..., largest: _bool = True, sorted: _bool = True) -> _topk:
+    """The `k` largest (or smallest) elements along `dim` in order, and where they are: a tuple of values and indices (int64).
+
+    Args:
+        sorted: taken as in PyTorch; they are in order in any case.
+    """
 def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
     """Two axes exchanged."""
 def tril(input: Tensor, diagonal: _int = 0) -> Tensor:
@@ -363,20 +543,55 @@ def trunc(input: Tensor) -> Tensor:
     """The whole part of each element, towards zero."""
 def unbind(input: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
     """The elements of axis `dim`, without it."""
-def unflatten(input: Tensor, dim: _int, sizes: Size) -> Tensor:
+def unflatten(input: Tensor, dim: _int, sizes: SizeLike) -> Tensor:
     """Axis `dim` as several of these sizes, one of which may be -1."""
-def unsqueeze(input: Tensor, dim: _int) -> Tensor:
+def unsqueeze(input: Tensor, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
     """With an axis of size 1 at `dim`."""
-def var(input: Tensor, dim: Size | None = None, *, correction: _float | None = None, unbiased: _bool | None = None, keepdim: _bool = False) -> Tensor:
-    """The variance over axes: squares are divided by the number of elements less `correction`."""
+def var(input: Tensor, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
+    """The variance over axes: squares are divided by the number of elements less `correction`.
+
+    Args:
+        dim: the axis or axes; all of them by default.
+        unbiased: an older name of a correction of 1 or 0.
+        keepdim: whether reduced axes stay, with size 1.
+        correction: 1 by default.
+        axis, keepdims: other names of dim and keepdim.
+    """
 def is_tensor(obj: Any) -> _bool: ...
 def seed(number: _int) -> None: ...
+def initial_seed() -> _int: ...
+def numel(input: Tensor) -> _int: ...
+class memory_format:
+    def __init__(self, name: str) -> None: ...
+
+contiguous_format: memory_format
+preserve_format: memory_format
+channels_last: memory_format
 absolute = abs
-subtract = sub
-multiply = mul
+arccos = acos
+arccosh = acosh
+arcsin = asin
+arcsinh = asinh
+arctan = atan
+arctan2 = atan2
+arctanh = atanh
 divide = div
+fix = trunc
+greater = gt
+greater_equal = ge
+less = lt
+less_equal = le
+moveaxis = movedim
+multiply = mul
 negative = neg
+not_equal = ne
+sgn = sign
+subtract = sub
+swapdims = swapaxes
+true_divide = div
 concatenate = cat
+row_stack = vstack
+trapz = trapezoid
 from ._ternion import bfloat16 as bfloat16
 from ._ternion import bool as bool
 from ._ternion import double as double

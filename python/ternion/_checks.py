@@ -41,6 +41,9 @@ class check:
         self.compared = 0
         self.differences: list[str] = []
 
+    def __repr__(self) -> str:
+        return f"ternion.check({str(self._device)!r}, raise_exception={self._raise}, factor={self._factor})"
+
     def __enter__(self) -> check:
         _trust.open_check(self._device, self._factor, not self._raise)
         return self

@@ -1,35 +1,136 @@
-"""State dicts on disk, as safetensors: the format that PyTorch's users share."""
+"""State dicts and what goes with them on disk, as safetensors: the format that PyTorch's users share."""
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
 from . import _ternion
-from ._ternion import Tensor
+from ._size import Size
+from ._ternion import Tensor, device as _device, dtype as _dtype
+
+# What is no dict of tensors alone is told in the header of the file, under this name, as JSON. Reading it makes numbers, texts and containers of Python, and
+# nothing else: no code runs.
+_TREE = "ternion.tree"
+_PLAIN = (type(None), bool, int, float, str)
 
 
-def save(path: str | os.PathLike[str], state: Any) -> None:
+class _Writer:
+    """Tensors by their keys, and the tree of everything else."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, Tensor] = {}
+        self._keys: dict[int, str] = {}
+        self._open: set[int] = set()
+
+    def tree(self, value: Any, path: str) -> Any:
+        if isinstance(value, _PLAIN) and type(value) in _PLAIN:
+            return value
+        if isinstance(value, Tensor):
+            return {"tensor": self._key(value, path)}
+        if isinstance(value, _dtype):
+            return {"dtype": str(value).split(".")[-1]}
+        if isinstance(value, _device):
+            return {"device": str(value)}
+        if isinstance(value, (dict, list, tuple)):
+            return self._container(value, path)
+        if hasattr(value, "state_dict"):
+            return self.tree(value.state_dict(), path)
+        if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+            return self.tree(value.item(), path)
+        raise TypeError(
+            f"save: {path or 'the object'} is of type {type(value).__name__}, expected tensors, numbers, texts, None, and dicts, lists and tuples of them"
+        )
+
+    def _container(self, value: Any, path: str) -> Any:
+        if id(value) in self._open:
+            raise ValueError(f"save: {path or 'the object'} holds itself")
+        self._open.add(id(value))
+        below = f"{path}." if path else ""
+        if isinstance(value, dict):
+            told = {"dict": [[self._plain_key(key, path), self.tree(item, f"{below}{key}")] for key, item in value.items()]}
+        else:
+            kind = "list" if isinstance(value, list) else "size" if isinstance(value, Size) else "tuple"
+            told = {kind: [self.tree(item, f"{below}{at}") for at, item in enumerate(value)]}
+        self._open.remove(id(value))
+        return told
+
+    def _plain_key(self, key: Any, path: str) -> Any:
+        if type(key) not in _PLAIN:
+            raise TypeError(f"save: the key {key!r} of {path or 'the object'} is of type {type(key).__name__}, expected a str or a number")
+        return key
+
+    def _key(self, tensor: Tensor, path: str) -> str:
+        known = self._keys.get(id(tensor))
+        if known is None:
+            known = path or "tensor"
+            while known in self.tensors:
+                known += "_"
+            self._keys[id(tensor)] = known
+            self.tensors[known] = tensor
+        return known
+
+
+def _built(tree: Any, tensors: dict[str, Tensor]) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    ((kind, told),) = tree.items()
+    if kind == "tensor":
+        return tensors[told]
+    if kind == "dtype":
+        found = getattr(_ternion, told)
+        if not isinstance(found, _dtype):
+            raise ValueError(told)
+        return found
+    if kind == "device":
+        return _device(told)
+    if kind == "dict":
+        return {key: _built(item, tensors) for key, item in told}
+    return {"list": list, "tuple": tuple, "size": Size}[kind](_built(item, tensors) for item in told)
+
+
+def save(path: Any, state: Any) -> None:
     """Writes a state dict, or that of a module, to a safetensors file, which appears whole or not at all. (The other order, PyTorch's, is taken, too.)
 
+    Dicts, lists and tuples within each other, with numbers, texts, None, dtypes and devices beside tensors, are taken as well: `load` gives them back.
+
     Raises:
-        TypeError: something in it that is no tensor.
+        TypeError: something in it that is none of these.
+        ValueError: a list or dict that holds itself.
         OSError: the file cannot be written.
     """
-    if not isinstance(path, (str, os.PathLike)):
+    if not isinstance(path, (str, os.PathLike)) or isinstance(state, (str, os.PathLike)):
         path, state = state, path
-    if not isinstance(state, dict) and hasattr(state, "state_dict"):
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"save: a file of type {type(path).__name__}, expected its name")
+    if hasattr(state, "state_dict"):
         state = state.state_dict()
-    if not isinstance(state, dict):
-        raise TypeError(f"save: the state is of type {type(state).__name__}, expected a dict of tensors or a module")
-    _ternion._save(path, state)
+    if isinstance(state, dict) and all(isinstance(key, str) and isinstance(value, Tensor) for key, value in state.items()):
+        _ternion._save(path, state, {})
+        return
+    writer = _Writer()
+    tree = writer.tree(state, "")
+    _ternion._save(path, writer.tensors, {_TREE: json.dumps(tree)})
 
 
-def load(path: str | os.PathLike[str], device: Any = None) -> dict[str, Tensor]:
-    """The tensors of a safetensors file by their keys, on a device: `model.load_state_dict(ternion.load(path))`.
+def load(path: str | os.PathLike[str], device: Any = None, *, map_location: Any = None, weights_only: bool = True) -> Any:
+    """What `save` wrote, or the tensors of another safetensors file by their keys: `model.load_state_dict(ternion.load(path))`.
+
+    Args:
+        device: where the tensors are to be; by default where tensors are made.
+        map_location: another name of device.
+        weights_only: taken as in PyTorch; a file never holds code.
 
     Raises:
         FileNotFoundError: there is no such file.
         OSError: it cannot be read, is damaged, or holds dtypes that tensors do not have; the message names it.
     """
-    return _ternion._load(path, device)
+    del weights_only
+    tensors, texts = _ternion._load(path, map_location if device is None else device)
+    if _TREE not in texts:
+        return tensors
+    try:
+        return _built(json.loads(texts[_TREE]), tensors)
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise OSError(f"{path}: damaged: what it holds beside tensors cannot be read: {error!r}") from None

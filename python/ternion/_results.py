@@ -2,7 +2,10 @@
 
 from collections import namedtuple
 
+aminmax = namedtuple("aminmax", ["min", "max"])
+kthvalue = namedtuple("kthvalue", ["values", "indices"])
 max = namedtuple("max", ["values", "indices"])
+median = namedtuple("median", ["values", "indices"])
 min = namedtuple("min", ["values", "indices"])
 sort = namedtuple("sort", ["values", "indices"])
 topk = namedtuple("topk", ["values", "indices"])

@@ -6,9 +6,17 @@ from . import _ternion
 
 
 class _Recording:
-    """Switches recording for the thread that enters, as a context manager and as a decorator."""
+    """Switches recording for the thread that enters, as a context manager and as a decorator, with or without brackets."""
 
     _on: bool
+
+    def __new__(cls, function=None):
+        scope = super().__new__(cls)
+        if callable(function):
+            # ``@no_grad`` without brackets.
+            scope._before = []
+            return scope(function)
+        return scope
 
     def __init__(self):
         self._before = []
@@ -21,13 +29,19 @@ class _Recording:
         _ternion._set_recording(self._before.pop())
         return False
 
+    def _again(self):
+        return type(self)()
+
     def __call__(self, function):
         @functools.wraps(function)
         def within(*args, **kwargs):
-            with type(self)():
+            with self._again():
                 return function(*args, **kwargs)
 
         return within
+
+    def __repr__(self):
+        return f"ternion.{type(self).__name__}()"
 
 
 class no_grad(_Recording):
@@ -42,12 +56,51 @@ class enable_grad(_Recording):
     _on = True
 
 
-class set_grad_enabled(_Recording):
-    """Ops inside are recorded if `mode` is true."""
+class _Switch(_Recording):
+    """A scope that is told whether ops are recorded."""
 
-    def __init__(self, mode: bool):
+    def __new__(cls, mode=True):
+        if callable(mode):
+            return super().__new__(cls, mode)
+        return object.__new__(cls)
+
+
+class inference_mode(_Switch):
+    """`no_grad`, for programs that only compute: ``with inference_mode():``. With `mode=False` ops inside are recorded."""
+
+    _on = False
+
+    def __init__(self, mode=True):
+        super().__init__()
+        self._on = not mode
+
+    def _again(self):
+        return inference_mode(not self._on)
+
+    def __repr__(self):
+        return f"ternion.inference_mode(mode={not self._on})"
+
+
+class set_grad_enabled(_Switch):
+    """From now on ops of this thread are recorded if `mode` is true; as a scope or a decorator, only inside."""
+
+    def __init__(self, mode):
         super().__init__()
         self._on = bool(mode)
+        self._outside = _ternion._set_recording(self._on)
+
+    def __enter__(self):
+        self._before.append(self._outside)
+        _ternion._set_recording(self._on)
+        return self
+
+    def _again(self):
+        return set_grad_enabled(self._on)
 
     def __call__(self, function):
-        raise TypeError("set_grad_enabled is no decorator: use no_grad or enable_grad")
+        # Only what is decorated is concerned.
+        _ternion._set_recording(self._outside)
+        return super().__call__(function)
+
+    def __repr__(self):
+        return f"ternion.set_grad_enabled(mode={self._on})"

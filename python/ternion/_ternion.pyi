@@ -6,9 +6,11 @@ from typing import Any, Literal, NamedTuple, Union, overload
 
 from typing_extensions import Self
 
+from ._size import Size
+
 Number = Union[_bool, _int, _float]
 Operand = Union["Tensor", Number]
-Size = Union[_int, Sequence[_int]]
+SizeLike = Union[_int, Sequence[_int]]
 DTypeLike = Union["dtype", str, type, Any]
 DeviceLike = Union["device", str]
 
@@ -35,9 +37,30 @@ class dtype:
 class device:
     type: str
     index: _int | None
-    def __init__(self, name: DeviceLike) -> None: ...
+    def __init__(self, name: DeviceLike, index: _int | None = None) -> None: ...
     def synchronize(self) -> None: ...
     def memory(self) -> dict[str, _int]: ...
+    def reset_peak_memory(self) -> None: ...
+    def release_cached(self) -> None: ...
+
+class Generator:
+    """Random numbers of their own: functions that draw take them by `generator=`.
+
+    Nothing else draws from them, and they leave the device's own numbers alone. They start from a fixed seed.
+    """
+    def __init__(self, device: DeviceLike | None = None) -> None: ...
+    @property
+    def device(self) -> device: ...
+    def manual_seed(self, seed: _int) -> Self:
+        """Starts anew from a seed; the generator itself."""
+    def seed(self) -> _int:
+        """Starts anew from a seed that nobody knows before; the seed."""
+    def initial_seed(self) -> _int:
+        """The seed that it started from."""
+    def get_state(self) -> tuple[_int, _int]:
+        """Where it stands: seed, and how many numbers were drawn."""
+    def set_state(self, new_state: tuple[_int, _int]) -> Self:
+        """Goes on where `get_state` told; the generator itself."""
 
 class HookHandle:
     def remove(self) -> None: ...
@@ -48,6 +71,7 @@ class Tensor:
     Methods have the names and meanings of PyTorch's. Views share memory; `requires_grad` asks for a gradient, which `backward` of what was computed
     from it adds to `grad`.
     """
+    def __init__(self, *args: Any, device: DeviceLike | None = None) -> None: ...
     def __len__(self) -> _int: ...
     def __iter__(self) -> Iterator[Tensor]: ...
     def __getitem__(self, index: Any) -> Tensor: ...
@@ -62,6 +86,8 @@ class Tensor:
     def __pos__(self) -> Tensor: ...
     def __abs__(self) -> Tensor: ...
     def __invert__(self) -> Tensor: ...
+    def __lshift__(self, other: Any) -> Tensor: ...
+    def __rshift__(self, other: Any) -> Tensor: ...
     def __matmul__(self, other: Tensor) -> Tensor: ...
     def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Any: ...
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any: ...
@@ -93,6 +119,9 @@ class Tensor:
     def __ifloordiv__(self, other: Operand) -> Self: ...
     def __imod__(self, other: Operand) -> Self: ...
     def __ipow__(self, other: Operand) -> Self: ...
+    def __iand__(self, other: Operand) -> Self: ...
+    def __ior__(self, other: Operand) -> Self: ...
+    def __ixor__(self, other: Operand) -> Self: ...
     def __lt__(self, other: Operand) -> Tensor: ...
     def __le__(self, other: Operand) -> Tensor: ...
     def __gt__(self, other: Operand) -> Tensor: ...
@@ -108,8 +137,21 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def absolute(self) -> Tensor:
+        """The absolute value of each element."""
+    def absolute_(self) -> Self:
+        """The absolute value of each element.
+
+        In place: the tensor itself is changed and returned.
+        """
     def acos(self) -> Tensor:
         """The angle of each element's cosine, from 0 to pi."""
+    def acos_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`acos`, in place: the tensor itself is changed and returned."""
+    def acosh(self) -> Tensor:
+        """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1."""
+    def acosh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`acosh`, in place: the tensor itself is changed and returned."""
     def add(self, other: Operand, *, alpha: Number | None = None) -> Tensor:
         """The sum of this tensor and `alpha` times another, or a number, broadcast.
 
@@ -118,8 +160,16 @@ class Tensor:
         """
     def add_(self, other: Operand, *, alpha: Number | None = None) -> Self:
         """The sum of this tensor and `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+        """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch: [b, m, k] x [b, k, n] -> [m, n]."""
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
+        """`input + value * tensor1 / tensor2`, broadcast."""
+    def addcdiv_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`addcdiv`, in place: the tensor itself is changed and returned."""
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
         """`self + value * tensor1 * tensor2`, broadcast."""
+    def addcmul_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`addcmul`, in place: the tensor itself is changed and returned."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
         """`beta * self + alpha * (mat1 @ mat2)`, self broadcast."""
     def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Self:
@@ -128,62 +178,119 @@ class Tensor:
         Raises:
             RuntimeError: a gradient would have to flow through it.
         """
-    def all(self, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+        """`beta * input + alpha * (mat @ vec)`: [m, k] x [k] -> [m]."""
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+        """`beta * input + alpha * outer(vec1, vec2)`: [m] and [n] -> [m, n]."""
+    def all(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """Whether all elements over axes are true, or not 0.
 
         Args:
             dim: the axis or axes; all of them by default.
             keepdim: whether reduced axes stay, with size 1.
+            axis, keepdims: other names of dim and keepdim.
         """
     def allclose(self, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> _bool:
         """Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`."""
-    def amax(self, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+    def amax(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """The largest element over axes; equals share the gradient.
 
         Args:
             dim: the axis or axes; all of them by default.
             keepdim: whether reduced axes stay, with size 1.
+            axis, keepdims: other names of dim and keepdim.
         """
-    def amin(self, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+    def amin(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """The smallest element over axes; equals share the gradient.
 
         Args:
             dim: the axis or axes; all of them by default.
             keepdim: whether reduced axes stay, with size 1.
+            axis, keepdims: other names of dim and keepdim.
         """
-    def any(self, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+    def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> Any:
+        """The smallest and the largest element, over an axis or all: a tuple of min and max."""
+    def any(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """Whether any element over axes is true, or not 0.
 
         Args:
             dim: the axis or axes; all of them by default.
             keepdim: whether reduced axes stay, with size 1.
+            axis, keepdims: other names of dim and keepdim.
         """
-    def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+    def arccos(self) -> Tensor:
+        """The angle of each element's cosine, from 0 to pi."""
+    def arccos_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`acos`, in place: the tensor itself is changed and returned."""
+    def arccosh(self) -> Tensor:
+        """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1."""
+    def arccosh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`acosh`, in place: the tensor itself is changed and returned."""
+    def arcsin(self) -> Tensor:
+        """The angle of each element's sine, from -pi/2 to pi/2."""
+    def arcsin_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`asin`, in place: the tensor itself is changed and returned."""
+    def arcsinh(self) -> Tensor:
+        """The number whose hyperbolic sine each element is."""
+    def arcsinh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`asinh`, in place: the tensor itself is changed and returned."""
+    def arctan(self) -> Tensor:
+        """The angle of each element's tangent, from -pi/2 to pi/2."""
+    def arctan2(self, other: Operand) -> Tensor:
+        """The angle of the points (other, self), in radians, broadcast."""
+    def arctan2_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`atan2`, in place: the tensor itself is changed and returned."""
+    def arctan_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`atan`, in place: the tensor itself is changed and returned."""
+    def arctanh(self) -> Tensor:
+        """The number whose hyperbolic tangent each element is; NaN outside -1 to 1."""
+    def arctanh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`atanh`, in place: the tensor itself is changed and returned."""
+    def argmax(self, dim: _int | None = None, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The index of the first largest element, of all of them in row-major order, or along `dim`; int64."""
-    def argmin(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+    def argmin(self, dim: _int | None = None, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The index of the first smallest element, of all of them in row-major order, or along `dim`; int64."""
-    def argsort(self, dim: _int = ..., descending: _bool = False) -> Tensor:
+    def argsort(self, dim: _int | None = None, descending: _bool = False, stable: _bool = False, *, axis: _int | None = None) -> Tensor:
         """Where the elements are that come first, second and so on in order along `dim`; int64."""
+    def argwhere(self) -> Tensor:
+        """Where elements are not 0: a row of indices for each, int64."""
     def asin(self) -> Tensor:
         """The angle of each element's sine, from -pi/2 to pi/2."""
+    def asin_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`asin`, in place: the tensor itself is changed and returned."""
+    def asinh(self) -> Tensor:
+        """The number whose hyperbolic sine each element is."""
+    def asinh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`asinh`, in place: the tensor itself is changed and returned."""
     def atan(self) -> Tensor:
         """The angle of each element's tangent, from -pi/2 to pi/2."""
     def atan2(self, other: Tensor) -> Tensor:
         """The angle of the points (other, self), in radians, broadcast."""
-    def backward(self, gradient: Tensor | None = None, retain_graph: _bool | None = None, create_graph: _bool = False) -> None:
+    def atan2_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`atan2`, in place: the tensor itself is changed and returned."""
+    def atan_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`atan`, in place: the tensor itself is changed and returned."""
+    def atanh(self) -> Tensor:
+        """The number whose hyperbolic tangent each element is; NaN outside -1 to 1."""
+    def atanh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`atanh`, in place: the tensor itself is changed and returned."""
+    def backward(self, gradient: Tensor | None = None, retain_graph: _bool | None = None, create_graph: _bool = False, inputs: Sequence[Tensor] | None = None) -> None:
         """Adds the gradient of this tensor to `grad` of every tensor that it was computed from and that asks for one.
 
         Args:
             gradient: weights of the elements, of this tensor's shape; needed unless it is a single element.
             retain_graph: keep what was saved, so that the graph can be walked again.
             create_graph: record the walk itself, so that gradients have gradients.
+            inputs: the tensors whose gradients are gathered; those of all others are left alone.
 
         Raises:
             RuntimeError: nothing was recorded, a saved tensor was changed in place, or the graph was walked before.
         """
-    def bernoulli(self) -> Tensor:
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
+        """`beta * input + alpha * (batch1 @ batch2)`: [b, m, k] x [b, k, n], input broadcast."""
+    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
         """1 with the probability that each element is, else 0; of the same dtype. No gradient flows."""
-    def bernoulli_(self, p: _float = 0.5) -> Self:
+    def bernoulli_(self, p: _float = 0.5, *, generator: Generator | None = None) -> Self:
         """1 with probability `p`, else 0, in place: the tensor itself is changed and returned.
 
         Raises:
@@ -197,8 +304,10 @@ class Tensor:
         """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n]."""
     def bool(self) -> Tensor:
         """Which elements are not 0."""
+    def broadcast_to(self, size: Any) -> Tensor:
+        """The tensor repeated up to these sizes, without a copy."""
     def byte(self) -> Tensor:
-        """The elements as uint8, towards zero."""
+        """The elements as uint8."""
     def ceil(self) -> Tensor:
         """The smallest whole number not below each element."""
     def ceil_(self) -> Self:
@@ -214,18 +323,36 @@ class Tensor:
         """Each element, but at least `min` and at most `max`, which are numbers or tensors; NaN stays."""
     def clamp_(self, min: Operand | None = None, max: Operand | None = None) -> Self:
         """`clamp`, in place."""
+    def clamp_max(self, max: Any) -> Tensor:
+        """Each element, but at most `max`."""
+    def clamp_max_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`clamp_max`, in place: the tensor itself is changed and returned."""
+    def clamp_min(self, min: Any) -> Tensor:
+        """Each element, but at least `min`."""
+    def clamp_min_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`clamp_min`, in place: the tensor itself is changed and returned."""
     def clip(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
         """`clamp`."""
-    def clone(self) -> Tensor:
+    def clip_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`clip`, in place: the tensor itself is changed and returned."""
+    def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy; gradients flow through it."""
-    def contiguous(self) -> Tensor:
+    def conj(self) -> Tensor:
+        """The conjugates: the tensor itself."""
+    def contiguous(self, *, memory_format: Any = None) -> Tensor:
         """The elements one after the other in row-major order: the tensor itself if they are, else a copy."""
-    def copy_(self, source: Tensor) -> Self:
+    def copy_(self, source: Tensor, non_blocking: _bool = False) -> Self:
         """Overwrites the elements with those of `source`, broadcast, cast and moved; the tensor itself.
 
         Raises:
             ValueError: a shape that does not broadcast to this one.
         """
+    def copysign(self, other: Any) -> Tensor:
+        """The size of each element of `input` with the sign of `other`; broadcast. The sign of zero counts."""
+    def copysign_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`copysign`, in place: the tensor itself is changed and returned."""
+    def corrcoef(self) -> Tensor:
+        """The correlations of rows, whose columns are observations."""
     def cos(self) -> Tensor:
         """The cosine of each element, in radians."""
     def cos_(self) -> Self:
@@ -235,32 +362,93 @@ class Tensor:
         """
     def cosh(self) -> Tensor:
         """The hyperbolic cosine of each element."""
+    def cosh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`cosh`, in place: the tensor itself is changed and returned."""
+    def count_nonzero(self, dim: Any = None) -> Tensor:
+        """How many elements over axes are not 0, int64."""
+    def cov(self, *, correction: _int = 1) -> Tensor:
+        """The covariances of rows, whose columns are observations: [variables, observations] -> [variables, variables]."""
     def cpu(self) -> Tensor:
         """The tensor on the processor."""
-    def cuda(self, device: _int | None = None) -> Tensor:
+    def cross(self, other: Tensor, dim: _int | None = None) -> Tensor:
+        """The products of vectors in space, along an axis of 3: by default the first one.
+
+        Raises:
+            ValueError: an axis of another size.
+        """
+    def cuda(self, device: _int | DeviceLike | None = None, non_blocking: _bool = False) -> Tensor:
         """The tensor on a CUDA device, by default the first."""
-    def cumsum(self, dim: _int) -> Tensor:
-        """The sums of the elements up to each, along `dim`."""
+    def cumprod(self, dim: _int, *, dtype: Any = None) -> Tensor:
+        """The products of the elements up to each, along `dim`; of integers in int64."""
+    def cumprod_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`cumprod`, in place: the tensor itself is changed and returned."""
+    def cumsum(self, dim: _int | None = None, *, dtype: DTypeLike | None = None, axis: _int | None = None) -> Tensor:
+        """The sums of the elements up to each, along `dim`.
+
+        Args:
+            dtype: what the elements are converted to first.
+            axis: another name of dim.
+        """
+    def cumsum_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`cumsum`, in place: the tensor itself is changed and returned."""
     data: Tensor
     def data_ptr(self) -> _int:
         """The address of the first element."""
+    def deg2rad(self) -> Tensor:
+        """Degrees as radians."""
+    def deg2rad_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`deg2rad`, in place: the tensor itself is changed and returned."""
     def detach(self) -> Tensor:
         """The same memory without history: no gradient flows through it."""
+    def detach_(self) -> Self:
+        """Forgets the history, in place: no gradient flows through it any more. The tensor itself."""
     @property
     def device(self) -> device: ...
+    def diag(self, diagonal: _int = 0) -> Tensor:
+        """The diagonal of a matrix, or the matrix with a vector on its diagonal.
+
+        Raises:
+            ValueError: a tensor that is neither.
+        """
+    def diag_embed(self, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
+        """Matrices whose diagonals are the last axis, zeros elsewhere, as two axes at `dim1` and `dim2`."""
+    def diagflat(self, offset: _int = 0) -> Tensor:
+        """The matrix with all elements on its diagonal."""
+    def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+        """The elements of a diagonal of two axes, as a last axis. A copy, where PyTorch has a view.
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: one axis twice.
+        """
+    def diff(self, n: _int = 1, dim: _int = -1) -> Tensor:
+        """The differences of neighbours along `dim`, `n` times."""
     def dim(self) -> _int:
         """The number of axes."""
-    def div(self, other: Operand) -> Tensor:
-        """This tensor divided by another, or a number, broadcast. Integers become float32 first."""
-    def div_(self, other: Operand) -> Self:
+    def dist(self, other: Tensor, p: _float = 2) -> Tensor:
+        """The norm of the difference."""
+    def div(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
         """This tensor divided by another, or a number, broadcast. Integers become float32 first.
 
-        In place: the tensor itself is changed and returned.
+        Args:
+            rounding_mode: "floor" for whole numbers, as by `//`.
         """
+    def div_(self, other: Operand, *, rounding_mode: str | None = None) -> Self:
+        """This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned."""
+    def divide(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+        """This tensor divided by another, or a number, broadcast. Integers become float32 first.
+
+        Args:
+            rounding_mode: "floor" for whole numbers, as by `//`.
+        """
+    def divide_(self, other: Operand, *, rounding_mode: str | None = None) -> Self:
+        """This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned."""
     def dot(self, other: Tensor) -> Tensor:
         """The sum of the products of the elements of two vectors."""
     def double(self) -> Tensor:
         """The elements as float64."""
+    def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts one behind the other: of the third axis."""
     @property
     def dtype(self) -> dtype: ...
     def element_size(self) -> _int:
@@ -278,14 +466,22 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def erfc(self) -> Tensor:
+        """1 less the error function of each element."""
+    def erfc_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`erfc`, in place: the tensor itself is changed and returned."""
     def exp(self) -> Tensor:
         """`e^x` of each element."""
+    def exp2(self) -> Tensor:
+        """2 to the power of each element."""
+    def exp2_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`exp2`, in place: the tensor itself is changed and returned."""
     def exp_(self) -> Self:
         """`e^x` of each element.
 
         In place: the tensor itself is changed and returned.
         """
-    def expand(self, *sizes: Size) -> Tensor:
+    def expand(self, *sizes: SizeLike) -> Tensor:
         """Axes of size 1 repeated up to these sizes, without a copy; -1 leaves a size as it is.
 
         Raises:
@@ -300,14 +496,41 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def exponential_(self, lambd: _float = 1.0, *, generator: Any = None) -> Tensor:
+        """Of the exponential distribution with this rate, in place: the tensor itself is changed and returned.
+
+        Raises:
+            ValueError: a rate that is not above 0.
+        """
     def fill_(self, value: Number | Tensor) -> Self:
         """Overwrites every element with `value`; the tensor itself."""
+    def fill_diagonal_(self, fill_value: Any, wrap: _bool = False) -> Tensor:
+        """`fill_value` on the diagonal of a matrix, in place: the tensor itself is changed and returned.
+
+        Raises:
+            ValueError: no matrix, or `wrap`.
+        """
+    def fix(self) -> Tensor:
+        """The whole part of each element, towards zero."""
+    def fix_(self) -> Self:
+        """The whole part of each element, towards zero.
+
+        In place: the tensor itself is changed and returned.
+        """
     def flatten(self, start_dim: _int = 0, end_dim: _int = ...) -> Tensor:
         """Axes from `start_dim` to `end_dim` as one."""
-    def flip(self, *dims: Size) -> Tensor:
+    def flip(self, *dims: SizeLike) -> Tensor:
         """The elements of these axes in reverse order."""
+    def fliplr(self) -> Tensor:
+        """Columns in reverse order."""
+    def flipud(self) -> Tensor:
+        """Rows in reverse order."""
     def float(self) -> Tensor:
         """The elements as float32."""
+    def float_power(self, exponent: Any) -> Tensor:
+        """Each element to a power, computed in float64."""
+    def float_power_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`float_power`, in place: the tensor itself is changed and returned."""
     def floor(self) -> Tensor:
         """The largest whole number not above each element."""
     def floor_(self) -> Self:
@@ -322,35 +545,87 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def fmax(self, other: Tensor) -> Tensor:
+        """The larger of each pair of elements; of a number and NaN the number."""
+    def fmin(self, other: Tensor) -> Tensor:
+        """The smaller of each pair of elements; of a number and NaN the number."""
+    def fmod(self, other: Any) -> Tensor:
+        """What is left over by division, with the sign of `input`; broadcast."""
+    def fmod_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`fmod`, in place: the tensor itself is changed and returned."""
+    def frac(self) -> Tensor:
+        """What is behind the point of each element, with its sign."""
+    def frac_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`frac`, in place: the tensor itself is changed and returned."""
     def gather(self, dim: _int, index: Tensor) -> Tensor:
         """The elements whose places along `dim` are in `index`, a tensor of as many axes."""
     def ge(self, other: Operand) -> Tensor:
         """Where the elements are at least those of `other`."""
     def gelu(self, approximate: str = "none") -> Tensor:
         """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh"."""
+    def get_device(self) -> _int:
+        """The number of the device among those of its kind; -1 on the processor."""
     grad: Tensor | None
     @property
     def grad_fn(self) -> str | None: ...
+    def greater(self, other: Operand) -> Tensor:
+        """Where the elements are greater than those of `other`."""
+    def greater_equal(self, other: Operand) -> Tensor:
+        """Where the elements are at least those of `other`."""
     def gt(self, other: Operand) -> Tensor:
         """Where the elements are greater than those of `other`."""
     def half(self) -> Tensor:
         """The elements as float16."""
+    def heaviside(self, values: Tensor) -> Tensor:
+        """0 below 0, 1 above, `values` at 0."""
     def histc(self, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
         """How many elements fall into each of `bins` equal parts of the range from `min` to `max`."""
+    def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts side by side: of the second axis, or the only one."""
+    def hypot(self, other: Tensor) -> Tensor:
+        """The length of the vectors (input, other), without overflow; broadcast."""
+    def hypot_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`hypot`, in place: the tensor itself is changed and returned."""
     def index_add(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
         """This tensor with the slices of `source` added to those along `dim` that `index` names."""
     def index_add_(self, dim: _int, index: Tensor, source: Tensor) -> Self:
         """`index_add`, in place."""
+    def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
+        """This tensor with the slices of `source` in place of those along `dim` that `index` names."""
+    def index_copy_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`index_copy`, in place: the tensor itself is changed and returned."""
+    def index_fill(self, dim: _int, index: Tensor, value: Any) -> Tensor:
+        """This tensor with `value` in the slices along `dim` that `index` names."""
+    def index_fill_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`index_fill`, in place: the tensor itself is changed and returned."""
+    def index_put(self, indices: Any, values: Any, accumulate: _bool = False) -> Tensor:
+        """A copy of this tensor with `values` in the places that a tuple of tensors names, or added to them."""
+    def index_put_(self, indices: Any, values: Any, accumulate: _bool = False) -> Tensor:
+        """`values` in the places that a tuple of tensors names, or added to them, in place: the tensor itself is changed and returned."""
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The slices along `dim` that `index`, a tensor of one axis, names."""
+    def inner(self, other: Tensor) -> Tensor:
+        """The sums of products along the last axis of both: [.., k] and [.., k]."""
     def int(self) -> Tensor:
         """The elements as int32, towards zero."""
-    def is_contiguous(self) -> _bool:
+    def is_complex(self) -> _bool:
+        """Whether the dtype is a complex one: there are none."""
+    def is_contiguous(self, *, memory_format: Any = None) -> _bool:
         """Whether the elements lie one after the other in row-major order."""
+    @property
+    def is_cuda(self) -> _bool: ...
     def is_floating_point(self) -> _bool:
         """Whether the dtype is a floating one."""
     @property
     def is_leaf(self) -> _bool: ...
+    def is_nonzero(self) -> _bool:
+        """Whether the only element is not 0."""
+    def is_pinned(self) -> _bool:
+        """Whether the memory is pinned: it never is."""
+    def is_same_size(self, other: Tensor) -> _bool:
+        """Whether both have one shape."""
+    def is_signed(self) -> _bool:
+        """Whether the dtype has negative numbers."""
     def isclose(self, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> Tensor:
         """Where the elements are near those of `other`: `|a - b| <= atol + rtol * |b|`."""
     def isfinite(self) -> Tensor:
@@ -359,20 +634,44 @@ class Tensor:
         """Where the elements are infinite."""
     def isnan(self) -> Tensor:
         """Where the elements are NaN."""
+    def isneginf(self) -> Tensor:
+        """Where the elements are infinite and negative."""
+    def isposinf(self) -> Tensor:
+        """Where the elements are infinite and positive."""
+    def isreal(self) -> Tensor:
+        """Where the elements are real: everywhere."""
     def item(self) -> Any:
         """The only element, as a number of Python.
 
         Raises:
             ValueError: there are several elements, or none.
         """
+    def kron(self, other: Tensor) -> Tensor:
+        """Each element of one times all of the other, in blocks."""
+    def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> Any:
+        """The k-th smallest element along an axis, counted from 1, and its index (int64): a tuple of values and indices.
+
+        Raises:
+            ValueError: a k that is not from 1 to the size of the axis.
+        """
     def le(self, other: Operand) -> Tensor:
         """Where the elements are at most those of `other`."""
     def leaky_relu(self, negative_slope: _float = 0.01) -> Tensor:
         """`x` where it is positive, else `negative_slope * x`."""
+    def lerp(self, end: Tensor, weight: Any) -> Tensor:
+        """From `input`, where the weight is 0, to `end`, where it is 1: `input + weight * (end - input)`; weight is a number or a tensor."""
+    def lerp_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`lerp`, in place: the tensor itself is changed and returned."""
+    def less(self, other: Operand) -> Tensor:
+        """Where the elements are less than those of `other`."""
+    def less_equal(self, other: Operand) -> Tensor:
+        """Where the elements are at most those of `other`."""
     def log(self) -> Tensor:
         """The natural logarithm of each element."""
     def log10(self) -> Tensor:
         """The logarithm to base 10 of each element."""
+    def log10_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`log10`, in place: the tensor itself is changed and returned."""
     def log1p(self) -> Tensor:
         """`log(1 + x)` of each element, accurate near 0."""
     def log1p_(self) -> Self:
@@ -382,29 +681,50 @@ class Tensor:
         """
     def log2(self) -> Tensor:
         """The logarithm to base 2 of each element."""
+    def log2_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`log2`, in place: the tensor itself is changed and returned."""
     def log_(self) -> Self:
         """The natural logarithm of each element.
 
         In place: the tensor itself is changed and returned.
         """
-    def log_softmax(self, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
+    def log_softmax(self, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
         """The logarithm of `softmax` along `dim`, without loss."""
+    def logaddexp(self, other: Tensor) -> Tensor:
+        """`log(e^input + e^other)` of each pair of elements, without overflow; broadcast."""
+    def logaddexp2(self, other: Tensor) -> Tensor:
+        """`log2(2^input + 2^other)` of each pair of elements, without overflow; broadcast."""
+    def logcumsumexp(self, dim: _int) -> Tensor:
+        """The logarithms of the sums of `e^x` up to each element, along `dim`, without overflow."""
     def logical_and(self, other: Tensor) -> Tensor:
         """Where both are true, or not 0."""
+    def logical_and_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`logical_and`, in place: the tensor itself is changed and returned."""
     def logical_not(self) -> Tensor:
         """`not x` of each truth value."""
+    def logical_not_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`logical_not`, in place: the tensor itself is changed and returned."""
     def logical_or(self, other: Tensor) -> Tensor:
         """Where at least one is true, or not 0."""
+    def logical_or_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`logical_or`, in place: the tensor itself is changed and returned."""
     def logical_xor(self, other: Tensor) -> Tensor:
         """Where exactly one is true, or not 0."""
+    def logical_xor_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`logical_xor`, in place: the tensor itself is changed and returned."""
+    def logit(self, eps: _float | None = None) -> Tensor:
+        """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given."""
+    def logit_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`logit`, in place: the tensor itself is changed and returned."""
     def logsigmoid(self) -> Tensor:
         """`log(sigmoid(x))` of each element, without loss."""
-    def logsumexp(self, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
-        """`log(sum(e^x))` over axes, without overflow.
+    def logsumexp(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
+        """`log(sum(e^x))` over axes, without overflow. Integers become float32 first.
 
         Args:
             dim: the axis or axes; all of them by default.
             keepdim: whether reduced axes stay, with size 1.
+            axis, keepdims: other names of dim and keepdim.
         """
     def long(self) -> Tensor:
         """The elements as int64, towards zero."""
@@ -418,6 +738,8 @@ class Tensor:
         """`value` in place of the elements where the mask is true; the tensor itself."""
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """This tensor with the elements of `source`, in turn, where the mask is true."""
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """The elements of `source`, in turn, where the mask is true, in place: the tensor itself is changed and returned."""
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where the mask is true, in row-major order, as one axis."""
     def matmul(self, other: Tensor) -> Tensor:
@@ -428,35 +750,59 @@ class Tensor:
         Raises:
             ValueError: sizes that do not fit.
         """
+    def matrix_power(self, n: _int) -> Tensor:
+        """A square matrix, or each of several, times itself `n` times.
+
+        Raises:
+            ValueError: a power below 0: there are no inverses; a matrix that is not square.
+        """
     @overload
     def max(self) -> Tensor: ...
     @overload
-    def max(self, dim: _int, keepdim: _bool = False) -> max: ...
+    def max(self, dim: _int, keepdim: _bool = False, *, keepdims: _bool = False) -> max: ...
+    @overload
+    def max(self, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> max: ...
     @overload
     def max(self, dim: Tensor) -> Tensor: ...
     def maximum(self, other: Tensor) -> Tensor:
         """The larger of each pair of elements, broadcast; NaN if either is."""
-    def mean(self, dim: Size | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    def mean(self, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """The mean over axes; of floating dtypes.
 
         Args:
             dim: the axis or axes; all of them by default.
             keepdim: whether reduced axes stay, with size 1.
             dtype: what the elements are converted to first.
+            axis, keepdims: other names of dim and keepdim.
 
         Raises:
+            IndexError: an axis that does not exist.
+        """
+    def median(self, dim: _int | None = None, keepdim: _bool = False) -> Any:
+        """The middle element in order, of two the smaller; NaN if there is one. Along `dim` a tuple of values and indices.
+
+        Raises:
+            ValueError: no elements.
             IndexError: an axis that does not exist.
         """
     @overload
     def min(self) -> Tensor: ...
     @overload
-    def min(self, dim: _int, keepdim: _bool = False) -> min: ...
+    def min(self, dim: _int, keepdim: _bool = False, *, keepdims: _bool = False) -> min: ...
+    @overload
+    def min(self, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> min: ...
     @overload
     def min(self, dim: Tensor) -> Tensor: ...
     def minimum(self, other: Tensor) -> Tensor:
         """The smaller of each pair of elements, broadcast; NaN if either is."""
     def mm(self, mat2: Tensor) -> Tensor:
         """The product of two matrices: [m, k] x [k, n] -> [m, n]."""
+    def moveaxis(self, source: Any, destination: Any) -> Tensor:
+        """The axes `source` at the places `destination`, the others in their order."""
+    def movedim(self, source: Any, destination: Any) -> Tensor:
+        """The axes `source` at the places `destination`, the others in their order."""
+    def msort(self) -> Tensor:
+        """The elements in order along the first axis."""
     def mul(self, other: Operand) -> Tensor:
         """The product of this tensor and another, or a number, element by element, broadcast."""
     def mul_(self, other: Operand) -> Self:
@@ -464,14 +810,41 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def multinomial(self, num_samples: _int, replacement: _bool = False, *, generator: Any = None) -> Tensor:
+        """Indices that are drawn with these probabilities, which need not sum to 1: of each row of [.., categories], int64, [.., num_samples].
+
+        Args:
+            replacement: whether an index may be drawn twice.
+
+        Raises:
+            TypeError: no floats.
+            ValueError: other than one or two axes, a probability below 0 or not finite, a row of zeros, more samples than there are categories to draw.
+        """
+    def multiply(self, other: Operand) -> Tensor:
+        """The product of this tensor and another, or a number, element by element, broadcast."""
+    def multiply_(self, other: Operand) -> Self:
+        """The product of this tensor and another, or a number, element by element, broadcast.
+
+        In place: the tensor itself is changed and returned.
+        """
     def mv(self, vec: Tensor) -> Tensor:
         """The product of a matrix and a vector: [m, k] x [k] -> [m]."""
+    def nan_to_num(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
+        """The elements, with numbers in place of NaN and of the infinities: by default 0 and the largest numbers of the dtype."""
+    def nan_to_num_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`nan_to_num`, in place: the tensor itself is changed and returned."""
+    def nanmean(self, dim: Any = None, keepdim: _bool = False, *, dtype: Any = None) -> Tensor:
+        """The mean over axes of what is not NaN."""
+    def nansum(self, dim: Any = None, keepdim: _bool = False, *, dtype: Any = None) -> Tensor:
+        """The sum over axes, NaN counted as 0."""
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor:
         """`length` elements of axis `dim` from `start` on."""
     @property
     def nbytes(self) -> _int: ...
     @property
     def ndim(self) -> _int: ...
+    def ndimension(self) -> _int:
+        """The number of axes."""
     def ne(self, other: Operand) -> Tensor:
         """Where the elements are not equal to those of `other`."""
     def neg(self) -> Tensor:
@@ -481,12 +854,33 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def negative(self) -> Tensor:
+        """`-x` of each element. Integers wrap."""
+    def negative_(self) -> Self:
+        """`-x` of each element. Integers wrap.
+
+        In place: the tensor itself is changed and returned.
+        """
+    def nelement(self) -> _int:
+        """The number of elements."""
+    def new_empty(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+        """A tensor of these sizes whose contents nobody has decided (zeros here), in the dtype and on the device of this one."""
+    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+        """One value in these sizes, in the dtype and on the device of this tensor."""
+    def new_ones(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+        """Ones of these sizes, in the dtype and on the device of this tensor."""
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+        """A tensor with these values, in the dtype and on the device of this one."""
+    def new_zeros(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
+        """Zeros of these sizes, in the dtype and on the device of this tensor."""
     def nonzero(self, *, as_tuple: _bool = False) -> Any:
         """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
-    def norm(self, p: _float | str | None = None, dim: Size | None = None, keepdim: _bool = False) -> Tensor:
+    def norm(self, p: _float | str | None = None, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """The norm over axes: of order 1, 2 (by default), infinity, or any positive number."""
-    def normal_(self, mean: _float = 0.0, std: _float = 1.0) -> Self:
+    def normal_(self, mean: _float = 0.0, std: _float = 1.0, *, generator: Generator | None = None) -> Self:
         """Of the normal distribution, in place: the tensor itself is changed and returned."""
+    def not_equal(self, other: Operand) -> Tensor:
+        """Where the elements are not equal to those of `other`."""
     def numel(self) -> _int:
         """The number of elements."""
     def numpy(self, *, force: _bool = False) -> Any:
@@ -501,8 +895,12 @@ class Tensor:
         """
     def outer(self, vec2: Tensor) -> Tensor:
         """The products of every element of a vector with every one of another: [m] and [n] -> [m, n]."""
-    def permute(self, *dims: Size) -> Tensor:
+    def permute(self, *dims: SizeLike) -> Tensor:
         """The axes in another order."""
+    def pin_memory(self) -> Tensor:
+        """The tensor itself: copies to a device go through memory of their own."""
+    def positive(self) -> Tensor:
+        """The tensor itself."""
     def pow(self, other: Operand) -> Tensor:
         """This tensor to the power of another, or of a number, broadcast."""
     def pow_(self, other: Operand) -> Self:
@@ -510,17 +908,39 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
-    def prod(self, dim: Size | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    def prelu(self, weight: Tensor) -> Tensor:
+        """`x` where it is positive, else `weight * x`, with one weight, or one for each channel (the second axis)."""
+    def prod(self, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """The product over axes; of integers in int64.
 
         Args:
             dim: the axis or axes; all of them by default.
             keepdim: whether reduced axes stay, with size 1.
             dtype: what the elements are converted to first.
+            axis, keepdims: other names of dim and keepdim.
 
         Raises:
             IndexError: an axis that does not exist.
         """
+    def quantile(self, q: Any, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = "linear") -> Tensor:
+        """The numbers below which these shares of the elements are.
+
+        Args:
+            q: a share from 0 to 1, or a tensor of several, which are a first axis of the result.
+            interpolation: what is between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+
+        Raises:
+            TypeError: no floats.
+            ValueError: no elements, a share outside 0 to 1, another interpolation.
+        """
+    def rad2deg(self) -> Tensor:
+        """Radians as degrees."""
+    def rad2deg_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`rad2deg`, in place: the tensor itself is changed and returned."""
+    def random_(self, low: _int = 0, high: _int | None = None, *, generator: Any = None) -> Tensor:
+        """Random whole numbers from `low` up to, not including, `high` (by default all that the dtype can count exactly, up to 2**40), in place."""
+    def ravel(self) -> Tensor:
+        """All elements as one axis."""
     def reciprocal(self) -> Tensor:
         """`1 / x` of each element."""
     def reciprocal_(self) -> Self:
@@ -548,23 +968,38 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
-    def repeat(self, *repeats: Size) -> Tensor:
+    def repeat(self, *repeats: SizeLike) -> Tensor:
         """Repeated so often along each axis, a copy."""
+    def repeat_interleave(self, repeats: Any, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
+        """Each element, or each slice of an axis, several times in turn.
+
+        Args:
+            repeats: how often, a number or a tensor with one for each.
+            dim: the axis; all elements in a row by default.
+            output_size: taken as in PyTorch, and not needed.
+
+        Raises:
+            ValueError: a number below 0, or not one for each.
+        """
     requires_grad: _bool
     def requires_grad_(self, requires_grad: _bool = True) -> Self:
         """Asks for a gradient, or no longer; the tensor itself."""
-    def reshape(self, *shape: Size) -> Tensor:
+    def reshape(self, *shape: SizeLike) -> Tensor:
         """The elements in row-major order under other sizes, one of which may be -1; a view where that can be.
 
         Raises:
             ValueError: sizes that do not multiply to the number of elements.
         """
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """The elements in the shape of `other`."""
     def retain_grad(self) -> None:
         """Gathers the gradient of this tensor too, though it was computed."""
-    def roll(self, shifts: Size, dims: Size | None = None) -> Tensor:
+    def roll(self, shifts: SizeLike, dims: SizeLike | None = None) -> Tensor:
         """The elements moved along `dims`, those that leave at one end come in at the other."""
-    def round(self) -> Tensor:
-        """The nearest whole number of each element, halves to even."""
+    def rot90(self, k: _int = 1, dims: Sequence[_int] = (0, 1)) -> Tensor:
+        """The tensor turned `k` times by a right angle, from the first of two axes to the second."""
+    def round(self, *, decimals: _int = 0) -> Tensor:
+        """The nearest whole number of each element, halves to even; with `decimals` that many digits behind the point."""
     def round_(self) -> Self:
         """The nearest whole number of each element, halves to even.
 
@@ -577,20 +1012,39 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
-    def scatter(self, dim: _int, index: Tensor, src: Operand) -> Tensor:
+    def scatter(self, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None) -> Tensor:
         """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names."""
-    def scatter_(self, dim: _int, index: Tensor, src: Operand) -> Self:
+    def scatter_(self, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None) -> Self:
         """`scatter`, in place."""
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
         """This tensor with the elements of `src` added in the places along `dim` that `index` names."""
     def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Self:
         """`scatter_add`, in place."""
+    def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
+        """This tensor with the elements of `src` summed, or averaged, in the places along `dim` that `index` names.
+
+        Args:
+            reduce: "sum" or "mean".
+            include_self: whether the elements of this tensor count, too.
+
+        Raises:
+            ValueError: another `reduce`: there are no products nor extremes.
+        """
+    def scatter_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`scatter_reduce`, in place: the tensor itself is changed and returned."""
     def select(self, dim: _int, index: _int) -> Tensor:
         """One element of axis `dim`, which disappears."""
+    def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
+        """This tensor with `src` in the place of one slice of an axis."""
+    def sgn(self) -> Tensor:
+        """-1, 0 or 1 for each element; NaN stays."""
+    def sgn_(self) -> Self:
+        """-1, 0 or 1 for each element; NaN stays.
+
+        In place: the tensor itself is changed and returned.
+        """
     @property
-    def shape(self) -> tuple[_int, ...]: ...
-    def short(self) -> Tensor:
-        """The elements as int16, towards zero."""
+    def shape(self) -> Size: ...
     def sigmoid(self) -> Tensor:
         """`1 / (1 + e^-x)` of each element."""
     def sigmoid_(self) -> Self:
@@ -605,6 +1059,8 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def signbit(self) -> Tensor:
+        """Where the sign is negative: that of zero counts."""
     def silu(self) -> Tensor:
         """`x * sigmoid(x)` of each element."""
     def silu_(self) -> Self:
@@ -619,22 +1075,37 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def sinc(self) -> Tensor:
+        """`sin(pi x) / (pi x)` of each element, 1 at 0."""
+    def sinc_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`sinc`, in place: the tensor itself is changed and returned."""
     def sinh(self) -> Tensor:
         """The hyperbolic sine of each element."""
+    def sinh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`sinh`, in place: the tensor itself is changed and returned."""
     def size(self, dim: _int | None = None) -> Any:
         """The sizes, or that of one axis.
 
         Raises:
             IndexError: there is no such axis.
         """
-    def softmax(self, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
+    def slice_scatter(self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
+        """This tensor with `src` in the place of a part of an axis."""
+    def softmax(self, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
         """`e^x / sum(e^x)` along `dim`."""
     def softplus(self, beta: _float = 1.0) -> Tensor:
         """`log(1 + e^(beta * x)) / beta`."""
-    def sort(self, dim: _int = ..., descending: _bool = False) -> sort:
-        """The elements in order along `dim`, and where they were: a tuple of values and indices (int64)."""
-    def split(self, split_size_or_sections: Size, dim: _int = 0) -> tuple[Tensor, ...]:
+    def sort(self, dim: _int | None = None, descending: _bool = False, stable: _bool = False, *, axis: _int | None = None) -> sort:
+        """The elements in order along `dim`, and where they were: a tuple of values and indices (int64).
+
+        Args:
+            stable: taken as in PyTorch; equal elements keep their order in any case.
+            axis: another name of dim.
+        """
+    def split(self, split_size_or_sections: SizeLike, dim: _int = 0) -> tuple[Tensor, ...]:
         """Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes."""
+    def split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
+        """Parts of an axis of these sizes."""
     def sqrt(self) -> Tensor:
         """The square root of each element."""
     def sqrt_(self) -> Self:
@@ -649,31 +1120,62 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
-    def squeeze(self, dim: Size | None = None) -> Tensor:
+    def squeeze(self, dim: SizeLike | None = None, *, axis: SizeLike | None = None) -> Tensor:
         """Without the axes of size 1, or without these if their size is 1."""
-    def std(self, dim: Size | None = None, *, correction: _float | None = None, unbiased: _bool | None = None, keepdim: _bool = False) -> Tensor:
-        """The standard deviation over axes: the root of `var`."""
-    def stride(self) -> tuple[_int, ...]:
+    def std(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
+        """The standard deviation over axes: the root of `var`.
+
+        Args:
+            dim: the axis or axes; all of them by default.
+            unbiased: an older name of a correction of 1 or 0.
+            keepdim: whether reduced axes stay, with size 1.
+            correction: 1 by default.
+            axis, keepdims: other names of dim and keepdim.
+        """
+    def storage_offset(self) -> _int:
+        """Where in its memory the first element is, counted in elements."""
+    def stride(self, dim: _int | None = None) -> Any:
         """How many elements lie between neighbours along each axis, or along one."""
     def sub(self, other: Operand, *, alpha: Number | None = None) -> Tensor:
         """This tensor less `alpha` times another, or a number, broadcast."""
     def sub_(self, other: Operand, *, alpha: Number | None = None) -> Self:
         """This tensor less `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
-    def sum(self, dim: Size | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    def subtract(self, other: Operand, *, alpha: Number | None = None) -> Tensor:
+        """This tensor less `alpha` times another, or a number, broadcast."""
+    def subtract_(self, other: Operand, *, alpha: Number | None = None) -> Self:
+        """This tensor less `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
+    def sum(self, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """The sum over axes; of integers in int64.
 
         Args:
             dim: the axis or axes; all of them by default.
             keepdim: whether reduced axes stay, with size 1.
             dtype: what the elements are converted to first.
+            axis, keepdims: other names of dim and keepdim.
 
         Raises:
             IndexError: an axis that does not exist.
         """
+    def sum_to_size(self, *size: Any) -> Tensor:
+        """The sums over the axes along which a tensor of these sizes would be repeated.
+
+        Raises:
+            ValueError: sizes that do not broadcast to this tensor's.
+        """
+    def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
+        """Two axes exchanged: `transpose`."""
+    def swapdims(self, axis0: _int, axis1: _int) -> Tensor:
+        """Two axes exchanged: `transpose`."""
     def t(self) -> Tensor:
         """The two axes of a matrix exchanged."""
+    def take(self, index: Tensor) -> Tensor:
+        """The elements at these places of all elements in a row, in the shape of `index`."""
+    def take_along_dim(self, indices: Tensor, dim: _int | None = None) -> Tensor:
+        """The elements whose places along `dim` are in `indices`, both broadcast against each other elsewhere; of all elements in a row by default."""
     def tan(self) -> Tensor:
         """The tangent of each element, in radians."""
+    def tan_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`tan`, in place: the tensor itself is changed and returned."""
     def tanh(self) -> Tensor:
         """The hyperbolic tangent of each element."""
     def tanh_(self) -> Self:
@@ -681,21 +1183,47 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
-    def to(self, *args: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: _bool = False) -> Tensor:
+    def tensor_split(self, indices_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
+        """Parts of an axis: so many, as even as can be, or those between these places."""
+    def tile(self, *dims: Any) -> Tensor:
+        """The tensor repeated so often along each axis; counts are for the last axes."""
+    def to(self, *args: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: _bool = False, non_blocking: _bool = False, memory_format: Any = None) -> Tensor:
         """The tensor in another dtype or on another device; the tensor itself if it is so.
 
         Takes a dtype, a device or its name, both, or a tensor whose dtype and device are meant.
+
+        Args:
+            copy: a copy in any case.
+            non_blocking, memory_format: taken as in PyTorch; they change nothing here.
         """
     def tolist(self) -> Any:
         """The elements as nested lists of numbers of Python; a number for a tensor without axes."""
-    def topk(self, k: _int, dim: _int = ..., largest: _bool = True) -> topk:
-        """The `k` largest (or smallest) elements along `dim` in order, and where they are: a tuple of values and indices (int64)."""
+    def topk(self, k: _int, dim: _int = ..., largest: _bool = True, sorted: _bool = True) -> topk:
+        """The `k` largest (or smallest) elements along `dim` in order, and where they are: a tuple of values and indices (int64).
+
+        Args:
+            sorted: taken as in PyTorch; they are in order in any case.
+        """
+    def trace(self) -> Tensor:
+        """The sum of the diagonal of a matrix."""
     def transpose(self, dim0: _int, dim1: _int) -> Tensor:
         """Two axes exchanged."""
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The elements on and below a diagonal of the last two axes, zeros above."""
+    def tril_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`tril`, in place: the tensor itself is changed and returned."""
     def triu(self, diagonal: _int = 0) -> Tensor:
         """The elements on and above a diagonal of the last two axes, zeros below."""
+    def triu_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`triu`, in place: the tensor itself is changed and returned."""
+    def true_divide(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+        """This tensor divided by another, or a number, broadcast. Integers become float32 first.
+
+        Args:
+            rounding_mode: "floor" for whole numbers, as by `//`.
+        """
+    def true_divide_(self, other: Operand, *, rounding_mode: str | None = None) -> Self:
+        """This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned."""
     def trunc(self) -> Tensor:
         """The whole part of each element, towards zero."""
     def trunc_(self) -> Self:
@@ -703,28 +1231,62 @@ class Tensor:
 
         In place: the tensor itself is changed and returned.
         """
+    def type(self, dtype: Any = None, non_blocking: _bool = False) -> Any:
+        """The tensor in another dtype, or the name of its type."""
     def type_as(self, other: Tensor) -> Tensor:
         """The dtype and device of `other`."""
     def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
         """The elements of axis `dim`, without it."""
-    def unflatten(self, dim: _int, sizes: Size) -> Tensor:
+    def unflatten(self, dim: _int, sizes: SizeLike) -> Tensor:
         """Axis `dim` as several of these sizes, one of which may be -1."""
     def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
         """Windows of `size` elements along `dimension`, `step` apart, as a further axis at the end."""
-    def uniform_(self, low: _float = 0.0, high: _float = 1.0) -> Self:
+    def uniform_(self, low: _float = 0.0, high: _float = 1.0, *, generator: Generator | None = None) -> Self:
         """Even from `low` up to, not including, `high`, in place: the tensor itself is changed and returned."""
-    def unsqueeze(self, dim: _int) -> Tensor:
+    def unique(self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
+        """The different elements in order, and what is asked for beside them.
+
+        Args:
+            sorted: taken as in PyTorch; they are in order in any case.
+            return_inverse: where each element of the input is among them, in the input's shape, int64.
+            return_counts: how often each of them occurs, int64.
+            dim: None: rows and columns as a whole are not compared.
+
+        Raises:
+            ValueError: an axis.
+        """
+    def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
+        """The elements without those that are as the one before, and what is asked for beside them: see `unique`."""
+    def unsqueeze(self, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
         """With an axis of size 1 at `dim`."""
-    def var(self, dim: Size | None = None, *, correction: _float | None = None, unbiased: _bool | None = None, keepdim: _bool = False) -> Tensor:
-        """The variance over axes: squares are divided by the number of elements less `correction`."""
-    def view(self, *shape: Size) -> Tensor:
+    def var(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
+        """The variance over axes: squares are divided by the number of elements less `correction`.
+
+        Args:
+            dim: the axis or axes; all of them by default.
+            unbiased: an older name of a correction of 1 or 0.
+            keepdim: whether reduced axes stay, with size 1.
+            correction: 1 by default.
+            axis, keepdims: other names of dim and keepdim.
+        """
+    def vdot(self, other: Tensor) -> Tensor:
+        """The sum of the products of the elements of two vectors."""
+    def view(self, *shape: SizeLike) -> Tensor:
         """The elements of the same memory under other sizes, one of which may be -1.
 
         Raises:
             ValueError: sizes that do not fit, or that only a copy could have.
         """
+    def view_as(self, other: Tensor) -> Tensor:
+        """The elements of the same memory in the shape of `other`."""
+    def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts one below the other: of the first axis."""
     def where(self, condition: Tensor, other: Operand) -> Tensor:
         """The elements where the condition is true, those of `other` elsewhere; broadcast."""
+    def xlogy(self, other: Tensor) -> Tensor:
+        """`input * log(other)`, 0 where input is 0."""
+    def xlogy_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`xlogy`, in place: the tensor itself is changed and returned."""
     def zero_(self) -> Self:
         """Overwrites every element with 0; the tensor itself."""
 
@@ -745,13 +1307,13 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike | No
 
     Args and errors are those of `tensor`.
     """
-def cat(tensors: Sequence[Tensor], dim: _int = 0) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
     """Tensors one behind the other along an axis that they have.
 
     Raises:
         ValueError: no tensors, or sizes that differ along another axis.
     """
-def concat(tensors: Sequence[Tensor], dim: _int = 0) -> Tensor:
+def concat(tensors: Sequence[Tensor], dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
     """`cat`."""
 def devices() -> list[dict[str, Any]]:
     """What is there: a list of dicts with name, hardware and memory (bytes, or None). No device is opened."""
@@ -761,7 +1323,7 @@ def einsum(equation: str, *operands: Tensor) -> Tensor:
     Raises:
         ValueError: an equation that is none, or does not fit the operands.
     """
-def empty(*size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
+def empty(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor whose contents nobody has decided: zeros here.
 
     Args:
@@ -770,12 +1332,12 @@ def empty(*size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None
         device: by default that of get_default_device().
         requires_grad: whether a gradient is gathered for it.
     """
-def empty_like(input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
+def empty_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
     """A tensor of the shape, dtype and device of `input` whose contents nobody has decided: zeros here."""
-def eye(n: _int, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """The identity matrix of `n` rows."""
+def eye(n: _int, m: _int | None = None, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
+    """Ones on the diagonal of a matrix of `n` rows and `m` columns, by default as many, and zeros elsewhere."""
 def from_dlpack(x: Any) -> Tensor:
-    """A tensor on the memory of `x`, an array of another library with `__dlpack__`: a change of one is seen in the other.
+    """A tensor on the memory of `x`, an array of another library with `__dlpack__`, or what that gave: a change of one is seen in the other.
 
     Raises:
         TypeError: `x` has no `__dlpack__`, or a dtype that Ternion does not have.
@@ -787,7 +1349,7 @@ def from_numpy(array: Any) -> Tensor:
     Raises:
         TypeError: no array, or one of a dtype that Ternion does not have.
     """
-def full(size: Size, fill_value: Number | Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
+def full(size: SizeLike, fill_value: Number | Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of one value.
 
     Args:
@@ -796,17 +1358,23 @@ def full(size: Size, fill_value: Number | Tensor, dtype: DTypeLike | None = None
         dtype: that of the value by default: float32, int64 or bool.
         device: by default that of get_default_device().
     """
-def full_like(input: Tensor, fill_value: Number | Tensor, dtype: DTypeLike | None = None) -> Tensor:
+def full_like(input: Tensor, fill_value: Number | Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
     """One value in the shape, dtype and on the device of `input`."""
 def get_default_device() -> device:
     """The device on which tensors are made if none is named."""
+def get_default_dtype() -> dtype:
+    """The dtype of new floating tensors if none is named."""
 def is_grad_enabled() -> _bool:
     """Whether ops on this thread are recorded when an input asks for its gradient."""
 def linspace(start: _float, end: _float, steps: _int, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, evenly apart."""
 def manual_seed(seed: _int) -> None:
-    """Seeds the random numbers of every device, those included that are opened later."""
-def ones(*size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
+    """Seeds the random numbers of every device, those included that are opened later.
+
+    Raises:
+        ValueError: a seed that is not from -2**63 to 2**64 - 1.
+    """
+def ones(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of ones.
 
     Args:
@@ -815,37 +1383,45 @@ def ones(*size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None 
         device: by default that of get_default_device().
         requires_grad: whether a gradient is gathered for it.
     """
-def ones_like(input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
+def ones_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
     """Ones of the shape, dtype and device of `input`."""
-def rand(*size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
+def rand(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """Random numbers from 0 up to, not including, 1.
 
     Args:
         size: the sizes, one by one or as a tuple.
+        generator: where the numbers come from; the device's own by default.
         dtype: float32 by default.
         device: by default that of get_default_device().
         requires_grad: whether a gradient is gathered for it.
     """
-def rand_like(input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
+def rand_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
     """Random numbers from 0 up to, not including, 1, of the shape, dtype and device of `input`."""
-def randint(low: _int, high: Any, size: Size | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def randint(low: _int | None = None, high: Any = None, size: SizeLike | None = None, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Random whole numbers from `low` up to, not including, `high`: `randint(high, size)`, `randint(low, high, size)`."""
-def randn(*size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
+def randn(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """Random numbers of a normal distribution with mean 0 and variance 1.
 
     Args:
         size: the sizes, one by one or as a tuple.
+        generator: where the numbers come from; the device's own by default.
         dtype: float32 by default.
         device: by default that of get_default_device().
         requires_grad: whether a gradient is gathered for it.
     """
-def randn_like(input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
+def randn_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
     """Random numbers of a normal distribution, of the shape, dtype and device of `input`."""
-def randperm(n: _int, device: DeviceLike | None = None) -> Tensor:
+def randperm(n: _int, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """The numbers from 0 up to, not including, `n` in random order, int64."""
 def set_default_device(device: DeviceLike) -> None:
     """Makes new tensors on this device if none is named."""
-def stack(tensors: Sequence[Tensor], dim: _int = 0) -> Tensor:
+def set_default_dtype(d: DTypeLike) -> None:
+    """Makes new floating tensors of this dtype if none is named; layers, too. float32 at first.
+
+    Raises:
+        TypeError: a dtype that is not a floating one.
+    """
+def stack(tensors: Sequence[Tensor], dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
     """Tensors of one shape side by side along a new axis.
 
     Raises:
@@ -861,12 +1437,14 @@ def tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None 
         requires_grad: whether a gradient is gathered for it.
 
     Raises:
-        ValueError: lists of different lengths.
+        ValueError: lists of different lengths, a number that the dtype does not hold.
         TypeError: something that is no number.
     """
-def where(condition: Tensor, input: Operand, other: Operand) -> Tensor:
-    """The elements of `input` where the condition is true, those of `other` elsewhere; broadcast. Both may be numbers."""
-def zeros(*size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
+@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: Tensor, input: Operand, other: Operand) -> Tensor: ...
+def zeros(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of zeros.
 
     Args:
@@ -875,7 +1453,7 @@ def zeros(*size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None
         device: by default that of get_default_device().
         requires_grad: whether a gradient is gathered for it.
     """
-def zeros_like(input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
+def zeros_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
     """Zeros of the shape, dtype and device of `input`."""
 def _clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor: ...
 def _initial(*args: Any, **kwargs: Any) -> Tensor: ...
@@ -887,8 +1465,9 @@ def _set_random_position(position: tuple[_int, _int], device: Any = None) -> Non
 def _load_gpt2(*args: Any) -> tuple[dict[str, Any], dict[str, Tensor]]: ...
 def _save_gpt2(*args: Any) -> None: ...
 def _choose(*args: Any) -> list[_int]: ...
-def _save(path: Any, tensors: dict[str, Tensor]) -> None: ...
-def _load(path: Any, device: Any) -> dict[str, Tensor]: ...
+def _save(path: Any, tensors: dict[str, Tensor], texts: dict[str, str]) -> None: ...
+def _load(path: Any, device: Any) -> tuple[dict[str, Tensor], dict[str, str]]: ...
+def _grad(*args: Any) -> list[Any]: ...
 _functional: Any
 _data: Any
 _train: Any

@@ -62,6 +62,11 @@ class autocast:
     def __exit__(self, *_) -> None:
         _trust.close_precision()
 
+    def __repr__(self) -> str:
+        names = {name: str(dtype).split(".")[-1] for dtype, name in _PRECISIONS.items()}
+        told = "enabled=False" if self._precision is None else f"dtype={names.get(self._precision, self._precision)}"
+        return f"ternion.autocast({self._arguments[0]!r}, {told})"
+
     def __call__(self, function):
         @functools.wraps(function)
         def within(*args, **kwargs):

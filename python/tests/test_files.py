@@ -86,10 +86,73 @@ class TestBroken:
         assert os.listdir(tmp_path) == []
 
     def test_what_is_no_state(self, tmp_path):
-        with pytest.raises(TypeError, match="save: x is of type list, expected a tensor"):
-            ternion.save(tmp_path / "a", {"x": [1.0]})
-        with pytest.raises(TypeError, match="save: the key 3, expected a str"):
-            ternion.save(tmp_path / "a", {3: ternion.ones(1)})
-        with pytest.raises(TypeError, match="the state is of type list"):
-            ternion.save(tmp_path / "a", [ternion.ones(1)])
+        endless: list = []
+        endless.append(endless)
+        for state, error, message in [
+            ({"x": [object()]}, TypeError, "save: x.0 is of type object, expected tensors, numbers, texts"),
+            ({"x": {(1, 2): 3}}, TypeError, r"save: the key \(1, 2\) of x is of type tuple"),
+            ({"x": print}, TypeError, "save: x is of type builtin_function_or_method"),
+            ({"x": 1 + 2j}, TypeError, "save: x is of type complex"),
+            ({"x": endless}, ValueError, "save: x.0 holds itself"),
+        ]:
+            with pytest.raises(error, match=message):
+                ternion.save(tmp_path / "a", state)
+        with pytest.raises(TypeError, match="save: a file of type list, expected its name"):
+            ternion.save([1], [ternion.ones(1)])
         assert os.listdir(tmp_path) == []
+
+
+class TestObjects:
+    def checkpoint(self):
+        model = nn.Linear(2, 3)
+        adam = ternion.optim.AdamW(model.parameters())
+        model(ternion.ones(1, 2)).sum().backward()
+        adam.step()
+        weight = ternion.arange(3)
+        return {
+            "model": model.state_dict(), "optimizer": adam.state_dict(), "epoch": 3, "loss": 0.1, "best": float("inf"), "name": "first \"run\"\n", "done": False, "none": None,
+            "history": [1, 2.5, [ternion.ones(2), "x"]], "pair": (1, ternion.zeros(1)), 7: "seven", True: 1.0, "dtype": ternion.float16, "device": ternion.device("cpu"),
+            "shape": weight.shape, "twice": [weight, weight], "empty": {}, "big": 2**80, "numpy": np.float32(0.5), "model.weight": ternion.ones(1),
+        }  # fmt: skip
+
+    def same(self, found, expected):
+        if isinstance(expected, ternion.Tensor):
+            assert found.dtype is expected.dtype and found.equal(expected.detach())
+        elif isinstance(expected, dict):
+            assert list(found) == list(expected)
+            for key in expected:
+                self.same(found[key], expected[key])
+        elif isinstance(expected, (list, tuple)):
+            assert type(found) is type(expected) and len(found) == len(expected)
+            for one, other in zip(found, expected):
+                self.same(one, other)
+        else:
+            assert found == expected
+
+    def test_dicts_of_everything_come_back(self, tmp_path):
+        state = self.checkpoint()
+        ternion.save(state, tmp_path / "a")
+        found = ternion.load(tmp_path / "a", map_location="cpu", weights_only=True)
+        self.same(found, state)
+        assert found["twice"][0] is found["twice"][1] and type(found["epoch"]) is int and type(found["done"]) is bool and type(found["shape"]) is ternion.Size
+        for alone in ([ternion.ones(2)], 5, "text", ternion.ones(1), (1, 2), {}):
+            ternion.save(alone, tmp_path / "b")
+            self.same(ternion.load(tmp_path / "b"), alone)
+
+    def test_others_read_its_tensors(self, tmp_path):
+        safetensors = pytest.importorskip("safetensors.torch")
+        ternion.save(self.checkpoint(), tmp_path / "a")
+        assert safetensors.load_file(tmp_path / "a")["model.bias"].shape == (3,)
+
+    @pytest.mark.parametrize("tree", ['{"tensor": "gone"}', '{"dtype": "_save"}', '{"exec": "print"}', "[", '{"dict": 3}', '{"a": 1, "b": 2}', "[" * 100_000, '{"device": "nowhere"}'])
+    def test_a_tree_that_is_none(self, tmp_path, tree):
+        """Whatever it says, nothing runs."""
+        ternion._ternion._save(tmp_path / "a", {"x": ternion.ones(1)}, {"ternion.tree": tree})
+        with pytest.raises((OSError, RuntimeError), match="damaged|device nowhere"):
+            ternion.load(tmp_path / "a")
+
+    def test_an_old_file_stays_where_writing_fails(self, tmp_path):
+        ternion.save({"a": 1}, tmp_path / "a")
+        with pytest.raises(TypeError):
+            ternion.save({"a": object()}, tmp_path / "a")
+        assert ternion.load(tmp_path / "a") == {"a": 1} and os.listdir(tmp_path) == ["a"]

@@ -19,7 +19,14 @@ assert_type(x @ x.T + 1, ternion.Tensor)
 assert_type(x.sum(dim=(0, 1), keepdim=True), ternion.Tensor)
 assert_type(x.max(1).indices, ternion.Tensor)
 assert_type(ternion.max(x), ternion.Tensor)
-assert_type(x.shape, tuple[int, ...])
+assert_type(x.shape, ternion.Size)
+assert_type(x.shape[0] + x.shape.numel() + sum(x.shape[1:]), int)
+assert_type(ternion.lerp(x, x, 0.5).repeat_interleave(2, dim=0), ternion.Tensor)
+assert_type(ternion.where(x > 0, x, 0.0), ternion.Tensor)
+assert_type(ternion.where(x > 0), tuple[ternion.Tensor, ...])
+assert_type(x.max(axis=1).values, ternion.Tensor)
+assert_type(ternion.rand(2, generator=ternion.Generator().manual_seed(1)), ternion.Tensor)
+assert_type(ternion.cuda.is_available(), bool)
 assert_type(x.allclose(x), bool)
 assert_type(x.grad, ternion.Tensor | None)
 assert_type(nn.functional.cross_entropy(x, ternion.tensor([0, 1])), ternion.Tensor)
@@ -29,6 +36,8 @@ x.reshape("2")  # wrong
 x.sum(keepdim="yes")  # wrong
 ternion.zeros(2).no_such_method()  # wrong
 nn.functional.cross_entropy(x, "target")  # wrong
+x.quantile(q=0.5, interpolation=3)  # wrong
+x.lerp("end", 0.5)  # wrong
 """
 
 

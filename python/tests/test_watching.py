@@ -176,7 +176,7 @@ def test_a_difference_is_an_error_or_is_collected():
     x = ternion.linspace(0.1, 9.0, 4096).reshape(64, 64).to(device)
     if (x.sin().cpu() == x.cpu().sin()).all():
         pytest.skip("this device rounds as the processor does")
-    with pytest.raises(RuntimeError, match=r"sin: \S+ and cpu differ: output 0 from \[64, 64\] f32: \d+ of 4096 elements .* first at \[\d+, \d+\]: got \S+, want"):
+    with pytest.raises(RuntimeError, match=r"sin: \S+ and cpu differ: output 0 from \[64, 64\] float32: \d+ of 4096 elements .* first at \[\d+, \d+\]: got \S+, want"):
         with ternion.check("cpu", factor=0.0):
             x.sin()
     with ternion.check("cpu", raise_exception=False, factor=0.0) as check:

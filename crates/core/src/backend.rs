@@ -286,7 +286,7 @@ impl Buffer {
     }
 
     /// Whether nobody else has a handle on this memory.
-    pub(crate) fn is_sole_handle(&self) -> bool {
+    pub fn is_sole_handle(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -28,6 +29,11 @@ struct RandomState {
     state: Option<(Buffer, Layout)>,
     /// The thread that records a step, which alone draws meanwhile: what another one took would count as the step's.
     recorder: Option<ThreadId>,
+}
+
+thread_local! {
+    /// The device and the numbers that this thread draws from instead of the device's own: see [`Device::with_random`].
+    static OWN_RANDOM: RefCell<Option<(Device, RandomState)>> = const { RefCell::new(None) };
 }
 
 /// Where random numbers stood before a step was recorded.
@@ -134,10 +140,26 @@ impl Device {
     /// # Errors
     /// No memory for the state; another thread records a step on this device.
     pub fn draw(&self, words: usize) -> Result<(Tensor, u64)> {
+        let own = OWN_RANDOM.with_borrow_mut(|own| match own {
+            Some((device, random)) if device.is(self) => Some(self.draw_from(random, words)),
+            _ => None,
+        });
         let mut random = self.random();
+        if let Some(drawn) = own {
+            return match random.recorder {
+                None => drawn,
+                Some(_) => {
+                    Err(Error::invalid("random numbers", "of a generator's own, in a step that is recorded"))
+                }
+            };
+        }
         if random.recorder.is_some_and(|recorder| recorder != std::thread::current().id()) {
             return Err(Error::invalid("random numbers", "another thread records a step on this device"));
         }
+        self.draw_from(&mut random, words)
+    }
+
+    fn draw_from(&self, random: &mut RandomState, words: usize) -> Result<(Tensor, u64)> {
         if random.state.is_none() {
             let layout = Layout::row_major(Shape::new(&[2])?);
             let buffer = self.backend().alloc(16)?;
@@ -149,6 +171,25 @@ impl Device {
         random.offset = offset.wrapping_add(words.div_ceil(4) as u64);
         let (buffer, layout) = random.state.clone().expect("made above");
         Ok((Tensor::from_parts(buffer, layout, DType::I64, self.clone()), offset))
+    }
+
+    /// Runs `f`, in which this thread draws the numbers of this device from `position` on, as [`random_position`](Device::random_position) tells it, rather than
+    /// the device's own, and moves `position` on. Other threads, and the device's own numbers, notice nothing.
+    pub fn with_random<T>(&self, position: &mut (u64, u64), f: impl FnOnce() -> T) -> T {
+        struct Restore(Option<(Device, RandomState)>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                OWN_RANDOM.replace(self.0.take());
+            }
+        }
+        let (seed, offset) = *position;
+        let random = RandomState { seed, offset, ..RandomState::default() };
+        let restore = Restore(OWN_RANDOM.replace(Some((self.clone(), random))));
+        let result = f();
+        let moved = OWN_RANDOM.with_borrow(|own| own.as_ref().map_or(offset, |(_, random)| random.offset));
+        drop(restore);
+        *position = (seed, moved);
+        result
     }
 
     /// Has random numbers read from `state` (16 bytes), as long as a step is recorded. Gives what [`end_random`](Device::end_random) undoes it with.

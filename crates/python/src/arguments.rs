@@ -3,6 +3,7 @@
 use crate::error::{Failure, Outcome};
 use crate::promote::Number;
 use crate::tensor::PyTensor;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
 use ternion::{Axes, Tensor};
@@ -23,7 +24,7 @@ pub fn number(object: &Bound<'_, PyAny>) -> Outcome<Option<Number>> {
         return Ok(Some(Number::Bool(truth.is_true())));
     }
     if object.is_instance_of::<PyInt>() {
-        return Ok(Some(Number::Int(object.extract::<i64>()?)));
+        return Ok(Some(Number::Int(int64(object)?)));
     }
     if object.is_instance_of::<PyFloat>() {
         return Ok(Some(Number::Float(object.extract::<f64>()?)));
@@ -35,10 +36,20 @@ pub fn number(object: &Bound<'_, PyAny>) -> Outcome<Option<Number>> {
     }
     Ok(match dtype.getattr("kind").and_then(|kind| kind.extract::<char>()) {
         Ok('b') => Some(Number::Bool(object.extract::<bool>()?)),
-        Ok('i' | 'u') => Some(Number::Int(object.extract::<i64>()?)),
+        Ok('i' | 'u') => Some(Number::Int(int64(object)?)),
         Ok('f') => Some(Number::Float(object.extract::<f64>()?)),
         _ => None,
     })
+}
+
+/// A whole number of Python, which has no bounds, as one that has.
+fn int64(object: &Bound<'_, PyAny>) -> Outcome<i64> {
+    match object.extract::<i64>() {
+        Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+            Err(Failure::value(format!("the number {} does not fit int64", object.str()?)))
+        }
+        other => Ok(other?),
+    }
 }
 
 impl Operand {
@@ -53,27 +64,76 @@ impl Operand {
 }
 
 /// Whole numbers that were given one by one, or as one tuple or list: `x.reshape(2, 3)`, `x.reshape((2, 3))`.
-pub fn numbers(arguments: &Bound<'_, PyTuple>) -> Outcome<Vec<isize>> {
+pub fn numbers(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<Vec<isize>> {
     if arguments.len() == 1 {
         let only = arguments.get_item(0)?;
         if !only.is_instance_of::<PyInt>() && only.cast::<PyTensor>().is_err() {
-            return listed(&only);
+            return listed(&only, function);
         }
     }
-    listed(arguments)
+    listed(arguments, function)
 }
 
-fn listed(object: &Bound<'_, PyAny>) -> Outcome<Vec<isize>> {
-    object.try_iter()?.map(|item| Ok(item?.extract::<isize>()?)).collect()
+fn listed(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<isize>> {
+    let expected = |object: &Bound<'_, PyAny>| -> Outcome<Failure> {
+        let kind = object.get_type().name()?.to_string();
+        Ok(Failure::kind(format!("{function}: expected whole numbers, got {kind}")))
+    };
+    let Ok(items) = object.try_iter() else { return Err(expected(object)?) };
+    let mut all = Vec::new();
+    for item in items {
+        let item = item?;
+        all.push(match item.extract::<isize>() {
+            Ok(number) => number,
+            Err(error) if error.is_instance_of::<PyOverflowError>(item.py()) => {
+                return Err(Failure::value(format!("{function}: {} is more than can be", item.str()?)));
+            }
+            Err(error) if error.is_instance_of::<PyTypeError>(item.py()) => return Err(expected(&item)?),
+            Err(error) => return Err(error.into()),
+        });
+    }
+    Ok(all)
 }
 
 /// Sizes that were given one by one or as one tuple.
-pub fn sizes(arguments: &Bound<'_, PyTuple>) -> Outcome<Vec<usize>> {
-    numbers(arguments)?.into_iter().map(size).collect()
+pub fn sizes(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<Vec<usize>> {
+    numbers(arguments, function)?.into_iter().map(|number| size(number, function)).collect()
 }
 
-fn size(number: isize) -> Outcome<usize> {
-    usize::try_from(number).map_err(|_| Failure::value(format!("a size of {number}, expected 0 or more")))
+fn size(number: isize, function: &str) -> Outcome<usize> {
+    usize::try_from(number)
+        .map_err(|_| Failure::value(format!("{function}: a size of {number}, expected 0 or more")))
+}
+
+/// A whole number of at least 0.
+#[derive(Clone, Copy)]
+pub struct Count(pub usize);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Count {
+    type Error = Failure;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
+        match object.extract::<usize>() {
+            Ok(count) => Ok(Count(count)),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+                Err(Failure::value(format!("a count of {}, expected 0 or more", object.str()?)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// One of two names of one argument: `dim`, PyTorch's, and `axis`, NumPy's.
+pub fn either<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcome<Option<T>> {
+    match (dim, axis) {
+        (Some(_), Some(_)) => Err(Failure::kind(format!("{function}: both dim and axis, which are one"))),
+        (dim, axis) => Ok(dim.or(axis)),
+    }
+}
+
+/// As `either`, of which one is needed.
+pub fn one_of<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcome<T> {
+    either(function, dim, axis)?.ok_or_else(|| Failure::kind(format!("{function}: expected dim")))
 }
 
 /// A shape that is one argument: a size or several.
@@ -85,9 +145,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ShapeArgument {
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
         let all = match object.extract::<isize>() {
             Ok(only) => vec![only],
-            Err(_) => listed(&object)?,
+            Err(_) => listed(&object, "size")?,
         };
-        all.into_iter().map(size).collect::<Outcome<_>>().map(ShapeArgument)
+        all.into_iter().map(|number| size(number, "size")).collect::<Outcome<_>>().map(ShapeArgument)
     }
 }
 
@@ -98,9 +158,12 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AxesArgument {
     type Error = Failure;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
+        if object.is_instance_of::<PyBool>() {
+            return Err(Failure::kind("an axis: expected a whole number, got bool"));
+        }
         match object.extract::<isize>() {
             Ok(only) => Ok(AxesArgument(vec![only])),
-            Err(_) => listed(&object).map(AxesArgument),
+            Err(_) => listed(&object, "an axis").map(AxesArgument),
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::error::{Failure, Outcome};
 use crate::run::{interruptible, wait};
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, apart};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Weak};
 use ternion::autograd::TensorId;
 use ternion::nn::Param;
-use ternion::{GradOptions, Gradients, Tensor};
+use ternion::{GradOptions, Gradients, Tensor, grad};
 
 /// Where the gradient of a tensor is gathered.
 #[derive(Default)]
@@ -127,24 +127,32 @@ impl PyTensor {
     ///     gradient: weights of the elements, of this tensor's shape; needed unless it is a single element.
     ///     retain_graph: keep what was saved, so that the graph can be walked again.
     ///     create_graph: record the walk itself, so that gradients have gradients.
+    ///     inputs: the tensors whose gradients are gathered; those of all others are left alone.
     ///
     /// Raises:
     ///     RuntimeError: nothing was recorded, a saved tensor was changed in place, or the graph was walked before.
-    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false))]
+    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
     fn backward(
         &self,
         py: Python<'_>,
         gradient: Option<&Bound<'_, PyTensor>>,
         retain_graph: Option<bool>,
         create_graph: bool,
+        inputs: Option<Vec<Bound<'_, PyTensor>>>,
     ) -> Outcome<()> {
         let tensor = self.tensor();
+        if let Some(inputs) = inputs {
+            let weights = weights_of(&tensor, gradient)?;
+            let options = options(retain_graph, create_graph, true);
+            let wanted: Vec<Tensor> = inputs.iter().map(|input| input.get().tensor()).collect();
+            let found = wait(py, || interruptible(|| grad(&[tensor], &wanted, &[weights], options)))?;
+            for (input, grad) in inputs.iter().zip(found) {
+                grad.map_or(Ok(()), |grad| input.get().slot.gather(py, &grad))?;
+            }
+            return Ok(());
+        }
         let weights = gradient.map(|gradient| gradient.get().tensor());
-        let options = GradOptions {
-            create_graph,
-            retain_graph: retain_graph.unwrap_or(create_graph),
-            ..Default::default()
-        };
+        let options = options(retain_graph, create_graph, false);
         let gradients = wait(py, || {
             interruptible(|| match weights {
                 None => tensor.backward_with(options),
@@ -229,13 +237,22 @@ impl PyTensor {
 
     /// The same memory without history: no gradient flows through it.
     fn detach(&self) -> PyTensor {
-        PyTensor::new(self.tensor().detach())
+        PyTensor::new(apart(self.tensor().detach()))
+    }
+
+    /// Forgets the history, in place: no gradient flows through it any more. The tensor itself.
+    fn detach_<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+        let tensor = slf.get().tensor();
+        if tensor.needs_grad() {
+            slf.get().replace(tensor.detach())?;
+        }
+        Ok(slf.clone())
     }
 
     /// The same memory without history.
     #[getter]
     fn data(&self) -> PyTensor {
-        PyTensor::new(self.tensor().detach())
+        PyTensor::new(apart(self.tensor().detach()))
     }
 
     #[setter]
@@ -285,6 +302,73 @@ impl PyTensor {
         let handle = self.tensor().register_hook(called)?;
         Ok(PyHook(Mutex::new(Some(handle))))
     }
+}
+
+fn options(retain_graph: Option<bool>, create_graph: bool, allow_unused: bool) -> GradOptions {
+    GradOptions { create_graph, retain_graph: retain_graph.unwrap_or(create_graph), allow_unused }
+}
+
+/// The weights of the elements of `output`: 1 for a single element if none are given.
+fn weights_of(output: &Tensor, given: Option<&Bound<'_, PyTensor>>) -> Outcome<Tensor> {
+    if !output.needs_grad() {
+        return Err(Failure::state(
+            "grad: an output does not require grad: nothing that asks for a gradient was used, or it was computed in no_grad",
+        ));
+    }
+    match given {
+        Some(weights) => {
+            let weights = weights.get().tensor();
+            if weights.shape() != output.shape() {
+                return Err(Failure::value(format!(
+                    "grad: a gradient of shape {:?} for an output of shape {:?}",
+                    weights.dims(),
+                    output.dims()
+                )));
+            }
+            Ok(weights.to_dtype(output.dtype())?)
+        }
+        None if output.elements() == 1 => Ok(output.detach().ones_like()?),
+        None => Err(Failure::state(format!(
+            "grad: an output of shape {:?}: only a single element has a gradient by itself; reduce it, or give grad_outputs",
+            output.dims()
+        ))),
+    }
+}
+
+/// The native part of `ternion.autograd.grad`.
+#[pyfunction]
+fn _grad(
+    py: Python<'_>,
+    outputs: Vec<Bound<'_, PyTensor>>,
+    inputs: Vec<Bound<'_, PyTensor>>,
+    grad_outputs: Vec<Option<Bound<'_, PyTensor>>>,
+    retain_graph: Option<bool>,
+    create_graph: bool,
+    allow_unused: bool,
+) -> Outcome<Vec<Option<PyTensor>>> {
+    let tensors = |objects: &[Bound<'_, PyTensor>]| -> Vec<Tensor> {
+        objects.iter().map(|object| object.get().tensor()).collect()
+    };
+    let (outputs, inputs) = (tensors(&outputs), tensors(&inputs));
+    let weights: Vec<Tensor> = outputs
+        .iter()
+        .zip(&grad_outputs)
+        .map(|(output, weights)| weights_of(output, weights.as_ref()))
+        .collect::<Outcome<_>>()?;
+    let options = options(retain_graph, create_graph, allow_unused);
+    let found = wait(py, || interruptible(|| grad(&outputs, &inputs, &weights, options)))?;
+    drop(weights);
+    let object = |grad: Option<Tensor>| -> Outcome<Option<PyTensor>> {
+        let Some(grad) = grad else { return Ok(None) };
+        // With a history it is a tensor of the graph, which nobody changes in place unseen.
+        Ok(Some(PyTensor::new(if grad.needs_grad() { grad } else { own(py, &grad)? })))
+    };
+    found.into_iter().map(object).collect()
+}
+
+/// Puts the functions into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_grad, module)?)
 }
 
 /// A hook that was registered.

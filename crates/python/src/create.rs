@@ -1,16 +1,16 @@
 //! Functions that make tensors.
 
-use crate::arguments::{ShapeArgument, number, sizes};
+use crate::arguments::{Count, ShapeArgument, number, sizes};
 use crate::autograd::register_leaf;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
-use crate::promote::{DEFAULT, Number, common};
+use crate::promote::{Number, common, default_dtype};
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
-use ternion::{DType, Device, MAX_RANK, Result, Scalar, Shape, Tensor};
+use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyTuple};
+use ternion::{DType, Device, Error, MAX_RANK, Result, Scalar, Shape, Tensor};
 
 /// The tensor as an object that asks for its gradient if that is wanted.
 pub fn object(tensor: Tensor, requires_grad: bool) -> Outcome<PyTensor> {
@@ -23,7 +23,8 @@ pub fn object(tensor: Tensor, requires_grad: bool) -> Outcome<PyTensor> {
     Ok(object)
 }
 
-fn dtype_or(dtype: Option<DTypeArgument>, other: DType) -> DType {
+/// The dtype that was asked for, or another.
+pub fn dtype_or(dtype: Option<DTypeArgument>, other: DType) -> DType {
     dtype.map_or(other, |dtype| dtype.0)
 }
 
@@ -41,7 +42,10 @@ impl Nested {
             return self.take(Number::Float(tensor.get().tensor().item_f64()?), depth);
         }
         if let Some(number) = number(object)? {
-            return self.take(number, depth);
+            return self.take_as(number, own_dtype(object).unwrap_or(number.dtype()), depth);
+        }
+        if object.hasattr("__array_interface__")? {
+            return self.read_array(object, depth);
         }
         if !object.is_instance_of::<PyList>() && !object.is_instance_of::<PyTuple>() {
             let kind = object.get_type().name()?.to_string();
@@ -70,19 +74,33 @@ impl Nested {
         object.try_iter()?.try_for_each(|item| self.read(&item?, depth + 1))
     }
 
+    /// The numbers of an array in a list, in its dtype.
+    fn read_array(&mut self, array: &Bound<'_, PyAny>, depth: usize) -> Outcome<()> {
+        let Some(view) = crate::numpy::viewed(array)? else { return Ok(()) };
+        let (before, dtype) = (self.dtype, view.dtype());
+        self.read(&array.call_method0("tolist")?, depth)?;
+        self.dtype = Some(before.map_or(dtype, |before| common(before, dtype)));
+        Ok(())
+    }
+
     fn take(&mut self, number: Number, depth: usize) -> Outcome<()> {
+        self.take_as(number, number.dtype(), depth)
+    }
+
+    fn take_as(&mut self, number: Number, own: DType, depth: usize) -> Outcome<()> {
         if depth != self.shape.len() {
             let expected = self.shape.get(depth).map_or(String::new(), |size| format!("{size} items"));
             return Err(Failure::value(format!(
                 "tensor: a number at depth {depth}, expected a list of {expected}"
             )));
         }
-        self.dtype = Some(self.dtype.map_or(number.dtype(), |dtype| common(dtype, number.dtype())));
+        self.dtype = Some(self.dtype.map_or(own, |dtype| common(dtype, own)));
         self.numbers.push(number);
         Ok(())
     }
 
-    fn tensor(self, dtype: Option<DType>, device: &Device) -> Result<Tensor> {
+    /// The tensor, on the processor: not every device has the dtypes that numbers of Python have.
+    fn tensor(self, dtype: Option<DType>, cpu: &Device) -> Result<Tensor> {
         let shape = Shape::new(&self.shape)?;
         let exact = |number: &Number| match *number {
             Number::Bool(truth) => i64::from(truth),
@@ -93,14 +111,66 @@ impl Nested {
             Number::Float(value) => value,
             ref other => exact(other) as f64,
         };
-        let own = self.dtype.unwrap_or(DEFAULT);
+        let own = self.dtype.unwrap_or_else(default_dtype);
         let dtype = dtype.unwrap_or(own);
+        if let Some(number) = self.numbers.iter().find(|number| !holds(dtype, **number)) {
+            return Err(Error::invalid("tensor", format!("the number {number} does not fit {dtype}")));
+        }
         let all = match own {
-            own if own.is_float() => Tensor::from_vec(self.numbers.iter().map(real).collect(), shape, device),
-            _ => Tensor::from_vec(self.numbers.iter().map(exact).collect(), shape, device),
+            own if own.is_float() => Tensor::from_vec(self.numbers.iter().map(real).collect(), shape, cpu),
+            _ => Tensor::from_vec(self.numbers.iter().map(exact).collect(), shape, cpu),
         };
         all?.to_dtype(dtype)
     }
+}
+
+/// The dtype of a number of NumPy, which keeps it.
+fn own_dtype(object: &Bound<'_, PyAny>) -> Option<DType> {
+    if object.cast_exact::<PyFloat>().is_ok() || object.cast_exact::<PyInt>().is_ok() {
+        return None;
+    }
+    Some(object.getattr("dtype").ok()?.extract::<DTypeArgument>().ok()?.0)
+}
+
+/// Whether a dtype holds a number, but for what is behind its point.
+fn holds(dtype: DType, number: Number) -> bool {
+    if !dtype.is_int() {
+        return true;
+    }
+    let bits = 8 * dtype.size() as u32 - u32::from(dtype != DType::U8);
+    let (low, high) = (if dtype == DType::U8 { 0 } else { -(1_i128 << bits) }, 1_i128 << bits);
+    match number {
+        Number::Bool(_) => true,
+        Number::Int(value) => (low..high).contains(&i128::from(value)),
+        Number::Float(value) => value.is_finite() && (low..high).contains(&(value.trunc() as i128)),
+    }
+}
+
+/// What `ternion.Tensor(..)` makes.
+pub fn legacy(
+    py: Python<'_>,
+    given: &Bound<'_, PyTuple>,
+    device: Option<DeviceArgument>,
+) -> Outcome<PyTensor> {
+    let device = or_default(py, device)?;
+    if given.is_empty() {
+        return Ok(PyTensor::new(Tensor::zeros([0], default_dtype(), &device)?));
+    }
+    let first = given.get_item(0)?;
+    let is_data = given.len() == 1 && !first.is_instance_of::<PyInt>();
+    let is_size = first.get_type().name()? == "Size";
+    if is_data && !is_size {
+        let made = tensor(
+            py,
+            &first,
+            Some(DTypeArgument(default_dtype())),
+            Some(DeviceArgument::Open(device)),
+            false,
+        );
+        return made;
+    }
+    let shape = Shape::new(&sizes(given, "Tensor")?)?;
+    run(py, shape.elements(), || Tensor::zeros(shape, default_dtype(), &device)).map(PyTensor::new)
 }
 
 /// A tensor with these values: a number, nested lists of numbers, an array of NumPy or a tensor, which is copied.
@@ -112,7 +182,7 @@ impl Nested {
 ///     requires_grad: whether a gradient is gathered for it.
 ///
 /// Raises:
-///     ValueError: lists of different lengths.
+///     ValueError: lists of different lengths, a number that the dtype does not hold.
 ///     TypeError: something that is no number.
 #[pyfunction]
 #[pyo3(signature = (data, dtype=None, device=None, requires_grad=false))]
@@ -144,7 +214,8 @@ fn tensor(
     }
     let mut nested = Nested::default();
     nested.read(data, 0)?;
-    object(wait(py, || nested.tensor(dtype, &device))?, requires_grad)
+    let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
+    object(wait(py, || nested.tensor(dtype, &cpu)?.to_device(&device))?, requires_grad)
 }
 
 /// The values as a tensor, without a copy where that can be: a tensor itself, an array of NumPy that shares its memory.
@@ -173,7 +244,8 @@ fn as_tensor<'py>(
     let Some(viewed) = viewed else {
         let mut nested = Nested::default();
         nested.read(data, 0)?;
-        let made = wait(py, || nested.tensor(dtype, &device))?;
+        let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
+        let made = wait(py, || nested.tensor(dtype, &cpu)?.to_device(&device))?;
         return Ok(Bound::new(py, PyTensor::new(made))?.into_any());
     };
     let dtype = dtype.unwrap_or(viewed.dtype());
@@ -185,26 +257,32 @@ fn as_tensor<'py>(
 }
 
 /// What decides how a tensor is made, besides its shape.
-struct Making {
+pub struct Making {
     shape: Shape,
     dtype: DType,
-    device: Device,
+    pub device: Device,
     requires_grad: bool,
 }
 
 impl Making {
-    fn new(
+    pub fn new(
         py: Python<'_>,
         size: &Bound<'_, PyTuple>,
         dtype: Option<DTypeArgument>,
         device: Option<DeviceArgument>,
         requires_grad: bool,
+        function: &str,
     ) -> Outcome<Making> {
-        let shape = Shape::new(&sizes(size)?)?;
-        Ok(Making { shape, dtype: dtype_or(dtype, DEFAULT), device: or_default(py, device)?, requires_grad })
+        let shape = Shape::new(&sizes(size, function)?)?;
+        Ok(Making {
+            shape,
+            dtype: dtype_or(dtype, default_dtype()),
+            device: or_default(py, device)?,
+            requires_grad,
+        })
     }
 
-    fn make(
+    pub fn make(
         &self,
         py: Python<'_>,
         f: impl FnOnce(Shape, DType, &Device) -> Result<Tensor> + Send,
@@ -233,7 +311,7 @@ macro_rules! of_a_shape {
                 device: Option<DeviceArgument>,
                 requires_grad: bool,
             ) -> Outcome<PyTensor> {
-                Making::new(py, size, dtype, device, requires_grad)?.make(py, $make)
+                Making::new(py, size, dtype, device, requires_grad, stringify!($name))?.make(py, $make)
             }
         )*
 
@@ -251,10 +329,6 @@ of_a_shape! {
     ones => Tensor::ones;
     /// A tensor whose contents nobody has decided: zeros here.
     empty => Tensor::zeros;
-    /// Random numbers from 0 up to, not including, 1.
-    rand => Tensor::rand;
-    /// Random numbers of a normal distribution with mean 0 and variance 1.
-    randn => Tensor::randn;
 }
 
 /// A tensor of one value.
@@ -321,7 +395,7 @@ fn arange(
     };
     let step = step.map_or(Ok(Number::Int(1)), |step| given(step, "arange"))?;
     let whole = [start, end, step].iter().all(|number| !matches!(number, Number::Float(_)));
-    let dtype = dtype_or(dtype, if whole { DType::I64 } else { DEFAULT });
+    let dtype = dtype_or(dtype, if whole { DType::I64 } else { default_dtype() });
     let device = or_default(py, device)?;
     let made = wait(py, || Tensor::arange(start.scalar(), end.scalar(), step.scalar(), dtype, &device))?;
     object(made, requires_grad)
@@ -334,54 +408,40 @@ fn linspace(
     py: Python<'_>,
     start: f64,
     end: f64,
-    steps: usize,
+    steps: Count,
     dtype: Option<DTypeArgument>,
     device: Option<DeviceArgument>,
     requires_grad: bool,
 ) -> Outcome<PyTensor> {
-    let (dtype, device) = (dtype_or(dtype, DEFAULT), or_default(py, device)?);
+    let (dtype, device, Count(steps)) = (dtype_or(dtype, default_dtype()), or_default(py, device)?, steps);
     object(run(py, steps, || Tensor::linspace(start, end, steps, dtype, &device))?, requires_grad)
 }
 
-/// The identity matrix of `n` rows.
+/// Ones on the diagonal of a matrix of `n` rows and `m` columns, by default as many, and zeros elsewhere.
 #[pyfunction]
-#[pyo3(signature = (n, dtype=None, device=None, requires_grad=false))]
+#[pyo3(signature = (n, m=None, *, dtype=None, device=None, requires_grad=false))]
 fn eye(
     py: Python<'_>,
-    n: usize,
+    n: Count,
+    m: Option<Count>,
     dtype: Option<DTypeArgument>,
     device: Option<DeviceArgument>,
     requires_grad: bool,
 ) -> Outcome<PyTensor> {
-    let (dtype, device) = (dtype_or(dtype, DEFAULT), or_default(py, device)?);
-    object(run(py, n.saturating_mul(n), || Tensor::eye(n, dtype, &device))?, requires_grad)
-}
-
-/// Random whole numbers from `low` up to, not including, `high`: `randint(high, size)`, `randint(low, high, size)`.
-#[pyfunction]
-#[pyo3(signature = (low, high, size=None, dtype=None, device=None))]
-fn randint(
-    py: Python<'_>,
-    low: i64,
-    high: &Bound<'_, PyAny>,
-    size: Option<ShapeArgument>,
-    dtype: Option<DTypeArgument>,
-    device: Option<DeviceArgument>,
-) -> Outcome<PyTensor> {
-    let (low, high, size) = match size {
-        Some(size) => (low, high.extract::<i64>()?, size),
-        None => (0, low, high.extract::<ShapeArgument>()?),
-    };
-    let (dtype, device, shape) = (dtype_or(dtype, DType::I64), or_default(py, device)?, Shape::new(&size.0)?);
-    run(py, shape.elements(), || Tensor::randint(low, high, shape, dtype, &device)).map(PyTensor::new)
-}
-
-/// The numbers from 0 up to, not including, `n` in random order, int64.
-#[pyfunction]
-#[pyo3(signature = (n, device=None))]
-fn randperm(py: Python<'_>, n: usize, device: Option<DeviceArgument>) -> Outcome<PyTensor> {
-    let device = or_default(py, device)?;
-    run(py, n, || Tensor::permutation(n, &device)?.to_dtype(DType::I64)).map(PyTensor::new)
+    let (dtype, device) = (dtype_or(dtype, default_dtype()), or_default(py, device)?);
+    let (rows, columns) = (n.0, m.map_or(n.0, |m| m.0));
+    let elements = rows.saturating_mul(columns);
+    let made = run(py, elements, || {
+        if rows == columns {
+            return Tensor::eye(rows, dtype, &device);
+        }
+        let matrix = Tensor::zeros([rows, columns], dtype, &device)?;
+        let end = (rows.min(columns) * (columns + 1)).min(elements);
+        let diagonal = matrix.reshape([elements])?.slice_axis(0, 0, end as isize, columns as isize + 1)?;
+        diagonal.fill_(1)?;
+        Ok(matrix)
+    })?;
+    object(made, requires_grad)
 }
 
 macro_rules! like {
@@ -389,14 +449,16 @@ macro_rules! like {
         $(
             $(#[$doc])*
             #[pyfunction]
-            #[pyo3(signature = (input, dtype=None, device=None, requires_grad=false))]
+            #[pyo3(signature = (input, *, dtype=None, device=None, requires_grad=false, memory_format=None))]
             fn $name(
                 py: Python<'_>,
                 input: &Bound<'_, PyTensor>,
                 dtype: Option<DTypeArgument>,
                 device: Option<DeviceArgument>,
                 requires_grad: bool,
+                memory_format: Option<&Bound<'_, PyAny>>,
             ) -> Outcome<PyTensor> {
+                let _ = memory_format;
                 let input = input.get().tensor();
                 let device = device.map_or_else(|| Ok(input.device().clone()), |device| device.open(py))?;
                 let dtype = dtype_or(dtype, input.dtype());
@@ -427,18 +489,22 @@ like! {
 
 /// One value in the shape, dtype and on the device of `input`.
 #[pyfunction]
-#[pyo3(signature = (input, fill_value, dtype=None))]
+#[pyo3(signature = (input, fill_value, *, dtype=None, device=None, requires_grad=false, memory_format=None))]
 fn full_like(
     py: Python<'_>,
     input: &Bound<'_, PyTensor>,
     fill_value: &Bound<'_, PyAny>,
     dtype: Option<DTypeArgument>,
+    device: Option<DeviceArgument>,
+    requires_grad: bool,
+    memory_format: Option<&Bound<'_, PyAny>>,
 ) -> Outcome<PyTensor> {
+    let _ = memory_format;
     let value: Scalar = given(fill_value, "full_like")?.scalar();
     let input = input.get().tensor();
+    let device = device.map_or_else(|| Ok(input.device().clone()), |device| device.open(py))?;
     let dtype = dtype_or(dtype, input.dtype());
-    run(py, input.elements(), || Tensor::full(*input.shape(), value, dtype, input.device()))
-        .map(PyTensor::new)
+    object(run(py, input.elements(), || Tensor::full(*input.shape(), value, dtype, &device))?, requires_grad)
 }
 
 /// A tensor from the bytes of its elements: what `pickle` keeps of one.
@@ -489,7 +555,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(arange, module)?)?;
     module.add_function(wrap_pyfunction!(linspace, module)?)?;
     module.add_function(wrap_pyfunction!(eye, module)?)?;
-    module.add_function(wrap_pyfunction!(randint, module)?)?;
-    module.add_function(wrap_pyfunction!(randperm, module)?)?;
     module.add_function(wrap_pyfunction!(_rebuild, module)?)
 }

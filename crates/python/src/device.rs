@@ -1,6 +1,7 @@
 //! `ternion.device`, and the device on which new tensors are made.
 
 use crate::error::{Failure, Outcome};
+use crate::random::Seed;
 use crate::run::wait;
 use parking_lot::RwLock;
 use pyo3::prelude::*;
@@ -16,7 +17,13 @@ pub struct PyDevice(pub Device);
 #[pymethods]
 impl PyDevice {
     #[new]
-    fn new(py: Python<'_>, name: DeviceArgument) -> Outcome<PyDevice> {
+    #[pyo3(signature = (name, index=None))]
+    fn new(py: Python<'_>, name: DeviceArgument, index: Option<usize>) -> Outcome<PyDevice> {
+        let name = match (name, index) {
+            (DeviceArgument::Named(kind), Some(_)) if kind == "cpu" => DeviceArgument::Named(kind),
+            (DeviceArgument::Named(kind), Some(index)) => DeviceArgument::Named(format!("{kind}:{index}")),
+            (name, _) => name,
+        };
         name.open(py).map(PyDevice)
     }
 
@@ -68,6 +75,19 @@ impl PyDevice {
     ///     RuntimeError: an earlier op failed on the device.
     fn synchronize(&self, py: Python<'_>) -> Outcome<()> {
         wait(py, || self.0.synchronize())
+    }
+
+    /// Counts the most that was in use from now on.
+    fn reset_peak_memory(&self) {
+        self.0.reset_peak_memory();
+    }
+
+    /// Gives memory that is kept for reuse back to the system.
+    ///
+    /// Raises:
+    ///     RuntimeError: an earlier op failed on the device.
+    fn release_cached(&self, py: Python<'_>) -> Outcome<()> {
+        wait(py, || self.0.release_cached())
     }
 
     /// Bytes in use, kept for reuse, and the most that was in use: a dict with in_use, cached, peak.
@@ -164,8 +184,12 @@ fn get_default_device(py: Python<'_>) -> Outcome<PyDevice> {
 }
 
 /// Seeds the random numbers of every device, those included that are opened later.
+///
+/// Raises:
+///     ValueError: a seed that is not from -2**63 to 2**64 - 1.
 #[pyfunction]
-fn manual_seed(py: Python<'_>, seed: u64) -> Outcome<()> {
+fn manual_seed(py: Python<'_>, seed: Seed) -> Outcome<()> {
+    let Seed(seed) = seed;
     or_default(py, None)?;
     wait(py, || {
         let mut known = KNOWN.write();

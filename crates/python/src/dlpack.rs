@@ -9,7 +9,7 @@ use crate::tensor::PyTensor;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use ternion::{DType, Device, Tensor};
@@ -320,6 +320,9 @@ fn take<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<Option<Tens
 
 /// A tensor on the memory of `object`, which hands it over by `__dlpack__`.
 pub fn imported(object: &Bound<'_, PyAny>) -> Outcome<Tensor> {
+    if object.cast::<PyCapsule>().is_ok() {
+        return of_capsule(object);
+    }
     let py = object.py();
     let asked = PyDict::new(py);
     if let Some(stream) = streams::of_importer(object)? {
@@ -334,22 +337,27 @@ pub fn imported(object: &Bound<'_, PyAny>) -> Outcome<Tensor> {
         }
         other => other?,
     };
-    match take::<DLManagedTensorVersioned>(&capsule)? {
+    of_capsule(&capsule)
+}
+
+/// A tensor on the memory that a capsule hands over, which is used up by that.
+fn of_capsule(capsule: &Bound<'_, PyAny>) -> Outcome<Tensor> {
+    match take::<DLManagedTensorVersioned>(capsule)? {
         Some(tensor) => Ok(tensor),
-        None => take::<DLManagedTensor>(&capsule)?.ok_or_else(|| {
+        None => take::<DLManagedTensor>(capsule)?.ok_or_else(|| {
             Failure::value("from_dlpack: a capsule that is none of DLPack, or was taken before")
         }),
     }
 }
 
-/// A tensor on the memory of `x`, an array of another library with `__dlpack__`: a change of one is seen in the other.
+/// A tensor on the memory of `x`, an array of another library with `__dlpack__`, or what that gave: a change of one is seen in the other.
 ///
 /// Raises:
 ///     TypeError: `x` has no `__dlpack__`, or a dtype that Ternion does not have.
 ///     ValueError: memory that cannot be shared.
 #[pyfunction]
 fn from_dlpack(x: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
-    if !x.hasattr("__dlpack__")? {
+    if !x.hasattr("__dlpack__")? && x.cast::<PyCapsule>().is_err() {
         let kind = x.get_type().name()?.to_string();
         return Err(Failure::kind(format!("from_dlpack: expected an array with __dlpack__, got {kind}")));
     }

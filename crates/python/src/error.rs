@@ -24,6 +24,11 @@ impl Failure {
         Failure(PyValueError::new_err(message.into()))
     }
 
+    /// An index, or an axis, that is not there.
+    pub fn index(message: impl Into<String>) -> Failure {
+        Failure(PyIndexError::new_err(message.into()))
+    }
+
     /// What cannot be done now.
     pub fn state(message: impl Into<String>) -> Failure {
         Failure(PyRuntimeError::new_err(message.into()))
@@ -56,7 +61,7 @@ impl From<Error> for Failure {
         if let Some(exception) = exception_behind(&error) {
             return Failure(exception);
         }
-        let message = error.to_string();
+        let message = crate::words::message(&error);
         Failure(match error {
             Error::DType { .. } | Error::DTypeMismatch { .. } => PyTypeError::new_err(message),
             Error::IndexOutOfRange { .. } | Error::Axis { .. } => PyIndexError::new_err(message),

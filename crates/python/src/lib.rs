@@ -22,6 +22,7 @@ mod promote;
 mod random;
 mod run;
 mod scopes;
+mod shared;
 mod state;
 mod streams;
 mod tensor;
@@ -29,6 +30,7 @@ mod text;
 mod train;
 mod transformer;
 mod trust;
+mod words;
 
 use pyo3::prelude::*;
 
@@ -47,6 +49,8 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     dlpack::register(module)?;
     scopes::register(module)?;
     random::register(module)?;
+    promote::register(module)?;
+    autograd::register(module)?;
     state::register(module)?;
     transformer::register(module)?;
     let functional = PyModule::new(module.py(), "_functional")?;

@@ -4,7 +4,7 @@ use crate::arguments::ShapeArgument;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
-use crate::promote::DEFAULT;
+use crate::promote::default_dtype;
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -99,7 +99,7 @@ fn _initial(
     device: Option<DeviceArgument>,
 ) -> Outcome<PyTensor> {
     let (init, device) = (distribution(name, &numbers, fan, nonlinearity)?, or_default(py, device)?);
-    let (shape, dtype) = (Shape::new(&shape.0)?, dtype.map_or(DEFAULT, |dtype| dtype.0));
+    let (shape, dtype) = (Shape::new(&shape.0)?, dtype.map_or_else(default_dtype, |dtype| dtype.0));
     run(py, shape.elements(), || init.tensor(shape, dtype, &device)).map(PyTensor::new)
 }
 

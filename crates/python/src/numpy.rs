@@ -32,11 +32,15 @@ fn code(dtype: DType) -> Option<&'static str> {
     })
 }
 
-fn dtype_of(name: &str) -> Outcome<DType> {
-    DType::ALL.into_iter().find(|&dtype| code(dtype) == Some(name)).ok_or_else(|| {
-        let known: Vec<&str> = DType::ALL.into_iter().filter_map(code).collect();
+fn dtype_of(array: &Bound<'_, PyAny>, code_of_array: &str) -> Outcome<DType> {
+    DType::ALL.into_iter().find(|&dtype| code(dtype) == Some(code_of_array)).ok_or_else(|| {
+        let numpy = DType::ALL.into_iter().filter(|&dtype| code(dtype).is_some());
+        let known: Vec<&str> = numpy.map(crate::dtype::name).collect();
+        // NumPy's name of it, if the array is one of NumPy's.
+        let name = array.getattr("dtype").and_then(|dtype| Ok(dtype.str()?.to_string()));
         Failure::kind(format!(
-            "an array of dtype {name}, expected one of {}: astype makes it one",
+            "an array of dtype {}, expected one of {}: array.astype(..) makes it one",
+            name.unwrap_or_else(|_| code_of_array.to_owned()),
             known.join(", ")
         ))
     })
@@ -66,7 +70,7 @@ fn of_interface(array: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> Outc
         Ok(interface.get_item(name)?.filter(|value| !value.is_none()))
     };
     let missing = |name: &str| Failure::kind(format!("an array interface without {name}"));
-    let dtype = dtype_of(&field("typestr")?.ok_or_else(|| missing("typestr"))?.extract::<String>()?)?;
+    let dtype = dtype_of(array, &field("typestr")?.ok_or_else(|| missing("typestr"))?.extract::<String>()?)?;
     let shape: Vec<usize> = field("shape")?.ok_or_else(|| missing("shape"))?.extract()?;
     let (address, is_read_only): (usize, bool) = field("data")?.ok_or_else(|| missing("data"))?.extract()?;
     let size = dtype.size() as isize;

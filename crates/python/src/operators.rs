@@ -2,12 +2,12 @@
 
 use crate::arguments::Operand;
 use crate::error::{Failure, Outcome};
-use crate::promote::{Number, beside, floating, meet, with_number};
+use crate::promote::{Number, beside, default_dtype, floating, meet, of_tensors, with_number};
 use crate::run::run;
-use crate::tensor::{PyTensor, may_change};
+use crate::tensor::{PyTensor, is_recorded, may_change};
 use pyo3::class::basic::CompareOp;
 use pyo3::prelude::*;
-use ternion::{DType, Result, Scalar, Tensor};
+use ternion::{DType, Result, Scalar, Tensor, no_grad};
 
 /// What Python understands as: ask the other side.
 type Answer = Outcome<Py<PyAny>>;
@@ -26,45 +26,63 @@ struct Operator {
     tensors: fn(&Tensor, &Tensor) -> Result<Tensor>,
     right: fn(&Tensor, Scalar) -> Result<Tensor>,
     left: fn(&Tensor, Scalar) -> Result<Tensor>,
-    /// Whether integers become floats first.
-    floats: bool,
+    /// What is done to whole numbers and truth values.
+    kind: Kind,
+}
+
+/// What operators do to operands that are no floats.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The same as to floats; of two truth values it is their `or`.
+    Sum,
+    /// The same as to floats; there is none of truth values.
+    Difference,
+    /// The same as to floats; of two truth values it is their `and`.
+    Product,
+    /// They become floats first.
+    Quotient,
+    /// The divisor is not 0.
+    Division,
+    /// The exponent is not below 0, if it is a number.
+    Power,
 }
 
 macro_rules! operator {
-    ($tensors:ident $right:ident $left:ident $floats:literal) => {
+    ($tensors:ident $right:ident $left:ident $kind:ident) => {
         Operator {
             tensors: |a, b| a.$tensors(b),
             right: |a, number| a.$right(number),
             left: |a, number| a.$left(number),
-            floats: $floats,
+            kind: Kind::$kind,
         }
     };
 }
 
-const ADD: Operator = operator!(add add_scalar add_scalar false);
-const SUB: Operator = operator!(sub sub_scalar rsub_scalar false);
-const MUL: Operator = operator!(mul mul_scalar mul_scalar false);
-const DIV: Operator = operator!(div div_scalar rdiv_scalar true);
-const POW: Operator = operator!(pow pow_scalar rpow_scalar false);
+const ADD: Operator = operator!(add add_scalar add_scalar Sum);
+const SUB: Operator = operator!(sub sub_scalar rsub_scalar Difference);
+const MUL: Operator = operator!(mul mul_scalar mul_scalar Product);
+const DIV: Operator = operator!(div div_scalar rdiv_scalar Quotient);
+const POW: Operator = operator!(pow pow_scalar rpow_scalar Power);
 const REMAINDER: Operator = Operator {
     tensors: |a, b| a.remainder(b),
     right: |a, number| a.remainder_scalar(number),
     left: |a, number| Tensor::full((), number, a.dtype(), a.device())?.remainder(a),
-    floats: false,
+    kind: Kind::Division,
 };
 const FLOOR_DIV: Operator = Operator {
     tensors: floor_divided,
     right: |a, number| floor_divided(a, &Tensor::full((), number, a.dtype(), a.device())?),
     left: |a, number| floor_divided(&Tensor::full((), number, a.dtype(), a.device())?, a),
-    floats: false,
+    kind: Kind::Division,
 };
 
-/// `floor(a / b)`.
+/// `floor(a / b)`. Floats divided by 0 are infinite, or no number.
 fn floor_divided(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let rest = a.remainder(b)?;
     if a.dtype().is_float() {
         // What is left over divides without a rest.
-        return a.sub(&rest)?.div(b)?.round();
+        let quotient = a.sub(&rest)?.div(b)?.round()?;
+        return b.eq_scalar(0)?.where_(&a.div(b)?, &quotient);
     }
     // Integers divide towards zero, which is one too far where the quotient is negative and has a rest; `a - rest` may not fit the dtype.
     let is_negative = a.lt_scalar(0)?.ne(&b.lt_scalar(0)?)?;
@@ -73,21 +91,111 @@ fn floor_divided(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 impl Operator {
+    #[inline]
     fn of_tensors(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-        if a.dtype() == b.dtype() && (!self.floats || a.dtype().is_float()) {
+        if a.dtype() == b.dtype() && a.dtype().is_float() && a.device().is(b.device()) {
             return (self.tensors)(a, b);
         }
-        let (mut a, mut b) = meet(a, b)?;
-        if self.floats {
-            (a, b) = (floating(&a)?, floating(&b)?);
+        self.of_different(a, b)
+    }
+
+    /// Of tensors of two dtypes or devices, or such as are no floats.
+    #[cold]
+    fn of_different(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        let (a, b) = meet(a, b)?;
+        match (self.kind, a.dtype()) {
+            (Kind::Quotient, _) => (self.tensors)(&floating(&a)?, &floating(&b)?),
+            (Kind::Sum, DType::Bool) => a.logical_or(&b),
+            (Kind::Product, DType::Bool) => a.logical_and(&b),
+            _ => (self.tensors)(&a, &b),
         }
-        (self.tensors)(&a, &b)
+    }
+
+    /// The dtype of the result with a number.
+    fn dtype_with(self, dtype: DType, number: Number) -> DType {
+        let dtype = with_number(dtype, number);
+        if self.kind == Kind::Quotient && !dtype.is_float() { default_dtype() } else { dtype }
+    }
+
+    /// The dtype of the result.
+    fn dtype(self, a: &Tensor, other: &Operand) -> DType {
+        match other {
+            Operand::Number(number) => self.dtype_with(a.dtype(), *number),
+            Operand::Tensor(b) => match of_tensors(a, b) {
+                dtype if self.kind == Kind::Quotient && !dtype.is_float() => default_dtype(),
+                dtype => dtype,
+            },
+        }
+    }
+
+    /// What operands that are no floats must not be.
+    #[inline]
+    fn check(self, py: Python<'_>, a: &Tensor, other: &Operand, is_left: bool) -> Outcome<()> {
+        match self.kind {
+            Kind::Sum | Kind::Product | Kind::Quotient => Ok(()),
+            _ => self.check_operands(py, a, other, is_left),
+        }
+    }
+
+    /// Raises what PyTorch raises. A divisor on another device than the processor is not looked at: that would wait for the device.
+    #[cold]
+    fn check_operands(self, py: Python<'_>, a: &Tensor, other: &Operand, is_left: bool) -> Outcome<()> {
+        match self.kind {
+            Kind::Difference => {
+                let is_bool = |other: &Operand| match other {
+                    Operand::Number(number) => matches!(number, Number::Bool(_)),
+                    Operand::Tensor(b) => b.dtype() == DType::Bool,
+                };
+                if a.dtype() == DType::Bool || is_bool(other) {
+                    return Err(Failure::state(
+                        "sub: a difference of truth values; ~x inverts them, x ^ y tells where they differ, x.int() makes them numbers",
+                    ));
+                }
+            }
+            Kind::Power => {
+                if let (false, false, &Operand::Number(Number::Int(exponent))) =
+                    (is_left, a.dtype().is_float(), other)
+                    && exponent < 0
+                {
+                    return Err(Failure::state(format!(
+                        "pow: Integers to negative integer powers are not allowed: {} to the power of {exponent}; convert to a floating dtype first",
+                        crate::dtype::name(a.dtype())
+                    )));
+                }
+            }
+            Kind::Division if !a.dtype().is_float() && self.dtype(a, other).is_int() => {
+                let zero = match other {
+                    _ if is_left => has_zero(py, a)?,
+                    Operand::Tensor(b) => has_zero(py, b)?,
+                    Operand::Number(number) => matches!(number, Number::Int(0) | Number::Bool(false)),
+                };
+                if zero {
+                    return Err(Failure::state("ZeroDivisionError: whole numbers divided by 0"));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// That the result may be written into `a`.
+    fn check_place(self, a: &Tensor, other: &Operand) -> Outcome<()> {
+        let (own, result) = (a.dtype(), self.dtype(a, other));
+        let fits = own.is_float() || own == result || (own != DType::Bool && !result.is_float());
+        if fits {
+            return Ok(());
+        }
+        Err(Failure::state(format!(
+            "result type {} can't be cast to the desired output type {}: in place an operator keeps the dtype of its tensor",
+            crate::dtype::name(result),
+            crate::dtype::name(own)
+        )))
     }
 
     fn of_number(self, a: &Tensor, number: Number, is_left: bool) -> Result<Tensor> {
-        let mut dtype = with_number(a.dtype(), number);
-        if self.floats && !dtype.is_float() {
-            dtype = crate::promote::DEFAULT;
+        let dtype = self.dtype_with(a.dtype(), number);
+        if dtype == DType::Bool {
+            return self.of_different(a, &beside(a, number)?);
         }
         let a = if dtype == a.dtype() { a.clone() } else { a.to_dtype(dtype)? };
         let f = if is_left { self.left } else { self.right };
@@ -96,10 +204,11 @@ impl Operator {
 
     fn apply(self, slf: &PyTensor, other: &Bound<'_, PyAny>, is_left: bool) -> Answer {
         let (py, a) = (other.py(), slf.tensor());
-        let result = match Operand::of(other)? {
-            Some(Operand::Tensor(b)) => run(py, a.elements().max(b.elements()), || self.of_tensors(&a, &b))?,
-            Some(Operand::Number(number)) => run(py, a.elements(), || self.of_number(&a, number, is_left))?,
-            None => return not_implemented(py),
+        let Some(operand) = Operand::of(other)? else { return not_implemented(py) };
+        self.check(py, &a, &operand, is_left)?;
+        let result = match operand {
+            Operand::Tensor(b) => run(py, a.elements().max(b.elements()), || self.of_tensors(&a, &b))?,
+            Operand::Number(number) => run(py, a.elements(), || self.of_number(&a, number, is_left))?,
         };
         answer(py, result)
     }
@@ -112,8 +221,12 @@ impl Operator {
             return Err(Failure::kind(format!("expected a tensor or a number, got {kind}")));
         };
         may_change(&a)?;
-        let of_graph = a.needs_grad() || matches!(&operand, Operand::Tensor(b) if b.needs_grad());
-        let is_recorded = ternion::autograd::is_recording() && of_graph;
+        self.check(py, &a, &operand, false)?;
+        self.check_place(&a, &operand)?;
+        let is_recorded = match &operand {
+            Operand::Tensor(b) => is_recorded(&[&a, b]),
+            Operand::Number(_) => is_recorded(&[&a]),
+        };
         let result = run(py, a.elements(), || {
             let result = match operand {
                 Operand::Tensor(b) => self.of_tensors(&a, &b)?,
@@ -124,8 +237,16 @@ impl Operator {
             }
             Ok(result)
         })?;
-        if is_recorded { slf.replace(result) } else { Ok(()) }
+        if is_recorded { slf.put_recorded(py, result) } else { Ok(()) }
     }
+}
+
+/// Whether an element on the processor is 0. Elsewhere nobody looks.
+fn has_zero(py: Python<'_>, divisor: &Tensor) -> Outcome<bool> {
+    if divisor.device().name() != "cpu" || divisor.elements() == 0 {
+        return Ok(false);
+    }
+    run(py, divisor.elements(), || no_grad(|| Ok(divisor.eq_scalar(0)?.any(..)?.item_f64()? != 0.0)))
 }
 
 /// Numbers compared as numbers: bool as 0 and 1 where the other side is a number.
@@ -314,8 +435,6 @@ impl PyTensor {
 named! {
     /// The product of this tensor and another, or a number, element by element, broadcast.
     mul mul_ => MUL;
-    /// This tensor divided by another, or a number, broadcast. Integers become float32 first.
-    div div_ => DIV;
     /// This tensor to the power of another, or of a number, broadcast.
     pow pow_ => POW;
     /// What is left over of this tensor by division, with the sign of the divisor; broadcast.
@@ -324,8 +443,41 @@ named! {
     floor_divide floor_divide_ => FLOOR_DIV;
 }
 
+impl PyTensor {
+    /// Which division is meant by PyTorch's `rounding_mode`.
+    fn division(rounding_mode: Option<&str>) -> Outcome<Operator> {
+        match rounding_mode {
+            None => Ok(DIV),
+            Some("floor") => Ok(FLOOR_DIV),
+            Some(other) => Err(Failure::value(format!(
+                "div: rounding_mode {other:?}, expected None or \"floor\" (trunc(a / b) rounds towards zero)"
+            ))),
+        }
+    }
+}
+
 #[pymethods]
 impl PyTensor {
+    /// This tensor divided by another, or a number, broadcast. Integers become float32 first.
+    ///
+    /// Args:
+    ///     rounding_mode: "floor" for whole numbers, as by `//`.
+    #[pyo3(signature = (other, *, rounding_mode=None))]
+    fn div(&self, other: &Bound<'_, PyAny>, rounding_mode: Option<&str>) -> Answer {
+        Self::division(rounding_mode)?.apply(self, other, false)
+    }
+
+    /// This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned.
+    #[pyo3(signature = (other, *, rounding_mode=None))]
+    fn div_<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        rounding_mode: Option<&str>,
+    ) -> Outcome<Bound<'py, Self>> {
+        Self::division(rounding_mode)?.apply_in_place(slf.get(), other)?;
+        Ok(slf.clone())
+    }
+
     fn __pow__(&self, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> Answer {
         match modulo {
             None => POW.apply(self, other, false),
@@ -383,6 +535,13 @@ impl PyTensor {
     }
 
     fn __invert__(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        let dtype = self.tensor().dtype();
+        if dtype.is_float() {
+            let name = crate::dtype::name(dtype);
+            return Err(Failure::kind(format!(
+                "~ of a tensor of {name}, expected whole numbers or truth values"
+            )));
+        }
         self.map(py, |x| {
             // The complement of an integer: all bits but those of x, which are -1 - x, without sign 255 - x.
             match x.dtype() {

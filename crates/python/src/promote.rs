@@ -4,10 +4,45 @@
 //! bfloat16 meet in float32, int8 and uint8 in int16.
 //! Tensors without axes and numbers of Python only decide the kind, not the width.
 
+use crate::dtype::{DTypeArgument, PyDType};
+use crate::error::{Failure, Outcome};
+use parking_lot::RwLock;
+use pyo3::prelude::*;
 use ternion::{DType, Scalar, Tensor};
 
-/// What numbers of Python become where nothing else decides.
-pub const DEFAULT: DType = DType::F32;
+static DEFAULT: RwLock<DType> = RwLock::new(DType::F32);
+
+/// What numbers of Python with a point become where nothing else decides.
+pub fn default_dtype() -> DType {
+    *DEFAULT.read()
+}
+
+/// Makes new floating tensors of this dtype if none is named; layers, too. float32 at first.
+///
+/// Raises:
+///     TypeError: a dtype that is not a floating one.
+#[pyfunction]
+#[pyo3(signature = (d))]
+fn set_default_dtype(d: DTypeArgument) -> Outcome<()> {
+    if !d.0.is_float() {
+        let name = crate::dtype::name(d.0);
+        return Err(Failure::kind(format!("set_default_dtype: {name}, expected a floating dtype")));
+    }
+    *DEFAULT.write() = d.0;
+    Ok(())
+}
+
+/// The dtype of new floating tensors if none is named.
+#[pyfunction]
+fn get_default_dtype(py: Python<'_>) -> PyResult<Py<PyDType>> {
+    crate::dtype::object(py, default_dtype())
+}
+
+/// Puts the functions into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(set_default_dtype, module)?)?;
+    module.add_function(wrap_pyfunction!(get_default_dtype, module)?)
+}
 
 /// How much a dtype can say: truth values, whole numbers, numbers.
 fn kind(dtype: DType) -> u8 {
@@ -52,7 +87,7 @@ pub fn of_tensors(left: &Tensor, right: &Tensor) -> DType {
 /// The dtype that a tensor and a number meet in.
 pub fn with_number(dtype: DType, number: Number) -> DType {
     match number {
-        Number::Float(_) if !dtype.is_float() => DEFAULT,
+        Number::Float(_) if !dtype.is_float() => default_dtype(),
         Number::Int(_) if dtype == DType::Bool => DType::I64,
         _ => dtype,
     }
@@ -66,13 +101,24 @@ pub enum Number {
     Float(f64),
 }
 
+impl std::fmt::Display for Number {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Number::Bool(truth) => write!(formatter, "{}", if *truth { "True" } else { "False" }),
+            Number::Int(value) => write!(formatter, "{value}"),
+            Number::Float(value) if value.is_nan() => write!(formatter, "nan"),
+            Number::Float(value) => write!(formatter, "{value:?}"),
+        }
+    }
+}
+
 impl Number {
     /// The dtype that the number has alone.
     pub fn dtype(self) -> DType {
         match self {
             Number::Bool(_) => DType::Bool,
             Number::Int(_) => DType::I64,
-            Number::Float(_) => DEFAULT,
+            Number::Float(_) => default_dtype(),
         }
     }
 
@@ -85,15 +131,34 @@ impl Number {
     }
 }
 
-/// Both operands in the dtype that they meet in.
+/// Both operands in the dtype that they meet in, and on one device if one of them is a tensor without axes on the processor.
 pub fn meet(left: &Tensor, right: &Tensor) -> ternion::Result<(Tensor, Tensor)> {
     let dtype = of_tensors(left, right);
-    Ok((left.to_dtype(dtype)?, right.to_dtype(dtype)?))
+    let (left, right) = (left.to_dtype(dtype)?, right.to_dtype(dtype)?);
+    if left.device().is(right.device()) { Ok((left, right)) } else { on_one_device(left, right) }
+}
+
+/// Whether a tensor follows those of other devices: as a number would.
+fn follows(tensor: &Tensor) -> bool {
+    tensor.rank() == 0 && tensor.device().name() == "cpu"
+}
+
+fn on_one_device(left: Tensor, right: Tensor) -> ternion::Result<(Tensor, Tensor)> {
+    if follows(&right) {
+        let moved = right.to_device(left.device())?;
+        return Ok((left, moved));
+    }
+    if follows(&left) {
+        let moved = left.to_device(right.device())?;
+        return Ok((moved, right));
+    }
+    // The op that comes tells of the devices.
+    Ok((left, right))
 }
 
 /// The tensor as one of a floating dtype: integers and truth values become float32.
 pub fn floating(tensor: &Tensor) -> ternion::Result<Tensor> {
-    if tensor.dtype().is_float() { Ok(tensor.clone()) } else { tensor.to_dtype(DEFAULT) }
+    if tensor.dtype().is_float() { Ok(tensor.clone()) } else { tensor.to_dtype(default_dtype()) }
 }
 
 /// The number as a tensor without axes beside `tensor`, for the few functions that take no numbers.

@@ -1,11 +1,17 @@
-//! Random numbers: where a device's stand, and draws that change a tensor.
+//! Random numbers: where a device's stand, generators of one's own, and draws.
 
-use crate::device::{DeviceArgument, or_default};
+use crate::arguments::{Count, ShapeArgument};
+use crate::create::{Making, dtype_or};
+use crate::device::{DeviceArgument, PyDevice, or_default};
+use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
 use crate::run::run;
-use crate::tensor::{PyTensor, may_change};
+use crate::tensor::PyTensor;
+use parking_lot::Mutex;
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use ternion::{Result, Tensor};
+use pyo3::types::PyTuple;
+use ternion::{DType, Device, Result, Shape, Tensor};
 
 /// Seed of the device's random numbers, and how many were drawn.
 #[pyfunction]
@@ -22,60 +28,278 @@ fn _set_random_position(py: Python<'_>, position: (u64, u64), device: Option<Dev
     Ok(())
 }
 
+/// Random numbers of their own: functions that draw take them by `generator=`.
+///
+/// Nothing else draws from them, and they leave the device's own numbers alone. They start from a fixed seed.
+#[pyclass(name = "Generator", module = "ternion", frozen)]
+pub struct PyGenerator {
+    device: Device,
+    /// Seed, and how many were drawn.
+    position: Mutex<(u64, u64)>,
+}
+
+/// The seed that PyTorch starts from.
+const FIRST_SEED: u64 = 67_280_421_310_721;
+
+#[pymethods]
+impl PyGenerator {
+    #[new]
+    #[pyo3(signature = (device=None))]
+    fn new(py: Python<'_>, device: Option<DeviceArgument>) -> Outcome<PyGenerator> {
+        let device = or_default(py, Some(device.unwrap_or_else(|| DeviceArgument::Named("cpu".into()))))?;
+        Ok(PyGenerator { device, position: Mutex::new((FIRST_SEED, 0)) })
+    }
+
+    /// Where its numbers are drawn.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice(self.device.clone())
+    }
+
+    /// Starts anew from a seed; the generator itself.
+    fn manual_seed<'py>(slf: &Bound<'py, Self>, seed: Seed) -> Bound<'py, Self> {
+        *slf.get().position.lock() = (seed.0, 0);
+        slf.clone()
+    }
+
+    /// Starts anew from a seed that nobody knows before; the seed.
+    fn seed(&self) -> u64 {
+        use std::hash::{BuildHasher, RandomState};
+        let seed = RandomState::new().hash_one(std::process::id());
+        *self.position.lock() = (seed, 0);
+        seed
+    }
+
+    /// The seed that it started from.
+    fn initial_seed(&self) -> u64 {
+        self.position.lock().0
+    }
+
+    /// Where it stands: seed, and how many numbers were drawn.
+    fn get_state(&self) -> (u64, u64) {
+        *self.position.lock()
+    }
+
+    /// Goes on where `get_state` told; the generator itself.
+    fn set_state<'py>(slf: &Bound<'py, Self>, new_state: (u64, u64)) -> Bound<'py, Self> {
+        *slf.get().position.lock() = new_state;
+        slf.clone()
+    }
+
+    fn __repr__(&self) -> String {
+        let (seed, drawn) = *self.position.lock();
+        format!("Generator(device='{}', seed={seed}, drawn={drawn})", self.device.name())
+    }
+}
+
+/// A seed of Python, which may be negative, as one of Ternion: PyTorch's rule.
+pub struct Seed(pub u64);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
+    type Error = Failure;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
+        if let Ok(seed) = object.extract::<u64>() {
+            return Ok(Seed(seed));
+        }
+        match object.extract::<i64>() {
+            Ok(negative) => Ok(Seed(u64::MAX.wrapping_add_signed(negative))),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+                let told = format!("a seed of {}, expected -2**63 to 2**64 - 1", object.str()?);
+                Err(Failure::value(told))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Where a draw takes its numbers from.
+#[derive(Clone, Copy)]
+pub struct Source<'g>(Option<&'g PyGenerator>);
+
+impl<'g> Source<'g> {
+    /// A generator, or the device itself.
+    pub fn of(generator: Option<&'g Bound<'_, PyGenerator>>, device: &Device) -> Outcome<Source<'g>> {
+        let generator = generator.map(|generator| generator.get());
+        match generator.filter(|generator| !generator.device.is(device)) {
+            Some(other) => Err(Failure::state(format!(
+                "generator: of {}, expected one of {}",
+                other.device.name(),
+                device.name()
+            ))),
+            None => Ok(Source(generator)),
+        }
+    }
+
+    pub fn draw<T>(self, device: &Device, f: impl FnOnce() -> Result<T>) -> Result<T> {
+        match self.0 {
+            None => f(),
+            Some(generator) => device.with_random(&mut generator.position.lock(), f),
+        }
+    }
+}
+
+macro_rules! random_of_a_shape {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// Args:
+            ///     size: the sizes, one by one or as a tuple.
+            ///     generator: where the numbers come from; the device's own by default.
+            ///     dtype: float32 by default.
+            ///     device: by default that of get_default_device().
+            ///     requires_grad: whether a gradient is gathered for it.
+            #[pyfunction]
+            #[pyo3(signature = (*size, generator=None, dtype=None, device=None, requires_grad=false))]
+            fn $name(
+                py: Python<'_>,
+                size: &Bound<'_, PyTuple>,
+                generator: Option<&Bound<'_, PyGenerator>>,
+                dtype: Option<DTypeArgument>,
+                device: Option<DeviceArgument>,
+                requires_grad: bool,
+            ) -> Outcome<PyTensor> {
+                let making = Making::new(py, size, dtype, device, requires_grad, stringify!($name))?;
+                let source = Source::of(generator, &making.device)?;
+                making.make(py, |shape, dtype, device| source.draw(device, || Tensor::$name(shape, dtype, device)))
+            }
+        )*
+
+        fn register_random(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_function(wrap_pyfunction!($name, module)?)?;)*
+            Ok(())
+        }
+    };
+}
+
+random_of_a_shape! {
+    /// Random numbers from 0 up to, not including, 1.
+    rand;
+    /// Random numbers of a normal distribution with mean 0 and variance 1.
+    randn;
+}
+
+/// Random whole numbers from `low` up to, not including, `high`: `randint(high, size)`, `randint(low, high, size)`.
+#[pyfunction]
+#[pyo3(signature = (low=None, high=None, size=None, *, generator=None, dtype=None, device=None))]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's")]
+fn randint(
+    py: Python<'_>,
+    low: Option<i64>,
+    high: Option<&Bound<'_, PyAny>>,
+    size: Option<ShapeArgument>,
+    generator: Option<&Bound<'_, PyGenerator>>,
+    dtype: Option<DTypeArgument>,
+    device: Option<DeviceArgument>,
+) -> Outcome<PyTensor> {
+    let missing = || Failure::kind("randint: expected high and size, or low, high and size");
+    let high = high.ok_or_else(missing);
+    let (low, high, size) = match (low, size) {
+        (Some(high_alone), Some(size)) if high.is_err() => (0, high_alone, size),
+        (low, Some(size)) => (low.unwrap_or(0), high?.extract::<i64>()?, size),
+        (Some(high_alone), None) => (0, high_alone, high?.extract::<ShapeArgument>()?),
+        (None, None) => return Err(missing()),
+    };
+    let (dtype, device, shape) = (dtype_or(dtype, DType::I64), or_default(py, device)?, Shape::new(&size.0)?);
+    let source = Source::of(generator, &device)?;
+    let draw = || source.draw(&device, || Tensor::randint(low, high, shape, dtype, &device));
+    run(py, shape.elements(), draw).map(PyTensor::new)
+}
+
+/// The numbers from 0 up to, not including, `n` in random order, int64.
+#[pyfunction]
+#[pyo3(signature = (n, *, generator=None, dtype=None, device=None))]
+fn randperm(
+    py: Python<'_>,
+    n: Count,
+    generator: Option<&Bound<'_, PyGenerator>>,
+    dtype: Option<DTypeArgument>,
+    device: Option<DeviceArgument>,
+) -> Outcome<PyTensor> {
+    let (device, dtype, Count(n)) = (or_default(py, device)?, dtype_or(dtype, DType::I64), n);
+    let source = Source::of(generator, &device)?;
+    let draw = || source.draw(&device, || Tensor::permutation(n, &device))?.to_dtype(dtype);
+    run(py, n, draw).map(PyTensor::new)
+}
+
 /// Overwrites the elements with what `draw` makes.
 fn drawn<'py>(
     slf: &Bound<'py, PyTensor>,
-    draw: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
+    generator: Option<&Bound<'py, PyGenerator>>,
+    draw: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync,
 ) -> Outcome<Bound<'py, PyTensor>> {
-    let tensor = slf.get().tensor();
-    may_change(&tensor)?;
-    run(slf.py(), tensor.elements(), || tensor.copy_(&draw(&tensor)?.to_dtype(tensor.dtype())?))?;
-    Ok(slf.clone())
+    let source = Source::of(generator, slf.get().tensor().device())?;
+    let made = |x: &Tensor| source.draw(x.device(), || draw(x)?.to_dtype(x.dtype()));
+    // What was there before has no influence on what is drawn.
+    PyTensor::change(slf, &[], |x| x.mul_scalar(0)?.add(&made(x)?), |x| x.copy_(&made(x)?))
 }
 
 #[pymethods]
 impl PyTensor {
     /// 1 with the probability that each element is, else 0; of the same dtype. No gradient flows.
-    fn bernoulli(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, Tensor::bernoulli)
+    #[pyo3(signature = (*, generator=None))]
+    fn bernoulli(&self, py: Python<'_>, generator: Option<&Bound<'_, PyGenerator>>) -> Outcome<PyTensor> {
+        let source = Source::of(generator, self.tensor().device())?;
+        self.map(py, |x| source.draw(x.device(), || x.bernoulli()))
     }
 
     /// 1 with probability `p`, else 0, in place: the tensor itself is changed and returned.
     ///
     /// Raises:
     ///     ValueError: a probability outside 0 to 1.
-    #[pyo3(signature = (p=0.5))]
-    fn bernoulli_<'py>(slf: &Bound<'py, Self>, p: f64) -> Outcome<Bound<'py, Self>> {
-        drawn(slf, |x| Tensor::bernoulli_scalar(p, *x.shape(), x.dtype(), x.device()))
+    #[pyo3(signature = (p=0.5, *, generator=None))]
+    fn bernoulli_<'py>(
+        slf: &Bound<'py, Self>,
+        p: f64,
+        generator: Option<&Bound<'py, PyGenerator>>,
+    ) -> Outcome<Bound<'py, Self>> {
+        drawn(slf, generator, |x| Tensor::bernoulli_scalar(p, *x.shape(), x.dtype(), x.device()))
     }
 
     /// Even from `low` up to, not including, `high`, in place: the tensor itself is changed and returned.
-    #[pyo3(signature = (low=0.0, high=1.0))]
-    fn uniform_<'py>(slf: &Bound<'py, Self>, low: f64, high: f64) -> Outcome<Bound<'py, Self>> {
+    #[pyo3(signature = (low=0.0, high=1.0, *, generator=None))]
+    fn uniform_<'py>(
+        slf: &Bound<'py, Self>,
+        low: f64,
+        high: f64,
+        generator: Option<&Bound<'py, PyGenerator>>,
+    ) -> Outcome<Bound<'py, Self>> {
         if !(low.is_finite() && high.is_finite() && low <= high) {
             return Err(Failure::value(format!(
                 "uniform_: from {low} to {high}, expected finite numbers in order"
             )));
         }
-        drawn(slf, |x| {
+        drawn(slf, generator, |x| {
             Tensor::rand(*x.shape(), x.dtype(), x.device())?.mul_scalar(high - low)?.add_scalar(low)
         })
     }
 
     /// Of the normal distribution, in place: the tensor itself is changed and returned.
-    #[pyo3(signature = (mean=0.0, std=1.0))]
-    fn normal_<'py>(slf: &Bound<'py, Self>, mean: f64, std: f64) -> Outcome<Bound<'py, Self>> {
+    #[pyo3(signature = (mean=0.0, std=1.0, *, generator=None))]
+    fn normal_<'py>(
+        slf: &Bound<'py, Self>,
+        mean: f64,
+        std: f64,
+        generator: Option<&Bound<'py, PyGenerator>>,
+    ) -> Outcome<Bound<'py, Self>> {
         if !(mean.is_finite() && std.is_finite() && std >= 0.0) {
             return Err(Failure::value(format!(
                 "normal_: mean {mean} and deviation {std}, expected finite numbers, the second of at least 0"
             )));
         }
-        drawn(slf, |x| Tensor::randn(*x.shape(), x.dtype(), x.device())?.mul_scalar(std)?.add_scalar(mean))
+        drawn(slf, generator, |x| {
+            Tensor::randn(*x.shape(), x.dtype(), x.device())?.mul_scalar(std)?.add_scalar(mean)
+        })
     }
 }
 
 /// Puts the functions into the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    register_random(module)?;
+    module.add_function(wrap_pyfunction!(randint, module)?)?;
+    module.add_function(wrap_pyfunction!(randperm, module)?)?;
+    module.add_class::<PyGenerator>()?;
     module.add_function(wrap_pyfunction!(_random_position, module)?)?;
     module.add_function(wrap_pyfunction!(_set_random_position, module)?)
 }

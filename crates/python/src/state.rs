@@ -7,7 +7,9 @@ use crate::tensor::PyTensor;
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use ternion::nn::checkpoint::{HostTensor, HostTensors};
 use ternion::nn::{StateDict, checkpoint};
 
 /// The tensors of a dict.
@@ -52,16 +54,39 @@ pub fn reading<T: Send>(
     }
 }
 
+/// Tensors and texts as a safetensors file.
 #[pyfunction]
-fn _save(py: Python<'_>, path: PathBuf, tensors: &Bound<'_, PyDict>) -> Outcome<()> {
+fn _save(
+    py: Python<'_>,
+    path: PathBuf,
+    tensors: &Bound<'_, PyDict>,
+    texts: BTreeMap<String, String>,
+) -> Outcome<()> {
     let state = state_of(tensors, "save")?;
-    wait(py, || checkpoint::write(&state, &path))
+    wait(py, || {
+        let held = |(key, tensor): (&String, &ternion::Tensor)| Ok((key.clone(), HostTensor::of(tensor)?));
+        let tensors = state.iter().map(held).collect::<ternion::Result<HostTensors>>()?;
+        // Tensors lie as PyTorch's: some readers want to be told.
+        let mut texts = texts;
+        texts.insert("format".into(), "pt".into());
+        checkpoint::write_host(&tensors, &texts, &path)
+    })
 }
 
+/// The tensors of a safetensors file on a device, and the texts in its header.
 #[pyfunction]
-fn _load(py: Python<'_>, path: PathBuf, device: Option<DeviceArgument>) -> Outcome<Bound<'_, PyDict>> {
+fn _load<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    device: Option<DeviceArgument>,
+) -> Outcome<(Bound<'py, PyDict>, BTreeMap<String, String>)> {
     let device = or_default(py, device)?;
-    dict_of(py, reading(py, &path, || checkpoint::read(&path, &device))?)
+    let (tensors, texts) = reading(py, &path, || {
+        let (tensors, texts) = checkpoint::read_host(&path)?;
+        let placed = |(key, tensor): (String, HostTensor)| Ok((key, tensor.to_device(&device)?));
+        Ok((tensors.into_iter().map(placed).collect::<ternion::Result<StateDict>>()?, texts))
+    })?;
+    Ok((dict_of(py, tensors)?, texts))
 }
 
 /// Puts the functions into the module.

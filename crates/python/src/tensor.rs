@@ -4,9 +4,12 @@ use crate::autograd::{self, Slot};
 use crate::device::PyDevice;
 use crate::dtype::PyDType;
 use crate::error::{Failure, Outcome};
+use crate::promote::default_dtype;
 use crate::run::{run, wait};
+use crate::shared::Value;
 use parking_lot::RwLock;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 use ternion::nn::{Param, StateTensor};
@@ -25,7 +28,7 @@ pub struct PyTensor {
 
 /// What the object stands for: a tensor, or a cell of a layer, whose tensor may be replaced (another dtype or device).
 pub(crate) enum Handle {
-    Value(RwLock<Tensor>),
+    Value(RwLock<Value>),
     Param(Param),
     State(StateTensor),
 }
@@ -33,7 +36,7 @@ pub(crate) enum Handle {
 impl PyTensor {
     #[inline]
     pub fn new(tensor: Tensor) -> PyTensor {
-        PyTensor { handle: Handle::Value(RwLock::new(tensor)), slot: Arc::default() }
+        PyTensor { handle: Handle::Value(RwLock::new(Value::new(tensor))), slot: Arc::default() }
     }
 
     pub fn of_param(param: Param) -> PyTensor {
@@ -50,7 +53,14 @@ impl PyTensor {
     #[inline]
     pub fn tensor(&self) -> Tensor {
         match &self.handle {
-            Handle::Value(tensor) => tensor.read().clone(),
+            Handle::Value(place) => {
+                let value = place.read();
+                if value.is_alone() {
+                    return value.tensor.clone();
+                }
+                drop(value);
+                renewed(place)
+            }
             Handle::Param(param) => param.tensor(),
             Handle::State(state) => state.tensor(),
         }
@@ -67,7 +77,7 @@ impl PyTensor {
     /// Puts another tensor in the place of this one's.
     pub fn replace(&self, tensor: Tensor) -> Outcome<()> {
         match &self.handle {
-            Handle::Value(place) => *place.write() = tensor,
+            Handle::Value(place) => *place.write() = Value::new(tensor),
             Handle::Param(param) => param.replace(tensor)?,
             Handle::State(state) => state.replace(tensor),
         }
@@ -78,9 +88,9 @@ impl PyTensor {
     pub fn replace_if(&self, before: &Tensor, tensor: Tensor) -> Outcome<bool> {
         let Handle::Value(place) = &self.handle else { return self.replace(tensor).map(|()| true) };
         let mut place = place.write();
-        let is_same = place.buffer().is(before.buffer()) && place.layout() == before.layout();
+        let is_same = place.tensor.buffer().is(before.buffer()) && place.tensor.layout() == before.layout();
         if is_same {
-            *place = tensor;
+            *place = Value::new(tensor);
         }
         Ok(is_same)
     }
@@ -93,26 +103,95 @@ impl PyTensor {
         f: impl FnOnce(&Tensor) -> ternion::Result<Tensor> + Send,
     ) -> Outcome<PyTensor> {
         let tensor = self.tensor();
-        run(py, tensor.elements(), || f(&tensor)).map(PyTensor::new)
+        let result = run(py, tensor.elements(), || f(&tensor))?;
+        Ok(self.shown(&tensor, result))
     }
 
-    /// What `f` does to the tensor in place; the tensor itself for the next call.
+    /// What was made of `tensor`, this object's: if it is a recorded view, the two objects see each other's changes.
+    #[inline]
+    pub fn shown(&self, tensor: &Tensor, result: Tensor) -> PyTensor {
+        if result.buffer().is(tensor.buffer()) {
+            let value = self.view_value(tensor, result);
+            return PyTensor { handle: Handle::Value(RwLock::new(value)), slot: Arc::default() };
+        }
+        PyTensor::new(result)
+    }
+
+    #[cold]
+    fn view_value(&self, tensor: &Tensor, result: Tensor) -> Value {
+        match &self.handle {
+            _ if !result.needs_grad() => Value::new(apart(result)),
+            Handle::Value(place) => place.write().view(tensor, result),
+            _ => Value::new(result),
+        }
+    }
+
+    /// Puts what was recorded into the place of this object's tensor: what is done in place to a tensor that a gradient flows to, or is to flow to.
+    pub fn put_recorded(&self, py: Python<'_>, result: Tensor) -> Outcome<()> {
+        match &self.handle {
+            Handle::Value(place) => wait(py, || Ok(place.write().put(result)))?,
+            _ => self.replace(result),
+        }
+    }
+
+    /// Changes the tensor in place: by `in_place`, or, where a gradient flows to it or to one of the other operands, by taking over what `recorded` makes.
     pub fn change<'py>(
         slf: &Bound<'py, PyTensor>,
-        f: impl FnOnce(&Tensor) -> ternion::Result<()> + Send,
+        others: &[&Tensor],
+        recorded: impl FnOnce(&Tensor) -> ternion::Result<Tensor> + Send,
+        in_place: impl FnOnce(&Tensor) -> ternion::Result<()> + Send,
     ) -> Outcome<Bound<'py, PyTensor>> {
-        let tensor = slf.get().tensor();
+        let (py, tensor) = (slf.py(), slf.get().tensor());
         may_change(&tensor)?;
-        run(slf.py(), tensor.elements(), || f(&tensor))?;
+        if is_recorded(&[&tensor]) || is_recorded(others) {
+            let result = run(py, tensor.elements(), || recorded(&tensor))?;
+            slf.get().put_recorded(py, result)?;
+        } else {
+            run(py, tensor.elements(), || in_place(&tensor))?;
+        }
         Ok(slf.clone())
     }
 }
 
+/// A plain tensor with a handle of its own on its memory, so that it is known whether another object has one.
+pub fn apart(tensor: Tensor) -> Tensor {
+    let again =
+        Tensor::from_buffer(tensor.buffer().clone(), *tensor.layout(), tensor.dtype(), tensor.device());
+    // It fits: the layout is that of this very buffer.
+    again.unwrap_or(tensor)
+}
+
+/// The tensor of an object that shares memory with others, after what was done to them.
+#[cold]
+fn renewed(place: &RwLock<Value>) -> Tensor {
+    let value = place.read();
+    if value.is_current() {
+        return value.tensor.clone();
+    }
+    drop(value);
+    place.write().renewed()
+}
+
+/// Whether what is computed of these tensors is recorded.
+pub fn is_recorded(tensors: &[&Tensor]) -> bool {
+    ternion::autograd::is_recording() && tensors.iter().any(|tensor| tensor.needs_grad())
+}
+
+/// `ternion.Size`, a tuple.
+static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Sizes as Python has them.
+fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+    let class =
+        SIZE.get_or_try_init(py, || Ok::<_, PyErr>(py.import("ternion._size")?.getattr("Size")?.unbind()))?;
+    class.bind(py).call1((PyTuple::new(py, dims)?,))
+}
+
 /// Whether a tensor may be changed in place: one that asks for its gradient only where nothing is recorded.
 pub fn may_change(tensor: &Tensor) -> Outcome<()> {
-    if ternion::autograd::is_recording() && tensor.is_leaf() {
+    if ternion::autograd::is_recording() && tensor.shows_leaf() {
         return Err(Failure::state(
-            "a tensor that asks for its gradient is changed in place: do it within no_grad(), or take the form that returns a new tensor",
+            "a tensor that asks for its gradient, or a view of one, is changed in place: do it within no_grad(), or take the form that returns a new tensor",
         ));
     }
     Ok(())
@@ -120,10 +199,28 @@ pub fn may_change(tensor: &Tensor) -> Outcome<()> {
 
 #[pymethods]
 impl PyTensor {
+    /// A tensor of the default dtype: of these sizes, filled with zeros, or with the values of a list, an array or a tensor. `ternion.tensor` and
+    /// `ternion.zeros` say which is meant.
+    #[new]
+    #[pyo3(signature = (*args, device=None))]
+    fn new_of(
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        device: Option<crate::device::DeviceArgument>,
+    ) -> Outcome<PyTensor> {
+        crate::create::legacy(py, args, device)
+    }
+
+    /// Whether it is on a CUDA device.
+    #[getter]
+    fn is_cuda(&self) -> bool {
+        self.tensor().device().name().starts_with("cuda")
+    }
+
     /// The sizes, a tuple.
     #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.tensor().dims())
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        size_object(py, self.tensor().dims())
     }
 
     /// The sizes, or that of one axis.
@@ -134,7 +231,7 @@ impl PyTensor {
     fn size<'py>(&self, py: Python<'py>, dim: Option<isize>) -> Outcome<Bound<'py, PyAny>> {
         let tensor = self.tensor();
         match dim {
-            None => Ok(PyTuple::new(py, tensor.dims())?.into_any()),
+            None => Ok(size_object(py, tensor.dims())?),
             Some(dim) => {
                 let axis = ternion::Axis(dim).resolve(tensor.shape(), "size")?;
                 Ok(tensor.dims()[axis].into_pyobject(py).map_err(PyErr::from)?.into_any())
@@ -143,8 +240,21 @@ impl PyTensor {
     }
 
     /// How many elements lie between neighbours along each axis, or along one.
-    fn stride<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.tensor().layout().strides())
+    #[pyo3(signature = (dim=None))]
+    fn stride<'py>(&self, py: Python<'py>, dim: Option<isize>) -> Outcome<Bound<'py, PyAny>> {
+        let tensor = self.tensor();
+        match dim {
+            None => Ok(PyTuple::new(py, tensor.layout().strides())?.into_any()),
+            Some(dim) => {
+                let axis = ternion::Axis(dim).resolve(tensor.shape(), "stride")?;
+                Ok(tensor.layout().strides()[axis].into_pyobject(py).map_err(PyErr::from)?.into_any())
+            }
+        }
+    }
+
+    /// Where in its memory the first element is, counted in elements.
+    fn storage_offset(&self) -> usize {
+        self.tensor().layout().offset()
     }
 
     /// The number of axes.
@@ -188,7 +298,9 @@ impl PyTensor {
     }
 
     /// Whether the elements lie one after the other in row-major order.
-    fn is_contiguous(&self) -> bool {
+    #[pyo3(signature = (*, memory_format=None))]
+    fn is_contiguous(&self, memory_format: Option<&Bound<'_, PyAny>>) -> bool {
+        let _ = memory_format;
         self.tensor().is_contiguous()
     }
 
@@ -284,8 +396,13 @@ fn described(tensor: &Tensor) -> String {
     let text = tensor.to_string();
     // The last line tells shape, dtype and device.
     let numbers = text.rsplit_once('\n').map_or(&*text, |(numbers, _)| numbers);
+    // Truth values are the only words: Python writes them with a capital.
+    let numbers = match tensor.dtype() {
+        DType::Bool => numbers.replace("true", "True").replace("false", "False"),
+        _ => numbers.to_owned(),
+    };
     let mut told = format!("tensor({}", numbers.replace('\n', "\n       "));
-    let usual = matches!(tensor.dtype(), DType::F32 | DType::I64 | DType::Bool);
+    let usual = matches!(tensor.dtype(), DType::I64 | DType::Bool) || tensor.dtype() == default_dtype();
     if tensor.elements() == 0 {
         told += &format!(", size={:?}", tensor.dims());
     }

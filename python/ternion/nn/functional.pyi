@@ -3,7 +3,7 @@
 from builtins import bool as _bool, float as _float, int as _int
 from typing import Any
 
-from .._ternion import Operand, Size, DTypeLike, Tensor, Number
+from .._ternion import Operand, SizeLike, DTypeLike, Tensor, Number
 from collections.abc import Sequence
 
 def accuracy(input: Tensor, target: Tensor) -> Tensor:
@@ -14,11 +14,11 @@ def accuracy(input: Tensor, target: Tensor) -> Tensor:
     Raises:
         IndexError: an index that is none of a class.
     """
-def adaptive_avg_pool2d(input: Tensor, output_size: Size) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: SizeLike) -> Tensor:
     """Means of windows that divide images into `output_size` rows and columns."""
 def add_relu(input: Tensor, other: Tensor) -> Tensor:
     """`max(input + other, 0)`, broadcast, in one pass."""
-def avg_pool2d(input: Tensor, kernel_size: Size, stride: Size | None = None, padding: Size | None = None, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
+def avg_pool2d(input: Tensor, kernel_size: SizeLike, stride: SizeLike | None = None, padding: SizeLike | None = None, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
     """The mean of each window of images.
 
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
@@ -45,17 +45,17 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, reduction: s
     Args:
         pos_weight: how much more a positive answer counts than a negative one, broadcast.
     """
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | None = None, padding: Size | None = None, dilation: Size | None = None, groups: _int = 1) -> Tensor:
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | None = None, padding: SizeLike | None = None, dilation: SizeLike | None = None, groups: _int = 1) -> Tensor:
     """Each window of sequences, weighted.
 
     Shapes: [batch, channels, length], weight [out, channels / groups, kernel] -> [batch, out, windows]
     """
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size | None = None, padding: Size | None = None, dilation: Size | None = None, groups: _int = 1) -> Tensor:
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeLike | None = None, padding: SizeLike | None = None, dilation: SizeLike | None = None, groups: _int = 1) -> Tensor:
     """Each window of images, weighted.
 
     Shapes: [batch, channels, height, width], weight [out, channels / groups, kernel height, kernel width] -> [batch, out, rows, columns]
     """
-def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size | None = None, padding: Size | None = None, output_padding: Size | None = None, groups: _int = 1, dilation: Size | None = None) -> Tensor:
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeLike | None = None, padding: SizeLike | None = None, output_padding: SizeLike | None = None, groups: _int = 1, dilation: SizeLike | None = None) -> Tensor:
     """What a convolution with the same numbers makes of its gradient.
 
     Shapes: [batch, channels, height, width], weight [channels, out / groups, kernel height, kernel width] -> [batch, out, rows, columns]
@@ -83,7 +83,7 @@ def embedding(input: Tensor, weight: Tensor) -> Tensor:
     Raises:
         IndexError: a number that is none of a row.
     """
-def fold(input: Tensor, output_size: Size, kernel_size: Size, dilation: Size | None = None, padding: Size | None = None, stride: Size | None = None) -> Tensor:
+def fold(input: Tensor, output_size: SizeLike, kernel_size: SizeLike, dilation: SizeLike | None = None, padding: SizeLike | None = None, stride: SizeLike | None = None) -> Tensor:
     """Patches added up to images: what `unfold` makes of its gradient.
 
     Shapes: [batch, channels * kernel height * kernel width, windows] -> [batch, channels, output height, output width]
@@ -95,7 +95,7 @@ def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bi
     """
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: _float = 1.0) -> Tensor:
     """Quadratic up to a distance of `delta`, linear beyond."""
-def interpolate(input: Tensor, size: Size | None = None, scale_factor: _float | Sequence[_float] | None = None, mode: str = "nearest", align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None) -> Tensor:
+def interpolate(input: Tensor, size: SizeLike | None = None, scale_factor: _float | Sequence[_float] | None = None, mode: str = "nearest", align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None) -> Tensor:
     """Images of another size.
 
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
@@ -114,14 +114,14 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: _
     """The Kullback-Leibler divergence of log-probabilities from a target: probabilities, or with `log_target` their logarithms."""
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """`|input - target|`."""
-def layer_norm(input: Tensor, normalized_shape: Size, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-5) -> Tensor:
+def layer_norm(input: Tensor, normalized_shape: SizeLike, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-5) -> Tensor:
     """Rows over the last `normalized_shape` axes shifted to mean 0 and scaled to variance 1, then `* weight + bias`."""
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`.
 
     Shapes: [.., in_features], weight [out_features, in_features], bias [out_features] -> [.., out_features]
     """
-def max_pool2d(input: Tensor, kernel_size: Size, stride: Size | None = None, padding: Size | None = None, dilation: Size | None = None, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+def max_pool2d(input: Tensor, kernel_size: SizeLike, stride: SizeLike | None = None, padding: SizeLike | None = None, dilation: SizeLike | None = None, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
     """The largest element of each window of images; with `return_indices` also where it is in its plane (int64).
 
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
@@ -137,7 +137,7 @@ def one_hot(tensor: Tensor, num_classes: _int = ...) -> Tensor:
     """1 in the place of each index, 0 elsewhere, int64; as many places as the largest index needs, if `num_classes` is -1."""
 def pad(input: Tensor, pad: Sequence[_int], mode: str = "constant", value: _float = 0.0) -> Tensor:
     """A constant around the elements: pairs of amounts (before, behind) for the last axis, the one before it, and so on."""
-def rms_norm(input: Tensor, normalized_shape: Size, weight: Tensor | None = None, eps: _float | None = None) -> Tensor:
+def rms_norm(input: Tensor, normalized_shape: SizeLike, weight: Tensor | None = None, eps: _float | None = None) -> Tensor:
     """Rows over the last `normalized_shape` axes divided by the root of their mean square, then `* weight`.
 
     Args:
@@ -160,7 +160,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     Raises:
         ValueError: shapes that do not fit, a probability outside 0 to 1.
     """
-def unfold(input: Tensor, kernel_size: Size, dilation: Size | None = None, padding: Size | None = None, stride: Size | None = None) -> Tensor:
+def unfold(input: Tensor, kernel_size: SizeLike, dilation: SizeLike | None = None, padding: SizeLike | None = None, stride: SizeLike | None = None) -> Tensor:
     """The patches that a window shows, as the columns of a matrix for each image.
 
     Shapes: [batch, channels, height, width] -> [batch, channels * kernel height * kernel width, windows]
@@ -171,7 +171,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh"."""
 def leaky_relu(input: Tensor, negative_slope: _float = 0.01) -> Tensor:
     """`x` where it is positive, else `negative_slope * x`."""
-def log_softmax(input: Tensor, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
+def log_softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
     """The logarithm of `softmax` along `dim`, without loss."""
 def logsigmoid(input: Tensor) -> Tensor:
     """`log(sigmoid(x))` of each element, without loss."""
@@ -181,7 +181,7 @@ def sigmoid(input: Tensor) -> Tensor:
     """`1 / (1 + e^-x)` of each element."""
 def silu(input: Tensor) -> Tensor:
     """`x * sigmoid(x)` of each element."""
-def softmax(input: Tensor, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
+def softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
     """`e^x / sum(e^x)` along `dim`."""
 def softplus(input: Tensor, beta: _float = 1.0) -> Tensor:
     """`log(1 + e^(beta * x)) / beta`."""

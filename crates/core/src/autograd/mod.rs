@@ -8,6 +8,7 @@ mod dot;
 mod mode;
 mod node;
 mod record;
+mod view_op;
 mod walk;
 
 pub use checkpoint::checkpoint;
@@ -19,8 +20,9 @@ pub use walk::{
     observe_backward_calls,
 };
 
-pub(crate) use node::{ViewOp, sum_to};
+pub(crate) use node::sum_to;
 pub use record::{HookHandle, Hooks};
 pub(crate) use record::{
     Parts, edge, record, record_copy, record_transfer, record_view, record_views, wants_record,
 };
+pub(crate) use view_op::ViewOp;

@@ -1,5 +1,6 @@
 //! Nodes of the graph: what was run, on what, and what its gradient needs.
 
+use super::view_op::ViewOp;
 use super::walk::TensorId;
 use crate::backend::{Buffer, WeakBuffer};
 use crate::error::{Error, Result};
@@ -21,57 +22,6 @@ pub type Grads = SmallVec<[Option<Tensor>; 3]>;
 pub struct Edge {
     pub(crate) node: Arc<Node>,
     pub(crate) index: u32,
-}
-
-/// A view: a change of layout, recorded so that its gradient can be formed.
-#[derive(Clone, Debug)]
-pub enum ViewOp {
-    /// Another shape of the same elements; also squeeze, unsqueeze and detachable aliases.
-    Reshape,
-    /// Axes in another order.
-    Permute(SmallVec<[u8; MAX_RANK]>),
-    /// Part of an axis, as [`Layout::slice`].
-    Slice {
-        /// The axis.
-        axis: usize,
-        /// First element.
-        start: usize,
-        /// End, not included.
-        end: isize,
-        /// Distance.
-        step: isize,
-    },
-    /// Parts of these sizes along an axis: one output each.
-    Split {
-        /// The axis.
-        axis: usize,
-        /// The parts' sizes.
-        sizes: Box<[usize]>,
-    },
-    /// Repetition along axes of size 1 and new leading axes.
-    Expand,
-    /// Windows along an axis, as [`Layout::unfold`].
-    Unfold {
-        /// The axis.
-        axis: usize,
-        /// Elements of a window.
-        size: usize,
-        /// Distance of windows.
-        step: usize,
-    },
-}
-
-impl ViewOp {
-    fn name(&self) -> &'static str {
-        match self {
-            ViewOp::Reshape => "reshape",
-            ViewOp::Permute(_) => "permute",
-            ViewOp::Slice { .. } => "slice",
-            ViewOp::Split { .. } => "split",
-            ViewOp::Expand => "expand",
-            ViewOp::Unfold { .. } => "unfold",
-        }
-    }
 }
 
 /// A gradient that is not an op's: checkpointed segments.

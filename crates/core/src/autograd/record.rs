@@ -1,7 +1,8 @@
 //! From tensors to nodes: which ops are recorded, and what of a tensor concerns its place in the graph.
 
 use super::mode;
-use super::node::{Edge, External, Function, Hook, HookList, Kept, KeptOutput, Leaf, Node, Segment, ViewOp};
+use super::node::{Edge, External, Function, Hook, HookList, Kept, KeptOutput, Leaf, Node, Segment};
+use super::view_op::ViewOp;
 use crate::backend::Buffer;
 use crate::dispatch::Tensors;
 use crate::error::{Error, Result};
@@ -248,6 +249,43 @@ impl Tensor {
             self.device().clone(),
             Some(Edge { node, index: 0 }),
         ))
+    }
+
+    /// The views by which this tensor was recorded from `base`, taken of `other`, a tensor of the base's shape; `None` if it is no such view.
+    ///
+    /// # Errors
+    /// Another shape than the base's.
+    pub fn same_view_of(&self, base: &Tensor, other: &Tensor) -> Result<Option<Tensor>> {
+        let (Some(mut edge), Some(root)) = (self.0.edge.as_ref(), base.0.edge.as_ref()) else {
+            return Ok(None);
+        };
+        let mut chain = Vec::new();
+        let mut shape = self.shape();
+        while !(Arc::ptr_eq(&edge.node, &root.node) && edge.index == root.index) {
+            let (Function::View(view), Some(next)) = (edge.node.function(), edge.node.edges().first()) else {
+                return Ok(None);
+            };
+            chain.push((view, edge.index as usize, *shape));
+            shape = edge.node.input_kind(0).0;
+            match next {
+                Some(next) => edge = next,
+                None => return Ok(None),
+            }
+        }
+        let mut view = other.clone();
+        for (op, index, shape) in chain.into_iter().rev() {
+            view = op.again(&view, index, shape)?;
+        }
+        Ok(Some(view))
+    }
+
+    /// Whether this tensor is a leaf, or a view of one that was recorded: its memory is that of a tensor that asks for its gradient itself.
+    pub fn shows_leaf(&self) -> bool {
+        let mut node = self.node();
+        while let Some(of_view) = node.filter(|node| matches!(node.function(), Function::View(_))) {
+            node = of_view.edges().first().and_then(Option::as_ref).map(|edge| &edge.node);
+        }
+        node.is_some_and(|node| node.is_leaf())
     }
 
     /// Whether a gradient flows to this tensor.

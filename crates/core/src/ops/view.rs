@@ -176,7 +176,7 @@ impl Tensor {
     pub fn unsqueeze(&self, axis: impl Into<Axis>) -> Result<Tensor> {
         let Axis(axis) = axis.into();
         let position = if axis < 0 { axis + self.rank() as isize + 1 } else { axis };
-        if position < 0 {
+        if !(0..=self.rank() as isize).contains(&position) {
             return Err(Error::Axis { op: "unsqueeze", axis, shape: Box::new(*self.shape()) });
         }
         Ok(record_view(self, self.layout().unsqueeze(position as usize)?, || ViewOp::Reshape))

@@ -179,7 +179,7 @@ impl PyTensor {
         value: &Bound<'py, PyAny>,
     ) -> Outcome<Bound<'py, Self>> {
         let (mask, value) = (mask.get().tensor(), given(value, "masked_fill_")?.scalar());
-        PyTensor::change(slf, |x| x.masked_fill_(&mask, value))
+        PyTensor::change(slf, &[], |x| x.masked_fill(&mask, value), |x| x.masked_fill_(&mask, value))
     }
 
     /// The elements where the mask is true, in row-major order, as one axis.
@@ -227,14 +227,21 @@ fn chosen(py: Python<'_>, condition: &Tensor, a: &Tensor, b: &Tensor) -> Outcome
 }
 
 /// The elements of `input` where the condition is true, those of `other` elsewhere; broadcast. Both may be numbers.
+///
+/// With the condition alone: where it is true, a tensor of indices (int64) for each axis.
 #[pyfunction]
-#[pyo3(name = "where")]
-fn where_function(
-    py: Python<'_>,
-    condition: &Bound<'_, PyTensor>,
-    input: &Bound<'_, PyAny>,
-    other: &Bound<'_, PyAny>,
-) -> Outcome<PyTensor> {
+#[pyo3(name = "where", signature = (condition, input=None, other=None))]
+fn where_function<'py>(
+    py: Python<'py>,
+    condition: &Bound<'py, PyTensor>,
+    input: Option<&Bound<'py, PyAny>>,
+    other: Option<&Bound<'py, PyAny>>,
+) -> Outcome<Bound<'py, PyAny>> {
+    let (input, other) = match (input, other) {
+        (None, None) => return condition.get().nonzero(py, true),
+        (Some(input), Some(other)) => (input, other),
+        _ => return Err(Failure::kind("where: expected a condition alone, or with input and other")),
+    };
     let condition = condition.get().tensor();
     let (a, b) = match (Operand::of(input)?, Operand::of(other)?) {
         (Some(Operand::Tensor(a)), _) => {
@@ -249,7 +256,7 @@ fn where_function(
         }
         _ => return Err(Failure::kind("where: expected tensors or numbers")),
     };
-    chosen(py, &condition, &a, &b)
+    Ok(Bound::new(py, chosen(py, &condition, &a, &b)?)?.into_any())
 }
 
 /// Puts the functions into the module.

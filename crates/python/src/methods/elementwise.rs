@@ -3,10 +3,10 @@
 use crate::arguments::number;
 use crate::create::given;
 use crate::error::{Failure, Outcome};
-use crate::promote::{Number, floating};
+use crate::promote::{Number, default_dtype, floating};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use ternion::{Result, Tensor};
+use ternion::{DType, Result, Scalar, Tensor};
 
 /// Of any number; in place too.
 macro_rules! of_numbers {
@@ -22,7 +22,7 @@ macro_rules! of_numbers {
                 ///
                 /// In place: the tensor itself is changed and returned.
                 fn $in_place<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
-                    PyTensor::change(slf, |x| x.copy_(&x.$method()?))
+                    PyTensor::change(slf, &[], Tensor::$method, |x| x.copy_(&x.$method()?))
                 }
             )*
         }
@@ -56,7 +56,8 @@ macro_rules! of_floats {
                 ///
                 /// In place: the tensor itself is changed and returned.
                 fn $in_place<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
-                    PyTensor::change(slf, |x| x.copy_(&x.$method()?))
+                    keeps_dtype(stringify!($in_place), slf)?;
+                    PyTensor::change(slf, &[], Tensor::$method, |x| x.copy_(&x.$method()?))
                 }
             )*
         }
@@ -106,7 +107,8 @@ macro_rules! of_fractions {
                 ///
                 /// In place: the tensor itself is changed and returned.
                 fn $in_place<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
-                    PyTensor::change(slf, |x| if x.dtype().is_float() { x.copy_(&x.$method()?) } else { Ok(()) })
+                    let whole = |x: &Tensor| if x.dtype().is_float() { x.$method() } else { Ok(x.clone()) };
+                    PyTensor::change(slf, &[], whole, |x| if x.dtype().is_float() { x.copy_(&x.$method()?) } else { Ok(()) })
                 }
             )*
         }
@@ -257,7 +259,12 @@ impl PyTensor {
         max: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
         let (min, max) = (End::of(min)?, End::of(max)?);
-        PyTensor::change(slf, |x| x.copy_(&clamped(x, &min, &max)?))
+        PyTensor::change(
+            slf,
+            &min.tensor().into_iter().chain(max.tensor()).collect::<Vec<_>>(),
+            |x| clamped(x, &min, &max),
+            |x| x.copy_(&clamped(x, &min, &max)?),
+        )
     }
 
     /// `clamp`.
@@ -274,22 +281,52 @@ impl PyTensor {
     /// Overwrites every element with `value`; the tensor itself.
     fn fill_<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> Outcome<Bound<'py, Self>> {
         let value = given(value, "fill_")?.scalar();
-        PyTensor::change(slf, |x| x.fill_(value))
+        PyTensor::change(slf, &[], |x| filled(x, value), |x| x.fill_(value))
     }
 
     /// Overwrites every element with 0; the tensor itself.
     fn zero_<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
-        PyTensor::change(slf, |x| x.fill_(0))
+        PyTensor::change(slf, &[], |x| filled(x, Scalar::Int(0)), |x| x.fill_(0))
     }
 
     /// Overwrites the elements with those of `source`, broadcast, cast and moved; the tensor itself.
     ///
     /// Raises:
     ///     ValueError: a shape that does not broadcast to this one.
-    fn copy_<'py>(slf: &Bound<'py, Self>, source: &Bound<'py, PyTensor>) -> Outcome<Bound<'py, Self>> {
+    #[pyo3(signature = (source, non_blocking=false))]
+    fn copy_<'py>(
+        slf: &Bound<'py, Self>,
+        source: &Bound<'py, PyTensor>,
+        non_blocking: bool,
+    ) -> Outcome<Bound<'py, Self>> {
+        let _ = non_blocking;
         let source = source.get().tensor();
-        PyTensor::change(slf, |x| x.copy_(&source.to_device(x.device())?))
+        PyTensor::change(
+            slf,
+            &[&source],
+            |x| source.to_device(x.device())?.to_dtype(x.dtype())?.expand(*x.shape())?.copy(),
+            |x| x.copy_(&source.to_device(x.device())?),
+        )
     }
+}
+
+/// That an op which makes floats may be written into a tensor.
+fn keeps_dtype(op: &str, slf: &Bound<'_, PyTensor>) -> Outcome<()> {
+    let own = slf.get().tensor().dtype();
+    if own.is_float() {
+        return Ok(());
+    }
+    Err(Failure::state(format!(
+        "{op}: result type {} can't be cast to the desired output type {}",
+        crate::dtype::name(default_dtype()),
+        crate::dtype::name(own)
+    )))
+}
+
+/// `value` in place of every element; nothing flows back to them.
+fn filled(x: &Tensor, value: Scalar) -> Result<Tensor> {
+    let all = x.ones_like()?.to_dtype(DType::Bool)?;
+    x.masked_fill(&all, value)
 }
 
 /// An end of a range.
@@ -308,6 +345,13 @@ impl End {
         match number(object)? {
             Some(number) => Ok(End::Number(number)),
             None => Err(Failure::kind("clamp: expected numbers or tensors as min and max")),
+        }
+    }
+
+    fn tensor(&self) -> Option<&Tensor> {
+        match self {
+            End::Tensor(tensor) => Some(tensor),
+            _ => None,
         }
     }
 

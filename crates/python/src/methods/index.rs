@@ -66,9 +66,24 @@ fn item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<IndexItem> {
 }
 
 fn items(index: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Vec<IndexItem>> {
-    match index.cast::<PyTuple>() {
-        Ok(tuple) => tuple.iter().map(|object| item(&object, of)).collect(),
+    let items = match index.cast::<PyTuple>() {
+        Ok(tuple) => tuple.iter().map(|object| item(&object, of)).collect::<Outcome<Vec<_>>>(),
         Err(_) => Ok(vec![item(index, of)?]),
+    }?;
+    let taken: usize = items.iter().map(axes_taken).sum();
+    if taken > of.rank() {
+        let told = format!("index: {taken} axes of shape {:?}, too many indices", of.dims());
+        return Err(Failure::index(told));
+    }
+    Ok(items)
+}
+
+/// How many axes an item stands for.
+fn axes_taken(item: &IndexItem) -> usize {
+    match item {
+        IndexItem::NewAxis | IndexItem::Ellipsis => 0,
+        IndexItem::Tensor(mask) if mask.dtype() == DType::Bool => mask.rank(),
+        _ => 1,
     }
 }
 
@@ -93,7 +108,7 @@ impl PyTensor {
         let items = items(index, &x)?;
         let reads = items.iter().any(|item| matches!(item, IndexItem::Tensor(_)));
         let part = if reads { wait(py, || x.i(items)) } else { run(py, 0, || x.i(items)) };
-        part.map(PyTensor::new)
+        Ok(self.shown(&x, part?))
     }
 
     fn __setitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Outcome<()> {
@@ -131,7 +146,7 @@ impl PyTensor {
             }
             Ok(None)
         })?;
-        changed.map_or(Ok(()), |changed| self.replace(changed))
+        changed.map_or(Ok(()), |changed| self.put_recorded(py, changed))
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, PyAny>> {
@@ -141,7 +156,7 @@ impl PyTensor {
         };
         let parts = run(py, 0, || (0..count).map(|at| x.select(0, at)).collect::<Result<Vec<_>>>())?;
         let objects: PyResult<Vec<_>> =
-            parts.into_iter().map(|part| Bound::new(py, PyTensor::new(part))).collect();
+            parts.into_iter().map(|part| Bound::new(py, slf.get().shown(&x, part))).collect();
         Ok(PyTuple::new(py, objects?)?.try_iter()?.into_any())
     }
 
@@ -158,28 +173,37 @@ impl PyTensor {
     }
 
     /// This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
+    #[pyo3(signature = (dim, index, src=None, *, value=None))]
     fn scatter(
         &self,
         py: Python<'_>,
         dim: isize,
         index: &Bound<'_, PyTensor>,
-        src: &Bound<'_, PyAny>,
+        src: Option<&Bound<'_, PyAny>>,
+        value: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<PyTensor> {
         let (x, index) = (self.tensor(), index.get().tensor());
-        let source = scattered(src, &x, &index)?;
+        let source = scattered(src.xor(value), &x, &index)?;
         run(py, x.elements(), || x.scatter(dim, &index, &source)).map(PyTensor::new)
     }
 
     /// `scatter`, in place.
+    #[pyo3(signature = (dim, index, src=None, *, value=None))]
     fn scatter_<'py>(
         slf: &Bound<'py, Self>,
         dim: isize,
         index: &Bound<'py, PyTensor>,
-        src: &Bound<'py, PyAny>,
+        src: Option<&Bound<'py, PyAny>>,
+        value: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
         let (x, index) = (slf.get().tensor(), index.get().tensor());
-        let source = scattered(src, &x, &index)?;
-        PyTensor::change(slf, |x| x.scatter_(dim, &index, &source))
+        let source = scattered(src.xor(value), &x, &index)?;
+        PyTensor::change(
+            slf,
+            &[&source],
+            |x| x.scatter(dim, &index, &source),
+            |x| x.scatter_(dim, &index, &source),
+        )
     }
 
     /// This tensor with the elements of `src` added in the places along `dim` that `index` names.
@@ -202,7 +226,12 @@ impl PyTensor {
         src: &Bound<'py, PyTensor>,
     ) -> Outcome<Bound<'py, Self>> {
         let (index, source) = (index.get().tensor(), src.get().tensor());
-        PyTensor::change(slf, |x| x.scatter_add_(dim, &index, &source))
+        PyTensor::change(
+            slf,
+            &[&source],
+            |x| x.scatter_add(dim, &index, &source),
+            |x| x.scatter_add_(dim, &index, &source),
+        )
     }
 
     /// The slices along `dim` that `index`, a tensor of one axis, names.
@@ -231,7 +260,12 @@ impl PyTensor {
         source: &Bound<'py, PyTensor>,
     ) -> Outcome<Bound<'py, Self>> {
         let (index, source) = (index.get().tensor(), source.get().tensor());
-        PyTensor::change(slf, |x| x.index_add_(dim, &index, &source))
+        PyTensor::change(
+            slf,
+            &[&source],
+            |x| x.index_add(dim, &index, &source),
+            |x| x.index_add_(dim, &index, &source),
+        )
     }
 
     /// This tensor with the elements of `source`, in turn, where the mask is true.
@@ -247,7 +281,8 @@ impl PyTensor {
 }
 
 /// What is put into the places of `index`: a tensor, or a number in all of them.
-fn scattered(src: &Bound<'_, PyAny>, x: &Tensor, index: &Tensor) -> Outcome<Tensor> {
+fn scattered(src: Option<&Bound<'_, PyAny>>, x: &Tensor, index: &Tensor) -> Outcome<Tensor> {
+    let Some(src) = src else { return Err(Failure::kind("scatter: expected either src or value")) };
     match Operand::of(src)? {
         Some(Operand::Tensor(tensor)) => Ok(tensor),
         Some(Operand::Number(number)) => {

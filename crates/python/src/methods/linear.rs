@@ -93,7 +93,7 @@ impl PyTensor {
         alpha: f64,
     ) -> Outcome<Bound<'py, Self>> {
         let (a, b) = (mat1.get().tensor(), mat2.get().tensor());
-        PyTensor::change(slf, |x| x.addmm_(&a, &b, beta, alpha))
+        PyTensor::change(slf, &[&a, &b], |x| x.addmm(&a, &b, beta, alpha), |x| x.addmm_(&a, &b, beta, alpha))
     }
 
     /// `self + value * tensor1 * tensor2`, broadcast.

@@ -1,6 +1,6 @@
 //! Methods that reduce or run along axes.
 
-use crate::arguments::{AxesArgument, axes};
+use crate::arguments::{AxesArgument, Count, axes, either, one_of};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
 use crate::promote::floating;
@@ -8,7 +8,7 @@ use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBool, PyTuple};
 use ternion::{Axes, DType, Result, Tensor};
 
 /// Values and where they were found, as PyTorch's named tuples.
@@ -38,21 +38,24 @@ macro_rules! sums {
                 ///     dim: the axis or axes; all of them by default.
                 ///     keepdim: whether reduced axes stay, with size 1.
                 ///     dtype: what the elements are converted to first.
+                ///     axis, keepdims: other names of dim and keepdim.
                 ///
                 /// Raises:
                 ///     IndexError: an axis that does not exist.
-                #[pyo3(signature = (dim=None, keepdim=false, *, dtype=None))]
+                #[pyo3(signature = (dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false))]
                 fn $name(
                     &self,
                     py: Python<'_>,
                     dim: Option<AxesArgument>,
                     keepdim: bool,
                     dtype: Option<DTypeArgument>,
+                    axis: Option<AxesArgument>,
+                    keepdims: bool,
                 ) -> Outcome<PyTensor> {
-                    let axes = axes(dim);
+                    let axes = axes(either(stringify!($name), dim, axis)?);
                     self.map(py, |x| {
                         let x = cast(x, &dtype)?;
-                        if keepdim { x.$keep(axes) } else { x.$method(axes) }
+                        if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) }
                     })
                 }
             )*
@@ -79,10 +82,18 @@ macro_rules! reductions {
                 /// Args:
                 ///     dim: the axis or axes; all of them by default.
                 ///     keepdim: whether reduced axes stay, with size 1.
-                #[pyo3(signature = (dim=None, keepdim=false))]
-                fn $name(&self, py: Python<'_>, dim: Option<AxesArgument>, keepdim: bool) -> Outcome<PyTensor> {
-                    let axes = axes(dim);
-                    self.map(py, |x| if keepdim { x.$keep(axes) } else { x.$method(axes) })
+                ///     axis, keepdims: other names of dim and keepdim.
+                #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
+                fn $name(
+                    &self,
+                    py: Python<'_>,
+                    dim: Option<AxesArgument>,
+                    keepdim: bool,
+                    axis: Option<AxesArgument>,
+                    keepdims: bool,
+                ) -> Outcome<PyTensor> {
+                    let axes = axes(either(stringify!($name), dim, axis)?);
+                    self.map(py, |x| if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) })
                 }
             )*
         }
@@ -94,8 +105,6 @@ reductions! {
     any => any any_keep;
     /// Whether all elements over axes are true, or not 0.
     all => all all_keep;
-    /// `log(sum(e^x))` over axes, without overflow.
-    logsumexp => logsumexp logsumexp_keep;
     /// The largest element over axes; equals share the gradient.
     amax => max max_keep;
     /// The smallest element over axes; equals share the gradient.
@@ -159,79 +168,171 @@ fn corrected(correction: Option<f64>, unbiased: Option<bool>) -> f64 {
     correction.unwrap_or(if unbiased == Some(false) { 0.0 } else { 1.0 })
 }
 
+/// Axes and correction of a variance. A truth value in the place of the axes is PyTorch's `unbiased`.
+fn spread(
+    op: &str,
+    dim: Option<&Bound<'_, PyAny>>,
+    correction: Option<f64>,
+    unbiased: Option<bool>,
+) -> Outcome<(Axes, f64)> {
+    match dim.filter(|dim| !dim.is_none()) {
+        Some(truth) if truth.cast::<PyBool>().is_ok() => match unbiased {
+            None => Ok((Axes::All, corrected(correction, Some(truth.is_truthy()?)))),
+            Some(_) => Err(Failure::kind(format!("{op}: an axis: expected a whole number, got bool"))),
+        },
+        dim => {
+            let dim = dim.map(|dim| dim.extract::<AxesArgument>()).transpose()?;
+            Ok((axes(dim), corrected(correction, unbiased)))
+        }
+    }
+}
+
 #[pymethods]
 impl PyTensor {
+    /// `log(sum(e^x))` over axes, without overflow. Integers become float32 first.
+    ///
+    /// Args:
+    ///     dim: the axis or axes; all of them by default.
+    ///     keepdim: whether reduced axes stay, with size 1.
+    ///     axis, keepdims: other names of dim and keepdim.
+    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
+    fn logsumexp(
+        &self,
+        py: Python<'_>,
+        dim: Option<AxesArgument>,
+        keepdim: bool,
+        axis: Option<AxesArgument>,
+        keepdims: bool,
+    ) -> Outcome<PyTensor> {
+        let axes = axes(either("logsumexp", dim, axis)?);
+        self.map(py, |x| {
+            let x = floating(x)?;
+            if keepdim || keepdims { x.logsumexp_keep(axes) } else { x.logsumexp(axes) }
+        })
+    }
+
     /// The largest element; along `dim` a tuple of the largest elements and their indices; with a tensor the larger of each pair.
-    #[pyo3(signature = (dim=None, keepdim=false))]
+    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
     fn max<'py>(
         &self,
         py: Python<'py>,
         dim: Option<&Bound<'py, PyAny>>,
         keepdim: bool,
+        axis: Option<&Bound<'py, PyAny>>,
+        keepdims: bool,
     ) -> Outcome<Bound<'py, PyAny>> {
-        self.extreme(py, dim, keepdim, true)
+        let dim = either("max", dim, axis)?;
+        self.extreme(py, dim, keepdim || keepdims, true)
     }
 
     /// The smallest element; along `dim` a tuple of the smallest elements and their indices; with a tensor the smaller of each pair.
-    #[pyo3(signature = (dim=None, keepdim=false))]
+    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
     fn min<'py>(
         &self,
         py: Python<'py>,
         dim: Option<&Bound<'py, PyAny>>,
         keepdim: bool,
+        axis: Option<&Bound<'py, PyAny>>,
+        keepdims: bool,
     ) -> Outcome<Bound<'py, PyAny>> {
-        self.extreme(py, dim, keepdim, false)
+        let dim = either("min", dim, axis)?;
+        self.extreme(py, dim, keepdim || keepdims, false)
     }
 
     /// The index of the first largest element, of all of them in row-major order, or along `dim`; int64.
-    #[pyo3(signature = (dim=None, keepdim=false))]
-    fn argmax(&self, py: Python<'_>, dim: Option<isize>, keepdim: bool) -> Outcome<PyTensor> {
-        self.map(py, |x| place(x, dim, keepdim, true))
+    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
+    fn argmax(
+        &self,
+        py: Python<'_>,
+        dim: Option<isize>,
+        keepdim: bool,
+        axis: Option<isize>,
+        keepdims: bool,
+    ) -> Outcome<PyTensor> {
+        let dim = either("argmax", dim, axis)?;
+        self.map(py, |x| place(x, dim, keepdim || keepdims, true))
     }
 
     /// The index of the first smallest element, of all of them in row-major order, or along `dim`; int64.
-    #[pyo3(signature = (dim=None, keepdim=false))]
-    fn argmin(&self, py: Python<'_>, dim: Option<isize>, keepdim: bool) -> Outcome<PyTensor> {
-        self.map(py, |x| place(x, dim, keepdim, false))
+    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
+    fn argmin(
+        &self,
+        py: Python<'_>,
+        dim: Option<isize>,
+        keepdim: bool,
+        axis: Option<isize>,
+        keepdims: bool,
+    ) -> Outcome<PyTensor> {
+        let dim = either("argmin", dim, axis)?;
+        self.map(py, |x| place(x, dim, keepdim || keepdims, false))
     }
 
     /// The variance over axes: squares are divided by the number of elements less `correction`.
-    #[pyo3(signature = (dim=None, *, correction=None, unbiased=None, keepdim=false))]
+    ///
+    /// Args:
+    ///     dim: the axis or axes; all of them by default.
+    ///     unbiased: an older name of a correction of 1 or 0.
+    ///     keepdim: whether reduced axes stay, with size 1.
+    ///     correction: 1 by default.
+    ///     axis, keepdims: other names of dim and keepdim.
+    #[pyo3(signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=false))]
+    #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
     fn var(
         &self,
         py: Python<'_>,
-        dim: Option<AxesArgument>,
-        correction: Option<f64>,
+        dim: Option<&Bound<'_, PyAny>>,
         unbiased: Option<bool>,
         keepdim: bool,
+        correction: Option<f64>,
+        axis: Option<&Bound<'_, PyAny>>,
+        keepdims: bool,
     ) -> Outcome<PyTensor> {
-        let (axes, correction) = (axes(dim), corrected(correction, unbiased));
-        self.map(py, |x| if keepdim { x.var_keep(axes, correction) } else { x.var(axes, correction) })
+        let (axes, correction) = spread("var", either("var", dim, axis)?, correction, unbiased)?;
+        self.map(
+            py,
+            |x| if keepdim || keepdims { x.var_keep(axes, correction) } else { x.var(axes, correction) },
+        )
     }
 
     /// The standard deviation over axes: the root of `var`.
-    #[pyo3(signature = (dim=None, *, correction=None, unbiased=None, keepdim=false))]
+    ///
+    /// Args:
+    ///     dim: the axis or axes; all of them by default.
+    ///     unbiased: an older name of a correction of 1 or 0.
+    ///     keepdim: whether reduced axes stay, with size 1.
+    ///     correction: 1 by default.
+    ///     axis, keepdims: other names of dim and keepdim.
+    #[pyo3(signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=false))]
+    #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
     fn std(
         &self,
         py: Python<'_>,
-        dim: Option<AxesArgument>,
-        correction: Option<f64>,
+        dim: Option<&Bound<'_, PyAny>>,
         unbiased: Option<bool>,
         keepdim: bool,
+        correction: Option<f64>,
+        axis: Option<&Bound<'_, PyAny>>,
+        keepdims: bool,
     ) -> Outcome<PyTensor> {
-        let (axes, correction) = (axes(dim), corrected(correction, unbiased));
-        self.map(py, |x| if keepdim { x.std_keep(axes, correction) } else { x.std(axes, correction) })
+        let (axes, correction) = spread("std", either("std", dim, axis)?, correction, unbiased)?;
+        self.map(
+            py,
+            |x| if keepdim || keepdims { x.std_keep(axes, correction) } else { x.std(axes, correction) },
+        )
     }
 
     /// The norm over axes: of order 1, 2 (by default), infinity, or any positive number.
-    #[pyo3(signature = (p=None, dim=None, keepdim=false))]
+    #[pyo3(signature = (p=None, dim=None, keepdim=false, *, axis=None, keepdims=false))]
     fn norm(
         &self,
         py: Python<'_>,
         p: Option<&Bound<'_, PyAny>>,
         dim: Option<AxesArgument>,
         keepdim: bool,
+        axis: Option<AxesArgument>,
+        keepdims: bool,
     ) -> Outcome<PyTensor> {
+        let (dim, keepdim) = (either("norm", dim, axis)?, keepdim || keepdims);
         let p = match p.filter(|p| !p.is_none()) {
             None => 2.0,
             Some(p) if p.extract::<String>().is_ok_and(|name| name == "fro") => 2.0,
@@ -256,26 +357,64 @@ impl PyTensor {
     }
 
     /// The sums of the elements up to each, along `dim`.
-    fn cumsum(&self, py: Python<'_>, dim: isize) -> Outcome<PyTensor> {
-        self.map(py, |x| x.cumsum(dim))
+    ///
+    /// Args:
+    ///     dtype: what the elements are converted to first.
+    ///     axis: another name of dim.
+    #[pyo3(signature = (dim=None, *, dtype=None, axis=None))]
+    fn cumsum(
+        &self,
+        py: Python<'_>,
+        dim: Option<isize>,
+        dtype: Option<DTypeArgument>,
+        axis: Option<isize>,
+    ) -> Outcome<PyTensor> {
+        let dim = one_of("cumsum", dim, axis)?;
+        self.map(py, |x| cast(x, &dtype)?.cumsum(dim))
     }
 
     /// `e^x / sum(e^x)` along `dim`.
-    #[pyo3(signature = (dim, *, dtype=None))]
-    fn softmax(&self, py: Python<'_>, dim: isize, dtype: Option<DTypeArgument>) -> Outcome<PyTensor> {
+    #[pyo3(signature = (dim=None, dtype=None, *, axis=None))]
+    fn softmax(
+        &self,
+        py: Python<'_>,
+        dim: Option<isize>,
+        dtype: Option<DTypeArgument>,
+        axis: Option<isize>,
+    ) -> Outcome<PyTensor> {
+        let dim = one_of("softmax", dim, axis)?;
         self.map(py, |x| floating(&cast(x, &dtype)?)?.softmax(dim))
     }
 
     /// The logarithm of `softmax` along `dim`, without loss.
-    #[pyo3(signature = (dim, *, dtype=None))]
-    fn log_softmax(&self, py: Python<'_>, dim: isize, dtype: Option<DTypeArgument>) -> Outcome<PyTensor> {
+    #[pyo3(signature = (dim=None, dtype=None, *, axis=None))]
+    fn log_softmax(
+        &self,
+        py: Python<'_>,
+        dim: Option<isize>,
+        dtype: Option<DTypeArgument>,
+        axis: Option<isize>,
+    ) -> Outcome<PyTensor> {
+        let dim = one_of("log_softmax", dim, axis)?;
         self.map(py, |x| floating(&cast(x, &dtype)?)?.log_softmax(dim))
     }
 
     /// The elements in order along `dim`, and where they were: a tuple of values and indices (int64).
-    #[pyo3(signature = (dim=-1, descending=false))]
-    fn sort<'py>(&self, py: Python<'py>, dim: isize, descending: bool) -> Outcome<Bound<'py, PyAny>> {
-        let x = self.tensor();
+    ///
+    /// Args:
+    ///     stable: taken as in PyTorch; equal elements keep their order in any case.
+    ///     axis: another name of dim.
+    #[pyo3(signature = (dim=None, descending=false, stable=false, *, axis=None))]
+    fn sort<'py>(
+        &self,
+        py: Python<'py>,
+        dim: Option<isize>,
+        descending: bool,
+        stable: bool,
+        axis: Option<isize>,
+    ) -> Outcome<Bound<'py, PyAny>> {
+        let _ = stable;
+        let (x, dim) = (self.tensor(), either("sort", dim, axis)?.unwrap_or(-1));
         let pair = run(py, x.elements(), || {
             let (values, found) = x.sort(dim, descending)?;
             Ok((values, found.to_dtype(DType::I64)?))
@@ -284,15 +423,35 @@ impl PyTensor {
     }
 
     /// Where the elements are that come first, second and so on in order along `dim`; int64.
-    #[pyo3(signature = (dim=-1, descending=false))]
-    fn argsort(&self, py: Python<'_>, dim: isize, descending: bool) -> Outcome<PyTensor> {
+    #[pyo3(signature = (dim=None, descending=false, stable=false, *, axis=None))]
+    fn argsort(
+        &self,
+        py: Python<'_>,
+        dim: Option<isize>,
+        descending: bool,
+        stable: bool,
+        axis: Option<isize>,
+    ) -> Outcome<PyTensor> {
+        let _ = stable;
+        let dim = either("argsort", dim, axis)?.unwrap_or(-1);
         self.map(py, |x| x.argsort(dim, descending)?.to_dtype(DType::I64))
     }
 
     /// The `k` largest (or smallest) elements along `dim` in order, and where they are: a tuple of values and indices (int64).
-    #[pyo3(signature = (k, dim=-1, largest=true))]
-    fn topk<'py>(&self, py: Python<'py>, k: usize, dim: isize, largest: bool) -> Outcome<Bound<'py, PyAny>> {
-        let x = self.tensor();
+    ///
+    /// Args:
+    ///     sorted: taken as in PyTorch; they are in order in any case.
+    #[pyo3(signature = (k, dim=-1, largest=true, sorted=true))]
+    fn topk<'py>(
+        &self,
+        py: Python<'py>,
+        k: Count,
+        dim: isize,
+        largest: bool,
+        sorted: bool,
+    ) -> Outcome<Bound<'py, PyAny>> {
+        let _ = sorted;
+        let (x, Count(k)) = (self.tensor(), k);
         let pair = run(py, x.elements(), || {
             let (values, found) = x.topk(k, dim, largest)?;
             Ok((values, found.to_dtype(DType::I64)?))
@@ -301,18 +460,18 @@ impl PyTensor {
     }
 
     /// How often each number from 0 on occurs.
-    #[pyo3(signature = (minlength=0))]
-    fn bincount(&self, py: Python<'_>, minlength: usize) -> Outcome<PyTensor> {
-        self.map(py, |x| x.bincount(minlength)?.to_dtype(DType::I64))
+    #[pyo3(signature = (minlength=Count(0)), text_signature = "($self, minlength=0)")]
+    fn bincount(&self, py: Python<'_>, minlength: Count) -> Outcome<PyTensor> {
+        self.map(py, |x| x.bincount(minlength.0)?.to_dtype(DType::I64))
     }
 
     /// How many elements fall into each of `bins` equal parts of the range from `min` to `max`.
-    #[pyo3(signature = (bins=100, min=0.0, max=0.0))]
-    fn histc(&self, py: Python<'_>, bins: usize, min: f64, max: f64) -> Outcome<PyTensor> {
+    #[pyo3(signature = (bins=Count(100), min=0.0, max=0.0), text_signature = "($self, bins=100, min=0.0, max=0.0)")]
+    fn histc(&self, py: Python<'_>, bins: Count, min: f64, max: f64) -> Outcome<PyTensor> {
         self.map(py, |x| {
             let (min, max) =
                 if min == max { (x.min(..)?.item_f64()?, x.max(..)?.item_f64()?) } else { (min, max) };
-            x.histogram(bins, min, max)?.to_dtype(x.dtype())
+            x.histogram(bins.0, min, max)?.to_dtype(x.dtype())
         })
     }
 }

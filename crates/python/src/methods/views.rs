@@ -1,6 +1,6 @@
 //! Other views of the same elements, and tensors put together.
 
-use crate::arguments::{AxesArgument, ShapeArgument, axes, numbers, sizes};
+use crate::arguments::{AxesArgument, Count, ShapeArgument, axes, either, numbers, one_of, sizes};
 use crate::device::{DeviceArgument, PyDevice};
 use crate::dtype::{DTypeArgument, PyDType};
 use crate::error::{Failure, Outcome};
@@ -8,12 +8,17 @@ use crate::promote::common;
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyTuple};
 use ternion::{Axes, DType, Result, Tensor};
 
-fn objects(tensors: Vec<Tensor>, py: Python<'_>) -> Outcome<Bound<'_, PyTuple>> {
-    let objects: PyResult<Vec<_>> =
-        tensors.into_iter().map(|tensor| Bound::new(py, PyTensor::new(tensor))).collect();
+/// Parts of `x`, the tensor of `of`.
+fn objects<'py>(
+    of: &PyTensor,
+    x: &Tensor,
+    parts: Vec<Tensor>,
+    py: Python<'py>,
+) -> Outcome<Bound<'py, PyTuple>> {
+    let objects: PyResult<Vec<_>> = parts.into_iter().map(|part| Bound::new(py, of.shown(x, part))).collect();
     Ok(PyTuple::new(py, objects?)?)
 }
 
@@ -25,7 +30,7 @@ impl PyTensor {
     ///     ValueError: sizes that do not multiply to the number of elements.
     #[pyo3(signature = (*shape))]
     fn reshape(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
-        let shape = numbers(shape)?;
+        let shape = numbers(shape, "reshape")?;
         self.map(py, |x| x.reshape(&shape[..]))
     }
 
@@ -35,12 +40,12 @@ impl PyTensor {
     ///     ValueError: sizes that do not fit, or that only a copy could have.
     #[pyo3(signature = (*shape))]
     fn view(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
-        let (own, shape) = (self.tensor(), numbers(shape)?);
+        let (own, shape) = (self.tensor(), numbers(shape, "view")?);
         let viewed = run(py, own.elements(), || own.reshape(&shape[..]))?;
         if !viewed.buffer().is(own.buffer()) {
             return Err(Failure::value("view: only a copy of these elements has this shape: use reshape"));
         }
-        Ok(PyTensor::new(viewed))
+        Ok(self.shown(&own, viewed))
     }
 
     /// Axes from `start_dim` to `end_dim` as one.
@@ -69,7 +74,7 @@ impl PyTensor {
     /// The axes in another order.
     #[pyo3(signature = (*dims))]
     fn permute(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
-        let dims = numbers(dims)?;
+        let dims = numbers(dims, "permute")?;
         self.map(py, |x| x.permute(&dims[..]))
     }
 
@@ -101,8 +106,14 @@ impl PyTensor {
     }
 
     /// Without the axes of size 1, or without these if their size is 1.
-    #[pyo3(signature = (dim=None))]
-    fn squeeze(&self, py: Python<'_>, dim: Option<AxesArgument>) -> Outcome<PyTensor> {
+    #[pyo3(signature = (dim=None, *, axis=None))]
+    fn squeeze(
+        &self,
+        py: Python<'_>,
+        dim: Option<AxesArgument>,
+        axis: Option<AxesArgument>,
+    ) -> Outcome<PyTensor> {
+        let dim = either("squeeze", dim, axis)?;
         self.map(py, |x| {
             let named = axes(dim).resolve(x.shape(), "squeeze")?;
             let ones: Vec<usize> = named.iter().filter(|&axis| x.dims()[axis] == 1).collect();
@@ -111,7 +122,9 @@ impl PyTensor {
     }
 
     /// With an axis of size 1 at `dim`.
-    fn unsqueeze(&self, py: Python<'_>, dim: isize) -> Outcome<PyTensor> {
+    #[pyo3(signature = (dim=None, *, axis=None))]
+    fn unsqueeze(&self, py: Python<'_>, dim: Option<isize>, axis: Option<isize>) -> Outcome<PyTensor> {
+        let dim = one_of("unsqueeze", dim, axis)?;
         self.map(py, |x| x.unsqueeze(dim))
     }
 
@@ -121,14 +134,17 @@ impl PyTensor {
     ///     ValueError: a size other than 1 that is not the one asked for.
     #[pyo3(signature = (*sizes))]
     fn expand(&self, py: Python<'_>, sizes: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
-        let sizes = numbers(sizes)?;
+        let sizes = numbers(sizes, "expand")?;
         self.map(py, |x| {
             let lead = sizes.len().saturating_sub(x.rank());
             let size = |(axis, &size): (usize, &isize)| match size {
-                -1 if axis >= lead => x.dims()[axis - lead],
-                size => usize::try_from(size).unwrap_or(usize::MAX),
+                -1 if axis >= lead => Ok(x.dims()[axis - lead]),
+                size => usize::try_from(size).map_err(|_| {
+                    let told = format!("a size of {size} for axis {axis} of shape {:?}", x.dims());
+                    ternion::Error::invalid("expand", told)
+                }),
             };
-            let shape: Vec<usize> = sizes.iter().enumerate().map(size).collect();
+            let shape: Vec<usize> = sizes.iter().enumerate().map(size).collect::<Result<_>>()?;
             x.expand(&shape[..])
         })
     }
@@ -142,7 +158,7 @@ impl PyTensor {
     /// Repeated so often along each axis, a copy.
     #[pyo3(signature = (*repeats))]
     fn repeat(&self, py: Python<'_>, repeats: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
-        let counts = sizes(repeats)?;
+        let counts = sizes(repeats, "repeat")?;
         self.map(py, |x| {
             let mut x = x.clone();
             while x.rank() < counts.len() {
@@ -153,7 +169,8 @@ impl PyTensor {
     }
 
     /// `length` elements of axis `dim` from `start` on.
-    fn narrow(&self, py: Python<'_>, dim: isize, start: isize, length: usize) -> Outcome<PyTensor> {
+    fn narrow(&self, py: Python<'_>, dim: isize, start: isize, length: Count) -> Outcome<PyTensor> {
+        let Count(length) = length;
         self.map(py, |x| {
             let axis = ternion::Axis(dim).resolve(x.shape(), "narrow")?;
             let size = x.dims()[axis] as isize;
@@ -196,14 +213,14 @@ impl PyTensor {
                 run(py, x.elements(), || x.split_sizes(dim, &parts))?
             }
         };
-        objects(parts, py)
+        objects(self, &x, parts, py)
     }
 
     /// At most `chunks` equal parts of axis `dim`.
     #[pyo3(signature = (chunks, dim=0))]
-    fn chunk<'py>(&self, py: Python<'py>, chunks: usize, dim: isize) -> Outcome<Bound<'py, PyTuple>> {
-        let x = self.tensor();
-        objects(run(py, x.elements(), || x.chunk(dim, chunks))?, py)
+    fn chunk<'py>(&self, py: Python<'py>, chunks: Count, dim: isize) -> Outcome<Bound<'py, PyTuple>> {
+        let (x, Count(chunks)) = (self.tensor(), chunks);
+        objects(self, &x, run(py, x.elements(), || x.chunk(dim, chunks))?, py)
     }
 
     /// The elements of axis `dim`, without it.
@@ -214,7 +231,7 @@ impl PyTensor {
             let axis = ternion::Axis(dim).resolve(x.shape(), "unbind")?;
             (0..x.dims()[axis]).map(|at| x.select(axis, at)).collect::<Result<Vec<_>>>()
         })?;
-        objects(parts, py)
+        objects(self, &x, parts, py)
     }
 
     /// The elements moved along `dims`, those that leave at one end come in at the other.
@@ -236,13 +253,13 @@ impl PyTensor {
     /// The elements of these axes in reverse order.
     #[pyo3(signature = (*dims))]
     fn flip(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
-        let dims = numbers(dims)?;
+        let dims = numbers(dims, "flip")?;
         self.map(py, |x| x.flip(&dims[..]))
     }
 
     /// Windows of `size` elements along `dimension`, `step` apart, as a further axis at the end.
-    fn unfold(&self, py: Python<'_>, dimension: isize, size: usize, step: usize) -> Outcome<PyTensor> {
-        self.map(py, |x| x.unfold(dimension, size, step))
+    fn unfold(&self, py: Python<'_>, dimension: isize, size: Count, step: Count) -> Outcome<PyTensor> {
+        self.map(py, |x| x.unfold(dimension, size.0, step.0))
     }
 
     /// The elements on and below a diagonal of the last two axes, zeros above.
@@ -258,7 +275,13 @@ impl PyTensor {
     }
 
     /// The elements one after the other in row-major order: the tensor itself if they are, else a copy.
-    fn contiguous<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+    #[pyo3(signature = (*, memory_format=None))]
+    fn contiguous<'py>(
+        slf: &Bound<'py, Self>,
+        memory_format: Option<&Bound<'py, PyAny>>,
+    ) -> Outcome<Bound<'py, Self>> {
+        // Formats are hints: elements are in row-major order here.
+        let _ = memory_format;
         if slf.get().tensor().is_contiguous() {
             return Ok(slf.clone());
         }
@@ -266,12 +289,15 @@ impl PyTensor {
     }
 
     /// A copy; gradients flow through it.
-    fn clone(&self, py: Python<'_>) -> Outcome<PyTensor> {
+    #[pyo3(signature = (*, memory_format=None))]
+    fn clone(&self, py: Python<'_>, memory_format: Option<&Bound<'_, PyAny>>) -> Outcome<PyTensor> {
+        let _ = memory_format;
         self.map(py, Tensor::copy)
     }
 
     fn __copy__(&self) -> PyTensor {
-        PyTensor::new(self.tensor())
+        let own = self.tensor();
+        self.shown(&own, own.clone())
     }
 
     fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyDict>) -> Outcome<PyTensor> {
@@ -283,19 +309,31 @@ impl PyTensor {
     /// The tensor in another dtype or on another device; the tensor itself if it is so.
     ///
     /// Takes a dtype, a device or its name, both, or a tensor whose dtype and device are meant.
-    #[pyo3(signature = (*args, dtype=None, device=None, copy=false))]
+    ///
+    /// Args:
+    ///     copy: a copy in any case.
+    ///     non_blocking, memory_format: taken as in PyTorch; they change nothing here.
+    #[pyo3(signature = (*args, dtype=None, device=None, copy=false, non_blocking=false, memory_format=None))]
     fn to<'py>(
         slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,
         dtype: Option<DTypeArgument>,
         device: Option<DeviceArgument>,
         copy: bool,
+        non_blocking: bool,
+        memory_format: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
+        let _ = (non_blocking, memory_format);
         let (py, own) = (slf.py(), slf.get().tensor());
         let (mut dtype, mut device) =
             (dtype.map(|dtype| dtype.0), device.map(|device| device.open(py)).transpose()?);
+        let (mut copies, mut flags) = (copy, 0);
         for argument in args {
-            if let Ok(other) = argument.cast::<PyTensor>() {
+            if argument.cast::<PyBool>().is_ok() {
+                // PyTorch's non_blocking and copy, by their places: the second copies.
+                copies |= flags > 0 && argument.is_truthy()?;
+                flags += 1;
+            } else if let Ok(other) = argument.cast::<PyTensor>() {
                 let other = other.get().tensor();
                 (dtype, device) = (Some(other.dtype()), Some(other.device().clone()));
             } else if argument.cast::<PyDevice>().is_ok() {
@@ -309,31 +347,49 @@ impl PyTensor {
             }
         }
         let (dtype, device) = (dtype.unwrap_or(own.dtype()), device.unwrap_or_else(|| own.device().clone()));
-        if dtype == own.dtype() && device.is(own.device()) && !copy {
+        if dtype == own.dtype() && device.is(own.device()) && !copies {
             return Ok(slf.clone());
         }
         let there = wait(py, || {
             let moved = own.to_dtype(dtype)?.to_device(&device)?;
-            if copy && moved.buffer().is(own.buffer()) { moved.copy() } else { Ok(moved) }
+            if copies && moved.buffer().is(own.buffer()) { moved.copy() } else { Ok(moved) }
         })?;
         Ok(Bound::new(py, PyTensor::new(there))?)
     }
 
     /// The tensor on the processor.
     fn cpu<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
-        Self::to(slf, &PyTuple::empty(slf.py()), None, Some(DeviceArgument::Named("cpu".into())), false)
+        Self::to(
+            slf,
+            &PyTuple::empty(slf.py()),
+            None,
+            Some(DeviceArgument::Named("cpu".into())),
+            false,
+            false,
+            None,
+        )
     }
 
     /// The tensor on a CUDA device, by default the first.
-    #[pyo3(signature = (device=None))]
-    fn cuda<'py>(slf: &Bound<'py, Self>, device: Option<usize>) -> Outcome<Bound<'py, Self>> {
-        let name = format!("cuda:{}", device.unwrap_or_default());
-        Self::to(slf, &PyTuple::empty(slf.py()), None, Some(DeviceArgument::Named(name)), false)
+    #[pyo3(signature = (device=None, non_blocking=false))]
+    fn cuda<'py>(
+        slf: &Bound<'py, Self>,
+        device: Option<&Bound<'py, PyAny>>,
+        non_blocking: bool,
+    ) -> Outcome<Bound<'py, Self>> {
+        let device = match device {
+            None => DeviceArgument::Named("cuda:0".into()),
+            Some(device) => match device.extract::<usize>() {
+                Ok(index) => DeviceArgument::Named(format!("cuda:{index}")),
+                Err(_) => device.extract()?,
+            },
+        };
+        Self::to(slf, &PyTuple::empty(slf.py()), None, Some(device), false, non_blocking, None)
     }
 
     /// The dtype and device of `other`.
     fn type_as<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
-        Self::to(slf, &PyTuple::new(slf.py(), [other])?, None, None, false)
+        Self::to(slf, &PyTuple::new(slf.py(), [other])?, None, None, false, false, None)
     }
 }
 
@@ -407,16 +463,27 @@ fn joined(
 /// Raises:
 ///     ValueError: no tensors, or sizes that differ along another axis.
 #[pyfunction]
-#[pyo3(signature = (tensors, dim=0))]
-fn cat(py: Python<'_>, tensors: &Bound<'_, PyAny>, dim: isize) -> Outcome<PyTensor> {
+#[pyo3(signature = (tensors, dim=None, *, axis=None))]
+fn cat(
+    py: Python<'_>,
+    tensors: &Bound<'_, PyAny>,
+    dim: Option<isize>,
+    axis: Option<isize>,
+) -> Outcome<PyTensor> {
+    let dim = either("cat", dim, axis)?.unwrap_or(0);
     joined(py, listed(tensors, "cat")?, |tensors| Tensor::concat(tensors, dim))
 }
 
 /// `cat`.
 #[pyfunction]
-#[pyo3(signature = (tensors, dim=0))]
-fn concat(py: Python<'_>, tensors: &Bound<'_, PyAny>, dim: isize) -> Outcome<PyTensor> {
-    cat(py, tensors, dim)
+#[pyo3(signature = (tensors, dim=None, *, axis=None))]
+fn concat(
+    py: Python<'_>,
+    tensors: &Bound<'_, PyAny>,
+    dim: Option<isize>,
+    axis: Option<isize>,
+) -> Outcome<PyTensor> {
+    cat(py, tensors, dim, axis)
 }
 
 /// Tensors of one shape side by side along a new axis.
@@ -424,8 +491,14 @@ fn concat(py: Python<'_>, tensors: &Bound<'_, PyAny>, dim: isize) -> Outcome<PyT
 /// Raises:
 ///     ValueError: no tensors, or shapes that differ.
 #[pyfunction]
-#[pyo3(signature = (tensors, dim=0))]
-fn stack(py: Python<'_>, tensors: &Bound<'_, PyAny>, dim: isize) -> Outcome<PyTensor> {
+#[pyo3(signature = (tensors, dim=None, *, axis=None))]
+fn stack(
+    py: Python<'_>,
+    tensors: &Bound<'_, PyAny>,
+    dim: Option<isize>,
+    axis: Option<isize>,
+) -> Outcome<PyTensor> {
+    let dim = either("stack", dim, axis)?.unwrap_or(0);
     joined(py, listed(tensors, "stack")?, |tensors| Tensor::stack(tensors, dim))
 }
 

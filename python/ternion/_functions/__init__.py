@@ -1,0 +1,96 @@
+"""Functions that are made of the native ones, and which of them are methods of tensors, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._ternion import Tensor
+from . import arithmetic, creation, indexing, kinds, matrices, reductions, shapes
+
+MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds)
+
+# Functions of the package.
+FUNCTIONS = """
+acosh addcdiv addmv aminmax argwhere asarray asinh atanh atleast_1d atleast_2d atleast_3d baddbmm block_diag broadcast_shapes broadcast_tensors broadcast_to
+bucketize can_cast cartesian_prod clamp_max clamp_min column_stack copysign corrcoef count_nonzero cov cumprod deg2rad diag diag_embed diagflat diagonal diff
+dist dstack erfc exp2 float_power fliplr flipud fmod frac heaviside hstack hypot index_copy index_fill index_put inner is_complex is_floating_point is_nonzero
+is_same_size isin isneginf isposinf kthvalue lerp logaddexp logit logspace median meshgrid movedim multinomial nan_to_num nanmean nansum normal
+positive promote_types quantile rad2deg randint_like ravel repeat_interleave result_type round rsub scalar_tensor scatter_reduce searchsorted sinc std_mean
+swapaxes take take_along_dim tensor_split tensordot tile trace tril_indices triu_indices unique unique_consecutive var_mean vstack xlogy
+addbmm addr cdist chain_matmul combinations conj cross dsplit fmax fmin hsplit isreal kron logaddexp2 logcumsumexp matrix_power msort prelu real rot90
+select_scatter signbit slice_scatter trapezoid typename unravel_index vdot vsplit
+BFloat16Tensor BoolTensor ByteTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor finfo iinfo
+""".split()
+
+# Methods of tensors.
+METHODS = """
+acosh addcdiv addmv aminmax argwhere asinh atanh baddbmm broadcast_to byte clamp_max clamp_min copysign corrcoef count_nonzero cov cumprod deg2rad diag
+diag_embed diagflat diagonal diff dist erfc exp2 exponential_ fill_diagonal_ float_power fliplr flipud fmod frac get_device heaviside hypot index_copy
+index_fill index_put index_put_ inner is_complex is_nonzero is_same_size is_signed isneginf isposinf kthvalue lerp logaddexp logit masked_scatter_ median
+movedim multinomial nan_to_num nanmean nansum ndimension nelement new_empty new_full new_ones new_tensor new_zeros pin_memory positive quantile rad2deg
+random_ ravel repeat_interleave reshape_as round scatter_reduce sinc split_with_sizes swapaxes take take_along_dim tensor_split tile trace type unique
+unique_consecutive view_as xlogy
+addbmm addr conj cross dsplit fmax fmin hsplit is_pinned isreal kron logaddexp2 logcumsumexp matrix_power msort prelu rot90 select_scatter signbit
+slice_scatter sum_to_size vdot vsplit
+""".split()
+
+# Methods with a form that changes the tensor itself.
+IN_PLACE = """
+acos acosh addcdiv addcmul asin asinh atan atan2 atanh clamp_max clamp_min clip copysign cosh cumprod cumsum deg2rad erfc exp2 float_power fmod frac hypot
+index_copy index_fill lerp log10 log2 logical_and logical_not logical_or logical_xor logit nan_to_num rad2deg scatter_reduce sinc sinh tan tril triu xlogy
+""".split()
+
+# Other names of functions and of methods.
+ALIASES = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
+    "divide": "div", "fix": "trunc", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "moveaxis": "movedim", "multiply": "mul",
+    "negative": "neg", "not_equal": "ne", "sgn": "sign", "subtract": "sub", "swapdims": "swapaxes", "true_divide": "div",
+}  # fmt: skip
+
+
+def _changing(name: str, function: Any) -> Any:
+    def changed(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        result = function(input, *args, **kwargs)
+        if not kinds.can_cast(result.dtype, input.dtype):
+            raise RuntimeError(f"{name}_: result type {kinds._name(result.dtype)} can't be cast to the desired output type {kinds._name(input.dtype)}")
+        return input.copy_(result)
+
+    changed.__name__ = changed.__qualname__ = f"{name}_"
+    changed.__doc__ = f"`{name}`, in place: the tensor itself is changed and returned."
+    return changed
+
+
+def _combining(name: str, operator: Any) -> Any:
+    """`&=` and its like."""
+
+    def combined(self: Tensor, other: Any) -> Tensor:
+        return self.copy_(operator(self, other))
+
+    combined.__name__ = combined.__qualname__ = name
+    return combined
+
+
+def _found(name: str) -> Any:
+    for module in MODULES:
+        if name in vars(module):
+            return vars(module)[name]
+    raise AttributeError(name)
+
+
+def _attach() -> None:
+    """Gives tensors the methods that are written in Python."""
+    for name in METHODS:
+        setattr(Tensor, name, _found(name))
+    for name in IN_PLACE:
+        setattr(Tensor, f"{name}_", _changing(name, getattr(Tensor, name)))
+    for sign in ("and", "or", "xor"):
+        setattr(Tensor, f"__i{sign}__", _combining(f"__i{sign}__", getattr(Tensor, f"__{sign}__")))
+    for name, shift in (("__lshift__", arithmetic.shifted_left), ("__rshift__", arithmetic.shifted_right)):
+        setattr(Tensor, name, shift)
+    for name, known in ALIASES.items():
+        setattr(Tensor, name, getattr(Tensor, known))
+        if hasattr(Tensor, f"{known}_"):
+            setattr(Tensor, f"{name}_", getattr(Tensor, f"{known}_"))
+
+
+_attach()

@@ -1,0 +1,271 @@
+"""Functions of elements that are made of others: gradients flow through all of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import _ternion
+from .._ternion import Tensor
+from .kinds import finfo
+
+_FLOOR_ROUND = Tensor.round
+
+
+def _float(input: Tensor) -> Tensor:
+    return input if input.is_floating_point() else input.to(_ternion.get_default_dtype())
+
+
+def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """From `input`, where the weight is 0, to `end`, where it is 1: `input + weight * (end - input)`; weight is a number or a tensor."""
+    return input + weight * (end - input)
+
+
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1.0) -> Tensor:
+    """`input + value * tensor1 / tensor2`, broadcast."""
+    return input + value * (tensor1 / tensor2)
+
+
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    """`beta * input + alpha * (batch1 @ batch2)`: [b, m, k] x [b, k, n], input broadcast."""
+    return beta * input + alpha * batch1.bmm(batch2)
+
+
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    """`beta * input + alpha * (mat @ vec)`: [m, k] x [k] -> [m]."""
+    return beta * input + alpha * mat.mv(vec)
+
+
+def fmod(input: Tensor, other: Any) -> Tensor:
+    """What is left over by division, with the sign of `input`; broadcast."""
+    if isinstance(other, Tensor):
+        other = other.abs()
+    else:
+        other = abs(other)
+    return input.abs().remainder(other) * input.sign()
+
+
+def frac(input: Tensor) -> Tensor:
+    """What is behind the point of each element, with its sign."""
+    return input - input.trunc()
+
+
+def exp2(input: Tensor) -> Tensor:
+    """2 to the power of each element."""
+    return 2.0 ** _float(input)
+
+
+def hypot(input: Tensor, other: Tensor) -> Tensor:
+    """The length of the vectors (input, other), without overflow; broadcast."""
+    high = input.abs().maximum(other.abs())
+    scale = high.masked_fill(high == 0, 1).detach()
+    return scale * ((input / scale).square() + (other / scale).square()).sqrt()
+
+
+def logaddexp(input: Tensor, other: Tensor) -> Tensor:
+    """`log(e^input + e^other)` of each pair of elements, without overflow; broadcast."""
+    high = input.maximum(other).detach()
+    high = high.masked_fill(high.isinf(), 0)
+    return high + ((input - high).exp() + (other - high).exp()).log()
+
+
+def xlogy(input: Tensor, other: Tensor) -> Tensor:
+    """`input * log(other)`, 0 where input is 0."""
+    zero = input == 0
+    return (input * other.masked_fill(zero & ~other.isnan(), 1).log()).masked_fill(zero & ~other.isnan(), 0)
+
+
+def deg2rad(input: Tensor) -> Tensor:
+    """Degrees as radians."""
+    return _float(input) * (math.pi / 180)
+
+
+def rad2deg(input: Tensor) -> Tensor:
+    """Radians as degrees."""
+    return _float(input) * (180 / math.pi)
+
+
+def asinh(input: Tensor) -> Tensor:
+    """The number whose hyperbolic sine each element is."""
+    x = _float(input)
+    size = x.abs()
+    # log1p keeps small numbers: sqrt(x^2 + 1) - 1 = x^2 / (sqrt(x^2 + 1) + 1).
+    return (size + size * size / ((size * size + 1).sqrt() + 1)).log1p() * x.sign()
+
+
+def acosh(input: Tensor) -> Tensor:
+    """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1."""
+    x = _float(input)
+    return (x + (x - 1).sqrt() * (x + 1).sqrt()).log()
+
+
+def atanh(input: Tensor) -> Tensor:
+    """The number whose hyperbolic tangent each element is; NaN outside -1 to 1."""
+    x = _float(input)
+    return 0.5 * (x.log1p() - (-x).log1p())
+
+
+def logit(input: Tensor, eps: float | None = None) -> Tensor:
+    """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given."""
+    x = _float(input)
+    if eps is not None:
+        x = x.clamp(eps, 1 - eps)
+    return x.log() - (-x).log1p()
+
+
+def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """The elements, with numbers in place of NaN and of the infinities: by default 0 and the largest numbers of the dtype."""
+    if not input.is_floating_point():
+        return input.clone()
+    limits = finfo(input.dtype)
+    high = limits.max if posinf is None else posinf
+    low = limits.min if neginf is None else neginf
+    filled = input.masked_fill(input.isnan(), nan)
+    return filled.masked_fill(input == math.inf, high).masked_fill(input == -math.inf, low)
+
+
+def clamp_min(input: Tensor, min: Any) -> Tensor:
+    """Each element, but at least `min`."""
+    return input.clamp(min=min)
+
+
+def clamp_max(input: Tensor, max: Any) -> Tensor:
+    """Each element, but at most `max`."""
+    return input.clamp(max=max)
+
+
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """The nearest whole number of each element, halves to even; with `decimals` that many digits behind the point."""
+    if decimals == 0:
+        return _FLOOR_ROUND(input)
+    scale = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return _FLOOR_ROUND(input * scale) / scale
+    return _FLOOR_ROUND(input / scale) * scale
+
+
+def isposinf(input: Tensor) -> Tensor:
+    """Where the elements are infinite and positive."""
+    return input == math.inf
+
+
+def isneginf(input: Tensor) -> Tensor:
+    """Where the elements are infinite and negative."""
+    return input == -math.inf
+
+
+def heaviside(input: Tensor, values: Tensor) -> Tensor:
+    """0 below 0, 1 above, `values` at 0."""
+    return _ternion.where(input == 0, values, (input > 0).to(input.dtype))
+
+
+def copysign(input: Tensor, other: Any) -> Tensor:
+    """The size of each element of `input` with the sign of `other`; broadcast. The sign of zero counts."""
+    x = _float(input)
+    if not isinstance(other, Tensor):
+        return x.abs() if math.copysign(1.0, other) > 0 else -x.abs()
+    # 1 / -0 tells what -0 < 0 does not.
+    negative = (other < 0) | ((other == 0) & (1 / _float(other) < 0))
+    return _ternion.where(negative, -x.abs(), x.abs())
+
+
+def erfc(input: Tensor) -> Tensor:
+    """1 less the error function of each element."""
+    return 1 - input.erf()
+
+
+def sinc(input: Tensor) -> Tensor:
+    """`sin(pi x) / (pi x)` of each element, 1 at 0."""
+    x = math.pi * _float(input)
+    zero = x == 0
+    return (x.sin() / x.masked_fill(zero, 1)).masked_fill(zero, 1)
+
+
+def positive(input: Tensor) -> Tensor:
+    """The tensor itself."""
+    return +input
+
+
+def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """`other - alpha * input`."""
+    return other - alpha * input
+
+
+def float_power(input: Tensor, exponent: Any) -> Tensor:
+    """Each element to a power, computed in float64."""
+    return input.double() ** (exponent.double() if isinstance(exponent, Tensor) else float(exponent))
+
+
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """The sums of products along the last axis of both: [.., k] and [.., k]."""
+    if input.ndim == 0 or other.ndim == 0:
+        return input * other
+    if input.shape[-1] != other.shape[-1]:
+        raise ValueError(f"inner: shapes {list(input.shape)} and {list(other.shape)}: the last sizes differ")
+    found = input.reshape(-1, input.shape[-1]) @ other.reshape(-1, other.shape[-1]).t()
+    return found.reshape(*input.shape[:-1], *other.shape[:-1])
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """The sums of products over axes of both: over the last `dims` of a and the first of b, or over the axes in two lists."""
+    if isinstance(dims, int):
+        if not 0 <= dims <= min(a.ndim, b.ndim):
+            raise ValueError(f"tensordot: {dims} axes of shapes {list(a.shape)} and {list(b.shape)}")
+        of_a, of_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    else:
+        of_a, of_b = ([axis % t.ndim for axis in listed] for listed, t in zip(dims, (a, b)))
+    if [a.shape[axis] for axis in of_a] != [b.shape[axis] for axis in of_b]:
+        raise ValueError(f"tensordot: axes {of_a} of shape {list(a.shape)} and {of_b} of shape {list(b.shape)}: sizes differ")
+    rest_a = [axis for axis in range(a.ndim) if axis not in of_a]
+    rest_b = [axis for axis in range(b.ndim) if axis not in of_b]
+    summed = math.prod(a.shape[axis] for axis in of_a)
+    left = a.permute(*rest_a, *of_a).reshape(math.prod(a.shape[axis] for axis in rest_a), summed)
+    right = b.permute(*of_b, *rest_b).reshape(summed, math.prod(b.shape[axis] for axis in rest_b))
+    return (left @ right).reshape([a.shape[axis] for axis in rest_a] + [b.shape[axis] for axis in rest_b])
+
+
+def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
+    """`log2(2^input + 2^other)` of each pair of elements, without overflow; broadcast."""
+    scale = math.log(2)
+    return logaddexp(input * scale, other * scale) / scale
+
+
+def fmax(input: Tensor, other: Tensor) -> Tensor:
+    """The larger of each pair of elements; of a number and NaN the number."""
+    return _ternion.where(input.isnan(), other, _ternion.where(other.isnan(), input, input.maximum(other)))
+
+
+def fmin(input: Tensor, other: Tensor) -> Tensor:
+    """The smaller of each pair of elements; of a number and NaN the number."""
+    return _ternion.where(input.isnan(), other, _ternion.where(other.isnan(), input, input.minimum(other)))
+
+
+def signbit(input: Tensor) -> Tensor:
+    """Where the sign is negative: that of zero counts."""
+    if not input.is_floating_point():
+        return input < 0
+    return (input < 0) | ((input == 0) & (1 / input < 0))
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """`x` where it is positive, else `weight * x`, with one weight, or one for each channel (the second axis)."""
+    slope = weight.reshape([-1 if at == 1 else 1 for at in range(input.ndim)]) if weight.numel() > 1 else weight.reshape(())
+    return _ternion.where(input > 0, input, slope * input)
+
+
+def shifted_left(input: Tensor, other: Any) -> Tensor:
+    """`x << n` of whole numbers: times 2 to the power of n."""
+    return input * _power_of_two(input, other)
+
+
+def shifted_right(input: Tensor, other: Any) -> Tensor:
+    """`x >> n` of whole numbers: divided by 2 to the power of n, rounded down."""
+    return input // _power_of_two(input, other)
+
+
+def _power_of_two(input: Tensor, other: Any) -> Any:
+    if input.is_floating_point() or input.dtype == _ternion.bool:
+        raise TypeError(f"a shift of {str(input.dtype).split('.')[-1]}, expected whole numbers")
+    if not isinstance(other, Tensor) and not 0 <= other < 8 * input.dtype.itemsize - 1:
+        raise ValueError(f"a shift by {other}, expected 0 to {8 * input.dtype.itemsize - 2}")
+    return 2**other

@@ -1,0 +1,156 @@
+"""Functions that make tensors, and draw random numbers, made of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _ternion
+from .._ternion import Tensor
+from .kinds import finfo, iinfo
+from .shapes import broadcast_shapes
+
+
+def _size(size: tuple[Any, ...]) -> Any:
+    return size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+
+
+def new_tensor(input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor with these values, in the dtype and on the device of this one."""
+    return _ternion.tensor(data, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+
+
+def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Zeros of these sizes, in the dtype and on the device of this tensor."""
+    return _ternion.zeros(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+
+
+def new_ones(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Ones of these sizes, in the dtype and on the device of this tensor."""
+    return _ternion.ones(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+
+
+def new_empty(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of these sizes whose contents nobody has decided (zeros here), in the dtype and on the device of this one."""
+    return _ternion.empty(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+
+
+def new_full(input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """One value in these sizes, in the dtype and on the device of this tensor."""
+    return _ternion.full(size, fill_value, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+
+
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A number as a tensor without axes, of the default dtype."""
+    return _ternion.tensor(s, dtype=dtype or _ternion.get_default_dtype(), device=device)
+
+
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+    """The values as a tensor: shared where they can be unless `copy`; see `as_tensor`."""
+    if copy:
+        return _ternion.tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
+    found = _ternion.as_tensor(obj, dtype=dtype, device=device)
+    return found.requires_grad_() if requires_grad else found
+
+
+def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """`steps` numbers from `base ** start` to `base ** end`, their exponents evenly apart."""
+    exponents = _ternion.linspace(start, end, steps, dtype=_ternion.float64, device=device)
+    return (base**exponents).to(dtype or _ternion.get_default_dtype())
+
+
+def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Random whole numbers from `low` (0 if it is left out) up to, not including, `high`, in the shape, dtype and on the device of `input`."""
+    low, high = (0, low) if high is None else (low, high)
+    drawn = _ternion.randint(low, high, input.shape, device=device or input.device)
+    return drawn.to(dtype or input.dtype)
+
+
+def random_(input: Tensor, low: int = 0, high: int | None = None, *, generator: Any = None) -> Tensor:
+    """Random whole numbers from `low` up to, not including, `high` (by default all that the dtype can count exactly, up to 2**40), in place."""
+    if high is None:
+        exact = 2 if input.dtype == _ternion.bool else int(2 / finfo(input.dtype).eps) if input.is_floating_point() else iinfo(input.dtype).max + 1
+        high = min(exact, 2**40)
+    drawn = _ternion.randint(low, high, input.shape, generator=generator, device=input.device)
+    return input.copy_(drawn)
+
+
+def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Of the exponential distribution with this rate, in place: the tensor itself is changed and returned.
+
+    Raises:
+        ValueError: a rate that is not above 0.
+    """
+    if not lambd > 0:
+        raise ValueError(f"exponential_: a rate of {lambd}, expected more than 0")
+    drawn = _ternion.rand(input.shape, generator=generator, device=input.device)
+    return input.copy_(-(-drawn).log1p() / lambd)
+
+
+def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """Random numbers of normal distributions: with means and deviations of tensors, or of numbers in these sizes.
+
+    Raises:
+        ValueError: a deviation below 0; numbers without sizes.
+    """
+    tensors = [value for value in (mean, std) if isinstance(value, Tensor)]
+    if size is None and not tensors:
+        raise ValueError("normal: expected a tensor as mean or std, or sizes")
+    if (std.amin().item() if isinstance(std, Tensor) and std.numel() else 0 if isinstance(std, Tensor) else std) < 0:
+        raise ValueError("normal: a deviation below 0")
+    if size is None:
+        size, device = broadcast_shapes(*(tensor.shape for tensor in tensors)), device or tensors[0].device
+        dtype = dtype or tensors[0].dtype
+    return mean + std * _ternion.randn(size, generator=generator, dtype=dtype, device=device)
+
+
+def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
+    """Indices that are drawn with these probabilities, which need not sum to 1: of each row of [.., categories], int64, [.., num_samples].
+
+    Args:
+        replacement: whether an index may be drawn twice.
+
+    Raises:
+        TypeError: no floats.
+        ValueError: other than one or two axes, a probability below 0 or not finite, a row of zeros, more samples than there are categories to draw.
+    """
+    if not input.is_floating_point():
+        raise TypeError(f"multinomial: probabilities are {str(input.dtype).split('.')[-1]}, expected a floating dtype")
+    if input.ndim not in (1, 2) or num_samples < 1:
+        raise ValueError(f"multinomial: {num_samples} samples of shape {list(input.shape)}, expected at least 1 of one or two axes")
+    weights = input.detach().double()
+    if not bool((weights.isfinite() & (weights >= 0)).all()):
+        raise ValueError("multinomial: a probability that is below 0, infinite or NaN")
+    available = int((weights > 0).sum(-1).amin()) if weights.numel() else 0
+    if available < (1 if replacement else num_samples):
+        raise ValueError(f"multinomial: {num_samples} samples of {available} categories with a probability above 0, replacement={replacement}")
+    if replacement:
+        sums = weights.cumsum(-1)
+        drawn = _ternion.rand([*input.shape[:-1], num_samples], generator=generator, dtype=_ternion.float64, device=input.device)
+        return (drawn.unsqueeze(-1) >= (sums / sums[..., -1:]).unsqueeze(-2)).sum(-1)
+    drawn = _ternion.rand(input.shape, generator=generator, dtype=_ternion.float64, device=input.device)
+    # The first of clocks that ring at these rates: Efraimidis and Spirakis, 2006.
+    times = (-(-drawn).log1p()).clamp(min=1e-300)
+    return (weights / times).topk(num_samples, -1).indices
+
+
+def _typed(name: str, dtype: Any) -> Any:
+    def made(*args: Any, device: Any = None) -> Tensor:
+        if not args:
+            return _ternion.zeros(0, dtype=dtype, device=device)
+        if len(args) == 1 and not isinstance(args[0], int):
+            return _ternion.tensor(args[0], dtype=dtype, device=device)
+        return _ternion.zeros(*args, dtype=dtype, device=device)
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"A tensor of {str(dtype).split('.')[-1]}: of these sizes, filled with zeros, or with the values of a list. (An older way to say `tensor` or `zeros`.)"
+    return made
+
+
+FloatTensor = _typed("FloatTensor", _ternion.float32)
+DoubleTensor = _typed("DoubleTensor", _ternion.float64)
+HalfTensor = _typed("HalfTensor", _ternion.float16)
+BFloat16Tensor = _typed("BFloat16Tensor", _ternion.bfloat16)
+LongTensor = _typed("LongTensor", _ternion.int64)
+IntTensor = _typed("IntTensor", _ternion.int32)
+ByteTensor = _typed("ByteTensor", _ternion.uint8)
+BoolTensor = _typed("BoolTensor", _ternion.bool)

@@ -1,0 +1,143 @@
+"""Elements by their places, made of other functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _ternion
+from .._ternion import Tensor
+from .shapes import _axis
+
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """The elements whose places along `dim` are in `indices`, both broadcast against each other elsewhere; of all elements in a row by default."""
+    if dim is None:
+        return input.reshape(-1).gather(0, indices.reshape(-1))
+    axis = _axis("take_along_dim", input, dim)
+    if input.ndim != indices.ndim:
+        raise ValueError(f"take_along_dim: shapes {list(input.shape)} and {list(indices.shape)}, expected as many axes")
+    both = [max(a, b) if min(a, b) else 0 for a, b in zip(input.shape, indices.shape)]
+    x = input.expand([size if at == axis else both[at] for at, size in enumerate(input.shape)])
+    return x.gather(axis, indices.expand([size if at == axis else both[at] for at, size in enumerate(indices.shape)]))
+
+
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """The elements at these places of all elements in a row, in the shape of `index`."""
+    flat = input.reshape(-1)
+    places = index.reshape(-1)
+    places = _ternion.where(places < 0, places + flat.numel(), places)
+    return flat.index_select(0, places).reshape(index.shape)
+
+
+def argwhere(input: Tensor) -> Tensor:
+    """Where elements are not 0: a row of indices for each, int64."""
+    return input.nonzero()
+
+
+def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> Tensor:
+    """Which elements are among `test_elements`, or are not if `invert`; each is a tensor or a number."""
+    elements, test_elements = (value if isinstance(value, Tensor) else _ternion.tensor(value) for value in (elements, test_elements))
+    among = (elements.unsqueeze(-1) == test_elements.reshape(-1)).any(-1)
+    return ~among if invert else among
+
+
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """This tensor with the slices of `source` in place of those along `dim` that `index` names."""
+    axis = _axis("index_copy", input, dim)
+    return input.scatter(axis, _places(index, source, axis), source)
+
+
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """This tensor with `value` in the slices along `dim` that `index` names."""
+    axis = _axis("index_fill", input, dim)
+    shape = list(input.shape)
+    shape[axis] = index.numel()
+    source = _ternion.full(shape, value, dtype=input.dtype, device=input.device)
+    return input.scatter(axis, _places(index, source, axis), source)
+
+
+def _places(index: Tensor, source: Tensor, axis: int) -> Tensor:
+    shape = [1] * source.ndim
+    shape[axis] = -1
+    return index.reshape(shape).expand(source.shape).contiguous()
+
+
+def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    """A copy of this tensor with `values` in the places that a tuple of tensors names, or added to them."""
+    result = input.clone()
+    return index_put_(result, indices, values, accumulate)
+
+
+def index_put_(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    """`values` in the places that a tuple of tensors names, or added to them, in place: the tensor itself is changed and returned."""
+    if not accumulate:
+        input[tuple(indices)] = values
+        return input
+    numbers = _ternion.arange(input.numel(), device=input.device).reshape(input.shape)
+    places = numbers[tuple(indices)]
+    given = values if isinstance(values, Tensor) else _ternion.tensor(values, dtype=input.dtype, device=input.device)
+    added = given.to(input.dtype).expand(places.shape).reshape(-1)
+    flat = input.reshape(-1).scatter_add(0, places.reshape(-1), added)
+    return input.copy_(flat.reshape(input.shape))
+
+
+def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """This tensor with the elements of `src` summed, or averaged, in the places along `dim` that `index` names.
+
+    Args:
+        reduce: "sum" or "mean".
+        include_self: whether the elements of this tensor count, too.
+
+    Raises:
+        ValueError: another `reduce`: there are no products nor extremes.
+    """
+    if reduce not in ("sum", "mean"):
+        raise ValueError(f'scatter_reduce: reduce {reduce!r}, expected "sum" or "mean"')
+    axis = _axis("scatter_reduce", input, dim)
+    part = src[tuple(slice(size) for size in index.shape)]
+    touched = _ternion.zeros_like(input.detach()).scatter(axis, index, 1) != 0
+    base = input if include_self else input.masked_fill(touched, 0)
+    summed = base.scatter_add(axis, index, part)
+    if reduce == "sum":
+        return summed
+    start = _ternion.ones_like(input.detach()) if include_self else (~touched).to(input.dtype)
+    counts = start.scatter_add(axis, index, _ternion.ones_like(part.detach()))
+    return summed / counts if input.is_floating_point() else summed // counts
+
+
+def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """The elements of `source`, in turn, where the mask is true, in place: the tensor itself is changed and returned."""
+    return input.copy_(input.masked_scatter(mask, source))
+
+
+def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """`fill_value` on the diagonal of a matrix, in place: the tensor itself is changed and returned.
+
+    Raises:
+        ValueError: no matrix, or `wrap`.
+    """
+    if input.ndim != 2 or wrap:
+        raise ValueError(f"fill_diagonal_: of shape {list(input.shape)} with wrap={wrap}, expected a matrix, and no wrap")
+    rows, columns = input.shape
+    diagonal = _ternion.eye(rows, columns, device=input.device).bool()
+    return input.masked_fill_(diagonal, fill_value)
+
+
+def searchsorted(sorted_sequence: Tensor, input: Any, *, right: bool = False, side: str | None = None) -> Tensor:
+    """Where each element would be put into a sequence in order (its last axis), so that it stays so: int64, in the shape of `input`.
+
+    Args:
+        right, side: behind equal elements rather than before them, if `right` or side is "right".
+    """
+    behind = right or side == "right"
+    values = input if isinstance(input, Tensor) else _ternion.tensor(input, device=sorted_sequence.device)
+    sequence = sorted_sequence
+    if sequence.ndim > 1:
+        sequence = sequence.unsqueeze(-2)
+    before = sequence <= values.unsqueeze(-1) if behind else sequence < values.unsqueeze(-1)
+    return before.sum(-1)
+
+
+def bucketize(input: Any, boundaries: Tensor, *, right: bool = False) -> Tensor:
+    """In which part of the line between boundaries in order each element lies: see `searchsorted`."""
+    return searchsorted(boundaries, input, right=right)

@@ -1,0 +1,168 @@
+"""What dtypes can hold, and questions about tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _ternion
+from .._ternion import Tensor, dtype as _dtype
+
+# Bits of the exponent and of the mantissa, the leading one not counted.
+_FLOATS = {_ternion.float64: (11, 52), _ternion.float32: (8, 23), _ternion.float16: (5, 10), _ternion.bfloat16: (8, 7)}
+
+
+def _name(dtype: Any) -> str:
+    return str(dtype).split(".")[-1]
+
+
+class finfo:
+    """The limits of a floating dtype: bits, eps, max, min, tiny (also smallest_normal), resolution, dtype.
+
+    Raises:
+        TypeError: a dtype that is not a floating one.
+    """
+
+    def __init__(self, type: Any = None):
+        dtype = _ternion.get_default_dtype() if type is None else type
+        if dtype not in _FLOATS:
+            raise TypeError(f"finfo: {dtype}, expected a floating ternion.dtype")
+        exponent, mantissa = _FLOATS[dtype]
+        bias = 2 ** (exponent - 1) - 1
+        self.dtype = _name(dtype)
+        self.bits = 8 * dtype.itemsize
+        self.eps = 2.0**-mantissa
+        self.max = (2.0 - 2.0**-mantissa) * 2.0**bias
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0 ** (1 - bias)
+        self.resolution = 10.0 ** -int(mantissa * 0.30103)
+
+    def __repr__(self) -> str:
+        told = f"resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, smallest_normal={self.tiny:g}, tiny={self.tiny:g}"
+        return f"finfo({told}, dtype={self.dtype})"
+
+
+class iinfo:
+    """The limits of an integer dtype: bits, max, min, dtype.
+
+    Raises:
+        TypeError: a dtype that is not an integer one.
+    """
+
+    def __init__(self, type: Any):
+        if not isinstance(type, _dtype) or type in _FLOATS or type == _ternion.bool:
+            raise TypeError(f"iinfo: {type}, expected an integer ternion.dtype")
+        self.dtype = _name(type)
+        self.bits = 8 * type.itemsize
+        signed = not self.dtype.startswith("u")
+        self.max = 2 ** (self.bits - signed) - 1
+        self.min = -(2 ** (self.bits - 1)) if signed else 0
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+def promote_types(type1: Any, type2: Any) -> Any:
+    """The dtype that holds the numbers of both."""
+    return (_ternion.zeros(1, dtype=type1) * _ternion.zeros(1, dtype=type2)).dtype
+
+
+def result_type(tensor1: Any, tensor2: Any) -> Any:
+    """The dtype that an operator of both, tensors or numbers, has."""
+    one, other = (value.detach() if isinstance(value, Tensor) else value for value in (tensor1, tensor2))
+    # Of no elements, as far as axes leave it so: dtypes are all that counts.
+    parts = [value.reshape(-1)[:0] if isinstance(value, Tensor) and value.ndim else value for value in (one, other)]
+    if not any(isinstance(part, Tensor) for part in parts):
+        parts[0] = _ternion.tensor(parts[0])
+    return (parts[0] * parts[1]).dtype
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether in place a result of one dtype may be written into a tensor of another."""
+    order = [0 if kind == _ternion.bool else 2 if kind.is_floating_point else 1 for kind in (from_, to)]
+    return order[0] <= order[1]
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating one."""
+    return input.dtype.is_floating_point
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is a complex one: there are none."""
+    return False
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return not _name(input.dtype).startswith(("u", "bool"))
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the only element is not 0."""
+    return bool(input)
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether both have one shape."""
+    return input.shape == other.shape
+
+
+def get_device(input: Tensor) -> int:
+    """The number of the device among those of its kind; -1 on the processor."""
+    index = input.device.index
+    return -1 if index is None else index
+
+
+def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The tensor in another dtype, or the name of its type."""
+    if dtype is not None:
+        return input.to(dtype, non_blocking=non_blocking)
+    names = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char"}
+    own = _name(input.dtype)
+    kind = {"uint8": "Byte", "bool": "Bool"}.get(own) or names[own]
+    return f"ternion.{'cuda.' if input.is_cuda else ''}{kind}Tensor"
+
+
+def byte(input: Tensor) -> Tensor:
+    """The elements as uint8."""
+    return input.to(_ternion.uint8)
+
+
+def nelement(input: Tensor) -> int:
+    """The number of elements."""
+    return input.numel()
+
+
+def ndimension(input: Tensor) -> int:
+    """The number of axes."""
+    return input.ndim
+
+
+def pin_memory(input: Tensor) -> Tensor:
+    """The tensor itself: copies to a device go through memory of their own."""
+    return input
+
+
+def typename(obj: Any) -> str:
+    """The name of the type of an object."""
+    return str(type(obj)) if isinstance(obj, Tensor) else obj.__class__.__name__
+
+
+def isreal(input: Tensor) -> Tensor:
+    """Where the elements are real: everywhere."""
+    return input == input if not input.is_floating_point() else (input == input) | input.isnan()
+
+
+def real(input: Tensor) -> Tensor:
+    """The real part: the tensor itself."""
+    return input
+
+
+def conj(input: Tensor) -> Tensor:
+    """The conjugates: the tensor itself."""
+    return input
+
+
+def is_pinned(input: Tensor) -> bool:
+    """Whether the memory is pinned: it never is."""
+    return False

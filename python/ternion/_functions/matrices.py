@@ -1,0 +1,89 @@
+"""Products of vectors and matrices, made of others."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from .. import _ternion
+from .._ternion import Tensor
+from .shapes import _axis
+
+
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    """`beta * input + alpha * outer(vec1, vec2)`: [m] and [n] -> [m, n]."""
+    return beta * input + alpha * vec1.outer(vec2)
+
+
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch: [b, m, k] x [b, k, n] -> [m, n]."""
+    return beta * input + alpha * batch1.bmm(batch2).sum(0)
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
+    """The distances of all rows of one from all rows of the other: [.., m, k] and [.., n, k] -> [.., m, n]."""
+    return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, dim=-1)
+
+
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """The product of several matrices, from left to right."""
+    return functools.reduce(lambda product, matrix: product @ matrix, matrices)
+
+
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """The products of vectors in space, along an axis of 3: by default the first one.
+
+    Raises:
+        ValueError: an axis of another size.
+    """
+    if dim is None:
+        dim = next((at for at, size in enumerate(input.shape) if size == 3), 0)
+    axis = _axis("cross", input, dim)
+    if input.shape[axis] != 3 or other.shape[axis] != 3:
+        raise ValueError(f"cross: shapes {list(input.shape)} and {list(other.shape)}, expected 3 along axis {dim}")
+    (a, b, c), (d, e, f) = (tensor.unbind(axis) for tensor in (input, other))
+    return _ternion.stack([b * f - c * e, c * d - a * f, a * e - b * d], axis)
+
+
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """Each element of one times all of the other, in blocks."""
+    rank = max(input.ndim, other.ndim)
+    sizes = [[1] * (rank - tensor.ndim) + list(tensor.shape) for tensor in (input, other)]
+    left = input.reshape([size for own in sizes[0] for size in (own, 1)])
+    right = other.reshape([size for own in sizes[1] for size in (1, own)])
+    return (left * right).reshape([a * b for a, b in zip(*sizes)])
+
+
+def matrix_power(input: Tensor, n: int) -> Tensor:
+    """A square matrix, or each of several, times itself `n` times.
+
+    Raises:
+        ValueError: a power below 0: there are no inverses; a matrix that is not square.
+    """
+    if n < 0 or input.ndim < 2 or input.shape[-1] != input.shape[-2]:
+        raise ValueError(f"matrix_power: shape {list(input.shape)} to the power of {n}, expected square matrices and at least 0")
+    found = _ternion.eye(input.shape[-1], dtype=input.dtype, device=input.device).expand(input.shape)
+    while n:
+        found = found @ input if n % 2 else found
+        n //= 2
+        input = input @ input if n else input
+    return found
+
+
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The sum of the products of the elements of two vectors."""
+    return input.dot(other)
+
+
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """This tensor with `src` in the place of one slice of an axis."""
+    return slice_scatter(input, src.unsqueeze(dim), dim, index, index + 1 if index != -1 else None)
+
+
+def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    """This tensor with `src` in the place of a part of an axis."""
+    axis = _axis("slice_scatter", input, dim)
+    result = input.clone()
+    place: list[Any] = [slice(None)] * axis + [slice(start, end, step)]
+    result[tuple(place)] = src
+    return result

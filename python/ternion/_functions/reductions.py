@@ -1,0 +1,252 @@
+"""Functions that reduce or run along axes, made of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _results, _ternion
+from .._ternion import Tensor
+from .arithmetic import logaddexp
+from .shapes import _axis
+
+
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum over axes, NaN counted as 0."""
+    return input.masked_fill(input.isnan(), 0).sum(dim, keepdim, dtype=dtype)
+
+
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean over axes of what is not NaN."""
+    counted = (~input.isnan()).sum(dim, keepdim)
+    return nansum(input, dim, keepdim, dtype=dtype) / counted
+
+
+def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+    """How many elements over axes are not 0, int64."""
+    return (input != 0).sum(dim)
+
+
+def var_mean(input: Tensor, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The variance over axes, and the mean."""
+    return input.var(dim, correction=correction, keepdim=keepdim), input.mean(dim, keepdim)
+
+
+def std_mean(input: Tensor, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The standard deviation over axes, and the mean."""
+    return input.std(dim, correction=correction, keepdim=keepdim), input.mean(dim, keepdim)
+
+
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The smallest and the largest element, over an axis or all: a tuple of min and max."""
+    return _results.aminmax(input.amin(dim, keepdim), input.amax(dim, keepdim))
+
+
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The norm of the difference."""
+    return (input - other).norm(p)
+
+
+def _ordered(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """The elements in order along an axis and their places, NaN first, so that they are found wherever one looks for the middle."""
+    places = input.argsort(dim)
+    return input.gather(dim, places), places
+
+
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """The k-th smallest element along an axis, counted from 1, and its index (int64): a tuple of values and indices.
+
+    Raises:
+        ValueError: a k that is not from 1 to the size of the axis.
+    """
+    axis = _axis("kthvalue", input, dim)
+    if not 1 <= k <= input.shape[axis]:
+        raise ValueError(f"kthvalue: k of {k}, expected 1 to {input.shape[axis]}")
+    ordered, places = _ordered(input, axis)
+    values, indices = ordered.narrow(axis, k - 1, 1), places.narrow(axis, k - 1, 1)
+    return _results.kthvalue(values, indices) if keepdim else _results.kthvalue(values.squeeze(axis), indices.squeeze(axis))
+
+
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The middle element in order, of two the smaller; NaN if there is one. Along `dim` a tuple of values and indices.
+
+    Raises:
+        ValueError: no elements.
+        IndexError: an axis that does not exist.
+    """
+    if dim is None:
+        return median(input.reshape(-1), 0).values
+    if input.ndim == 0:
+        return _results.median(input, _ternion.zeros((), dtype=_ternion.int64, device=input.device))
+    axis = _axis("median", input, dim)
+    if input.shape[axis] == 0:
+        raise ValueError(f"median: of shape {list(input.shape)}, expected elements along axis {dim}")
+    found = kthvalue(input, (input.shape[axis] + 1) // 2, axis, True)
+    indices = found.indices
+    if input.is_floating_point():
+        unknown = input.isnan()
+        first = unknown.int().argmax(axis, True)
+        indices = _ternion.where(unknown.any(axis, True), first, indices)
+    values = input.gather(axis, indices)
+    return _results.median(values, indices) if keepdim else _results.median(values.squeeze(axis), indices.squeeze(axis))
+
+
+def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+    """The numbers below which these shares of the elements are.
+
+    Args:
+        q: a share from 0 to 1, or a tensor of several, which are a first axis of the result.
+        interpolation: what is between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+
+    Raises:
+        TypeError: no floats.
+        ValueError: no elements, a share outside 0 to 1, another interpolation.
+    """
+    if not input.is_floating_point():
+        raise TypeError(f"quantile: input is {str(input.dtype).split('.')[-1]}, expected a floating dtype")
+    shares = q.double().reshape(-1).tolist() if isinstance(q, Tensor) else [float(q)]
+    if not all(0 <= share <= 1 for share in shares):
+        raise ValueError(f"quantile: q of {q}, expected 0 to 1")
+    x, axis = (input.reshape(-1), 0) if dim is None else (input, _axis("quantile", input, dim))
+    if x.numel() == 0:
+        raise ValueError(f"quantile: of shape {list(input.shape)}, expected elements")
+    ordered, _ = _ordered(x, axis)
+    found = [_between(ordered, axis, share * (x.shape[axis] - 1), interpolation) for share in shares]
+    if input.isnan().any():
+        unknown = x.isnan().any(axis, True)
+        found = [part.masked_fill(unknown, float("nan")) for part in found]
+    if dim is None:
+        found = [part.reshape([1] * input.ndim if keepdim else []) for part in found]
+    elif not keepdim:
+        found = [part.squeeze(axis) for part in found]
+    return _ternion.stack(found) if isinstance(q, Tensor) and q.ndim else found[0]
+
+
+def _between(ordered: Tensor, axis: int, place: float, interpolation: str) -> Tensor:
+    last = ordered.shape[axis] - 1
+    below = min(int(place), last)
+    above = min(below + (place > below), last)
+    parts = {"linear": place - below, "lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": float(round(place) > below)}
+    if interpolation not in parts:
+        raise ValueError(f"quantile: interpolation {interpolation!r}, expected one of {', '.join(parts)}")
+    low, high = ordered.narrow(axis, below, 1), ordered.narrow(axis, above, 1)
+    return low if above == below else low + parts[interpolation] * (high - low)
+
+
+def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The products of the elements up to each, along `dim`; of integers in int64."""
+    x = input if dtype is None else input.to(dtype)
+    if dtype is None and not x.is_floating_point():
+        x = x.long()
+    if x.ndim == 0:
+        return x.clone()
+    axis = _axis("cumprod", x, dim)
+    size, reach = x.shape[axis], 1
+    x = x.clone()
+    # Each step multiplies by what lies as far back as the products reach already: log2(size) of them.
+    while reach < size:
+        before = _ternion.ones_like(x.narrow(axis, 0, reach))
+        x = x * _ternion.cat([before, x.narrow(axis, 0, size - reach)], axis)
+        reach *= 2
+    return x
+
+
+def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
+    """The differences of neighbours along `dim`, `n` times."""
+    axis = _axis("diff", input, dim)
+    for _ in range(n):
+        size = input.shape[axis]
+        if size == 0:
+            break
+        high, low = input.narrow(axis, 1, size - 1), input.narrow(axis, 0, size - 1)
+        input = high ^ low if input.dtype == _ternion.bool else high - low
+    return input
+
+
+def cov(input: Tensor, *, correction: int = 1) -> Tensor:
+    """The covariances of rows, whose columns are observations: [variables, observations] -> [variables, variables]."""
+    x = input.reshape(1, -1) if input.ndim < 2 else input
+    centred = x - x.mean(1, True)
+    found = centred @ centred.t() / max(x.shape[1] - correction, 0)
+    return found.reshape(()) if input.ndim < 2 else found
+
+
+def corrcoef(input: Tensor) -> Tensor:
+    """The correlations of rows, whose columns are observations."""
+    found = cov(input)
+    if found.ndim == 0:
+        return found / found
+    spread = found.diagonal().sqrt()
+    return (found / spread.unsqueeze(0) / spread.unsqueeze(1)).clamp(-1, 1)
+
+
+def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """The different elements in order, and what is asked for beside them.
+
+    Args:
+        sorted: taken as in PyTorch; they are in order in any case.
+        return_inverse: where each element of the input is among them, in the input's shape, int64.
+        return_counts: how often each of them occurs, int64.
+        dim: None: rows and columns as a whole are not compared.
+
+    Raises:
+        ValueError: an axis.
+    """
+    del sorted
+    if dim is not None:
+        raise ValueError("unique: dim: slices are not compared as a whole; expected None")
+    flat = input.detach().reshape(-1)
+    places = flat.argsort(0)
+    return _groups(flat.index_select(0, places), places, input.shape, return_inverse, return_counts)
+
+
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """The elements without those that are as the one before, and what is asked for beside them: see `unique`."""
+    if dim is not None:
+        raise ValueError("unique_consecutive: dim: slices are not compared as a whole; expected None")
+    flat = input.detach().reshape(-1)
+    return _groups(flat, _ternion.arange(flat.numel(), device=flat.device), input.shape, return_inverse, return_counts)
+
+
+def _groups(ordered: Tensor, places: Tensor, shape: Any, return_inverse: bool, return_counts: bool) -> Any:
+    count = ordered.numel()
+    first = _ternion.ones(count, dtype=_ternion.bool, device=ordered.device)
+    if count > 1:
+        first[1:] = ordered[1:] != ordered[:-1]
+    starts = first.nonzero().reshape(-1)
+    found: list[Tensor] = [ordered.index_select(0, starts)]
+    if return_inverse:
+        group = first.long().cumsum(0) - 1
+        found.append(_ternion.zeros_like(group).scatter(0, places, group).reshape(shape))
+    if return_counts:
+        ends = _ternion.cat([starts[1:], _ternion.tensor([count], device=ordered.device)]) if count else starts
+        found.append(ends - starts)
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """The logarithms of the sums of `e^x` up to each element, along `dim`, without overflow."""
+    axis = _axis("logcumsumexp", input, dim)
+    x, size, reach = input, input.shape[axis], 1
+    while reach < size:
+        grown = logaddexp(x.narrow(axis, reach, size - reach), x.narrow(axis, 0, size - reach))
+        x = _ternion.cat([x.narrow(axis, 0, reach), grown], axis)
+        reach *= 2
+    return x.clone() if x is input else x
+
+
+def msort(input: Tensor) -> Tensor:
+    """The elements in order along the first axis."""
+    return input.sort(0).values
+
+
+def trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """The area below `y`, whose elements along `dim` are `dx` apart or at the places `x`, by straight lines between them."""
+    axis = _axis("trapezoid", y, dim)
+    size = y.shape[axis]
+    if size == 0:
+        return y.sum(axis)
+    middle = (y.narrow(axis, 1, size - 1) + y.narrow(axis, 0, size - 1)) / 2
+    width = dx
+    if x is not None:
+        width = x.diff() if x.ndim > 1 else x.diff().reshape([-1 if at == axis else 1 for at in range(y.ndim)])
+    return (middle * width).sum(axis)

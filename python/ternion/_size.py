@@ -1,0 +1,39 @@
+"""`ternion.Size`: the sizes of a tensor, a tuple that counts elements."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, SupportsIndex, overload
+
+
+class Size(tuple[int, ...]):
+    """Sizes of axes: a tuple of whole numbers, as `x.shape` gives it."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The number of elements of a tensor with these sizes."""
+        return math.prod(self)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> int: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Size: ...
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return Size(found) if isinstance(index, slice) else found
+
+    def __add__(self, other: Any) -> Size:  # type: ignore[override]  # With a Size it is one.
+        return Size(super().__add__(tuple(other)))
+
+    def __repr__(self) -> str:
+        return f"ternion.Size({list(self)})"
+
+    def __str__(self) -> str:
+        # As a tuple: messages tell sizes so.
+        return repr(tuple(self))
+
+    def __reduce__(self) -> Any:
+        return Size, (tuple(self),)

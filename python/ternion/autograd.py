@@ -1,0 +1,103 @@
+"""Gradients of chosen tensors: `grad` gives them, `backward` gathers them in `.grad`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Union
+
+from . import _ternion
+from ._scopes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from ._ternion import Tensor, is_grad_enabled
+
+__all__ = ["backward", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+
+Tensors = Union[Tensor, Sequence[Tensor]]
+
+
+def _listed(tensors: Any, what: str) -> list[Tensor]:
+    found = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    for tensor in found:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{what}: expected tensors, got {type(tensor).__name__}")
+    return found
+
+
+def _weights(given: Any, outputs: list[Tensor], what: str) -> list[Any]:
+    if given is None:
+        return [None] * len(outputs)
+    found = [given] if isinstance(given, Tensor) else list(given)
+    if len(found) != len(outputs):
+        raise ValueError(f"{what}: {len(found)} gradients for {len(outputs)} outputs")
+    return found
+
+
+def grad(
+    outputs: Tensors,
+    inputs: Tensors,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """The gradients of `outputs` for `inputs`, one for each; no `.grad` is touched.
+
+    Args:
+        outputs: tensors that were computed of the inputs.
+        inputs: tensors that ask for a gradient, or that were computed on the way.
+        grad_outputs: weights of the elements of each output, in its shape; None for an output of a single element.
+        retain_graph: keep what was saved, so that the graph can be walked again; as `create_graph` by default.
+        create_graph: record the walk itself, so that gradients have gradients.
+        allow_unused: give None for an input that the outputs do not depend on, rather than an error.
+        is_grads_batched: not there: an error.
+        materialize_grads: zeros in place of None.
+
+    Raises:
+        RuntimeError: an output that nothing was recorded for, or an input that the outputs do not depend on.
+        ValueError: gradients that do not fit the outputs.
+    """
+    if is_grads_batched:
+        raise ValueError("grad: is_grads_batched: call grad once for each gradient")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("grad: materialize_grads is for inputs that are not used, which allow_unused=False forbids")
+    wanted, sources = _listed(inputs, "grad: inputs"), _listed(outputs, "grad: outputs")
+    weights = _weights(grad_outputs, sources, "grad")
+    found = _ternion._grad(sources, wanted, weights, retain_graph, create_graph, bool(allow_unused) or materialize_grads)
+    if materialize_grads:
+        found = [_ternion.zeros_like(tensor) if each is None else each for tensor, each in zip(wanted, found)]
+    return tuple(found)
+
+
+def backward(
+    tensors: Tensors,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Adds the gradients of several tensors together to `.grad` of what they were computed of; see `Tensor.backward`.
+
+    Args:
+        tensors: tensors that were recorded.
+        grad_tensors: weights of the elements of each, in its shape; None for a single element.
+        inputs: the tensors whose gradients are gathered; all that ask for one by default.
+
+    Raises:
+        RuntimeError: a tensor that nothing was recorded for, or of several elements without weights.
+        ValueError: weights that do not fit.
+    """
+    sources = _listed(tensors, "backward: tensors")
+    chosen = None if inputs is None else _listed(inputs, "backward: inputs")
+    if chosen == []:
+        raise ValueError("backward: inputs: expected at least one tensor")
+    total = None
+    for source, weights in zip(sources, _weights(grad_tensors, sources, "backward")):
+        if weights is None and source.numel() != 1:
+            raise RuntimeError(f"backward: of shape {list(source.shape)}: only a single element has a gradient by itself: give grad_tensors")
+        if weights is not None and weights.shape != source.shape:
+            raise ValueError(f"backward: a gradient of shape {list(weights.shape)} for a tensor of shape {list(source.shape)}")
+        part = source.reshape(()) if weights is None else (source * weights.detach()).sum()
+        total = part if total is None else total + part
+    if total is not None:
+        total.backward(retain_graph=retain_graph, create_graph=create_graph, inputs=chosen)

@@ -1,0 +1,304 @@
+"""Functions that programs for PyTorch reach for, against PyTorch: values, dtypes, shapes, and gradients where it has them."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import ternion
+
+A = np.array([[1.5, -2.25, 0.5], [3.0, -0.75, 2.0]])
+B = np.array([[2.0, 0.5, -1.0], [-1.5, 4.0, 0.25]])
+SQUARE = np.arange(9.0).reshape(3, 3) / 4 - 1
+POSITIVE = np.array([[0.2, 0.9, 0.5], [0.4, 0.1, 0.7]])
+VECTOR = np.array([0.5, -1.5, 2.0, 3.5])
+BATCH = np.arange(24.0).reshape(2, 3, 4) / 10 - 1
+
+# Of m, the module, and floating tensors a, b: [2, 3], s: [3, 3], p: [2, 3] in 0 to 1, v: [4], t: [2, 3, 4]. With a gradient.
+SMOOTH = """
+m.lerp(a, b, 0.3) | a.lerp(b, p) | m.addcdiv(a, b, p, value=0.5) | m.baddbmm(t[:, :, :3], t, t.transpose(1, 2)[:, :, :3], beta=0.5, alpha=2) | m.addmv(a[0], s, b[0])
+m.fmod(a, 0.7) | m.frac(a) | m.exp2(a) | m.hypot(a, b) | m.logaddexp(a, b) | m.xlogy(a, p) | m.deg2rad(a) | m.rad2deg(a) | m.asinh(a) | m.acosh(p + 2)
+m.atanh(p) | m.logit(p) | p.logit(eps=0.3) | m.nan_to_num(a) | m.clamp_min(a, 0.1) | a.clamp_max(0.1) | m.erfc(a) | m.sinc(a) | m.positive(a) | m.rsub(a, b)
+m.inner(a, b) | m.inner(t, v) | m.tensordot(t, v, 1) | m.tensordot(t, t, ([0, 1], [0, 1])) | m.tensordot(a, b, dims=2) | m.float_power(p, 2)
+m.hstack([a, b]) | m.hstack([v, v]) | m.vstack((a, v[:3])) | m.dstack([a, b]) | m.column_stack([v, v]) | m.row_stack([v, v]) | m.atleast_2d(v) | m.atleast_3d(a)
+m.stack(m.meshgrid(v, v[:2], indexing="ij")) | m.stack(m.meshgrid(v, v[:2], indexing="xy")) | m.cartesian_prod(v, v[:2]) | m.block_diag(a, v, s)
+m.diagonal(s) | m.diagonal(t, 1, 1, 2) | t.diagonal(-1, 2, 0) | m.diag(s, 1) | m.diag(v, -1) | m.diag_embed(a) | m.diag_embed(t, 1, 0, 2) | m.diagflat(a) | m.trace(s)
+m.movedim(t, 0, 2) | m.moveaxis(t, (0, 1), (-1, 0)) | m.swapaxes(t, 0, 1) | t.swapdims(0, 2) | m.ravel(t) | a.view_as(b) | t.reshape_as(t) | m.tile(a, (2, 2)) | a.tile(3)
+m.repeat_interleave(a, 2) | a.repeat_interleave(3, dim=1) | a.repeat_interleave(m.tensor([2, 0, 1]), dim=1) | m.fliplr(a) | m.flipud(a) | m.broadcast_to(v, (2, 4))
+m.cat(m.tensor_split(v, 3)) | m.tensor_split(t, (1, 2), dim=1)[1] | m.cat(v.split_with_sizes([1, 3])) | m.broadcast_tensors(a, a[:1])[1]
+m.nansum(a, 1) | m.nanmean(a) | m.var_mean(a, 1)[0] | m.std_mean(a, dim=0, correction=0)[1] | m.dist(a, b) | m.dist(a, b, 1)
+m.median(a) | m.median(a, 1).values | a.median(dim=0, keepdim=True)[0] | m.quantile(a, 0.3) | m.quantile(a, m.tensor([0.1, 0.6], dtype=m.float64), dim=1) | a.quantile(0.5, dim=0, keepdim=True)
+m.quantile(v, 0.4, interpolation="lower") | m.quantile(v, 0.4, interpolation="nearest") | m.cumprod(a, 1) | v.cumprod(0) | m.diff(v) | m.diff(t, dim=1) | m.kthvalue(a, 2).values
+m.cov(a) | m.corrcoef(SQ) | m.take_along_dim(a, m.tensor([[0], [2]]), 1) | m.take(a, m.tensor([[0, 5], [-1, 2]])) | m.index_copy(a, 1, m.tensor([2, 0]), b[:, :2]) | a.index_fill(1, m.tensor([0]), 7.0)
+a.scatter(1, m.tensor([[0], [2]]), value=1.5) | a.scatter(1, m.tensor([[0], [2]]), 1.5) | a.index_put((m.tensor([0, 1]), m.tensor([2, 0])), v[:2]) | a.index_put((m.tensor([0, 0]),), b, accumulate=True) | m.scatter_reduce(a, 1, m.tensor([[0, 0, 2], [1, 1, 1]]), b, "sum")
+a.scatter_reduce(1, m.tensor([[0, 0, 2], [1, 1, 1]]), b, "mean", include_self=False) | m.scatter_reduce(a, 1, m.tensor([[0, 0, 2], [1, 1, 1]]), b, "mean")
+a.sum(axis=1, keepdims=True) | a.mean(axis=(0, 1)) | a.max(axis=1).values | a.max(axis=1, keepdims=True)[0] | a.std(axis=0) | a.var(1, False) | a.var(False)
+m.cat([a, b], axis=1) | m.stack([a, b], axis=2) | a.softmax(axis=0) | m.softmax(a, 1) | a.cumsum(axis=1) | a.squeeze(axis=0) | a.unsqueeze(axis=1) | a.sort(axis=0).values | m.logsumexp(a, axis=1)
+m.addr(a, a[:, 0], b[0], beta=0.5) | m.addbmm(s[:2], t[:, :2, :3], t.transpose(1, 2)[:, :3]) | m.cdist(a, b) | m.cdist(a, b, p=1.0) | m.cross(a, b, dim=1) | m.kron(a, b) | m.kron(v, a)
+m.matrix_power(s, 5) | s.matrix_power(0) * s | m.vdot(v, v) | m.select_scatter(a, v[:2], 1, -1) | m.slice_scatter(a, b[:, :2], 1, 1) | m.logaddexp2(a, b) | m.fmax(a, b) | m.fmin(a, b)
+m.logcumsumexp(a, 1) | m.msort(a) | m.trapezoid(a, dim=0) | m.trapz(a, v[:3]) | m.trapezoid(a, dx=0.5) | m.rot90(a) | m.rot90(t, 3, (1, 2)) | m.rot90(a, 2) | t.sum_to_size(3, 1) | t.sum_to_size((4,))
+m.combinations(v) | m.combinations(v[:3], 3, True) | m.cat(m.hsplit(a, 3), 0) | m.vsplit(a, [1])[1] | m.dsplit(t, 2)[1] | m.prelu(a, p[0, :1]) | m.prelu(t, p[1])
+a.amax(axis=1) | a.prod(axis=0) | m.copysign(a, b) | m.copysign(a, -1.0) | m.round(a * 0, decimals=2) | a.detach().clone(memory_format=m.preserve_format) * b | m.div(a, b)
+a.contiguous(memory_format=m.contiguous_format) * 1 | a.to(m.float64, non_blocking=True) * 1 | a.to("cpu", m.float64, True, True) * 1
+""".replace("\n", " | ")
+
+# What has no gradient, or is about other dtypes. i: int64 [2, 3], f: float32, k: bool.
+EXACT = """
+m.isposinf(f / 0) | m.isneginf(f / 0) | m.heaviside(f, f[0]) | m.round(f * 1.2345, decimals=2) | m.round(f * 123, decimals=-1) | i.float_power(2) | m.aminmax(f, dim=1)[0] | m.aminmax(f).max | m.count_nonzero(i, 1) | i.cumprod(1)
+m.cumprod(i, 0, dtype=m.float32) | m.median(i) | m.median(i, 1).indices | m.median(f.masked_fill(k, math.nan)) | m.median(f.masked_fill(k, math.nan), 1).values | m.kthvalue(i, 3, 1).indices
+m.unique(i) | m.unique(i, return_inverse=True)[1] | i.unique(return_inverse=True, return_counts=True)[2] | m.unique(k) | m.unique_consecutive(m.tensor([1, 1, 2, 2, 1]), return_counts=True)[1]
+m.unique(f[:0]) | m.argwhere(i) | m.isin(i, m.tensor([1, 4])) | m.isin(i, 3, invert=True) | m.where(k)[1] | m.where(k, i, 0) | m.searchsorted(m.tensor([1, 3, 5]), i) | m.bucketize(f, f[0].sort().values, right=True)
+m.tril_indices(3, 4) | m.triu_indices(3, 3, 1) | m.logspace(0, 2, 5) | m.scalar_tensor(3) | m.full((2,), True) | m.eye(2, 3) | m.eye(3, 2, dtype=m.int64) | m.arange(3, dtype=m.float64)
+f.new_zeros(2, 3) | i.new_ones((2,)) | f.new_full((2, 2), 7) | i.new_tensor([1, 2]) | f.new_zeros(f.shape) | i.new_empty(0) | m.tensor(i.shape) | m.nan_to_num(m.tensor([math.nan, math.inf, -math.inf, 1.0]))
+m.LongTensor([1, 2]) | m.FloatTensor([[1, 2]]) | m.BoolTensor([True]) | m.Tensor([1, 2]) | m.Tensor([[1], [2]]) | i.type(m.float32) | i.byte() | m.promote_types(m.int32, m.uint8) | m.promote_types(m.bool, m.bool)
+m.result_type(i, 2.5) | m.result_type(f, i) | m.result_type(2, 3.5) | m.can_cast(m.float32, m.int64) | m.can_cast(m.bool, m.float16) | i.numel() | m.numel(i) | i.nelement() | i.ndimension() | f.is_floating_point()
+m.is_floating_point(i) | m.is_nonzero(i[0, 0]) | m.is_tensor(i) | i.is_signed() | k.is_signed() | f.get_device() | f.is_cuda | f.is_complex() | m.is_same_size(i, f) | i.shape.numel() | i.size().numel() | i.size(1)
+i[0].tolist() | 3 in i | len(i) | [int(x) for x in i[0]] | k[0, 0].item() | m.equal(i, i) | i.to(m.float32).allclose(i * 1.0) | (k + k) | (k * k) | (k + True) | (k + 1) | k.logical_or(~k) | (k ^ k) | m.broadcast_shapes((2, 1), (3,))
+m.iinfo(m.int32).max | m.iinfo(m.uint8).min | m.iinfo(m.int64).bits | m.finfo(m.float32).eps | m.finfo(m.float16).max | m.finfo(m.bfloat16).tiny | m.finfo(m.float64).min | m.finfo(m.float32).resolution | m.finfo().bits
+f.sort(stable=True)[1] | f.argsort(dim=0, descending=True) | f.topk(2, sorted=True).indices | f.argmax(axis=1) | f.argmin(axis=0, keepdims=True) | k.any(axis=1) | k.all(axis=0) | m.diff(k) | m.tensor([[1, 2], [3, 4]]).trace()
+(f // 0) | (-f // f[:, :1]) | m.div(f, 0.7, rounding_mode="floor") | m.randperm(5).sort().values | m.arange(4).roll(1) | m.tensor([np.float64(1), 2]) | m.tensor([np.int32(1)]) | m.tensor([np.ones(2), np.zeros(2)])
+m.signbit(f * 0) | m.signbit(i) | m.isreal(f) | m.real(f) | m.unravel_index(i, (2, 3))[0] | (i << 2) | (i >> 1) | (i << m.tensor([1, 0, 2])) | m.fmax(f / 0, f * math.nan) | i.is_pinned()
+i.greater(2) | i.less_equal(2) | m.not_equal(i, 3) | m.absolute(i) | m.multiply(i, 2) | m.true_divide(i, 2) | m.negative(i) | m.arctan2(f, f) | m.fix(f) | m.sgn(f)
+""".replace("\n", " | ")
+
+
+def cases(text):
+    return [case.strip() for case in text.split(" | ") if case.strip()]
+
+
+def values(found):
+    """What was found, as something that compares by value and kind."""
+    if isinstance(found, (list, tuple)) and type(found).__name__ != "Size":
+        return [values(each) for each in found]
+    if hasattr(found, "detach"):
+        return np.asarray(found.detach().numpy())
+    if type(found).__name__ == "Size":
+        return list(found)
+    return str(found).split(".")[-1] if type(found).__name__ == "dtype" else found
+
+
+def close(found, expected):
+    if isinstance(expected, np.ndarray):
+        assert found.shape == expected.shape and found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-6 if expected.dtype == np.float32 else 1e-12, atol=1e-12)
+    elif isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected):
+            close(one, other)
+    else:
+        assert found == pytest.approx(expected) if isinstance(expected, float) else found == expected
+
+
+NAMES = {"a": A, "b": B, "s": SQUARE, "p": POSITIVE, "v": VECTOR, "t": BATCH}
+
+
+@pytest.mark.parametrize("case", cases(SMOOTH))
+def test_values_and_gradients_are_those_of_pytorch(case):
+    torch = pytest.importorskip("torch")
+    results = []
+    for module in (torch, ternion):
+        leaves = {name: module.tensor(value, requires_grad=True) for name, value in NAMES.items()}
+        found = eval(case, {"m": module, "SQ": leaves["t"][0], "math": math, **leaves})
+        (found * found.detach().cos()).sum().backward()
+        grads = [leaf.grad for leaf in leaves.values()]
+        results.append((values(found), [None if grad is None else values(grad) for grad in grads]))
+    (expected, expected_grads), (found, grads) = results
+    close(found, expected)
+    for one, other in zip(grads, expected_grads):
+        # What a tensor has no part in is None, or zeros.
+        one, other = (np.zeros(1) if grad is None else grad for grad in (one, other))
+        if one.any() or other.any():
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("case", cases(EXACT))
+def test_values_are_those_of_pytorch(case):
+    torch = pytest.importorskip("torch")
+    results = []
+    for module in (torch, ternion):
+        i = module.tensor([[3, 0, 4], [1, 3, 3]])
+        names = {"i": i, "f": module.tensor([[1.5, -2.25, 0.5], [3.0, -0.75, 2.0]]), "k": i > 2}
+        results.append(values(eval(case, {"m": module, "np": np, "math": math, **names})))
+    close(results[1], results[0])
+
+
+IN_PLACE = """
+lerp_(b, 0.5) | addcmul_(b, b, value=2) | addcdiv_(b, b + 9) | clamp_min_(0.5) | clip_(-1, 1) | fmod_(2) | tril_() | cumsum_(1) | nan_to_num_() | index_fill_(1, m.tensor([0]), 3.0) | multiply_(2)
+index_put_((m.tensor([0]),), b[0]) | index_put_((m.tensor([0, 0]),), b, accumulate=True) | fill_diagonal_(5) | masked_scatter_(a > 0, b) | sub_(b, alpha=2) | div_(2, rounding_mode="floor") | tan_()
+""".replace("\n", " | ")
+
+
+@pytest.mark.parametrize("case", cases(IN_PLACE))
+def test_forms_in_place(case):
+    torch = pytest.importorskip("torch")
+    results = []
+    for module in (torch, ternion):
+        a, b = module.tensor(A), module.tensor(B)
+        view = a[0]
+        assert eval(f"a.{case}", {"m": module, "a": a, "b": b}) is a
+        results.append((values(a), values(view)))
+    close(list(results[1]), list(results[0]))
+
+
+def test_integers_are_not_truncated_in_place():
+    x = ternion.tensor([1, 2])
+    for change in (x.tan_, lambda: x.lerp_(x, 0.5), x.exp2_):
+        with pytest.raises(RuntimeError, match="result type float(32|64) can't be cast to the desired output type int64"):
+            change()
+    assert x.tolist() == [1, 2]
+
+
+class TestSize:
+    def test_it_is_a_tuple_that_counts(self):
+        shape = ternion.ones(2, 3, 4).shape
+        assert isinstance(shape, tuple) and shape == (2, 3, 4) and shape.numel() == 24
+        assert repr(shape) == "ternion.Size([2, 3, 4])" and shape[1:].numel() == 12 and shape[-1] == 4
+        assert (shape[:1] + (5,)).numel() == 10 and pickle.loads(pickle.dumps(shape)) == shape
+        assert ternion.ones(shape).shape == shape and type(ternion.ones(2).size()) is ternion.Size
+        assert ternion.Size([]).numel() == 1 and ternion.Tensor(ternion.Size([2, 1])).shape == (2, 1)
+
+
+class TestDefaultDtype:
+    def test_floats_and_layers_are_of_it(self):
+        assert ternion.get_default_dtype() is ternion.float32
+        ternion.set_default_dtype(ternion.float64)
+        try:
+            made = [ternion.tensor([1.5]), ternion.zeros(2), ternion.rand(2), ternion.tensor([1]) / 2, ternion.linspace(0, 1, 3), ternion.Tensor([1])]
+            assert all(x.dtype is ternion.float64 for x in made) and ternion.tensor([1]).dtype is ternion.int64
+            assert repr(made[0]) == "tensor([1.5])" and "dtype=ternion.float32" in repr(made[0].float())
+            assert ternion.nn.Linear(2, 2).weight.dtype is ternion.float64
+        finally:
+            ternion.set_default_dtype(ternion.float32)
+        with pytest.raises(TypeError, match="set_default_dtype: int64, expected a floating dtype"):
+            ternion.set_default_dtype(ternion.int64)
+
+
+class TestRandom:
+    def draws(self, generator):
+        p = ternion.tensor([0.1, 0.0, 0.6, 0.3])
+        return [
+            ternion.rand(3, generator=generator), ternion.randn(2, 2, generator=generator), ternion.randint(0, 9, (4,), generator=generator),
+            ternion.randperm(6, generator=generator), ternion.multinomial(p, 3, generator=generator), p.bernoulli(generator=generator),
+            ternion.normal(0.0, 1.0, (3,), generator=generator), ternion.zeros(3).uniform_(generator=generator), ternion.zeros(3).normal_(generator=generator),
+            ternion.zeros(3).exponential_(generator=generator), ternion.zeros(3).random_(0, 5, generator=generator), ternion.zeros(3).bernoulli_(generator=generator),
+        ]  # fmt: skip
+
+    def test_generators_draw_their_own(self):
+        generator = ternion.Generator().manual_seed(3)
+        first = self.draws(generator)
+        state = generator.get_state()
+        before = ternion.get_rng_state()
+        again = self.draws(ternion.Generator("cpu").manual_seed(3))
+        assert ternion.get_rng_state() == before
+        assert all(one.equal(other) for one, other in zip(first, again))
+        went_on = ternion.rand(3, generator=generator)
+        assert ternion.rand(3, generator=generator.set_state(state)).equal(went_on) and generator.initial_seed() == 3
+        assert not ternion.rand(3, generator=ternion.Generator().manual_seed(4)).equal(first[0])
+        assert generator.seed() == generator.initial_seed() != 3 and generator.device == "cpu"
+
+    def test_a_generator_draws_what_its_seed_draws(self):
+        ternion.manual_seed(5)
+        assert ternion.randn(7).equal(ternion.randn(7, generator=ternion.Generator().manual_seed(5)))
+
+    def test_seeds(self):
+        ternion.manual_seed(-1)
+        first = ternion.rand(2)
+        ternion.manual_seed(2**64 - 2)
+        assert ternion.rand(2).equal(first)
+        for seed in (2**64, -(2**63) - 1):
+            with pytest.raises(ValueError, match="a seed of .*, expected -2\\*\\*63 to 2\\*\\*64 - 1"):
+                ternion.manual_seed(seed)
+        with pytest.raises(TypeError):
+            ternion.manual_seed("one")
+
+    def test_multinomial(self):
+        p = ternion.tensor([[0.0, 2.0, 6.0], [5.0, 5.0, 0.0]])
+        drawn = ternion.multinomial(p, 4000, replacement=True)
+        assert drawn.shape == (2, 4000) and drawn.dtype is ternion.int64
+        shares = [drawn[row].bincount(minlength=3).float() / 4000 for row in (0, 1)]
+        np.testing.assert_allclose(shares[0].numpy(), [0, 0.25, 0.75], atol=0.03)
+        np.testing.assert_allclose(shares[1].numpy(), [0.5, 0.5, 0], atol=0.03)
+        assert all(sorted(row) in ([1, 2], [0, 1]) for row in p.multinomial(2).tolist())
+        first = [ternion.multinomial(p[0], 1).item() for _ in range(400)]
+        assert 0.65 < np.mean(np.array(first) == 2) < 0.85 and 0 not in first
+        for wrong, samples, message in [
+            (ternion.tensor([1.0, -1.0]), 1, "below 0"), (ternion.tensor([1.0, math.nan]), 1, "NaN"), (ternion.tensor([1.0, 0.0]), 2, "2 samples of 1 categories"),
+            (ternion.zeros(3), 1, "1 samples of 0 categories"), (ternion.ones(3), 0, "0 samples"), (ternion.ones(2, 2, 2), 1, "one or two axes"),
+        ]:  # fmt: skip
+            with pytest.raises(ValueError, match=message):
+                ternion.multinomial(wrong, samples)
+        with pytest.raises(TypeError, match="probabilities are int64"):
+            ternion.multinomial(ternion.tensor([1, 2]), 1)
+
+    def test_normal(self):
+        drawn = ternion.normal(ternion.full((2000,), 5.0), 0.5)
+        assert abs(drawn.mean().item() - 5) < 0.05 and abs(drawn.std().item() - 0.5) < 0.05
+        assert ternion.normal(0.0, ternion.ones(2, 3)).shape == (2, 3) and ternion.normal(0, 1, size=(4,)).shape == (4,)
+        with pytest.raises(ValueError, match="a deviation below 0"):
+            ternion.normal(0.0, -1.0, (2,))
+        with pytest.raises(ValueError, match="expected a tensor as mean or std, or sizes"):
+            ternion.normal(0.0, 1.0)
+
+    def test_kinds_of_draws(self):
+        assert ternion.randint(3, (50,)).max() < 3 and ternion.randint(high=3, size=(2,)).shape == (2,)
+        assert ternion.randint_like(ternion.zeros(9), 2, 4).amin() >= 2 and ternion.rand_like(ternion.ones(2, dtype=ternion.float64)).dtype is ternion.float64
+        assert ternion.zeros(9).exponential_(2.0).amin() >= 0 and ternion.zeros(500, dtype=ternion.uint8).random_().amax() > 127
+
+
+class TestCuda:
+    def test_questions_are_answered_without_a_device(self):
+        there = ternion.cuda.is_available()
+        assert ternion.cuda.device_count() == 0 or there
+        ternion.cuda.manual_seed_all(1)
+        ternion.cuda.empty_cache()
+        assert ternion.cuda.memory_allocated() >= 0 and ternion.cuda.max_memory_allocated() >= 0 and ternion.cuda.memory_reserved() >= 0
+        ternion.cuda.reset_peak_memory_stats()
+        if not there:
+            for demand in (ternion.cuda.synchronize, ternion.cuda.get_device_name, ternion.cuda.current_device):
+                with pytest.raises(RuntimeError, match="device cuda"):
+                    demand()
+        with pytest.raises(ValueError, match="expected one of CUDA"):
+            ternion.cuda.synchronize("cpu")
+
+
+class TestWrong:
+    @pytest.mark.parametrize(
+        "case, error, message",
+        [
+            ("m.meshgrid(x, indexing='zz')", ValueError, "indexing 'zz'"),
+            ("m.meshgrid(x.reshape(2, 3))", ValueError, "expected one axis"),
+            ("m.hstack([x, 3])", TypeError, "hstack: expected tensors, got int"),
+            ("m.diag(m.ones(2, 2, 2))", ValueError, "expected a vector or a matrix"),
+            ("m.diagonal(x)", IndexError, "diagonal: axis 1 on shape"),
+            ("m.diagonal(m.ones(2, 2), 0, 1, 1)", ValueError, "axes 1 and 1 are one"),
+            ("x.repeat_interleave(-1)", ValueError, "repeats of -1"),
+            ("x.repeat_interleave(m.tensor([1, 2]))", ValueError, "repeats of shape"),
+            ("x.quantile(1.5)", ValueError, "expected 0 to 1"),
+            ("x.quantile(0.5, interpolation='cubic')", ValueError, "interpolation 'cubic'"),
+            ("x.long().quantile(0.5)", TypeError, "expected a floating dtype"),
+            ("m.zeros(0, 2).median(0)", ValueError, "expected elements"),
+            ("x.kthvalue(7)", ValueError, "k of 7"),
+            ("x.unique(dim=0)", ValueError, "unique: dim"),
+            ("x.scatter_reduce(0, m.tensor([0]), x, 'amax')", ValueError, 'expected "sum" or "mean"'),
+            ("m.finfo(m.int64)", TypeError, "expected a floating"),
+            ("m.iinfo(m.float32)", TypeError, "expected an integer"),
+            ("x.tensor_split(0)", ValueError, "0 parts"),
+            ("m.tensordot(x, x, 3)", ValueError, "3 axes"),
+            ("m.broadcast_shapes((2,), (3,))", ValueError, "do not broadcast"),
+            ("x.sum(dim=0, axis=0)", TypeError, "both dim and axis"),
+            ("x.softmax()", TypeError, "softmax: expected dim"),
+            ("x.movedim((0, 0), (0, 0))", ValueError, "each once"),
+            ("x.scatter(0, m.tensor([0]))", TypeError, "expected either src or value"),
+            ("x << 1", TypeError, "a shift of float32"),
+            ("x.long() << 70", ValueError, "a shift by 70"),
+            ("m.matrix_power(m.ones(2, 2), -1)", ValueError, "at least 0"),
+            ("x.cross(x)", ValueError, "expected 3 along axis"),
+            ("m.ones(2, 3).sum_to_size(4)", ValueError, "does not broadcast"),
+            ("m.Tensor('a')", TypeError, "got str"),
+            ("m.Tensor(2, -1)", ValueError, "Tensor: a size of -1"),
+        ],
+    )
+    def test_what_is_wrong_is_told(self, case, error, message):
+        with pytest.raises(error, match=message):
+            eval(case, {"m": ternion, "x": ternion.arange(6.0)})
