@@ -8,7 +8,7 @@ from typing import Any
 from .. import _ternion
 from .._ternion import Tensor
 from . import functional as F
-from .layers import _uniform
+from .images import _uniform
 from .module import Module
 
 
