@@ -83,8 +83,11 @@ class Optimizer:
         _check(optimizer, settings)
         parameters = [parameter for _, _, parameter in named]
         names, labels = [name for name, _, _ in named], [self._label(label) for _, label, _ in named]
-        steps = _Steps(self._kind, parameters, names, labels, settings)
-        self._steps.append(steps)
+        try:
+            self._steps.append(_Steps(self._kind, parameters, names, labels, settings))
+        except Exception:
+            self._labels.difference_update(labels)
+            raise
         self._names.append((names, labels))
         self._made.append(self._of_steps(settings))
         self.param_groups.append({"params": parameters, **settings})
@@ -100,6 +103,8 @@ class Optimizer:
             label, parameter = item if isinstance(item, tuple) else (f"parameter {number}", item)
             if not isinstance(parameter, Tensor):
                 raise TypeError(f"{optimizer}: {label} of type {type(parameter).__name__}, expected a tensor")
+            if not parameter.is_floating_point():
+                raise TypeError(f"{optimizer}: {label} of dtype {parameter.dtype}, expected a floating one")
             if not parameter.is_leaf:
                 raise ValueError(f"{optimizer}: {label} is computed from others, expected a parameter or another leaf: its gradient is not gathered")
             name = label if isinstance(item, tuple) else f"{label} of shape {tuple(parameter.shape)}"
