@@ -257,13 +257,20 @@ class AdaptiveAvgPool2d(_Adaptive):
     _function = staticmethod(F.adaptive_avg_pool2d)
 
 
-class AdaptiveMaxPool1d(_Adaptive):
+class _AdaptiveMax(_Adaptive):
+    def __init__(self, output_size, return_indices=False):
+        if return_indices:
+            raise ValueError(f"{type(self).__name__}: return_indices=True, expected False: PyTorch alone has it")
+        super().__init__(output_size)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMax):
     """Largest elements of windows that divide sequences into `output_size` parts."""
 
     _function = staticmethod(F.adaptive_max_pool1d)
 
 
-class AdaptiveMaxPool2d(_Adaptive):
+class AdaptiveMaxPool2d(_AdaptiveMax):
     """Largest elements of windows that divide images into `output_size` rows and columns."""
 
     _function = staticmethod(F.adaptive_max_pool2d)

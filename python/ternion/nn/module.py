@@ -129,7 +129,7 @@ class Module:
             TypeError: no tensor.
             KeyError: a name that is taken, or that has a dot.
         """
-        _check_name(self, "register_buffer", name)
+        _check_name(self, "register_buffer", name, name in self.__dict__.get(_BUFFERS, ()))
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"register_buffer: {name!r} of type {type(tensor).__name__}, expected a tensor or None")
         self.__dict__.setdefault(_BUFFERS, {})[name] = persistent
@@ -143,7 +143,7 @@ class Module:
             TypeError: no parameter.
             KeyError: a name that is taken, or that has a dot.
         """
-        _check_name(self, "register_parameter", name)
+        _check_name(self, "register_parameter", name, self.__dict__.get(_KINDS, {}).get(name) == "parameter")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(f"register_parameter: {name!r} of type {type(param).__name__}, expected a nn.Parameter or None")
         self.__dict__.setdefault(_KINDS, {})[name] = "parameter"
@@ -156,7 +156,7 @@ class Module:
             TypeError: no module.
             KeyError: a name that is taken, or that has a dot.
         """
-        _check_name(self, "add_module", name)
+        _check_name(self, "add_module", name, self.__dict__.get(_KINDS, {}).get(name) == "module")
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"add_module: {name!r} of type {type(module).__name__}, expected a nn.Module or None")
         self.__dict__.setdefault(_KINDS, {})[name] = "module"
@@ -423,13 +423,13 @@ def _check_kind(module, name, value):
         raise TypeError(f"cannot assign a {given} as buffer {name!r}: expected a tensor or None")
 
 
-def _check_name(module, what, name):
+def _check_name(module, what, name, known):
+    """That a name is a plain one, and is not taken by anything but what is `known` under it."""
     if not isinstance(name, str):
         raise TypeError(f"{what}: the name {name!r} is of type {type(name).__name__}, expected a str")
     if not name or "." in name:
         raise KeyError(f"{what}: the name {name!r}, expected one without dots")
-    own = module.__dict__
-    if hasattr(module, name) and name not in own.get(_KINDS, ()) and name not in own.get(_BUFFERS, ()):
+    if hasattr(module, name) and not known:
         raise KeyError(f"{what}: {type(module).__name__} has an attribute {name!r} already")
 
 

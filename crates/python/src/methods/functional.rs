@@ -348,8 +348,8 @@ fn followed(running: &(Tensor, Tensor), batch: [&Tensor; 2], count: usize, momen
 /// Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False.
 #[pyfunction]
 #[pyo3(signature = (input, p=0.5, training=true))]
-fn dropout(py: Python<'_>, input: &Bound<'_, PyTensor>, p: f64, training: bool) -> Outcome<PyTensor> {
-    let x = input.get().tensor();
+fn dropout(py: Python<'_>, input: &Bound<'_, PyAny>, p: f64, training: bool) -> Outcome<PyTensor> {
+    let x = operand("dropout", "input", input)?;
     if training { made(py, x.elements(), || x.dropout(p)) } else { Ok(PyTensor::new(x)) }
 }
 
@@ -361,16 +361,16 @@ fn dropout(py: Python<'_>, input: &Bound<'_, PyTensor>, p: f64, training: bool) 
 ///     IndexError: a number that is none of a row.
 #[pyfunction]
 #[pyo3(signature = (input, weight))]
-fn embedding(py: Python<'_>, input: &Bound<'_, PyTensor>, weight: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
-    let (indices, weight) = (input.get().tensor(), weight.get().tensor());
+fn embedding(py: Python<'_>, input: &Bound<'_, PyAny>, weight: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
+    let (indices, weight) = (operand("embedding", "input", input)?, operand("embedding", "weight", weight)?);
     made(py, indices.elements(), || weight.embedding(&indices))
 }
 
 /// 1 in the place of each index, 0 elsewhere, int64; as many places as the largest index needs, if `num_classes` is -1.
 #[pyfunction]
 #[pyo3(signature = (tensor, num_classes=-1))]
-fn one_hot(py: Python<'_>, tensor: &Bound<'_, PyTensor>, num_classes: isize) -> Outcome<PyTensor> {
-    let x = tensor.get().tensor();
+fn one_hot(py: Python<'_>, tensor: &Bound<'_, PyAny>, num_classes: isize) -> Outcome<PyTensor> {
+    let x = operand("one_hot", "tensor", tensor)?;
     wait(py, || {
         let classes = match usize::try_from(num_classes) {
             Ok(classes) => classes,
@@ -386,12 +386,12 @@ fn one_hot(py: Python<'_>, tensor: &Bound<'_, PyTensor>, num_classes: isize) -> 
 #[pyo3(signature = (input, pad, mode="constant", value=0.0))]
 fn pad(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
     pad: Vec<isize>,
     mode: &str,
     value: f64,
 ) -> Outcome<PyTensor> {
-    let x = input.get().tensor();
+    let x = operand("pad", "input", input)?;
     if mode != "constant" {
         return Err(Failure::value(format!("pad: mode {mode:?}, expected \"constant\"")));
     }
