@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ternion
-from ternion import data
+from ternion import data, nn
 from ternion.utils.data import (
     BatchSampler, ChainDataset, ConcatDataset, DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler, StackDataset, Subset,
     SubsetRandomSampler, TensorDataset, WeightedRandomSampler, default_collate, default_convert, random_split,
@@ -239,3 +239,24 @@ class TestLoader:
         ]:
             with pytest.raises(kind, match=told):
                 call()
+
+
+@pytest.mark.parametrize("settings", [dict(), dict(batch_first=True, padding_value=7.0), dict(padding_side="left")])
+def test_sequences_are_padded_as_by_pytorch(settings):
+    torch = pytest.importorskip("torch")
+    lengths = [2, 4, 1]
+    expected = torch.nn.utils.rnn.pad_sequence([torch.arange(length * 3.0).reshape(length, 3) for length in lengths], **settings)
+    sequences = [ternion.arange(length * 3.0).reshape(length, 3) for length in lengths]
+    padded = nn.utils.rnn.pad_sequence(sequences, **settings)
+    assert padded.tolist() == expected.tolist()
+    if "padding_side" not in settings:
+        back = nn.utils.rnn.unpad_sequence(padded, lengths, settings.get("batch_first", False))
+        assert all(one.equal(other) for one, other in zip(back, sequences))
+
+
+def test_sequences_that_make_no_batch_are_told():
+    for sequences, told in [([], "sequences of shapes \\[\\]"), ([ternion.ones(2, 3), ternion.ones(2, 4)], "expected some that differ in the first axis alone")]:
+        with pytest.raises(ValueError, match=told):
+            nn.utils.rnn.pad_sequence(sequences)
+    with pytest.raises(ValueError, match="padding_side 'top'"):
+        nn.utils.rnn.pad_sequence([ternion.ones(2)], padding_side="top")

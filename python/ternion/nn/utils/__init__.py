@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._scopes import no_grad
-from .._ternion import Tensor, _clip_grad_norm, _trust, cat, float32, stack, zeros
+from . import rnn  # noqa: F401
+from ..._scopes import no_grad
+from ..._ternion import Tensor, _clip_grad_norm, _trust, cat, float32, stack, zeros
 
 
 def _listed(parameters: Any) -> list[Any]:
