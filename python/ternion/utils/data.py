@@ -14,6 +14,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import operator
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -167,17 +168,18 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
     Raises:
         ValueError: lengths that do not sum to that of the data set.
     """
-    count, sizes = len(dataset), list(lengths)
-    if math.isclose(sum(sizes), 1) and sum(sizes) <= 1:
-        shares = sizes
+    count, shares = len(dataset), list(lengths)
+    if math.isclose(sum(shares), 1) and sum(shares) <= 1:
         if any(not 0 <= share <= 1 for share in shares):
             raise ValueError(f"random_split: shares {shares}, expected 0 to 1")
         sizes = [math.floor(count * share) for share in shares]
         for number in range(count - sum(sizes)):
             sizes[number % len(sizes)] += 1
+    else:
+        sizes = [operator.index(size) for size in lengths]  # type: ignore[arg-type]
     if sum(sizes) != count:
         raise ValueError(f"random_split: lengths {sizes} of {count} examples, expected that they sum to it")
-    order, ends = _order(count, _source(generator)), list(itertools.accumulate(int(size) for size in sizes))
+    order, ends = _order(count, _source(generator)), list(itertools.accumulate(sizes))
     return [Subset(dataset, order[start:end]) for start, end in zip([0, *ends], ends)]
 
 
