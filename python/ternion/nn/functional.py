@@ -11,6 +11,7 @@ from .._ternion import _functional as _native
 globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_")})
 
 from ._activations import *  # noqa: E402,F401,F403  In place of native functions of the same names.
+from ._activations import _placed  # noqa: E402
 from ._images import *  # noqa: E402,F401,F403
 from ._losses import *  # noqa: E402,F401,F403
 
@@ -42,7 +43,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         ValueError: a probability outside 0 to 1.
     """
     result = _native.dropout(input, p, training)
-    return _activations_placed(input, result, inplace) if inplace and training else result
+    return _placed(input, result, inplace) if inplace and training else result
 
 
 def _of_channels(op: str, input: Tensor, p: float, training: bool, inplace: bool, axes: tuple[int, ...]) -> Tensor:
@@ -55,7 +56,7 @@ def _of_channels(op: str, input: Tensor, p: float, training: bool, inplace: bool
     # Of [channels, length] each row is a channel, of everything else the second axis.
     kept = input.shape[: 1 if op == "dropout1d" and input.ndim == 2 else 2]
     mask = ones(*kept, *(1,) * (input.ndim - len(kept)), dtype=input.dtype, device=input.device)
-    return _activations_placed(input, input * _native.dropout(mask, p, True), inplace)
+    return _placed(input, input * _native.dropout(mask, p, True), inplace)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -126,6 +127,3 @@ def sinusoidal(positions: int, width: int, device: Any = None) -> Tensor:
         ValueError: an odd width.
     """
     return _sinusoidal(positions, width, device)
-
-
-from ._activations import _placed as _activations_placed  # noqa: E402

@@ -36,6 +36,7 @@ class _Conv(Module):
 
     def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype):
         name = type(self).__name__
+        (in_channels,), (out_channels,) = _numbers(name, "in_channels", in_channels, 1, 1), _numbers(name, "out_channels", out_channels, 1)
         kernel = _numbers(name, "kernel_size", kernel_size, self._axes, 1)
         if not isinstance(padding, str):
             padding = _numbers(name, "padding", padding, self._axes)

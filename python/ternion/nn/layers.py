@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _ternion
 from .._ternion import Parameter, Tensor
 from . import functional as F
+from ._images import _numbers
 from .images import _uniform, _weight_and_bias
 from .module import Module
 
@@ -34,7 +35,7 @@ class Linear(Module):
     """`input @ weight.T + bias`: [.., in_features] -> [.., out_features]."""
 
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
-        self.in_features, self.out_features = in_features, out_features
+        (self.in_features,), (self.out_features,) = _numbers("Linear", "in_features", in_features, 1), _numbers("Linear", "out_features", out_features, 1)
         self.weight, self.bias = _weight_and_bias((out_features, in_features), in_features, out_features, bias, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -83,7 +84,8 @@ class Embedding(Module):
         self.weight = Parameter(weight)
 
     def _set(self, num_embeddings, embedding_dim, padding_idx):
-        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        (self.num_embeddings,) = _numbers("Embedding", "num_embeddings", num_embeddings, 1)
+        (self.embedding_dim,) = _numbers("Embedding", "embedding_dim", embedding_dim, 1)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"Embedding: padding_idx {padding_idx} is none of {num_embeddings} rows")
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
@@ -114,7 +116,7 @@ class Dropout(Module):
         if not isinstance(p, (int, float)) or isinstance(p, bool) or not isinstance(inplace, bool):
             raise TypeError(f"{type(self).__name__}: p {p!r} and inplace {inplace!r}, expected a number, and True or False")
         if not 0 <= p <= 1:
-            raise ValueError(f"{type(self).__name__}: probability {p}, expected 0 to 1 (dropout)")
+            raise ValueError(f"{type(self).__name__}: probability {p}, expected 0 to 1")
         self.p, self.inplace = p, inplace
 
     def forward(self, input: Tensor) -> Tensor:
