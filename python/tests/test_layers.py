@@ -274,6 +274,24 @@ class TestTransformer:
         for name, parameter in there.named_parameters():
             close(dict(here.named_parameters())[name].grad, parameter.grad)
 
+    @pytest.mark.parametrize("settings", [dict(), dict(batch_first=True, norm_first=True, activation="gelu", bias=False)])
+    def test_encoder_and_decoder_are_pytorchs(self, torch, settings):
+        def made(nn):
+            return nn.Transformer(8, 2, 1, 2, 12, dropout=0.0, **settings).double()
+
+        there, here = made(torch.nn), made(nn)
+        assert list(here.state_dict()) == list(there.state_dict())
+        here.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()})
+        first = settings.get("batch_first", False)
+        source, source_there = both(torch, (3, 4, 8) if first else (4, 3, 8))
+        hidden = torch.nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
+        assert nn.Transformer.generate_square_subsequent_mask(5).tolist() == hidden.tolist()
+        padding = torch.tensor([[False] * 4, [False] * 3 + [True], [False] * 2 + [True] * 2])
+        own = dict(tgt_mask=ternion.tensor(hidden.numpy()), memory_key_padding_mask=ternion.tensor(padding.numpy()))
+        theirs = dict(tgt_mask=hidden, memory_key_padding_mask=torch.zeros(padding.shape, dtype=torch.float64).masked_fill(padding, -math.inf))
+        same(torch, lambda x: here(source, x, **own), lambda x: there(source_there, x, **theirs), (3, 5, 8) if first else (5, 3, 8))
+        close(source.grad, source_there.grad)
+
     def test_causal_without_a_mask(self):
         layer = nn.TransformerEncoderLayer(8, 2, 12, dropout=0.0, batch_first=True)
         x = ternion.randn(2, 5, 8)
@@ -282,6 +300,8 @@ class TestTransformer:
     def test_refused(self):
         with pytest.raises(ValueError, match="activation 'selu', expected \"relu\", \"gelu\" or a function"):
             nn.TransformerEncoderLayer(8, 2, activation="selu")
+        with pytest.raises(TypeError, match="TransformerDecoder: a layer of type int, expected a nn.Module"):
+            nn.TransformerDecoder(3, 2)
         with pytest.raises(ValueError, match="num_layers 0"):
             nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2), 0)
 

@@ -12,4 +12,6 @@ from .losses import *  # noqa: F401,F403
 from .module import Module  # noqa: F401
 from .norms import *  # noqa: F401,F403
 from .recurrent import GRU, LSTM  # noqa: F401
-from .transformer import TransformerEncoder, TransformerEncoderLayer  # noqa: F401
+from .transformer import (  # noqa: F401
+    Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
+)  # fmt: skip
