@@ -267,16 +267,18 @@ def functional():
 
     text = HEADER + BUILTINS + "from typing import Any\n\nfrom .._ternion import Operand, SizeLike, DTypeLike, Tensor, Number\nfrom collections.abc import Sequence\n\n"
     for name in names_of(_ternion._functional):
-        text += definition(name, getattr(_ternion._functional, name))
+        # Some have a function of Python in their place.
+        if getattr(module, name) is getattr(_ternion._functional, name):
+            text += definition(name, getattr(_ternion._functional, name))
     for name in names_of(module):
         member = getattr(module, name)
         if isinstance(member, types.MethodDescriptorType):
             text += definition(name, member, "input: Tensor")
-    return text + "".join(written(name, member) for name, member in vars(module).items() if is_own(name, member, module))
+    return text + "".join(written(name, member) for name, member in vars(module).items() if is_own(name, member))
 
 
-def is_own(name, member, module):
-    return isinstance(member, types.FunctionType) and member.__module__ == module.__name__ and not name.startswith("_")
+def is_own(name, member):
+    return isinstance(member, types.FunctionType) and member.__module__.startswith("ternion.nn.") and not name.startswith("_")
 
 
 def told(parameters):

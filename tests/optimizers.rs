@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 use ternion::nn::optim::{
-    Adagrad, AdagradConfig, Lion, LionConfig, Muon, MuonConfig, MuonLrAdjustment, ParamGroup, RMSprop,
-    RMSpropConfig, clip_grad_value,
+    Adagrad, AdagradConfig, Adam, AdamConfig, Lion, LionConfig, Muon, MuonConfig, MuonLrAdjustment,
+    ParamGroup, RMSprop, RMSpropConfig, clip_grad_value,
 };
 use ternion::prelude::*;
 
@@ -90,7 +90,7 @@ fn grouped(mut params: Vec<Param>, lr_scale: f64, weight_decay: f64) -> Vec<Para
     ]
 }
 
-const OPTIMIZERS: [(&str, Make); 14] = [
+const OPTIMIZERS: [(&str, Make); 16] = [
     ("rmsprop", |params, max_grad_norm| {
         rmsprop(params, RMSpropConfig { max_grad_norm, ..Default::default() })
     }),
@@ -113,6 +113,15 @@ const OPTIMIZERS: [(&str, Make); 14] = [
         let config = AdagradConfig { lr: 0.1, lr_decay: 0.2, weight_decay: 0.1, ..Default::default() };
         let config = AdagradConfig { initial_accumulator_value: 0.5, eps: 1e-3, ..config };
         Ok(Box::new(Adagrad::new(params, AdagradConfig { max_grad_norm, ..config })?))
+    }),
+    ("adam_amsgrad", |params, max_grad_norm| {
+        let config = AdamConfig { lr: 0.02, betas: [0.5, 0.6], weight_decay: 0.1, ..Default::default() };
+        Ok(Box::new(Adam::new(params, AdamConfig { amsgrad: true, max_grad_norm, ..config })?))
+    }),
+    ("adamw_amsgrad", |params, max_grad_norm| {
+        let config = AdamWConfig { lr: 0.02, betas: [0.8, 0.7], eps: 1e-3, ..Default::default() };
+        let config = AdamWConfig { weight_decay: 0.3, amsgrad: true, ..config };
+        Ok(Box::new(AdamW::new(params, AdamWConfig { max_grad_norm, ..config })?))
     }),
     ("lion", |params, max_grad_norm| {
         Ok(Box::new(Lion::new(params, LionConfig { max_grad_norm, ..Default::default() })?))
@@ -285,6 +294,7 @@ fn states_have_pytorchs_names() -> Result<()> {
         ("rmsprop_general", vec!["grad_avg", "momentum_buffer", "square_avg", "step"]),
         ("rmsprop_centered", vec!["grad_avg", "square_avg", "step"]),
         ("adagrad", vec!["step", "sum"]),
+        ("adam_amsgrad", vec!["exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step"]),
         ("lion", vec!["exp_avg", "step"]),
         ("muon", vec!["momentum_buffer", "step"]),
         ("adamw_groups", vec!["exp_avg", "exp_avg_sq", "step"]),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from . import _ternion
 from ._ternion import Tensor, float64, int64, tensor
-from .nn.module import Module
+from .nn.module import Module, walk
 from .optim import Optimizer
 
 _native: Any = _ternion._train
@@ -94,7 +94,7 @@ class TrainingState:
 
     def _handed(self, kind, name, part):
         if kind == "model":
-            return dict(part._walk(persistent=True))
+            return dict(walk(part, persistent=True))
         if kind == "optimizer":
             for group, steps in zip(part.param_groups, part._steps):
                 steps.set_lr(float(group["lr"]))

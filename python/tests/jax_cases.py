@@ -338,7 +338,7 @@ def losses():
             return reduced((1 - t) * x + (1 + (positive - 1) * t) * jnp.logaddexp(-x, 0.0), r)
 
         yield Case(
-            "bce_with_logits", reduction, lambda x, t, r=reduction: F.binary_cross_entropy_with_logits(x, t, r, tensor_of(positive)), logits,
+            "bce_with_logits", reduction, lambda x, t, r=reduction: F.binary_cross_entropy_with_logits(x, t, None, r, tensor_of(positive)), logits,
             ((3, 4), uniform(-4, 4)), ((3, 4), uniform(0.05, 0.95)),
         )  # fmt: skip
         yield Case(

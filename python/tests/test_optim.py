@@ -1,5 +1,7 @@
 """Optimisers and schedules against PyTorch, and what is told of gradients that are missing."""
 
+import copy
+import pickle
 import warnings
 
 import pytest
@@ -85,8 +87,8 @@ def test_groups_and_errors():
         optim.SGD([one, one])
     with pytest.raises(TypeError, match="Adam has no setting momentum"):
         optim.Adam([{"params": [one], "momentum": 0.9}])
-    with pytest.raises(TypeError, match="make the tensor a nn.Parameter"):
-        optim.SGD([ternion.ones(1)])
+    with pytest.raises(TypeError, match="SGD: parameter 0 of type int, expected a tensor"):
+        optim.SGD([1])
     with pytest.raises(ValueError, match="lr"):
         optim.SGD([one], lr=-1.0)
 
@@ -107,6 +109,170 @@ def test_a_state_goes_on_where_it_was():
         return parameter.detach().clone(), optimizer.state_dict()
 
     assert trained(4, trained(3))[0].equal(trained(7)[0])
+
+
+def two_runs(torch, name, settings, changed=None, steps=6):
+    """Parameters here and there after steps of an optimiser, whose settings change after the third."""
+    ends = []
+    for library, optimizers, make in ((ternion, optim, nn.Parameter), (torch, torch.optim, torch.nn.Parameter)):
+        start = [[1.0, -2.0, 3.0], [0.5, 0.25, -1.5]]
+        parameter = make(library.tensor(start, dtype=library.float64))
+        optimizer = getattr(optimizers, name)([parameter], lr=0.1, **settings)
+        for step in range(steps):
+            if step == 3 and changed:
+                optimizer.param_groups[0].update(changed)
+            optimizer.zero_grad()
+            # Gradients that shrink: the largest second moment is not the last one.
+            ((parameter**2).sum() / (step * step + 1)).backward()
+            optimizer.step()
+        ends.append(parameter.detach().numpy().copy())
+    return ends
+
+
+@pytest.mark.parametrize("name, settings", [
+    ("Adam", dict(amsgrad=True)), ("Adam", dict(amsgrad=True, weight_decay=0.1, betas=(0.5, 0.6))), ("AdamW", dict(amsgrad=True, maximize=True)),
+    ("Adam", dict(decoupled_weight_decay=True, weight_decay=0.3)), ("SGD", dict(maximize=True, momentum=0.9, weight_decay=0.1)),
+    ("RMSprop", dict(maximize=True, centered=True)), ("Adagrad", dict(maximize=True, lr_decay=0.1)),
+    ("AdamW", dict(foreach=False, fused=False, capturable=False)), ("SGD", dict(foreach=True, fused=None)),
+])  # fmt: skip
+def test_options_are_pytorchs(name, settings):
+    torch = pytest.importorskip("torch")
+    found, expected = two_runs(torch, name, settings)
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name, settings, changed", [
+    ("Adam", dict(), dict(betas=(0.5, 0.7), eps=1e-2, weight_decay=0.3)), ("AdamW", dict(amsgrad=True), dict(weight_decay=0.5, maximize=True)),
+    ("SGD", dict(momentum=0.9), dict(momentum=0.5, nesterov=True)), ("SGD", dict(), dict(momentum=0.9)),
+    ("SGD", dict(momentum=0.9), dict(momentum=0.0, weight_decay=0.2)), ("RMSprop", dict(momentum=0.5), dict(alpha=0.5, momentum=0.9)),
+    ("Adagrad", dict(), dict(eps=0.1, lr=0.3)),
+])  # fmt: skip
+def test_settings_that_change_count(name, settings, changed):
+    torch = pytest.importorskip("torch")
+    found, expected = two_runs(torch, name, settings, changed)
+    assert found == pytest.approx(expected, rel=1e-9)
+    unchanged, _ = two_runs(torch, name, settings)
+    assert found != pytest.approx(unchanged, rel=1e-3)
+
+
+def test_settings_come_with_a_state():
+    def made(**settings):
+        parameter = nn.Parameter(ternion.ones(2))
+        return parameter, optim.SGD([parameter], lr=0.1, **settings)
+
+    def stepped(parameter, optimizer, times):
+        for _ in range(times):
+            parameter.grad = ternion.ones(2)
+            optimizer.step()
+
+    one, first = made(momentum=0.9, nesterov=True)
+    stepped(one, first, 2)
+    two, second = made()
+    with ternion.no_grad():
+        two.copy_(one)
+    second.load_state_dict(first.state_dict())
+    assert second.param_groups[0]["momentum"] == 0.9 and second.param_groups[0]["nesterov"] is True
+    stepped(one, first, 2), stepped(two, second, 2)
+    assert one.equal(two)
+
+
+def test_groups_that_are_added_and_what_is_told_of_them():
+    one, two = nn.Parameter(ternion.ones(1)), nn.Parameter(ternion.ones(2))
+    adam = optim.Adam([one], lr=0.5)
+    adam.add_param_group({"params": two, "lr": 0.25, "betas": (0.5, 0.5)})
+    assert adam.state == {} and adam.param_groups[1]["betas"] == (0.5, 0.5)
+    (one.sum() + two.sum()).backward()
+    adam.step()
+    assert set(adam.state) == {one, two} and adam.state[two]["step"].item() == 1 and adam.state[two]["exp_avg"].tolist() == [0.5, 0.5]
+    assert repr(adam).startswith("Adam (\nParameter Group 0\n    amsgrad: False\n    betas: (0.9, 0.999)\n") and "lr: 0.25" in repr(adam)
+    assert repr(optim.StepLR(adam, 3)) == "StepLR(step_size=3, gamma=0.1, last_epoch=0, base_lrs=[0.5, 0.25], lr=[0.5, 0.25])"
+    assert "patience=10" in repr(optim.ReduceLROnPlateau(adam))
+
+
+def test_plain_tensors_are_stepped():
+    torch = pytest.importorskip("torch")
+    weights = []
+    for library, optimizers in ((ternion, optim), (torch, torch.optim)):
+        weight = library.ones((2, 2), dtype=library.float64).t()
+        weight.requires_grad_()
+        adam = optimizers.Adam([weight], lr=0.1, weight_decay=0.1)
+        for step in range(4):
+            if step == 2:
+                weight.data = library.full((2, 2), 3.0, dtype=library.float64)
+            adam.zero_grad()
+            (weight**2 * library.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=library.float64)).sum().backward()
+            adam.step()
+        weights.append(weight.detach().numpy())
+    assert weights[0] == pytest.approx(weights[1], rel=1e-12)
+
+
+def test_a_step_is_seen_by_graphs_that_saved_the_tensor():
+    weight = ternion.ones(2, requires_grad=True)
+    sgd = optim.SGD([weight], lr=0.1)
+    loss = (weight * weight).sum()
+    loss.backward(retain_graph=True)
+    sgd.step()
+    assert weight.tolist() == pytest.approx([0.8, 0.8])
+    with pytest.raises(RuntimeError, match="changed in place"):
+        loss.backward()
+
+
+def test_a_plain_tensor_that_asks_for_nothing_is_told():
+    with pytest.warns(UserWarning, match="no gradient for parameter 0 of shape \\(1,\\)"):
+        optim.SGD([ternion.ones(1)], lr=0.1).step()
+
+
+@pytest.mark.parametrize("how", ["copied", "pickled"])
+def test_copies_of_optimisers(how):
+    model = nn.Linear(2, 1)
+    adam = optim.Adam([{"params": [model.weight], "lr": 0.5}, {"params": [model.bias]}], amsgrad=True)
+    schedule = optim.StepLR(adam, 1)
+
+    def step(model, adam):
+        adam.zero_grad()
+        model(ternion.ones(3, 2)).square().mean().backward()
+        adam.step()
+
+    step(model, adam)
+    adam.param_groups[1]["eps"] = 1e-3
+    both = (model, adam, schedule)
+    other, second, further = copy.deepcopy(both) if how == "copied" else pickle.loads(pickle.dumps(both))
+    assert second.param_groups[0]["params"][0] is other.weight and further.optimizer is second and other.weight is not model.weight
+    for _ in range(3):
+        step(model, adam), step(other, second)
+        schedule.step(), further.step()
+    assert other.weight.equal(model.weight) and other.bias.equal(model.bias)
+    step(model, adam)
+    assert not other.weight.equal(model.weight)
+
+
+def test_wrong_arguments_are_told():
+    weight = nn.Parameter(ternion.ones(1))
+    adam = optim.Adam([weight])
+    for call, kind, told in [
+        (lambda: optim.SGD([weight], lr="a"), TypeError, "SGD: lr 'a', expected a number"),
+        (lambda: optim.Adam([weight], betas=0.9), TypeError, "Adam: betas 0.9, expected two numbers"),
+        (lambda: optim.SGD([weight], nesterov=1), TypeError, "SGD: nesterov 1, expected True or False"),
+        (lambda: optim.SGD([weight], nesterov=True), ValueError, "nesterov needs a momentum above 0"),
+        (lambda: optim.SGD(weight), TypeError, "SGD: params of type Parameter, expected a list"),
+        (lambda: optim.SGD(3), TypeError, "SGD: params of type int, expected a list"),
+        (lambda: optim.SGD([{"lr": 3}]), TypeError, "SGD: a group {'lr': 3}, expected a dict with params and settings"),
+        (lambda: optim.SGD([{"params": {weight}}]), TypeError, "SGD: params in a set, expected a list"),
+        (lambda: optim.SGD([weight * 2]), ValueError, "SGD: parameter 0 is computed from others, expected a parameter or another leaf"),
+        (lambda: optim.SGD([ternion.ones(1, dtype=ternion.int64)]), TypeError, "SGD: parameter 0 of dtype ternion.int64, expected a floating one"),
+        (lambda: optim.Adam([weight], differentiable=True), ValueError, "Adam: differentiable=True, expected False"),
+        (lambda: adam.load_state_dict({}), ValueError, "Adam: a state without state and param_groups, expected what state_dict\\(\\) gave"),
+        (lambda: adam.load_state_dict([]), TypeError, "Adam: a state of type list"),
+        (lambda: adam.load_state_dict({"state": {}, "param_groups": []}), ValueError, "states of PyTorch do not fit"),
+        (lambda: adam.load_state_dict({"state": [], "param_groups": []}), ValueError, "Adam: a state of 0 groups for 1"),
+        (lambda: adam.add_param_group([weight]), TypeError, "Adam: a group"),
+    ]:
+        with pytest.raises(kind, match=told):
+            call()
+    adam.param_groups[0]["eps"] = "a"
+    weight.grad = ternion.ones(1)
+    with pytest.raises(TypeError, match="Adam: eps 'a', expected a number"):
+        adam.step()
 
 
 SCHEDULES = [
@@ -231,6 +397,29 @@ class TestClipping:
         with pytest.raises(RuntimeError, match="the norm of the gradients is nan"):
             nn.utils.clip_grad_norm_(parameters, 1.0, error_if_nonfinite=True)
         assert parameters[0].grad.tolist() == [3, -4]
+
+    def test_without_gradients(self):
+        parameters = [nn.Parameter(ternion.ones(2))]
+        for norm in (nn.utils.clip_grad_norm_(parameters, 1.0), nn.utils.clip_grad_norm_([], 1.0, 1.0, True), nn.utils.clip_grad_norm_(parameters[0], 1.0)):
+            assert norm.shape == () and norm.item() == 0.0
+        nn.utils.clip_grad_value_(parameters, 1.0, foreach=True)
+        assert nn.utils.get_total_norm([]).item() == 0.0
+
+    def test_of_plain_tensors(self):
+        x = ternion.zeros(2, requires_grad=True)
+        x.grad = ternion.tensor([3.0, 4.0])
+        assert nn.utils.clip_grad_norm_(x, 1.0, foreach=False).item() == 5 and x.grad.tolist() == pytest.approx([0.6, 0.8], rel=1e-5)
+        nn.utils.clip_grads_with_norm_([x], 0.5, ternion.tensor(1.0))
+        assert x.grad.tolist() == pytest.approx([0.3, 0.4], rel=1e-5)
+
+    def test_as_one_vector(self):
+        parameters = [nn.Parameter(ternion.ones(2, 2)), nn.Parameter(ternion.zeros(1))]
+        vector = nn.utils.parameters_to_vector(parameters)
+        assert vector.tolist() == [1, 1, 1, 1, 0]
+        nn.utils.vector_to_parameters(ternion.arange(5.0), parameters)
+        assert parameters[0].tolist() == [[0, 1], [2, 3]] and parameters[1].tolist() == [4]
+        with pytest.raises(ValueError, match="a vector of shape \\(4,\\), expected \\(5,\\)"):
+            nn.utils.vector_to_parameters(ternion.arange(4.0), parameters)
 
     def test_by_values(self):
         parameters = self.gradients()

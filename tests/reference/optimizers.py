@@ -73,6 +73,8 @@ OPTIMIZERS = {
     "adagrad_general": lambda p: optim.Adagrad(
         p, lr=0.1, lr_decay=0.2, weight_decay=0.1, initial_accumulator_value=0.5, eps=1e-3
     ),
+    "adam_amsgrad": lambda p: optim.Adam(p, lr=0.02, betas=(0.5, 0.6), weight_decay=0.1, amsgrad=True),
+    "adamw_amsgrad": lambda p: optim.AdamW(p, lr=0.02, betas=(0.8, 0.7), eps=1e-3, weight_decay=0.3, amsgrad=True),
     "lion": lambda p: Lion(p),
     "lion_general": lambda p: Lion(p, lr=0.02, betas=(0.8, 0.95), weight_decay=0.3),
     "muon": lambda p: optim.Muon(p[:2]),

@@ -63,6 +63,19 @@ impl Operand {
     }
 }
 
+/// The tensor that an argument of `op` must be.
+pub fn operand(op: &str, argument: &str, object: &Bound<'_, PyAny>) -> Outcome<Tensor> {
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        return Ok(tensor.get().tensor());
+    }
+    let kind = object.get_type();
+    let name = kind.fully_qualified_name()?;
+    let told = format!(
+        "{op}: {argument} of type {name}, expected a tensor: ternion.tensor() makes one of numbers and arrays"
+    );
+    Err(Failure::kind(told))
+}
+
 /// Whole numbers that were given one by one, or as one tuple or list: `x.reshape(2, 3)`, `x.reshape((2, 3))`.
 pub fn numbers(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<Vec<isize>> {
     if arguments.len() == 1 {

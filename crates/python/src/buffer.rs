@@ -61,6 +61,8 @@ fn format(dtype: DType) -> Option<&'static CStr> {
         DType::BF16 => return None,
         DType::I64 => c"q",
         DType::I32 => c"i",
+        DType::I16 => c"h",
+        DType::I8 => c"b",
         DType::U8 => c"B",
         DType::Bool => c"?",
     })

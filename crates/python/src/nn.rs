@@ -1,6 +1,6 @@
 //! The native part of `ternion.nn`: parameters, and their first values.
 
-use crate::arguments::ShapeArgument;
+use crate::arguments::{ShapeArgument, operand};
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
@@ -25,8 +25,8 @@ pub struct PyParameter;
 impl PyParameter {
     #[new]
     #[pyo3(signature = (data, requires_grad=true))]
-    fn new(data: &Bound<'_, PyTensor>, requires_grad: bool) -> Outcome<PyClassInitializer<PyParameter>> {
-        let param = Param::new(&data.get().tensor())?;
+    fn new(data: &Bound<'_, PyAny>, requires_grad: bool) -> Outcome<PyClassInitializer<PyParameter>> {
+        let param = Param::new(&operand("Parameter", "data", data)?)?;
         if !requires_grad {
             param.freeze();
         }

@@ -19,6 +19,8 @@ use ternion::{Gradients, Tensor};
 /// One group of parameters that step alike.
 struct Group {
     parameters: Vec<Py<PyTensor>>,
+    /// The cells that are stepped: those of the parameters, or cells on the memory of plain tensors.
+    params: Vec<Param>,
     names: Vec<String>,
     optimizer: Box<dyn Optimizer + Send>,
 }
@@ -64,14 +66,30 @@ fn made(
         }
         "Adam" => {
             let (betas, eps, weight_decay) = (pair("betas")?, number("eps")?, number("weight_decay")?);
-            let config =
-                AdamConfig { lr, betas, eps, weight_decay, allow_missing_gradients, ..Default::default() };
+            let amsgrad = truth("amsgrad")?;
+            let config = AdamConfig {
+                lr,
+                betas,
+                eps,
+                weight_decay,
+                amsgrad,
+                allow_missing_gradients,
+                ..Default::default()
+            };
             Box::new(Adam::with_groups(groups, config)?)
         }
         "AdamW" => {
             let (betas, eps, weight_decay) = (pair("betas")?, number("eps")?, number("weight_decay")?);
-            let config =
-                AdamWConfig { lr, betas, eps, weight_decay, allow_missing_gradients, ..Default::default() };
+            let amsgrad = truth("amsgrad")?;
+            let config = AdamWConfig {
+                lr,
+                betas,
+                eps,
+                weight_decay,
+                amsgrad,
+                allow_missing_gradients,
+                ..Default::default()
+            };
             Box::new(AdamW::with_groups(groups, config)?)
         }
         "RMSprop" => {
@@ -120,15 +138,28 @@ fn made(
     })
 }
 
-fn params_of(parameters: &[Py<PyTensor>]) -> Outcome<Vec<Param>> {
-    let param = |object: &Py<PyTensor>| {
-        object
-            .get()
-            .param()
-            .cloned()
-            .ok_or_else(|| Failure::kind("an optimiser steps parameters: make the tensor a nn.Parameter"))
-    };
-    parameters.iter().map(param).collect()
+/// The cell of a parameter; for a plain tensor one on its memory.
+fn param_of(object: &Py<PyTensor>) -> Outcome<Param> {
+    match object.get().param() {
+        Some(param) => Ok(param.clone()),
+        None => Ok(Param::new(&object.get().tensor())?),
+    }
+}
+
+/// The tensor to step. A plain tensor may stand for other memory since the last step, or ask for its gradient no longer.
+fn current(object: &PyTensor, param: &Param) -> Outcome<Tensor> {
+    let tensor = object.tensor();
+    if object.param().is_some() {
+        return Ok(tensor);
+    }
+    let held = param.tensor();
+    if !held.buffer().is(tensor.buffer())
+        || held.layout() != tensor.layout()
+        || held.dtype() != tensor.dtype()
+    {
+        param.replace(tensor)?;
+    }
+    Ok(param.tensor())
 }
 
 impl PySteps {
@@ -159,26 +190,30 @@ impl PySteps {
         labels: Vec<String>,
         settings: &Bound<'_, PyDict>,
     ) -> Outcome<PySteps> {
-        let params = params_of(&parameters)?;
+        let params: Vec<Param> = parameters.iter().map(param_of).collect::<Outcome<_>>()?;
         let group =
             ParamGroup::new(params.iter().zip(&labels).map(|(param, label)| param.named(label)).collect());
         let optimizer = made(kind, vec![group], settings)?;
-        Ok(PySteps(Mutex::new(Group { parameters, names, optimizer })))
+        Ok(PySteps(Mutex::new(Group { parameters, params, names, optimizer })))
     }
 
-    /// One step. A parameter without a gradient is told: by a warning that names it, or an error if `strict`.
-    fn step(&self, py: Python<'_>, lr: f64, strict: bool, warned: bool) -> Outcome<bool> {
+    /// One step, up the gradient if `maximize`. A parameter without a gradient is told: by a warning that names it, or an error if `strict`.
+    fn step(&self, py: Python<'_>, lr: f64, maximize: bool, strict: bool, warned: bool) -> Outcome<bool> {
         let mut group = self.held(py);
-        let Group { parameters, names, optimizer } = &mut *group;
+        let Group { parameters, params, names, optimizer } = &mut *group;
         let mut gradients = Gradients::default();
         let mut missing = Vec::new();
-        for (parameter, name) in parameters.iter().zip(names.iter()) {
-            let tensor = parameter.get().tensor();
+        for ((parameter, param), name) in parameters.iter().zip(params.iter()).zip(names.iter()) {
+            let tensor = current(parameter.get(), param)?;
             if !tensor.needs_grad() {
                 continue;
             }
             match parameter.get().slot.get(py) {
-                Some(grad) => gradients.insert(&tensor, grad.get().tensor())?,
+                Some(grad) => {
+                    let grad = grad.get().tensor();
+                    let grad = if maximize { wait(py, || grad.detach().neg())? } else { grad };
+                    gradients.insert(&tensor, grad)?;
+                }
                 None => missing.push(name.as_str()),
             }
         }

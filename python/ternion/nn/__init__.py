@@ -2,8 +2,16 @@
 
 from .._ternion import Parameter  # noqa: F401
 from . import functional, init, utils  # noqa: F401
+from .activations import *  # noqa: F401,F403
 from .attention import KeyValueCache, MultiheadAttention, Rotary  # noqa: F401
 from .blocks import FeedForward, ResidualBlock, TransformerBlock  # noqa: F401
+from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential  # noqa: F401
+from .images import *  # noqa: F401,F403
 from .layers import *  # noqa: F401,F403
+from .losses import *  # noqa: F401,F403
 from .module import Module  # noqa: F401
+from .norms import *  # noqa: F401,F403
 from .recurrent import GRU, LSTM  # noqa: F401
+from .transformer import (  # noqa: F401
+    Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
+)  # fmt: skip

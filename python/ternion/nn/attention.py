@@ -136,6 +136,9 @@ class MultiheadAttention(Module):
             average_attn_weights: whether the weights told are the mean over all heads.
             is_causal: whether a query sees only keys up to its own place; unlike PyTorch's it needs no mask beside it.
         """
+        for name, given in (("query", query), ("key", key), ("value", value)):
+            if not isinstance(given, Tensor):
+                raise TypeError(f"MultiheadAttention: {name} of type {type(given).__name__}, expected a tensor")
         is_single = query.ndim == 2
         if is_single:
             query, key, value = (x.unsqueeze(0) for x in (query, key, value))

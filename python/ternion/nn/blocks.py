@@ -8,8 +8,11 @@ from .. import _ternion
 from .._ternion import Parameter, Tensor
 from . import functional as F
 from .attention import KeyValueCache, MultiheadAttention
-from .layers import BatchNorm2d, Conv2d, Dropout, LayerNorm, Linear, RMSNorm, Sequential
+from .containers import Sequential
+from .images import Conv2d
+from .layers import Dropout, Linear
 from .module import Module
+from .norms import BatchNorm2d, LayerNorm, RMSNorm
 
 _ACTIVATIONS: dict[str, Any] = {
     "relu": Tensor.relu,

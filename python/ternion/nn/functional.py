@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from .._ternion import Tensor, _sinusoidal
+from .._ternion import Tensor, _sinusoidal, einsum, ones, where
 from .._ternion import _functional as _native
+
 globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_")})
 
-relu = Tensor.relu
+from ._activations import *  # noqa: E402,F401,F403  In place of native functions of the same names.
+from ._activations import _placed  # noqa: E402
+from ._images import *  # noqa: E402,F401,F403
+from ._losses import *  # noqa: E402,F401,F403
+
 gelu = Tensor.gelu
-silu = Tensor.silu
-elu = Tensor.elu
-leaky_relu = Tensor.leaky_relu
-softplus = Tensor.softplus
 sigmoid = Tensor.sigmoid
 tanh = Tensor.tanh
 softmax = Tensor.softmax
@@ -23,9 +25,97 @@ logsigmoid = Tensor.logsigmoid
 linear = _native.linear
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """Each vector along `dim` divided by its norm, which counts as `eps` if it is less."""
-    return input / input.norm(p, dim, keepdim=True).clamp(min=eps)
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`input1 @ weight[o] @ input2 + bias[o]` for each output o.
+
+    Shapes: [.., in1], [.., in2], weight [out, in1, in2], bias [out] -> [.., out]
+    """
+    outer = input1.shape[:-1]
+    rows, others = input1.reshape(-1, input1.shape[-1]), input2.reshape(-1, input2.shape[-1])
+    output = einsum("bi,oij,bj->bo", rows, weight, others).reshape(*outer, weight.shape[0])
+    return output if bias is None else output + bias
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False.
+
+    Raises:
+        ValueError: a probability outside 0 to 1.
+    """
+    result = _native.dropout(input, p, training)
+    return _placed(input, result, inplace) if inplace and training else result
+
+
+def _of_channels(op: str, input: Tensor, p: float, training: bool, inplace: bool, axes: tuple[int, ...]) -> Tensor:
+    if not 0 <= p <= 1:
+        raise ValueError(f"{op}: probability {p}, expected 0 to 1")
+    if input.ndim not in axes:
+        raise ValueError(f"{op}: an input of shape {tuple(input.shape)}, expected {' or '.join(map(str, axes))} axes")
+    if not training:
+        return input
+    # Of [channels, length] each row is a channel, of everything else the second axis.
+    kept = input.shape[: 1 if op == "dropout1d" and input.ndim == 2 else 2]
+    mask = ones(*kept, *(1,) * (input.ndim - len(kept)), dtype=input.dtype, device=input.device)
+    return _placed(input, input * _native.dropout(mask, p, True), inplace)
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels of sequences become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, length] or [channels, length]."""
+    return _of_channels("dropout1d", input, p, training, inplace, (2, 3))
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels of images become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, ..]."""
+    return _of_channels("dropout2d", input, p, training, inplace, (3, 4))
+
+
+def embedding(
+    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Tensor:  # fmt: skip
+    """Rows of `weight` by their numbers.
+
+    Shapes: input [..] (int32 or int64), weight [rows, width] -> [.., width]
+
+    Args:
+        padding_idx: the number of a row that gets no gradient.
+
+    Raises:
+        IndexError: a number that is none of a row.
+        ValueError: a `padding_idx` that is none; `max_norm`, `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
+    """
+    _only_pytorchs("embedding", max_norm=max_norm, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+    rows = _native.embedding(input, weight)
+    if padding_idx is None:
+        return rows
+    count = weight.shape[0]
+    if not -count <= padding_idx < count:
+        raise ValueError(f"embedding: padding_idx {padding_idx} is none of {count} rows")
+    return where((input == padding_idx % count).unsqueeze(-1), rows.detach(), rows) if rows.requires_grad else rows
+
+
+def _only_pytorchs(op: str, **settings: Any) -> None:
+    for name, value in settings.items():
+        if value:
+            raise ValueError(f"{op}: {name}={value}, expected {None if name == 'max_norm' else False}: PyTorch alone has it")
+
+
+def instance_norm(
+    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
+    bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """Each channel of each example shifted to mean 0 and scaled to variance 1, then `* weight + bias`.
+
+    Shapes: [batch, channels, ..], weight and bias [channels]
+
+    Raises:
+        ValueError: running statistics, which PyTorch alone has.
+    """
+    if running_mean is not None or running_var is not None or not use_input_stats:
+        raise ValueError("instance_norm: running statistics, expected none: PyTorch alone has them")
+    if input.ndim < 3 or input[0, 0].numel() < 2:
+        raise ValueError(f"instance_norm: an input of shape {tuple(input.shape)}, expected more than 1 value a channel")
+    return _native.group_norm(input, input.shape[1], weight, bias, eps)
 
 
 def sinusoidal(positions: int, width: int, device: Any = None) -> Tensor:
@@ -37,9 +127,3 @@ def sinusoidal(positions: int, width: int, device: Any = None) -> Tensor:
         ValueError: an odd width.
     """
     return _sinusoidal(positions, width, device)
-
-
-def binary_cross_entropy(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Cross-entropy of probabilities; logarithms below -100 count as that, as in PyTorch."""
-    losses = -(target * input.log().clamp(min=-100.0) + (1 - target) * (1 - input).log().clamp(min=-100.0))
-    return {"none": lambda: losses, "mean": losses.mean, "sum": losses.sum}[reduction]()

@@ -3,7 +3,7 @@
 from builtins import bool as _bool, float as _float, int as _int
 from typing import Any
 
-from .._ternion import Operand, SizeLike, DTypeLike, Tensor, Number
+from .._ternion import Operand, Size, DTypeLike, Tensor, Number
 from collections.abc import Sequence
 
 def accuracy(input: Tensor, target: Tensor) -> Tensor:
@@ -14,15 +14,8 @@ def accuracy(input: Tensor, target: Tensor) -> Tensor:
     Raises:
         IndexError: an index that is none of a class.
     """
-def adaptive_avg_pool2d(input: Tensor, output_size: SizeLike) -> Tensor:
-    """Means of windows that divide images into `output_size` rows and columns."""
 def add_relu(input: Tensor, other: Tensor) -> Tensor:
     """`max(input + other, 0)`, broadcast, in one pass."""
-def avg_pool2d(input: Tensor, kernel_size: SizeLike, stride: SizeLike | None = None, padding: SizeLike | None = None, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
-    """The mean of each window of images.
-
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
-    """
 def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-5) -> Tensor:
     """Each channel shifted to mean 0 and scaled to variance 1: of the batch in training, else of the running statistics, which follow the batch in training.
 
@@ -39,27 +32,6 @@ def bias_activation(input: Tensor, bias: Tensor, activation: str) -> Tensor:
     Raises:
         ValueError: another activation, shapes that do not fit.
     """
-def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
-    """Binary cross-entropy of logits and probabilities.
-
-    Args:
-        pos_weight: how much more a positive answer counts than a negative one, broadcast.
-    """
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | None = None, padding: SizeLike | None = None, dilation: SizeLike | None = None, groups: _int = 1) -> Tensor:
-    """Each window of sequences, weighted.
-
-    Shapes: [batch, channels, length], weight [out, channels / groups, kernel] -> [batch, out, windows]
-    """
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeLike | None = None, padding: SizeLike | None = None, dilation: SizeLike | None = None, groups: _int = 1) -> Tensor:
-    """Each window of images, weighted.
-
-    Shapes: [batch, channels, height, width], weight [out, channels / groups, kernel height, kernel width] -> [batch, out, rows, columns]
-    """
-def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeLike | None = None, padding: SizeLike | None = None, output_padding: SizeLike | None = None, groups: _int = 1, dilation: SizeLike | None = None) -> Tensor:
-    """What a convolution with the same numbers makes of its gradient.
-
-    Shapes: [batch, channels, height, width], weight [channels, out / groups, kernel height, kernel width] -> [batch, out, rows, columns]
-    """
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: _int = ..., reduction: str = "mean", label_smoothing: _float = 0.0) -> Tensor:
     """Cross-entropy of logits and class indices, or probabilities.
 
@@ -73,21 +45,6 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, i
     Raises:
         IndexError: an index that is none of a class.
     """
-def dropout(input: Tensor, p: _float = 0.5, training: _bool = True) -> Tensor:
-    """Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False."""
-def embedding(input: Tensor, weight: Tensor) -> Tensor:
-    """Rows of `weight` by their numbers.
-
-    Shapes: input [..] (int32 or int64), weight [rows, width] -> [.., width]
-
-    Raises:
-        IndexError: a number that is none of a row.
-    """
-def fold(input: Tensor, output_size: SizeLike, kernel_size: SizeLike, dilation: SizeLike | None = None, padding: SizeLike | None = None, stride: SizeLike | None = None) -> Tensor:
-    """Patches added up to images: what `unfold` makes of its gradient.
-
-    Shapes: [batch, channels * kernel height * kernel width, windows] -> [batch, channels, output height, output width]
-    """
 def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-5) -> Tensor:
     """Groups of channels shifted to mean 0 and scaled to variance 1, then each channel `* weight + bias`.
 
@@ -95,36 +52,16 @@ def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bi
     """
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: _float = 1.0) -> Tensor:
     """Quadratic up to a distance of `delta`, linear beyond."""
-def interpolate(input: Tensor, size: SizeLike | None = None, scale_factor: _float | Sequence[_float] | None = None, mode: str = "nearest", align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None) -> Tensor:
-    """Images of another size.
-
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
-
-    Args:
-        size: rows and columns, or one number for both.
-        scale_factor: instead of a size, what rows and columns are multiplied by, rounded down.
-        mode: "nearest" or "bilinear".
-        align_corners: of "bilinear": whether the elements in the corners stay where they are, rather than the corners of the images.
-        recompute_scale_factor: whether factors only tell the size, and places follow from that.
-
-    Raises:
-        ValueError: both a size and a factor or neither, another mode, another number of axes.
-    """
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: _bool = False) -> Tensor:
     """The Kullback-Leibler divergence of log-probabilities from a target: probabilities, or with `log_target` their logarithms."""
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """`|input - target|`."""
-def layer_norm(input: Tensor, normalized_shape: SizeLike, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-5) -> Tensor:
+def layer_norm(input: Tensor, normalized_shape: Size, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-5) -> Tensor:
     """Rows over the last `normalized_shape` axes shifted to mean 0 and scaled to variance 1, then `* weight + bias`."""
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`.
 
     Shapes: [.., in_features], weight [out_features, in_features], bias [out_features] -> [.., out_features]
-    """
-def max_pool2d(input: Tensor, kernel_size: SizeLike, stride: SizeLike | None = None, padding: SizeLike | None = None, dilation: SizeLike | None = None, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
-    """The largest element of each window of images; with `return_indices` also where it is in its plane (int64).
-
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
     """
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """`(input - target)^2`."""
@@ -135,9 +72,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
     """
 def one_hot(tensor: Tensor, num_classes: _int = ...) -> Tensor:
     """1 in the place of each index, 0 elsewhere, int64; as many places as the largest index needs, if `num_classes` is -1."""
-def pad(input: Tensor, pad: Sequence[_int], mode: str = "constant", value: _float = 0.0) -> Tensor:
-    """A constant around the elements: pairs of amounts (before, behind) for the last axis, the one before it, and so on."""
-def rms_norm(input: Tensor, normalized_shape: SizeLike, weight: Tensor | None = None, eps: _float | None = None) -> Tensor:
+def rms_norm(input: Tensor, normalized_shape: Size, weight: Tensor | None = None, eps: _float | None = None) -> Tensor:
     """Rows over the last `normalized_shape` axes divided by the root of their mean square, then `* weight`.
 
     Args:
@@ -160,35 +95,277 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     Raises:
         ValueError: shapes that do not fit, a probability outside 0 to 1.
     """
-def unfold(input: Tensor, kernel_size: SizeLike, dilation: SizeLike | None = None, padding: SizeLike | None = None, stride: SizeLike | None = None) -> Tensor:
-    """The patches that a window shows, as the columns of a matrix for each image.
-
-    Shapes: [batch, channels, height, width] -> [batch, channels * kernel height * kernel width, windows]
-    """
-def elu(input: Tensor, alpha: _float = 1.0) -> Tensor:
-    """`x` where it is positive, else `alpha * (e^x - 1)`."""
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh"."""
-def leaky_relu(input: Tensor, negative_slope: _float = 0.01) -> Tensor:
-    """`x` where it is positive, else `negative_slope * x`."""
-def log_softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
+def log_softmax(input: Tensor, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
     """The logarithm of `softmax` along `dim`, without loss."""
 def logsigmoid(input: Tensor) -> Tensor:
     """`log(sigmoid(x))` of each element, without loss."""
-def relu(input: Tensor) -> Tensor:
-    """`max(x, 0)` of each element; NaN stays."""
 def sigmoid(input: Tensor) -> Tensor:
     """`1 / (1 + e^-x)` of each element."""
-def silu(input: Tensor) -> Tensor:
-    """`x * sigmoid(x)` of each element."""
-def softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
+def softmax(input: Tensor, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
     """`e^x / sum(e^x)` along `dim`."""
-def softplus(input: Tensor, beta: _float = 1.0) -> Tensor:
-    """`log(1 + e^(beta * x)) / beta`."""
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent of each element."""
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] | str = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1) -> Tensor:
+    """Each window of sequences, weighted.
+
+    Shapes: [batch, channels, length], weight [out, channels / groups, kernel] -> [batch, out, windows]; the batch may be left out
+
+    Args:
+        padding: zeros on both sides; or "valid" (none) or "same" (as many windows as places, of stride 1).
+    """
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] | str = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1) -> Tensor:
+    """Each window of images, weighted.
+
+    Shapes: [batch, channels, height, width], weight [out, channels / groups, kernel height, kernel width] -> [batch, out, rows, columns]; the batch may be
+    left out
+
+    Args:
+        padding: zeros on all sides; or "valid" (none) or "same" (as many windows as places, of stride 1).
+    """
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1, dilation: _int | Sequence[_int] = 1) -> Tensor:
+    """What a convolution with the same numbers makes of its gradient.
+
+    Shapes: [batch, channels, height, width], weight [channels, out / groups, kernel height, kernel width] -> [batch, out, rows, columns]; the batch may be
+    left out
+    """
+def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+    """The largest element of each window of images; with `return_indices` also where it is in its plane (int64).
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+    """
+def avg_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: _int | None = None) -> Tensor:
+    """The mean of each window of images.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+
+    Raises:
+        ValueError: a `divisor_override`, which PyTorch alone has.
+    """
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out."""
+def dropout(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
+    """Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False.
+
+    Raises:
+        ValueError: a probability outside 0 to 1.
+    """
+def embedding(input: Tensor, weight: Tensor, padding_idx: _int | None = None, max_norm: _float | None = None, norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
+    """Rows of `weight` by their numbers.
+
+    Shapes: input [..] (int32 or int64), weight [rows, width] -> [.., width]
+
+    Args:
+        padding_idx: the number of a row that gets no gradient.
+
+    Raises:
+        IndexError: a number that is none of a row.
+        ValueError: a `padding_idx` that is none; `max_norm`, `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
+    """
+def pad(input: Tensor, pad: Sequence[_int], mode: str = "constant", value: _float | None = None) -> Tensor:
+    """Elements around those that are there: pairs of amounts (before, behind) for the last axis, the one before it, and so on.
+
+    Args:
+        mode: "constant" (of `value`, 0 by default; negative amounts cut off), "reflect" (without the outermost element), "replicate" (the outermost element) or "circular".
+
+    Raises:
+        ValueError: an odd number of amounts, more than axes, another mode, or more than there is to reflect or to go around.
+    """
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
+    """Binary cross-entropy of logits and probabilities.
+
+    Args:
+        weight: how much each element counts, broadcast.
+        pos_weight: how much more a positive answer counts than a negative one, broadcast.
+    """
+def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None, antialias: _bool = False) -> Tensor:
+    """Images or sequences of another size.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; [batch, channels, length] -> [batch, channels, places]
+
+    Args:
+        size: rows and columns, or one number for both.
+        scale_factor: instead of a size, what rows and columns are multiplied by, rounded down.
+        mode: "nearest", "bilinear" (of images), "linear" (of sequences) or "area".
+        align_corners: of "bilinear" and "linear": whether the elements in the corners stay where they are, rather than the corners of the images.
+        recompute_scale_factor: whether factors only tell the size, and places follow from that.
+
+    Raises:
+        ValueError: both a size and a factor or neither, another mode, another number of axes, `antialias`.
+    """
+def unfold(input: Tensor, kernel_size: _int | Sequence[_int], dilation: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, stride: _int | Sequence[_int] = 1) -> Tensor:
+    """The patches that a window shows, as the columns of a matrix for each image.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels * kernel height * kernel width, windows]; the batch may be left out
+    """
+def fold(input: Tensor, output_size: _int | Sequence[_int], kernel_size: _int | Sequence[_int], dilation: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, stride: _int | Sequence[_int] = 1) -> Tensor:
+    """Patches added up to images: what `unfold` makes of its gradient.
+
+    Shapes: [batch, channels * kernel height * kernel width, windows] -> [batch, channels, output height, output width]; the batch may be left out
+    """
+def celu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
+    """`x` where it is positive, else `alpha * (e^(x / alpha) - 1)` (Barron 2017)."""
+def elu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
+    """`x` where it is positive, else `alpha * (e^x - 1)`."""
+def glu(input: Tensor, dim: _int = -1) -> Tensor:
+    """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2017).
+
+    Raises:
+        ValueError: an odd size.
+    """
+def gumbel_softmax(logits: Tensor, tau: _float = 1.0, hard: _bool = False, eps: _float = 1e-10, dim: _int = -1) -> Tensor:
+    """A random choice of one place along `dim` that gradients flow through (Jang et al. 2017).
+
+    Args:
+        tau: the temperature: the less, the nearer to a choice of one.
+        hard: 1 in one place and 0 elsewhere, with the gradients of the soft choice.
+        eps: of PyTorch, without effect there, too.
+    """
+def hardshrink(input: Tensor, lambd: _float = 0.5) -> Tensor:
+    """0 where an element is not further than `lambd` from it, else the element."""
+def hardsigmoid(input: Tensor, inplace: _bool = False) -> Tensor:
+    """`min(max(x + 3, 0), 6) / 6` of each element."""
+def hardswish(input: Tensor, inplace: _bool = False) -> Tensor:
+    """`x * hardsigmoid(x)` of each element (Howard et al. 2019)."""
+def hardtanh(input: Tensor, min_val: _float = -1.0, max_val: _float = 1.0, inplace: _bool = False) -> Tensor:
+    """Each element, but at least `min_val` and at most `max_val`."""
+def leaky_relu(input: Tensor, negative_slope: _float = 0.01, inplace: _bool = False) -> Tensor:
+    """`x` where it is positive, else `negative_slope * x`."""
+def mish(input: Tensor, inplace: _bool = False) -> Tensor:
+    """`x * tanh(softplus(x))` of each element (Misra 2019)."""
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """`x` where it is positive, else `weight * x`.
+
+    Shapes: [batch, channels, ..], weight [] or [1] or [channels] -> the input's
+
+    Raises:
+        ValueError: as many slopes as neither 1 nor the channels.
+    """
+def relu(input: Tensor, inplace: _bool = False) -> Tensor:
+    """`max(x, 0)` of each element; NaN stays."""
+def relu6(input: Tensor, inplace: _bool = False) -> Tensor:
+    """`min(max(x, 0), 6)` of each element."""
+def rrelu(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, inplace: _bool = False) -> Tensor:
+    """`x` where it is positive, else times a slope: in training a random one of each element from `lower` to `upper`, else their mean."""
+def selu(input: Tensor, inplace: _bool = False) -> Tensor:
+    """ELU with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017)."""
+def silu(input: Tensor, inplace: _bool = False) -> Tensor:
+    """`x * sigmoid(x)` of each element."""
+def softmin(input: Tensor, dim: _int) -> Tensor:
+    """`softmax(-x)` along `dim`."""
+def softplus(input: Tensor, beta: _float = 1.0, threshold: _float = 20.0) -> Tensor:
+    """`log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above a threshold other than 20, beyond which it is no other number."""
+def softshrink(input: Tensor, lambd: _float = 0.5) -> Tensor:
+    """Each element nearer to 0 by `lambd`; 0 where it is that near."""
+def softsign(input: Tensor) -> Tensor:
+    """`x / (1 + |x|)` of each element."""
+def tanhshrink(input: Tensor) -> Tensor:
+    """`x - tanh(x)` of each element."""
+def threshold(input: Tensor, threshold: _float, value: _float, inplace: _bool = False) -> Tensor:
+    """Each element that is above `threshold`, else `value`."""
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of windows that divide sequences into `output_size` parts. The batch may be left out."""
+def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """Largest elements of windows that divide sequences into `output_size` parts. The batch may be left out."""
+def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Largest elements of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out."""
+def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
+    """The mean of each window of sequences.
+
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+    """
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1, dilation: _int | Sequence[_int] = 1) -> Tensor:
+    """What a convolution of sequences with the same numbers makes of its gradient.
+
+    Shapes: [batch, channels, length], weight [channels, out / groups, kernel] -> [batch, out, places]; the batch may be left out
+    """
+def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+    """The largest element of each window of sequences; with `return_indices` also where it is (int64).
+
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+    """
+def pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor:
+    """Channels as pixels (Shi et al. 2016): [.., channels * factor^2, height, width] -> [.., channels, height * factor, width * factor].
+
+    Raises:
+        ValueError: channels that the square of the factor does not divide.
+    """
+def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor:
+    """Pixels as channels, what `pixel_shuffle` takes back: [.., channels, height, width] -> [.., channels * factor^2, height / factor, width / factor].
+
+    Raises:
+        ValueError: a height or width that the factor does not divide.
+    """
+def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: _bool | None = None) -> Tensor:
+    """`interpolate`."""
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """Cross-entropy of probabilities; logarithms below -100 count as that, as in PyTorch.
+
+    Args:
+        weight: how much each element counts, broadcast.
+
+    Raises:
+        ValueError: shapes that differ.
+    """
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, reduction: str = "mean") -> Tensor:
+    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1; of vectors along the last axis."""
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = 1e-08) -> Tensor:
+    """The cosine of the angle between vectors along `dim`, broadcast; a norm counts as `eps` if it is less."""
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: _bool = False, eps: _float = 1e-06, reduction: str = "mean") -> Tensor:
+    """Minus the log-probability of normal distributions with these variances, which count as `eps` if they are less.
+
+    Args:
+        full: adds the constant `log(2 pi) / 2`.
+    """
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, reduction: str = "mean") -> Tensor:
+    """The input where the target is 1, `max(0, margin - input)` where it is -1."""
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, reduction: str = "mean") -> Tensor:
+    """`max(0, -target * (input1 - input2) + margin)`, where a target of 1 wants the first larger, -1 the second."""
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """The mean of the binary cross-entropies of all classes, along the last axis."""
 def normalize(input: Tensor, p: _float = 2.0, dim: _int = 1, eps: _float = 1e-12) -> Tensor:
     """Each vector along `dim` divided by its norm, which counts as `eps` if it is less."""
+def pairwise_distance(x1: Tensor, x2: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False) -> Tensor:
+    """The norm of the differences along the last axis, to which `eps` is added."""
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool = True, full: _bool = False, eps: _float = 1e-08, reduction: str = "mean") -> Tensor:
+    """Minus the log-probability of counts, without what does not depend on the input.
+
+    Args:
+        log_input: whether the input is the logarithm of the rate.
+        full: adds Stirling's approximation of the logarithm of the factorial, of targets above 1.
+    """
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: _float = 1.0) -> Tensor:
+    """Quadratic up to a distance of `beta`, linear beyond, with slope 1 there.
+
+    Raises:
+        ValueError: `beta` below 0.
+    """
+def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """`log(1 + e^(-target * input))`, of targets 1 and -1."""
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = 1.0, p: _float = 2.0, eps: _float = 1e-06, swap: _bool = False, reduction: str = "mean") -> Tensor:
+    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
+
+    Args:
+        swap: takes the distance of positive and negative where that is the smaller one (Balntas et al. 2016).
+    """
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`input1 @ weight[o] @ input2 + bias[o]` for each output o.
+
+    Shapes: [.., in1], [.., in2], weight [out, in1, in2], bias [out] -> [.., out]
+    """
+def dropout1d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
+    """Whole channels of sequences become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, length] or [channels, length]."""
+def dropout2d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
+    """Whole channels of images become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, ..]."""
+def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: _bool = True, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
+    """Each channel of each example shifted to mean 0 and scaled to variance 1, then `* weight + bias`.
+
+    Shapes: [batch, channels, ..], weight and bias [channels]
+
+    Raises:
+        ValueError: running statistics, which PyTorch alone has.
+    """
 def sinusoidal(positions: _int, width: _int, device: Any = None) -> Tensor:
     """Sines and cosines of positions (Vaswani et al. 2017, section 3.5): float32, [positions, width].
 
@@ -197,5 +374,3 @@ def sinusoidal(positions: _int, width: _int, device: Any = None) -> Tensor:
     Raises:
         ValueError: an odd width.
     """
-def binary_cross_entropy(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Cross-entropy of probabilities; logarithms below -100 count as that, as in PyTorch."""

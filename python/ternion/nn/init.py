@@ -1,17 +1,54 @@
 """First values of parameters, by the formulas of PyTorch's `torch.nn.init`: each function overwrites a tensor and returns it."""
 
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from .. import _ternion
 from .._scopes import no_grad
-from .._ternion import _initial
+from .._ternion import Tensor, _initial
+
+_GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 
 
-def _fill(tensor, name, numbers, **options):
+def calculate_gain(nonlinearity: str, param: Any = None) -> float:
+    """What an activation makes the spread of its input smaller by, and weights before it larger; `param` is the slope of a leaky ReLU.
+
+    Raises:
+        ValueError: an activation that is not known, a slope that is no number.
+    """
+    if nonlinearity in ("linear", "sigmoid") or nonlinearity in [f"conv{kind}{axes}d" for kind in ("", "_transpose") for axes in (1, 2, 3)]:
+        return 1.0
+    if nonlinearity in _GAINS:
+        return _GAINS[nonlinearity]
+    if nonlinearity != "leaky_relu":
+        known = ", ".join(["linear", "conv1d, ..", "sigmoid", *_GAINS, "leaky_relu"])
+        raise ValueError(f"calculate_gain: nonlinearity {nonlinearity!r}, expected one of {known}")
+    if param is None:
+        param = 0.01
+    if isinstance(param, bool) or not isinstance(param, (int, float)):
+        raise ValueError(f"calculate_gain: a slope of {param!r}, expected a number")
+    return math.sqrt(2.0 / (1 + param**2))
+
+
+def _check(name: str, tensor: Any, axes: int = 0) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name}: tensor of type {type(tensor).__name__}, expected a tensor")
+    if tensor.ndim < axes:
+        raise ValueError(f"{name}: a tensor of shape {tuple(tensor.shape)}, expected at least {axes} axes")
+
+
+def _filled(tensor, name, numbers, **options):
+    _check(f"{name}_", tensor)
     with no_grad():
         return tensor.copy_(_initial(tuple(tensor.shape), name, numbers, dtype=tensor.dtype, device=tensor.device, **options))
 
 
 def constant_(tensor, val):
     """`val` everywhere."""
-    return _fill(tensor, "constant", [float(val)])
+    return _filled(tensor, "constant", [float(val)])
 
 
 def zeros_(tensor):
@@ -24,36 +61,121 @@ def ones_(tensor):
     return constant_(tensor, 1.0)
 
 
+def eye_(tensor):
+    """1 on the diagonal of a matrix, 0 elsewhere."""
+    _check("eye_", tensor)
+    if tensor.ndim != 2:
+        raise ValueError(f"eye_: a tensor of shape {tuple(tensor.shape)}, expected 2 axes")
+    rows, columns = tensor.shape
+    places = _ternion.arange(rows, device=tensor.device).unsqueeze(1) == _ternion.arange(columns, device=tensor.device)
+    with no_grad():
+        return tensor.copy_(places.to(tensor.dtype))
+
+
+def dirac_(tensor, groups=1):
+    """Weights of a convolution that lets as many channels through as it can, [out, in / groups, ..]; of each group by itself.
+
+    Raises:
+        ValueError: other numbers of axes, groups that do not divide the outputs.
+    """
+    _check("dirac_", tensor)
+    if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
+        raise ValueError(f"dirac_: a tensor of shape {tuple(tensor.shape)} in {groups} groups, expected 3 to 5 axes, and groups that divide the first")
+    outputs, inputs = tensor.shape[0] // groups, tensor.shape[1]
+    middle = tuple(size // 2 for size in tensor.shape[2:])
+    with no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(outputs, inputs)):
+                tensor[(group * outputs + channel, channel, *middle)] = 1.0
+    return tensor
+
+
 def uniform_(tensor, a=0.0, b=1.0):
     """Evenly from `a` to `b`."""
-    return _fill(tensor, "uniform", [a, b])
+    return _filled(tensor, "uniform", [a, b])
 
 
 def normal_(tensor, mean=0.0, std=1.0):
     """The normal distribution."""
-    return _fill(tensor, "normal", [mean, std])
+    return _filled(tensor, "normal", [mean, std])
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0):
     """The normal distribution between `a` and `b`."""
-    return _fill(tensor, "trunc_normal", [mean, std, a, b])
+    return _filled(tensor, "trunc_normal", [mean, std, a, b])
 
 
 def xavier_uniform_(tensor, gain=1.0):
     """Evenly over -b to b with b = gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
-    return _fill(tensor, "xavier_uniform", [gain])
+    _check("xavier_uniform_", tensor, 2)
+    return _filled(tensor, "xavier_uniform", [gain])
 
 
 def xavier_normal_(tensor, gain=1.0):
     """Normal with standard deviation gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
-    return _fill(tensor, "xavier_normal", [gain])
+    _check("xavier_normal_", tensor, 2)
+    return _filled(tensor, "xavier_normal", [gain])
+
+
+def _spread(name, tensor, a, mode, nonlinearity):
+    """The standard deviation of He et al. 2015."""
+    _check(name, tensor, 2)
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"{name}: mode {mode!r}, expected \"fan_in\" or \"fan_out\"")
+    inner = math.prod(tensor.shape[2:])
+    fan = tensor.shape[1 if mode == "fan_in" else 0] * inner
+    if tensor.numel() == 0:
+        warnings.warn(f"{name}: a tensor without elements has no first values", stacklevel=3)
+    return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
 
 def kaiming_uniform_(tensor, a=0.0, mode="fan_in", nonlinearity="leaky_relu"):
     """Evenly over -b to b with b = gain * sqrt(3 / fan) (He et al. 2015); `a` is the slope of a leaky ReLU."""
-    return _fill(tensor, "kaiming_uniform", [a], fan=mode, nonlinearity=nonlinearity)
+    bound = math.sqrt(3.0) * _spread("kaiming_uniform_", tensor, a, mode, nonlinearity)
+    return _filled(tensor, "uniform", [-bound, bound])
 
 
 def kaiming_normal_(tensor, a=0.0, mode="fan_in", nonlinearity="leaky_relu"):
     """Normal with standard deviation gain / sqrt(fan) (He et al. 2015); `a` is the slope of a leaky ReLU."""
-    return _fill(tensor, "kaiming_normal", [a], fan=mode, nonlinearity=nonlinearity)
+    return _filled(tensor, "normal", [0.0, _spread("kaiming_normal_", tensor, a, mode, nonlinearity)])
+
+
+def orthogonal_(tensor, gain=1.0):
+    """Rows, or columns if there are less of them, that are orthogonal and of length `gain` (Saxe et al. 2013); axes behind the first are one.
+
+    The orthogonal factor of a matrix drawn from the normal distribution, computed in float64 on the processor by NumPy.
+    """
+    _check("orthogonal_", tensor, 2)
+    if tensor.numel() == 0:
+        return tensor
+    rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
+    drawn = _initial((rows, columns), "normal", [0.0, 1.0], device=tensor.device).double().cpu()
+    basis = _orthonormal_columns(drawn if rows >= columns else drawn.t())
+    basis = (basis if rows >= columns else basis.t()) * gain
+    with no_grad():
+        return tensor.copy_(basis.reshape(tensor.shape).to(tensor.dtype).to(tensor.device))
+
+
+def _orthonormal_columns(matrix):
+    """The orthogonal factor of a matrix with at least as many rows as columns, whose triangular factor has a positive diagonal."""
+    import numpy
+
+    factor, triangle = numpy.linalg.qr(matrix.contiguous().numpy())
+    signs = numpy.where(numpy.diagonal(triangle) < 0, -1.0, 1.0)
+    return _ternion.tensor(factor * signs)
+
+
+def sparse_(tensor, sparsity, std=0.01):
+    """Normal, but a share of each column, in random places, 0 (Martens 2010)."""
+    _check("sparse_", tensor)
+    if tensor.ndim != 2 or not 0 <= sparsity <= 1:
+        raise ValueError(f"sparse_: a tensor of shape {tuple(tensor.shape)} and a share of {sparsity}, expected 2 axes and 0 to 1")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    normal_(tensor, 0.0, std)
+    with no_grad():
+        for column in range(columns):
+            for row in _ternion.randperm(rows)[:zeros].tolist():
+                tensor[row, column] = 0.0
+    return tensor

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from .._ternion import Parameter, Tensor, _trust, tensor
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
 from .._scopes import no_grad
+from .._ternion import Parameter, Tensor, _trust, tensor
+from ._hooks import Hooks, RemovableHandle, _Hook
+
+# What a module keeps about itself, beside its attributes: under names that no attribute can be called by.
+_KINDS = "kinds of attributes"
+_BUFFERS = "names of buffers"
+_HOOKS = "hooks of calls"
+_OWN = frozenset((_KINDS, _BUFFERS, _HOOKS))
 
 
 def _members(value, key):
@@ -16,6 +26,18 @@ def _members(value, key):
     elif isinstance(value, dict):
         for name, item in value.items():
             yield from _members(item, f"{key}.{name}")
+
+
+class IncompatibleKeys(NamedTuple):
+    """The keys that a state and a module do not share."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self):
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
 class Module:
@@ -42,66 +64,176 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
     def __call__(self, *args, **kwargs):
-        watched = _trust.layers_are_watched()
-        result = _trust.in_layer(self, self.forward, args, kwargs) if watched else self.forward(*args, **kwargs)
-        for hook in self.__dict__.get("_forward_hooks", ()):
-            changed = hook(self, args, result)
-            result = result if changed is None else changed
-        return result
+        hooks = self.__dict__.get(_HOOKS)
+        if hooks is not None:
+            return hooks.call(self, _forward, args, kwargs)
+        return _trust.in_layer(self, self.forward, args, kwargs) if _trust.layers_are_watched() else self.forward(*args, **kwargs)
 
-    def register_forward_hook(self, hook):
-        """Calls `hook(module, arguments, result)` after each `forward`; what it returns, if not None, takes the result's place."""
-        hooks = self.__dict__.setdefault("_forward_hooks", [])
-        hooks.append(hook)
-        return _Removal(hooks, hook)
+    # ---- Hooks
 
-    # ---- What it is made of
+    def register_forward_hook(self, hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
+        """Calls `hook(module, args, result)` after each `forward`; what it returns, if not None, takes the result's place.
 
-    def _own(self):
-        """Parameters and modules of this module's attributes, with their keys."""
-        for name, value in list(self.__dict__.items()):
-            if not name.startswith("_"):
-                yield from _members(value, name)
+        Args:
+            prepend: before the hooks that are there.
+            with_kwargs: calls `hook(module, args, kwargs, result)`.
+            always_call: also after an exception, with None for the result.
+        """
+        hooks = _hooks_of(self)
+        return hooks.add(hooks.after, _Hook(hook, with_kwargs, always_call), prepend)
+
+    def register_forward_pre_hook(self, hook, *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
+        """Calls `hook(module, args)` before each `forward`; what it returns, if not None, takes the place of the arguments: a tuple, or the only one.
+
+        Args:
+            prepend: before the hooks that are there.
+            with_kwargs: calls `hook(module, args, kwargs)`, which returns None or both.
+        """
+        hooks = _hooks_of(self)
+        return hooks.add(hooks.before, _Hook(hook, with_kwargs), prepend)
+
+    def register_full_backward_hook(self, hook, prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(module, grad_input, grad_output)` in a backward pass, once the gradients of all inputs that ask for one are there.
+
+        Both are tuples with None for what has no gradient. If a single input asks for a gradient, what the hook returns, if not None, takes its place. A module
+        none of whose inputs asks for one is told when the gradients of its outputs are there.
+        """
+        hooks = _hooks_of(self)
+        return hooks.add(hooks.backward, _Hook(hook), prepend)
+
+    def register_full_backward_pre_hook(self, hook, prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(module, grad_output)` in a backward pass before that of the module; what it returns, if not None, takes the gradient's place."""
+        hooks = _hooks_of(self)
+        return hooks.add(hooks.before_backward, _Hook(hook), prepend)
+
+    # ---- Attributes
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = self.__dict__
+        if isinstance(value, (Parameter, Module)):
+            own.get(_BUFFERS, {}).pop(name, None)
+            own.setdefault(_KINDS, {})[name] = "parameter" if isinstance(value, Parameter) else "module"
+        elif value is not None:
+            _check_kind(self, name, value)
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        for kept in (_KINDS, _BUFFERS):
+            self.__dict__.get(kept, {}).pop(name, None)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Makes a tensor that is not trained part of the state, unless `persistent` is False; it moves with the module."""
-        self.__dict__.setdefault("_buffer_names", {})[name] = persistent
+        """Makes a tensor that is not trained part of the state, unless `persistent` is False; it moves with the module.
+
+        Raises:
+            TypeError: no tensor.
+            KeyError: a name that is taken, or that has a dot.
+        """
+        _check_name(self, "register_buffer", name, name in self.__dict__.get(_BUFFERS, ()))
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"register_buffer: {name!r} of type {type(tensor).__name__}, expected a tensor or None")
+        self.__dict__.setdefault(_BUFFERS, {})[name] = persistent
+        self.__dict__.get(_KINDS, {}).pop(name, None)
         setattr(self, name, tensor)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """`setattr`."""
+        """`setattr`, of a parameter; None keeps the name for one.
+
+        Raises:
+            TypeError: no parameter.
+            KeyError: a name that is taken, or that has a dot.
+        """
+        _check_name(self, "register_parameter", name, self.__dict__.get(_KINDS, {}).get(name) == "parameter")
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(f"register_parameter: {name!r} of type {type(param).__name__}, expected a nn.Parameter or None")
+        self.__dict__.setdefault(_KINDS, {})[name] = "parameter"
         setattr(self, name, param)
 
+    def add_module(self, name: str, module: Module | None) -> None:
+        """`setattr`, of a module; None keeps the name for one.
+
+        Raises:
+            TypeError: no module.
+            KeyError: a name that is taken, or that has a dot.
+        """
+        _check_name(self, "add_module", name, self.__dict__.get(_KINDS, {}).get(name) == "module")
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"add_module: {name!r} of type {type(module).__name__}, expected a nn.Module or None")
+        self.__dict__.setdefault(_KINDS, {})[name] = "module"
+        setattr(self, name, module)
+
+    register_module = add_module
+
+    # ---- What it is made of
+
     def named_children(self):
-        """The modules that are this module's own, with their keys."""
-        for key, value in self._own():
-            if isinstance(value, Module):
+        """The modules that are this module's own, each once, with their keys."""
+        seen = set()
+        for key, value in _own(self):
+            if isinstance(value, Module) and id(value) not in seen:
+                seen.add(id(value))
                 yield key, value
 
     def children(self):
-        """The modules that are this module's own."""
+        """The modules that are this module's own, each once."""
         for _, module in self.named_children():
             yield module
 
-    def named_modules(self, prefix: str = "", _seen=None):
-        """This module and all within it, each once, with their keys."""
-        seen = set() if _seen is None else _seen
-        if id(self) in seen:
+    def named_modules(self, memo=None, prefix: str = "", remove_duplicate: bool = True):
+        """This module and all within it, each once unless `remove_duplicate` is False, with their keys."""
+        memo = set() if memo is None else memo
+        if id(self) in memo:
             return
-        seen.add(id(self))
+        if remove_duplicate:
+            memo.add(id(self))
         yield prefix, self
-        for key, child in self.named_children():
-            yield from child.named_modules(f"{prefix}.{key}" if prefix else key, seen)
+        for key, child in _own(self):
+            if isinstance(child, Module):
+                yield from child.named_modules(memo, f"{prefix}.{key}" if prefix else key, remove_duplicate)
 
     def modules(self):
         """This module and all within it, each once."""
         for _, module in self.named_modules():
             yield module
 
+    def get_submodule(self, target: str) -> Module:
+        """The module of a key, such as "layers.0"; that of "" is this one.
+
+        Raises:
+            AttributeError: there is none.
+        """
+        found = _found(self, target)
+        if not isinstance(found, Module):
+            raise AttributeError(f"{target!r} is a {type(found).__name__}, expected a nn.Module")
+        return found
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter of a key, such as "layers.0.weight".
+
+        Raises:
+            AttributeError: there is none.
+        """
+        found = _found(self, target)
+        if not isinstance(found, Parameter):
+            raise AttributeError(f"{target!r} is a {type(found).__name__}, expected a nn.Parameter")
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer of a key.
+
+        Raises:
+            AttributeError: there is none.
+        """
+        owner, _, name = target.rpartition(".")
+        module = self.get_submodule(owner)
+        if name not in module.__dict__.get(_BUFFERS, ()):
+            raise AttributeError(f"{target!r} is no buffer of {type(self).__name__}")
+        return getattr(module, name)
+
     def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
         """The parameters with their keys; one that several modules share comes once, unless `remove_duplicate` is False."""
         seen = set()
-        for key, parameter in self._walk(prefix, recurse):
+        for key, parameter in walk(self, prefix, recurse):
             if isinstance(parameter, Parameter) and not (remove_duplicate and id(parameter) in seen):
                 seen.add(id(parameter))
                 yield key, parameter
@@ -111,70 +243,77 @@ class Module:
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True):
-        """The tensors of the state that are not trained, with their keys."""
-        for key, value in self._walk(prefix, recurse):
-            if not isinstance(value, Parameter):
+    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
+        """The tensors of the state that are not trained, with their keys; each once, unless `remove_duplicate` is False."""
+        seen = set()
+        for key, value in walk(self, prefix, recurse):
+            if not isinstance(value, Parameter) and not (remove_duplicate and id(value) in seen):
+                seen.add(id(value))
                 yield key, value
 
     def buffers(self, recurse: bool = True):
-        """The tensors of the state that are not trained."""
+        """The tensors of the state that are not trained, each once."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def _walk(self, prefix="", recurse=True, persistent=False):
-        """Parameters and buffers with their keys, in the order of assignment."""
-        dot = f"{prefix}." if prefix else ""
-        buffers = self.__dict__.get("_buffer_names", {})
-        for name, value in list(self.__dict__.items()):
-            if name in buffers:
-                if value is not None and (buffers[name] or not persistent):
-                    yield dot + name, value
-            elif not name.startswith("_"):
-                for key, member in _members(value, name):
-                    if isinstance(member, Module):
-                        if recurse:
-                            yield from member._walk(dot + key, True, persistent)
-                    else:
-                        yield dot + key, member
-
     # ---- State
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Parameters and buffers by key, as they are now: they share memory with the module, as in PyTorch."""
-        return {key: value.detach() for key, value in self._walk(persistent=True)}
+    def state_dict(self, destination: dict[str, Tensor] | None = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
+        """Parameters and buffers by key, as they are now: they share memory with the module, as in PyTorch.
 
-    def load_state_dict(self, state_dict, strict: bool = True):
+        Args:
+            destination: a dict to put them into, and to return.
+            prefix: what keys begin with, such as "model.".
+            keep_vars: the parameters themselves rather than tensors without history.
+        """
+        told = {} if destination is None else destination
+        for key, value in walk(self, persistent=True):
+            told[prefix + key] = value if keep_vars else value.detach()
+        return told
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> IncompatibleKeys:
         """Overwrites parameters and buffers with the tensors of `state_dict`. Nothing is changed unless all of them fit.
 
+        Args:
+            strict: whether keys that are missing or unexpected are an error.
+            assign: takes over the tensors' memory and dtype instead of overwriting.
+
+        Returns:
+            the keys that are missing and unexpected, as `missing_keys` and `unexpected_keys`.
+
         Raises:
-            RuntimeError: a list of all keys that are missing, unexpected or of another shape.
+            RuntimeError: a list of all keys that are missing, unexpected or of another shape, in this order.
+            TypeError: no dict, or values that are no tensors.
         """
-        own = dict(self._walk(persistent=True))
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"load_state_dict: a {type(state_dict).__name__}, expected a dict of tensors")
+        own = dict(walk(self, persistent=True))
         missing = [key for key in own if key not in state_dict]
         unexpected = [key for key in state_dict if key not in own]
-        wrong = [
-            f"size mismatch for {key}: {tuple(state_dict[key].shape)}, expected {tuple(value.shape)}"
-            for key, value in own.items()
-            if key in state_dict and tuple(state_dict[key].shape) != tuple(value.shape)
+        given = {key: _tensor(key, state_dict[key]) for key in own if key in state_dict}
+        told = [f"missing: {', '.join(missing)}"] if strict and missing else []
+        told += [f"unexpected: {', '.join(map(str, unexpected))}"] if strict and unexpected else []
+        told += [
+            f"size mismatch for {key}: {tuple(value.shape)}, expected {tuple(own[key].shape)}"
+            for key, value in given.items()
+            if tuple(value.shape) != tuple(own[key].shape)
         ]
-        told = wrong
-        if strict:
-            told = told + ([f"missing: {', '.join(missing)}"] if missing else [])
-            told = told + ([f"unexpected: {', '.join(unexpected)}"] if unexpected else [])
         if told:
             raise RuntimeError(f"the state does not fit {type(self).__name__}: " + "; ".join(told))
         with no_grad():
-            for key, value in own.items():
-                if key in state_dict:
-                    source = state_dict[key]
-                    value.copy_(source if isinstance(source, Tensor) else tensor(source))
-        return missing, unexpected
+            for key, source in given.items():
+                if assign:
+                    own[key].data = source
+                else:
+                    own[key].copy_(source)
+        return IncompatibleKeys(missing, unexpected)
 
     # ---- Changes of all of it
 
     def train(self, mode: bool = True):
         """Puts layers that differ between training and use (dropout, batch norm) into training; the module itself."""
+        if not isinstance(mode, bool):
+            raise ValueError(f"train: mode {mode!r}, expected True or False")
         for module in self.modules():
             module.training = mode
         return self
@@ -199,10 +338,12 @@ class Module:
 
     def to(self, *args, **kwargs):
         """Moves parameters and buffers to a device, converts floating ones to a dtype, or both; the module itself."""
+        # Copies are made in order here: there is nothing to wait for less.
+        kwargs.pop("non_blocking", None)
         for module in self.modules():
-            buffers = module.__dict__.get("_buffer_names", {})
-            for name, value in list(module.__dict__.items()):
-                if name in buffers and value is not None:
+            for name in module.__dict__.get(_BUFFERS, ()):
+                value = module.__dict__[name]
+                if value is not None:
                     setattr(module, name, _moved(value, args, kwargs))
         for parameter in self.parameters():
             grad = parameter.grad
@@ -219,6 +360,10 @@ class Module:
     def cuda(self, device=None):
         """`to("cuda")`."""
         return self.to(f"cuda:{device or 0}")
+
+    def type(self, dst_type):
+        """Floating parameters and buffers in this dtype."""
+        return self.to(dtype=dst_type)
 
     def float(self):
         """Floating parameters and buffers as float32."""
@@ -248,22 +393,89 @@ class Module:
         return ""
 
     def __repr__(self):
-        lines = [f"({key}): {child!r}".replace("\n", "\n  ") for key, child in self.named_children()]
+        parts = [(key, child) for key, child in _own(self) if isinstance(child, Module)]
+        lines = [f"({key}): {child!r}".replace("\n", "\n  ") for key, child in parts]
         extra = self.extra_repr()
         if not lines:
             return f"{type(self).__name__}({extra})"
         return f"{type(self).__name__}({extra}\n  " + "\n  ".join(lines) + "\n)"
 
 
-class _Removal:
-    """Removes a hook."""
+# No methods: a subclass may have attributes of any name.
 
-    def __init__(self, hooks, hook):
-        self._hooks, self._hook = hooks, hook
 
-    def remove(self):
-        if self._hook in self._hooks:
-            self._hooks.remove(self._hook)
+def _hooks_of(module) -> Hooks:
+    return module.__dict__.setdefault(_HOOKS, Hooks())
+
+
+def _forward(module, *args, **kwargs):
+    return _trust.in_layer(module, module.forward, args, kwargs) if _trust.layers_are_watched() else module.forward(*args, **kwargs)
+
+
+def _check_kind(module, name, value):
+    """That a value which is neither a parameter nor a module does not take the place of one."""
+    kind, given = module.__dict__.get(_KINDS, {}).get(name), type(value).__name__
+    if kind == "parameter":
+        raise TypeError(f"cannot assign a {given} as parameter {name!r}: expected a nn.Parameter or None; its values are changed by .data or copy_()")
+    if kind == "module":
+        raise TypeError(f"cannot assign a {given} as child module {name!r}: expected a nn.Module or None")
+    if name in module.__dict__.get(_BUFFERS, ()) and not isinstance(value, Tensor):
+        raise TypeError(f"cannot assign a {given} as buffer {name!r}: expected a tensor or None")
+
+
+def _check_name(module, what, name, known):
+    """That a name is a plain one, and is not taken by anything but what is `known` under it."""
+    if not isinstance(name, str):
+        raise TypeError(f"{what}: the name {name!r} is of type {type(name).__name__}, expected a str")
+    if not name or "." in name:
+        raise KeyError(f"{what}: the name {name!r}, expected one without dots")
+    if hasattr(module, name) and not known:
+        raise KeyError(f"{what}: {type(module).__name__} has an attribute {name!r} already")
+
+
+def _own(module):
+    """Parameters and modules of this module's attributes, with their keys."""
+    buffers = module.__dict__.get(_BUFFERS, ())
+    for name, value in list(module.__dict__.items()):
+        if name not in _OWN and name not in buffers:
+            yield from _members(value, name)
+
+
+def _found(module, target):
+    found: Any = module
+    for part in target.split(".") if target else ():
+        try:
+            found = found[int(part)] if isinstance(found, (list, tuple)) else found[part] if isinstance(found, dict) else getattr(found, part)
+        except (AttributeError, LookupError, ValueError):
+            raise AttributeError(f"{type(module).__name__} has no {target!r}: {type(found).__name__} has no {part!r}") from None
+    return found
+
+
+def walk(module, prefix="", recurse=True, persistent=False, _around=()):
+    """Parameters and buffers with their keys, in the order of assignment."""
+    dot = f"{prefix}." if prefix else ""
+    buffers = module.__dict__.get(_BUFFERS, {})
+    for name, value in list(module.__dict__.items()):
+        if name in buffers:
+            if value is not None and (buffers[name] or not persistent):
+                yield dot + name, value
+        elif name not in _OWN:
+            for key, member in _members(value, name):
+                if not isinstance(member, Module):
+                    yield dot + key, member
+                # A module that knows the one around it is no part of itself.
+                elif recurse and member is not module and member not in _around:
+                    yield from walk(member, dot + key, True, persistent, (*_around, module))
+
+
+def _tensor(key, value):
+    """A value of a state dict as a tensor."""
+    if isinstance(value, Tensor):
+        return value.detach()
+    try:
+        return tensor(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"load_state_dict: {key} is of type {type(value).__name__}, expected a tensor: {error}") from None
 
 
 def _moved(value, args, kwargs):

@@ -8,7 +8,7 @@ from typing import Any
 from .. import _ternion
 from .._ternion import Tensor
 from . import functional as F
-from .layers import _uniform
+from .images import _uniform
 from .module import Module
 
 
@@ -85,6 +85,8 @@ class _Recurrent(Module):
     def _checked(self, input, given):
         """The input as [batch, length, inputs] and states for it, which begin at 0 if none are given."""
         name = type(self).__name__
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{name}: an input of type {type(input).__name__}, expected a tensor")
         if input.ndim not in (2, 3) or input.shape[-1] != self.input_size:
             raise ValueError(f"{name}: an input of shape {tuple(input.shape)}, expected 2 or 3 axes, the last of {self.input_size}")
         is_single = input.ndim == 2

@@ -45,6 +45,9 @@ class LRScheduler:
         """The learning rates of the groups."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
+    def __repr__(self):
+        return _described(self)
+
     def state_dict(self) -> dict:
         """How far it is."""
         return {"last_epoch": self.last_epoch, "base_lrs": self.base_lrs}
@@ -304,6 +307,9 @@ class ReduceLROnPlateau:
         """The learning rates of the groups."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
+    def __repr__(self):
+        return _described(self)
+
     def state_dict(self) -> dict:
         """The best measure, and what was counted."""
         return {name: getattr(self, name) for name in ("best", "num_bad_epochs", "cooldown_counter", "last_epoch")}
@@ -312,6 +318,12 @@ class ReduceLROnPlateau:
         """Goes on from what `state_dict` told; the learning rates are the optimiser's."""
         for name in ("best", "num_bad_epochs", "cooldown_counter", "last_epoch"):
             setattr(self, name, state_dict[name])
+
+
+def _described(schedule):
+    """The settings of a schedule, how far it is, and the rates."""
+    told = [f"{name}={value!r}" for name, value in vars(schedule).items() if name != "optimizer" and not name.startswith("_")]
+    return f"{type(schedule).__name__}({', '.join(told)}, lr={schedule.get_last_lr()})"
 
 
 def _at_least_1(schedule, name, value):

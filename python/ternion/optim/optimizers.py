@@ -2,25 +2,61 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from .._capture import note_step
+from .._scopes import enable_grad
 from .._ternion import Tensor, _Steps
+
+_TRUTHS = frozenset(("nesterov", "amsgrad", "centered", "maximize"))
+# What is told at each step; other settings are those of the steps themselves.
+_TOLD = frozenset(("lr", "maximize"))
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, (str, bytes, bool)):
+        raise TypeError
+    return float(value)
+
+
+def _check(optimizer: str, settings: Mapping[str, Any]) -> None:
+    """That settings are of the kinds that they must be."""
+    for name, value in settings.items():
+        expected = "True or False" if name in _TRUTHS else "two numbers" if name == "betas" else "a number"
+        try:
+            if name in _TRUTHS and not isinstance(value, bool):
+                raise TypeError
+            if name == "betas":
+                first, second = value
+                _number(first), _number(second)
+            elif name not in _TRUTHS:
+                _number(value)
+        except (TypeError, ValueError):
+            raise TypeError(f"{optimizer}: {name} {value!r}, expected {expected}") from None
 
 
 class Optimizer:
     """What all optimisers have in common.
 
-    `params` is a list of parameters, of pairs of names and parameters, or of dicts with `params` and settings of their own. The groups are in
-    `param_groups`; a change of `lr` there counts from the next step on, other settings are those of the beginning.
+    `params` is a list of parameters (or other tensors that ask for their gradient), of pairs of names and parameters, or of dicts with `params` and settings of their
+    own. The groups are in `param_groups`; a change of a setting there counts from the next step on.
     """
 
     _kind = ""
 
     def __init__(self, params, defaults, strict=False):
+        _check(type(self).__name__, defaults)
         self.defaults, self.strict = defaults, strict
-        self.param_groups, self._steps, self._warned = [], [], False
+        self.param_groups: list[dict[str, Any]] = []
+        self._steps: list[Any] = []
+        self._warned = False
+        # Of each group: what its parameters are called in messages and in the state, and the settings that its steps were made with.
+        self._names: list[tuple[list[str], list[str]]] = []
+        self._made: list[dict[str, Any]] = []
         self._labels: set[str] = set()
+        if isinstance(params, Tensor) or not isinstance(params, Iterable):
+            raise TypeError(f"{type(self).__name__}: params of type {type(params).__name__}, expected a list of parameters or of dicts")
         params = list(params)
         if not params:
             raise ValueError(f"{type(self).__name__}: no parameters")
@@ -30,27 +66,53 @@ class Optimizer:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: dict) -> None:
-        """Adds parameters with settings of their own."""
+        """Adds parameters with settings of their own.
+
+        Raises:
+            TypeError: no dict, a setting that the optimiser does not have, or something that is no tensor.
+            ValueError: a parameter that is given twice, or that is computed from others.
+        """
+        optimizer = type(self).__name__
+        if not isinstance(param_group, dict) or "params" not in param_group:
+            raise TypeError(f"{optimizer}: a group {param_group!r}, expected a dict with params and settings")
         unknown = [name for name in param_group if name != "params" and name not in self.defaults]
         if unknown:
-            raise TypeError(f"{type(self).__name__} has no setting {', '.join(unknown)}; it has {', '.join(self.defaults)}")
-        named = param_group["params"]
-        named = [named] if isinstance(named, Tensor) else list(named)
-        first = sum(len(group["params"]) for group in self.param_groups)
-        pairs = [
-            item if isinstance(item, tuple) else (f"parameter {first + number} of shape {tuple(item.shape)}", item)
-            for number, item in enumerate(named)
-        ]
-        held = {id(parameter) for group in self.param_groups for parameter in group["params"]}
-        if any(id(parameter) in held for _, parameter in pairs) or len({id(parameter) for _, parameter in pairs}) < len(pairs):
-            raise ValueError(f"{type(self).__name__}: a parameter is given twice")
+            raise TypeError(f"{optimizer} has no setting {', '.join(unknown)}; it has {', '.join(self.defaults)}")
+        named = self._named(param_group["params"])
         settings = {**self.defaults, **{name: value for name, value in param_group.items() if name != "params"}}
-        parameters = [parameter for _, parameter in pairs]
-        labels = [
-            self._label(item[0] if isinstance(item, tuple) else f"parameter {first + number}") for number, item in enumerate(named)
-        ]
-        self._steps.append(_Steps(self._kind, parameters, [name for name, _ in pairs], labels, settings))
+        _check(optimizer, settings)
+        parameters = [parameter for _, _, parameter in named]
+        names, labels = [name for name, _, _ in named], [self._label(label) for _, label, _ in named]
+        try:
+            self._steps.append(_Steps(self._kind, parameters, names, labels, settings))
+        except Exception:
+            self._labels.difference_update(labels)
+            raise
+        self._names.append((names, labels))
+        self._made.append(self._of_steps(settings))
         self.param_groups.append({"params": parameters, **settings})
+
+    def _named(self, given):
+        """Parameters with what messages and the state call them."""
+        optimizer = type(self).__name__
+        if isinstance(given, (set, frozenset)):
+            raise TypeError(f"{optimizer}: params in a set, expected a list: sets have no order")
+        first = sum(len(group["params"]) for group in self.param_groups)
+        named = []
+        for number, item in enumerate([given] if isinstance(given, Tensor) else list(given), first):
+            label, parameter = item if isinstance(item, tuple) else (f"parameter {number}", item)
+            if not isinstance(parameter, Tensor):
+                raise TypeError(f"{optimizer}: {label} of type {type(parameter).__name__}, expected a tensor")
+            if not parameter.is_floating_point():
+                raise TypeError(f"{optimizer}: {label} of dtype {parameter.dtype}, expected a floating one")
+            if not parameter.is_leaf:
+                raise ValueError(f"{optimizer}: {label} is computed from others, expected a parameter or another leaf: its gradient is not gathered")
+            name = label if isinstance(item, tuple) else f"{label} of shape {tuple(parameter.shape)}"
+            named.append((name, label, parameter))
+        held = [id(parameter) for group in self.param_groups for parameter in group["params"]] + [id(parameter) for _, _, parameter in named]
+        if len(set(held)) < len(held):
+            raise ValueError(f"{optimizer}: a parameter is given twice")
+        return named
 
     def _label(self, name):
         """What the state calls a parameter: two models may use the same names."""
@@ -61,16 +123,41 @@ class Optimizer:
         self._labels.add(label)
         return label
 
+    def _of_steps(self, group):
+        return {name: group[name] for name in self.defaults if name not in _TOLD}
+
+    def _new_steps(self, number, settings):
+        _check(type(self).__name__, settings)
+        names, labels = self._names[number]
+        return _Steps(self._kind, self.param_groups[number]["params"], names, labels, {**self.param_groups[number], **settings})
+
+    def _follow(self):
+        """Has the settings of `param_groups` count."""
+        for number, group in enumerate(self.param_groups):
+            settings = self._of_steps(group)
+            if settings != self._made[number]:
+                steps = self._new_steps(number, settings)
+                steps.load(self._fitting(self._steps[number].state(), self._made[number], settings))
+                self._steps[number], self._made[number] = steps, settings
+
+    def _fitting(self, state, before, settings):
+        """The state for steps of other settings."""
+        return state
+
     def step(self, closure=None):
         """Changes the parameters by the gradients that were gathered.
 
         Args:
             closure: computes the loss and its gradients anew; what it returns is returned.
         """
-        loss = None if closure is None else closure()
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
         note_step(self)
+        self._follow()
         for group, steps in zip(self.param_groups, self._steps):
-            self._warned |= steps.step(float(group["lr"]), self.strict, self._warned)
+            self._warned |= steps.step(_number(group["lr"]), group["maximize"], self.strict, self._warned)
         return loss
 
     def _take_rates(self) -> None:
@@ -87,50 +174,141 @@ class Optimizer:
                 elif parameter.grad is not None:
                     parameter.grad.zero_()
 
+    @property
+    def state(self) -> dict[Tensor, dict[str, Tensor]]:
+        """Step counts and moments of each parameter that has made a step, as they are now: copies."""
+        told: dict[Tensor, dict[str, Tensor]] = {}
+        for group, steps, (_, labels) in zip(self.param_groups, self._steps, self._names):
+            of = dict(zip(labels, group["params"]))
+            for key, value in steps.state().items():
+                label, _, name = key.rpartition(".")
+                if label in of:
+                    told.setdefault(of[label], {})[name] = value
+        return told
+
     def state_dict(self) -> dict:
         """Step counts and moments of each group, and its settings."""
         settings = [{name: value for name, value in group.items() if name != "params"} for group in self.param_groups]
         return {"state": [steps.state() for steps in self._steps], "param_groups": settings}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Goes on from what `state_dict` told.
+        """Goes on from what `state_dict` told, with its settings.
 
         Raises:
             ValueError: another number of groups, or a state that does not fit.
         """
-        if len(state_dict["state"]) != len(self._steps):
-            raise ValueError(f"a state of {len(state_dict['state'])} groups for {len(self._steps)}")
-        for steps, group, state, settings in zip(self._steps, self.param_groups, state_dict["state"], state_dict["param_groups"]):
+        states, settings = self._told(state_dict)
+        for number, (state, told) in enumerate(zip(states, settings)):
+            group = self.param_groups[number]
+            wanted = self._of_steps({**group, **told})
+            if wanted != self._made[number]:
+                steps = self._new_steps(number, wanted)
+                steps.load(state)
+                self._steps[number], self._made[number] = steps, wanted
+            else:
+                self._steps[number].load(state)
+            group.update(told)
+
+    def _told(self, state_dict):
+        """The states and settings of all groups."""
+        name = type(self).__name__
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"{name}: a state of type {type(state_dict).__name__}, expected what state_dict() gave")
+        missing = [key for key in ("state", "param_groups") if key not in state_dict]
+        if missing:
+            raise ValueError(f"{name}: a state without {' and '.join(missing)}, expected what state_dict() gave")
+        states, settings = state_dict["state"], state_dict["param_groups"]
+        if not isinstance(states, (list, tuple)):
+            raise ValueError(f"{name}: a state whose moments are a {type(states).__name__}, expected a list for the groups: states of PyTorch do not fit")
+        if len(states) != len(self._steps) or len(settings) != len(self._steps):
+            raise ValueError(f"{name}: a state of {len(states)} groups for {len(self._steps)}")
+        return states, settings
+
+    def __getstate__(self):
+        kept = {name: value for name, value in self.__dict__.items() if name != "_steps"}
+        return {**kept, "states": [steps.state() for steps in self._steps]}
+
+    def __setstate__(self, kept):
+        states = kept["states"]
+        self.__dict__.update({name: value for name, value in kept.items() if name != "states"})
+        self._steps = [self._new_steps(number, settings) for number, settings in enumerate(self._made)]
+        for steps, state in zip(self._steps, states):
             steps.load(state)
-            group.update(settings)
+
+    def __repr__(self):
+        lines = []
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}")
+            lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
+        return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
+
+
+def _one_way(optimizer: str, differentiable: bool) -> None:
+    """`foreach`, `fused` and `capturable` choose between ways to compute, of which there is one here; `differentiable` would need another."""
+    if differentiable:
+        raise ValueError(f"{optimizer}: differentiable=True, expected False: no gradient flows through a step")
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent, with momentum if wanted."""
+    """Stochastic gradient descent, with momentum if wanted.
+
+    Args:
+        maximize: goes up the gradient.
+        foreach, fused: taken as in PyTorch; there is one way to compute here.
+    """
 
     _kind = "SGD"
 
-    def __init__(self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, strict=False):
-        settings = dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov)
+    def __init__(
+        self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, *, maximize=False, foreach=None,
+        differentiable=False, fused=None, strict=False,
+    ):  # fmt: skip
+        _one_way("SGD", differentiable)
+        settings = dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov, maximize=maximize)
         super().__init__(params, settings, strict)
+
+    def _fitting(self, state, before, settings):
+        if not settings["momentum"]:
+            return {key: value for key, value in state.items() if not key.endswith(".momentum_buffer")}
+        # A velocity that was not there begins as the gradient, as in a first step.
+        return state if before["momentum"] else {"lr": state["lr"]}
 
 
 class Adam(Optimizer):
-    """Adam (Kingma and Ba 2015)."""
+    """Adam (Kingma and Ba 2015).
+
+    Args:
+        amsgrad: divides by the root of the largest second moment so far (Reddi et al. 2018).
+        maximize: goes up the gradient.
+        foreach, capturable, fused: taken as in PyTorch; there is one way to compute here.
+        decoupled_weight_decay: decays weights apart from the gradient, as `AdamW`.
+    """
 
     _kind = "Adam"
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, strict=False):
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay), strict)
+    def __init__(
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, *, foreach=None, maximize=False,
+        capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False, strict=False,
+    ):  # fmt: skip
+        _one_way("Adam", differentiable)
+        if decoupled_weight_decay:
+            self._kind = "AdamW"
+        settings = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize)
+        super().__init__(params, settings, strict)
 
 
 class AdamW(Optimizer):
-    """Adam with weights that decay apart from the gradient (Loshchilov and Hutter 2019)."""
+    """Adam with weights that decay apart from the gradient (Loshchilov and Hutter 2019). Args are those of `Adam`."""
 
     _kind = "AdamW"
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, strict=False):
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay), strict)
+    def __init__(
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False, foreach=None,
+        capturable=False, differentiable=False, fused=None, strict=False,
+    ):  # fmt: skip
+        _one_way("AdamW", differentiable)
+        settings = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize)
+        super().__init__(params, settings, strict)
 
 
 class RMSprop(Optimizer):
@@ -138,8 +316,12 @@ class RMSprop(Optimizer):
 
     _kind = "RMSprop"
 
-    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False, strict=False):
-        settings = dict(lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum, centered=centered)
+    def __init__(
+        self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False, capturable=False, foreach=None,
+        maximize=False, differentiable=False, *, strict=False,
+    ):  # fmt: skip
+        _one_way("RMSprop", differentiable)
+        settings = dict(lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum, centered=centered, maximize=maximize)
         super().__init__(params, settings, strict)
 
 
@@ -148,9 +330,13 @@ class Adagrad(Optimizer):
 
     _kind = "Adagrad"
 
-    def __init__(self, params, lr=1e-2, lr_decay=0.0, weight_decay=0.0, initial_accumulator_value=0.0, eps=1e-10, strict=False):
+    def __init__(
+        self, params, lr=1e-2, lr_decay=0.0, weight_decay=0.0, initial_accumulator_value=0.0, eps=1e-10, foreach=None, *, maximize=False,
+        differentiable=False, fused=None, strict=False,
+    ):  # fmt: skip
+        _one_way("Adagrad", differentiable)
         settings = dict(
-            lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, initial_accumulator_value=initial_accumulator_value, eps=eps
+            lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, initial_accumulator_value=initial_accumulator_value, eps=eps, maximize=maximize
         )
         super().__init__(params, settings, strict)
 
@@ -160,8 +346,8 @@ class Lion(Optimizer):
 
     _kind = "Lion"
 
-    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0, strict=False):
-        super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay), strict)
+    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0, maximize=False, *, strict=False):
+        super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay, maximize=maximize), strict)
 
 
 class Muon(Optimizer):
@@ -169,5 +355,5 @@ class Muon(Optimizer):
 
     _kind = "Muon"
 
-    def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, strict=False):
-        super().__init__(params, dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov), strict)
+    def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, maximize=False, *, strict=False):
+        super().__init__(params, dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov, maximize=maximize), strict)

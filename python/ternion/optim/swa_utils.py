@@ -234,7 +234,7 @@ def _state_of(model):
 
 def update_bn(loader, model, device=None) -> None:
     """Computes the running statistics of the batch norms of `model` anew, as the means over the batches of `loader` (inputs, or lists that begin with them)."""
-    from ..nn.layers import _BatchNorm
+    from ..nn.norms import _BatchNorm
 
     norms: list[Any] = [module for module in model.modules() if isinstance(module, _BatchNorm) and module.running_mean is not None]
     momenta = [norm.momentum for norm in norms]

@@ -1,5 +1,6 @@
 //! Adam, and AdamW, which decays weights apart from the gradient.
 
+use super::composed::{Parts, blend_, composed};
 use super::steps::{Common, StepRule, Steps};
 use super::{ParamGroup, check_betas, optimizer};
 use crate::Param;
@@ -8,21 +9,45 @@ use ternion_core::ops::step::{AdamStep, DecayMode};
 use ternion_core::{Result, Tensor};
 
 #[derive(Clone)]
-struct AdamRule(AdamStep);
+struct AdamRule {
+    step: AdamStep,
+    amsgrad: bool,
+}
 
 impl StepRule for AdamRule {
     fn change(&self, inputs: &[&Tensor]) -> Result<()> {
-        apply(self.0.clone(), inputs).map(drop)
+        if self.amsgrad {
+            return composed(inputs, self.state_names().len(), |parts| self.update(parts));
+        }
+        apply(self.step.clone(), inputs).map(drop)
     }
     fn state_names(&self) -> &'static [&'static str] {
-        &["exp_avg", "exp_avg_sq"]
+        if self.amsgrad { &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"] } else { &["exp_avg", "exp_avg_sq"] }
     }
     fn numbers(&self, lr: f64, step: u64) -> Vec<f64> {
         // As a real number: beyond 2^31 steps the corrections are 1 anyway.
         let step = step as f64;
-        let first = 1.0 - self.0.beta1.powf(step);
-        let second = (1.0 - self.0.beta2.powf(step)).sqrt();
+        let first = 1.0 - self.step.beta1.powf(step);
+        let second = (1.0 - self.step.beta2.powf(step)).sqrt();
         vec![lr, 1.0, first, second]
+    }
+}
+
+impl AdamRule {
+    /// The form with the largest second moment so far (Reddi et al. 2018, algorithm 2); not fused.
+    fn update(&self, parts: &Parts<'_>) -> Result<Tensor> {
+        let AdamStep { beta1, beta2, eps, weight_decay, decay_mode } = self.step;
+        let (parameter, gradient) = match decay_mode {
+            DecayMode::Coupled => (parts.parameter.clone(), parts.gradient_with_decay(weight_decay)?),
+            DecayMode::Decoupled => (parts.decayed_parameter(weight_decay)?, parts.gradient.clone()),
+        };
+        let [average, square, largest] = [parts.states[0], parts.states[1], parts.states[2]];
+        blend_(average, beta1, &gradient)?;
+        blend_(square, beta2, &gradient.square()?)?;
+        largest.copy_(&largest.maximum(square)?)?;
+        let [first, second] = [parts.numbers.select(0, 2)?, parts.numbers.select(0, 3)?];
+        let root = largest.sqrt()?.div(&second)?.add_scalar(eps)?;
+        parameter.sub(&average.div(&root)?.mul(&parts.lr.div(&first)?)?)
     }
 }
 
@@ -43,6 +68,8 @@ macro_rules! adam {
             pub eps: f64,
             #[doc = $decay_doc]
             pub weight_decay: f64,
+            /// Divides by the root of the largest second moment so far (Reddi et al. 2018); off by default. Not fused: some fifteen ops for each parameter.
+            pub amsgrad: bool,
             /// Scales the gradients so that their common norm is at most this; not by default.
             pub max_grad_norm: Option<f64>,
             /// Passes over a parameter without a gradient, rather than to fail; off by default.
@@ -56,6 +83,7 @@ macro_rules! adam {
                     betas: [0.9, 0.999],
                     eps: 1e-8,
                     weight_decay: $weight_decay,
+                    amsgrad: false,
                     max_grad_norm: None,
                     allow_missing_gradients: false,
                 }
@@ -76,13 +104,14 @@ macro_rules! adam {
             /// # Errors
             /// Those of `new`, also of the groups' numbers.
             pub fn with_groups(groups: Vec<ParamGroup>, config: $config) -> Result<$name> {
-                let $config { lr, betas, eps, weight_decay, max_grad_norm, allow_missing_gradients } = config;
+                let $config { lr, betas, eps, weight_decay, amsgrad, max_grad_norm, allow_missing_gradients } = config;
                 let common = Common { lr, weight_decay, max_grad_norm, allow_missing_gradients };
                 common.check($stem, &[("eps", eps)])?;
                 check_betas($stem, betas)?;
                 let [beta1, beta2] = betas;
                 let step = |weight_decay| AdamStep { beta1, beta2, eps, weight_decay, decay_mode: $decay_mode };
-                Ok($name(Steps::new($stem, common, groups, |weight_decay| AdamRule(step(weight_decay)))?))
+                let rule = |weight_decay| AdamRule { step: step(weight_decay), amsgrad };
+                Ok($name(Steps::new($stem, common, groups, rule)?))
             }
         }
 

@@ -9,6 +9,8 @@ pub(super) struct Parts<'t> {
     pub gradient: Tensor,
     /// `[]`, on the device: it changes between replays of a recorded step.
     pub lr: Tensor,
+    /// What [`StepRule::numbers`](super::steps::StepRule::numbers) gave, on the device.
+    pub numbers: &'t Tensor,
     pub states: &'t [&'t Tensor],
 }
 
@@ -25,6 +27,7 @@ pub(super) fn composed(
             parameter: target.to_dtype(dtype)?,
             gradient: gradient.to_dtype(dtype)?.mul(&numbers.select(0, 1)?)?,
             lr: numbers.select(0, 0)?,
+            numbers,
             states: &one[3..],
         };
         target.copy_(&update(&parts)?)

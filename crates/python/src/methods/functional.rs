@@ -1,5 +1,6 @@
 //! Functions of layers, without their parameters: the native part of `ternion.nn.functional`.
 
+use crate::arguments::operand;
 use crate::error::{Failure, Outcome};
 use crate::promote::floating;
 use crate::run::{run, wait};
@@ -67,11 +68,12 @@ fn pair_or(pair: Option<Pair>, other: [usize; 2]) -> [usize; 2] {
 #[pyo3(signature = (input, weight, bias=None))]
 fn linear(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
-    weight: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
+    weight: &Bound<'_, PyAny>,
     bias: Maybe<'_, '_>,
 ) -> Outcome<PyTensor> {
-    let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), given(bias));
+    let (x, weight) = (operand("linear", "input", input)?, operand("linear", "weight", weight)?);
+    let bias = given(bias);
     made(py, weight.elements().max(x.elements()), || x.linear(&weight, bias.as_ref()))
 }
 
@@ -228,13 +230,13 @@ fn adaptive_avg_pool2d(py: Python<'_>, input: &Bound<'_, PyTensor>, output_size:
 #[pyo3(signature = (input, normalized_shape, weight=None, bias=None, eps=1e-5))]
 fn layer_norm(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
     normalized_shape: crate::arguments::ShapeArgument,
     weight: Maybe<'_, '_>,
     bias: Maybe<'_, '_>,
     eps: f64,
 ) -> Outcome<PyTensor> {
-    let (x, weight, bias) = (input.get().tensor(), given(weight), given(bias));
+    let (x, weight, bias) = (operand("layer_norm", "input", input)?, given(weight), given(bias));
     let shape = trailing(&x, &normalized_shape.0, "layer_norm")?;
     made(py, x.elements(), || {
         let flat =
@@ -252,12 +254,12 @@ fn layer_norm(
 #[pyo3(signature = (input, normalized_shape, weight=None, eps=None))]
 fn rms_norm(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
     normalized_shape: crate::arguments::ShapeArgument,
     weight: Maybe<'_, '_>,
     eps: Option<f64>,
 ) -> Outcome<PyTensor> {
-    let (x, weight) = (input.get().tensor(), given(weight));
+    let (x, weight) = (operand("rms_norm", "input", input)?, given(weight));
     let eps = eps.unwrap_or_else(|| x.dtype().accumulator().epsilon());
     let shape = trailing(&x, &normalized_shape.0, "rms_norm")?;
     made(py, x.elements(), || {
@@ -286,13 +288,13 @@ fn trailing(x: &Tensor, last: &[usize], name: &str) -> Outcome<Vec<usize>> {
 #[pyo3(signature = (input, num_groups, weight=None, bias=None, eps=1e-5))]
 fn group_norm(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
     num_groups: usize,
     weight: Maybe<'_, '_>,
     bias: Maybe<'_, '_>,
     eps: f64,
 ) -> Outcome<PyTensor> {
-    let (x, weight, bias) = (input.get().tensor(), given(weight), given(bias));
+    let (x, weight, bias) = (operand("group_norm", "input", input)?, given(weight), given(bias));
     made(py, x.elements(), || x.group_norm(num_groups, weight.as_ref(), bias.as_ref(), eps))
 }
 
@@ -304,7 +306,7 @@ fn group_norm(
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 fn batch_norm(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
     running_mean: Maybe<'_, '_>,
     running_var: Maybe<'_, '_>,
     weight: Maybe<'_, '_>,
@@ -313,7 +315,7 @@ fn batch_norm(
     momentum: f64,
     eps: f64,
 ) -> Outcome<PyTensor> {
-    let (x, weight, bias) = (input.get().tensor(), given(weight), given(bias));
+    let (x, weight, bias) = (operand("batch_norm", "input", input)?, given(weight), given(bias));
     let running = given(running_mean).zip(given(running_var));
     if let (Some((mean, var)), false) = (&running, training) {
         return made(py, x.elements(), || x.batch_norm_eval(mean, var, weight.as_ref(), bias.as_ref(), eps));
@@ -346,8 +348,8 @@ fn followed(running: &(Tensor, Tensor), batch: [&Tensor; 2], count: usize, momen
 /// Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False.
 #[pyfunction]
 #[pyo3(signature = (input, p=0.5, training=true))]
-fn dropout(py: Python<'_>, input: &Bound<'_, PyTensor>, p: f64, training: bool) -> Outcome<PyTensor> {
-    let x = input.get().tensor();
+fn dropout(py: Python<'_>, input: &Bound<'_, PyAny>, p: f64, training: bool) -> Outcome<PyTensor> {
+    let x = operand("dropout", "input", input)?;
     if training { made(py, x.elements(), || x.dropout(p)) } else { Ok(PyTensor::new(x)) }
 }
 
@@ -359,16 +361,16 @@ fn dropout(py: Python<'_>, input: &Bound<'_, PyTensor>, p: f64, training: bool) 
 ///     IndexError: a number that is none of a row.
 #[pyfunction]
 #[pyo3(signature = (input, weight))]
-fn embedding(py: Python<'_>, input: &Bound<'_, PyTensor>, weight: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
-    let (indices, weight) = (input.get().tensor(), weight.get().tensor());
+fn embedding(py: Python<'_>, input: &Bound<'_, PyAny>, weight: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
+    let (indices, weight) = (operand("embedding", "input", input)?, operand("embedding", "weight", weight)?);
     made(py, indices.elements(), || weight.embedding(&indices))
 }
 
 /// 1 in the place of each index, 0 elsewhere, int64; as many places as the largest index needs, if `num_classes` is -1.
 #[pyfunction]
 #[pyo3(signature = (tensor, num_classes=-1))]
-fn one_hot(py: Python<'_>, tensor: &Bound<'_, PyTensor>, num_classes: isize) -> Outcome<PyTensor> {
-    let x = tensor.get().tensor();
+fn one_hot(py: Python<'_>, tensor: &Bound<'_, PyAny>, num_classes: isize) -> Outcome<PyTensor> {
+    let x = operand("one_hot", "tensor", tensor)?;
     wait(py, || {
         let classes = match usize::try_from(num_classes) {
             Ok(classes) => classes,
@@ -384,12 +386,12 @@ fn one_hot(py: Python<'_>, tensor: &Bound<'_, PyTensor>, num_classes: isize) -> 
 #[pyo3(signature = (input, pad, mode="constant", value=0.0))]
 fn pad(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
     pad: Vec<isize>,
     mode: &str,
     value: f64,
 ) -> Outcome<PyTensor> {
-    let x = input.get().tensor();
+    let x = operand("pad", "input", input)?;
     if mode != "constant" {
         return Err(Failure::value(format!("pad: mode {mode:?}, expected \"constant\"")));
     }

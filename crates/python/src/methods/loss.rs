@@ -1,5 +1,6 @@
 //! Losses: the native part of `ternion.nn.functional`.
 
+use crate::arguments::operand;
 use crate::error::{Failure, Outcome};
 use crate::run::run;
 use crate::tensor::PyTensor;
@@ -22,10 +23,11 @@ fn reduction(name: &str) -> Outcome<Reduction> {
 
 fn loss(
     py: Python<'_>,
-    (input, target): (&Bound<'_, PyTensor>, &Bound<'_, PyTensor>),
+    op: &str,
+    (input, target): (&Bound<'_, PyAny>, &Bound<'_, PyAny>),
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
-    let (x, target) = (input.get().tensor(), target.get().tensor());
+    let (x, target) = (operand(op, "input", input)?, operand(op, "target", target)?);
     run(py, x.elements(), || f(&x, &target)).map(PyTensor::new)
 }
 
@@ -44,15 +46,15 @@ fn loss(
 #[pyo3(signature = (input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0))]
 fn cross_entropy(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
-    target: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
+    target: &Bound<'_, PyAny>,
     weight: Option<&Bound<'_, PyTensor>>,
     ignore_index: i64,
     reduction: &str,
     label_smoothing: f64,
 ) -> Outcome<PyTensor> {
     let (weight, reduction) = (weight.map(|weight| weight.get().tensor()), self::reduction(reduction)?);
-    loss(py, (input, target), |x, target| {
+    loss(py, "cross_entropy", (input, target), |x, target| {
         let options =
             CrossEntropyOptions { weight: weight.as_ref(), ignore_index, label_smoothing, reduction };
         x.cross_entropy_with(target, options)
@@ -66,14 +68,14 @@ fn cross_entropy(
 #[pyo3(signature = (input, target, weight=None, ignore_index=-100, reduction="mean"))]
 fn nll_loss(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
-    target: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
+    target: &Bound<'_, PyAny>,
     weight: Option<&Bound<'_, PyTensor>>,
     ignore_index: i64,
     reduction: &str,
 ) -> Outcome<PyTensor> {
     let (weight, reduction) = (weight.map(|weight| weight.get().tensor()), self::reduction(reduction)?);
-    loss(py, (input, target), |x, target| {
+    loss(py, "nll_loss", (input, target), |x, target| {
         x.nll_loss_with(target, NllOptions { weight: weight.as_ref(), ignore_index, reduction })
     })
 }
@@ -86,13 +88,13 @@ fn nll_loss(
 #[pyo3(signature = (input, target, reduction="mean", pos_weight=None))]
 fn binary_cross_entropy_with_logits(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
-    target: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
+    target: &Bound<'_, PyAny>,
     reduction: &str,
     pos_weight: Option<&Bound<'_, PyTensor>>,
 ) -> Outcome<PyTensor> {
     let (weight, reduction) = (pos_weight.map(|weight| weight.get().tensor()), self::reduction(reduction)?);
-    loss(py, (input, target), |x, target| {
+    loss(py, "binary_cross_entropy_with_logits", (input, target), |x, target| {
         x.bce_with_logits_with(target, BceOptions { pos_weight: weight.as_ref(), reduction })
     })
 }
@@ -102,12 +104,12 @@ fn binary_cross_entropy_with_logits(
 #[pyo3(signature = (input, target, reduction="mean"))]
 fn mse_loss(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
-    target: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
+    target: &Bound<'_, PyAny>,
     reduction: &str,
 ) -> Outcome<PyTensor> {
     let reduction = self::reduction(reduction)?;
-    loss(py, (input, target), |x, target| x.mse_loss(target, reduction))
+    loss(py, "mse_loss", (input, target), |x, target| x.mse_loss(target, reduction))
 }
 
 /// `|input - target|`.
@@ -115,12 +117,12 @@ fn mse_loss(
 #[pyo3(signature = (input, target, reduction="mean"))]
 fn l1_loss(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
-    target: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
+    target: &Bound<'_, PyAny>,
     reduction: &str,
 ) -> Outcome<PyTensor> {
     let reduction = self::reduction(reduction)?;
-    loss(py, (input, target), |x, target| x.l1_loss(target, reduction))
+    loss(py, "l1_loss", (input, target), |x, target| x.l1_loss(target, reduction))
 }
 
 /// Quadratic up to a distance of `delta`, linear beyond.
@@ -128,13 +130,13 @@ fn l1_loss(
 #[pyo3(signature = (input, target, reduction="mean", delta=1.0))]
 fn huber_loss(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
-    target: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
+    target: &Bound<'_, PyAny>,
     reduction: &str,
     delta: f64,
 ) -> Outcome<PyTensor> {
     let reduction = self::reduction(reduction)?;
-    loss(py, (input, target), |x, target| x.huber_loss(target, delta, reduction))
+    loss(py, "huber_loss", (input, target), |x, target| x.huber_loss(target, delta, reduction))
 }
 
 /// The Kullback-Leibler divergence of log-probabilities from a target: probabilities, or with `log_target` their logarithms.
@@ -142,13 +144,13 @@ fn huber_loss(
 #[pyo3(signature = (input, target, reduction="mean", log_target=false))]
 fn kl_div(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
-    target: &Bound<'_, PyTensor>,
+    input: &Bound<'_, PyAny>,
+    target: &Bound<'_, PyAny>,
     reduction: &str,
     log_target: bool,
 ) -> Outcome<PyTensor> {
     let reduction = self::reduction(reduction)?;
-    loss(py, (input, target), |x, target| x.kl_div(target, reduction, log_target))
+    loss(py, "kl_div", (input, target), |x, target| x.kl_div(target, reduction, log_target))
 }
 
 /// The share of rows whose largest logit is the target's, float32; no gradient flows.
@@ -158,8 +160,8 @@ fn kl_div(
 /// Raises:
 ///     IndexError: an index that is none of a class.
 #[pyfunction]
-fn accuracy(py: Python<'_>, input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
-    loss(py, (input, target), Tensor::accuracy)
+fn accuracy(py: Python<'_>, input: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
+    loss(py, "accuracy", (input, target), Tensor::accuracy)
 }
 
 /// Puts the functions into a module.

@@ -5,23 +5,32 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._scopes import no_grad
-from .._ternion import Tensor, _clip_grad_norm, _trust, float32, stack, zeros
+from . import rnn  # noqa: F401
+from ..._scopes import no_grad
+from ..._ternion import Tensor, _clip_grad_norm, _trust, cat, float32, stack, zeros
 
 
-def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False):
-    """Scales the gradients of `parameters` so that their common norm is at most `max_norm`; the norm that they had, a tensor.
+def _listed(parameters: Any) -> list[Any]:
+    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
+
+
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """Scales the gradients of `parameters` so that their common norm is at most `max_norm`; the norm that they had, a tensor: 0 if there is no gradient.
 
     Args:
         norm_type: the power of the norm; inf for the largest element.
         error_if_nonfinite: whether a norm that is NaN or infinite is an error; nothing is changed then. The norm is read, which waits for the device.
+        foreach: taken as in PyTorch; there is one way to compute here.
 
     Raises:
         RuntimeError: a norm that is not finite, if that is an error.
     """
-    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    parameters = [parameter for parameter in _listed(parameters) if parameter.grad is not None]
+    max_norm, norm_type = float(max_norm), float(norm_type)
+    if not parameters:
+        return zeros(())
     if error_if_nonfinite or norm_type != 2.0:
-        norm = get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None], norm_type)
+        norm = get_total_norm([parameter.grad for parameter in parameters], norm_type)
         if error_if_nonfinite and not math.isfinite(norm.item()):
             raise RuntimeError(f"clip_grad_norm_: the norm of the gradients is {norm.item()}, expected a finite number")
         if norm_type != 2.0:
@@ -29,12 +38,24 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return _clip_grad_norm(parameters, max_norm)
 
 
-def get_total_norm(tensors, norm_type=2.0):
-    """The common norm of several tensors, a tensor; 0 of none."""
-    norms = [tensor.norm(norm_type).to(float32) for tensor in tensors]
+def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The common norm of several tensors, a tensor; 0 of none.
+
+    Raises:
+        RuntimeError: a norm that is not finite, if `error_if_nonfinite`.
+    """
+    norms = [tensor.detach().norm(norm_type).to(float32) for tensor in _listed(tensors)]
     if not norms:
         return zeros(())
-    return stack([norm.to(norms[0].device) for norm in norms]).norm(norm_type)
+    norm = stack([norm.to(norms[0].device) for norm in norms]).norm(norm_type)
+    if error_if_nonfinite and not math.isfinite(norm.item()):
+        raise RuntimeError(f"get_total_norm: the norm is {norm.item()}, expected a finite number")
+    return norm
+
+
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+    """Scales the gradients of `parameters`, whose common norm is `total_norm`, so that it is at most `max_norm`."""
+    _scaled(_listed(parameters), float(max_norm), total_norm)
 
 
 def _scaled(parameters, max_norm, norm):
@@ -47,12 +68,33 @@ def _scaled(parameters, max_norm, norm):
     return norm
 
 
-def clip_grad_value_(parameters, clip_value):
+def clip_grad_value_(parameters, clip_value, foreach=None):
     """Cuts every element of the gradients of `parameters` to -clip_value..clip_value."""
+    clip_value = float(clip_value)
     with no_grad():
-        for parameter in [parameters] if isinstance(parameters, Tensor) else parameters:
+        for parameter in _listed(parameters):
             if parameter.grad is not None:
                 parameter.grad.clamp_(-clip_value, clip_value)
+
+
+def parameters_to_vector(parameters):
+    """All elements of several tensors as one axis."""
+    return cat([parameter.reshape(-1) for parameter in parameters])
+
+
+def vector_to_parameters(vec, parameters):
+    """Overwrites parameters with the elements of one axis.
+
+    Raises:
+        ValueError: more elements, or less.
+    """
+    parameters = list(parameters)
+    count = sum(parameter.numel() for parameter in parameters)
+    if vec.ndim != 1 or vec.numel() != count:
+        raise ValueError(f"vector_to_parameters: a vector of shape {tuple(vec.shape)}, expected ({count},)")
+    with no_grad():
+        for part, parameter in zip(vec.split([parameter.numel() for parameter in parameters]), parameters):
+            parameter.copy_(part.reshape(parameter.shape))
 
 
 class StatsMonitor:

@@ -1,0 +1,180 @@
+"""Activations without parameters: a part of `ternion.nn.functional`.
+
+`inplace=True` overwrites the input where nothing is recorded for a gradient; where something is, the result is a new tensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._ternion import Tensor, is_grad_enabled, where
+from .._ternion import rand_like
+
+__all__ = [
+    "celu", "elu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "prelu", "relu", "relu6",
+    "rrelu", "selu", "silu", "softmin", "softplus", "softshrink", "softsign", "tanhshrink", "threshold",
+]  # fmt: skip
+
+
+def _placed(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
+    """The result, in the memory of the input if that is wanted and can be."""
+    if inplace and not (input.requires_grad and is_grad_enabled()):
+        return input.copy_(result)
+    return result
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`max(x, 0)` of each element; NaN stays."""
+    if inplace and not (input.requires_grad and is_grad_enabled()):
+        return input.relu_()
+    return Tensor.relu(input)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """`min(max(x, 0), 6)` of each element."""
+    return _placed(input, Tensor.clamp(input, 0.0, 6.0), inplace)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`x * sigmoid(x)` of each element."""
+    return _placed(input, Tensor.silu(input), inplace)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """`x * tanh(softplus(x))` of each element (Misra 2019)."""
+    return _placed(input, input * Tensor.softplus(input).tanh(), inplace)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """`x` where it is positive, else `alpha * (e^x - 1)`."""
+    return _placed(input, Tensor.elu(input, alpha), inplace)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """`x` where it is positive, else `alpha * (e^(x / alpha) - 1)` (Barron 2017)."""
+    if alpha == 0:
+        raise ValueError("celu: alpha 0, expected another number")
+    return _placed(input, Tensor.elu(input / alpha, 1.0) * alpha, inplace)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """ELU with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017)."""
+    return _placed(input, Tensor.elu(input, 1.6732632423543772) * 1.0507009873554805, inplace)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """`x` where it is positive, else `negative_slope * x`."""
+    return _placed(input, Tensor.leaky_relu(input, negative_slope), inplace)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """`x` where it is positive, else `weight * x`.
+
+    Shapes: [batch, channels, ..], weight [] or [1] or [channels] -> the input's
+
+    Raises:
+        ValueError: as many slopes as neither 1 nor the channels.
+    """
+    slopes = weight
+    if weight.numel() != 1:
+        channels = input.shape[1] if input.ndim > 1 else 1
+        if weight.ndim != 1 or weight.numel() != channels:
+            raise ValueError(f"prelu: weight of shape {tuple(weight.shape)}, expected 1 slope or {channels}")
+        slopes = weight.reshape(channels, *(1,) * (input.ndim - 2))
+    elif weight.ndim:
+        slopes = weight.reshape(())
+    return where(input > 0, input, slopes * input)
+
+
+def rrelu(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Tensor:
+    """`x` where it is positive, else times a slope: in training a random one of each element from `lower` to `upper`, else their mean."""
+    if not lower <= upper:
+        raise ValueError(f"rrelu: slopes from {lower} to {upper}, expected the lower one first")
+    slope: Any = rand_like(input.detach()) * (upper - lower) + lower if training else (lower + upper) / 2
+    return _placed(input, where(input > 0, input, input * slope), inplace)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """Each element, but at least `min_val` and at most `max_val`."""
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: from {min_val} to {max_val}, expected the lower one first")
+    return _placed(input, Tensor.clamp(input, min_val, max_val), inplace)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """`min(max(x + 3, 0), 6) / 6` of each element."""
+    return _placed(input, Tensor.clamp(input + 3.0, 0.0, 6.0) / 6.0, inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """`x * hardsigmoid(x)` of each element (Howard et al. 2019)."""
+    return _placed(input, input * hardsigmoid(input), inplace)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """`log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above a threshold other than 20, beyond which it is no other number."""
+    result = Tensor.softplus(input, beta)
+    return result if threshold == 20.0 else where(input * beta > threshold, input, result)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """`x / (1 + |x|)` of each element."""
+    return input / (Tensor.abs(input) + 1.0)
+
+
+def softmin(input: Tensor, dim: int) -> Tensor:
+    """`softmax(-x)` along `dim`."""
+    return Tensor.softmax(-input, dim)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """Each element nearer to 0 by `lambd`; 0 where it is that near."""
+    if lambd < 0:
+        raise ValueError(f"softshrink: lambd {lambd}, expected at least 0")
+    return input - Tensor.clamp(input, -lambd, lambd)
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """0 where an element is not further than `lambd` from it, else the element."""
+    return where(Tensor.abs(input) <= lambd, 0.0, input)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """`x - tanh(x)` of each element."""
+    return input - Tensor.tanh(input)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """Each element that is above `threshold`, else `value`."""
+    return _placed(input, where(input > threshold, input, value), inplace)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2017).
+
+    Raises:
+        ValueError: an odd size.
+    """
+    size = input.size(dim)
+    if size % 2:
+        raise ValueError(f"glu: size {size} along axis {dim}, expected an even one")
+    values, gates = input.split(size // 2, dim)
+    return values * gates.sigmoid()
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A random choice of one place along `dim` that gradients flow through (Jang et al. 2017).
+
+    Args:
+        tau: the temperature: the less, the nearer to a choice of one.
+        hard: 1 in one place and 0 elsewhere, with the gradients of the soft choice.
+        eps: of PyTorch, without effect there, too.
+    """
+    tiny = 1e-38 if logits.element_size() >= 4 else 1e-7
+    drawn = rand_like(logits.detach()).clamp(min=tiny)
+    soft = ((logits - (-drawn.log()).clamp(min=tiny).log()) / tau).softmax(dim)
+    if not hard:
+        return soft
+    chosen = soft.detach().argmax(dim, keepdim=True)
+    one = (soft.detach() * 0.0).scatter(dim, chosen, 1.0)
+    return one - soft.detach() + soft

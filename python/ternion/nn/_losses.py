@@ -1,0 +1,158 @@
+"""Losses and distances made of other functions: a part of `ternion.nn.functional`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._ternion import Tensor, where
+from .._ternion import _functional as _native
+
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity", "gaussian_nll_loss",
+    "hinge_embedding_loss", "margin_ranking_loss", "multilabel_soft_margin_loss", "normalize", "pairwise_distance", "poisson_nll_loss",
+    "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
+]  # fmt: skip
+
+
+def _reduced(op: str, losses: Tensor, reduction: str) -> Tensor:
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{op}: reduction {reduction!r}, expected \"none\", \"mean\" or \"sum\"")
+    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
+
+
+def _tensors(op: str, **arguments: Any) -> None:
+    for name, value in arguments.items():
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{op}: {name} of type {type(value).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Each vector along `dim` divided by its norm, which counts as `eps` if it is less."""
+    return input / input.norm(p, dim, keepdim=True).clamp(min=eps)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along `dim`, broadcast; a norm counts as `eps` if it is less."""
+    lengths = [x.square().sum(dim).sqrt().clamp(min=eps) for x in (x1, x2)]
+    return (x1 * x2).sum(dim) / (lengths[0] * lengths[1])
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The norm of the differences along the last axis, to which `eps` is added."""
+    return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
+
+
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """Quadratic up to a distance of `beta`, linear beyond, with slope 1 there.
+
+    Raises:
+        ValueError: `beta` below 0.
+    """
+    if beta < 0:
+        raise ValueError(f"smooth_l1_loss: beta {beta}, expected at least 0")
+    if beta == 0:
+        return _native.l1_loss(input, target, reduction)
+    return _native.huber_loss(input, target, reduction, beta) / beta
+
+
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """Cross-entropy of probabilities; logarithms below -100 count as that, as in PyTorch.
+
+    Args:
+        weight: how much each element counts, broadcast.
+
+    Raises:
+        ValueError: shapes that differ.
+    """
+    _tensors("binary_cross_entropy", input=input, target=target)
+    if input.shape != target.shape:
+        raise ValueError(f"binary_cross_entropy: a target of shape {tuple(target.shape)}, expected {tuple(input.shape)}")
+    losses = -(target * input.log().clamp(min=-100.0) + (1 - target) * (1 - input).log().clamp(min=-100.0))
+    return _reduced("binary_cross_entropy", losses if weight is None else losses * weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None
+) -> Tensor:
+    """Binary cross-entropy of logits and probabilities.
+
+    Args:
+        weight: how much each element counts, broadcast.
+        pos_weight: how much more a positive answer counts than a negative one, broadcast.
+    """
+    if weight is None:
+        return _native.binary_cross_entropy_with_logits(input, target, reduction, pos_weight)
+    losses = _native.binary_cross_entropy_with_logits(input, target, "none", pos_weight)
+    return _reduced("binary_cross_entropy_with_logits", losses * weight, reduction)
+
+
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
+    """`max(0, -target * (input1 - input2) + margin)`, where a target of 1 wants the first larger, -1 the second."""
+    return _reduced("margin_ranking_loss", (margin - target * (input1 - input2)).relu(), reduction)
+
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """The input where the target is 1, `max(0, margin - input)` where it is -1."""
+    return _reduced("hinge_embedding_loss", where(target == 1, input, (margin - input).relu()), reduction)
+
+
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
+    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1; of vectors along the last axis."""
+    cosine = cosine_similarity(input1, input2, -1)
+    return _reduced("cosine_embedding_loss", where(target == 1, 1 - cosine, (cosine - margin).relu()), reduction)
+
+
+def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """`log(1 + e^(-target * input))`, of targets 1 and -1."""
+    return _reduced("soft_margin_loss", (-target * input).softplus(), reduction)
+
+
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """The mean of the binary cross-entropies of all classes, along the last axis."""
+    losses = _native.binary_cross_entropy_with_logits(input, target, "none")
+    losses = losses if weight is None else losses * weight
+    return _reduced("multilabel_soft_margin_loss", losses.mean(-1), reduction)
+
+
+def triplet_margin_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
+
+    Args:
+        swap: takes the distance of positive and negative where that is the smaller one (Balntas et al. 2016).
+    """
+    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = far.minimum(pairwise_distance(positive, negative, p, eps))
+    return _reduced("triplet_margin_loss", (near - far + margin).relu(), reduction)
+
+
+def poisson_nll_loss(
+    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
+) -> Tensor:
+    """Minus the log-probability of counts, without what does not depend on the input.
+
+    Args:
+        log_input: whether the input is the logarithm of the rate.
+        full: adds Stirling's approximation of the logarithm of the factorial, of targets above 1.
+    """
+    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        losses = losses + where(target > 1, stirling, 0.0)
+    return _reduced("poisson_nll_loss", losses, reduction)
+
+
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
+    """Minus the log-probability of normal distributions with these variances, which count as `eps` if they are less.
+
+    Args:
+        full: adds the constant `log(2 pi) / 2`.
+    """
+    # No gradient flows through what keeps the variance from 0.
+    var = var + (var.detach().clamp(min=eps) - var.detach())
+    losses = 0.5 * (var.log() + (input - target).square() / var)
+    return _reduced("gaussian_nll_loss", losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)

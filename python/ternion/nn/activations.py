@@ -1,0 +1,319 @@
+"""Activations as layers. `inplace=True` overwrites the input where nothing is recorded for a gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _ternion
+from .._ternion import Parameter, Tensor
+from . import functional as F
+from .module import Module
+
+__all__ = [
+    "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "PReLU",
+    "ReLU", "ReLU6", "RReLU", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink",
+    "Threshold",
+]  # fmt: skip
+
+
+def _check(name: str, setting: str, value: Any) -> Any:
+    """A setting of a layer: a number, or for `inplace` a truth value."""
+    if setting == "inplace":
+        if not isinstance(value, bool):
+            raise TypeError(f"{name}: inplace {value!r}, expected True or False")
+    elif setting == "dim":
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise TypeError(f"{name}: dim {value!r}, expected a whole number")
+    elif setting != "approximate" and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        raise TypeError(f"{name}: {setting} {value!r}, expected a number")
+    return value
+
+
+class _Activation(Module):
+    """A layer that is a function with settings, which are attributes."""
+
+    _settings: tuple[str, ...] = ()
+
+    def _take(self, **settings: Any) -> None:
+        for setting, value in settings.items():
+            setattr(self, setting, _check(type(self).__name__, setting, value))
+
+    def extra_repr(self):
+        told = [f"{setting}={getattr(self, setting)!r}" for setting in self._settings if setting != "inplace"]
+        return ", ".join(told + (["inplace=True"] if getattr(self, "inplace", False) else []))
+
+
+class _InPlace(_Activation):
+    """A layer whose only setting is whether it overwrites its input."""
+
+    inplace: bool
+    _settings = ("inplace",)
+
+    def __init__(self, inplace: bool = False):
+        self._take(inplace=inplace)
+
+
+class ReLU(_InPlace):
+    """`max(x, 0)`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu(input, True) if self.inplace else Tensor.relu(input)
+
+
+class ReLU6(_InPlace):
+    """`min(max(x, 0), 6)`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu6(input, self.inplace)
+
+
+class SiLU(_InPlace):
+    """`x * sigmoid(x)`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.silu(input, self.inplace)
+
+
+class Mish(_InPlace):
+    """`x * tanh(softplus(x))`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.mish(input, self.inplace)
+
+
+class SELU(_InPlace):
+    """ELU with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.selu(input, self.inplace)
+
+
+class Hardswish(_InPlace):
+    """`x * hardsigmoid(x)`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardswish(input, self.inplace)
+
+
+class Hardsigmoid(_InPlace):
+    """`min(max(x + 3, 0), 6) / 6`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardsigmoid(input, self.inplace)
+
+
+class Hardtanh(_Activation):
+    """Each element, but at least `min_val` and at most `max_val`."""
+
+    min_val: float
+    max_val: float
+    inplace: bool
+    _settings = ("min_val", "max_val", "inplace")
+
+    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False):
+        self._take(min_val=min_val, max_val=max_val, inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+
+class ELU(_Activation):
+    """`x` where it is positive, else `alpha * (e^x - 1)`."""
+
+    alpha: float
+    inplace: bool
+    _settings = ("alpha", "inplace")
+
+    def __init__(self, alpha=1.0, inplace=False):
+        self._take(alpha=alpha, inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.elu(input, self.alpha, self.inplace)
+
+
+class CELU(ELU):
+    """`x` where it is positive, else `alpha * (e^(x / alpha) - 1)`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.celu(input, self.alpha, self.inplace)
+
+
+class LeakyReLU(_Activation):
+    """`x` where it is positive, else `negative_slope * x`."""
+
+    negative_slope: float
+    inplace: bool
+    _settings = ("negative_slope", "inplace")
+
+    def __init__(self, negative_slope=0.01, inplace=False):
+        self._take(negative_slope=negative_slope, inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
+
+
+class RReLU(_Activation):
+    """`x` where it is positive, else times a slope: in training a random one from `lower` to `upper`, else their mean."""
+
+    lower: float
+    upper: float
+    inplace: bool
+    _settings = ("lower", "upper", "inplace")
+
+    def __init__(self, lower=0.125, upper=1 / 3, inplace=False):
+        self._take(lower=lower, upper=upper, inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+
+class PReLU(Module):
+    """`x` where it is positive, else `weight * x`: one slope that is learned, or one for each channel."""
+
+    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
+        self.num_parameters = num_parameters
+        self.weight = Parameter(_ternion.full((num_parameters,), float(_check("PReLU", "init", init)), dtype=dtype, device=device))
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self):
+        return f"num_parameters={self.num_parameters}"
+
+
+class Threshold(_Activation):
+    """Each element that is above `threshold`, else `value`."""
+
+    threshold: float
+    value: float
+    inplace: bool
+    _settings = ("threshold", "value", "inplace")
+
+    def __init__(self, threshold, value, inplace=False):
+        self._take(threshold=threshold, value=value, inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+
+class GELU(_Activation):
+    """`x * Phi(x)`, by tanh if `approximate` is "tanh"."""
+
+    approximate: str
+    _settings = ("approximate",)
+
+    def __init__(self, approximate="none"):
+        if approximate not in ("none", "tanh"):
+            kind = ValueError if isinstance(approximate, str) else TypeError
+            raise kind(f"GELU: approximate {approximate!r}, expected \"none\" or \"tanh\"")
+        self._take(approximate=approximate)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return Tensor.gelu(input, self.approximate)
+
+
+class Softplus(_Activation):
+    """`log(1 + e^(beta * x)) / beta`."""
+
+    beta: float
+    threshold: float
+    _settings = ("beta", "threshold")
+
+    def __init__(self, beta=1.0, threshold=20.0):
+        self._take(beta=beta, threshold=threshold)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softplus(input, self.beta, self.threshold)
+
+
+class Softshrink(_Activation):
+    """Each element nearer to 0 by `lambd`; 0 where it is that near."""
+
+    lambd: float
+    _settings = ("lambd",)
+
+    def __init__(self, lambd=0.5):
+        self._take(lambd=lambd)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softshrink(input, self.lambd)
+
+
+class Hardshrink(Softshrink):
+    """0 where an element is not further than `lambd` from it, else the element."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardshrink(input, self.lambd)
+
+
+class Sigmoid(Module):
+    """`1 / (1 + e^-x)`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return Tensor.sigmoid(input)
+
+
+class Tanh(Module):
+    """The hyperbolic tangent."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return Tensor.tanh(input)
+
+
+class LogSigmoid(Module):
+    """`log(sigmoid(x))`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return Tensor.logsigmoid(input)
+
+
+class Softsign(Module):
+    """`x / (1 + |x|)`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softsign(input)
+
+
+class Tanhshrink(Module):
+    """`x - tanh(x)`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.tanhshrink(input)
+
+
+class _Along(_Activation):
+    """A layer that works along an axis, by default the last."""
+
+    dim: int
+    _settings = ("dim",)
+
+    def __init__(self, dim=-1):
+        self._take(dim=-1 if dim is None else dim)
+
+
+class Softmax(_Along):
+    """`e^x / sum(e^x)` along `dim`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return Tensor.softmax(input, self.dim)
+
+
+class Softmin(_Along):
+    """`softmax(-x)` along `dim`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softmin(input, self.dim)
+
+
+class LogSoftmax(_Along):
+    """The logarithm of `Softmax` along `dim`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return Tensor.log_softmax(input, self.dim)
+
+
+class GLU(_Along):
+    """The first half along `dim` times the sigmoid of the second."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.glu(input, self.dim)

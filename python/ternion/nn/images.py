@@ -1,0 +1,439 @@
+"""Layers of images and sequences: convolutions, pools, other sizes. All take a single image or sequence without a batch, too."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import _ternion
+from .._ternion import Parameter, Tensor
+from . import functional as F
+from ._images import _numbers
+from .module import Module
+
+__all__ = [
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AvgPool1d", "AvgPool2d", "Conv1d", "Conv2d",
+    "ConvTranspose1d", "ConvTranspose2d", "Fold", "MaxPool1d", "MaxPool2d", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample",
+    "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d", "ReflectionPad1d",
+    "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d", "CircularPad1d", "CircularPad2d",
+]  # fmt: skip
+
+
+def _uniform(shape, bound, device, dtype):
+    return Parameter(_ternion._initial(shape, "uniform", [-bound, bound], device=device, dtype=dtype))
+
+
+def _weight_and_bias(weight_shape, fan_in, out, bias, device, dtype):
+    """What PyTorch's linear and convolution layers start from."""
+    weight = Parameter(_ternion._initial(weight_shape, "kaiming_uniform", [math.sqrt(5.0)], device=device, dtype=dtype))
+    bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0.0
+    return weight, (_uniform((out,), bound, device, dtype) if bias else None)
+
+
+class _Conv(Module):
+    _axes = 0
+    _is_transposed = False
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype):
+        name = type(self).__name__
+        (in_channels,), (out_channels,) = _numbers(name, "in_channels", in_channels, 1, 1), _numbers(name, "out_channels", out_channels, 1)
+        kernel = _numbers(name, "kernel_size", kernel_size, self._axes, 1)
+        if not isinstance(padding, str):
+            padding = _numbers(name, "padding", padding, self._axes)
+        settings = (_numbers(name, "stride", stride, self._axes, 1), padding, _numbers(name, "dilation", dilation, self._axes, 1), groups)
+        self._set((in_channels, out_channels), (kernel, *settings))
+        self._take_mode(padding_mode)
+        outer, inner = (in_channels, out_channels) if self._is_transposed else (out_channels, in_channels)
+        inner //= groups
+        fan_in = inner * math.prod(kernel)
+        self.weight, self.bias = _weight_and_bias((outer, inner, *kernel), fan_in, out_channels, bias, device, dtype)
+
+    def _set(self, channels, options):
+        self.in_channels, self.out_channels = channels
+        self.kernel_size, self.stride, self.padding, self.dilation, self.groups = options
+        self.padding_mode = "zeros"
+        name = type(self).__name__
+        if not isinstance(self.groups, int) or self.groups < 1 or self.in_channels % self.groups or self.out_channels % self.groups:
+            raise ValueError(f"{name}: groups {self.groups} do not divide {self.in_channels} and {self.out_channels} channels")
+        if isinstance(self.padding, str):
+            if self._is_transposed or self.padding not in ("same", "valid"):
+                expected = "numbers" if self._is_transposed else "numbers, \"same\" or \"valid\""
+                raise ValueError(f"{name}: padding {self.padding!r}, expected {expected}")
+            if self.padding == "same" and any(step != 1 for step in self.stride):
+                raise ValueError(f"{name}: padding \"same\" with stride {self.stride}, expected a stride of 1")
+
+    def _take_mode(self, padding_mode):
+        known = ("zeros",) if self._is_transposed else ("zeros", "reflect", "replicate", "circular")
+        if padding_mode not in known:
+            raise ValueError(f"{type(self).__name__}: padding_mode {padding_mode!r}, expected {' or '.join(known)}")
+        self.padding_mode = padding_mode
+
+    def _around(self, input):
+        """The input with its padding, of a mode other than zeros."""
+        if self.padding == "valid":
+            return input
+        sides = []
+        for axis in reversed(range(self._axes)):
+            if self.padding == "same":
+                total = self.dilation[axis] * (self.kernel_size[axis] - 1)
+                sides += [total // 2, total - total // 2]
+            else:
+                sides += [self.padding[axis]] * 2
+        return F.pad(input, sides, self.padding_mode)
+
+    def _convolved(self, function: Any, input: Tensor) -> Tensor:
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = self._around(input), 0
+        return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+    def extra_repr(self):
+        told = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding!r}"
+        told += f", dilation={self.dilation}, groups={self.groups}, bias={self.bias is not None}"
+        return told if self.padding_mode == "zeros" else f"{told}, padding_mode={self.padding_mode!r}"
+
+
+class Conv1d(_Conv):
+    """Windows of sequences, weighted: [batch, in_channels, length] -> [batch, out_channels, windows].
+
+    Args:
+        padding: how much is put on both sides; or "valid" (nothing) or "same" (as many windows as places, of stride 1).
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+    """
+
+    _axes = 1
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
+        device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._convolved(F.conv1d, input)
+
+
+class Conv2d(_Conv):
+    """Windows of images, weighted: [batch, in_channels, height, width] -> [batch, out_channels, rows, columns].
+
+    Args:
+        padding: how much is put on all sides; or "valid" (nothing) or "same" (as many windows as places, of stride 1).
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+    """
+
+    _axes = 2
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
+        device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._convolved(F.conv2d, input)
+
+
+class _Transposed(_Conv):
+    _is_transposed = True
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
+        padding_mode="zeros", device=None, dtype=None,
+    ):  # fmt: skip
+        self.output_padding = _numbers(type(self).__name__, "output_padding", output_padding, self._axes)
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
+
+    def _spread(self, function: Any, input: Tensor, output_size: Any) -> Tensor:
+        more = self.output_padding if output_size is None else self._more(input, output_size)
+        return function(input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation)
+
+    def _more(self, input, output_size):
+        """The output padding by which the output has these sizes."""
+        sizes = tuple(output_size)[-self._axes :]
+        least = [
+            (size - 1) * step - 2 * side + spread * (kernel - 1) + 1
+            for size, step, side, spread, kernel in zip(input.shape[-self._axes :], self.stride, self.padding, self.dilation, self.kernel_size)
+        ]
+        more = [size - smallest for size, smallest in zip(sizes, least)]
+        if len(sizes) != self._axes or any(not 0 <= number < step for number, step in zip(more, self.stride)):
+            expected = ", ".join(f"{low} to {low + step - 1}" for low, step in zip(least, self.stride))
+            raise ValueError(f"{type(self).__name__}: output_size {tuple(output_size)}, expected {expected}")
+        return more
+
+
+class ConvTranspose1d(_Transposed):
+    """What a convolution makes of its gradient: [batch, in_channels, length] -> [batch, out_channels, places]."""
+
+    _axes = 1
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        return self._spread(F.conv_transpose1d, input, output_size)
+
+
+class ConvTranspose2d(_Transposed):
+    """What a convolution makes of its gradient: [batch, in_channels, height, width] -> [batch, out_channels, rows, columns]."""
+
+    _axes = 2
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        return self._spread(F.conv_transpose2d, input, output_size)
+
+
+class _Pool(Module):
+    def __init__(self, kernel_size, stride=None, padding=0):
+        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
+
+    def extra_repr(self):
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxPool2d(_Pool):
+    """The largest element of each window of images; with `return_indices` also where it is."""
+
+    _function = staticmethod(F.max_pool2d)
+
+    def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False):
+        super().__init__(kernel_size, stride, padding)
+        self.dilation, self.return_indices, self.ceil_mode = dilation, return_indices, ceil_mode
+
+    def forward(self, input: Tensor) -> Any:
+        return self._function(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
+
+    def extra_repr(self):
+        return f"{super().extra_repr()}, dilation={self.dilation}, ceil_mode={self.ceil_mode}"
+
+
+class MaxPool1d(MaxPool2d):
+    """The largest element of each window of sequences; with `return_indices` also where it is."""
+
+    _function = staticmethod(F.max_pool1d)
+
+
+class AvgPool2d(_Pool):
+    """The mean of each window of images."""
+
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+        super().__init__(kernel_size, stride, padding)
+        self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool2d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override
+        )
+
+
+class AvgPool1d(_Pool):
+    """The mean of each window of sequences."""
+
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+        super().__init__(kernel_size, stride, padding)
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+
+
+class _Adaptive(Module):
+    _function: Any = None
+
+    def __init__(self, output_size):
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function(input, self.output_size)
+
+    def extra_repr(self):
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_Adaptive):
+    """Means of windows that divide sequences into `output_size` parts."""
+
+    _function = staticmethod(F.adaptive_avg_pool1d)
+
+
+class AdaptiveAvgPool2d(_Adaptive):
+    """Means of windows that divide images into `output_size` rows and columns."""
+
+    _function = staticmethod(F.adaptive_avg_pool2d)
+
+
+class _AdaptiveMax(_Adaptive):
+    def __init__(self, output_size, return_indices=False):
+        if return_indices:
+            raise ValueError(f"{type(self).__name__}: return_indices=True, expected False: PyTorch alone has it")
+        super().__init__(output_size)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMax):
+    """Largest elements of windows that divide sequences into `output_size` parts."""
+
+    _function = staticmethod(F.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMax):
+    """Largest elements of windows that divide images into `output_size` rows and columns."""
+
+    _function = staticmethod(F.adaptive_max_pool2d)
+
+
+class Upsample(Module):
+    """Images of another size: [batch, channels, height, width] -> [batch, channels, rows, columns].
+
+    Args are those of `functional.interpolate`.
+    """
+
+    def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):
+        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
+
+    def extra_repr(self):
+        told = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
+        return f"{told}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """Images of another size, by the nearest pixel."""
+
+    def __init__(self, size=None, scale_factor=None):
+        super().__init__(size, scale_factor)
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Images of another size, between the nearest pixels, whose corners stay where they are."""
+
+    def __init__(self, size=None, scale_factor=None):
+        super().__init__(size, scale_factor, "bilinear", True)
+
+
+class PixelShuffle(Module):
+    """Channels as pixels: [.., channels * factor^2, height, width] -> [.., channels, height * factor, width * factor]."""
+
+    def __init__(self, upscale_factor):
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self):
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """Pixels as channels: what `PixelShuffle` takes back."""
+
+    def __init__(self, downscale_factor):
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self):
+        return f"downscale_factor={self.downscale_factor}"
+
+
+class Unfold(Module):
+    """The patches that a window shows, as the columns of a matrix for each image."""
+
+    def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
+        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+
+class Fold(Module):
+    """Patches added up to images: what `Unfold` makes of its gradient."""
+
+    def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
+        self.output_size, self.kernel_size = output_size, kernel_size
+        self.dilation, self.padding, self.stride = dilation, padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+
+class _Pad(Module):
+    _axes, _mode = 0, "constant"
+
+    def __init__(self, padding):
+        sides = tuple(padding) if isinstance(padding, (list, tuple)) else (padding,) * (2 * self._axes)
+        if len(sides) != 2 * self._axes:
+            raise ValueError(f"{type(self).__name__}: padding {padding}, expected one number or {2 * self._axes}")
+        self.padding = sides
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, self._mode)
+
+    def extra_repr(self):
+        return str(self.padding)
+
+
+class ConstantPad1d(_Pad):
+    """One value on both sides of sequences."""
+
+    _axes = 1
+
+    def __init__(self, padding, value):
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, "constant", self.value)
+
+
+class ConstantPad2d(ConstantPad1d):
+    """One value around images."""
+
+    _axes = 2
+
+
+class ZeroPad1d(_Pad):
+    """Zeros on both sides of sequences."""
+
+    _axes = 1
+
+
+class ZeroPad2d(_Pad):
+    """Zeros around images."""
+
+    _axes = 2
+
+
+class ReflectionPad1d(_Pad):
+    """Sequences reflected on both sides, without their outermost element."""
+
+    _axes, _mode = 1, "reflect"
+
+
+class ReflectionPad2d(_Pad):
+    """Images reflected on all sides, without their outermost pixels."""
+
+    _axes, _mode = 2, "reflect"
+
+
+class ReplicationPad1d(_Pad):
+    """The outermost elements of sequences on both sides."""
+
+    _axes, _mode = 1, "replicate"
+
+
+class ReplicationPad2d(_Pad):
+    """The outermost pixels of images on all sides."""
+
+    _axes, _mode = 2, "replicate"
+
+
+class CircularPad1d(_Pad):
+    """What is at one end of sequences before the other."""
+
+    _axes, _mode = 1, "circular"
+
+
+class CircularPad2d(_Pad):
+    """What is at one side of images beside the other."""
+
+    _axes, _mode = 2, "circular"

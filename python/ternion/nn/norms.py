@@ -1,0 +1,150 @@
+"""Normalisation: layers that shift and scale what comes to them."""
+
+from __future__ import annotations
+
+from .. import _ternion
+from .._ternion import Parameter, Tensor
+from . import functional as F
+from .module import Module
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "LayerNorm", "RMSNorm"]
+
+
+def _shape(normalized_shape):
+    return tuple(normalized_shape) if isinstance(normalized_shape, (list, tuple)) else (normalized_shape,)
+
+
+class LayerNorm(Module):
+    """Rows over the last axes shifted to mean 0 and scaled to variance 1, then `* weight + bias`."""
+
+    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
+        self.normalized_shape, self.eps, self.elementwise_affine = _shape(normalized_shape), eps, elementwise_affine
+        made = dict(device=device, dtype=dtype)
+        self.weight = Parameter(_ternion.ones(self.normalized_shape, **made)) if elementwise_affine else None
+        self.bias = Parameter(_ternion.zeros(self.normalized_shape, **made)) if elementwise_affine and bias else None
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self):
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class RMSNorm(Module):
+    """Rows over the last axes divided by the root of their mean square, then `* weight`."""
+
+    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+        self.normalized_shape, self.eps, self.elementwise_affine = _shape(normalized_shape), eps, elementwise_affine
+        self.weight = Parameter(_ternion.ones(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self):
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(Module):
+    """Groups of channels shifted to mean 0 and scaled to variance 1, then each channel `* weight + bias`."""
+
+    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None):
+        if num_groups < 1 or num_channels % num_groups:
+            raise ValueError(f"GroupNorm: {num_groups} groups of {num_channels} channels, expected a number that divides them")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        made = dict(device=device, dtype=dtype)
+        self.weight = Parameter(_ternion.ones(num_channels, **made)) if affine else None
+        self.bias = Parameter(_ternion.zeros(num_channels, **made)) if affine else None
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self):
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class _BatchNorm(Module):
+    _ranks: tuple = ()
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None):
+        self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
+        self.track_running_stats = track_running_stats
+        made = dict(device=device, dtype=dtype)
+        self.weight = Parameter(_ternion.ones(num_features, **made)) if affine else None
+        self.bias = Parameter(_ternion.zeros(num_features, **made)) if affine else None
+        tracked = (lambda tensor: tensor) if track_running_stats else (lambda tensor: None)
+        self.register_buffer("running_mean", tracked(_ternion.zeros(num_features, device=device)))
+        self.register_buffer("running_var", tracked(_ternion.ones(num_features, device=device)))
+        self.register_buffer("num_batches_tracked", tracked(_ternion.zeros((), dtype=_ternion.int64, device=device)))
+
+    def reset_running_stats(self) -> None:
+        """Mean 0, variance 1, no batches."""
+        if self.running_mean is not None and self.running_var is not None:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{type(self).__name__}: an input of type {type(input).__name__}, expected a tensor")
+        if input.ndim not in self._ranks:
+            raise ValueError(f"{type(self).__name__}: an input of shape {tuple(input.shape)}, expected {self._ranks} axes")
+        follows, momentum = self.training and self.track_running_stats, self.momentum
+        if momentum is None:
+            momentum = 1 / (self.num_batches_tracked.item() + 1) if follows else 0.0
+        of_batch = self.training or not self.track_running_stats
+        output = F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, of_batch, momentum, self.eps)
+        if follows:
+            self.num_batches_tracked.add_(1)
+        return output
+
+    def extra_repr(self):
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, track_running_stats={self.track_running_stats}"
+
+
+class BatchNorm1d(_BatchNorm):
+    """Each channel of rows or sequences shifted to mean 0 and scaled to variance 1: [batch, channels] or [batch, channels, length]."""
+
+    _ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Each channel of images shifted to mean 0 and scaled to variance 1: [batch, channels, height, width]."""
+
+    _ranks = (4,)
+
+
+class _InstanceNorm(Module):
+    _rank = 0
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None):
+        if track_running_stats:
+            raise ValueError(f"{type(self).__name__}: track_running_stats=True, expected False: PyTorch alone has it")
+        self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
+        made = dict(device=device, dtype=dtype)
+        self.weight = Parameter(_ternion.ones(num_features, **made)) if affine else None
+        self.bias = Parameter(_ternion.zeros(num_features, **made)) if affine else None
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim not in (self._rank - 1, self._rank):
+            raise ValueError(f"{type(self).__name__}: an input of shape {tuple(input.shape)}, expected {self._rank} axes, or {self._rank - 1} without a batch")
+        batch = input if input.ndim == self._rank else input.unsqueeze(0)
+        output = F.instance_norm(batch, weight=self.weight, bias=self.bias, eps=self.eps)
+        return output if input.ndim == self._rank else output.squeeze(0)
+
+    def extra_repr(self):
+        return f"{self.num_features}, eps={self.eps}, affine={self.affine}"
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Each channel of each sequence shifted to mean 0 and scaled to variance 1: [batch, channels, length]; the batch may be left out."""
+
+    _rank = 3
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Each channel of each image shifted to mean 0 and scaled to variance 1: [batch, channels, height, width]; the batch may be left out."""
+
+    _rank = 4

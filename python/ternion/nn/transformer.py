@@ -1,0 +1,219 @@
+"""PyTorch's transformer, whose weights it takes over: encoder, decoder, and both."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+from .. import _ternion
+from .._ternion import Tensor
+from . import functional as F
+from . import init
+from .attention import MultiheadAttention
+from .containers import ModuleList
+from .layers import Dropout, Linear
+from .module import Module
+from .norms import LayerNorm
+
+_ACTIVATIONS: dict[str, Any] = {"relu": F.relu, "gelu": F.gelu}
+
+
+def _activation(layer, activation):
+    if activation in _ACTIVATIONS:
+        return _ACTIVATIONS[activation]
+    if not callable(activation):
+        raise ValueError(f"{layer}: activation {activation!r}, expected \"relu\", \"gelu\" or a function")
+    return activation
+
+
+def _copies(name, layer, count):
+    if not isinstance(layer, Module):
+        raise TypeError(f"{name}: a layer of type {type(layer).__name__}, expected a nn.Module")
+    if count < 1:
+        raise ValueError(f"{name}: num_layers {count}, expected at least 1")
+    return ModuleList(copy.deepcopy(layer) for _ in range(count))
+
+
+class TransformerEncoderLayer(Module):
+    """Attention of a sequence to itself, then two layers for each token, each with a residual and a norm (Vaswani et al. 2017).
+
+    Args:
+        d_model: columns of a token.
+        nhead: heads of the attention.
+        dim_feedforward: the width between the two layers.
+        dropout: in training, the probability that a number becomes 0.
+        activation: "relu", "gelu" or a function.
+        batch_first: whether inputs are [batch, length, d_model] rather than [length, batch, d_model].
+        norm_first: whether norms are before attention and layers rather than behind the residuals.
+    """
+
+    def __init__(
+        self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation: Any = "relu", layer_norm_eps=1e-5, batch_first=False, norm_first=False,
+        bias=True, device=None, dtype=None,
+    ):  # fmt: skip
+        made = dict(device=device, dtype=dtype)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **made)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **made)
+        self.norm_first = norm_first
+        self.norm1, self.norm2 = (LayerNorm(d_model, layer_norm_eps, bias=bias, **made) for _ in range(2))
+        self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
+        self.activation: Any = _activation("TransformerEncoderLayer", activation)
+
+    def forward(self, src: Tensor, src_mask=None, src_key_padding_mask=None, is_causal: bool = False) -> Tensor:
+        """[length, batch, d_model], with `batch_first` [batch, length, d_model], or [length, d_model] -> same.
+
+        Args:
+            src_mask: [length, length] or [batch * heads, length, length], bool: true where a token is not seen; or numbers that are added to the scores.
+            src_key_padding_mask: [batch, length], bool: true at padding, which is not seen; or numbers that are added to the scores.
+            is_causal: whether a token sees only those up to its own place; needs no mask beside it.
+        """
+        x = src
+        if self.norm_first:
+            x = x + self._attended(self.norm1(x), src_mask, src_key_padding_mask, is_causal)
+            return x + self._fed(self.norm2(x))
+        x = self.norm1(x + self._attended(x, src_mask, src_key_padding_mask, is_causal))
+        return self.norm2(x + self._fed(x))
+
+    def _attended(self, x, mask, padding, is_causal):
+        return self.dropout1(self.self_attn(x, x, x, padding, False, mask, is_causal=is_causal)[0])
+
+    def _fed(self, x):
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+class TransformerEncoder(Module):
+    """Encoder layers one behind the other, and a norm behind them.
+
+    Args:
+        encoder_layer: the layer that is copied `num_layers` times.
+        norm: what is behind the last one, if anything.
+        enable_nested_tensor, mask_check: PyTorch's choices between ways to compute; here there is one.
+    """
+
+    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
+        self.layers = _copies("TransformerEncoder", encoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(self, src: Tensor, mask=None, src_key_padding_mask=None, is_causal: bool | None = None) -> Tensor:
+        """[length, batch, d_model], or as the layers have it -> same; masks are those of the layers."""
+        for layer in self.layers:
+            src = layer(src, mask, src_key_padding_mask, bool(is_causal))
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoderLayer(Module):
+    """Attention of a sequence to itself, attention to another one, then two layers for each token, each with a residual and a norm (Vaswani et al. 2017).
+
+    Args are those of `TransformerEncoderLayer`.
+    """
+
+    def __init__(
+        self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation: Any = "relu", layer_norm_eps=1e-5, batch_first=False, norm_first=False,
+        bias=True, device=None, dtype=None,
+    ):  # fmt: skip
+        made = dict(device=device, dtype=dtype)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **made)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **made)
+        self.norm_first = norm_first
+        self.norm1, self.norm2, self.norm3 = (LayerNorm(d_model, layer_norm_eps, bias=bias, **made) for _ in range(3))
+        self.dropout1, self.dropout2, self.dropout3 = (Dropout(dropout) for _ in range(3))
+        self.activation: Any = _activation("TransformerDecoderLayer", activation)
+
+    def forward(
+        self, tgt: Tensor, memory: Tensor, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
+        tgt_is_causal: bool = False, memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """[length, batch, d_model] and memory [others, batch, d_model] -> as the first; with `batch_first` the batch comes first.
+
+        Args:
+            tgt_mask, tgt_key_padding_mask, tgt_is_causal: of the attention to itself, as in `TransformerEncoderLayer`.
+            memory_mask, memory_key_padding_mask, memory_is_causal: of the attention to the memory.
+        """
+        own, other = (tgt_mask, tgt_key_padding_mask, tgt_is_causal), (memory_mask, memory_key_padding_mask, memory_is_causal)
+        x = tgt
+        if self.norm_first:
+            inner = self.norm1(x)
+            x = x + self.dropout1(_attended(self.self_attn, inner, inner, own))
+            x = x + self.dropout2(_attended(self.multihead_attn, self.norm2(x), memory, other))
+            return x + self._fed(self.norm3(x))
+        x = self.norm1(x + self.dropout1(_attended(self.self_attn, x, x, own)))
+        x = self.norm2(x + self.dropout2(_attended(self.multihead_attn, x, memory, other)))
+        return self.norm3(x + self._fed(x))
+
+    def _fed(self, x):
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+def _attended(attention, x, seen, masks):
+    mask, padding, is_causal = masks
+    return attention(x, seen, seen, padding, False, mask, is_causal=bool(is_causal))[0]
+
+
+class TransformerDecoder(Module):
+    """Decoder layers one behind the other, and a norm behind them.
+
+    Args:
+        decoder_layer: the layer that is copied `num_layers` times.
+        norm: what is behind the last one, if anything.
+    """
+
+    def __init__(self, decoder_layer, num_layers, norm=None):
+        self.layers = _copies("TransformerDecoder", decoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(
+        self, tgt: Tensor, memory: Tensor, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
+        tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """Shapes and masks are those of the layers."""
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, bool(tgt_is_causal), memory_is_causal)
+        for layer in self.layers:
+            tgt = layer(tgt, memory, *masks)
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """An encoder, and a decoder that sees what it gives (Vaswani et al. 2017).
+
+    Args:
+        num_encoder_layers, num_decoder_layers: how many layers they have.
+        custom_encoder, custom_decoder: modules in their place.
+        The others are those of `TransformerEncoderLayer`.
+    """
+
+    def __init__(
+        self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1, activation: Any = "relu",
+        custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5, batch_first=False, norm_first=False, bias=True, device=None, dtype=None,
+    ):  # fmt: skip
+        made = dict(device=device, dtype=dtype)
+        settings = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
+
+        def stack(whole, layer, count):
+            return whole(layer(*settings, **made), count, LayerNorm(d_model, layer_norm_eps, bias=bias, **made))
+
+        self.encoder = custom_encoder or stack(TransformerEncoder, TransformerEncoderLayer, num_encoder_layers)
+        self.decoder = custom_decoder or stack(TransformerDecoder, TransformerDecoderLayer, num_decoder_layers)
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        for parameter in self.parameters():
+            if parameter.ndim > 1:
+                init.xavier_uniform_(parameter)
+
+    def forward(
+        self, src: Tensor, tgt: Tensor, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None, tgt_key_padding_mask=None,
+        memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None, memory_is_causal=False,
+    ) -> Tensor:  # fmt: skip
+        """[length, batch, d_model] and [others, batch, d_model] -> as the second; with `batch_first` the batch comes first."""
+        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal)
+        return self.decoder(tgt, memory, *masks)
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device=None, dtype=None) -> Tensor:
+        """What hides from a token those behind it, as numbers that are added: [sz, sz]."""
+        return _ternion.full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)

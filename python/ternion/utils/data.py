@@ -1,0 +1,526 @@
+"""Data sets and the batches that are taken from them. Names, arguments and defaults are those of `torch.utils.data`.
+
+    from ternion.utils.data import DataLoader, TensorDataset
+
+    loader = DataLoader(TensorDataset(images, labels), batch_size=64, shuffle=True, generator=1)
+    for images, labels in loader:
+        ...
+
+Workers are threads. Where PyTorch takes a `torch.Generator`, a seed or a `random.Random` is taken; without one the order is drawn by Ternion's own random numbers.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+import operator
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from typing import Any
+
+from .._ternion import Tensor, as_tensor, float64, rand, randint, randperm, stack, tensor
+
+__all__ = [
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler",
+    "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "default_collate", "default_convert",
+    "random_split",
+]  # fmt: skip
+
+
+# ---- Data sets
+
+
+class Dataset:
+    """What has examples by their numbers: a subclass says `__getitem__`, and `__len__`."""
+
+    def __getitem__(self, index: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} has no __getitem__()")
+
+    def __add__(self, other: Any) -> ConcatDataset:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset):
+    """What gives its examples one after the other: a subclass says `__iter__`."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError(f"{type(self).__name__} has no __iter__()")
+
+    def __add__(self, other: Any) -> ChainDataset:  # type: ignore[override]
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset):
+    """The rows of several tensors side by side: an example is a tuple.
+
+    Raises:
+        ValueError: tensors of different lengths, or none.
+    """
+
+    def __init__(self, *tensors: Tensor):
+        for value in tensors:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"TensorDataset: a {type(value).__name__}, expected a tensor")
+        lengths = {len(value) for value in tensors}
+        if len(lengths) != 1:
+            raise ValueError(f"TensorDataset: tensors of lengths {[len(value) for value in tensors]}, expected one length")
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        return tuple(value[index] for value in self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+
+class StackDataset(Dataset):
+    """Several data sets side by side: an example is a tuple, or with names a dict.
+
+    Raises:
+        ValueError: data sets of different lengths, or none; some with names and some without.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        if bool(args) == bool(kwargs):
+            raise ValueError("StackDataset: expected data sets, all of them with a name or none")
+        self.datasets: Any = args or kwargs
+        lengths = {len(part) for part in (args or kwargs.values())}
+        if len(lengths) != 1:
+            raise ValueError(f"StackDataset: data sets of lengths {sorted(lengths)}, expected one length")
+        self._length = lengths.pop()
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: part[index] for name, part in self.datasets.items()}
+        return tuple(part[index] for part in self.datasets)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class ConcatDataset(Dataset):
+    """Data sets one behind the other.
+
+    Raises:
+        ValueError: none.
+        TypeError: one that only gives its examples one after the other.
+    """
+
+    def __init__(self, datasets: Iterable[Any]):
+        self.datasets = [_indexed(part) for part in datasets]
+        if not self.datasets:
+            raise ValueError("ConcatDataset: no data sets")
+        if any(isinstance(part, IterableDataset) for part in self.datasets):
+            raise TypeError("ConcatDataset: an IterableDataset, expected data sets with examples by number: ChainDataset takes it")
+        self.cumulative_sizes = list(itertools.accumulate(len(part) for part in self.datasets))
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: Any) -> Any:
+        count = len(self)
+        if not -count <= index < count:
+            raise IndexError(f"ConcatDataset: example {index} of {count}")
+        index = int(index) % count
+        number = bisect.bisect_right(self.cumulative_sizes, index)
+        return self.datasets[number][index - (self.cumulative_sizes[number - 1] if number else 0)]
+
+
+class ChainDataset(IterableDataset):
+    """Iterable data sets one behind the other."""
+
+    def __init__(self, datasets: Iterable[Any]):
+        self.datasets = list(datasets)
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(self.datasets)
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self.datasets)
+
+
+class Subset(Dataset):
+    """The examples of a data set with these numbers."""
+
+    def __init__(self, dataset: Any, indices: Sequence[int]):
+        self.dataset, self.indices = _indexed(dataset), indices
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[place] for place in index]]
+        return self.dataset[self.indices[index]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) -> list[Subset]:
+    """Parts of a data set without common examples, in random order.
+
+    Args:
+        lengths: how many examples each part has; or shares of all, which sum to 1.
+        generator: a seed or a `random.Random`.
+
+    Raises:
+        ValueError: lengths that do not sum to that of the data set.
+    """
+    count, shares = len(dataset), list(lengths)
+    if math.isclose(sum(shares), 1) and sum(shares) <= 1:
+        if any(not 0 <= share <= 1 for share in shares):
+            raise ValueError(f"random_split: shares {shares}, expected 0 to 1")
+        sizes = [math.floor(count * share) for share in shares]
+        for number in range(count - sum(sizes)):
+            sizes[number % len(sizes)] += 1
+    else:
+        sizes = [operator.index(size) for size in lengths]  # type: ignore[arg-type]
+    if sum(sizes) != count:
+        raise ValueError(f"random_split: lengths {sizes} of {count} examples, expected that they sum to it")
+    order, ends = _order(count, _source(generator)), list(itertools.accumulate(sizes))
+    return [Subset(dataset, order[start:end]) for start, end in zip([0, *ends], ends)]
+
+
+def _indexed(dataset: Any) -> Any:
+    """A data set with examples by number; the images of `ternion.data` and their labels as one."""
+    if not hasattr(dataset, "__getitem__") and hasattr(dataset, "images") and hasattr(dataset, "labels"):
+        return TensorDataset(dataset.images, dataset.labels)
+    return dataset
+
+
+# ---- Orders
+
+
+def _source(generator: Any) -> random.Random | None:
+    """Where orders are drawn: None for Ternion's own random numbers."""
+    if generator is None or isinstance(generator, random.Random):
+        return generator
+    if isinstance(generator, int) and not isinstance(generator, bool):
+        return random.Random(generator)
+    raise TypeError(f"a generator of type {type(generator).__name__}, expected a seed or a random.Random")
+
+
+def _order(count: int, source: random.Random | None) -> list[int]:
+    if source is None:
+        return randperm(count).tolist() if count else []
+    order = list(range(count))
+    source.shuffle(order)
+    return order
+
+
+class Sampler:
+    """Numbers of examples in some order: a subclass says `__iter__`, and `__len__` if it can."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError(f"{type(self).__name__} has no __iter__()")
+
+
+class SequentialSampler(Sampler):
+    """The numbers of all examples in their order."""
+
+    def __init__(self, data_source: Any):
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler):
+    """The numbers of examples in random order, another one each time.
+
+    Args:
+        replacement: whether an example may come again before all were there.
+        num_samples: how many numbers; as many as there are examples by default.
+        generator: a seed or a `random.Random`.
+    """
+
+    def __init__(self, data_source: Any, replacement: bool = False, num_samples: int | None = None, generator: Any = None):
+        if not isinstance(replacement, bool):
+            raise TypeError(f"RandomSampler: replacement {replacement!r}, expected True or False")
+        if num_samples is not None and (isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples < 1):
+            raise ValueError(f"RandomSampler: num_samples {num_samples!r}, expected a whole number of at least 1")
+        self.data_source, self.replacement, self._samples = data_source, replacement, num_samples
+        self.generator = _source(generator)
+
+    @property
+    def num_samples(self) -> int:
+        """How many numbers there are."""
+        return len(self.data_source) if self._samples is None else self._samples
+
+    def __iter__(self) -> Iterator[int]:
+        count, wanted = len(self.data_source), self.num_samples
+        if self.replacement:
+            return iter(_numbers(count, wanted, self.generator))
+        return itertools.islice(self._orders(count), wanted) if count else iter(())
+
+    def _orders(self, count):
+        while True:
+            yield from _order(count, self.generator)
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+def _numbers(count: int, wanted: int, source: random.Random | None) -> list[int]:
+    if source is None:
+        return randint(0, count, (wanted,)).tolist()
+    return [source.randrange(count) for _ in range(wanted)]
+
+
+class SubsetRandomSampler(Sampler):
+    """These numbers in random order."""
+
+    def __init__(self, indices: Sequence[int], generator: Any = None):
+        self.indices, self.generator = indices, _source(generator)
+
+    def __iter__(self) -> Iterator[int]:
+        return (self.indices[place] for place in _order(len(self.indices), self.generator))
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler):
+    """Numbers drawn with these weights.
+
+    Args:
+        replacement: whether a number may come again.
+    """
+
+    def __init__(self, weights: Any, num_samples: int, replacement: bool = True, generator: Any = None):
+        self.weights = [float(weight) for weight in weights]
+        positive = sum(weight > 0 for weight in self.weights)
+        if any(not 0 <= weight < math.inf for weight in self.weights) or not positive:
+            raise ValueError("WeightedRandomSampler: weights, expected finite ones of at least 0, not all 0")
+        if num_samples < 1 or (not replacement and num_samples > positive):
+            raise ValueError(f"WeightedRandomSampler: num_samples {num_samples} of {positive} that can come, expected at least 1, and no more without replacement")
+        self.num_samples, self.replacement, self.generator = num_samples, replacement, _source(generator)
+
+    def __iter__(self) -> Iterator[int]:
+        if self.replacement:
+            sums = list(itertools.accumulate(self.weights))
+            last = max(number for number, weight in enumerate(self.weights) if weight > 0)
+            return iter([min(bisect.bisect_right(sums, share * sums[-1]), last) for share in self._shares(self.num_samples)])
+        # The first by times that are exponentially distributed with these rates (Efraimidis and Spirakis 2006).
+        shares = self._shares(len(self.weights))
+        times = [(-math.log(1 - share) / weight, number) for number, (share, weight) in enumerate(zip(shares, self.weights)) if weight > 0]
+        return iter([number for _, number in sorted(times)[: self.num_samples]])
+
+    def _shares(self, count):
+        if self.generator is None:
+            return rand(count, dtype=float64).tolist()
+        return [self.generator.random() for _ in range(count)]
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler):
+    """Lists of `batch_size` numbers of another sampler; the last one may have less, unless `drop_last`."""
+
+    def __init__(self, sampler: Any, batch_size: int, drop_last: bool):
+        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+            raise ValueError(f"BatchSampler: batch_size {batch_size!r}, expected a whole number of at least 1")
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"BatchSampler: drop_last {drop_last!r}, expected True or False")
+        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return _batched(iter(self.sampler), self.batch_size, self.drop_last)
+
+    def __len__(self) -> int:
+        full, rest = divmod(len(self.sampler), self.batch_size)
+        return full + (rest > 0 and not self.drop_last)
+
+
+def _batched(items: Iterator[Any], size: int, drop_last: bool) -> Iterator[list[Any]]:
+    while batch := list(itertools.islice(items, size)):
+        if len(batch) == size or not drop_last:
+            yield batch
+
+
+# ---- Batches
+
+
+def default_convert(data: Any) -> Any:
+    """Arrays and numbers of NumPy as tensors, also within tuples, lists and dicts; everything else as it is."""
+    if isinstance(data, Tensor) or not _is_numpy(data):
+        if isinstance(data, Mapping):
+            return {key: default_convert(value) for key, value in data.items()}
+        if isinstance(data, tuple) and hasattr(data, "_fields"):
+            return type(data)(*(default_convert(value) for value in data))
+        if isinstance(data, (tuple, list)):
+            return [default_convert(value) for value in data]
+        return data
+    return data if data.dtype.kind in "SUO" else as_tensor(data)
+
+
+def _is_numpy(value: Any) -> bool:
+    return type(value).__module__ == "numpy" and hasattr(value, "dtype")
+
+
+def default_collate(batch: Sequence[Any]) -> Any:
+    """Examples as one batch: tensors, arrays and numbers stacked along a new first axis; tuples, lists and dicts by their parts; texts as a list.
+
+    Raises:
+        TypeError: examples of another kind.
+        ValueError: shapes or lengths that differ, or no examples.
+    """
+    if len(batch) == 0:
+        raise ValueError("default_collate: no examples")
+    first = batch[0]
+    if isinstance(first, Tensor):
+        return stack(list(batch))
+    if _is_numpy(first):
+        if first.dtype.kind in "SUO":
+            raise TypeError(f"default_collate: an array of {first.dtype}, expected numbers")
+        return stack([as_tensor(value) for value in batch])
+    if isinstance(first, float):
+        return tensor(list(batch), dtype=float64)
+    if isinstance(first, int):
+        return tensor(list(batch))
+    if isinstance(first, (str, bytes)):
+        return batch
+    if isinstance(first, Mapping):
+        return {key: default_collate([example[key] for example in batch]) for key in first}
+    if isinstance(first, Sequence):
+        return _parts(first, batch)
+    raise TypeError(f"default_collate: examples of type {type(first).__name__}, expected tensors, arrays, numbers, texts, dicts or lists: give a collate_fn")
+
+
+def _parts(first, batch):
+    if any(len(example) != len(first) for example in batch):
+        raise ValueError(f"default_collate: examples of {sorted({len(example) for example in batch})} parts, expected as many each")
+    parts = [default_collate(part) for part in zip(*batch)]
+    return type(first)(*parts) if isinstance(first, tuple) and hasattr(first, "_fields") else parts
+
+
+class DataLoader:
+    """Batches of a data set; each `iter` goes once through it.
+
+    Args:
+        dataset: has `__getitem__` and `__len__`, or is an `IterableDataset`; or the images of `ternion.data`, such as `mnist().train`.
+        batch_size: examples in a batch; with None examples come one by one, without a batch.
+        shuffle: another random order each time.
+        sampler, batch_sampler: other orders: numbers of examples, or lists of them.
+        num_workers: threads that fetch batches ahead, in order; with 0 they are fetched when they are asked for.
+        collate_fn: makes a batch of a list of examples.
+        pin_memory, persistent_workers: taken as in PyTorch, without effect.
+        drop_last: leaves out a last batch that is not full.
+        timeout: seconds after which a batch that a thread has not fetched is an error; 0 waits.
+        worker_init_fn: is called with its number by each thread.
+        generator: a seed or a `random.Random` for the order.
+        prefetch_factor: batches that each thread is ahead; 2 by default.
+
+    Raises:
+        ValueError: settings that do not fit together.
+    """
+
+    def __init__(
+        self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None, sampler: Any = None, batch_sampler: Any = None,
+        num_workers: int = 0, collate_fn: Callable[[Any], Any] | None = None, pin_memory: bool = False, drop_last: bool = False, timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None, multiprocessing_context: Any = None, generator: Any = None, *,
+        prefetch_factor: int | None = None, persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True,
+    ):  # fmt: skip
+        self.dataset = _indexed(dataset)
+        self.num_workers, self.timeout, self.worker_init_fn = num_workers, timeout, worker_init_fn
+        self.prefetch_factor = (2 if num_workers else None) if prefetch_factor is None else prefetch_factor
+        self.pin_memory, self.persistent_workers, self.generator = pin_memory, persistent_workers, _source(generator)
+        self._is_iterable = isinstance(self.dataset, IterableDataset) or not hasattr(self.dataset, "__getitem__")
+        self._check(multiprocessing_context)
+        self._take_order(batch_size, shuffle, sampler, batch_sampler, drop_last)
+        self.collate_fn = collate_fn or (default_convert if self.batch_sampler is None and self.batch_size is None else default_collate)
+
+    def _check(self, multiprocessing_context):
+        if isinstance(self.num_workers, bool) or not isinstance(self.num_workers, int) or self.num_workers < 0:
+            raise ValueError(f"DataLoader: num_workers {self.num_workers!r}, expected a whole number of at least 0")
+        if multiprocessing_context is not None:
+            raise ValueError("DataLoader: a multiprocessing_context, expected None: workers are threads")
+        if self._is_iterable and not hasattr(self.dataset, "__iter__"):
+            raise TypeError(f"DataLoader: a data set of type {type(self.dataset).__name__}, expected one with __getitem__ and __len__, or with __iter__")
+        if self._is_iterable and self.num_workers:
+            raise ValueError(f"DataLoader: num_workers {self.num_workers} of a data set that is read in order, expected 0")
+        if self.timeout < 0 or (self.prefetch_factor is not None and (self.prefetch_factor < 1 or not self.num_workers)):
+            raise ValueError(f"DataLoader: timeout {self.timeout}, prefetch_factor {self.prefetch_factor}, expected at least 0, and at least 1 with workers")
+
+    def _take_order(self, batch_size, shuffle, sampler, batch_sampler, drop_last):
+        if self._is_iterable and (shuffle or sampler is not None or batch_sampler is not None):
+            raise ValueError("DataLoader: shuffle, sampler or batch_sampler of a data set that is read in order, expected none of them")
+        if sampler is not None and shuffle:
+            raise ValueError("DataLoader: sampler and shuffle, expected one of them")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError("DataLoader: batch_sampler beside batch_size, shuffle, sampler or drop_last, expected it alone")
+            batch_size, drop_last = None, False
+        elif batch_size is None and drop_last:
+            raise ValueError("DataLoader: drop_last without batches, expected a batch_size")
+        if sampler is None and not self._is_iterable and batch_sampler is None:
+            sampler = RandomSampler(self.dataset, generator=self.generator) if shuffle else SequentialSampler(self.dataset)
+        if batch_size is not None and (isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1):
+            raise ValueError(f"DataLoader: batch_size {batch_size!r}, expected a whole number of at least 1, or None")
+        if batch_size is not None and batch_sampler is None and not self._is_iterable:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size, self.drop_last, self.sampler, self.batch_sampler = batch_size, drop_last, sampler, batch_sampler
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._is_iterable:
+            return self._read()
+        order = iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
+        return map(self._fetch, order) if self.num_workers == 0 else self._ahead(order)
+
+    def _read(self):
+        examples = iter(self.dataset)
+        if self.batch_size is None:
+            return map(self.collate_fn, examples)
+        return map(self.collate_fn, _batched(examples, self.batch_size, self.drop_last))
+
+    def _fetch(self, chosen: Any) -> Any:
+        """The batch of these numbers, or the example of one."""
+        if self.batch_sampler is None:
+            return self.collate_fn(self.dataset[chosen])
+        if type(self.dataset) is TensorDataset and self.collate_fn is default_collate:
+            # The same in one go.
+            rows = tensor([int(number) for number in chosen])
+            return [value[rows.to(value.device)] for value in self.dataset.tensors]
+        if hasattr(self.dataset, "__getitems__"):
+            return self.collate_fn(self.dataset.__getitems__(chosen))
+        return self.collate_fn([self.dataset[number] for number in chosen])
+
+    def _ahead(self, order: Iterator[Any]) -> Iterator[Any]:
+        """Batches in order, fetched by threads before they are asked for."""
+        numbers = itertools.count()
+
+        def begin():
+            if self.worker_init_fn is not None:
+                self.worker_init_fn(next(numbers))
+
+        pool = ThreadPoolExecutor(self.num_workers, "ternion-loader", begin)
+        waiting: deque[Any] = deque()
+        try:
+            for chosen in order:
+                waiting.append(pool.submit(self._fetch, chosen))
+                if len(waiting) > self.num_workers * (self.prefetch_factor or 1):
+                    yield self._taken(waiting)
+            while waiting:
+                yield self._taken(waiting)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _taken(self, waiting):
+        try:
+            return waiting.popleft().result(self.timeout or None)
+        except NotYet:
+            raise RuntimeError(f"DataLoader: no batch after {self.timeout} seconds (timeout)") from None
+
+    def __len__(self) -> int:
+        if self._is_iterable:
+            count = len(self.dataset)
+            if self.batch_size is None:
+                return count
+            return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+        return len(self.sampler if self.batch_sampler is None else self.batch_sampler)

@@ -1,0 +1,361 @@
+"""Modules as PyTorch has them: what is found and guarded, hooks, containers, state, copies."""
+
+import copy
+import io
+import pickle
+
+import numpy as np
+import pytest
+
+import ternion
+from ternion import nn
+from ternion.utils.checkpoint import checkpoint
+
+
+class Private(nn.Module):
+    """With attributes that begin with `_`, some of them by names that the package might use itself."""
+
+    def __init__(self):
+        super().__init__()
+        self._linear = nn.Linear(2, 3)
+        self._w = nn.Parameter(ternion.ones(3))
+        self._hooks = [nn.Linear(3, 3)]
+        self._own = nn.Linear(3, 3, bias=False)
+        self._forward = self._walk = None
+        self.register_buffer("_count", ternion.zeros(1))
+
+    def forward(self, x):
+        return self._own(self._hooks[0](self._linear(x) * self._w))
+
+
+def test_attributes_that_begin_with_an_underscore_are_found():
+    model = Private()
+    keys = ["_linear.weight", "_linear.bias", "_w", "_hooks.0.weight", "_hooks.0.bias", "_own.weight"]
+    assert [key for key, _ in model.named_parameters()] == keys
+    assert list(model.state_dict()) == [*keys, "_count"]
+    assert [key for key, _ in model.named_children()] == ["_linear", "_hooks.0", "_own"]
+    model.register_forward_hook(lambda *_: None)
+    model(ternion.ones(1, 2)).sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+class TestAttributes:
+    def test_a_parameter_is_not_dropped(self):
+        layer = nn.Linear(2, 2)
+        for value, kind in ((3, "int"), (ternion.ones(2, 2), "Tensor")):
+            with pytest.raises(TypeError, match=f"cannot assign a {kind} as parameter 'weight': expected a nn.Parameter or None"):
+                layer.weight = value
+        layer.weight = None
+        assert [key for key, _ in layer.named_parameters()] == ["bias"]
+        with pytest.raises(TypeError, match="as parameter 'weight'"):
+            layer.weight = 3
+        layer.weight = nn.Parameter(ternion.ones(2, 2))
+        assert layer(ternion.ones(1, 2)).shape == (1, 2) and len(list(layer.parameters())) == 2
+
+    def test_modules_and_buffers_are_guarded(self):
+        model = nn.Module()
+        model.inner = nn.Linear(1, 1)
+        model.register_buffer("count", ternion.zeros(1))
+        with pytest.raises(TypeError, match="cannot assign a int as child module 'inner'"):
+            model.inner = 5
+        with pytest.raises(TypeError, match="cannot assign a int as buffer 'count'"):
+            model.count = 5
+        model.count = ternion.ones(2)
+        assert model.state_dict()["count"].tolist() == [1, 1]
+        model.count = nn.Parameter(ternion.ones(1))
+        assert not list(model.buffers()) and "count" in dict(model.named_parameters())
+
+    def test_deletion(self):
+        layer = nn.BatchNorm1d(2)
+        del layer.weight, layer.running_mean
+        assert list(layer.state_dict()) == ["bias", "running_var", "num_batches_tracked"]
+        layer.weight = 3
+        assert layer.weight == 3
+        model = nn.Sequential(nn.ReLU(), nn.Linear(1, 1))
+        delattr(model, "1")
+        assert len(model) == 1 and not list(model.parameters())
+        with pytest.raises(AttributeError):
+            del model.missing
+
+    def test_registration(self):
+        model = nn.Module()
+        model.register_parameter("late", None)
+        model.register_module("part", nn.Linear(1, 1))
+        model.add_module("none", None)
+        assert model.late is None and [key for key, _ in model.named_children()] == ["part"]
+        model.late = nn.Parameter(ternion.ones(1))
+        for call, kind, told in [
+            (lambda: model.register_buffer("a", 5), TypeError, "register_buffer: 'a' of type int, expected a tensor or None"),
+            (lambda: model.register_buffer("late.a", None), KeyError, "expected one without dots"),
+            (lambda: model.register_buffer("part", ternion.ones(1)), KeyError, "register_buffer: Module has an attribute 'part' already"),
+            (lambda: model.add_module("late", nn.ReLU()), KeyError, "add_module: Module has an attribute 'late' already"),
+            (lambda: model.register_parameter("b", ternion.ones(1)), TypeError, "'b' of type Tensor, expected a nn.Parameter or None"),
+            (lambda: model.register_parameter("forward", None), KeyError, "has an attribute 'forward' already"),
+            (lambda: model.add_module("c", 3), TypeError, "'c' of type int, expected a nn.Module or None"),
+            (lambda: model.add_module(3, None), TypeError, "the name 3 is of type int"),
+        ]:
+            with pytest.raises(kind, match=told):
+                call()
+
+    def test_by_keys(self):
+        model = nn.Module()
+        model.layers = [nn.Sequential(nn.Linear(1, 1)), {"a": nn.BatchNorm1d(2)}]
+        assert model.get_submodule("layers.0.0") is model.layers[0][0] and model.get_submodule("") is model
+        assert model.get_parameter("layers.1.a.bias") is model.layers[1]["a"].bias
+        assert model.get_buffer("layers.1.a.running_var").tolist() == [1, 1]
+        for call, told in [
+            (lambda: model.get_submodule("layers.2"), "has no '2'"), (lambda: model.get_submodule("layers.0.0.weight"), "expected a nn.Module"),
+            (lambda: model.get_parameter("layers.0"), "expected a nn.Parameter"), (lambda: model.get_buffer("layers.0.0.weight"), "is no buffer"),
+        ]:  # fmt: skip
+            with pytest.raises(AttributeError, match=told):
+                call()
+
+    def test_a_module_that_knows_the_one_around_it(self):
+        model = nn.Sequential(nn.Linear(1, 1))
+        model[0].around = model
+        assert len(list(model.parameters())) == 2 and len(list(model.modules())) == 2 and list(model.state_dict()) == ["0.weight", "0.bias"]
+        assert model.eval() is model and not model[0].training
+
+    def test_what_is_shared_comes_once(self):
+        relu, linear = nn.ReLU(), nn.Linear(2, 2)
+        model = nn.Sequential(relu, linear, relu, linear)
+        assert len(list(model.children())) == 2 and len(list(model.modules())) == 3 and len(list(model.parameters())) == 2
+        assert len(list(model.named_modules(remove_duplicate=False))) == 5 and len(list(model.named_parameters(remove_duplicate=False))) == 4
+        assert list(model.state_dict()) == ["1.weight", "1.bias", "3.weight", "3.bias"]
+        x = ternion.ones(1, 2)
+        assert model(x).equal(linear(linear(x.relu()).relu()))
+
+
+class TestState:
+    def test_prefixes(self):
+        layer, told = nn.Linear(1, 1), {}
+        assert layer.state_dict(told, "model.") is told and list(told) == ["model.weight", "model.bias"]
+        assert layer.state_dict(keep_vars=True)["weight"] is layer.weight
+        assert [key for key, _ in layer.named_parameters("head")] == ["head.weight", "head.bias"]
+
+    def test_what_does_not_fit_is_told(self):
+        layer = nn.Linear(2, 1)
+        told = layer.load_state_dict({"weight": ternion.ones(1, 2), "other": ternion.ones(1)}, strict=False)
+        assert told.missing_keys == ["bias"] and told.unexpected_keys == ["other"] and layer.weight.tolist() == [[1, 1]]
+        missing, _ = told
+        assert missing == ["bias"]
+        assert repr(layer.load_state_dict(layer.state_dict())) == "<All keys matched successfully>"
+        assert layer.load_state_dict({"weight": np.zeros((1, 2)), "bias": [4.0]}) and layer.bias.tolist() == [4]
+        with pytest.raises(TypeError, match="load_state_dict: a list, expected a dict of tensors"):
+            layer.load_state_dict([])
+        with pytest.raises(TypeError, match="load_state_dict: bias is of type object, expected a tensor"):
+            layer.load_state_dict({"bias": object()}, strict=False)
+
+    def test_assign_takes_the_memory(self):
+        layer, state = nn.Linear(2, 1), {"weight": ternion.ones(1, 2, dtype=ternion.float64), "bias": ternion.ones(1, dtype=ternion.float64)}
+        weight = layer.weight
+        layer.load_state_dict(state, assign=True)
+        assert layer.weight is weight and weight.dtype is ternion.float64 and weight.data_ptr() == state["weight"].data_ptr()
+
+    def test_copies_and_pickles(self):
+        model = Private()
+        model.tied = model._linear
+        model.add_module("norm", nn.BatchNorm1d(2))
+        kept = io.BytesIO()
+        pickle.dump(model, kept)
+        kept.seek(0)
+        x = ternion.randn(2, 2)
+        for other in (copy.deepcopy(model), pickle.load(kept)):
+            assert other(x).equal(model(x)) and other.tied is other._linear and other._w is not model._w
+            assert list(other.state_dict()) == list(model.state_dict())
+            with pytest.raises(TypeError):
+                other._w = 3
+            with ternion.no_grad():
+                other._w.zero_()
+            assert model._w.tolist() == [1, 1, 1]
+
+    def test_dtypes_and_devices(self):
+        model = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1))
+        for call, dtype in [("double", ternion.float64), ("half", ternion.float16), ("bfloat16", ternion.bfloat16), ("float", ternion.float32)]:
+            getattr(model, call)()
+            assert {value.dtype for key, value in model.state_dict().items() if "tracked" not in key} == {dtype}
+        assert model[1].num_batches_tracked.dtype is ternion.int64
+        assert model.to("cpu", ternion.float64, non_blocking=True).type(ternion.float32)[0].weight.dtype is ternion.float32
+        with pytest.raises(ValueError, match="mode 'yes', expected True or False"):
+            model.train("yes")
+
+
+class TestHooks:
+    def test_before_and_after(self):
+        layer, told = nn.Identity(), []
+        first = layer.register_forward_pre_hook(lambda module, args: told.append("first"))
+        layer.register_forward_pre_hook(lambda module, args: args[0] * 2, prepend=True)
+        layer.register_forward_hook(lambda module, args, result: result + args[0])
+        with layer.register_forward_hook(lambda module, args, result: told.append(result.item())):
+            assert layer(ternion.tensor(3.0)).item() == 12 and told == ["first", 12.0]
+        first.remove()
+        assert layer(ternion.tensor(3.0)).item() == 12 and told == ["first", 12.0]
+
+    def test_with_names(self):
+        class Scaled(nn.Module):
+            def forward(self, x, scale=1.0):
+                return x * scale
+
+        layer = Scaled()
+        layer.register_forward_pre_hook(lambda module, args, kwargs: (args, {"scale": kwargs["scale"] + 1}), with_kwargs=True)
+        layer.register_forward_hook(lambda module, args, kwargs, result: result + kwargs["scale"], with_kwargs=True)
+        assert layer(ternion.tensor(2.0), scale=3.0).item() == 12
+        layer.register_forward_pre_hook(lambda *_: 3, with_kwargs=True)
+        with pytest.raises(RuntimeError, match="returned 3, expected None or a tuple of new args and kwargs"):
+            layer(ternion.tensor(2.0), scale=3.0)
+        with pytest.raises(TypeError, match="a hook of type int, expected a function"):
+            layer.register_forward_hook(3)
+
+    def test_after_an_exception(self):
+        layer, told = nn.Module(), []
+        layer.register_forward_hook(lambda module, args, result: told.append(result), always_call=True)
+        with pytest.raises(NotImplementedError):
+            layer(1)
+        assert told == [None]
+
+    @pytest.mark.parametrize("asks", [True, False])
+    def test_gradients_are_pytorchs(self, asks):
+        torch = pytest.importorskip("torch")
+
+        def told_of(nn, tensor, weight):
+            layer, told = nn.Linear(2, 2, bias=False), []
+            with (ternion if nn is not torch.nn else torch).no_grad():
+                layer.weight.copy_(weight)
+            layer.register_full_backward_pre_hook(lambda module, grads: (grads[0] * 2,))
+            layer.register_full_backward_hook(lambda module, inputs, outputs: told.append((inputs, outputs)))
+            if asks:
+                layer.register_full_backward_hook(lambda module, inputs, outputs: (inputs[0] * 3,))
+            x = tensor([[1.0, 2.0]])
+            x.requires_grad = asks
+            loss = layer(x).square().sum() + x.sum() * 5
+            loss.backward()
+            ((grad_input,), (grad_output,)), = told
+            return [layer.weight.grad.tolist(), grad_output.tolist()] + ([x.grad.tolist(), grad_input.tolist()] if asks else [grad_input])
+
+        weights = [[1.0, -2.0], [3.0, 4.0]]
+        assert told_of(nn, ternion.tensor, ternion.tensor(weights)) == told_of(torch.nn, torch.tensor, torch.tensor(weights))
+
+    def test_of_several_inputs(self):
+        class Product(nn.Module):
+            def forward(self, a, b):
+                return {"product": a * b}
+
+        layer, told = Product(), []
+        layer.register_full_backward_hook(lambda module, inputs, outputs: told.append([grad.item() for grad in (*inputs, *outputs)]))
+        a, b = ternion.tensor(2.0, requires_grad=True), ternion.tensor(3.0, requires_grad=True)
+        layer(a, b)["product"].backward()
+        assert told == [[3, 2, 1]] and (a.grad.item(), b.grad.item()) == (3, 2)
+        handle = layer.register_full_backward_hook(lambda module, inputs, outputs: inputs)
+        with pytest.raises(RuntimeError, match="returned other gradients for 2 inputs"):
+            layer(a, b)["product"].backward()
+        handle.remove()
+        with ternion.no_grad():
+            layer(a, b)
+        checkpoint(layer, a, b)["product"].backward()
+        assert told[-1] == [3, 2, 1]
+
+    def test_of_inputs_in_another_order(self):
+        layer, told = nn.Identity(), []
+        layer.register_full_backward_hook(lambda module, inputs, outputs: told.append(inputs[0].tolist()))
+        x = ternion.ones(2, 3, requires_grad=True)
+        (layer(x.t()) * ternion.arange(6.0).reshape(3, 2)).sum().backward()
+        assert told == [[[0, 1], [2, 3], [4, 5]]] and x.grad.tolist() == [[0, 2, 4], [1, 3, 5]]
+
+    def test_twice_through_one_graph(self):
+        layer, told = nn.Linear(1, 1), []
+        layer.register_full_backward_hook(lambda module, inputs, outputs: told.append(inputs[0].shape))
+        loss = layer(ternion.ones(3, 1, requires_grad=True)).sum()
+        loss.backward(retain_graph=True)
+        loss.backward()
+        assert told == [(3, 1)] * 2
+
+
+class TestRows:
+    def test_lists(self):
+        row = nn.ModuleList([nn.Linear(1, 1), nn.ReLU()])
+        row.insert(0, nn.Tanh()).extend([nn.Sigmoid()])
+        row[-1] = nn.GELU()
+        row += [nn.Identity()]
+        assert [type(module).__name__ for module in row] == ["Tanh", "Linear", "ReLU", "GELU", "Identity"]
+        assert [key for key, _ in row.named_children()] == list("01234") and list(row.state_dict()) == ["1.weight", "1.bias"]
+        assert isinstance(row[1:3], nn.ModuleList) and row[1:3][0] is row[1] and len(row + row[:1]) == 6 and row[2] in row
+        del row[0], row[1:3]
+        assert [type(module).__name__ for module in row] == ["Linear", "Identity"] and type(row.pop(0)) is nn.Linear and len(row) == 1
+        for call, kind, told in [
+            (lambda: row[3], IndexError, "index 3, but there are 1 modules"), (lambda: row.append(3), TypeError, "a int, expected a nn.Module"),
+            (lambda: row.extend(nn.ReLU()), TypeError, "extend: a ReLU, expected several modules"), (lambda: row.insert(0, "a"), TypeError, "a str"),
+        ]:  # fmt: skip
+            with pytest.raises(kind, match=told):
+                call()
+
+    def test_sequences(self):
+        named = nn.Sequential({"first": nn.Linear(1, 2), "second": nn.ReLU(), "third": nn.Linear(2, 1)})
+        assert list(named.state_dict()) == ["first.weight", "first.bias", "third.weight", "third.bias"] and named.first is named[0]
+        assert list(named[1:].state_dict()) == ["third.weight", "third.bias"] and named[-1] is named.third
+        named[1] = nn.Tanh()
+        assert type(named.second) is nn.Tanh
+        x, whole = ternion.ones(3, 1), named + nn.Sequential(nn.ReLU())
+        assert len(whole) == 4 and whole(x).equal(named(x).relu()) and len(nn.Sequential(nn.ReLU()) * 3) == 3
+        whole.insert(1, nn.Identity()).append(nn.Tanh()).extend(nn.Sequential(nn.ReLU()))
+        assert len(whole) == 7 and whole(x).equal(named(x).relu().tanh().relu())
+        del whole[-1]
+        assert len(whole) == 6 and type(whole.pop()) is nn.Tanh
+        with pytest.raises(TypeError, match="Sequential: a function, expected a nn.Module"):
+            nn.Sequential(nn.ReLU(), lambda x: x)
+        with pytest.raises(TypeError, match="unsupported operand"):
+            named + [nn.ReLU()]
+        assert repr(nn.Sequential(nn.ReLU(), nn.Dropout(0.1))) == "Sequential(\n  (0): ReLU()\n  (1): Dropout(p=0.1)\n)"
+
+    def test_dicts(self):
+        parts = nn.ModuleDict({"a": nn.Linear(1, 1), "b": nn.ReLU()})
+        parts["c"] = nn.Tanh()
+        parts.update([("b", nn.GELU())])
+        assert list(parts) == parts.keys() == ["a", "b", "c"] and type(parts["b"]) is nn.GELU and "c" in parts and len(parts) == 3
+        assert list(parts.state_dict()) == ["a.weight", "a.bias"] and [name for name, _ in parts.items()] == list("abc")
+        assert type(parts.pop("c")) is nn.Tanh
+        del parts["a"]
+        assert not list(parts.parameters()) and len(parts.values()) == 1
+        for call, kind, told in [
+            (lambda: parts["x"], KeyError, "x"), (lambda: parts.update({"a.b": nn.ReLU()}), KeyError, "without dots"),
+            (lambda: parts.update({"keys": nn.ReLU()}), KeyError, "has an attribute 'keys' already"),
+            (lambda: parts.update({"a": 3}), TypeError, "expected a nn.Module"), (lambda: parts.update(3), TypeError, "expected a dict or pairs"),
+        ]:  # fmt: skip
+            with pytest.raises(kind, match=told):
+                call()
+        parts.clear()
+        assert len(parts) == 0
+
+    def test_parameters(self):
+        row = nn.ParameterList([ternion.ones(1), nn.Parameter(ternion.ones(2))])
+        row.append(ternion.zeros(3)).extend([ternion.zeros(4)])
+        row[0] = ternion.zeros(5)
+        assert [tuple(parameter.shape) for parameter in row] == [(5,), (2,), (3,), (4,)] and list(row.state_dict()) == list("0123")
+        assert len(row[1:]) == 3 and row[-1].requires_grad and repr(row) == "ParameterList((5,), (2,), (3,), (4,))"
+        named = nn.ParameterDict({"a": ternion.ones(1)})
+        named["b"] = ternion.ones(2)
+        assert list(named.state_dict()) == ["a", "b"] and isinstance(named["b"], nn.Parameter) and named.pop("a").tolist() == [1]
+        model = nn.Module()
+        model.row, model.named = row, named
+        assert [key for key, _ in model.named_parameters()] == ["row.0", "row.1", "row.2", "row.3", "named.b"]
+        with pytest.raises(TypeError, match="ParameterList: a int, expected a nn.Parameter or a tensor"):
+            row.append(3)
+        with pytest.raises(IndexError, match="index 9, but there are 4 parameters"):
+            row[9] = ternion.ones(1)
+
+
+def test_extra_repr():
+    class Scaled(nn.Module):
+        def __init__(self):
+            self.part = nn.ReLU(inplace=True)
+
+        def extra_repr(self):
+            return "scale=2"
+
+    assert repr(Scaled()) == "Scaled(scale=2\n  (part): ReLU(inplace=True)\n)"
+    assert repr(nn.Conv2d(1, 2, 3, padding="same", padding_mode="reflect")).endswith("padding='same', dilation=(1, 1), groups=1, bias=True, padding_mode='reflect')")
+
+
+def test_everything_is_called_by_apply():
+    told = []
+    nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU())).apply(lambda module: told.append(type(module).__name__))
+    assert told == ["Linear", "ReLU", "Sequential", "Sequential"]
