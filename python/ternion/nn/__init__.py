@@ -7,3 +7,4 @@ from .blocks import FeedForward, ResidualBlock, TransformerBlock  # noqa: F401
 from .layers import *  # noqa: F401,F403
 from .module import Module  # noqa: F401
 from .recurrent import GRU, LSTM  # noqa: F401
+from .summaries import LayerSummary, Summary, Timeline, summary, trace  # noqa: F401

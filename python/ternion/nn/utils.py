@@ -83,12 +83,15 @@ class StatsMonitor:
 
     Raises:
         ValueError: numbers of 0, limits that are none.
+        TypeError: no module.
     """
 
     def __init__(
         self, model: Any, every: int = 100, patience: int = 5, growth: float = 1e3, dead_share: float = 0.9, largest_update: float = 0.5,
         smallest_update: float = 1e-6,
     ):  # fmt: skip
+        if not hasattr(model, "named_modules"):
+            raise TypeError(f"StatsMonitor: {type(model).__name__}, expected a module")
         self._model = model
         self._monitor = _trust.Monitor(every, patience, growth, dead_share, largest_update, smallest_update)
 
