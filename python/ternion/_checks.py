@@ -81,7 +81,7 @@ class check:
         if not 0 <= factor < float("inf"):
             raise ValueError(f"check: factor {factor}, expected a finite number, at least 0")
         self._device, self._raise, self._factor = _device(device), raise_exception, float(factor)
-        self.compared = 0
+        self.compared: int = 0
         self.differences: list[str] = []
 
     def __enter__(self) -> check:

@@ -4,6 +4,7 @@ from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, Union, overload
 
+import numpy as np
 from typing_extensions import Self
 
 Number = Union[_bool, _int, _float]
@@ -355,7 +356,7 @@ class Tensor:
         """Where the elements are infinite."""
     def isnan(self) -> Tensor:
         """Where the elements are NaN."""
-    def item(self) -> Any:
+    def item(self) -> _float:
         """The only element, as a number of Python.
 
         Raises:
@@ -485,7 +486,7 @@ class Tensor:
         """Of the normal distribution, in place: the tensor itself is changed and returned."""
     def numel(self) -> _int:
         """The number of elements."""
-    def numpy(self, *, force: _bool = False) -> Any:
+    def numpy(self, *, force: _bool = False) -> np.ndarray[Any, Any]:
         """The tensor's memory as an array of NumPy: a change of one is seen in the other.
 
         Args:

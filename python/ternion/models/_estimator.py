@@ -91,7 +91,7 @@ class _OfClassifiers:
 
     def __init__(self, method: Any):
         self._method = method
-        functools.update_wrapper(self, method)
+        functools.update_wrapper(cast(Any, self), method)
 
     def __get__(self, model: Any, owner: Any = None) -> Any:
         if model is not None and model._estimator_type != "classifier":

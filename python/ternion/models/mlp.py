@@ -355,9 +355,9 @@ class MLP(Estimator):
         if changed & {"widths", "device"}:
             self._build()
 
-    def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
+    def load_state_dict(self, state_dict: Any, strict: bool = True, **options: Any) -> Any:
         """As that of a module. A model that is told its `task` counts as fitted then, with the classes 0, 1, ..."""
-        loaded = super().load_state_dict(state_dict, strict)
+        loaded = super().load_state_dict(state_dict, strict, **options)
         outputs = int(self.widths[-1])
         if self._learned is None and self.task != "auto":
             classes = np.arange(outputs) if self.task == "classification" else None

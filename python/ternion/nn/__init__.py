@@ -1,10 +1,10 @@
 """Layers, and what models are made of. Names, arguments, defaults and keys of the state dict are PyTorch's."""
 
-from .._ternion import Parameter  # noqa: F401
-from . import functional, init, utils  # noqa: F401
-from .attention import KeyValueCache, MultiheadAttention, Rotary  # noqa: F401
-from .blocks import FeedForward, ResidualBlock, TransformerBlock  # noqa: F401
+from .._ternion import Parameter as Parameter
+from . import functional as functional, init as init, utils as utils
+from .attention import KeyValueCache as KeyValueCache, MultiheadAttention as MultiheadAttention, Rotary as Rotary
+from .blocks import FeedForward as FeedForward, ResidualBlock as ResidualBlock, TransformerBlock as TransformerBlock
 from .layers import *  # noqa: F401,F403
-from .module import Module  # noqa: F401
-from .recurrent import GRU, LSTM  # noqa: F401
-from .summaries import LayerSummary, Summary, Timeline, summary, trace  # noqa: F401
+from .module import Module as Module
+from .recurrent import GRU as GRU, LSTM as LSTM
+from .summaries import LayerSummary as LayerSummary, Summary as Summary, Timeline as Timeline, summary as summary, trace as trace

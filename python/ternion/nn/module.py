@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
 from .._ternion import Parameter, Tensor, _trust, tensor
 from .._scopes import no_grad
+
+if TYPE_CHECKING:
+    from ._calls import Forwards, P, R
+    from typing_extensions import Self
 
 
 def _members(value, key):
@@ -37,11 +44,11 @@ class Module:
 
     training = True
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self: Forwards[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         watched = _trust.layers_are_watched()
         result = _trust.in_layer(self, self.forward, args, kwargs) if watched else self.forward(*args, **kwargs)
         for hook in self.__dict__.get("_forward_hooks", ()):
@@ -49,7 +56,7 @@ class Module:
             result = result if changed is None else changed
         return result
 
-    def register_forward_hook(self, hook):
+    def register_forward_hook(self, hook: Any) -> Any:
         """Calls `hook(module, arguments, result)` after each `forward`; what it returns, if not None, takes the result's place."""
         hooks = self.__dict__.setdefault("_forward_hooks", [])
         hooks.append(hook)
@@ -72,18 +79,18 @@ class Module:
         """`setattr`."""
         setattr(self, name, param)
 
-    def named_children(self):
+    def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules that are this module's own, with their keys."""
         for key, value in self._own():
             if isinstance(value, Module):
                 yield key, value
 
-    def children(self):
+    def children(self) -> Iterator[Module]:
         """The modules that are this module's own."""
         for _, module in self.named_children():
             yield module
 
-    def named_modules(self, prefix: str = "", _seen=None):
+    def named_modules(self, prefix: str = "", _seen: Any = None) -> Iterator[tuple[str, Module]]:
         """This module and all within it, each once, with their keys."""
         seen = set() if _seen is None else _seen
         if id(self) in seen:
@@ -93,12 +100,12 @@ class Module:
         for key, child in self.named_children():
             yield from child.named_modules(f"{prefix}.{key}" if prefix else key, seen)
 
-    def modules(self):
+    def modules(self) -> Iterator[Module]:
         """This module and all within it, each once."""
         for _, module in self.named_modules():
             yield module
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
+    def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
         """The parameters with their keys; one that several modules share comes once, unless `remove_duplicate` is False."""
         seen = set()
         for key, parameter in self._walk(prefix, recurse):
@@ -106,18 +113,18 @@ class Module:
                 seen.add(id(parameter))
                 yield key, parameter
 
-    def parameters(self, recurse: bool = True):
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters, each once."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True):
+    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
         """The tensors of the state that are not trained, with their keys."""
         for key, value in self._walk(prefix, recurse):
             if not isinstance(value, Parameter):
                 yield key, value
 
-    def buffers(self, recurse: bool = True):
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """The tensors of the state that are not trained."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
@@ -144,7 +151,7 @@ class Module:
         """Parameters and buffers by key, as they are now: they share memory with the module, as in PyTorch."""
         return {key: value.detach() for key, value in self._walk(persistent=True)}
 
-    def load_state_dict(self, state_dict, strict: bool = True):
+    def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
         """Overwrites parameters and buffers with the tensors of `state_dict`. Nothing is changed unless all of them fit.
 
         Raises:
@@ -173,17 +180,17 @@ class Module:
 
     # ---- Changes of all of it
 
-    def train(self, mode: bool = True):
+    def train(self, mode: bool = True) -> Self:
         """Puts layers that differ between training and use (dropout, batch norm) into training; the module itself."""
         for module in self.modules():
             module.training = mode
         return self
 
-    def eval(self):
+    def eval(self) -> Self:
         """Puts layers that differ between training and use into use; the module itself."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad: bool = True):
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Takes all parameters into training, or out of it; the module itself."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
@@ -197,7 +204,7 @@ class Module:
             elif parameter.grad is not None:
                 parameter.grad.zero_()
 
-    def to(self, *args, **kwargs):
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """Moves parameters and buffers to a device, converts floating ones to a dtype, or both; the module itself."""
         for module in self.modules():
             buffers = module.__dict__.get("_buffer_names", {})
@@ -212,31 +219,31 @@ class Module:
                     parameter.grad = _moved(grad, args, kwargs)
         return self
 
-    def cpu(self):
+    def cpu(self) -> Self:
         """`to("cpu")`."""
         return self.to("cpu")
 
-    def cuda(self, device=None):
+    def cuda(self, device: Any = None) -> Self:
         """`to("cuda")`."""
         return self.to(f"cuda:{device or 0}")
 
-    def float(self):
+    def float(self) -> Self:
         """Floating parameters and buffers as float32."""
         return self.to("float32")
 
-    def double(self):
+    def double(self) -> Self:
         """Floating parameters and buffers as float64."""
         return self.to("float64")
 
-    def half(self):
+    def half(self) -> Self:
         """Floating parameters and buffers as float16."""
         return self.to("float16")
 
-    def bfloat16(self):
+    def bfloat16(self) -> Self:
         """Floating parameters and buffers as bfloat16."""
         return self.to("bfloat16")
 
-    def apply(self, fn):
+    def apply(self, fn: Any) -> Self:
         """Calls `fn` with every module, those within before those around them; the module itself."""
         for child in self.children():
             child.apply(fn)
@@ -247,7 +254,7 @@ class Module:
         """What `repr` says of the module besides the modules within."""
         return ""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [f"({key}): {child!r}".replace("\n", "\n  ") for key, child in self.named_children()]
         extra = self.extra_repr()
         if not lines:
@@ -258,7 +265,7 @@ class Module:
 class _Removal:
     """Removes a hook."""
 
-    def __init__(self, hooks, hook):
+    def __init__(self, hooks: Any, hook: Any):
         self._hooks, self._hook = hooks, hook
 
     def remove(self):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._scopes import no_grad
 from .._ternion import Tensor, _clip_grad_norm, _trust, float32, stack, zeros
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False):
+
+def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
     """Scales the gradients of `parameters` so that their common norm is at most `max_norm`; the norm that they had, a tensor.
 
     Args:
@@ -29,7 +32,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return _clip_grad_norm(parameters, max_norm)
 
 
-def get_total_norm(tensors, norm_type=2.0):
+def get_total_norm(tensors: Any, norm_type: float = 2.0) -> Tensor:
     """The common norm of several tensors, a tensor; 0 of none."""
     norms = [tensor.norm(norm_type).to(float32) for tensor in tensors]
     if not norms:
@@ -47,7 +50,7 @@ def _scaled(parameters, max_norm, norm):
     return norm
 
 
-def clip_grad_value_(parameters, clip_value):
+def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     """Cuts every element of the gradients of `parameters` to -clip_value..clip_value."""
     with no_grad():
         for parameter in [parameters] if isinstance(parameters, Tensor) else parameters:
@@ -113,10 +116,10 @@ class StatsMonitor:
 
 
 class _Watch:
-    def __init__(self, monitor, model, step):
+    def __init__(self, monitor: Any, model: Any, step: int):
         self._monitor, self._model, self._step, self._is_open = monitor, model, step, False
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._is_open = self._monitor.open(self._model, self._step)
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from .._capture import note_step
 from .._ternion import Tensor, _Steps
@@ -17,9 +18,11 @@ class Optimizer:
 
     _kind = ""
 
-    def __init__(self, params, defaults, strict=False):
+    def __init__(self, params: Any, defaults: Any, strict: bool = False):
         self.defaults, self.strict = defaults, strict
-        self.param_groups, self._steps, self._warned = [], [], False
+        self.param_groups: list[dict[str, Any]] = []
+        self._steps: list[Any] = []
+        self._warned = False
         self._labels: set[str] = set()
         params = list(params)
         if not params:
@@ -61,7 +64,7 @@ class Optimizer:
         self._labels.add(label)
         return label
 
-    def step(self, closure=None):
+    def step(self, closure: Any = None) -> Any:
         """Changes the parameters by the gradients that were gathered.
 
         Args:
@@ -110,7 +113,10 @@ class SGD(Optimizer):
 
     _kind = "SGD"
 
-    def __init__(self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, strict=False):
+    def __init__(
+        self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
+        nesterov: bool = False, strict: bool = False,
+    ):  # fmt: skip
         settings = dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov)
         super().__init__(params, settings, strict)
 
@@ -120,7 +126,10 @@ class Adam(Optimizer):
 
     _kind = "Adam"
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, strict=False):
+    def __init__(
+        self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0,
+        strict: bool = False,
+    ):  # fmt: skip
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay), strict)
 
 
@@ -129,7 +138,10 @@ class AdamW(Optimizer):
 
     _kind = "AdamW"
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, strict=False):
+    def __init__(
+        self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2,
+        strict: bool = False,
+    ):  # fmt: skip
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay), strict)
 
 
@@ -138,7 +150,10 @@ class RMSprop(Optimizer):
 
     _kind = "RMSprop"
 
-    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False, strict=False):
+    def __init__(
+        self, params: Any, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0, momentum: float = 0.0,
+        centered: bool = False, strict: bool = False,
+    ):  # fmt: skip
         settings = dict(lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum, centered=centered)
         super().__init__(params, settings, strict)
 
@@ -148,7 +163,10 @@ class Adagrad(Optimizer):
 
     _kind = "Adagrad"
 
-    def __init__(self, params, lr=1e-2, lr_decay=0.0, weight_decay=0.0, initial_accumulator_value=0.0, eps=1e-10, strict=False):
+    def __init__(
+        self, params: Any, lr: float = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0, initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10, strict: bool = False,
+    ):  # fmt: skip
         settings = dict(
             lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, initial_accumulator_value=initial_accumulator_value, eps=eps
         )
@@ -160,7 +178,7 @@ class Lion(Optimizer):
 
     _kind = "Lion"
 
-    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0, strict=False):
+    def __init__(self, params: Any, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0, strict: bool = False):
         super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay), strict)
 
 
@@ -169,5 +187,5 @@ class Muon(Optimizer):
 
     _kind = "Muon"
 
-    def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, strict=False):
+    def __init__(self, params: Any, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True, strict: bool = False):
         super().__init__(params, dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov), strict)

@@ -1,3 +1,3 @@
 """Tools beside layers and optimisers: `ternion.utils.checkpoint`."""
 
-from . import checkpoint  # noqa: F401
+from . import checkpoint as checkpoint
