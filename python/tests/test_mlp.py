@@ -400,7 +400,7 @@ def test_scikit_learn_takes_it():
     from sklearn.preprocessing import StandardScaler
     from sklearn.utils.validation import check_is_fitted
 
-    model = quiet(2, 16, 2, epochs=30)
+    model = quiet(2, 16, 2, epochs=15)
     copied = base.clone(model)
     assert copied.get_params() == model.get_params() and copied is not model
     assert base.is_classifier(model) and not base.is_regressor(model)
