@@ -300,6 +300,13 @@ def test_an_optimizer_of_ones_own():
     assert model.fit(X, RING, epochs=30, optimizer=sgd).score(X, RING) > 0.9
 
 
+def test_fit_learns_within_no_grad():
+    with ternion.no_grad():
+        model = quiet(2, 8, 2).fit(X, RING)
+        assert not ternion.is_grad_enabled()
+    assert same(model, quiet(2, 8, 2).fit(X, RING))
+
+
 def test_an_interrupted_fit_keeps_what_it_has_learned():
     class Interrupted(models.MLP):
         def forward(self, x):

@@ -64,7 +64,7 @@ def labels(y: Any, what: str) -> Array:
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim != 1:
-        raise ValueError(f"{what}: y has shape {found.shape}, expected one label for each example, [examples]")
+        raise ValueError(f"{what}: y has shape {found.shape}, expected one label for each example, [examples]; of rows with a 1 at the class y.argmax(1)")
     if found.dtype.kind == "f":
         if not np.isfinite(found).all():
             raise ValueError(f"{what}: Input y contains NaN or infinity, expected labels")

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import nn, optim
 from .._random import get_rng_state, set_rng_state
-from .._scopes import no_grad
+from .._scopes import enable_grad, no_grad
 from .._ternion import Tensor, as_tensor, cat, randint, stack
 from . import _examples as examples
 from ._estimator import Estimator, not_fitted, of_classifiers, seed_of
@@ -205,7 +205,8 @@ class MLP(Estimator):
         losses, sizes = [], []
         for batch in chosen.split(size):
             optimizer.zero_grad()
-            loss = self._loss(self._of_classes(self(data.inputs[batch])), data.targets[batch])
+            with enable_grad():
+                loss = self._loss(self._of_classes(self(data.inputs[batch])), data.targets[batch])
             loss.backward()
             optimizer.step()
             line.tell(loss)
