@@ -22,6 +22,7 @@ BUILTINS = "from builtins import bool as _bool, float as _float, int as _int\n"
 NATIVE = BUILTINS + """from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, Union, overload
 
+import numpy as np
 from typing_extensions import Self
 
 from ._size import Size
@@ -84,7 +85,8 @@ SPECIAL = {
 }  # fmt: skip
 RESULTS = {
     "allclose": "bool", "equal": "bool", "is_contiguous": "bool", "is_floating_point": "bool", "is_grad_enabled": "bool", "dim": "int",
-    "numel": "int", "element_size": "int", "data_ptr": "int", "item": "Any", "tolist": "Any", "numpy": "Any", "stride": "Any", "storage_offset": "int",
+    "numel": "int", "element_size": "int", "data_ptr": "int", "item": "float", "tolist": "Any", "numpy": "np.ndarray[Any, Any]", "stride": "tuple[int, ...]",
+    "storage_offset": "int",
     "backward": "None", "retain_grad": "None", "register_hook": "HookHandle", "manual_seed": "None", "set_default_device": "None",
     "get_default_device": "device", "devices": "list[dict[str, Any]]", "chunk": "tuple[Tensor, ...]", "split": "tuple[Tensor, ...]",
     "unbind": "tuple[Tensor, ...]", "sort": "sort", "topk": "topk", "nonzero": "Any", "size": "Any", "max_pool2d": "Any", "set_default_dtype": "None", "get_default_dtype": "dtype",
@@ -274,7 +276,9 @@ def functional():
         member = getattr(module, name)
         if isinstance(member, types.MethodDescriptorType):
             text += definition(name, member, "input: Tensor")
-    return text + "".join(written(name, member) for name, member in vars(module).items() if is_own(name, member))
+    text += "".join(written(name, member) for name, member in vars(module).items() if is_own(name, member))
+    private = [name for name, member in vars(module).items() if isinstance(member, types.FunctionType) and member.__module__ == module.__name__ and name.startswith("_")]
+    return text + "".join(f"def {name}(*args: Any, **kwargs: Any) -> Any: ...\n" for name in private)
 
 
 def is_own(name, member):

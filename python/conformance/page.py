@@ -35,7 +35,6 @@ REASONS = {
     "Bernoulli": "random numbers of NumPy's generator",
     "ConvInteger": "Ternion has no convolution of integers",
     "QLinearConv": "Ternion has no convolution of integers",
-    "QLinearMatMul": "nobody wrote it",
     "DeformConv": "Ternion has no deformable convolution",
     "Det": "Ternion has no determinants",
     "DFT": "Ternion has neither complex numbers nor Fourier transforms",
@@ -50,7 +49,6 @@ REASONS = {
     "StringConcat": "strings",
     "StringNormalizer": "strings",
     "StringSplit": "strings",
-    "Unique": "Ternion has no unique",
     "Upsample": "replaced by Resize in opset 10",
 }
 

@@ -25,7 +25,7 @@ def layers_of(nn):
 def digits_of(source, limit):
     """Images and labels as arrays of NumPy, for training and for the test."""
     digits = ternion.data.mnist(source)
-    print(digits.origin)
+    print(digits.origin, flush=True)
     parts = digits.train.first(limit), digits.test.first(limit)
     return [((part.images.float() / 255).numpy(), part.labels.numpy()) for part in parts]
 
@@ -36,11 +36,14 @@ def train_there(torch, images, labels, steps, seed):
     model = layers_of(torch.nn)
     adam = torch.optim.AdamW(model.parameters(), lr=3e-3)
     images, labels = torch.from_numpy(images), torch.from_numpy(labels)
-    for _ in range(steps):
+    for step in range(1, steps + 1):
         chosen = torch.randint(0, len(images), (64,))
         adam.zero_grad()
-        torch.nn.functional.cross_entropy(model(images[chosen]), labels[chosen]).backward()
+        loss = torch.nn.functional.cross_entropy(model(images[chosen]), labels[chosen])
+        loss.backward()
         adam.step()
+        if step % 50 == 0 or step == steps:
+            print(f"PyTorch: step {step}/{steps}  loss {loss.item():.4f}", flush=True)
     return model.eval()
 
 
@@ -54,12 +57,19 @@ def compare(torch, there, here, images, labels, device):
     return float(abs(expected - found).max()), accuracies
 
 
+def positive(text):
+    """A whole number above 0."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}, expected a whole number above 0")
+    return int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="auto", help="where the model is used here")
     parser.add_argument("--data", default="auto", help="a directory with MNIST's files, synthetic, or auto")
-    parser.add_argument("--limit", type=int, default=2000, help="takes only the first so many digits")
-    parser.add_argument("--steps", type=int, default=200, help="of the training in PyTorch")
+    parser.add_argument("--limit", type=positive, default=2000, help="takes only the first so many digits")
+    parser.add_argument("--steps", type=positive, default=200, help="of the training in PyTorch")
     parser.add_argument("--weights", help="keeps the weights in this file")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", help="writes the results")
@@ -87,4 +97,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, RuntimeError, ValueError) as error:
+        sys.exit(f"from_pytorch: {error}")

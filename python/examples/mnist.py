@@ -7,6 +7,7 @@
 import argparse
 import json
 import math
+import sys
 import time
 
 import ternion
@@ -102,10 +103,17 @@ def train(model, digits, arguments, device):
             if steps == 1:
                 device.synchronize()
                 begun = time.perf_counter()
-        print(f"epoch {epoch + 1}/{arguments.epochs}  loss {training.total.item() / len(rows):.4f}")
+        print(f"epoch {epoch + 1}/{arguments.epochs}  loss {training.total.item() / len(rows):.4f}", flush=True)
         training.total.zero_()
     device.synchronize()
     return time.perf_counter() - begun, steps
+
+
+def positive(text):
+    """A whole number above 0."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}, expected a whole number above 0")
+    return int(text)
 
 
 def main():
@@ -113,11 +121,11 @@ def main():
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER")
     parser.add_argument("--data", default="auto", help="a directory with MNIST's files, synthetic, or auto")
     parser.add_argument("--model", choices=["mlp", "cnn"], default="mlp")
-    parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--epochs", type=positive, default=5)
+    parser.add_argument("--batch", type=positive, default=64)
     parser.add_argument("--lr", type=float, default=1e-3)
-    parser.add_argument("--hidden", type=int, default=128)
-    parser.add_argument("--limit", type=int, help="takes only the first so many digits")
+    parser.add_argument("--hidden", type=positive, default=128)
+    parser.add_argument("--limit", type=positive, help="takes only the first so many digits")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--capture", action="store_true", help="records the step where the device can, and replays it")
     parser.add_argument("--json", help="writes the results")
@@ -141,4 +149,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, RuntimeError, ValueError) as error:
+        sys.exit(f"mnist: {error}")

@@ -108,6 +108,8 @@ class Training:
                 self.losses.append((step, total.item() / counted))
                 total.zero_()
                 counted = 0
+            if sys.stderr.isatty():
+                print(f"\r{step}/{self.settings['steps']} ", end="\r", file=sys.stderr, flush=True)
             if step % self.settings["eval_every"] == 0:
                 self.seconds += time.perf_counter() - begun
                 tested = (step, self.test())
@@ -158,17 +160,24 @@ def write(model, vocabulary, arguments):
     return {"prompt": arguments.generate, "text": vocabulary.decode(tokens), "tokens": tokens, "seconds": seconds}
 
 
+def positive(text):
+    """A whole number above 0."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}, expected a whole number above 0")
+    return int(text)
+
+
 def arguments_of():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER")
     parser.add_argument("--text", help="the text to learn from, UTF-8; by default documents and source of the repository")
     sizes = dict(layers=4, heads=4, width=128, context=256, batch=12, seed=1)
     for name, usual in sizes.items():
-        parser.add_argument(f"--{name}", type=int, default=usual)
+        parser.add_argument(f"--{name}", type=int if name == "seed" else positive, default=usual)
     parser.add_argument("--steps", type=int, help="1000 by default; with --load none")
     parser.add_argument("--lr", type=float, default=3e-3, help="the largest learning rate")
     parser.add_argument("--dropout", type=float, default=0.0)
-    parser.add_argument("--eval-every", type=int, default=250, help="steps between two tests on the held-out text")
+    parser.add_argument("--eval-every", type=positive, default=250, help="steps between two tests on the held-out text")
     parser.add_argument("--generate", metavar="TEXT", help="writes what follows this text")
     parser.add_argument("--tokens", type=int, default=500, help="characters to write")
     parser.add_argument("--temperature", type=float, default=1.0)
@@ -196,7 +205,7 @@ def main():
     if checkpoint is not None:
         model.load_state_dict(checkpoint.state_dict("model", device))
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    print(f"{parameters} parameters on {device}, {len(vocabulary)} different characters")
+    print(f"{parameters} parameters on {device}, {len(vocabulary)} different characters", flush=True)
     results = {"device": str(device), "parameters": parameters, "seed": arguments.seed}
     if settings["steps"] > 0 or arguments.generate is None:
         training = Training(model, vocabulary, text, settings, device)
@@ -213,4 +222,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, RuntimeError, ValueError) as error:
+        sys.exit(f"tiny_gpt: {error}")

@@ -4,6 +4,7 @@ from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, Union, overload
 
+import numpy as np
 from typing_extensions import Self
 
 from ._size import Size
@@ -640,7 +641,7 @@ class Tensor:
         """Where the elements are infinite and positive."""
     def isreal(self) -> Tensor:
         """Where the elements are real: everywhere."""
-    def item(self) -> Any:
+    def item(self) -> _float:
         """The only element, as a number of Python.
 
         Raises:
@@ -883,7 +884,7 @@ class Tensor:
         """Where the elements are not equal to those of `other`."""
     def numel(self) -> _int:
         """The number of elements."""
-    def numpy(self, *, force: _bool = False) -> Any:
+    def numpy(self, *, force: _bool = False) -> np.ndarray[Any, Any]:
         """The tensor's memory as an array of NumPy: a change of one is seen in the other.
 
         Args:
@@ -1045,6 +1046,8 @@ class Tensor:
         """
     @property
     def shape(self) -> Size: ...
+    def short(self) -> Tensor:
+        """The elements as int16, towards zero."""
     def sigmoid(self) -> Tensor:
         """`1 / (1 + e^-x)` of each element."""
     def sigmoid_(self) -> Self:
@@ -1134,7 +1137,7 @@ class Tensor:
         """
     def storage_offset(self) -> _int:
         """Where in its memory the first element is, counted in elements."""
-    def stride(self, dim: _int | None = None) -> Any:
+    def stride(self, dim: _int | None = None) -> tuple[_int, ...]:
         """How many elements lie between neighbours along each axis, or along one."""
     def sub(self, other: Operand, *, alpha: Number | None = None) -> Tensor:
         """This tensor less `alpha` times another, or a number, broadcast."""
@@ -1250,10 +1253,10 @@ class Tensor:
             sorted: taken as in PyTorch; they are in order in any case.
             return_inverse: where each element of the input is among them, in the input's shape, int64.
             return_counts: how often each of them occurs, int64.
-            dim: None: rows and columns as a whole are not compared.
+            dim: an axis whose slices are compared as a whole, number by number; `inverse` and `counts` have one number for each slice then.
 
         Raises:
-            ValueError: an axis.
+            IndexError: an axis that is none.
         """
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
         """The elements without those that are as the one before, and what is asked for beside them: see `unique`."""

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from ._scopes import no_grad
 from ._ternion import Tensor, _trust, bfloat16, dtype as _dtype, float16, float32, stack, tensor
+
+__all__ = ["GradScaler", "autocast", "is_autocast_enabled"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PRECISIONS = {float32: "f32", float16: "f16", bfloat16: "bf16"}
 _DEFAULTS = {"cpu": bfloat16, "cuda": float16, "wgpu": float16}
@@ -59,7 +64,7 @@ class autocast:
         _trust.open_precision(self._precision)
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: Any) -> None:
         _trust.close_precision()
 
     def __repr__(self) -> str:
@@ -67,13 +72,13 @@ class autocast:
         told = "enabled=False" if self._precision is None else f"dtype={names.get(self._precision, self._precision)}"
         return f"ternion.autocast({self._arguments[0]!r}, {told})"
 
-    def __call__(self, function):
+    def __call__(self, function: Function) -> Function:
         @functools.wraps(function)
-        def within(*args, **kwargs):
+        def within(*args: Any, **kwargs: Any) -> Any:
             with autocast(*self._arguments):
                 return function(*args, **kwargs)
 
-        return within
+        return cast(Function, within)
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
@@ -133,7 +138,7 @@ class GradScaler:
         self._tensors: list[Tensor] = []
         self._optimizers: dict[int, _Optimizer] = {}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"GradScaler(scale {self._scale:g}, {self.skipped} of {self.steps} steps skipped)"
 
     # ---- A step

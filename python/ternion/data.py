@@ -11,21 +11,100 @@ numbers of drawn examples for training and for tests.
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _ternion
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ._ternion import DeviceLike, Tensor
+
+__all__ = [
+    "Batches", "BpeTokenizer", "CharVocabulary", "Housing", "Images", "Split", "Standardisation", "Table", "Windows", "california_housing", "cifar10",
+    "fashion_mnist", "mnist", "read_csv", "read_text", "train_validation",
+]  # fmt: skip
+
 _native: Any = _ternion._data
 
-Split: Any = _native.Split
-Table: Any = _native.Table
-Standardisation: Any = _native.Standardisation
-read_csv = _native.read_csv
-CharVocabulary: Any = _native.CharVocabulary
-BpeTokenizer: Any = _native.BpeTokenizer
-Windows: Any = _native.Windows
-read_text = _native.read_text
-train_validation = _native.train_validation
+if TYPE_CHECKING:
+    # What the native part has, as type checkers see it.
+    Batch = tuple[Tensor, Tensor]
+
+    class Batches:
+        def __len__(self) -> int: ...
+        def __iter__(self) -> Iterator[Batch]: ...
+        def epoch(self, number: int) -> Iterator[Batch]: ...
+
+    class Split:
+        images: Tensor
+        labels: Tensor
+
+        def __len__(self) -> int: ...
+        def first(self, count: int) -> Split: ...
+        def order(self, epoch: int, seed: int) -> Tensor: ...
+        def batches(
+            self, batch_size: int, shuffle: int | None = None, device: DeviceLike | None = None, drop_last: bool = False,
+            mean: Sequence[float] | None = None, std: Sequence[float] | None = None, padding: int = 0, flip: bool = False, prefetch: int = 0,
+        ) -> Batches: ...  # fmt: skip
+
+    class Table:
+        columns: list[str]
+
+        def __init__(self, columns: Sequence[str], rows: Any) -> None: ...
+        def __len__(self) -> int: ...
+        def select(self, names: Sequence[str]) -> Table: ...
+        def without(self, names: Sequence[str]) -> Table: ...
+        def train_held_out(self, seed: int) -> tuple[Table, Table]: ...
+        def tensor(self, device: DeviceLike | None = None) -> Tensor: ...
+
+    class Standardisation:
+        means: list[float]
+        deviations: list[float]
+
+        def __init__(self, table: Table) -> None: ...
+        def apply(self, table: Table) -> Table: ...
+        def restore(self, values: Tensor) -> Tensor: ...
+
+    class CharVocabulary:
+        characters: str
+
+        def __init__(self, text: str) -> None: ...
+        def __len__(self) -> int: ...
+        def encode(self, text: str) -> Tensor: ...
+        def decode(self, tokens: Any) -> str: ...
+
+    class BpeTokenizer:
+        end_of_text: int | None
+
+        def __init__(self, vocabulary: str | os.PathLike[str], merges: str | os.PathLike[str]) -> None: ...
+        def __len__(self) -> int: ...
+        def encode(self, text: str) -> Tensor: ...
+        def decode(self, tokens: Any) -> str: ...
+
+    class RandomWindows:
+        position: int
+
+        def __iter__(self) -> Iterator[Batch]: ...
+        def __next__(self) -> Batch: ...
+
+    class SequentialWindows:
+        def __len__(self) -> int: ...
+        def __iter__(self) -> Iterator[Batch]: ...
+
+    class Windows:
+        def __init__(self, tokens: Tensor, context: int) -> None: ...
+        def __len__(self) -> int: ...
+        def random(self, batch_size: int, seed: int, device: DeviceLike | None = None) -> RandomWindows: ...
+        def sequential(self, batch_size: int, device: DeviceLike | None = None) -> SequentialWindows: ...
+
+    def read_csv(file: str | os.PathLike[str]) -> Table: ...
+    def read_text(file: str | os.PathLike[str]) -> str: ...
+    def train_validation(text: str) -> tuple[str, str]: ...
+else:
+    Split, Batches, Table, Standardisation = _native.Split, _native.Batches, _native.Table, _native.Standardisation
+    CharVocabulary, BpeTokenizer, Windows = _native.CharVocabulary, _native.BpeTokenizer, _native.Windows
+    read_csv, read_text, train_validation = _native.read_csv, _native.read_text, _native.train_validation
 
 Source = "str | os.PathLike[str] | tuple[int, int]"
 
@@ -33,8 +112,8 @@ Source = "str | os.PathLike[str] | tuple[int, int]"
 class Images(NamedTuple):
     """Images to learn from and to be tested on."""
 
-    train: Any
-    test: Any
+    train: Split
+    test: Split
     classes: list[str]
     origin: str
 
@@ -57,7 +136,7 @@ def cifar10(source: Any = "auto") -> Images:
 class Housing(NamedTuple):
     """A table of house prices."""
 
-    table: Any
+    table: Table
     origin: str
 
 

@@ -9,16 +9,32 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _ternion
 from ._ternion import Tensor, float64, int64, tensor
 from .nn.module import Module, walk
 from .optim import Optimizer
 
+if TYPE_CHECKING:
+    from ._ternion import DeviceLike
+
+__all__ = ["Checkpoint", "Checkpoints", "Resumed", "TrainingState"]
+
 _native: Any = _ternion._train
 
-Checkpoint: Any = _native.Checkpoint
+if TYPE_CHECKING:
+
+    class Checkpoint:
+        """A file of a training, of which parts are read."""
+
+        step: int
+
+        def __init__(self, path: str | os.PathLike[str]) -> None: ...
+        def value(self, name: str) -> Any: ...
+        def state_dict(self, part: str, device: DeviceLike | None = None) -> dict[str, Tensor]: ...
+else:
+    Checkpoint = _native.Checkpoint
 
 
 class TrainingState:

@@ -20,6 +20,17 @@ def test_splits(digits):
     assert labels.shape == (300,) and labels.dtype is ternion.int64 and 0 <= labels.min() and labels.max() < 10
 
 
+def test_a_table_of_rows():
+    table = data.Table(["a", "b"], np.array([[1.0, 2.0], [3.0, 4.0]]))
+    assert len(table) == 2 and table.columns == ["a", "b"] and table.tensor().tolist() == [[1, 2], [3, 4]]
+    for columns, rows, told in [
+        (["a", "b"], [[1.0]], "table: row 0 has 1 numbers, expected 2"), (["a", "a"], [[1.0, 2.0]], "a"), (["a"], [], "holds 0 examples"),
+        (["a"], [[float("nan")]], "NaN"),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=told):
+            data.Table(columns, rows)
+
+
 def test_batches(digits):
     batches = digits.train.batches(64)
     seen = [(images, labels) for images, labels in batches]

@@ -48,7 +48,7 @@ EXACT = """
 m.isposinf(f / 0) | m.isneginf(f / 0) | m.heaviside(f, f[0]) | m.round(f * 1.2345, decimals=2) | m.round(f * 123, decimals=-1) | i.float_power(2) | m.aminmax(f, dim=1)[0] | m.aminmax(f).max | m.count_nonzero(i, 1) | i.cumprod(1)
 m.cumprod(i, 0, dtype=m.float32) | m.median(i) | m.median(i, 1).indices | m.median(f.masked_fill(k, math.nan)) | m.median(f.masked_fill(k, math.nan), 1).values | m.kthvalue(i, 3, 1).indices
 m.unique(i) | m.unique(i, return_inverse=True)[1] | i.unique(return_inverse=True, return_counts=True)[2] | m.unique(k) | m.unique_consecutive(m.tensor([1, 1, 2, 2, 1]), return_counts=True)[1]
-m.unique(f[:0]) | m.argwhere(i) | m.isin(i, m.tensor([1, 4])) | m.isin(i, 3, invert=True) | m.where(k)[1] | m.where(k, i, 0) | m.searchsorted(m.tensor([1, 3, 5]), i) | m.bucketize(f, f[0].sort().values, right=True)
+m.unique(f[:0]) | m.unique(i, return_inverse=True, return_counts=True, dim=0)[1] | m.unique(i, return_counts=True, dim=1)[1] | m.unique(i % 2, dim=1) | m.unique(i[:1].repeat(3, 1), return_counts=True, dim=0)[1] | m.argwhere(i) | m.isin(i, m.tensor([1, 4])) | m.isin(i, 3, invert=True) | m.where(k)[1] | m.where(k, i, 0) | m.searchsorted(m.tensor([1, 3, 5]), i) | m.bucketize(f, f[0].sort().values, right=True)
 m.tril_indices(3, 4) | m.triu_indices(3, 3, 1) | m.logspace(0, 2, 5) | m.scalar_tensor(3) | m.full((2,), True) | m.eye(2, 3) | m.eye(3, 2, dtype=m.int64) | m.arange(3, dtype=m.float64)
 f.new_zeros(2, 3) | i.new_ones((2,)) | f.new_full((2, 2), 7) | i.new_tensor([1, 2]) | f.new_zeros(f.shape) | i.new_empty(0) | m.tensor(i.shape) | m.nan_to_num(m.tensor([math.nan, math.inf, -math.inf, 1.0]))
 m.LongTensor([1, 2]) | m.FloatTensor([[1, 2]]) | m.BoolTensor([True]) | m.Tensor([1, 2]) | m.Tensor([[1], [2]]) | i.type(m.float32) | i.byte() | m.promote_types(m.int32, m.uint8) | m.promote_types(m.bool, m.bool)
@@ -279,7 +279,7 @@ class TestWrong:
             ("x.long().quantile(0.5)", TypeError, "expected a floating dtype"),
             ("m.zeros(0, 2).median(0)", ValueError, "expected elements"),
             ("x.kthvalue(7)", ValueError, "k of 7"),
-            ("x.unique(dim=0)", ValueError, "unique: dim"),
+            ("x.unique(dim=7)", IndexError, "unique: "),
             ("x.scatter_reduce(0, m.tensor([0]), x, 'amax')", ValueError, 'expected "sum" or "mean"'),
             ("m.finfo(m.int64)", TypeError, "expected a floating"),
             ("m.iinfo(m.float32)", TypeError, "expected an integer"),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -62,7 +63,7 @@ def test_what_is_told_and_refused(capsys):
         model.fit(X, y[:59])
     with pytest.raises(ValueError, match="MLP: widths \\(3,\\)"):
         models.MLP(3)
-    with pytest.raises(RuntimeError, match="fit it first"):
+    with pytest.raises(ValueError, match="this MLP instance is not fitted yet"):
         models.MLP(2, 3).predict(X)
 
 
@@ -87,8 +88,30 @@ def test_housing_learns(tmp_path):
     (tmp_path / "prices.csv").write_text("a,b,price\n" + lines)
     arguments = ["--data", tmp_path / "prices.csv", "--target", "price", "--hidden", 32, "--epochs", 60, "--batch", 32]
     printed = example("housing.py", *arguments, "--json", tmp_path / "r.json")
-    assert "first.weight" in printed and printed.count("predicted ") == 5
+    assert re.search(r"first \(Linear\) +output", printed) and printed.count("weight.grad") == 3 and printed.count("predicted ") == 5
     assert json.loads((tmp_path / "r.json").read_text())["test_r2"] > 0.9
+
+
+def test_housing_needs_nothing(tmp_path):
+    printed = example("housing.py", "--epochs", 12, "--json", tmp_path / "r.json")
+    assert "artificial" in printed and json.loads((tmp_path / "r.json").read_text())["test_r2"] > 0.9
+
+
+@pytest.mark.parametrize(
+    "name, arguments, told",
+    [
+        ("housing.py", ["--data", "/nowhere.csv"], "housing: .*/nowhere.csv"),
+        ("housing.py", ["--target", "price"], "housing: --target price: no such column; there are MedInc"),
+        ("mnist.py", ["--data", "/nowhere"], "mnist: /nowhere: no complete MNIST here"),
+        ("mnist.py", ["--batch", "0"], "argument --batch: 0, expected a whole number above 0"),
+        ("tiny_gpt.py", ["--text", "/nowhere.txt"], "tiny_gpt: /nowhere.txt"),
+    ],
+)
+def test_examples_tell_what_is_wrong_without_a_traceback(name, arguments, told):
+    command = [sys.executable, EXAMPLES / name, "--device", "cpu", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+    assert re.search(told, done.stderr), done.stderr
 
 
 def test_tiny_gpt_learns_writes_and_loads(tmp_path):

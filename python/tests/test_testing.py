@@ -60,8 +60,34 @@ def test_what_gradcheck_cannot_check():
         calls.append(1)
         return x * len(calls)
 
-    with pytest.raises(testing.GradcheckError, match="is another when it is formed again"):
+    with pytest.raises(testing.GradcheckError, match="output 0 is another when the function is called again, by [0-9.]+: switch dropout off"):
         testing.gradcheck(changing, double(2))
+
+
+def test_what_gradcheck_is_given_wrong():
+    for function, inputs, kind, told in [
+        (double(2), lambda x: x, TypeError, "gradcheck: Tensor, expected a function of tensors, and then its inputs"),
+        (lambda x: x, np.ones(2), TypeError, r"no tensor among the inputs \(numpy.ndarray\)"),
+        (lambda: 1.0, (), TypeError, "no tensor among the inputs .nothing."),
+        (lambda x: x.sum().item(), double(2), TypeError, "the function gave float, expected a tensor"),
+        (lambda x: x * 2, ternion.ones(1, dtype=ternion.float64).expand(3).requires_grad_(), ValueError, "input 0 has elements that share memory"),
+    ]:
+        with pytest.raises(kind, match=told):
+            testing.gradcheck(function, inputs)
+    with pytest.raises(ValueError, match="eps 0, expected a number above 0"):
+        testing.gradcheck(lambda x: x, double(2), eps=0)
+
+
+def test_functions_that_draw_or_count_are_named():
+    for function in (lambda x: x * ternion.rand(3), lambda x: nn.functional.dropout(x, 0.5, True), lambda x: x + float(len(calls) + bool(calls.append(1)))):
+        calls = []
+        with pytest.raises(testing.GradcheckError, match="output 0 is another when the function is called again, by [0-9.e-]+: switch dropout off"):
+            testing.gradcheck(function, ternion.ones(3, dtype=ternion.float64, requires_grad=True))
+
+
+@pytest.mark.parametrize("function", [lambda x: x, lambda x: x.t(), lambda x: x[1:], lambda x: (x.reshape(-1), x * 2)])
+def test_outputs_that_share_memory_with_inputs(function):
+    assert testing.gradcheck(function, double(3, 2))
 
 
 def test_gradcheck_says_what_pytorch_says():
@@ -138,6 +164,23 @@ def test_assert_close_of_other_things():
         testing.assert_close(x, x, rtol=1.0)
     with pytest.raises(TypeError, match="object"):
         testing.assert_close(object(), object())
+    testing.assert_close(None, None)
+    with pytest.raises(AssertionError, match="None mismatch: None is not a Tensor"):
+        testing.assert_close(None, x)
+    with pytest.raises(TypeError, match=r"Tensor and float cannot be compared: take a tensor's item\(\)"):
+        testing.assert_close(x.sum(), 2.0)
+
+
+def test_tensors_of_pytorch_are_compared_as_they_are():
+    torch = pytest.importorskip("torch")
+    here = ternion.tensor([1.0, 2.0], dtype=ternion.bfloat16)
+    testing.assert_close(here, torch.tensor([1.0, 2.0], dtype=torch.bfloat16, requires_grad=True))
+    testing.assert_close({"a": [torch.ones(2)]}, {"a": [ternion.ones(2)]})
+    testing.assert_close(torch.ones(2, 3).t(), ternion.ones(3, 2))
+    with pytest.raises(AssertionError, match="Mismatched elements: 1 / 2 .50.0%."):
+        testing.assert_close(torch.tensor([1.0, 3.0]), here.float())
+    with pytest.raises(AssertionError, match="attribute 'dtype' do not match: ternion.float64 != ternion.bfloat16"):
+        testing.assert_close(torch.ones(2).double(), here)
 
 
 # ---- compare_devices
@@ -161,12 +204,26 @@ def test_what_differs_is_named():
 
 
 def test_functions_that_compare_devices_refuses():
-    with pytest.raises(ValueError, match="differs again when it is computed again"):
+    with pytest.raises(ValueError, match="differs again when the same side computes it again"):
         testing.compare_devices(lambda x: x + ternion.rand(3), ternion.ones(3), ("cpu", "cpu"))
     with pytest.raises(ValueError, match="NaN on both sides"):
         testing.compare_devices(lambda x: x * float("nan"), ternion.ones(3), ("cpu", "cpu"))
     with pytest.raises(ValueError, match="nothing was compared"):
         testing.compare_devices(lambda x: x, ternion.ones(0), ("cpu", "cpu"))
+
+
+def test_what_compare_devices_is_given_wrong():
+    for function, inputs, devices, kind, told in [
+        (lambda x: x, ternion.ones(1), "cpu", ValueError, "device cpu alone, which is the reference itself"),
+        (lambda x: x, ternion.ones(1), "nowhere", RuntimeError, "device nowhere: no such device"),
+        (lambda x: x, ternion.ones(1), ("cpu",), ValueError, "1 devices, expected two"),
+        (lambda x: x, ternion.ones(1), ("cpu", "cpu", "cpu"), ValueError, "3 devices, expected two"),
+        (lambda x: x, np.ones(1), ("cpu", "cpu"), TypeError, "no tensor among the inputs .numpy.ndarray."),
+        (lambda x: None, ternion.ones(1), ("cpu", "cpu"), TypeError, "the function gave NoneType, expected a tensor"),
+        (ternion.ones(1), lambda x: x, ("cpu", "cpu"), TypeError, "compare_devices: Tensor, expected a function"),
+    ]:
+        with pytest.raises(kind, match=told):
+            testing.compare_devices(function, inputs, devices)
 
 
 def test_rounding_where_terms_cancel_is_no_difference():
@@ -179,7 +236,9 @@ def test_rounding_where_terms_cancel_is_no_difference():
 def test_two_devices():
     device = other_device()
     x = ternion.randn(8, 16)
-    assert testing.compare_devices(lambda x, w: (x @ w).relu().log_softmax(1), (x, ternion.randn(16, 4)), ("cpu", device)) > 0
+    inputs = x, ternion.randn(16, 4)
+    compared = testing.compare_devices(lambda x, w: (x @ w).relu().log_softmax(1), inputs, ("cpu", device))
+    assert compared == testing.compare_devices(lambda x, w: (x @ w).relu().log_softmax(1), inputs, device) > 0
 
 
 # ---- compare_models
@@ -230,6 +289,14 @@ def test_models_that_cannot_be_compared():
         testing.compare_models(one, nn.Linear(4, 3), ternion.randn(5, 4))
     with pytest.raises(TypeError, match="int, expected a module"):
         testing.compare_models(one, 3, ternion.randn(5, 4))
+    with pytest.raises(TypeError, match="the class Linear, expected a module of ternion or torch"):
+        testing.compare_models(one, nn.Linear, ternion.randn(5, 4))
+    with pytest.raises(TypeError, match="compare_models: no tensor among the inputs .numpy.ndarray."):
+        testing.compare_models(one, one, np.ones((5, 4)))
+    drops = nn.Sequential(nn.Linear(4, 20), nn.Dropout(0.5))
+    with pytest.raises(ValueError, match=r"output of layer 1 differs, and differs again .*: call eval\(\) where dropout is"):
+        testing.compare_models(drops, drops, ternion.randn(5, 4))
+    assert testing.compare_models(drops.eval(), drops, ternion.randn(5, 4)) > 0
     with pytest.raises(ValueError, match="NaN on both sides"):
         testing.compare_models(one, one, ternion.full((5, 4), float("nan")))
 

@@ -1,10 +1,13 @@
 """The type stubs: they are what the signatures say, mypy accepts the package by them, and finds the mistakes of a program."""
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import ternion
 
 PYTHON = Path(__file__).parents[1]
 
@@ -29,6 +32,8 @@ assert_type(ternion.rand(2, generator=ternion.Generator().manual_seed(1)), terni
 assert_type(ternion.cuda.is_available(), bool)
 assert_type(x.allclose(x), bool)
 assert_type(x.grad, ternion.Tensor | None)
+assert_type(x.sum().item(), float)
+assert_type(nn.Linear(3, 2)(x), ternion.Tensor)
 assert_type(nn.functional.cross_entropy(x, ternion.tensor([0, 1])), ternion.Tensor)
 optim.AdamW(nn.Linear(3, 2).parameters(), lr=1e-3).step()
 
@@ -38,6 +43,11 @@ ternion.zeros(2).no_such_method()  # wrong
 nn.functional.cross_entropy(x, "target")  # wrong
 x.quantile(q=0.5, interpolation=3)  # wrong
 x.lerp("end", 0.5)  # wrong
+nn.Linear("3", 2)  # wrong
+nn.Linear(3, 2)("x")  # wrong
+nn.Linear(3, 2)(x, x)  # wrong
+nn.NoSuchLayer()  # wrong
+optim.AdamW(nn.Linear(3, 2).parameters(), betas=0.9)  # wrong
 """
 
 
@@ -57,10 +67,59 @@ def test_the_package_is_typed():
     assert found.returncode == 0, found.stdout
 
 
-def test_a_program_is_checked(tmp_path):
-    program = tmp_path / "program.py"
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory):
+    """The errors of two programs under the strictest settings: files and lines. One run, of which most is reading the package."""
+    program = tmp_path_factory.mktemp("types") / "program.py"
     program.write_text(PROGRAM)
-    found = mypy("--python-version", "3.11", program)
-    lines = {int(line.split(":")[1]) for line in found.stdout.splitlines() if ": error:" in line}
-    wrong = {number for number, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# wrong")}
-    assert lines == wrong, found.stdout
+    found = mypy("--strict", "--python-version", "3.11", program, "tests/typed_program.py")
+    errors = [line.split(":") for line in found.stdout.splitlines() if ": error:" in line]
+    assert errors, found.stderr
+    return found.stdout, {(Path(file).name, int(line)) for file, line, *_ in errors}
+
+
+def test_mistakes_are_found_and_nothing_else(checked):
+    printed, errors = checked
+    wrong = {("program.py", number) for number, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# wrong")}
+    assert {error for error in errors if error[0] == "program.py"} == wrong, printed
+
+
+def test_a_program_of_a_user_is_accepted(checked):
+    """Its `assert_type` tell that what comes out is not Any."""
+    printed, errors = checked
+    assert not {error for error in errors if error[0] != "program.py"}, printed
+
+
+MODULES = [
+    ternion.amp, ternion.data, ternion.models, ternion.nn, ternion.nn.init, ternion.nn.utils, ternion.optim, ternion.optim.lr_scheduler,
+    ternion.optim.swa_utils, ternion.testing, ternion.train,
+]  # fmt: skip
+
+
+def public_functions(module):
+    """Functions and methods of a module's public classes that are written in Python, with their names."""
+    for name in getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]:
+        member = getattr(module, name)
+        if inspect.isfunction(member):
+            yield f"{module.__name__}.{name}", member
+        elif inspect.isclass(member):
+            own = {**vars(member), "__init__": member.__init__}
+            for method, function in own.items():
+                function = getattr(function, "__func__", function)
+                if inspect.isfunction(function) and (method == "__init__" or not method.startswith("_")):
+                    yield f"{module.__name__}.{name}.{method}", function
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_public_functions_are_annotated(module):
+    """A call of one that is not would be an error for whoever has their program checked strictly."""
+    bare = []
+    for name, function in public_functions(module):
+        if not function.__module__.startswith("ternion") or function.__module__ == "ternion._scopes":  # Which has a stub beside it.
+            continue
+        arguments = list(inspect.signature(function).parameters.values())
+        of_object = len(name.split(".")) > len(module.__name__.split(".")) + 1
+        bare += [f"{name}({one.name})" for one in arguments[of_object:] if one.annotation is one.empty]
+        if len(arguments) == of_object and "return" not in function.__annotations__:
+            bare.append(name)
+    assert not bare

@@ -1,5 +1,6 @@
 """Statistics, the monitor of a training, and ops that are compared with another device."""
 
+import json
 import math
 import threading
 import warnings
@@ -34,8 +35,8 @@ def test_statistics_of_every_dtype(dtype):
 
 def test_statistics_of_nothing_and_of_other_things():
     found = ternion.stats(ternion.zeros(0))
-    assert math.isnan(found.mean) and found.elements == 0 and found.zero_share == 0
-    with pytest.raises(TypeError):
+    assert math.isnan(found.mean) and found.elements == 0 and found.zero_share == 0 and repr(found) == "Stats(no elements)"
+    with pytest.raises(TypeError, match="stats: expected a tensor, got builtins.list: ternion.as_tensor"):
         ternion.stats([1.0])
 
 
@@ -132,6 +133,8 @@ def test_a_layer_that_is_not_used_is_told():
 
 
 def test_monitors_that_cannot_be():
+    with pytest.raises(TypeError, match="StatsMonitor: int, expected a module"):
+        nn.utils.StatsMonitor(3)
     model = mlp(8, 4)
     for options, told in [({"every": 0}, "every 0 steps"), ({"patience": 0}, "patience 0"), ({"growth": 0.5}, "growth 0.5"), ({"dead_share": 2.0}, "dead_share 2")]:
         with pytest.raises(ValueError, match=told):
@@ -148,6 +151,99 @@ def test_monitors_that_cannot_be():
 
     with pytest.raises(KeyError, match="step"):
         monitor.step(fails)
+
+
+# ---- Summaries and timelines
+
+
+def test_a_summary_counts_and_leaves_the_model_as_it_was():
+    class Model(nn.Module):
+        def __init__(self):
+            self.used, self.unused, self.norm, self.dropout = nn.Linear(8, 16), nn.Linear(8, 8), nn.BatchNorm1d(16), nn.Dropout()
+
+        def forward(self, x):
+            return self.dropout(self.norm(self.used(x)))
+
+    model, x = Model(), ternion.randn(4, 8)
+    model.dropout.eval()
+    before = {key: value.tolist() for key, value in model.state_dict().items()}
+    drawn = ternion.get_rng_state()
+    found = nn.summary(model, x, backward=True)
+    assert ternion.get_rng_state() == drawn and {key: value.tolist() for key, value in model.state_dict().items()} == before
+    assert model.training and not model.dropout.training and model.used.weight.grad is None
+    rows = [(layer.key, layer.kind, layer.calls, layer.output, layer.parameters) for layer in found.layers]
+    assert rows == [
+        ("", "Model", 1, [4, 16], 0), ("used", "Linear", 1, [4, 16], 144), ("norm", "BatchNorm1d", 1, [4, 16], 32),
+        ("dropout", "Dropout", 1, [4, 16], 0), ("unused", "Linear", 0, None, 72),
+    ]  # fmt: skip
+    assert found.parameters == found.trained_parameters == 248 and found.parameter_bytes == 4 * 248
+    # Mean and variance, and the count of batches.
+    assert found.state_bytes == 2 * 16 * 4 + 8
+    assert found.layers[1].flops == 2 * 4 * 8 * 16 + 4 * 16 and found.flops > found.layers[1].flops and found.backward_flops > 0
+    assert "used     Linear" in str(found) and str(found) == repr(found)
+
+
+def test_a_summary_of_a_shape_and_of_several_inputs():
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(4 * 26 * 26, 10))
+    found = nn.summary(model, (2, 1, 28, 28))
+    assert [layer.output for layer in found.layers] == [[2, 10], [2, 4, 26, 26], [2, 4 * 26 * 26], [2, 10]] and found.backward_flops is None
+    attention = nn.summary(nn.MultiheadAttention(8, 2), (ternion.randn(5, 3, 8),) * 3)
+    assert attention.layers[0].output == [5, 3, 8]
+    model[0].weight.requires_grad_(False)
+    assert nn.summary(model, [2, 1, 28, 28]).trained_parameters == found.parameters - 36
+
+
+def test_summaries_that_cannot_be():
+    model = nn.Linear(3, 2)
+    for arguments, kind, told in [
+        ((nn.Linear, (1, 3)), TypeError, "the class Linear, expected a module"),
+        ((model, "x"), TypeError, "an input of str, expected a tensor"),
+        ((nn.ReLU(), (1, 3)), ValueError, "ReLU has no parameter that tells where it computes"),
+        ((model, (1, 4)), ValueError, "inner sizes 4 and 3 differ"),
+    ]:
+        with pytest.raises(kind, match=told):
+            nn.summary(*arguments)
+
+    class Fails(nn.Module):
+        def __init__(self):
+            self.norm = nn.BatchNorm1d(2)
+
+        def forward(self, x):
+            self.norm(x)
+            raise KeyError("inside")
+
+    model = Fails()
+    with pytest.raises(KeyError, match="inside"):
+        nn.summary(model, ternion.randn(3, 2), backward=True)
+    assert model.norm.running_mean.tolist() == [0, 0] and model.training
+    with pytest.raises(RuntimeError, match="the model gave no tensor"):
+        nn.summary(type("Nothing", (nn.Module,), {"forward": lambda self, x: None})(), ternion.ones(1))
+
+
+def test_a_timeline(tmp_path):
+    model = mlp(8, 4)
+    adam = optim.AdamW(model.parameters())
+
+    def step():
+        for _ in range(3):
+            adam.zero_grad()
+            model(ternion.ones(2, 8)).sum().backward()
+            adam.step()
+
+    timeline = nn.trace(model, step)
+    totals = {label: (count, whole, own) for label, count, whole, own in timeline.totals()}
+    assert totals["0 (Linear)"][0] == totals["backward"][0] == totals["adamw"][0] == 3
+    assert all(0 <= own <= whole for _, whole, own in totals.values()) and totals["0 (Linear)"][2] < totals["0 (Linear)"][1]
+    assert "0 (Linear)" in str(timeline) and len(timeline) == sum(count for count, _, _ in totals.values())
+    timeline.write_chrome(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert [event["ph"] for event in events].count("B") == len(timeline)
+    with pytest.raises(OSError, match="cannot be written"):
+        timeline.write_chrome(tmp_path / "no folder" / "trace.json")
+    with pytest.raises(ZeroDivisionError):
+        nn.trace(model, lambda: 1 / 0)
+    with pytest.raises(TypeError, match="Linear and int, expected a module and a function"):
+        nn.trace(nn.Linear(1, 1), 3)
 
 
 # ---- Ops compared with another device
@@ -190,10 +286,16 @@ def test_a_check_that_compares_nothing_warns():
     with pytest.warns(UserWarning, match="no op was compared"), ternion.check("cpu") as check:
         ternion.ones(2) + 1
     assert check.compared == 0
-    with pytest.raises(ValueError, match="factor -1"):
-        ternion.check("cpu", factor=-1.0).__enter__()
-    with pytest.raises(RuntimeError, match="nowhere"):
-        ternion.check("nowhere").__enter__()
+    # What cannot be is told where it is written, not where the scope begins.
+    for factor in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"check: factor {factor}, expected a finite number"):
+            ternion.check("cpu", factor=factor)
+    with pytest.raises(TypeError, match="check: factor of type str"):
+        ternion.check("cpu", factor="1")
+    with pytest.raises(RuntimeError, match="device nowhere: no such device"):
+        ternion.check("nowhere")
+    with pytest.raises(TypeError, match="expected a ternion.device or its name"):
+        ternion.check(None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(KeyError), ternion.check("cpu"):

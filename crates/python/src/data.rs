@@ -252,6 +252,20 @@ struct PyTable(Table);
 
 #[pymethods]
 impl PyTable {
+    /// A table of these rows, each with a number for each column.
+    ///
+    /// Raises:
+    ///     ValueError: a row of another length, no row, a name that is empty or there twice, a number that is not finite.
+    #[new]
+    fn new(columns: Vec<String>, rows: Vec<Vec<f64>>) -> Outcome<PyTable> {
+        if let Some(at) = rows.iter().position(|row| row.len() != columns.len()) {
+            let (found, wanted) = (rows[at].len(), columns.len());
+            return Err(Failure::value(format!("table: row {at} has {found} numbers, expected {wanted}")));
+        }
+        let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+        Ok(PyTable(Table::new(&names, rows.concat())?))
+    }
+
     fn __len__(&self) -> usize {
         self.0.rows()
     }

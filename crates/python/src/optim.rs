@@ -218,14 +218,16 @@ impl PySteps {
             }
         }
         if !missing.is_empty() && (strict || !warned) {
+            let (names, it) = (missing.join(", "), if missing.len() == 1 { "it" } else { "them" });
             let told = format!(
-                "no gradient for {}: the loss does not depend on it, or backward() was not called; it is left as it is",
-                missing.join(", ")
+                "no gradient for {names}: the loss does not depend on {it}, or backward() was not called"
             );
             if strict {
-                return Err(Failure::state(told));
+                return Err(Failure::state(format!("{told} (an error, as the optimiser is strict)")));
             }
-            let text = CString::new(told).map_err(|_| Failure::value("a name with a NUL character"))?;
+            let left = if missing.len() == 1 { "it is left as it is" } else { "they are left as they are" };
+            let text = CString::new(format!("{told}; {left}"))
+                .map_err(|_| Failure::value("a name with a NUL character"))?;
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 3)?;
         }
         let has_missing = !missing.is_empty();

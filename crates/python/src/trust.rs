@@ -7,6 +7,7 @@ mod ops;
 mod precision;
 mod rerun;
 mod stats;
+mod summary;
 
 use pyo3::prelude::*;
 
@@ -16,6 +17,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     check::register(module)?;
     stats::register(module)?;
     monitor::register(module)?;
+    summary::register(module)?;
     ops::register(module)?;
     rerun::register(module)
 }

@@ -167,3 +167,18 @@ def max_unpool(node, x, index, sizes=None):
     # The indices are those of the smallest size that fits; a larger one only adds zeros.
     result[tuple(slice(0, size) for size in inferred)] = flat.reshape(inferred)
     return result
+
+
+@operator("Unique")
+def unique(node, x):
+    """The different elements, or slices along an axis: sorted, or as they come first; beside them where they come first, which one each is, and how often they occur."""
+    axis = node.attribute("axis")
+    x, axis = (x.flatten(), 0) if axis is None else (x, positive(axis, x.dim()))
+    found, inverse, counts = ternion.unique(x, return_inverse=True, return_counts=True, dim=axis)
+    # Sorting keeps the order of equal numbers: the first of each group comes first.
+    firsts = inverse.argsort().index_select(0, counts.cumsum(0) - counts)
+    if not node.attribute("sorted", 1):
+        order = firsts.argsort()
+        found, firsts, counts = found.index_select(axis, order), firsts.index_select(0, order), counts.index_select(0, order)
+        inverse = order.argsort().index_select(0, inverse)
+    return found, firsts, inverse, counts

@@ -10,6 +10,15 @@ def matmul(node, a, b):
     return a @ b
 
 
+@operator("QLinearMatMul")
+def quantized_matmul(node, a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero):
+    """The product of integers that stand for `(x - zero) * scale`, as such integers of `y_zero`'s dtype."""
+    scale = a_scale.float() * b_scale.float() / y_scale.float()
+    steps = (matmul_integer(node, a, b, a_zero, b_zero).float() * scale).round() + y_zero.float()
+    # A conversion of floats to integers stays within what the dtype holds.
+    return steps.to(y_zero.dtype)
+
+
 @operator("Gemm")
 def gemm(node, a, b, c=None):
     """`alpha * a' @ b' + beta * c`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from .. import _results, _ternion
@@ -186,17 +187,32 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
         sorted: taken as in PyTorch; they are in order in any case.
         return_inverse: where each element of the input is among them, in the input's shape, int64.
         return_counts: how often each of them occurs, int64.
-        dim: None: rows and columns as a whole are not compared.
+        dim: an axis whose slices are compared as a whole, number by number; `inverse` and `counts` have one number for each slice then.
 
     Raises:
-        ValueError: an axis.
+        IndexError: an axis that is none.
     """
     del sorted
     if dim is not None:
-        raise ValueError("unique: dim: slices are not compared as a whole; expected None")
+        return _unique_slices(input.detach(), _axis("unique", input, dim), return_inverse, return_counts)
     flat = input.detach().reshape(-1)
     places = flat.argsort(0)
     return _groups(flat.index_select(0, places), places, input.shape, return_inverse, return_counts)
+
+
+def _unique_slices(input: Tensor, axis: int, return_inverse: bool, return_counts: bool) -> Any:
+    """`unique` of the slices along an axis, as rows of a matrix: sorted by the last number first, since sorting keeps the order of equal ones."""
+    rows = input.movedim(axis, 0)
+    matrix = rows.reshape(rows.shape[0], prod(rows.shape[1:]))
+    places = _ternion.arange(matrix.shape[0], device=input.device)
+    for column in reversed(range(matrix.shape[1])):
+        places = places.index_select(0, matrix[:, column].index_select(0, places).argsort(0))
+    ordered = matrix.index_select(0, places)
+    first = _ternion.ones(matrix.shape[0], dtype=_ternion.bool, device=input.device)
+    first[1:] = (ordered[1:] != ordered[:-1]).any(1)
+    found = _numbered(first, places, (matrix.shape[0],), return_inverse, return_counts)
+    slices = rows.index_select(0, places.index_select(0, found[0])).movedim(0, axis)
+    return (slices, *found[1:]) if len(found) > 1 else slices
 
 
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
@@ -212,15 +228,23 @@ def _groups(ordered: Tensor, places: Tensor, shape: Any, return_inverse: bool, r
     first = _ternion.ones(count, dtype=_ternion.bool, device=ordered.device)
     if count > 1:
         first[1:] = ordered[1:] != ordered[:-1]
+    found = _numbered(first, places, shape, return_inverse, return_counts)
+    found[0] = ordered.index_select(0, found[0])
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+def _numbered(first: Tensor, places: Tensor, shape: Any, return_inverse: bool, return_counts: bool) -> list[Tensor]:
+    """Where groups begin among what is in order, by the marks of their first elements; then what is asked for beside it."""
+    count = first.numel()
     starts = first.nonzero().reshape(-1)
-    found: list[Tensor] = [ordered.index_select(0, starts)]
+    found = [starts]
     if return_inverse:
         group = first.long().cumsum(0) - 1
         found.append(_ternion.zeros_like(group).scatter(0, places, group).reshape(shape))
     if return_counts:
-        ends = _ternion.cat([starts[1:], _ternion.tensor([count], device=ordered.device)]) if count else starts
+        ends = _ternion.cat([starts[1:], _ternion.tensor([count], device=first.device)]) if count else starts
         found.append(ends - starts)
-    return tuple(found) if len(found) > 1 else found[0]
+    return found
 
 
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:

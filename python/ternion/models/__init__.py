@@ -1,5 +1,8 @@
 """Models: a classic one with the habits of scikit-learn, transformers that write, residual networks."""
 
-from .gpt import GPT, TextLoss  # noqa: F401
-from .mlp import MLP  # noqa: F401
-from .resnet import ResNet, ResNet18  # noqa: F401
+from ._estimator import NotFittedError
+from .gpt import GPT, TextLoss
+from .mlp import MLP
+from .resnet import ResNet, ResNet18
+
+__all__ = ["GPT", "MLP", "NotFittedError", "ResNet", "ResNet18", "TextLoss"]

@@ -41,8 +41,10 @@ class GPT(nn.Module):
     """
 
     def __init__(
-        self, vocabulary=50_257, context=1024, layers=12, heads=12, kv_heads=None, width=768, hidden=None, form="gelu_tanh", norm="layer_norm",
-        positions: str | nn.Rotary = "learned", bias=True, tied=True, dropout=0.0, device=None, dtype=None,
+        self, vocabulary: int = 50_257, context: int = 1024, layers: int = 12, heads: int = 12, kv_heads: int | None = None,
+        width: int = 768, hidden: int | None = None, form: str = "gelu_tanh", norm: str = "layer_norm",
+        positions: str | nn.Rotary = "learned", bias: bool = True, tied: bool = True, dropout: float = 0.0, device: Any = None,
+        dtype: Any = None,
     ):  # fmt: skip
         if min(vocabulary, context, width) < 1:
             raise ValueError(f"GPT: vocabulary {vocabulary}, context {context}, width {width}: expected at least 1")
@@ -71,7 +73,7 @@ class GPT(nn.Module):
         return self._scores(self._hidden(tokens, None))
 
     @classmethod
-    def from_gpt2(cls, path: Any, heads=None, dropout=0.0, device=None, dtype=None) -> GPT:
+    def from_gpt2(cls, path: Any, heads: int | None = None, dropout: float = 0.0, device: Any = None, dtype: Any = None) -> GPT:
         """A GPT-2 of Hugging Face's `transformers`: a folder with `model.safetensors` and `config.json`, or the first of them.
 
         Args:
@@ -142,7 +144,10 @@ class GPT(nn.Module):
 
     # ---- Texts
 
-    def generate(self, prompt: Any, count: int, temperature=1.0, top_k=None, top_p=None, seed=None, each=None) -> Any:
+    def generate(
+        self, prompt: Any, count: int, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None,
+        seed: int | None = None, each: Any = None,
+    ) -> Any:  # fmt: skip
         """`count` tokens that follow `prompt`: a list of numbers for a list, a tensor for a tensor [length] or [batch, length].
 
         Keys and values of earlier tokens are kept, so that a step computes one token. Beyond the context, as in nanoGPT, each step sees the last

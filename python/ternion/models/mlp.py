@@ -1,28 +1,106 @@
-"""A model with the habits of scikit-learn: `fit`, `predict`, `evaluate`."""
+"""A model with the habits of scikit-learn: `fit`, `predict`, `score`."""
 
 from __future__ import annotations
 
-import sys
-import time
-from typing import Any
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from .. import nn, optim
-from .._scopes import no_grad
-from .._ternion import Tensor, as_tensor, float32, int64, manual_seed, randperm
+from .._random import get_rng_state, set_rng_state
+from .._scopes import enable_grad, no_grad
+from .._ternion import Tensor, as_tensor, cat, randint, stack
+from . import _examples as examples
+from ._estimator import Estimator, not_fitted, of_classifiers, seed_of
+from ._progress import ProgressLine
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ..nn.module import IncompatibleKeys
+
+    Array = np.ndarray[Any, Any]
+
+_TASKS = ("auto", "classification", "regression")
+# The first weights of a seed are drawn from the device's random numbers, which one thread at a time sets.
+_drawing = threading.Lock()
 
 
-class MLP(nn.Module):
-    """Linear layers of these widths with ReLU between them: `MLP(784, 128, 10)`.
+class _Learned(NamedTuple):
+    """What the outputs of a model stand for: classes, or numbers; of these, whether an example has one without an axis."""
 
-    With whole numbers as targets it is a classifier, with numbers that have a point a regression.
+    classes: Any
+    is_flat: bool
+
+
+class _Data(NamedTuple):
+    """Examples on the device, and what their targets mean."""
+
+    inputs: Tensor
+    targets: Tensor
+    learned: _Learned
+
+
+class MLP(Estimator):
+    """Linear layers of these widths with ReLU between them: `MLP(784, 128, 10)`. A classifier or a regressor with the habits of scikit-learn.
+
+        model = models.MLP(784, 128, 10).fit(images, labels, epochs=5, validation_data=(test_images, test_labels))
+        model.predict(test_images)
+
+    `clone`, `cross_val_score`, `GridSearchCV`, pipelines and ensembles of scikit-learn take it. It is a module, too: `model(x)` gives logits, or values. `pickle` keeps all that
+    was learned; a state dict has the weights alone, and a model that is told its `task` predicts with them, its classes being 0, 1, ...
+
+    Args:
+        layer_widths: of input, hidden layers and output, one by one; or
+        widths: the same as a list.
+        task: "classification", "regression", or "auto": labels (whole numbers, bools, strings) make a classifier, numbers with a point a regressor.
+        epochs, batch_size, learning_rate, verbose: of `fit`, where it is not told otherwise.
+        random_state: a number that decides first weights and the order of the examples in `fit`; by default the device's random numbers do.
+        warm_start: whether `fit` goes on from the weights that are there, instead of beginning anew.
+        device: where it computes.
+
+    Attributes:
+        classes_: of a classifier, the label of each output. Whole numbers from 0 to below the number of outputs are the outputs' places; other labels are taken in order.
+        n_features_in_: numbers of an example.
+        feature_names_in_: the columns of the table that was learned from, if it was one.
+        n_iter_: how many epochs were made.
+        history: lists by name ("loss", "validation loss", ..), a number for each epoch of the last `fit`.
+
+    Raises:
+        ValueError: fewer than two widths, or such that are no whole numbers above 0.
     """
 
-    def __init__(self, *widths: int, device: Any = None):
-        if len(widths) < 2:
-            raise ValueError(f"MLP: widths {widths}, expected at least those of input and output")
+    classes_: Array
+    n_features_in_: int
+    feature_names_in_: Array
+    n_iter_: int
+
+    def __init__(
+        self, *layer_widths: int, widths: Sequence[int] | None = None, task: str = "auto", epochs: int = 5, batch_size: int = 64,
+        learning_rate: float = 1e-3, verbose: bool = True, random_state: Any = None, warm_start: bool = False, device: Any = None,
+    ):  # fmt: skip
         super().__init__()
-        self.layers = [nn.Linear(inputs, outputs, device=device) for inputs, outputs in zip(widths, widths[1:])]
+        if layer_widths and widths is not None:
+            raise TypeError(f"MLP: widths are given twice: {layer_widths} and widths={widths}")
+        self.widths: Sequence[int] = layer_widths if widths is None else widths
+        self.task, self.epochs, self.batch_size, self.learning_rate = task, epochs, batch_size, learning_rate
+        self.verbose, self.random_state, self.warm_start, self.device = verbose, random_state, warm_start, device
+        self._build()
+
+    def _build(self) -> None:
+        """Layers of these widths, which have learned nothing."""
+        widths = tuple(self.widths) if isinstance(self.widths, (tuple, list, np.ndarray)) else (self.widths,)
+        if len(widths) < 2 or not all(_is_whole(width, 1) for width in widths):
+            raise ValueError(f"MLP: widths {widths}, expected whole numbers above 0, at least those of input and output")
+        self.layers = [nn.Linear(inputs, outputs, device=self.device) for inputs, outputs in zip(widths, widths[1:])]
         self.history: dict[str, list[float]] = {}
+        self._learned: _Learned | None = None
+        self._partial: tuple[optim.Optimizer, np.random.Generator] | None = None
+        self.training = True
 
     def forward(self, x: Tensor) -> Tensor:
         """[batch, ..] -> [batch, widths[-1]]; axes behind the first become one."""
@@ -31,146 +109,302 @@ class MLP(nn.Module):
             x = layer(x).relu()
         return self.layers[-1](x)
 
-    # ---- fit, predict, evaluate
+    # ---- fit
 
     def fit(
-        self, X, y, epochs=5, batch_size=64, learning_rate=1e-3, validation_data=None, verbose=True, seed=None, optimizer=None
-    ):  # fmt: skip
-        """Learns `y` from `X`, arrays or tensors; the model itself.
+        self, X: Any, y: Any, epochs: int | None = None, batch_size: int | None = None, learning_rate: float | None = None,
+        validation_data: tuple[Any, Any] | None = None, verbose: bool | None = None, seed: Any = None, optimizer: optim.Optimizer | None = None,
+    ) -> Self:  # fmt: skip
+        """Learns `y` from `X`; the model itself. What was learned before is forgotten, unless `warm_start` is set.
+
+        The first `fit` begins with the weights that the model has; later ones, and all with a seed, with new ones. A seed decides all of it, whatever was drawn before, and the
+        device's random numbers go on as if nothing had been drawn. Ctrl-C leaves the model with what it has learned so far.
 
         Args:
+            X: an array, a tensor or a table of finite numbers, [examples, features]; axes behind the first become one.
+            y: labels [examples], or numbers [examples] or [examples, outputs].
             epochs: how often every example is seen.
-            batch_size: examples in a step.
+            batch_size: examples in a step; the last step of an epoch has those that are left.
             learning_rate: of AdamW, unless `optimizer` is given.
             validation_data: a pair (X, y) that is tested after each epoch.
-            verbose: whether a line tells how it goes.
-            seed: decides the order of the examples.
+            verbose: whether a line on stderr tells how it goes.
+            seed: the `random_state` of this call.
+            optimizer: steps the parameters in place of AdamW.
 
         Raises:
-            ValueError: other numbers of examples, or numbers that are none.
+            ValueError: shapes that do not fit, NaN, infinities, labels that do not fit the number of outputs, settings out of range.
+            TypeError: a sparse matrix, labels of several kinds.
+            RuntimeError: the loss became NaN or infinite.
         """
-        inputs, targets = self._inputs(X), self._targets(y)
-        if len(inputs) != len(targets):
-            raise ValueError(f"fit: {len(inputs)} examples and {len(targets)} targets")
-        if len(inputs) == 0 or batch_size < 1:
-            raise ValueError(f"fit: {len(inputs)} examples in batches of {batch_size}")
-        if seed is not None:
-            manual_seed(seed)
-        adam = optimizer or optim.AdamW(self.named_parameters(), lr=learning_rate)
-        history = self.history = {"loss": []}
-        self.train()
+        epochs = _setting("epochs", self.epochs if epochs is None else epochs, 1)
+        size = _setting("batch_size", self.batch_size if batch_size is None else batch_size, 1)
+        rate = _rate(self.learning_rate if learning_rate is None else learning_rate)
+        data = self._data(X, y, "fit", None)
+        tested = None if validation_data is None else self._data(*_pair(validation_data), "validation_data", data.learned)
+        seed = seed_of(self.random_state if seed is None else seed)
+        if not self.warm_start and (seed is not None or self._learned is not None):
+            self._draw_weights(seed)
+        self._begin(X, data.learned)
+        steps, order = optimizer or optim.AdamW(self.named_parameters(), lr=rate), _order(seed)
         for epoch in range(epochs):
-            line = _Line(f"epoch {epoch + 1}/{epochs}", -(-len(inputs) // batch_size), verbose)
-            history["loss"].append(self._learn(inputs, targets, batch_size, adam, line))
-            told = {"loss": history["loss"][-1]}
-            if validation_data is not None:
-                told.update({f"validation {name}": value for name, value in self.evaluate(*validation_data).items()})
-                for name, value in told.items():
-                    if name != "loss":
-                        history.setdefault(name, []).append(value)
-                self.train()
-            line.end(told)
-        self.eval()
+            line = ProgressLine(f"epoch {epoch + 1}/{epochs}", -(-len(data.inputs) // size), bool(self.verbose if verbose is None else verbose))
+            self._epoch(data, tested, size, steps, order, line)
         return self
 
-    def _learn(self, inputs, targets, batch_size, adam, line):
-        """One pass over the examples; their mean loss."""
-        order, total = randperm(len(inputs), device=inputs.device), 0.0
-        for first in range(0, len(inputs), batch_size):
-            chosen = order[first : first + batch_size]
-            adam.zero_grad()
-            loss = self._loss(self(inputs[chosen]), targets[chosen])
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learns on: sees every example once, with the moments of AdamW that the last call left; the model itself.
+
+        Args:
+            X, y: as of `fit`.
+            classes: at the first call the labels that there will be, if they are others than those of `y` and than 0, 1, ...
+
+        Raises:
+            ValueError: as `fit`; labels that are not among the classes.
+        """
+        size, rate = _setting("batch_size", self.batch_size, 1), _rate(self.learning_rate)
+        learned = self._learned if self._learned is not None or classes is None else self._outputs_mean(classes, "partial_fit")
+        data = self._data(X, y, "partial_fit", learned)
+        if self._learned is None:
+            seed = seed_of(self.random_state)
+            if seed is not None and not self.warm_start:
+                self._draw_weights(seed)
+            self._begin(X, data.learned)
+        if self._partial is None:
+            self._partial = optim.AdamW(self.named_parameters(), lr=rate), _order(seed_of(self.random_state))
+        line = ProgressLine("partial_fit", -(-len(data.inputs) // size), False)
+        self._epoch(data, None, size, *self._partial, line)
+        return self
+
+    def _begin(self, X: Any, learned: _Learned) -> None:
+        """Notes what outputs stand for from now on."""
+        self._learned, self._partial = learned, None
+        self.history, self.n_iter_, self.n_features_in_ = {"loss": []}, 0, int(self.widths[0])
+        names = examples.feature_names(X)
+        for name, value in (("classes_", learned.classes), ("feature_names_in_", names)):
+            self.__dict__.pop(name, None)
+            if value is not None:
+                setattr(self, name, value)
+
+    def _epoch(self, data, tested, size, optimizer, order, line):
+        """One pass over the examples, which the history and the line tell of."""
+        self.train()
+        try:
+            told = {"loss": self._pass(data, size, optimizer, order, line)}
+            self.eval()
+            if tested is not None:
+                told.update({f"validation {name}": value for name, value in self._measured(tested, 1024).items()})
+            line.end(told)
+        finally:
+            self.eval()
+            line.close()
+        self.n_iter_ += 1
+        for name, value in told.items():
+            self.history.setdefault(name, []).append(value)
+
+    def _pass(self, data, size, optimizer, order, line):
+        """The mean loss of a pass over the examples in a new order."""
+        chosen = as_tensor(order.permutation(len(data.inputs)).astype(np.int64)).to(data.inputs.device)
+        losses, sizes = [], []
+        for batch in chosen.split(size):
+            optimizer.zero_grad()
+            with enable_grad():
+                loss = self._loss(self._of_classes(self(data.inputs[batch])), data.targets[batch])
             loss.backward()
-            adam.step()
+            optimizer.step()
             line.tell(loss)
-            total += loss.item() * len(chosen)
-        return total / len(inputs)
+            # Read at the end of the epoch: reading waits for the device.
+            losses.append(loss.detach())
+            sizes.append(len(batch))
+        mean = float(np.average(stack(losses).cpu().numpy().astype(np.float64), weights=sizes))
+        if not math.isfinite(mean):
+            raise RuntimeError(f"fit: the loss of epoch {self.n_iter_ + 1} is {mean}: try a smaller learning_rate, or features of similar size (StandardScaler)")
+        return mean
 
-    def predict(self, X, batch_size=1024):
-        """For each example the number of its class, or the value; an array of NumPy."""
-        outputs = self._outputs(X, batch_size)
-        if self._is_classifier():
-            return outputs.argmax(1).cpu().numpy()
-        return outputs.squeeze(1).cpu().numpy() if outputs.shape[1] == 1 else outputs.cpu().numpy()
+    def _draw_weights(self, seed: int | None) -> None:
+        """New first weights, written over those that are there: an optimiser may know them."""
+        first = self.layers[0].weight
+        with _drawing:
+            before = get_rng_state(first.device)
+            if seed is not None:
+                set_rng_state((seed, 0), first.device)
+            try:
+                for layer in self.layers:
+                    drawn = nn.Linear(layer.in_features, layer.out_features, device=first.device, dtype=first.dtype)
+                    layer.load_state_dict(drawn.state_dict())
+            finally:
+                if seed is not None:
+                    set_rng_state(before, first.device)
 
-    def predict_proba(self, X, batch_size=1024):
-        """For each example the probability of each class; an array of NumPy."""
-        return self._outputs(X, batch_size).softmax(1).cpu().numpy()
+    # ---- predict, score
 
-    def evaluate(self, X, y, batch_size=1024) -> dict[str, float]:
-        """The mean loss, and the accuracy of a classifier, or R2 of a regression."""
-        targets = self._targets(y)
-        outputs = self._outputs(X, batch_size)
-        with no_grad():
-            told = {"loss": self._loss(outputs, targets).item()}
-            if self._is_classifier():
-                told["accuracy"] = (outputs.argmax(1) == targets).to(float32).mean().item()
-            else:
-                spread = (targets - targets.mean(0)).square().sum()
-                told["r2"] = (1 - (outputs - targets).square().sum() / spread).item()
-        return told
+    def predict(self, X: Any, batch_size: int = 1024) -> Array:
+        """For each example its label, or its value, in the shape that `fit` was given; an array of NumPy.
 
-    def score(self, X, y) -> float:
-        """The accuracy of a classifier, R2 of a regression."""
+        Raises:
+            NotFittedError: nothing was learned yet (a ValueError and an AttributeError).
+            ValueError: as `fit` for `X`; other columns of a table.
+        """
+        learned = self._asked("predict")
+        outputs = self._outputs(self._features(X, "predict", learned), batch_size)
+        if learned.classes is not None:
+            return np.asarray(learned.classes[outputs.argmax(1).cpu().numpy()])
+        values = outputs.squeeze(1) if learned.is_flat else outputs
+        return np.asarray(values.cpu().numpy())
+
+    @of_classifiers
+    def predict_proba(self, X: Any, batch_size: int = 1024) -> Array:
+        """For each example the probability of each class, in the order of `classes_`; an array of NumPy. A regressor has no such method.
+
+        Raises:
+            NotFittedError, ValueError: as `predict`.
+        """
+        inputs = self._features(X, "predict_proba", self._asked("predict_proba"))
+        return np.asarray(self._outputs(inputs, batch_size).softmax(1).cpu().numpy())
+
+    def evaluate(self, X: Any, y: Any, batch_size: int = 1024) -> dict[str, float]:
+        """"loss", its mean, and "accuracy" of a classifier, or "r2" of a regressor: the mean of its outputs' R2.
+
+        Raises:
+            NotFittedError, ValueError: as `predict`; no examples, labels that are not among the classes.
+        """
+        data = self._data(X, y, "evaluate", self._asked("evaluate"))
+        return self._measured(data, batch_size)
+
+    def score(self, X: Any, y: Any) -> float:
+        """The accuracy of a classifier, R2 of a regressor. Raises as `evaluate`."""
         told = self.evaluate(X, y)
         return told["accuracy"] if "accuracy" in told else told["r2"]
 
+    def _measured(self, data, batch_size):
+        outputs = self._outputs(data.inputs, batch_size)
+        with no_grad():
+            told = {"loss": self._loss(outputs, data.targets).item()}
+        if self._learned.classes is not None:
+            told["accuracy"] = float((outputs.argmax(1) == data.targets).cpu().numpy().mean())
+        else:
+            told["r2"] = _r2(outputs.cpu().numpy().astype(np.float64), data.targets.cpu().numpy().astype(np.float64))
+        return told
+
     # ---- What is given, as tensors
 
-    def _device(self):
-        return self.layers[0].weight.device
+    def _outputs_mean(self, y: Any, what: str) -> _Learned:
+        """What the outputs stand for when `y` is learned."""
+        if self.task not in _TASKS:
+            raise ValueError(f"{what}: task {self.task!r}, expected one of {', '.join(map(repr, _TASKS))}")
+        if self.task == "regression" or (self.task == "auto" and examples.is_of_numbers(y, what)):
+            return _Learned(None, examples.axes_of(y, what) == 1)
+        return _Learned(examples.classes_of(examples.labels(y, what), int(self.widths[-1]), what), True)
 
-    def _inputs(self, X):
-        return as_tensor(X).to(float32).to(self._device())
+    def _features(self, X: Any, what: str, learned: _Learned | None) -> Tensor:
+        names, known = examples.feature_names(X), getattr(self, "feature_names_in_", None)
+        if learned is not None and learned is self._learned and names is not None and known is not None and list(names) != list(known):
+            told = f"fitted on the columns {', '.join(known)}, got {', '.join(names)}"
+            raise ValueError(f"{what}: The feature names should match those that were passed during fit: {told}")
+        weight = self.layers[0].weight
+        return examples.features(X, what, int(self.widths[0]), weight.device, weight.dtype)
 
-    def _targets(self, y):
-        targets = as_tensor(y)
-        self._classifies = not targets.is_floating_point()
-        if self._classifies:
-            return targets.to(int64).to(self._device())
-        targets = targets.to(float32).to(self._device())
-        return targets.unsqueeze(1) if targets.ndim == 1 else targets
+    def _data(self, X: Any, y: Any, what: str, learned: _Learned | None) -> _Data:
+        """Both as tensors; where nothing is learned yet, `y` tells what outputs stand for."""
+        inputs = self._features(X, what, learned)
+        learned = self._outputs_mean(y, what) if learned is None else learned
+        if learned.classes is None:
+            targets = examples.numbers(y, what, int(self.widths[-1]), inputs.device, inputs.dtype)
+        else:
+            targets = examples.places_of(examples.labels(y, what), learned.classes, what).to(inputs.device)
+        examples.same_length(inputs, targets, what)
+        return _Data(inputs, targets, learned)
 
-    def _is_classifier(self):
-        if not hasattr(self, "_classifies"):
-            raise RuntimeError("the model has not seen targets yet: fit it first")
-        return self._classifies
+    def _asked(self, what: str) -> _Learned:
+        if self._learned is None:
+            told = "to predict with weights of load_state_dict(), give the model its task: MLP(.., task='classification')"
+            not_fitted(f"{what}: this {type(self).__name__} instance is not fitted yet: call fit() first; {told}")
+        return self._learned
 
-    def _loss(self, outputs, targets):
-        loss = nn.functional.cross_entropy if self._is_classifier() else nn.functional.mse_loss
-        return loss(outputs, targets)
-
-    def _outputs(self, X, batch_size):
-        from .._ternion import cat
-
-        inputs, was_training = self._inputs(X), self.training
+    def _outputs(self, inputs: Tensor, batch_size: int) -> Tensor:
+        """What the model makes of all examples: values, or the logits of the classes that there are."""
+        batch_size, was_training = _setting("batch_size", batch_size, 1), self.training
         self.eval()
         try:
             with no_grad():
-                return cat([self(inputs[first : first + batch_size]) for first in range(0, len(inputs), batch_size)])
+                return cat([self._of_classes(self(inputs[first : first + batch_size])) for first in range(0, max(len(inputs), 1), batch_size)])
         finally:
             self.train(was_training)
 
+    def _of_classes(self, outputs: Tensor) -> Tensor:
+        classes = None if self._learned is None else self._learned.classes
+        return outputs if classes is None or len(classes) == outputs.shape[1] else outputs[:, : len(classes)]
 
-class _Line:
-    """A line that tells how far an epoch is; on a terminal while it goes, else at its end."""
+    def _loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        if targets.is_floating_point():
+            return nn.functional.mse_loss(outputs, targets)
+        return nn.functional.cross_entropy(outputs, targets)
 
-    def __init__(self, what, steps, verbose):
-        self.what, self.steps, self.verbose = what, steps, verbose
-        self.done, self.begun, self.told = 0, time.monotonic(), 0.0
+    # ---- Habits of estimators
 
-    def tell(self, loss):
-        """Another step. The loss is read, which waits for the device, only when it is shown."""
-        self.done += 1
-        now = time.monotonic()
-        if self.verbose and sys.stderr.isatty() and now - self.told > 0.2:
-            self.told = now
-            share = self.done / self.steps
-            bar = "=" * int(30 * share) + ">"
-            print(f"\r{self.what} [{bar:31}] {self.done}/{self.steps}  loss {loss.item():.4f}", end="", file=sys.stderr, flush=True)
+    @property
+    def _estimator_type(self) -> str:
+        if self._learned is not None:
+            return "regressor" if self._learned.classes is None else "classifier"
+        if self.task != "auto":
+            return "regressor" if self.task == "regression" else "classifier"
+        # Before it has learned, by what it is likeliest for.
+        return "regressor" if self.widths[-1] == 1 else "classifier"
 
-    def end(self, told):
-        if self.verbose:
-            seconds = time.monotonic() - self.begun
-            numbers = "  ".join(f"{name} {value:.4f}" for name, value in told.items())
-            print(f"\r{self.what}  {numbers}  {self.done / max(seconds, 1e-9):.0f} steps/s", file=sys.stderr)
+    @property
+    def _is_fitted(self) -> bool:
+        return self._learned is not None
+
+    def _parameters_set(self, changed: set[str]) -> None:
+        if changed & {"widths", "device"}:
+            self._build()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> IncompatibleKeys:
+        """As that of a module. A model that is told its `task` counts as fitted then, with the classes 0, 1, ..."""
+        loaded = super().load_state_dict(state_dict, strict, assign)
+        outputs = int(self.widths[-1])
+        if self._learned is None and self.task != "auto":
+            classes = np.arange(outputs) if self.task == "classification" else None
+            self._begin(None, _Learned(classes, outputs == 1))
+        return loaded
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The moments of partial_fit stay behind: the next one begins with new ones.
+        return {**self.__dict__, "_partial": None}
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def _setting(name: str, value: Any, least: int) -> int:
+    if not _is_whole(value, least):
+        raise ValueError(f"{name} {value!r}, expected a whole number, at least {least}")
+    return int(value)
+
+
+def _rate(value: Any) -> float:
+    if not isinstance(value, Real) or not 0 < float(value) < math.inf:
+        raise ValueError(f"learning_rate {value!r}, expected a number above 0")
+    return float(value)
+
+
+def _pair(validation_data: Any) -> tuple[Any, Any]:
+    if not isinstance(validation_data, (tuple, list)) or len(validation_data) != 2:
+        shape = getattr(validation_data, "shape", None)
+        of = f"of shape {tuple(shape)}" if shape is not None else f"with {len(validation_data)} parts" if hasattr(validation_data, "__len__") else ""
+        raise ValueError(f"fit: validation_data is one {type(validation_data).__name__} {of}, expected a pair (X, y)")
+    return validation_data[0], validation_data[1]
+
+
+def _order(seed: int | None) -> np.random.Generator:
+    """What orders the examples: of a thread's own, so that a seed counts whatever other threads draw."""
+    return np.random.default_rng(int(randint(0, 2**31 - 1, (1,), device="cpu").item()) if seed is None else seed)
+
+
+def _r2(found: Any, wanted: Any) -> float:
+    """The mean over the outputs of `1 - residual / spread`; of an output that is constant, 1 if it is met and 0 else, as scikit-learn's."""
+    if len(wanted) < 2:
+        return math.nan
+    residual, spread = ((wanted - found) ** 2).sum(0), ((wanted - wanted.mean(0)) ** 2).sum(0)
+    constant = np.where(residual == 0, 1.0, 0.0)
+    return float(np.where(spread > 0, 1 - residual / np.where(spread > 0, spread, 1.0), constant).mean())

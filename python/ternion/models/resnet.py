@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from .. import nn
 from .._ternion import Tensor
 from ..nn.blocks import _convolution
@@ -20,7 +23,10 @@ class ResNet(nn.Module):
         width: channels of the first stage.
     """
 
-    def __init__(self, channels=3, classes=10, blocks=(2, 2, 2, 2), width=64, device=None, dtype=None):
+    def __init__(
+        self, channels: int = 3, classes: int = 10, blocks: Sequence[int] = (2, 2, 2, 2), width: int = 64, device: Any = None,
+        dtype: Any = None,
+    ):  # fmt: skip
         if not blocks or min(blocks) < 1 or width < 1:
             raise ValueError(f"ResNet: stages of {list(blocks)} blocks, width {width}: expected at least 1 of each")
         made = dict(device=device, dtype=dtype)
@@ -48,5 +54,5 @@ class ResNet(nn.Module):
 class ResNet18(ResNet):
     """The residual network of 18 layers with weights, for images of about 32 x 32."""
 
-    def __init__(self, classes=10, channels=3, device=None, dtype=None):
+    def __init__(self, classes: int = 10, channels: int = 3, device: Any = None, dtype: Any = None):
         super().__init__(channels, classes, (2, 2, 2, 2), 64, device, dtype)

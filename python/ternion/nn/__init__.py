@@ -1,17 +1,19 @@
 """Layers, and what models are made of. Names, arguments, defaults and keys of the state dict are PyTorch's."""
 
-from .._ternion import Parameter  # noqa: F401
-from . import functional, init, utils  # noqa: F401
+from .._ternion import Parameter as Parameter
+from . import functional as functional, init as init, utils as utils
 from .activations import *  # noqa: F401,F403
-from .attention import KeyValueCache, MultiheadAttention, Rotary  # noqa: F401
-from .blocks import FeedForward, ResidualBlock, TransformerBlock  # noqa: F401
-from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential  # noqa: F401
+from .attention import KeyValueCache as KeyValueCache, MultiheadAttention as MultiheadAttention, Rotary as Rotary
+from .blocks import FeedForward as FeedForward, ResidualBlock as ResidualBlock, TransformerBlock as TransformerBlock
+from .containers import ModuleDict as ModuleDict, ModuleList as ModuleList, ParameterDict as ParameterDict, ParameterList as ParameterList, Sequential as Sequential
 from .images import *  # noqa: F401,F403
 from .layers import *  # noqa: F401,F403
 from .losses import *  # noqa: F401,F403
-from .module import Module  # noqa: F401
+from .module import Module as Module
 from .norms import *  # noqa: F401,F403
-from .recurrent import GRU, LSTM  # noqa: F401
-from .transformer import (  # noqa: F401
-    Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
+from .recurrent import GRU as GRU, LSTM as LSTM
+from .summaries import LayerSummary as LayerSummary, Summary as Summary, Timeline as Timeline, summary as summary, trace as trace
+from .transformer import (
+    Transformer as Transformer, TransformerDecoder as TransformerDecoder, TransformerDecoderLayer as TransformerDecoderLayer,
+    TransformerEncoder as TransformerEncoder, TransformerEncoderLayer as TransformerEncoderLayer,
 )  # fmt: skip

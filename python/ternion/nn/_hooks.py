@@ -108,7 +108,7 @@ class _Walk:
         self._awaited: set[int] = set()
         self._giving: set[int] = set()
 
-    def take(self, args):
+    def take(self, args: Any):
         """The arguments, of which tensors that a gradient flows to are told when it comes."""
         taken = list(args)
         self._of_inputs = [None] * len(taken)
@@ -121,7 +121,7 @@ class _Walk:
         self._awaited = set(self._asking)
         return tuple(taken)
 
-    def give(self, result):
+    def give(self, result: Any):
         """The result, whose gradients are told when they come."""
         tensors, rebuild = _tree.flatten(result)
         self._of_outputs = [None] * len(tensors)

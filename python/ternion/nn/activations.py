@@ -38,7 +38,7 @@ class _Activation(Module):
         for setting, value in settings.items():
             setattr(self, setting, _check(type(self).__name__, setting, value))
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         told = [f"{setting}={getattr(self, setting)!r}" for setting in self._settings if setting != "inplace"]
         return ", ".join(told + (["inplace=True"] if getattr(self, "inplace", False) else []))
 
@@ -110,7 +110,7 @@ class Hardtanh(_Activation):
     inplace: bool
     _settings = ("min_val", "max_val", "inplace")
 
-    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False):
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
         self._take(min_val=min_val, max_val=max_val, inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -124,7 +124,7 @@ class ELU(_Activation):
     inplace: bool
     _settings = ("alpha", "inplace")
 
-    def __init__(self, alpha=1.0, inplace=False):
+    def __init__(self, alpha: float = 1.0, inplace: bool = False):
         self._take(alpha=alpha, inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -145,7 +145,7 @@ class LeakyReLU(_Activation):
     inplace: bool
     _settings = ("negative_slope", "inplace")
 
-    def __init__(self, negative_slope=0.01, inplace=False):
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False):
         self._take(negative_slope=negative_slope, inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ class RReLU(_Activation):
     inplace: bool
     _settings = ("lower", "upper", "inplace")
 
-    def __init__(self, lower=0.125, upper=1 / 3, inplace=False):
+    def __init__(self, lower: float = 0.125, upper: float = 1 / 3, inplace: bool = False):
         self._take(lower=lower, upper=upper, inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -170,14 +170,14 @@ class RReLU(_Activation):
 class PReLU(Module):
     """`x` where it is positive, else `weight * x`: one slope that is learned, or one for each channel."""
 
-    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None):
         self.num_parameters = num_parameters
         self.weight = Parameter(_ternion.full((num_parameters,), float(_check("PReLU", "init", init)), dtype=dtype, device=device))
 
     def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"
 
 
@@ -189,7 +189,7 @@ class Threshold(_Activation):
     inplace: bool
     _settings = ("threshold", "value", "inplace")
 
-    def __init__(self, threshold, value, inplace=False):
+    def __init__(self, threshold: float, value: float, inplace: bool = False):
         self._take(threshold=threshold, value=value, inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -202,7 +202,7 @@ class GELU(_Activation):
     approximate: str
     _settings = ("approximate",)
 
-    def __init__(self, approximate="none"):
+    def __init__(self, approximate: str = "none"):
         if approximate not in ("none", "tanh"):
             kind = ValueError if isinstance(approximate, str) else TypeError
             raise kind(f"GELU: approximate {approximate!r}, expected \"none\" or \"tanh\"")
@@ -219,7 +219,7 @@ class Softplus(_Activation):
     threshold: float
     _settings = ("beta", "threshold")
 
-    def __init__(self, beta=1.0, threshold=20.0):
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0):
         self._take(beta=beta, threshold=threshold)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -232,7 +232,7 @@ class Softshrink(_Activation):
     lambd: float
     _settings = ("lambd",)
 
-    def __init__(self, lambd=0.5):
+    def __init__(self, lambd: float = 0.5):
         self._take(lambd=lambd)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -287,7 +287,7 @@ class _Along(_Activation):
     dim: int
     _settings = ("dim",)
 
-    def __init__(self, dim=-1):
+    def __init__(self, dim: int | None = -1):
         self._take(dim=-1 if dim is None else dim)
 
 

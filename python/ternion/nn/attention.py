@@ -22,7 +22,7 @@ class Rotary(Module):
         pairs: "halves" (column `i` with `i + head_dim / 2`, as in Llama) or "neighbours" (`2 i` with `2 i + 1`, as in the paper).
     """
 
-    def __init__(self, positions, head_dim, base=10_000.0, pairs="halves"):
+    def __init__(self, positions: int, head_dim: int, base: float = 10_000.0, pairs: str = "halves"):
         self.positions, self.head_dim, self.base, self.pairs = positions, head_dim, base, pairs
         self._native: Any = _ternion._Rotary(positions, head_dim, base, pairs)
 
@@ -30,7 +30,7 @@ class Rotary(Module):
         """[.., length, head_dim] -> same, where the first row stands at position `first`."""
         return self._native.forward(input, first)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.positions}, {self.head_dim}, base={self.base}, pairs={self.pairs!r}"
 
 
@@ -45,7 +45,7 @@ class KeyValueCache:
         self._length = 0
         self._kept: list[Tensor] = []
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
     def clear(self) -> None:
@@ -91,8 +91,9 @@ class MultiheadAttention(Module):
     """
 
     def __init__(
-        self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None, vdim=None, batch_first=False,
-        device=None, dtype=None, *, num_kv_heads=None, rotary=None,
+        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, add_bias_kv: bool = False,
+        add_zero_attn: bool = False, kdim: int | None = None, vdim: int | None = None, batch_first: bool = False, device: Any = None,
+        dtype: Any = None, *, num_kv_heads: int | None = None, rotary: Any = None,
     ):  # fmt: skip
         if add_bias_kv or add_zero_attn:
             raise ValueError("MultiheadAttention: add_bias_kv and add_zero_attn are not there; PyTorch alone has them")
@@ -122,8 +123,9 @@ class MultiheadAttention(Module):
         self.out_proj = _zero_bias(Linear(self.embed_dim, self.embed_dim, bias=False, **made), bias)
 
     def forward(
-        self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True, is_causal=False
-    ):  # fmt: skip
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None, need_weights: bool = True,
+        attn_mask: Tensor | None = None, average_attn_weights: bool = True, is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """The output, and the weights of the keys, or None.
 
         Shapes: query [batch, queries, embed_dim], key and value [batch, keys, kdim and vdim] -> [batch, queries, embed_dim], and [batch, queries, keys]
@@ -154,7 +156,10 @@ class MultiheadAttention(Module):
             return output.squeeze(0), None if weights is None else weights.squeeze(0)
         return output if self.batch_first else output.transpose(0, 1), weights
 
-    def attend_self(self, input: Tensor, *, is_causal: bool = False, mask=None, window=None, cache: KeyValueCache | None = None) -> Tensor:
+    def attend_self(
+        self, input: Tensor, *, is_causal: bool = False, mask: Tensor | None = None, window: int | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:  # fmt: skip
         """Attention of each token to the tokens of the same sequence; with a cache also to those that came before, which it then keeps with these.
 
         Shapes: [batch, length, embed_dim] -> same, whatever `batch_first` is
@@ -208,7 +213,7 @@ class MultiheadAttention(Module):
         weights = F.dropout(scores.softmax(-1), dropout, self.training)
         return self._joined(weights @ v), weights
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.embed_dim}, {self.num_heads}, num_kv_heads={self.num_kv_heads}, batch_first={self.batch_first}"
 
 

@@ -30,7 +30,10 @@ class FeedForward(Module):
         dropout: in training, the probability that a hidden number becomes 0.
     """
 
-    def __init__(self, width, hidden=None, form="gelu", bias=True, dropout=0.0, device=None, dtype=None):
+    def __init__(
+        self, width: int, hidden: int | None = None, form: str = "gelu", bias: bool = True, dropout: float = 0.0, device: Any = None,
+        dtype: Any = None,
+    ):  # fmt: skip
         if form not in (*_ACTIVATIONS, "swiglu"):
             raise ValueError(f"FeedForward: form {form!r}, expected one of {', '.join(_ACTIVATIONS)}, swiglu")
         is_gated, made = form == "swiglu", dict(bias=bias, device=device, dtype=dtype)
@@ -45,7 +48,7 @@ class FeedForward(Module):
     def forward(self, input: Tensor) -> Tensor:
         return _fed(self, input)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"form={self.form!r}"
 
 
@@ -83,8 +86,8 @@ class TransformerBlock(Module):
     """
 
     def __init__(
-        self, width, heads, kv_heads=None, hidden=None, form="gelu", norm="layer_norm", eps=1e-5, bias=True, dropout=0.0, rotary=None,
-        device=None, dtype=None,
+        self, width: int, heads: int, kv_heads: int | None = None, hidden: int | None = None, form: str = "gelu", norm: str = "layer_norm",
+        eps: float = 1e-5, bias: bool = True, dropout: float = 0.0, rotary: Any = None, device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         made = dict(device=device, dtype=dtype)
         self.self_attn = MultiheadAttention(
@@ -98,13 +101,16 @@ class TransformerBlock(Module):
         self.norm1, self.norm2 = (_norm(norm, width, bias, eps, made) for _ in range(2))
         self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
 
-    def forward(self, input: Tensor, mask=None, is_causal: bool = False, window=None, cache: KeyValueCache | None = None) -> Tensor:
+    def forward(
+        self, input: Tensor, mask: Tensor | None = None, is_causal: bool = False, window: int | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:  # fmt: skip
         """The output, where each token sees all of its sequence that nothing hides; see `MultiheadAttention.attend_self`."""
         attended = self.self_attn.attend_self(self.norm1(input), is_causal=is_causal, mask=mask, window=window, cache=cache)
         x = input + self.dropout1(attended)
         return x + self.dropout2(_fed(self, self.norm2(x)))
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"form={self.form!r}"
 
 
@@ -126,7 +132,7 @@ class ResidualBlock(Module):
     torchvision's `BasicBlock`.
     """
 
-    def __init__(self, inputs, outputs, stride=1, device=None, dtype=None):
+    def __init__(self, inputs: int, outputs: int, stride: int = 1, device: Any = None, dtype: Any = None):
         if stride < 1:
             raise ValueError(f"ResidualBlock: stride {stride}, expected at least 1")
         made = dict(device=device, dtype=dtype)

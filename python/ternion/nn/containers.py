@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from .._ternion import Parameter, Tensor
 from .module import _KINDS, Module
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 # Functions rather than methods: a subclass may have attributes of any name.
@@ -63,29 +66,29 @@ def _row(owner):
 class _Row(Module):
     """What `Sequential` and `ModuleList` have in common: modules under the names 0, 1, .."""
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(_items(self))
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(_modules(self))
 
-    def __contains__(self, module):
+    def __contains__(self, module: Any) -> bool:
         return any(module is own for own in self)
 
-    def __setitem__(self, index, module):
+    def __setitem__(self, index: Any, module: Any) -> None:
         setattr(self, _items(self)[_place(self, index)][0], _checked(self, module))
 
-    def __delitem__(self, index):
+    def __delitem__(self, index: Any) -> None:
         kept = _modules(self)
         del kept[index if isinstance(index, slice) else _place(self, index)]
         _renumber(self, kept)
 
-    def append(self, module):
+    def append(self, module: Module) -> Self:
         """Puts a module behind the others; the row itself."""
         self.add_module(str(len(self)), _checked(self, module))
         return self
 
-    def extend(self, modules):
+    def extend(self, modules: Any):
         """Puts modules behind the others; the row itself."""
         if isinstance(modules, Module) and not isinstance(modules, _Row) or not isinstance(modules, Iterable):
             raise TypeError(f"{type(self).__name__}.extend: a {type(modules).__name__}, expected several modules")
@@ -93,20 +96,20 @@ class _Row(Module):
             self.append(module)
         return self
 
-    def insert(self, index, module):
+    def insert(self, index: Any, module: Any):
         """Puts a module before the one at `index`; the row itself."""
         modules = _modules(self)
         modules.insert(operator.index(index), _checked(self, module))
         _renumber(self, modules)
         return self
 
-    def pop(self, index=-1):
+    def pop(self, index: Any = -1):
         """Takes a module out; the module."""
-        module = self[_place(self, index)]
+        module = _modules(self)[_place(self, index)]
         del self[index]
         return module
 
-    def __iadd__(self, other):
+    def __iadd__(self, other: Any):
         return self.extend(other)
 
 
@@ -117,27 +120,27 @@ class Sequential(_Row):
         modules: the modules; or one dict of them, whose names they get.
     """
 
-    def __init__(self, *modules):
+    def __init__(self, *modules: Any):
         named = modules[0].items() if len(modules) == 1 and isinstance(modules[0], Mapping) else enumerate(modules)
         for name, module in named:
             self.add_module(str(name), _checked(self, module))
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         for _, module in _items(self):
             input = module(input)
         return input
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(dict(_items(self)[index]))
         return _items(self)[_place(self, index)][1]
 
-    def __add__(self, other):
+    def __add__(self, other: Any):
         if not isinstance(other, Sequential):
             return NotImplemented
         return Sequential(*self, *other)
 
-    def __mul__(self, times):
+    def __mul__(self, times: int):
         if not isinstance(times, int):
             return NotImplemented
         if times < 1:
@@ -150,14 +153,14 @@ class Sequential(_Row):
 class ModuleList(_Row):
     """Modules in a list. (A plain list as an attribute does as well.)"""
 
-    def __init__(self, modules=()):
+    def __init__(self, modules: Any = ()):
         self.extend(modules if modules is not None else ())
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         modules = _modules(self)
         return type(self)(modules[index]) if isinstance(index, slice) else modules[_place(self, index)]
 
-    def __add__(self, other):
+    def __add__(self, other: Any):
         return ModuleList([*self, *other])
 
 
@@ -167,23 +170,23 @@ class _Named(Module):
     def _put(self, name: str, value: Any) -> None:
         raise NotImplementedError
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         return _known(self, name)
 
-    def __setitem__(self, name, value):
+    def __setitem__(self, name: str, value: float) -> None:
         self._put(name, value)
 
-    def __delitem__(self, name):
+    def __delitem__(self, name: str) -> None:
         _known(self, name)
         delattr(self, name)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(_names(self))
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(_names(self))
 
-    def __contains__(self, name):
+    def __contains__(self, name: str) -> bool:
         return name in _names(self)
 
     def keys(self):
@@ -203,13 +206,13 @@ class _Named(Module):
         for name in _names(self):
             delattr(self, name)
 
-    def pop(self, name):
+    def pop(self, name: str):
         """Takes out what is under a name, which is returned."""
         value = _known(self, name)
         delattr(self, name)
         return value
 
-    def update(self, others):
+    def update(self, others: Any):
         """Puts in what another dict has, or pairs of names and values."""
         if not isinstance(others, Iterable):
             raise TypeError(f"{type(self).__name__}.update: a {type(others).__name__}, expected a dict or pairs")
@@ -220,7 +223,7 @@ class _Named(Module):
 class ModuleDict(_Named):
     """Modules by names. (A plain dict as an attribute does as well.)"""
 
-    def __init__(self, modules=None):
+    def __init__(self, modules: Any = None):
         self.update(modules or {})
 
     def _put(self, name, value):
@@ -230,28 +233,28 @@ class ModuleDict(_Named):
 class ParameterDict(_Named):
     """Parameters by names; a tensor becomes a parameter."""
 
-    def __init__(self, parameters=None):
+    def __init__(self, parameters: Any = None):
         self.update(parameters or {})
 
     def _put(self, name, value):
         self.register_parameter(name, _parameter(self, value))
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return ", ".join(f"{name}: {tuple(value.shape)}" for name, value in self.items())
 
 
 class ParameterList(Module):
     """Parameters in a list; a tensor becomes a parameter. (A plain list as an attribute does as well.)"""
 
-    def __init__(self, values=()):
+    def __init__(self, values: Any = ()):
         self.extend(values if values is not None else ())
 
-    def append(self, value):
+    def append(self, value: float) -> Self:
         """Puts a parameter behind the others; the list itself."""
         self.register_parameter(str(len(self)), _parameter(self, value))
         return self
 
-    def extend(self, values):
+    def extend(self, values: Any):
         """Puts parameters behind the others; the list itself."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend: a {type(values).__name__}, expected several parameters")
@@ -259,26 +262,26 @@ class ParameterList(Module):
             self.append(value)
         return self
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(_row(self))
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(_row(self))
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         row = _row(self)
         return type(self)(row[index]) if isinstance(index, slice) else row[index]
 
-    def __setitem__(self, index, value):
+    def __setitem__(self, index: Any, value: float) -> None:
         count, place = len(self), operator.index(index)
         if not -count <= place < count:
             raise IndexError(f"ParameterList: index {place}, but there are {count} parameters")
         setattr(self, str(place % count), _parameter(self, value))
 
-    def __iadd__(self, values):
+    def __iadd__(self, values: Any):
         return self.extend(values)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return ", ".join(str(tuple(value.shape)) for value in self)
 
 

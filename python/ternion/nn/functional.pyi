@@ -3,7 +3,7 @@
 from builtins import bool as _bool, float as _float, int as _int
 from typing import Any
 
-from .._ternion import Operand, Size, DTypeLike, Tensor, Number
+from .._ternion import Operand, SizeLike, DTypeLike, Tensor, Number
 from collections.abc import Sequence
 
 def accuracy(input: Tensor, target: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: _
     """The Kullback-Leibler divergence of log-probabilities from a target: probabilities, or with `log_target` their logarithms."""
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """`|input - target|`."""
-def layer_norm(input: Tensor, normalized_shape: Size, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-5) -> Tensor:
+def layer_norm(input: Tensor, normalized_shape: SizeLike, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-5) -> Tensor:
     """Rows over the last `normalized_shape` axes shifted to mean 0 and scaled to variance 1, then `* weight + bias`."""
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`.
@@ -72,7 +72,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
     """
 def one_hot(tensor: Tensor, num_classes: _int = ...) -> Tensor:
     """1 in the place of each index, 0 elsewhere, int64; as many places as the largest index needs, if `num_classes` is -1."""
-def rms_norm(input: Tensor, normalized_shape: Size, weight: Tensor | None = None, eps: _float | None = None) -> Tensor:
+def rms_norm(input: Tensor, normalized_shape: SizeLike, weight: Tensor | None = None, eps: _float | None = None) -> Tensor:
     """Rows over the last `normalized_shape` axes divided by the root of their mean square, then `* weight`.
 
     Args:
@@ -97,13 +97,13 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     """
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh"."""
-def log_softmax(input: Tensor, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
+def log_softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
     """The logarithm of `softmax` along `dim`, without loss."""
 def logsigmoid(input: Tensor) -> Tensor:
     """`log(sigmoid(x))` of each element, without loss."""
 def sigmoid(input: Tensor) -> Tensor:
     """`1 / (1 + e^-x)` of each element."""
-def softmax(input: Tensor, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
+def softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
     """`e^x / sum(e^x)` along `dim`."""
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent of each element."""
@@ -374,3 +374,5 @@ def sinusoidal(positions: _int, width: _int, device: Any = None) -> Tensor:
     Raises:
         ValueError: an odd width.
     """
+def _of_channels(*args: Any, **kwargs: Any) -> Any: ...
+def _only_pytorchs(*args: Any, **kwargs: Any) -> Any: ...

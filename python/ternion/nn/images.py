@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .. import _ternion
@@ -19,11 +20,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _uniform(shape, bound, device, dtype):
+def _uniform(shape: Any, bound: float, device: Any, dtype: Any) -> Parameter:
     return Parameter(_ternion._initial(shape, "uniform", [-bound, bound], device=device, dtype=dtype))
 
 
-def _weight_and_bias(weight_shape, fan_in, out, bias, device, dtype):
+def _weight_and_bias(weight_shape: Any, fan_in: int, out: int, bias: bool, device: Any, dtype: Any) -> tuple[Parameter, Parameter | None]:
     """What PyTorch's linear and convolution layers start from."""
     weight = Parameter(_ternion._initial(weight_shape, "kaiming_uniform", [math.sqrt(5.0)], device=device, dtype=dtype))
     bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0.0
@@ -34,7 +35,10 @@ class _Conv(Module):
     _axes = 0
     _is_transposed = False
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype):
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int],
+        padding: int | Sequence[int], dilation: int | Sequence[int], groups: int, bias: bool, padding_mode: str, device: Any, dtype: Any,
+    ):  # fmt: skip
         name = type(self).__name__
         (in_channels,), (out_channels,) = _numbers(name, "in_channels", in_channels, 1, 1), _numbers(name, "out_channels", out_channels, 1)
         kernel = _numbers(name, "kernel_size", kernel_size, self._axes, 1)
@@ -87,7 +91,7 @@ class _Conv(Module):
             input, padding = self._around(input), 0
         return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         told = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding!r}"
         told += f", dilation={self.dilation}, groups={self.groups}, bias={self.bias is not None}"
         return told if self.padding_mode == "zeros" else f"{told}, padding_mode={self.padding_mode!r}"
@@ -104,8 +108,8 @@ class Conv1d(_Conv):
     _axes = 1
 
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
-        device=None, dtype=None,
+        self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1,
+        bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
 
@@ -124,8 +128,9 @@ class Conv2d(_Conv):
     _axes = 2
 
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
-        device=None, dtype=None,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
 
@@ -137,8 +142,9 @@ class _Transposed(_Conv):
     _is_transposed = True
 
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
-        padding_mode="zeros", device=None, dtype=None,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, bias: bool = True,
+        dilation: int | Sequence[int] = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         self.output_padding = _numbers(type(self).__name__, "output_padding", output_padding, self._axes)
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
@@ -180,10 +186,10 @@ class ConvTranspose2d(_Transposed):
 
 
 class _Pool(Module):
-    def __init__(self, kernel_size, stride=None, padding=0):
+    def __init__(self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0):
         self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -192,14 +198,17 @@ class MaxPool2d(_Pool):
 
     _function = staticmethod(F.max_pool2d)
 
-    def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False):
+    def __init__(
+        self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1, return_indices: bool = False, ceil_mode: bool = False,
+    ):  # fmt: skip
         super().__init__(kernel_size, stride, padding)
         self.dilation, self.return_indices, self.ceil_mode = dilation, return_indices, ceil_mode
 
     def forward(self, input: Tensor) -> Any:
         return self._function(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{super().extra_repr()}, dilation={self.dilation}, ceil_mode={self.ceil_mode}"
 
 
@@ -212,7 +221,10 @@ class MaxPool1d(MaxPool2d):
 class AvgPool2d(_Pool):
     """The mean of each window of images."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+    def __init__(
+        self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
+    ):  # fmt: skip
         super().__init__(kernel_size, stride, padding)
         self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
 
@@ -225,7 +237,10 @@ class AvgPool2d(_Pool):
 class AvgPool1d(_Pool):
     """The mean of each window of sequences."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    def __init__(
+        self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True,
+    ):  # fmt: skip
         super().__init__(kernel_size, stride, padding)
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
@@ -236,13 +251,13 @@ class AvgPool1d(_Pool):
 class _Adaptive(Module):
     _function: Any = None
 
-    def __init__(self, output_size):
+    def __init__(self, output_size: int | Sequence[int]):
         self.output_size = output_size
 
     def forward(self, input: Tensor) -> Tensor:
         return self._function(input, self.output_size)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
 
@@ -259,7 +274,7 @@ class AdaptiveAvgPool2d(_Adaptive):
 
 
 class _AdaptiveMax(_Adaptive):
-    def __init__(self, output_size, return_indices=False):
+    def __init__(self, output_size: int | Sequence[int], return_indices: bool = False):
         if return_indices:
             raise ValueError(f"{type(self).__name__}: return_indices=True, expected False: PyTorch alone has it")
         super().__init__(output_size)
@@ -283,14 +298,17 @@ class Upsample(Module):
     Args are those of `functional.interpolate`.
     """
 
-    def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):
+    def __init__(
+        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ):  # fmt: skip
         self.size, self.scale_factor, self.mode = size, scale_factor, mode
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
         return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         told = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
         return f"{told}, mode={self.mode!r}"
 
@@ -298,47 +316,50 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Images of another size, by the nearest pixel."""
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(self, size: Any = None, scale_factor: Any = None):
         super().__init__(size, scale_factor)
 
 
 class UpsamplingBilinear2d(Upsample):
     """Images of another size, between the nearest pixels, whose corners stay where they are."""
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(self, size: Any = None, scale_factor: Any = None):
         super().__init__(size, scale_factor, "bilinear", True)
 
 
 class PixelShuffle(Module):
     """Channels as pixels: [.., channels * factor^2, height, width] -> [.., channels, height * factor, width * factor]."""
 
-    def __init__(self, upscale_factor):
+    def __init__(self, upscale_factor: int):
         self.upscale_factor = upscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"upscale_factor={self.upscale_factor}"
 
 
 class PixelUnshuffle(Module):
     """Pixels as channels: what `PixelShuffle` takes back."""
 
-    def __init__(self, downscale_factor):
+    def __init__(self, downscale_factor: int):
         self.downscale_factor = downscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"downscale_factor={self.downscale_factor}"
 
 
 class Unfold(Module):
     """The patches that a window shows, as the columns of a matrix for each image."""
 
-    def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
+    def __init__(
+        self, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
+    ):  # fmt: skip
         self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
 
     def forward(self, input: Tensor) -> Tensor:
@@ -348,7 +369,10 @@ class Unfold(Module):
 class Fold(Module):
     """Patches added up to images: what `Unfold` makes of its gradient."""
 
-    def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    def __init__(
+        self, output_size: int | Sequence[int], kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0, stride: int | Sequence[int] = 1,
+    ):  # fmt: skip
         self.output_size, self.kernel_size = output_size, kernel_size
         self.dilation, self.padding, self.stride = dilation, padding, stride
 
@@ -359,7 +383,7 @@ class Fold(Module):
 class _Pad(Module):
     _axes, _mode = 0, "constant"
 
-    def __init__(self, padding):
+    def __init__(self, padding: Any):
         sides = tuple(padding) if isinstance(padding, (list, tuple)) else (padding,) * (2 * self._axes)
         if len(sides) != 2 * self._axes:
             raise ValueError(f"{type(self).__name__}: padding {padding}, expected one number or {2 * self._axes}")
@@ -368,7 +392,7 @@ class _Pad(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self._mode)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return str(self.padding)
 
 
@@ -377,7 +401,7 @@ class ConstantPad1d(_Pad):
 
     _axes = 1
 
-    def __init__(self, padding, value):
+    def __init__(self, padding: Any, value: float):
         super().__init__(padding)
         self.value = value
 

@@ -46,22 +46,22 @@ def _filled(tensor, name, numbers, **options):
         return tensor.copy_(_initial(tuple(tensor.shape), name, numbers, dtype=tensor.dtype, device=tensor.device, **options))
 
 
-def constant_(tensor, val):
+def constant_(tensor: Tensor, val: float) -> Tensor:
     """`val` everywhere."""
     return _filled(tensor, "constant", [float(val)])
 
 
-def zeros_(tensor):
+def zeros_(tensor: Tensor) -> Tensor:
     """0 everywhere."""
     return constant_(tensor, 0.0)
 
 
-def ones_(tensor):
+def ones_(tensor: Tensor) -> Tensor:
     """1 everywhere."""
     return constant_(tensor, 1.0)
 
 
-def eye_(tensor):
+def eye_(tensor: Tensor) -> Tensor:
     """1 on the diagonal of a matrix, 0 elsewhere."""
     _check("eye_", tensor)
     if tensor.ndim != 2:
@@ -72,7 +72,7 @@ def eye_(tensor):
         return tensor.copy_(places.to(tensor.dtype))
 
 
-def dirac_(tensor, groups=1):
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Weights of a convolution that lets as many channels through as it can, [out, in / groups, ..]; of each group by itself.
 
     Raises:
@@ -91,28 +91,28 @@ def dirac_(tensor, groups=1):
     return tensor
 
 
-def uniform_(tensor, a=0.0, b=1.0):
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     """Evenly from `a` to `b`."""
     return _filled(tensor, "uniform", [a, b])
 
 
-def normal_(tensor, mean=0.0, std=1.0):
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """The normal distribution."""
     return _filled(tensor, "normal", [mean, std])
 
 
-def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0):
+def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
     """The normal distribution between `a` and `b`."""
     return _filled(tensor, "trunc_normal", [mean, std, a, b])
 
 
-def xavier_uniform_(tensor, gain=1.0):
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Evenly over -b to b with b = gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
     _check("xavier_uniform_", tensor, 2)
     return _filled(tensor, "xavier_uniform", [gain])
 
 
-def xavier_normal_(tensor, gain=1.0):
+def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Normal with standard deviation gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
     _check("xavier_normal_", tensor, 2)
     return _filled(tensor, "xavier_normal", [gain])
@@ -130,18 +130,18 @@ def _spread(name, tensor, a, mode, nonlinearity):
     return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
 
-def kaiming_uniform_(tensor, a=0.0, mode="fan_in", nonlinearity="leaky_relu"):
+def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
     """Evenly over -b to b with b = gain * sqrt(3 / fan) (He et al. 2015); `a` is the slope of a leaky ReLU."""
     bound = math.sqrt(3.0) * _spread("kaiming_uniform_", tensor, a, mode, nonlinearity)
     return _filled(tensor, "uniform", [-bound, bound])
 
 
-def kaiming_normal_(tensor, a=0.0, mode="fan_in", nonlinearity="leaky_relu"):
+def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
     """Normal with standard deviation gain / sqrt(fan) (He et al. 2015); `a` is the slope of a leaky ReLU."""
     return _filled(tensor, "normal", [0.0, _spread("kaiming_normal_", tensor, a, mode, nonlinearity)])
 
 
-def orthogonal_(tensor, gain=1.0):
+def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Rows, or columns if there are less of them, that are orthogonal and of length `gain` (Saxe et al. 2013); axes behind the first are one.
 
     The orthogonal factor of a matrix drawn from the normal distribution, computed in float64 on the processor by NumPy.
@@ -166,7 +166,7 @@ def _orthonormal_columns(matrix):
     return _ternion.tensor(factor * signs)
 
 
-def sparse_(tensor, sparsity, std=0.01):
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
     """Normal, but a share of each column, in random places, 0 (Martens 2010)."""
     _check("sparse_", tensor)
     if tensor.ndim != 2 or not 0 <= sparsity <= 1:

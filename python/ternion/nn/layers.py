@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _ternion
 from .._ternion import Parameter, Tensor
 from . import functional as F
@@ -24,7 +26,7 @@ def _zero_bias(layer, bias):
 class Identity(Module):
     """The input as it is."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
@@ -34,21 +36,21 @@ class Identity(Module):
 class Linear(Module):
     """`input @ weight.T + bias`: [.., in_features] -> [.., out_features]."""
 
-    def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
         (self.in_features,), (self.out_features,) = _numbers("Linear", "in_features", in_features, 1), _numbers("Linear", "out_features", out_features, 1)
         self.weight, self.bias = _weight_and_bias((out_features, in_features), in_features, out_features, bias, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight, self.bias)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
 class Bilinear(Module):
     """`input1 @ weight[o] @ input2 + bias[o]`: [.., in1_features], [.., in2_features] -> [.., out_features]."""
 
-    def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         bound = in1_features**-0.5
         self.weight = _uniform((out_features, in1_features, in2_features), bound, device, dtype)
@@ -57,7 +59,7 @@ class Bilinear(Module):
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         return F.bilinear(input1, input2, self.weight, self.bias)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         told = f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}"
         return f"{told}, bias={self.bias is not None}"
 
@@ -73,8 +75,8 @@ class Embedding(Module):
     """
 
     def __init__(
-        self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False,
-        device=None, dtype=None,
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         F._only_pytorchs("Embedding", max_norm=max_norm, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
         self._set(num_embeddings, embedding_dim, padding_idx)
@@ -91,20 +93,20 @@ class Embedding(Module):
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
 
     @classmethod
-    def from_pretrained(cls, embeddings, freeze=True, padding_idx=None):
+    def from_pretrained(cls, embeddings: Any, freeze: Any = True, padding_idx: int | None = None):
         """A layer with these rows, [num_embeddings, embedding_dim], whose memory it takes over; trained only if `freeze` is False."""
         if not isinstance(embeddings, Tensor) or embeddings.ndim != 2:
             told = f"shape {tuple(embeddings.shape)}" if isinstance(embeddings, Tensor) else f"type {type(embeddings).__name__}"
             raise ValueError(f"Embedding.from_pretrained: embeddings of {told}, expected a tensor of 2 axes")
         layer = cls.__new__(cls)
-        layer._set(*embeddings.shape, padding_idx)
+        layer._set(embeddings.shape[0], embeddings.shape[1], padding_idx)
         layer.weight = Parameter(embeddings, not freeze)
         return layer
 
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(input, self.weight, self.padding_idx)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         told = f"{self.num_embeddings}, {self.embedding_dim}"
         return told if self.padding_idx is None else f"{told}, padding_idx={self.padding_idx}"
 
@@ -112,7 +114,7 @@ class Embedding(Module):
 class Dropout(Module):
     """In training, elements become 0 with probability `p`, and the others are divided by `1 - p`."""
 
-    def __init__(self, p=0.5, inplace=False):
+    def __init__(self, p: float = 0.5, inplace: bool = False):
         if not isinstance(p, (int, float)) or isinstance(p, bool) or not isinstance(inplace, bool):
             raise TypeError(f"{type(self).__name__}: p {p!r} and inplace {inplace!r}, expected a number, and True or False")
         if not 0 <= p <= 1:
@@ -122,7 +124,7 @@ class Dropout(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout(input, self.p, self.training, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"p={self.p}" + (", inplace=True" if self.inplace else "")
 
 
@@ -143,20 +145,20 @@ class Dropout2d(Dropout):
 class Flatten(Module):
     """Axes from `start_dim` to `end_dim` as one."""
 
-    def __init__(self, start_dim=1, end_dim=-1):
+    def __init__(self, start_dim: int = 1, end_dim: int = -1):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, input: Tensor) -> Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
 class Unflatten(Module):
     """Axis `dim` as several of these sizes, one of which may be -1."""
 
-    def __init__(self, dim, unflattened_size):
+    def __init__(self, dim: int, unflattened_size: Any):
         if not isinstance(dim, int) or not all(isinstance(size, int) for size in unflattened_size):
             raise TypeError(f"Unflatten: dim {dim!r} and sizes {unflattened_size!r}, expected whole numbers: axes have no names here")
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
@@ -164,14 +166,14 @@ class Unflatten(Module):
     def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
 class CosineSimilarity(Module):
     """The cosine of the angle between vectors along `dim`."""
 
-    def __init__(self, dim=1, eps=1e-8):
+    def __init__(self, dim: int = 1, eps: float = 1e-8):
         self.dim, self.eps = dim, eps
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
@@ -181,7 +183,7 @@ class CosineSimilarity(Module):
 class PairwiseDistance(Module):
     """The norm of the differences along the last axis."""
 
-    def __init__(self, p=2.0, eps=1e-6, keepdim=False):
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):
         self.norm, self.eps, self.keepdim = p, eps, keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._scopes import no_grad
 from .._ternion import Parameter, Tensor, _trust, tensor
 from ._hooks import Hooks, RemovableHandle, _Hook
+
+if TYPE_CHECKING:
+    from ._calls import Forwards, P, R
+    from typing_extensions import Self
 
 # What a module keeps about itself, beside its attributes: under names that no attribute can be called by.
 _KINDS = "kinds of attributes"
@@ -34,7 +38,7 @@ class IncompatibleKeys(NamedTuple):
     missing_keys: list[str]
     unexpected_keys: list[str]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
@@ -59,11 +63,11 @@ class Module:
 
     training = True
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self: Forwards[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         hooks = self.__dict__.get(_HOOKS)
         if hooks is not None:
             return hooks.call(self, _forward, args, kwargs)
@@ -71,7 +75,7 @@ class Module:
 
     # ---- Hooks
 
-    def register_forward_hook(self, hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
+    def register_forward_hook(self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
         """Calls `hook(module, args, result)` after each `forward`; what it returns, if not None, takes the result's place.
 
         Args:
@@ -82,7 +86,7 @@ class Module:
         hooks = _hooks_of(self)
         return hooks.add(hooks.after, _Hook(hook, with_kwargs, always_call), prepend)
 
-    def register_forward_pre_hook(self, hook, *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
+    def register_forward_pre_hook(self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
         """Calls `hook(module, args)` before each `forward`; what it returns, if not None, takes the place of the arguments: a tuple, or the only one.
 
         Args:
@@ -92,7 +96,7 @@ class Module:
         hooks = _hooks_of(self)
         return hooks.add(hooks.before, _Hook(hook, with_kwargs), prepend)
 
-    def register_full_backward_hook(self, hook, prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
         """Calls `hook(module, grad_input, grad_output)` in a backward pass, once the gradients of all inputs that ask for one are there.
 
         Both are tuples with None for what has no gradient. If a single input asks for a gradient, what the hook returns, if not None, takes its place. A module
@@ -101,7 +105,7 @@ class Module:
         hooks = _hooks_of(self)
         return hooks.add(hooks.backward, _Hook(hook), prepend)
 
-    def register_full_backward_pre_hook(self, hook, prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_pre_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
         """Calls `hook(module, grad_output)` in a backward pass before that of the module; what it returns, if not None, takes the gradient's place."""
         hooks = _hooks_of(self)
         return hooks.add(hooks.before_backward, _Hook(hook), prepend)
@@ -166,7 +170,7 @@ class Module:
 
     # ---- What it is made of
 
-    def named_children(self):
+    def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules that are this module's own, each once, with their keys."""
         seen = set()
         for key, value in _own(self):
@@ -174,12 +178,12 @@ class Module:
                 seen.add(id(value))
                 yield key, value
 
-    def children(self):
+    def children(self) -> Iterator[Module]:
         """The modules that are this module's own, each once."""
         for _, module in self.named_children():
             yield module
 
-    def named_modules(self, memo=None, prefix: str = "", remove_duplicate: bool = True):
+    def named_modules(self, memo: Any = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
         """This module and all within it, each once unless `remove_duplicate` is False, with their keys."""
         memo = set() if memo is None else memo
         if id(self) in memo:
@@ -191,7 +195,7 @@ class Module:
             if isinstance(child, Module):
                 yield from child.named_modules(memo, f"{prefix}.{key}" if prefix else key, remove_duplicate)
 
-    def modules(self):
+    def modules(self) -> Iterator[Module]:
         """This module and all within it, each once."""
         for _, module in self.named_modules():
             yield module
@@ -230,7 +234,7 @@ class Module:
             raise AttributeError(f"{target!r} is no buffer of {type(self).__name__}")
         return getattr(module, name)
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
+    def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
         """The parameters with their keys; one that several modules share comes once, unless `remove_duplicate` is False."""
         seen = set()
         for key, parameter in walk(self, prefix, recurse):
@@ -238,12 +242,12 @@ class Module:
                 seen.add(id(parameter))
                 yield key, parameter
 
-    def parameters(self, recurse: bool = True):
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters, each once."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
+    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
         """The tensors of the state that are not trained, with their keys; each once, unless `remove_duplicate` is False."""
         seen = set()
         for key, value in walk(self, prefix, recurse):
@@ -251,7 +255,7 @@ class Module:
                 seen.add(id(value))
                 yield key, value
 
-    def buffers(self, recurse: bool = True):
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """The tensors of the state that are not trained, each once."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
@@ -310,7 +314,7 @@ class Module:
 
     # ---- Changes of all of it
 
-    def train(self, mode: bool = True):
+    def train(self, mode: bool = True) -> Self:
         """Puts layers that differ between training and use (dropout, batch norm) into training; the module itself."""
         if not isinstance(mode, bool):
             raise ValueError(f"train: mode {mode!r}, expected True or False")
@@ -318,11 +322,11 @@ class Module:
             module.training = mode
         return self
 
-    def eval(self):
+    def eval(self) -> Self:
         """Puts layers that differ between training and use into use; the module itself."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad: bool = True):
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Takes all parameters into training, or out of it; the module itself."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
@@ -336,7 +340,7 @@ class Module:
             elif parameter.grad is not None:
                 parameter.grad.zero_()
 
-    def to(self, *args, **kwargs):
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """Moves parameters and buffers to a device, converts floating ones to a dtype, or both; the module itself."""
         # Copies are made in order here: there is nothing to wait for less.
         kwargs.pop("non_blocking", None)
@@ -353,35 +357,35 @@ class Module:
                     parameter.grad = _moved(grad, args, kwargs)
         return self
 
-    def cpu(self):
+    def cpu(self) -> Self:
         """`to("cpu")`."""
         return self.to("cpu")
 
-    def cuda(self, device=None):
+    def cuda(self, device: Any = None) -> Self:
         """`to("cuda")`."""
         return self.to(f"cuda:{device or 0}")
 
-    def type(self, dst_type):
+    def type(self, dst_type: Any) -> Self:
         """Floating parameters and buffers in this dtype."""
         return self.to(dtype=dst_type)
 
-    def float(self):
+    def float(self) -> Self:
         """Floating parameters and buffers as float32."""
         return self.to("float32")
 
-    def double(self):
+    def double(self) -> Self:
         """Floating parameters and buffers as float64."""
         return self.to("float64")
 
-    def half(self):
+    def half(self) -> Self:
         """Floating parameters and buffers as float16."""
         return self.to("float16")
 
-    def bfloat16(self):
+    def bfloat16(self) -> Self:
         """Floating parameters and buffers as bfloat16."""
         return self.to("bfloat16")
 
-    def apply(self, fn):
+    def apply(self, fn: Any) -> Self:
         """Calls `fn` with every module, those within before those around them; the module itself."""
         for child in self.children():
             child.apply(fn)
@@ -392,7 +396,7 @@ class Module:
         """What `repr` says of the module besides the modules within."""
         return ""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         parts = [(key, child) for key, child in _own(self) if isinstance(child, Module)]
         lines = [f"({key}): {child!r}".replace("\n", "\n  ") for key, child in parts]
         extra = self.extra_repr()
@@ -451,7 +455,7 @@ def _found(module, target):
     return found
 
 
-def walk(module, prefix="", recurse=True, persistent=False, _around=()):
+def walk(module: Any, prefix: str = "", recurse: bool = True, persistent: Any = False, _around: Any = ()):
     """Parameters and buffers with their keys, in the order of assignment."""
     dot = f"{prefix}." if prefix else ""
     buffers = module.__dict__.get(_BUFFERS, {})

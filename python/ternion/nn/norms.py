@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from .. import _ternion
 from .._ternion import Parameter, Tensor
 from . import functional as F
@@ -17,7 +20,10 @@ def _shape(normalized_shape):
 class LayerNorm(Module):
     """Rows over the last axes shifted to mean 0 and scaled to variance 1, then `* weight + bias`."""
 
-    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
+    def __init__(
+        self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
+        device: Any = None, dtype: Any = None,
+    ):  # fmt: skip
         self.normalized_shape, self.eps, self.elementwise_affine = _shape(normalized_shape), eps, elementwise_affine
         made = dict(device=device, dtype=dtype)
         self.weight = Parameter(_ternion.ones(self.normalized_shape, **made)) if elementwise_affine else None
@@ -26,28 +32,31 @@ class LayerNorm(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
 class RMSNorm(Module):
     """Rows over the last axes divided by the root of their mean square, then `* weight`."""
 
-    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+    def __init__(
+        self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True, device: Any = None,
+        dtype: Any = None,
+    ):  # fmt: skip
         self.normalized_shape, self.eps, self.elementwise_affine = _shape(normalized_shape), eps, elementwise_affine
         self.weight = Parameter(_ternion.ones(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None
 
     def forward(self, input: Tensor) -> Tensor:
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
 class GroupNorm(Module):
     """Groups of channels shifted to mean 0 and scaled to variance 1, then each channel `* weight + bias`."""
 
-    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None):
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None, dtype: Any = None):
         if num_groups < 1 or num_channels % num_groups:
             raise ValueError(f"GroupNorm: {num_groups} groups of {num_channels} channels, expected a number that divides them")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
@@ -58,7 +67,7 @@ class GroupNorm(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
@@ -68,7 +77,10 @@ class _BatchNorm(Module):
     running_var: Tensor | None
     num_batches_tracked: Tensor
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None):
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
+        device: Any = None, dtype: Any = None,
+    ):  # fmt: skip
         self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
         self.track_running_stats = track_running_stats
         made = dict(device=device, dtype=dtype)
@@ -100,7 +112,7 @@ class _BatchNorm(Module):
             self.num_batches_tracked.add_(1)
         return output
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, track_running_stats={self.track_running_stats}"
 
 
@@ -119,7 +131,10 @@ class BatchNorm2d(_BatchNorm):
 class _InstanceNorm(Module):
     _rank = 0
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None):
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False, track_running_stats: bool = False,
+        device: Any = None, dtype: Any = None,
+    ):  # fmt: skip
         if track_running_stats:
             raise ValueError(f"{type(self).__name__}: track_running_stats=True, expected False: PyTorch alone has it")
         self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
@@ -134,7 +149,7 @@ class _InstanceNorm(Module):
         output = F.instance_norm(batch, weight=self.weight, bias=self.bias, eps=self.eps)
         return output if input.ndim == self._rank else output.squeeze(0)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.num_features}, eps={self.eps}, affine={self.affine}"
 
 

@@ -19,8 +19,8 @@ class _Recurrent(Module):
     _states = 0
 
     def __init__(
-        self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, proj_size=0, device=None,
-        dtype=None,
+        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
+        bidirectional: bool = False, proj_size: int = 0, device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         name = type(self).__name__
         if num_layers < 1 or hidden_size < 1:
@@ -111,7 +111,7 @@ class _Recurrent(Module):
             return output.squeeze(0), [state.squeeze(1) for state in states]
         return output if self.batch_first else output.transpose(0, 1), states
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, bias={self.bias}, batch_first={self.batch_first}, "
             f"dropout={self.dropout}, bidirectional={self.bidirectional}"
@@ -126,7 +126,7 @@ class LSTM(_Recurrent):
 
     _gates, _states = 4, 2
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Outputs of the last layer, and the outputs and cells of every layer after the last element: `output, (h_n, c_n)`.
 
         Shapes: [length, batch, input_size], with `batch_first` [batch, length, input_size], or [length, input_size] -> the same with
@@ -138,7 +138,8 @@ class LSTM(_Recurrent):
         if hx is not None and (not isinstance(hx, (tuple, list)) or len(hx) != 2):
             raise TypeError("LSTM: hx, expected a pair of tensors: outputs and cells")
         batches, states = self._checked(input, hx)
-        output, (h_n, c_n) = self._told(*self._run(batches, states), input.ndim == 2)
+        outputs, last = self._run(batches, states)
+        output, (h_n, c_n) = self._told(outputs, last, input.ndim == 2)
         return output, (h_n, c_n)
 
     def _step(self, x, recur, states):
@@ -153,11 +154,12 @@ class GRU(_Recurrent):
     _gates, _states = 3, 1
 
     def __init__(
-        self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, device=None, dtype=None
+        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
+        bidirectional: bool = False, device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Outputs of the last layer, and the outputs of every layer after the last element: `output, h_n`.
 
         Shapes and the state before the first element are those of `LSTM`.
@@ -165,7 +167,8 @@ class GRU(_Recurrent):
         if hx is not None and not isinstance(hx, Tensor):
             raise TypeError(f"GRU: hx is of type {type(hx).__name__}, expected a tensor")
         batches, states = self._checked(input, None if hx is None else [hx])
-        output, (h_n,) = self._told(*self._run(batches, states), input.ndim == 2)
+        outputs, last = self._run(batches, states)
+        output, (h_n,) = self._told(outputs, last, input.ndim == 2)
         return output, h_n
 
     def _step(self, x, recur, states):

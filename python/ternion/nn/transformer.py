@@ -49,8 +49,9 @@ class TransformerEncoderLayer(Module):
     """
 
     def __init__(
-        self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation: Any = "relu", layer_norm_eps=1e-5, batch_first=False, norm_first=False,
-        bias=True, device=None, dtype=None,
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = "relu",
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None,
+        dtype: Any = None,
     ):  # fmt: skip
         made = dict(device=device, dtype=dtype)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
@@ -62,7 +63,7 @@ class TransformerEncoderLayer(Module):
         self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
         self.activation: Any = _activation("TransformerEncoderLayer", activation)
 
-    def forward(self, src: Tensor, src_mask=None, src_key_padding_mask=None, is_causal: bool = False) -> Tensor:
+    def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
         """[length, batch, d_model], with `batch_first` [batch, length, d_model], or [length, d_model] -> same.
 
         Args:
@@ -93,11 +94,11 @@ class TransformerEncoder(Module):
         enable_nested_tensor, mask_check: PyTorch's choices between ways to compute; here there is one.
     """
 
-    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
+    def __init__(self, encoder_layer: Any, num_layers: int, norm: Any = None, enable_nested_tensor: bool = True, mask_check: bool = True):
         self.layers = _copies("TransformerEncoder", encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
-    def forward(self, src: Tensor, mask=None, src_key_padding_mask=None, is_causal: bool | None = None) -> Tensor:
+    def forward(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool | None = None) -> Tensor:
         """[length, batch, d_model], or as the layers have it -> same; masks are those of the layers."""
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, bool(is_causal))
@@ -111,8 +112,9 @@ class TransformerDecoderLayer(Module):
     """
 
     def __init__(
-        self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation: Any = "relu", layer_norm_eps=1e-5, batch_first=False, norm_first=False,
-        bias=True, device=None, dtype=None,
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = "relu",
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None,
+        dtype: Any = None,
     ):  # fmt: skip
         made = dict(device=device, dtype=dtype)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
@@ -126,8 +128,9 @@ class TransformerDecoderLayer(Module):
         self.activation: Any = _activation("TransformerDecoderLayer", activation)
 
     def forward(
-        self, tgt: Tensor, memory: Tensor, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
-        tgt_is_causal: bool = False, memory_is_causal: bool = False,
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
         """[length, batch, d_model] and memory [others, batch, d_model] -> as the first; with `batch_first` the batch comes first.
 
@@ -163,13 +166,14 @@ class TransformerDecoder(Module):
         norm: what is behind the last one, if anything.
     """
 
-    def __init__(self, decoder_layer, num_layers, norm=None):
+    def __init__(self, decoder_layer: Any, num_layers: int, norm: Any = None):
         self.layers = _copies("TransformerDecoder", decoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
-        self, tgt: Tensor, memory: Tensor, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
-        tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
         """Shapes and masks are those of the layers."""
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, bool(tgt_is_causal), memory_is_causal)
@@ -188,8 +192,10 @@ class Transformer(Module):
     """
 
     def __init__(
-        self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1, activation: Any = "relu",
-        custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5, batch_first=False, norm_first=False, bias=True, device=None, dtype=None,
+        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6, dim_feedforward: int = 2048,
+        dropout: float = 0.1, activation: Any = "relu", custom_encoder: Any = None, custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None,
+        dtype: Any = None,
     ):  # fmt: skip
         made = dict(device=device, dtype=dtype)
         settings = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
@@ -205,8 +211,10 @@ class Transformer(Module):
                 init.xavier_uniform_(parameter)
 
     def forward(
-        self, src: Tensor, tgt: Tensor, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None, tgt_key_padding_mask=None,
-        memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None, memory_is_causal=False,
+        self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None, src_is_causal: bool | None = None, tgt_is_causal: bool | None = None,
+        memory_is_causal: bool | None = False,
     ) -> Tensor:  # fmt: skip
         """[length, batch, d_model] and [others, batch, d_model] -> as the second; with `batch_first` the batch comes first."""
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
@@ -214,6 +222,6 @@ class Transformer(Module):
         return self.decoder(tgt, memory, *masks)
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device=None, dtype=None) -> Tensor:
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """What hides from a token those behind it, as numbers that are added: [sz, sz]."""
         return _ternion.full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)

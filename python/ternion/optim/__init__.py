@@ -3,7 +3,7 @@
 `step()` takes a parameter without a gradient for a mistake: it warns and names it, once; with `strict=True` it raises an error.
 """
 
-from . import lr_scheduler, swa_utils  # noqa: F401
+from . import lr_scheduler as lr_scheduler, swa_utils as swa_utils
 from .lr_scheduler import *  # noqa: F401,F403
-from .optimizers import SGD, Adagrad, Adam, AdamW, Lion, Muon, Optimizer, RMSprop  # noqa: F401
-from .swa_utils import Ema  # noqa: F401
+from .optimizers import SGD as SGD, Adagrad as Adagrad, Adam as Adam, AdamW as AdamW, Lion as Lion, Muon as Muon, Optimizer as Optimizer, RMSprop as RMSprop
+from .swa_utils import Ema as Ema

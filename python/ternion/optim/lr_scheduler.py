@@ -6,6 +6,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .optimizers import Optimizer
 
 __all__ = [
     "LRScheduler", "LambdaLR", "StepLR", "MultiStepLR", "ConstantLR", "ExponentialLR", "CosineAnnealingLR", "LinearLR", "PolynomialLR",
@@ -16,7 +21,7 @@ __all__ = [
 class LRScheduler:
     """What the schedules have in common."""
 
-    def __init__(self, optimizer, last_epoch=-1):
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
         self.optimizer, self.last_epoch = optimizer, last_epoch
         for group in optimizer.param_groups:
             # A schedule behind another one begins with the rates that both found.
@@ -45,7 +50,7 @@ class LRScheduler:
         """The learning rates of the groups."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return _described(self)
 
     def state_dict(self) -> dict:
@@ -61,72 +66,72 @@ class LRScheduler:
 class LambdaLR(LRScheduler):
     """Times what a function says of the epoch; or a function for each group."""
 
-    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+    def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1):
         groups = len(optimizer.param_groups)
         self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
         if len(self.lr_lambdas) != groups:
             raise ValueError(f"LambdaLR: {len(self.lr_lambdas)} functions for {groups} groups of parameters")
         super().__init__(optimizer, last_epoch)
 
-    def rates_at(self, epoch):
+    def rates_at(self, epoch: int) -> list[float]:
         return [lr * function(epoch) for lr, function in zip(self.base_lrs, self.lr_lambdas)]
 
 
 class StepLR(LRScheduler):
     """Times `gamma` every `step_size`."""
 
-    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+    def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
         _at_least_1("StepLR", "step_size", step_size)
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
-    def factor(self, epoch):
+    def factor(self, epoch: int) -> float:
         return self.gamma ** (epoch // self.step_size)
 
 
 class MultiStepLR(LRScheduler):
     """Times `gamma` at each of `milestones`."""
 
-    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+    def __init__(self, optimizer: Any, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1):
         self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
-    def factor(self, epoch):
+    def factor(self, epoch: int) -> float:
         return self.gamma ** sum(epoch >= milestone for milestone in self.milestones)
 
 
 class ConstantLR(LRScheduler):
     """Times `factor` in the first `total_iters`, then the rates as they are. With a factor of 1, the same at every step."""
 
-    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+    def __init__(self, optimizer: Any, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
         _share("ConstantLR", "factor", factor)
         self._factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def factor(self, epoch):
+    def factor(self, epoch: int) -> float:
         return self._factor if epoch < self.total_iters else 1.0
 
 
 class ExponentialLR(LRScheduler):
     """Times `gamma` each time."""
 
-    def __init__(self, optimizer, gamma, last_epoch=-1):
+    def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def factor(self, epoch):
+    def factor(self, epoch: int) -> float:
         return self.gamma**epoch
 
 
 class CosineAnnealingLR(LRScheduler):
     """Down to `eta_min` along half a cosine, in `T_max` (Loshchilov and Hutter 2017); then, as in PyTorch, up again."""
 
-    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
+    def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
         _at_least_1("CosineAnnealingLR", "T_max", T_max)
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
-    def rates_at(self, epoch):
+    def rates_at(self, epoch: int) -> list[float]:
         share = (1 + math.cos(math.pi * epoch / self.T_max)) / 2
         return [self.eta_min + (lr - self.eta_min) * share for lr in self.base_lrs]
 
@@ -134,7 +139,7 @@ class CosineAnnealingLR(LRScheduler):
 class LinearLR(LRScheduler):
     """From `start_factor` to `end_factor` in `total_iters`: a warm-up."""
 
-    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
+    def __init__(self, optimizer: Any, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5, last_epoch: int = -1):
         if not 0 < start_factor <= 1:
             raise ValueError(f"LinearLR: start_factor {start_factor}, expected above 0 and at most 1")
         _share("LinearLR", "end_factor", end_factor)
@@ -142,7 +147,7 @@ class LinearLR(LRScheduler):
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def factor(self, epoch):
+    def factor(self, epoch: int) -> float:
         share = min(epoch, self.total_iters) / self.total_iters
         return self.start_factor + (self.end_factor - self.start_factor) * share
 
@@ -150,12 +155,12 @@ class LinearLR(LRScheduler):
 class PolynomialLR(LRScheduler):
     """Down to 0 in `total_iters`, along a power of what is left of them."""
 
-    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+    def __init__(self, optimizer: Any, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
         _at_least_1("PolynomialLR", "total_iters", total_iters)
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 
-    def factor(self, epoch):
+    def factor(self, epoch: int) -> float:
         return (1 - min(epoch, self.total_iters) / self.total_iters) ** self.power
 
 
@@ -173,8 +178,10 @@ class OneCycleLR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3, anneal_strategy="cos",
-        cycle_momentum=False, base_momentum=0.85, max_momentum=0.95, div_factor=25.0, final_div_factor=1e4, three_phase=False, last_epoch=-1,
+        self, optimizer: Any, max_lr: Any, total_steps: int | None = None, epochs: int | None = None, steps_per_epoch: int | None = None,
+        pct_start: float = 0.3, anneal_strategy: str = "cos", cycle_momentum: bool = False, base_momentum: float = 0.85,
+        max_momentum: float = 0.95, div_factor: float = 25.0, final_div_factor: float = 1e4, three_phase: bool = False,
+        last_epoch: int = -1,
     ):  # fmt: skip
         if cycle_momentum:
             raise ValueError("OneCycleLR: cycle_momentum, expected False: the momentum of an optimiser stays what it was made with")
@@ -198,7 +205,7 @@ class OneCycleLR(LRScheduler):
             group["initial_lr"] = largest / div_factor
         super().__init__(optimizer, last_epoch)
 
-    def rates_at(self, epoch):
+    def rates_at(self, epoch: int) -> list[float]:
         if epoch >= self.total_steps:
             raise ValueError(f"OneCycleLR: step {epoch + 1}, but total_steps is {self.total_steps}")
         return [self._rate(epoch, first, largest) for first, largest in zip(self.base_lrs, self.max_lrs)]
@@ -230,7 +237,7 @@ def _phases(total_steps, pct_start, three_phase):
 class SequentialLR(LRScheduler):
     """One schedule after another: `milestones` are the steps at which the next one begins."""
 
-    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+    def __init__(self, optimizer: Any, schedulers: Any, milestones: Sequence[int], last_epoch: int = -1):
         if len(schedulers) != len(milestones) + 1:
             raise ValueError(f"SequentialLR: {len(schedulers)} schedules and {len(milestones)} milestones, expected one less")
         for schedule in schedulers:
@@ -241,7 +248,7 @@ class SequentialLR(LRScheduler):
         self._schedules, self._milestones = list(schedulers), list(milestones)
         super().__init__(optimizer, last_epoch)
 
-    def rates_at(self, epoch):
+    def rates_at(self, epoch: int) -> list[float]:
         number = sum(epoch >= milestone for milestone in self._milestones)
         return self._schedules[number].rates_at(epoch - (self._milestones[number - 1] if number else 0))
 
@@ -259,7 +266,8 @@ class ReduceLROnPlateau:
     """
 
     def __init__(
-        self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=0.0, eps=1e-8
+        self, optimizer: Any, mode: str = "min", factor: float = 0.1, patience: int = 10, threshold: float = 1e-4,
+        threshold_mode: str = "rel", cooldown: int = 0, min_lr: Any = 0.0, eps: float = 1e-8,
     ):  # fmt: skip
         if not 0 <= factor < 1:
             raise ValueError(f"ReduceLROnPlateau: factor {factor}, expected at least 0 and below 1")
@@ -274,7 +282,7 @@ class ReduceLROnPlateau:
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
 
-    def step(self, metrics) -> None:
+    def step(self, metrics: Any) -> None:
         """Takes note of a measure: a number, or a tensor of one."""
         measure = float(metrics)
         self.last_epoch += 1
@@ -307,7 +315,7 @@ class ReduceLROnPlateau:
         """The learning rates of the groups."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return _described(self)
 
     def state_dict(self) -> dict:

@@ -45,7 +45,7 @@ class Optimizer:
 
     _kind = ""
 
-    def __init__(self, params, defaults, strict=False):
+    def __init__(self, params: Any, defaults: Any, strict: bool = False):
         _check(type(self).__name__, defaults)
         self.defaults, self.strict = defaults, strict
         self.param_groups: list[dict[str, Any]] = []
@@ -144,7 +144,7 @@ class Optimizer:
         """The state for steps of other settings."""
         return state
 
-    def step(self, closure=None):
+    def step(self, closure: Any = None) -> Any:
         """Changes the parameters by the gradients that were gathered.
 
         Args:
@@ -228,14 +228,14 @@ class Optimizer:
         kept = {name: value for name, value in self.__dict__.items() if name != "_steps"}
         return {**kept, "states": [steps.state() for steps in self._steps]}
 
-    def __setstate__(self, kept):
+    def __setstate__(self, kept: Any):
         states = kept["states"]
         self.__dict__.update({name: value for name, value in kept.items() if name != "states"})
         self._steps = [self._new_steps(number, settings) for number, settings in enumerate(self._made)]
         for steps, state in zip(self._steps, states):
             steps.load(state)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = []
         for number, group in enumerate(self.param_groups):
             lines.append(f"Parameter Group {number}")
@@ -260,8 +260,9 @@ class SGD(Optimizer):
     _kind = "SGD"
 
     def __init__(
-        self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, *, maximize=False, foreach=None,
-        differentiable=False, fused=None, strict=False,
+        self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
+        nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None, differentiable: bool = False,
+        fused: bool | None = None, strict: bool = False,
     ):  # fmt: skip
         _one_way("SGD", differentiable)
         settings = dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov, maximize=maximize)
@@ -287,8 +288,9 @@ class Adam(Optimizer):
     _kind = "Adam"
 
     def __init__(
-        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, *, foreach=None, maximize=False,
-        capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False, strict=False,
+        self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0,
+        amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
+        differentiable: bool = False, fused: bool | None = None, decoupled_weight_decay: bool = False, strict: bool = False,
     ):  # fmt: skip
         _one_way("Adam", differentiable)
         if decoupled_weight_decay:
@@ -303,8 +305,9 @@ class AdamW(Optimizer):
     _kind = "AdamW"
 
     def __init__(
-        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False, foreach=None,
-        capturable=False, differentiable=False, fused=None, strict=False,
+        self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2,
+        amsgrad: bool = False, *, maximize: bool = False, foreach: bool | None = None, capturable: bool = False,
+        differentiable: bool = False, fused: bool | None = None, strict: bool = False,
     ):  # fmt: skip
         _one_way("AdamW", differentiable)
         settings = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize)
@@ -317,8 +320,9 @@ class RMSprop(Optimizer):
     _kind = "RMSprop"
 
     def __init__(
-        self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False, capturable=False, foreach=None,
-        maximize=False, differentiable=False, *, strict=False,
+        self, params: Any, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0, momentum: float = 0.0,
+        centered: bool = False, capturable: bool = False, foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
+        *, strict: bool = False,
     ):  # fmt: skip
         _one_way("RMSprop", differentiable)
         settings = dict(lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum, centered=centered, maximize=maximize)
@@ -331,8 +335,9 @@ class Adagrad(Optimizer):
     _kind = "Adagrad"
 
     def __init__(
-        self, params, lr=1e-2, lr_decay=0.0, weight_decay=0.0, initial_accumulator_value=0.0, eps=1e-10, foreach=None, *, maximize=False,
-        differentiable=False, fused=None, strict=False,
+        self, params: Any, lr: float = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0, initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10, foreach: bool | None = None, *, maximize: bool = False, differentiable: bool = False, fused: bool | None = None,
+        strict: bool = False,
     ):  # fmt: skip
         _one_way("Adagrad", differentiable)
         settings = dict(
@@ -346,7 +351,10 @@ class Lion(Optimizer):
 
     _kind = "Lion"
 
-    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0, maximize=False, *, strict=False):
+    def __init__(
+        self, params: Any, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0, maximize: bool = False, *,
+        strict: bool = False,
+    ):  # fmt: skip
         super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay, maximize=maximize), strict)
 
 
@@ -355,5 +363,8 @@ class Muon(Optimizer):
 
     _kind = "Muon"
 
-    def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, maximize=False, *, strict=False):
+    def __init__(
+        self, params: Any, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
+        maximize: bool = False, *, strict: bool = False,
+    ):  # fmt: skip
         super().__init__(params, dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov, maximize=maximize), strict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 from .._scopes import no_grad
@@ -87,7 +88,7 @@ class Ema:
         self._own = None
 
     @contextlib.contextmanager
-    def averaged(self):
+    def averaged(self) -> Iterator[Any]:
         """A scope in which the model has the averages."""
         self.swap_in()
         try:
@@ -149,7 +150,7 @@ def _wide(source):
 # ---- PyTorch's form: a copy of the model that is the average
 
 
-def get_ema_avg_fn(decay: float = 0.999):
+def get_ema_avg_fn(decay: float = 0.999) -> Any:
     """For `AveragedModel(avg_fn=..)`: an exponential moving average.
 
     Raises:
@@ -160,12 +161,12 @@ def get_ema_avg_fn(decay: float = 0.999):
     return lambda average, current, count: average.add(current - average, alpha=1.0 - decay)
 
 
-def get_swa_avg_fn():
+def get_swa_avg_fn() -> Any:
     """For `AveragedModel(avg_fn=..)`: the mean of all that it was told."""
     return lambda average, current, count: average + (current - average) / (count + 1)
 
 
-def get_ema_multi_avg_fn(decay: float = 0.999):
+def get_ema_multi_avg_fn(decay: float = 0.999) -> Any:
     """For `AveragedModel(multi_avg_fn=..)`: an exponential moving average of all tensors, in place."""
     average_of = get_ema_avg_fn(decay)
 
@@ -187,7 +188,7 @@ class AveragedModel(Module):
 
     n_averaged: Tensor
 
-    def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
+    def __init__(self, model: Any, device: Any = None, avg_fn: Any = None, multi_avg_fn: Any = None, use_buffers: bool = False):
         if avg_fn is not None and multi_avg_fn is not None:
             raise ValueError("AveragedModel: expected avg_fn or multi_avg_fn, got both")
         self.module = copy.deepcopy(model)
@@ -196,10 +197,10 @@ class AveragedModel(Module):
         self.register_buffer("n_averaged", tensor(0, dtype=int64, device=device))
         self._avg_fn, self._multi_avg_fn, self._use_buffers = avg_fn or get_swa_avg_fn(), multi_avg_fn, use_buffers
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.module(*args, **kwargs)
 
-    def update_parameters(self, model) -> None:
+    def update_parameters(self, model: Any) -> None:
         """Takes the parameters of `model`, which are those of the copy in the same order, into the averages.
 
         Raises:
@@ -232,7 +233,7 @@ def _state_of(model):
     return [*model.parameters(), *model.buffers()]
 
 
-def update_bn(loader, model, device=None) -> None:
+def update_bn(loader: Any, model: Any, device: Any = None) -> None:
     """Computes the running statistics of the batch norms of `model` anew, as the means over the batches of `loader` (inputs, or lists that begin with them)."""
     from ..nn.norms import _BatchNorm
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
+
+from .. import _tree
+from .._ternion import Tensor
 
 # Units of rounding, and the differences that are allowed relative to an element.
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -79,7 +84,10 @@ def _told(name, got, want, wrong, allowed, names):
 
 def _size(values):
     finite = values[np.isfinite(values)]
-    return f"{float(np.abs(finite).max()):.3g} ({values.size - finite.size} not finite)" if finite.size else "none finite"
+    if not finite.size:
+        return "none finite"
+    others = values.size - finite.size
+    return f"{float(np.abs(finite).max()):.3g}" + (f" ({others} not finite)" if others else "")
 
 
 class _Noise:
@@ -98,13 +106,42 @@ class _Noise:
     def of(self, number, name, dtype, want):
         same, *moved = (run[number][2] for run in self._computed())
         if same is None or same.shape != want.shape or _wrong(same, want, limits(dtype, want)).any():
-            raise ValueError(f"{name} differs, and differs again when it is computed again: seed the device in the function, or switch dropout off")
+            told = "it draws random numbers, or remembers: call eval() where dropout is, or seed the device within the function"
+            raise ValueError(f"{name} differs, and differs again when the same side computes it again: {told}")
         changes = np.zeros(want.shape)
         with np.errstate(invalid="ignore"):
             for values in moved:
                 change = np.abs(values - want) if values is not None and values.shape == want.shape else changes
                 changes = np.where(np.isfinite(change), np.maximum(changes, change), changes)
         return OWN_CHANGES * changes + MEDIAN_CHANGES * float(np.median(changes)) if changes.size else changes
+
+
+def tensors_within(function: Any, inputs: Any, what: str) -> tuple[list[Tensor], Callable[[list[Tensor]], Any]]:
+    """The tensors among the arguments of a function, and what makes arguments of others.
+
+    Raises:
+        TypeError: no function, or no tensor to call it with.
+    """
+    if not callable(function):
+        raise TypeError(f"{what}: {type(function).__name__}, expected a function of tensors, and then its inputs")
+    arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    tensors, rebuild = _tree.flatten(arguments)
+    if not tensors:
+        kinds = ", ".join(f"{type(argument).__module__}.{type(argument).__qualname__}" for argument in arguments) or "nothing"
+        raise TypeError(f"{what}: no tensor among the inputs ({kinds}): ternion.as_tensor(x) makes one of an array")
+    return tensors, rebuild
+
+
+def tensors_given(result: Any, what: str) -> list[Tensor]:
+    """The tensors that a function gave.
+
+    Raises:
+        TypeError: it gave none.
+    """
+    tensors, _ = _tree.flatten(result)
+    if not tensors:
+        raise TypeError(f"{what}: the function gave {type(result).__name__}, expected a tensor, or tuples, lists and dicts of them")
+    return tensors
 
 
 def must_say_something(items: Sequence[Item], what: str) -> None:

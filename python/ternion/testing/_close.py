@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._ternion import Tensor, bfloat16, float16, float32, float64, tensor
+from .._ternion import Tensor, bfloat16, float16, float32, float64, from_dlpack, tensor
 
 # rtol and atol by dtype, as in torch.testing; everything else must be equal.
 TOLERANCES = {float16: (1e-3, 1e-5), bfloat16: (1.6e-2, 1e-5), float32: (1.3e-6, 1e-5), float64: (1e-7, 1e-7)}
@@ -21,7 +21,7 @@ def assert_close(
     """That `|actual - expected| <= atol + rtol * |expected|` for all elements, with PyTorch's tolerances of the dtype unless others are given.
 
     Args:
-        actual: a tensor, an array, a number, or a list, tuple or dict of them.
+        actual: a tensor, an array, a tensor of PyTorch, a number, None, or a list, tuple or dict of them.
         expected: the same of what it should be.
         rtol, atol: given together, or neither.
         equal_nan: whether NaN is close to NaN.
@@ -65,19 +65,29 @@ def _is_list(value):
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
+def _said(value):
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
 def _as_tensor(value):
     if isinstance(value, Tensor):
         return value.detach()
     if isinstance(value, (np.ndarray, Number, np.generic)):
         return tensor(np.asarray(value))
-    raise TypeError(f"assert_close: {type(value).__name__}, expected a tensor, an array, a number, or lists and dicts of them")
+    if hasattr(value, "__dlpack__"):
+        # Those of PyTorch lend no memory while they ask for a gradient.
+        return from_dlpack(value.detach() if hasattr(value, "detach") else value)
+    raise TypeError(f"assert_close: {type(value).__name__}, expected a tensor, an array, a number, None, or lists and dicts of them")
 
 
 def _difference(actual, expected, options):
     """The message if both are not close, else None."""
+    if actual is None or expected is None:
+        return None if actual is expected else f"None mismatch: {_said(actual)} is not {_said(expected)}"
     are_numbers = isinstance(actual, Number) and isinstance(expected, Number)
     if isinstance(actual, Number) != isinstance(expected, Number):
-        raise TypeError(f"assert_close: {type(actual).__name__} and {type(expected).__name__} cannot be compared")
+        kinds = f"{type(actual).__name__} and {type(expected).__name__}"
+        raise TypeError(f"assert_close: {kinds} cannot be compared: take a tensor's item(), or make tensors of both")
     if isinstance(actual, bool) and isinstance(expected, bool):
         return None if actual == expected else f"Booleans mismatch: {actual} is not {expected}"
     actual, expected = _as_tensor(actual), _as_tensor(expected)

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import _tree
 from .._scopes import enable_grad
 from .._ternion import Tensor, _trust, device as _device, tensor
-from ._agreement import Item, compare, must_say_something, nudged
+from ._agreement import Item, compare, must_say_something, nudged, tensors_given, tensors_within
 
 
 def values_of(value: Tensor) -> tuple[str, np.ndarray]:
@@ -24,7 +23,7 @@ def weights_for(output: Tensor, rng: np.random.Generator) -> Tensor:
     return tensor(rng.uniform(-1.0, 1.0, size=output.shape)).to(output.dtype).to(output.device)
 
 
-def compare_devices(function: Any, inputs: Any, devices: tuple[Any, Any] = ("cpu", "cuda"), seed: int = 0) -> int:
+def compare_devices(function: Any, inputs: Any, devices: Any = ("cpu", "cuda"), seed: int = 0) -> int:
     """That `function` gives the same on two devices, forward and backward.
 
     Compared are the outputs, then the gradients of all floating inputs under the same random weights, element by element. The first device is the reference. A difference
@@ -34,7 +33,7 @@ def compare_devices(function: Any, inputs: Any, devices: tuple[Any, Any] = ("cpu
     Args:
         function: of tensors; gives a tensor, or tuples, lists and dicts of them.
         inputs: a tensor, or a tuple of arguments; tensors go to each device.
-        devices: the reference, and the device that is tested.
+        devices: the reference, and the device that is tested; or that one alone, for which the processor is the reference.
         seed: of the random weights.
 
     Returns:
@@ -42,14 +41,15 @@ def compare_devices(function: Any, inputs: Any, devices: tuple[Any, Any] = ("cpu
 
     Raises:
         AssertionError: the first output or gradient that differs, where, and both numbers.
-        ValueError: nothing was compared, or a function that does not repeat itself.
+        ValueError: nothing was compared, a function that does not repeat itself, or other than two devices.
+        TypeError: no function, or no tensor among what it takes and gives.
         RuntimeError: a device is not there.
     """
-    reference, tested = (_device(name) for name in devices)
-    arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    reference, tested = _two(devices)
+    tensors, rebuild = tensors_within(function, inputs, "compare_devices")
 
     def run(where, rng=None):
-        return _computed(function, arguments, where, seed, rng)
+        return _computed(function, tensors, rebuild, where, seed, rng)
 
     first, second = run(tested), run(reference)
     if len(first) != len(second):
@@ -59,12 +59,23 @@ def compare_devices(function: Any, inputs: Any, devices: tuple[Any, Any] = ("cpu
     return compared
 
 
-def _computed(function, arguments, where, seed, rng) -> list[Item]:
+def _two(devices):
+    """The reference, and the device that is tested."""
+    if not isinstance(devices, (tuple, list)):
+        tested = _device(devices)
+        if tested.type == "cpu":
+            raise ValueError("compare_devices: device cpu alone, which is the reference itself: name another, or two")
+        return _device("cpu"), tested
+    if len(devices) != 2:
+        raise ValueError(f"compare_devices: {len(devices)} devices, expected two, the reference first, or the one that is tested")
+    return _device(devices[0]), _device(devices[1])
+
+
+def _computed(function, tensors, rebuild, where, seed, rng) -> list[Item]:
     """Outputs, then the gradients of floating inputs, on a device; with `rng` of inputs that are nudged."""
-    tensors, rebuild = _tree.flatten(arguments)
     leaves = [_leaf(value, where, rng) for value in tensors]
     with enable_grad():
-        outputs, _ = _tree.flatten(function(*rebuild(leaves)))
+        outputs = tensors_given(function(*rebuild(leaves)), "compare_devices")
     items: list[Item] = [(f"output {number}", *values_of(output)) for number, output in enumerate(outputs)]
     roots = [output for output in outputs if output.requires_grad]
     draw = np.random.default_rng(seed)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import _tree
 from .._scopes import enable_grad, no_grad
 from .._ternion import Tensor, _trust, float64, tensor
+from ._agreement import tensors_given, tensors_within
 
 
 class GradcheckError(RuntimeError):
@@ -31,19 +31,23 @@ def gradcheck(
 
     Raises:
         GradcheckError: a derivative is another, and which one; the function is not the same when it is called again. With `raise_exception=False` the result is False.
-        ValueError: no input asks for a gradient, or none of the outputs depends on one.
-        TypeError: an input that asks for one is not float64.
+        ValueError: no input asks for a gradient, or none of the outputs depends on one; an input whose elements share memory; `eps` not above 0.
+        TypeError: an input that asks for one is not float64; no function, or no tensor among what it takes and gives.
     """
-    arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    tensors, rebuild = _tree.flatten(arguments)
+    if not eps > 0:
+        raise ValueError(f"gradcheck: eps {eps}, expected a number above 0")
+    tensors, rebuild = tensors_within(function, inputs, "gradcheck")
     asking = [number for number, value in enumerate(tensors) if value.requires_grad]
     if not asking:
         raise ValueError("gradcheck: no input asks for a gradient: requires_grad_() at least one")
     for number in asking:
         if tensors[number].dtype != float64:
             raise TypeError(f"gradcheck: input {number} is {tensors[number].dtype}, expected float64: differences of narrower types show nothing")
+        if any(size > 1 and step == 0 for size, step in zip(tensors[number].shape, tensors[number].stride())):
+            raise ValueError(f"gradcheck: input {number} has elements that share memory (strides {tensors[number].stride()}): give a copy, x.contiguous()")
     checked = _Checked(function, rebuild, tensors, eps)
     try:
+        checked.check_values(nondet_tol)
         for number in asking:
             checked.check(number, atol, rtol, nondet_tol)
     except GradcheckError:
@@ -60,20 +64,34 @@ class _Checked:
         self._function, self._rebuild, self._tensors, self._eps = function, rebuild, tensors, eps
         self._outputs = self._run()
         if not self._outputs:
-            raise ValueError("gradcheck: no output depends on an input that asks for a gradient")
+            raise ValueError("gradcheck: no output depends on an input that asks for a gradient, by operations that have one")
         for number, output in enumerate(self._outputs):
             if output.dtype != float64:
                 raise TypeError(f"gradcheck: output {number} is {output.dtype}, expected float64")
+        # Copies: an output may be a view of an input, which is moved.
+        self._values = [_flat(output).copy() for output in self._outputs]
         # All of them before elements are moved, which changes what the graphs have saved. Twice, of two calls of the function.
         asking = [number for number, value in enumerate(tensors) if value.requires_grad]
-        second = self._run()
+        second = self._second = self._run()
         self._found = {number: (self._analytical(self._outputs, number), self._analytical(second, number)) for number in asking}
 
     def _run(self):
         """The outputs that a gradient flows to."""
         with enable_grad():
-            outputs, _ = _tree.flatten(self._function(*self._rebuild(self._tensors)))
+            outputs = tensors_given(self._function(*self._rebuild(self._tensors)), "gradcheck")
         return [output for output in outputs if output.requires_grad]
+
+    def check_values(self, nondet_tol):
+        """That the function gave the same when it was called again."""
+        told = "switch dropout off, or seed the device within the function"
+        if len(self._second) != len(self._outputs):
+            raise GradcheckError(f"gradcheck: the function gave {len(self._outputs)} outputs, and {len(self._second)} when it was called again: {told}")
+        for number, (first, second) in enumerate(zip(self._values, (_flat(output) for output in self._second))):
+            if first.shape != second.shape:
+                raise GradcheckError(f"gradcheck: output {number} has another shape when the function is called again: {told}")
+            off = np.abs(first - second)[~((first == second) | (np.isnan(first) & np.isnan(second)))]
+            if off.size and not off.max() <= nondet_tol:
+                raise GradcheckError(f"gradcheck: output {number} is another when the function is called again, by {off.max():g}: {told}")
 
     def check(self, number, atol, rtol, nondet_tol):
         found, again = self._found[number]
@@ -118,11 +136,11 @@ class _Checked:
         try:
             with no_grad():
                 memory[at] = before + by
-            outputs = self._run()
+            # Copies: an output may be the input itself, or a view of it, which is moved back.
+            return [_flat(output).copy() for output in self._run()]
         finally:
             with no_grad():
                 memory[at] = before
-        return [_flat(output) for output in outputs]
 
     def _compare(self, output, number, found, want, atol, rtol):
         with np.errstate(invalid="ignore"):

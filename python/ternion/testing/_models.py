@@ -11,7 +11,7 @@ import numpy as np
 from .. import _tree, nn
 from .._scopes import enable_grad, no_grad
 from .._ternion import Tensor, tensor
-from ._agreement import Item, compare, must_say_something, nudged
+from ._agreement import Item, compare, must_say_something, nudged, tensors_within
 from ._devices import values_of
 
 
@@ -33,9 +33,10 @@ def compare_models(model: Any, other: Any, inputs: Any, seed: int = 0) -> int:
     Raises:
         AssertionError: the first parameter, layer or gradient that differs, where, and both numbers; keys that one of them lacks.
         ValueError: nothing was compared, or a model that does not repeat itself (dropout).
-        TypeError: something that is no module.
+        TypeError: something that is no module, or inputs without a tensor.
     """
     sides = [_side(part) for part in (model, other)]
+    tensors_within(model, inputs, "compare_models")
     names = (sides[0].name("the first model"), sides[1].name("the second model"))
     arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     states = [side.state() for side in sides]
@@ -82,7 +83,8 @@ def _side(module: Any) -> _Side:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(module, torch.nn.Module):
         return _PyTorch(module, torch)
-    raise TypeError(f"compare_models: {type(module).__name__}, expected a module of ternion or torch")
+    given = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__
+    raise TypeError(f"compare_models: {given}, expected a module of ternion or torch")
 
 
 class _Side(abc.ABC):

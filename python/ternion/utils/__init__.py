@@ -1,3 +1,3 @@
 """Tools beside layers and optimisers: `ternion.utils.checkpoint` and `ternion.utils.data`."""
 
-from . import checkpoint, data  # noqa: F401
+from . import checkpoint as checkpoint, data as data

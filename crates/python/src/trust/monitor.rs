@@ -39,7 +39,7 @@ impl ModuleField for Layer {
 }
 
 /// A model of Python, as far as a monitor asks for it: each layer and each parameter under its key.
-struct Model {
+pub(super) struct Model {
     layers: Vec<(String, Layer)>,
     parameters: Vec<(String, Param)>,
 }
@@ -63,7 +63,7 @@ fn identity(module: &Bound<'_, PyAny>) -> PyResult<(&'static str, usize)> {
 }
 
 impl Model {
-    fn of(module: &Bound<'_, PyAny>) -> Outcome<Model> {
+    pub(super) fn of(module: &Bound<'_, PyAny>) -> Outcome<Model> {
         let mut model = Model { layers: Vec::new(), parameters: Vec::new() };
         for entry in module.call_method0("named_modules")?.try_iter()? {
             let (key, layer) = entry?.extract::<(String, Bound<'_, PyAny>)>()?;
@@ -81,7 +81,7 @@ impl Model {
 }
 
 /// The first tensor of what a layer gave, looked for in tuples, lists and dicts.
-fn first_tensor(object: &Bound<'_, PyAny>) -> Option<Tensor> {
+pub(super) fn first_tensor(object: &Bound<'_, PyAny>) -> Option<Tensor> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
         return Some(tensor.get().tensor());
     }

@@ -98,11 +98,11 @@ impl PyStats {
     }
 
     fn __repr__(&self) -> String {
-        format!("Stats({})", self.0)
+        format!("Stats({})", self.__str__())
     }
 
     fn __str__(&self) -> String {
-        self.0.to_string()
+        if self.0.elements == 0 { "no elements".to_owned() } else { self.0.to_string() }
     }
 }
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import rnn  # noqa: F401
+from . import rnn as rnn
 from ..._scopes import no_grad
 from ..._ternion import Tensor, _clip_grad_norm, _trust, cat, float32, stack, zeros
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 def _listed(parameters: Any) -> list[Any]:
     return [parameters] if isinstance(parameters, Tensor) else list(parameters)
 
 
-def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm_(
+    parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
     """Scales the gradients of `parameters` so that their common norm is at most `max_norm`; the norm that they had, a tensor: 0 if there is no gradient.
 
     Args:
@@ -38,7 +43,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return _clip_grad_norm(parameters, max_norm)
 
 
-def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
     """The common norm of several tensors, a tensor; 0 of none.
 
     Raises:
@@ -53,7 +58,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     return norm
 
 
-def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
     """Scales the gradients of `parameters`, whose common norm is `total_norm`, so that it is at most `max_norm`."""
     _scaled(_listed(parameters), float(max_norm), total_norm)
 
@@ -68,7 +73,7 @@ def _scaled(parameters, max_norm, norm):
     return norm
 
 
-def clip_grad_value_(parameters, clip_value, foreach=None):
+def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
     """Cuts every element of the gradients of `parameters` to -clip_value..clip_value."""
     clip_value = float(clip_value)
     with no_grad():
@@ -77,12 +82,12 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
                 parameter.grad.clamp_(-clip_value, clip_value)
 
 
-def parameters_to_vector(parameters):
+def parameters_to_vector(parameters: Any) -> Tensor:
     """All elements of several tensors as one axis."""
     return cat([parameter.reshape(-1) for parameter in parameters])
 
 
-def vector_to_parameters(vec, parameters):
+def vector_to_parameters(vec: Tensor, parameters: Any) -> None:
     """Overwrites parameters with the elements of one axis.
 
     Raises:
@@ -125,12 +130,15 @@ class StatsMonitor:
 
     Raises:
         ValueError: numbers of 0, limits that are none.
+        TypeError: no module.
     """
 
     def __init__(
         self, model: Any, every: int = 100, patience: int = 5, growth: float = 1e3, dead_share: float = 0.9, largest_update: float = 0.5,
         smallest_update: float = 1e-6,
     ):  # fmt: skip
+        if not hasattr(model, "named_modules"):
+            raise TypeError(f"StatsMonitor: {type(model).__name__}, expected a module")
         self._model = model
         self._monitor = _trust.Monitor(every, patience, growth, dead_share, largest_update, smallest_update)
 
@@ -152,14 +160,14 @@ class StatsMonitor:
 
 
 class _Watch:
-    def __init__(self, monitor, model, step):
+    def __init__(self, monitor: Any, model: Any, step: int):
         self._monitor, self._model, self._step, self._is_open = monitor, model, step, False
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._is_open = self._monitor.open(self._model, self._step)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         if self._is_open:
             self._monitor.close()
         self._is_open = False

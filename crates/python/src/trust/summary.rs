@@ -1,0 +1,204 @@
+//! `nn.summary`: a model in a table, by that of Rust; and `nn.trace`: when what ran.
+
+use super::monitor::{Model, first_tensor};
+use crate::device::DeviceArgument;
+use crate::error::{Failure, Outcome, carried};
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::rc::Rc;
+use ternion::Error;
+use ternion::nn::{LayerSummary, SpanTotal, Summary, SummaryPass, Timeline, summary_with};
+
+/// A layer of a summary: its key, its class, how often it was called, the shape of its last output, and its own parameters, arithmetic and memory without those of
+/// layers inside.
+#[pyclass(name = "LayerSummary", module = "ternion.nn", frozen, get_all)]
+struct PyLayerSummary {
+    key: String,
+    kind: &'static str,
+    calls: usize,
+    output: Option<Vec<usize>>,
+    parameters: usize,
+    flops: u64,
+    activation_bytes: usize,
+}
+
+impl PyLayerSummary {
+    fn of(layer: &LayerSummary) -> PyLayerSummary {
+        PyLayerSummary {
+            key: layer.key.clone(),
+            kind: layer.kind,
+            calls: layer.calls,
+            output: layer.output.as_ref().map(|shape| shape.dims().to_vec()),
+            parameters: layer.parameters,
+            flops: layer.flops,
+            activation_bytes: layer.activation_bytes,
+        }
+    }
+}
+
+#[pymethods]
+impl PyLayerSummary {
+    fn __repr__(&self) -> String {
+        let output = self.output.as_ref().map_or("None".into(), |shape| format!("{shape:?}"));
+        format!(
+            "LayerSummary({:?}, {}, output {output}, {} parameters)",
+            self.key, self.kind, self.parameters
+        )
+    }
+}
+
+/// What a model is made of and what it takes; printed, a table.
+#[pyclass(name = "Summary", module = "ternion.nn", frozen)]
+struct PySummary(Summary);
+
+#[pymethods]
+impl PySummary {
+    /// In the order in which they begin to compute, then those that only lend parameters or are not called.
+    #[getter]
+    fn layers(&self) -> Vec<PyLayerSummary> {
+        self.0.layers.iter().map(PyLayerSummary::of).collect()
+    }
+
+    /// Elements of all parameters, shared ones counted once.
+    #[getter]
+    fn parameters(&self) -> usize {
+        self.0.parameters
+    }
+
+    /// Of these, the elements that are trained.
+    #[getter]
+    fn trained_parameters(&self) -> usize {
+        self.0.trained_parameters
+    }
+
+    /// Bytes of all parameters.
+    #[getter]
+    fn parameter_bytes(&self) -> usize {
+        self.0.parameter_bytes
+    }
+
+    /// Bytes of buffers.
+    #[getter]
+    fn state_bytes(&self) -> usize {
+        self.0.state_bytes
+    }
+
+    /// Floating-point operations of the forward.
+    #[getter]
+    fn flops(&self) -> u64 {
+        self.0.flops
+    }
+
+    /// Those of the backward, if it was measured.
+    #[getter]
+    fn backward_flops(&self) -> Option<u64> {
+        self.0.backward_flops
+    }
+
+    /// Bytes of the outputs of all ops of the forward.
+    #[getter]
+    fn activation_bytes(&self) -> usize {
+        self.0.activation_bytes
+    }
+
+    /// The most memory that was held at once, over what the device held before, in bytes.
+    #[getter]
+    fn peak_bytes(&self) -> usize {
+        self.0.peak_bytes
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// Runs `forward`, which calls `module` on `device`, and tells what it took. Modes, buffers and random numbers are Python's to put back.
+#[pyfunction]
+fn summary(
+    py: Python<'_>,
+    module: &Bound<'_, PyAny>,
+    forward: &Bound<'_, PyAny>,
+    device: DeviceArgument,
+    backward: bool,
+    state_bytes: usize,
+) -> Outcome<PySummary> {
+    let model = Model::of(module)?;
+    let device = device.open(py)?;
+    let pass = if backward { SummaryPass::ForwardBackward } else { SummaryPass::Forward };
+    let called = || {
+        let result = forward.call0().map_err(|error| carried(py, "forward", error))?;
+        first_tensor(&result).ok_or_else(|| Error::Autograd("summary: the model gave no tensor".into()))
+    };
+    let summary = summary_with(&model, &device, pass, called).map_err(Failure::from)?;
+    Ok(PySummary(Summary { state_bytes, ..summary }))
+}
+
+/// Layers, ops, backward passes and steps of optimisers as spans of time; printed, what took longest.
+#[pyclass(name = "Timeline", module = "ternion.nn", frozen)]
+struct PyTimeline(Mutex<Timeline>);
+
+fn milliseconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e6
+}
+
+#[pymethods]
+impl PyTimeline {
+    /// For each name of spans its label, how many there were, and seconds: all, and without what ran in spans inside. The longest first.
+    fn totals(&self) -> Vec<(String, usize, f64, f64)> {
+        let one = |total: SpanTotal| {
+            let [all, own] = [total.total_ns, total.own_ns].map(|time_ns| time_ns as f64 / 1e9);
+            (total.label, total.count, all, own)
+        };
+        self.0.lock().totals().into_iter().map(one).collect()
+    }
+
+    /// Writes what ui.perfetto.dev and chrome://tracing show.
+    ///
+    /// Raises:
+    ///     OSError: the file cannot be written.
+    fn write_chrome(&self, path: PathBuf) -> Outcome<()> {
+        Ok(self.0.lock().write_chrome(path)?)
+    }
+
+    fn __str__(&self) -> String {
+        let totals = self.0.lock().totals();
+        let width = totals.iter().map(|total| total.label.chars().count()).max().unwrap_or(0).max(4);
+        let mut text = format!("{:width$}  {:>7}  {:>10}  {:>10}", "span", "count", "ms", "ms own");
+        for SpanTotal { label, count, total_ns, own_ns, .. } in totals {
+            let [all, own] = [total_ns, own_ns].map(milliseconds);
+            text += &format!("\n{label:width$}  {count:>7}  {all:>10.3}  {own:>10.3}");
+        }
+        text
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Timeline({} names of spans)", self.0.lock().totals().len())
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.lock().len()
+    }
+}
+
+/// Runs `step`, and tells when layers of `module`, ops, backward passes and steps of optimisers ran on this thread.
+#[pyfunction]
+fn trace(module: &Bound<'_, PyAny>, step: &Bound<'_, PyAny>) -> Outcome<PyTimeline> {
+    let model = Model::of(module)?;
+    let timeline = Rc::new(Timeline::new());
+    ternion::nn::trace(&model, timeline.clone(), || step.call0())?;
+    let timeline = Rc::try_unwrap(timeline).map_err(|_| Failure::state("trace: a span has not ended"))?;
+    Ok(PyTimeline(Mutex::new(timeline)))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PySummary>()?;
+    module.add_class::<PyLayerSummary>()?;
+    module.add_class::<PyTimeline>()?;
+    module.add_function(wrap_pyfunction!(trace, module)?)?;
+    module.add_function(wrap_pyfunction!(summary, module)?)
+}

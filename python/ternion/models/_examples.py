@@ -1,0 +1,182 @@
+"""What `fit` and `predict` are given: features as tensors, labels as classes, and errors in words for what is neither."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._ternion import Tensor, as_tensor
+
+if TYPE_CHECKING:
+    from .._ternion import device as Device
+    from .._ternion import dtype as DType
+
+    Array = np.ndarray[Any, Any]
+
+
+def features(X: Any, what: str, expected: int, device: Device, dtype: DType) -> Tensor:
+    """`X` as a tensor [examples, ..] of a floating dtype on a device.
+
+    Raises:
+        TypeError: a sparse matrix; what holds no numbers.
+        ValueError: one axis only, another number of features than `expected`, complex numbers, NaN or infinity.
+    """
+    inputs = _of_array(X, what, "X", device, dtype)
+    shape = tuple(inputs.shape)
+    if len(shape) < 2:
+        told = "reshape one example to [1, features], one feature to [examples, 1]"
+        raise ValueError(f"{what}: Expected 2D array, got {len(shape)}D array instead: X has shape {shape}. Reshape your data: {told}")
+    found = int(np.prod(shape[1:]))
+    if found == 0:
+        raise ValueError(f"{what}: X has no features: Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    if found != expected:
+        raise ValueError(f"{what}: X has {found} features, but MLP is expecting {expected} features as input: X has shape {shape}")
+    _finite(inputs, what, "X")
+    return inputs
+
+
+def numbers(y: Any, what: str, outputs: int, device: Device, dtype: DType) -> Tensor:
+    """Targets of a regression as a tensor [examples, outputs] of a floating dtype.
+
+    Raises:
+        TypeError: what holds no numbers.
+        ValueError: another number of values for each example; NaN or infinity.
+    """
+    targets = _of_array(y, what, "y", device, dtype)
+    shape = tuple(targets.shape)
+    if len(shape) == 1 and outputs == 1:
+        targets = targets.unsqueeze(1)
+    elif len(shape) != 2 or shape[1] != outputs:
+        hint = "" if outputs == 1 else "; labels of classes are whole numbers, strings or bools"
+        raise ValueError(f"{what}: y has shape {shape}, expected [examples, {outputs}]: numbers with a point are values of the {outputs} outputs{hint}")
+    _finite(targets, what, "y")
+    return targets
+
+
+def labels(y: Any, what: str) -> Array:
+    """Labels as an array with one axis: whole numbers, bools or strings.
+
+    Raises:
+        ValueError: several labels for an example, labels with a point, missing ones.
+    """
+    found = _array(y, what, "y")
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if found.ndim != 1:
+        raise ValueError(f"{what}: y has shape {found.shape}, expected one label for each example, [examples]; of rows with a 1 at the class y.argmax(1)")
+    if found.dtype.kind == "f":
+        if not np.isfinite(found).all():
+            raise ValueError(f"{what}: Input y contains NaN or infinity, expected labels")
+        if (found != np.floor(found)).any():
+            raise ValueError(f"{what}: Unknown label type: continuous: y holds numbers with a point, expected whole numbers, strings or bools")
+    if found.dtype.kind == "c":
+        raise ValueError(f"{what}: Complex data not supported: y is {found.dtype}")
+    if found.dtype.kind == "O" and any(label is None or label != label for label in found):
+        raise ValueError(f"{what}: a label is missing: Input y contains NaN or None")
+    return found
+
+
+def is_of_numbers(y: Any, what: str) -> bool:
+    """Whether targets are numbers with a point, not labels."""
+    return y.is_floating_point() if isinstance(y, Tensor) else _array(y, what, "y").dtype.kind == "f"
+
+
+def axes_of(y: Any, what: str) -> int:
+    """How many axes targets have."""
+    return y.ndim if isinstance(y, Tensor) else _array(y, what, "y").ndim
+
+
+def classes_of(found: Array, outputs: int, what: str) -> Array:
+    """The label of each output. Whole numbers from 0 to below the number of outputs are their places; others are taken in order.
+
+    Raises:
+        TypeError: labels of different kinds, which have no order.
+        ValueError: more labels than outputs.
+    """
+    if outputs == 1:
+        told = "values are numbers with a point, or task='regression' is given"
+        raise ValueError(f"{what}: y holds labels ({found.dtype}), and a classifier has an output for each class, but the model has 1 output; {told}")
+    if found.dtype.kind in "iuf" and found.size and found.min() >= 0 and found.max() < outputs:
+        return np.arange(outputs).astype(found.dtype)
+    try:
+        classes = np.unique(found)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in found})
+        raise TypeError(f"{what}: y mixes labels of the kinds {', '.join(kinds)}, which have no order") from None
+    if len(classes) > outputs:
+        raise ValueError(f"{what}: y has {len(classes)} different labels ({_few(classes)}), but the model has {outputs} outputs")
+    return classes
+
+
+def places_of(found: Array, classes: Array, what: str) -> Tensor:
+    """The place of each label among the classes, int64.
+
+    Raises:
+        ValueError: labels that are not among them.
+    """
+    are_words = [array.dtype.kind in "OUST" for array in (found, classes)]
+    if found.size and are_words[0] != are_words[1]:
+        raise ValueError(f"{what}: y holds labels of {found.dtype}, but the classes are {_few(classes)}")
+    places = np.searchsorted(classes, found).clip(0, len(classes) - 1) if found.size else np.zeros(0, np.int64)
+    unknown = classes[places] != found
+    if unknown.any():
+        raise ValueError(f"{what}: y holds labels that are not among the classes: {_few(np.unique(found[unknown]))}; the classes are {_few(classes)}")
+    return as_tensor(places.astype(np.int64))
+
+
+def feature_names(X: Any) -> Array | None:
+    """The names of a table's columns, if all are strings."""
+    columns = None if isinstance(X, Tensor) else getattr(X, "columns", None)
+    if columns is None:
+        return None
+    names = np.asarray(columns, dtype=object)
+    return names if len(names) and all(isinstance(name, str) for name in names) else None
+
+
+def same_length(inputs: Tensor, targets: Tensor, what: str) -> None:
+    """That there are examples, and one target for each."""
+    if len(inputs) != len(targets):
+        raise ValueError(f"{what}: {len(inputs)} examples and {len(targets)} targets: inconsistent numbers of samples in X and y")
+    if len(inputs) == 0:
+        raise ValueError(f"{what}: no examples: Found array with 0 sample(s) (shape={tuple(inputs.shape)}) while a minimum of 1 is required.")
+
+
+def _few(found: Array) -> str:
+    shown = ", ".join(repr(label) for label in found[:5].tolist())
+    return f"{shown}, .." if len(found) > 5 else shown
+
+
+def _array(value: Any, what: str, name: str) -> Array:
+    if value is None:
+        raise ValueError(f"{what}: MLP requires {name} to be passed, but the {'target' if name == 'y' else 'input'} {name} is None")
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):
+        raise TypeError(f"{what}: {name} is a sparse matrix ({type(value).__name__}), which is not taken: give {name}.toarray()")
+    # Tensors, PyTorch's too, may lie on a device, and a gradient may flow to them.
+    value = value.detach().cpu() if hasattr(value, "detach") and hasattr(value, "cpu") else value
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{what}: {name} is no array: {error}") from None
+
+
+def _of_array(value: Any, what: str, name: str, device: Device, dtype: DType) -> Tensor:
+    """A tensor of numbers of whatever NumPy makes an array of."""
+    if isinstance(value, Tensor):
+        return value.detach().to(device).to(dtype)
+    array = _array(value, what, name)
+    if array.dtype.kind == "c":
+        raise ValueError(f"{what}: Complex data not supported: {name} is {array.dtype}")
+    if array.dtype.kind not in "biufO":
+        raise ValueError(f"{what}: {name} is {array.dtype}, expected numbers")
+    wide = array.dtype.kind == "O" or (array.dtype.kind == "f" and array.dtype.itemsize >= 8)
+    try:
+        held = array.astype(np.float64 if wide else np.float32, copy=False)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{what}: {name} holds what is no number: {error}") from None
+    return as_tensor(held).to(device).to(dtype)
+
+
+def _finite(values: Tensor, what: str, name: str) -> None:
+    if values.numel() and not values.isfinite().all().item():
+        raise ValueError(f"{what}: Input {name} contains NaN or infinity, or a number beyond {values.dtype}")

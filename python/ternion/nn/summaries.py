@@ -1,0 +1,123 @@
+"""`nn.summary`: a model in a table; `nn.trace`: when what of it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import _ternion, _tree
+from .._random import get_rng_state, set_rng_state
+from .._scopes import enable_grad
+from .._ternion import _trust
+from .module import Module
+
+if TYPE_CHECKING:
+    import os
+
+    class LayerSummary:
+        """A layer of a summary: arithmetic, memory and parameters are without those of layers inside."""
+
+        key: str
+        kind: str
+        calls: int
+        output: list[int] | None
+        parameters: int
+        flops: int
+        activation_bytes: int
+
+    class Summary:
+        """What a model is made of and what it takes; printed, a table."""
+
+        layers: list[LayerSummary]
+        parameters: int
+        trained_parameters: int
+        parameter_bytes: int
+        state_bytes: int
+        flops: int
+        backward_flops: int | None
+        activation_bytes: int
+        peak_bytes: int
+
+    class Timeline:
+        """Layers, ops, backward passes and steps of optimisers as spans of time; printed, what took longest."""
+
+        def totals(self) -> list[tuple[str, int, float, float]]: ...
+        def write_chrome(self, path: str | os.PathLike[str]) -> None: ...
+        def __len__(self) -> int: ...
+else:
+    LayerSummary, Summary, Timeline = _trust.LayerSummary, _trust.Summary, _trust.Timeline
+
+__all__ = ["LayerSummary", "Summary", "Timeline", "summary", "trace"]
+
+
+def summary(model: Module, input: Any, backward: bool = False) -> Summary:
+    """Runs `model` on `input` and tells its layers in the order of computation, the shapes of their outputs, parameters, arithmetic and memory.
+
+        print(nn.summary(model, ternion.zeros(32, 784)))
+        print(nn.summary(model, (32, 784)))  # the same: a shape
+
+    A multiplication and an addition count 2 floating-point operations. Layers in whose parameters nothing is computed, or that are not called, come last. The model stays as
+    it was: modes, buffers, gradients, random numbers.
+
+    Args:
+        model: a module.
+        input: a tensor, a tuple of arguments with tensors, or the shape of an input of zeros: of the dtype and on the device of the first parameter.
+        backward: whether a backward from the sum of the output, in training, is measured too. Otherwise the model is in use: dropout is off.
+
+    Raises:
+        TypeError: no module, an input without tensors.
+        ValueError: a shape for a model without parameters, or none that the model takes.
+        RuntimeError: a model that gives no tensor; a backward of what asks for no gradient.
+    """
+    arguments = _arguments(model, input)
+    device = _tree.flatten(arguments)[0][0].device
+    modes = [(module, module.training) for module in model.modules()]
+    buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+    drawn, state_bytes = get_rng_state(device), sum(buffer.nbytes for buffer, _ in buffers)
+    model.train(backward)
+    try:
+        with enable_grad():
+            told: Summary = _trust.summary(model, lambda: model(*arguments), device, backward, state_bytes)
+    finally:
+        for module, mode in modes:
+            module.training = mode
+        for buffer, before in buffers:
+            buffer.copy_(before)
+        set_rng_state(drawn, device)
+    return told
+
+
+def _arguments(model: Any, input: Any) -> Any:
+    """What the model is called with."""
+    if not isinstance(model, Module):
+        given = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        raise TypeError(f"summary: {given}, expected a module")
+    is_shape = isinstance(input, (tuple, list)) and all(isinstance(size, int) for size in input)
+    if not is_shape:
+        arguments = tuple(input) if isinstance(input, (tuple, list)) else (input,)
+        tensors, rebuild = _tree.flatten(arguments)
+        if not tensors:
+            raise TypeError(f"summary: an input of {type(input).__name__}, expected a tensor, a tuple of arguments with tensors, or a shape")
+        return rebuild([tensor.detach() for tensor in tensors])
+    first = next(model.parameters(), None)
+    if first is None:
+        raise ValueError(f"summary: {type(model).__name__} has no parameter that tells where it computes: give an input, not its shape")
+    return (_ternion.zeros(tuple(input), dtype=first.dtype, device=first.device),)
+
+
+def trace(model: Module, step: Callable[[], Any]) -> Timeline:
+    """Runs `step()` and tells when layers of `model`, ops, backward passes and steps of optimisers ran on this thread.
+
+        timeline = nn.trace(model, lambda: train_step(model, x, target))
+        print(timeline)
+        timeline.write_chrome("trace.json")  # for ui.perfetto.dev or chrome://tracing
+
+    Times are the host's: on CUDA and wgpu those of queueing.
+
+    Raises:
+        TypeError: no module, no function.
+    """
+    if not isinstance(model, Module) or not callable(step):
+        raise TypeError(f"trace: {type(model).__name__} and {type(step).__name__}, expected a module and a function without arguments")
+    timeline: Timeline = _trust.trace(model, step)
+    return timeline
