@@ -48,7 +48,7 @@ EXACT = """
 m.isposinf(f / 0) | m.isneginf(f / 0) | m.heaviside(f, f[0]) | m.round(f * 1.2345, decimals=2) | m.round(f * 123, decimals=-1) | i.float_power(2) | m.aminmax(f, dim=1)[0] | m.aminmax(f).max | m.count_nonzero(i, 1) | i.cumprod(1)
 m.cumprod(i, 0, dtype=m.float32) | m.median(i) | m.median(i, 1).indices | m.median(f.masked_fill(k, math.nan)) | m.median(f.masked_fill(k, math.nan), 1).values | m.kthvalue(i, 3, 1).indices
 m.unique(i) | m.unique(i, return_inverse=True)[1] | i.unique(return_inverse=True, return_counts=True)[2] | m.unique(k) | m.unique_consecutive(m.tensor([1, 1, 2, 2, 1]), return_counts=True)[1]
-m.unique(f[:0]) | m.unique(i, return_inverse=True, return_counts=True, dim=0)[1] | m.unique(i, return_counts=True, dim=1)[1] | m.unique(i % 2, dim=1) | m.unique(i[:1].repeat(3, 1), return_counts=True, dim=0)[1] | m.argwhere(i) | m.isin(i, m.tensor([1, 4])) | m.isin(i, 3, invert=True) | m.where(k)[1] | m.where(k, i, 0) | m.searchsorted(m.tensor([1, 3, 5]), i) | m.bucketize(f, f[0].sort().values, right=True)
+m.unique(f[:0]) | m.unique(i, return_inverse=True, return_counts=True, dim=0)[1] | m.unique(i, return_counts=True, dim=1)[1] | m.unique(i % 2, dim=1) | m.unique(i[:1].repeat(3, 1), return_counts=True, dim=0)[1] | m.argwhere(i) | m.isin(i, m.tensor([1, 4])) | m.isin(i, 3, invert=True) | m.where(k)[1] | m.where(k, i, 0) | (i << 2) | (i - 3 >> 1) | (i.to(m.int8) << m.tensor(7)) | (i.to(m.int8) - 3 >> 100) | m.searchsorted(m.tensor([1, 3, 5]), i) | m.bucketize(f, f[0].sort().values, right=True)
 m.tril_indices(3, 4) | m.triu_indices(3, 3, 1) | m.logspace(0, 2, 5) | m.scalar_tensor(3) | m.full((2,), True) | m.eye(2, 3) | m.eye(3, 2, dtype=m.int64) | m.arange(3, dtype=m.float64)
 f.new_zeros(2, 3) | i.new_ones((2,)) | f.new_full((2, 2), 7) | i.new_tensor([1, 2]) | f.new_zeros(f.shape) | i.new_empty(0) | m.tensor(i.shape) | m.nan_to_num(m.tensor([math.nan, math.inf, -math.inf, 1.0]))
 m.LongTensor([1, 2]) | m.FloatTensor([[1, 2]]) | m.BoolTensor([True]) | m.Tensor([1, 2]) | m.Tensor([[1], [2]]) | i.type(m.float32) | i.byte() | m.promote_types(m.int32, m.uint8) | m.promote_types(m.bool, m.bool)
@@ -291,7 +291,6 @@ class TestWrong:
             ("x.movedim((0, 0), (0, 0))", ValueError, "each once"),
             ("x.scatter(0, m.tensor([0]))", TypeError, "expected either src or value"),
             ("x << 1", TypeError, "a shift of float32"),
-            ("x.long() << 70", ValueError, "a shift by 70"),
             ("m.matrix_power(m.ones(2, 2), -1)", ValueError, "at least 0"),
             ("x.cross(x)", ValueError, "expected 3 along axis"),
             ("m.ones(2, 3).sum_to_size(4)", ValueError, "does not broadcast"),

@@ -156,6 +156,8 @@ def resident():
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is told by Linux")
 @pytest.mark.parametrize("way", ["numpy", "from_numpy", "dlpack", "capsule"])
 def test_ten_thousand_round_trips_leak_nothing(way):
+    if way == "dlpack" and np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        pytest.skip("NumPy 1 takes tensors as read-only arrays, which it does not pass on")
     array = np.ones(1 << 14, np.float32)
     x = ternion.ones(1 << 14)
     trips = {

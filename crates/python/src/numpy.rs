@@ -92,7 +92,8 @@ fn of_interface(array: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> Outc
 }
 
 fn of_copy(array: &Bound<'_, PyAny>) -> Outcome<Tensor> {
-    let copy = array.call_method0("copy")?;
+    // A scalar's own `copy` is a scalar again, which some versions of NumPy show read-only.
+    let copy = array.py().import("numpy")?.call_method1("array", (array,))?;
     let interface = copy.getattr("__array_interface__")?.cast_into::<PyDict>().map_err(PyErr::from)?;
     let is_read_only = match interface.get_item("data")? {
         Some(data) => data.extract::<(usize, bool)>()?.1,

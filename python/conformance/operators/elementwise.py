@@ -148,3 +148,8 @@ def bitwise_xor(node, a, b):
 
 
 assert set(UNARY) <= set(TABLE)
+
+
+@operator("BitShift")
+def bit_shift(node, a, b):
+    return a << b if node.attribute("direction") == "LEFT" else a >> b

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _ternion
 from .._ternion import Tensor
-from .kinds import finfo
+from .kinds import finfo, result_type
 
 _FLOOR_ROUND = Tensor.round
 
@@ -254,18 +254,32 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def shifted_left(input: Tensor, other: Any) -> Tensor:
-    """`x << n` of whole numbers: times 2 to the power of n."""
-    return input * _power_of_two(input, other)
+    """`x << n` of whole numbers: times 2 to the power of n; 0 by as many bits as there are or more, and by less than none, as in PyTorch."""
+    input, other, is_inside, powers = _shift(input, other)
+    return _ternion.where(is_inside, input * powers, 0)
 
 
 def shifted_right(input: Tensor, other: Any) -> Tensor:
-    """`x >> n` of whole numbers: divided by 2 to the power of n, rounded down."""
-    return input // _power_of_two(input, other)
+    """`x >> n` of whole numbers: divided by 2 to the power of n, rounded down; -1 or 0 by as many bits as there are or more, and by less than none, as in PyTorch."""
+    input, other, is_inside, powers = _shift(input, other)
+    if input.dtype != _ternion.uint8:
+        # The last bit is the sign, and its power of two is no number of the dtype.
+        is_inside = is_inside & (powers > 0)
+        powers = powers.clamp(min=1)
+    return _ternion.where(is_inside, input // powers, -(input < 0).to(input.dtype))
 
 
-def _power_of_two(input: Tensor, other: Any) -> Any:
-    if input.is_floating_point() or input.dtype == _ternion.bool:
-        raise TypeError(f"a shift of {str(input.dtype).split('.')[-1]}, expected whole numbers")
-    if not isinstance(other, Tensor) and not 0 <= other < 8 * input.dtype.itemsize - 1:
-        raise ValueError(f"a shift by {other}, expected 0 to {8 * input.dtype.itemsize - 2}")
-    return 2**other
+def _shift(input: Tensor, other: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Both in one dtype; whether a shift is by some of the bits; and 2 to the power of each, or 1."""
+    other = other if isinstance(other, Tensor) else _ternion.tensor(other, device=input.device)
+    dtype = result_type(input, other)
+    if dtype.is_floating_point or dtype == _ternion.bool:
+        raise TypeError(f"a shift of {str(input.dtype).split('.')[-1]} by {str(other.dtype).split('.')[-1]}, expected whole numbers")
+    bits = 8 * dtype.itemsize
+    # In the bits of a signed dtype the last power is the smallest number.
+    last = 2 ** (bits - 1) if dtype == _ternion.uint8 else -(2 ** (bits - 1))
+    table = _ternion.tensor([*(2**bit for bit in range(bits - 1)), last], dtype=dtype, device=input.device)
+    input, other = input.to(dtype), other.to(dtype)
+    is_inside = (other >= 0) & (other < bits)
+    places = _ternion.where(is_inside, other, 0).long()
+    return input, other, is_inside, table[places]
