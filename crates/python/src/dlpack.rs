@@ -116,6 +116,21 @@ impl Drop for Kept {
     }
 }
 
+/// Runs `f` with the interpreter held. Whoever took a tensor gives it back from any thread, and may have let go of the interpreter within a call of ours, where PyO3
+/// still counts it as held: the memory may be that of an array of Python's, whose count must not be changed then.
+fn with_interpreter(f: impl FnOnce()) {
+    // SAFETY: asked of an interpreter that runs; what is ensured is released once, on the same thread.
+    unsafe {
+        if ffi::Py_IsInitialized() == 0 {
+            // At the end of the process nobody needs the memory any more, and nothing of Python's may be touched.
+            return std::mem::forget(f);
+        }
+        let state = ffi::PyGILState_Ensure();
+        f();
+        ffi::PyGILState_Release(state);
+    }
+}
+
 macro_rules! managed {
     ($kind:ident $fresh:ident $taken:ident $this:ident => $read_only:expr; $($field:ident: $value:expr),*) => {
         impl Managed for $kind {
@@ -124,10 +139,12 @@ macro_rules! managed {
             fn new(tensor: DLTensor, context: *mut c_void) -> Self {
                 unsafe extern "C" fn delete(this: *mut $kind) {
                     // SAFETY: made in `exported` by Box::into_raw, both it and its context; whoever took it calls this once.
-                    unsafe {
+                    let (_, kept) = unsafe {
                         let this = Box::from_raw(this);
-                        drop(Box::from_raw(this.context.cast::<Kept>()));
-                    }
+                        let kept = Box::from_raw(this.context.cast::<Kept>());
+                        (this, kept)
+                    };
+                    with_interpreter(|| drop(kept));
                 }
                 $kind { tensor, context, deleter: Some(delete), $($field: $value),* }
             }
