@@ -29,6 +29,7 @@ from ._size import Size
 
 Number = Union[_bool, _int, _float]
 Operand = Union["Tensor", Number]
+Other = Union["Tensor", Number, "np.ndarray[Any, Any]"]
 SizeLike = Union[_int, Sequence[_int]]
 DTypeLike = Union["dtype", str, type, Any]
 DeviceLike = Union["device", str]
@@ -64,7 +65,7 @@ TYPES = {name: kind for kind, names in ARGUMENTS.items() for name in names.split
 
 # Where a name means something else, or the result is no tensor: "function.argument" and "function".
 SPECIAL = {
-    "*.dim": "int", "stride.dim": "int | None", "*.axis": "int | None", "eye.m": "int | None", "set_default_dtype.d": "DTypeLike", "*.shifts": "SizeLike", "*.dims": "SizeLike | None", "*.other": "Operand", "*.min": "Operand | None", "*.max": "Operand | None",
+    "*.dim": "int", "stride.dim": "int | None", "*.axis": "int | None", "eye.m": "int | None", "set_default_dtype.d": "DTypeLike", "*.shifts": "SizeLike", "*.dims": "SizeLike | None", "*.other": "Other", "*.exponent": "Other", "*.min": "Operand | None", "*.max": "Operand | None",
     "*.fill_value": "Number | Tensor", "*.start": "Number", "*.end": "Number | None",
     "histc.min": "float", "histc.max": "float", "linspace.start": "float", "linspace.end": "float", "arange.step": "Number | None",
     "narrow.start": "int", "select.index": "int", "unfold.size": "int", "split.split_size_or_sections": "SizeLike", "randint.size": "SizeLike | None",
@@ -92,7 +93,7 @@ RESULTS = {
     "unbind": "tuple[Tensor, ...]", "sort": "sort", "topk": "topk", "nonzero": "Any", "size": "Any", "max_pool2d": "Any", "set_default_dtype": "None", "get_default_dtype": "dtype",
 }  # fmt: skip
 PROPERTIES = {
-    "shape": "Size", "is_cuda": "bool", "dtype": "dtype", "device": "device", "ndim": "int", "nbytes": "int", "is_leaf": "bool",
+    "shape": "Size", "is_cuda": "bool", "is_cpu": "bool", "itemsize": "int", "dtype": "dtype", "device": "device", "ndim": "int", "nbytes": "int", "is_leaf": "bool",
     "grad_fn": "str | None", "T": "Tensor", "mT": "Tensor",
 }  # fmt: skip
 WRITABLE = {"grad": "Tensor | None", "requires_grad": "bool", "data": "Tensor"}
@@ -158,6 +159,7 @@ def where(condition: Tensor, input: Operand, other: Operand) -> Tensor: ...
 SPECIAL_METHODS = """def __init__(self, *args: Any, device: DeviceLike | None = None) -> None: ...
 def __len__(self) -> _int: ...
 def __iter__(self) -> Iterator[Tensor]: ...
+def __reversed__(self) -> Self: ...
 def __getitem__(self, index: Any) -> Tensor: ...
 def __setitem__(self, index: Any, value: Any) -> None: ...
 def __contains__(self, value: Number) -> _bool: ...
@@ -165,6 +167,7 @@ def __bool__(self) -> _bool: ...
 def __float__(self) -> _float: ...
 def __int__(self) -> _int: ...
 def __index__(self) -> _int: ...
+def __bytes__(self) -> bytes: ...
 def __hash__(self) -> _int: ...
 def __neg__(self) -> Tensor: ...
 def __pos__(self) -> Tensor: ...
@@ -172,7 +175,10 @@ def __abs__(self) -> Tensor: ...
 def __invert__(self) -> Tensor: ...
 def __lshift__(self, other: Any) -> Tensor: ...
 def __rshift__(self, other: Any) -> Tensor: ...
-def __matmul__(self, other: Tensor) -> Tensor: ...
+def __rlshift__(self, other: Any) -> Tensor: ...
+def __rrshift__(self, other: Any) -> Tensor: ...
+def __matmul__(self, other: Union[Tensor, np.ndarray[Any, Any]]) -> Tensor: ...
+def __rmatmul__(self, other: np.ndarray[Any, Any]) -> Tensor: ...
 def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Any: ...
 def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any: ...
 def __dlpack_device__(self) -> tuple[_int, _int]: ...
@@ -181,12 +187,12 @@ def __dlpack_device__(self) -> tuple[_int, _int]: ...
 
 def operators():
     for name in "add sub mul truediv floordiv mod pow and or xor".split():
-        yield f"def __{name}__(self, other: Operand) -> Tensor: ...\n"
-        yield f"def __r{name}__(self, other: Operand) -> Tensor: ...\n"
+        yield f"def __{name}__(self, other: Other) -> Tensor: ...\n"
+        yield f"def __r{name}__(self, other: Other) -> Tensor: ...\n"
     for name in "add sub mul truediv floordiv mod pow and or xor".split():
-        yield f"def __i{name}__(self, other: Operand) -> Self: ...\n"
+        yield f"def __i{name}__(self, other: Other) -> Self: ...\n"
     for name in "lt le gt ge".split():
-        yield f"def __{name}__(self, other: Operand) -> Tensor: ...\n"
+        yield f"def __{name}__(self, other: Other) -> Tensor: ...  # type: ignore[misc]\n"
     for name in "eq ne".split():
         yield f"def __{name}__(self, other: Any) -> Tensor: ...  # type: ignore[override]\n"
 
@@ -273,16 +279,17 @@ def functional():
         if getattr(module, name) is getattr(_ternion._functional, name):
             text += definition(name, getattr(_ternion._functional, name))
     for name in names_of(module):
-        member = getattr(module, name)
-        if isinstance(member, types.MethodDescriptorType):
-            text += definition(name, member, "input: Tensor")
+        method = getattr(getattr(module, name), "__wrapped__", None)
+        if isinstance(method, types.MethodDescriptorType):
+            text += definition(name, method, "input: Tensor")
     text += "".join(written(name, member) for name, member in vars(module).items() if is_own(name, member))
     private = [name for name, member in vars(module).items() if isinstance(member, types.FunctionType) and member.__module__ == module.__name__ and name.startswith("_")]
     return text + "".join(f"def {name}(*args: Any, **kwargs: Any) -> Any: ...\n" for name in private)
 
 
 def is_own(name, member):
-    return isinstance(member, types.FunctionType) and member.__module__.startswith("ternion.nn.") and not name.startswith("_")
+    is_written = isinstance(member, types.FunctionType) and not hasattr(member, "__wrapped__")
+    return is_written and member.__module__.startswith("ternion.nn.") and not name.startswith("_")
 
 
 def told(parameters):
@@ -316,7 +323,7 @@ def package():
         here = [name for name in ternion._FUNCTIONS if getattr(ternion._found(name), "__module__", "") == module.__name__]
         short = module.__name__.rsplit(".", 1)[-1]
         text += "".join(f"from ._functions.{short} import {name} as {name}\n" for name in sorted(here))
-    text += "from ._ternion import DTypeLike, DeviceLike, Number, Operand, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk\n"
+    text += "from ._ternion import DTypeLike, DeviceLike, Number, Operand, Other, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk\n"
     own = [
         name for name in names_of(_ternion)
         if name != "Parameter" and not isinstance(getattr(_ternion, name), _ternion.dtype)

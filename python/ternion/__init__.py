@@ -20,6 +20,7 @@ from . import _ternion
 from ._capture import CapturedStep, capture  # noqa: F401
 from ._checks import Stats, check, stats  # noqa: F401
 from ._functions import ALIASES as _ALIASES, FUNCTIONS as _FUNCTIONS, _found
+from ._functions.methods import function_of as _function_of
 from ._random import get_rng_state, set_rng_state  # noqa: F401
 from ._scopes import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
 from ._size import Size  # noqa: F401
@@ -44,7 +45,7 @@ scatter scatter_add select sigmoid sign silu sin sinh softmax softplus sort spli
 trunc unbind unflatten unsqueeze var
 """.split()
 for _name in _METHODS:
-    globals()[_name] = getattr(Tensor, _name)
+    globals()[_name] = _function_of(_name)
 for _name in _FUNCTIONS:
     globals()[_name] = _found(_name)
 for _name, _known in _ALIASES.items():
@@ -97,3 +98,5 @@ from . import amp, autograd, cuda, data, models, nn, optim, testing, train, util
 from ._files import load, save  # noqa: E402,F401
 from .amp import autocast, is_autocast_enabled  # noqa: E402,F401
 from .utils.checkpoint import checkpoint  # noqa: E402,F401
+
+del annotations

@@ -125,11 +125,13 @@ from ._functions.indexing import take_along_dim as take_along_dim
 from ._functions.creation import BFloat16Tensor as BFloat16Tensor
 from ._functions.creation import BoolTensor as BoolTensor
 from ._functions.creation import ByteTensor as ByteTensor
+from ._functions.creation import CharTensor as CharTensor
 from ._functions.creation import DoubleTensor as DoubleTensor
 from ._functions.creation import FloatTensor as FloatTensor
 from ._functions.creation import HalfTensor as HalfTensor
 from ._functions.creation import IntTensor as IntTensor
 from ._functions.creation import LongTensor as LongTensor
+from ._functions.creation import ShortTensor as ShortTensor
 from ._functions.creation import asarray as asarray
 from ._functions.creation import logspace as logspace
 from ._functions.creation import multinomial as multinomial
@@ -149,7 +151,7 @@ from ._functions.kinds import promote_types as promote_types
 from ._functions.kinds import real as real
 from ._functions.kinds import result_type as result_type
 from ._functions.kinds import typename as typename
-from ._ternion import DTypeLike, DeviceLike, Number, Operand, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk
+from ._ternion import DTypeLike, DeviceLike, Number, Operand, Other, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk
 from ._ternion import Generator as Generator
 from ._ternion import HookHandle as HookHandle
 from ._ternion import Tensor as Tensor
@@ -196,136 +198,339 @@ pi: _float
 newaxis: None
 
 def abs(input: Tensor) -> Tensor:
-    """The absolute value of each element."""
+    """The absolute value of each element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input of truth values.
+    """
 def acos(input: Tensor) -> Tensor:
-    """The angle of each element's cosine, from 0 to pi."""
-def add(input: Tensor, other: Operand, *, alpha: Number | None = None) -> Tensor:
+    """The angle of each element's cosine, from 0 to pi.
+
+    Shapes: [..] -> the same; integers become float32
+    """
+def add(input: Tensor, other: Other, *, alpha: Number | None = None) -> Tensor:
     """The sum of this tensor and `alpha` times another, or a number, broadcast.
 
     Raises:
         ValueError: shapes that do not broadcast, tensors on different devices.
     """
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
-    """`self + value * tensor1 * tensor2`, broadcast."""
+    """`self + value * tensor1 * tensor2`, broadcast.
+
+    Shapes: three tensors, broadcast -> the shape that they have together
+
+    Raises:
+        TypeError: dtypes that differ.
+    """
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-    """`beta * self + alpha * (mat1 @ mat2)`, self broadcast."""
+    """`beta * self + alpha * (mat1 @ mat2)`, self broadcast.
+
+    Shapes: self broadcast to [m, n], [m, k] x [k, n] -> [m, n]
+
+    Raises:
+        ValueError: shapes that do not fit.
+        TypeError: dtypes that differ.
+    """
 def all(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """Whether all elements over axes are true, or not 0.
+
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
     Args:
         dim: the axis or axes; all of them by default.
         keepdim: whether reduced axes stay, with size 1.
         axis, keepdims: other names of dim and keepdim.
+
+    Raises:
+        IndexError: an axis that does not exist.
     """
 def allclose(input: Tensor, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> _bool:
     """Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`."""
 def amax(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """The largest element over axes; equals share the gradient.
 
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+
     Args:
         dim: the axis or axes; all of them by default.
         keepdim: whether reduced axes stay, with size 1.
         axis, keepdims: other names of dim and keepdim.
+
+    Raises:
+        IndexError: an axis that does not exist.
     """
 def amin(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """The smallest element over axes; equals share the gradient.
 
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+
     Args:
         dim: the axis or axes; all of them by default.
         keepdim: whether reduced axes stay, with size 1.
         axis, keepdims: other names of dim and keepdim.
+
+    Raises:
+        IndexError: an axis that does not exist.
     """
 def any(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """Whether any element over axes is true, or not 0.
 
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+
     Args:
         dim: the axis or axes; all of them by default.
         keepdim: whether reduced axes stay, with size 1.
         axis, keepdims: other names of dim and keepdim.
+
+    Raises:
+        IndexError: an axis that does not exist.
     """
 def argmax(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
-    """The index of the first largest element, of all of them in row-major order, or along `dim`; int64."""
+    """The index of the first largest element, of all of them in row-major order, or along `dim`; int64.
+
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: no elements.
+        TypeError: an input of truth values.
+    """
 def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
-    """The index of the first smallest element, of all of them in row-major order, or along `dim`; int64."""
+    """The index of the first smallest element, of all of them in row-major order, or along `dim`; int64.
+
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: no elements.
+        TypeError: an input of truth values.
+    """
 def argsort(input: Tensor, dim: _int | None = None, descending: _bool = False, stable: _bool = False, *, axis: _int | None = None) -> Tensor:
-    """Where the elements are that come first, second and so on in order along `dim`; int64."""
+    """Where the elements are that come first, second and so on in order along `dim`; int64.
+
+    Shapes: [.., n, ..] -> the same
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
 def asin(input: Tensor) -> Tensor:
-    """The angle of each element's sine, from -pi/2 to pi/2."""
+    """The angle of each element's sine, from -pi/2 to pi/2.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def atan(input: Tensor) -> Tensor:
-    """The angle of each element's tangent, from -pi/2 to pi/2."""
+    """The angle of each element's tangent, from -pi/2 to pi/2.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def atan2(input: Tensor, other: Tensor) -> Tensor:
-    """The angle of the points (other, self), in radians, broadcast."""
+    """The angle of the points (other, self), in radians, broadcast.
+
+    Shapes: two tensors, broadcast -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+        TypeError: `other` is no tensor.
+    """
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
-    """1 with the probability that each element is, else 0; of the same dtype. No gradient flows."""
+    """1 with the probability that each element is, else 0; of the same dtype. No gradient flows.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: a number outside 0 to 1, or NaN, on the processor: of a device that would mean to wait for it.
+        TypeError: no floating dtype.
+        ValueError: a probability outside 0 to 1.
+    """
 def bincount(input: Tensor, minlength: _int = 0) -> Tensor:
-    """How often each number from 0 on occurs."""
+    """How often each number from 0 on occurs.
+
+    Shapes: [n] -> [numbers up to the largest, at least minlength]
+
+    Raises:
+        ValueError: another number of axes, a negative number.
+    """
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n]."""
+    """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
+
+    Raises:
+        ValueError: other numbers of axes.
+    """
 def ceil(input: Tensor) -> Tensor:
-    """The smallest whole number not below each element."""
+    """The smallest whole number not below each element.
+
+    Shapes: [..] -> the same
+    """
 def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` equal parts of axis `dim`."""
+    """At most `chunks` equal parts of axis `dim`.
+
+    Shapes: [.., n, ..] -> a tuple of [.., size, ..]
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: 0 parts.
+    """
 def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """Each element, but at least `min` and at most `max`, which are numbers or tensors; NaN stays."""
+    """Each element, but at least `min` and at most `max`, which are numbers or tensors; NaN stays.
+
+    Shapes: [..] -> the same; tensors as bounds are broadcast
+
+    Raises:
+        TypeError: a bound that is neither a number nor a tensor, an input of truth values.
+        ValueError: shapes that do not broadcast.
+    """
 def clip(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """`clamp`."""
+    """`clamp`.
+
+    Shapes and errors as of `clamp`
+    """
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """A copy; gradients flow through it."""
+    """A copy; gradients flow through it.
+
+    Shapes: [..] -> the same
+    """
 def cos(input: Tensor) -> Tensor:
-    """The cosine of each element, in radians."""
+    """The cosine of each element, in radians.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def cosh(input: Tensor) -> Tensor:
-    """The hyperbolic cosine of each element."""
+    """The hyperbolic cosine of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def cumsum(input: Tensor, dim: _int | None = None, *, dtype: DTypeLike | None = None, axis: _int | None = None) -> Tensor:
     """The sums of the elements up to each, along `dim`.
+
+    Shapes: [.., n, ..] -> the same
 
     Args:
         dtype: what the elements are converted to first.
         axis: another name of dim.
+
+    Raises:
+        IndexError: an axis that does not exist.
+        TypeError: no `dim`.
     """
 def detach(input: Tensor) -> Tensor:
     """The same memory without history: no gradient flows through it."""
-def div(input: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+def div(input: Tensor, other: Other, *, rounding_mode: str | None = None) -> Tensor:
     """This tensor divided by another, or a number, broadcast. Integers become float32 first.
 
     Args:
-        rounding_mode: "floor" for whole numbers, as by `//`.
+        rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
     """
 def dot(input: Tensor, other: Tensor) -> Tensor:
-    """The sum of the products of the elements of two vectors."""
+    """The sum of the products of the elements of two vectors.
+
+    Shapes: [n] and [n] -> []
+
+    Raises:
+        ValueError: no vectors, or of different lengths.
+        TypeError: dtypes that differ.
+    """
 def elu(input: Tensor, alpha: _float = 1.0) -> Tensor:
-    """`x` where it is positive, else `alpha * (e^x - 1)`."""
-def eq(input: Tensor, other: Operand) -> Tensor:
+    """`x` where it is positive, else `alpha * (e^x - 1)`.
+
+    Shapes: [..] -> the same; integers become float32
+    """
+def eq(input: Tensor, other: Other) -> Tensor:
     """Where the elements are equal to those of `other`, a tensor or a number; broadcast."""
 def equal(input: Tensor, other: Tensor) -> _bool:
     """Whether both have the same shape and the same elements."""
 def erf(input: Tensor) -> Tensor:
-    """The error function of each element."""
+    """The error function of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def exp(input: Tensor) -> Tensor:
-    """`e^x` of each element."""
+    """`e^x` of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def expm1(input: Tensor) -> Tensor:
-    """`e^x - 1` of each element, accurate near 0."""
+    """`e^x - 1` of each element, accurate near 0.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = ...) -> Tensor:
-    """Axes from `start_dim` to `end_dim` as one."""
+    """Axes from `start_dim` to `end_dim` as one.
+
+    Shapes: [.., m, n, ..] -> [.., m * n, ..]
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: a first axis behind the last.
+    """
 def flip(input: Tensor, *dims: SizeLike) -> Tensor:
-    """The elements of these axes in reverse order."""
+    """The elements of these axes in reverse order.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: an axis that is named twice.
+    """
 def floor(input: Tensor) -> Tensor:
-    """The largest whole number not above each element."""
-def floor_divide(input: Tensor, other: Operand) -> Tensor:
+    """The largest whole number not above each element.
+
+    Shapes: [..] -> the same
+    """
+def floor_divide(input: Tensor, other: Other) -> Tensor:
     """The largest whole number not above the quotient, broadcast."""
 def gather(input: Tensor, dim: _int, index: Tensor) -> Tensor:
-    """The elements whose places along `dim` are in `index`, a tensor of as many axes."""
-def ge(input: Tensor, other: Operand) -> Tensor:
+    """The elements whose places along `dim` are in `index`, a tensor of as many axes.
+
+    Shapes: [.., n, ..] and index [.., m, ..] -> [.., m, ..]
+
+    Raises:
+        IndexError: an axis that does not exist, an index outside it.
+        TypeError: an index that is not int32 or int64.
+        ValueError: an index of another number of axes, or larger elsewhere than along `dim`.
+    """
+def ge(input: Tensor, other: Other) -> Tensor:
     """Where the elements are at least those of `other`."""
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh"."""
-def gt(input: Tensor, other: Operand) -> Tensor:
+    """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh".
+
+    Shapes: [..] -> the same; integers become float32
+
+    Raises:
+        ValueError: another name as `approximate`.
+    """
+def gt(input: Tensor, other: Other) -> Tensor:
     """Where the elements are greater than those of `other`."""
 def histc(input: Tensor, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
-    """How many elements fall into each of `bins` equal parts of the range from `min` to `max`."""
+    """How many elements fall into each of `bins` equal parts of the range from `min` to `max`.
+
+    Shapes: [..] -> [bins]
+
+    Raises:
+        TypeError: no floating dtype.
+        ValueError: no bins, ends in the wrong order or not finite.
+    """
 def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor) -> Tensor:
-    """This tensor with the slices of `source` added to those along `dim` that `index` names."""
+    """This tensor with the slices of `source` added to those along `dim` that `index` names.
+
+    Shapes: [.., n, ..], index [m] and source [.., m, ..] -> [.., n, ..]
+
+    Raises:
+        IndexError: an axis that does not exist, an index outside it.
+        TypeError: an index that is not int32 or int64, a source of another dtype.
+        ValueError: an index of several axes, a source of another shape.
+    """
 def index_select(input: Tensor, dim: _int, index: Tensor) -> Tensor:
-    """The slices along `dim` that `index`, a tensor of one axis, names."""
+    """The slices along `dim` that `index`, a tensor of one axis, names.
+
+    Shapes: [.., n, ..] and index [m] -> [.., m, ..]
+
+    Raises:
+        IndexError: an axis that does not exist, an index outside it.
+        TypeError: an index that is not int32 or int64.
+        ValueError: an index of several axes.
+    """
 def isclose(input: Tensor, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> Tensor:
     """Where the elements are near those of `other`: `|a - b| <= atol + rtol * |b|`."""
 def isfinite(input: Tensor) -> Tensor:
@@ -334,24 +539,49 @@ def isinf(input: Tensor) -> Tensor:
     """Where the elements are infinite."""
 def isnan(input: Tensor) -> Tensor:
     """Where the elements are NaN."""
-def le(input: Tensor, other: Operand) -> Tensor:
+def le(input: Tensor, other: Other) -> Tensor:
     """Where the elements are at most those of `other`."""
 def leaky_relu(input: Tensor, negative_slope: _float = 0.01) -> Tensor:
-    """`x` where it is positive, else `negative_slope * x`."""
+    """`x` where it is positive, else `negative_slope * x`.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def log(input: Tensor) -> Tensor:
-    """The natural logarithm of each element."""
+    """The natural logarithm of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def log10(input: Tensor) -> Tensor:
-    """The logarithm to base 10 of each element."""
+    """The logarithm to base 10 of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def log1p(input: Tensor) -> Tensor:
-    """`log(1 + x)` of each element, accurate near 0."""
+    """`log(1 + x)` of each element, accurate near 0.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def log2(input: Tensor) -> Tensor:
-    """The logarithm to base 2 of each element."""
+    """The logarithm to base 2 of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def log_softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
-    """The logarithm of `softmax` along `dim`, without loss."""
+    """The logarithm of `softmax` along `dim`, without loss.
+
+    Shapes: [.., n, ..] -> the same
+
+    Raises:
+        IndexError: an axis that does not exist.
+        TypeError: no `dim`.
+    """
 def logical_and(input: Tensor, other: Tensor) -> Tensor:
     """Where both are true, or not 0."""
 def logical_not(input: Tensor) -> Tensor:
-    """`not x` of each truth value."""
+    """`not x` of each truth value.
+
+    Shapes: [..] -> the same
+    """
 def logical_or(input: Tensor, other: Tensor) -> Tensor:
     """Where at least one is true, or not 0."""
 def logical_xor(input: Tensor, other: Tensor) -> Tensor:
@@ -359,17 +589,29 @@ def logical_xor(input: Tensor, other: Tensor) -> Tensor:
 def logsumexp(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """`log(sum(e^x))` over axes, without overflow. Integers become float32 first.
 
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+
     Args:
         dim: the axis or axes; all of them by default.
         keepdim: whether reduced axes stay, with size 1.
         axis, keepdims: other names of dim and keepdim.
+
+    Raises:
+        IndexError: an axis that does not exist.
     """
-def lt(input: Tensor, other: Operand) -> Tensor:
+def lt(input: Tensor, other: Other) -> Tensor:
     """Where the elements are less than those of `other`."""
 def masked_fill(input: Tensor, mask: Tensor, value: Number | Tensor) -> Tensor:
     """The elements, but `value` where the mask is true; broadcast."""
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """This tensor with the elements of `source`, in turn, where the mask is true."""
+    """This tensor with the elements of `source`, in turn, where the mask is true.
+
+    Shapes: [..] and a mask that broadcasts to it -> [..]
+
+    Raises:
+        TypeError: a mask that is not bool, a source of another dtype.
+        ValueError: a mask that does not fit, a source of too few elements.
+    """
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask is true, in row-major order, as one axis."""
 def matmul(input: Tensor, other: Tensor) -> Tensor:
@@ -391,7 +633,9 @@ def max(input: Tensor, dim: Tensor) -> Tensor: ...
 def maximum(input: Tensor, other: Tensor) -> Tensor:
     """The larger of each pair of elements, broadcast; NaN if either is."""
 def mean(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """The mean over axes; of floating dtypes.
+    """The mean over axes; of floating dtypes (else a TypeError).
+
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
     Args:
         dim: the axis or axes; all of them by default.
@@ -413,29 +657,70 @@ def min(input: Tensor, dim: Tensor) -> Tensor: ...
 def minimum(input: Tensor, other: Tensor) -> Tensor:
     """The smaller of each pair of elements, broadcast; NaN if either is."""
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The product of two matrices: [m, k] x [k, n] -> [m, n]."""
-def mul(input: Tensor, other: Operand) -> Tensor:
+    """The product of two matrices: [m, k] x [k, n] -> [m, n].
+
+    Raises:
+        ValueError: other numbers of axes, inner sizes that differ.
+    """
+def mul(input: Tensor, other: Other) -> Tensor:
     """The product of this tensor and another, or a number, element by element, broadcast."""
 def mv(input: Tensor, vec: Tensor) -> Tensor:
-    """The product of a matrix and a vector: [m, k] x [k] -> [m]."""
+    """The product of a matrix and a vector: [m, k] x [k] -> [m].
+
+    Raises:
+        ValueError: other numbers of axes, inner sizes that differ.
+    """
 def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
-    """`length` elements of axis `dim` from `start` on."""
-def ne(input: Tensor, other: Operand) -> Tensor:
+    """`length` elements of axis `dim` from `start` on.
+
+    Shapes: [.., n, ..] -> [.., length, ..]
+
+    Raises:
+        IndexError: an axis that does not exist, a start before the first element.
+        ValueError: elements behind the last one, a negative length.
+    """
+def ne(input: Tensor, other: Other) -> Tensor:
     """Where the elements are not equal to those of `other`."""
 def neg(input: Tensor) -> Tensor:
-    """`-x` of each element. Integers wrap."""
+    """`-x` of each element. Integers wrap.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input of truth values.
+    """
 def nonzero(input: Tensor, *, as_tuple: _bool = False) -> Any:
     """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
 def norm(input: Tensor, p: _float | str | None = None, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """The norm over axes: of order 1, 2 (by default), infinity, or any positive number."""
+    """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest.
+
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
-    """The products of every element of a vector with every one of another: [m] and [n] -> [m, n]."""
+    """The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
+
+    Raises:
+        ValueError: no vectors.
+        TypeError: dtypes that differ.
+    """
 def permute(input: Tensor, *dims: SizeLike) -> Tensor:
-    """The axes in another order."""
-def pow(input: Tensor, other: Operand) -> Tensor:
+    """The axes in another order.
+
+    Shapes: [a, b, c] by (2, 0, 1) -> [c, a, b]
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: an order that does not name each axis once.
+    """
+def pow(input: Tensor, exponent: Other) -> Tensor:
     """This tensor to the power of another, or of a number, broadcast."""
 def prod(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """The product over axes; of integers in int64.
+
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
     Args:
         dim: the axis or axes; all of them by default.
@@ -447,10 +732,19 @@ def prod(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, 
         IndexError: an axis that does not exist.
     """
 def reciprocal(input: Tensor) -> Tensor:
-    """`1 / x` of each element."""
+    """`1 / x` of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def relu(input: Tensor) -> Tensor:
-    """`max(x, 0)` of each element; NaN stays."""
-def remainder(input: Tensor, other: Operand) -> Tensor:
+    """`max(x, 0)` of each element; NaN stays.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input of truth values.
+    """
+def remainder(input: Tensor, other: Other) -> Tensor:
     """What is left over of this tensor by division, with the sign of the divisor; broadcast."""
 def reshape(input: Tensor, *shape: SizeLike) -> Tensor:
     """The elements in row-major order under other sizes, one of which may be -1; a view where that can be.
@@ -459,46 +753,138 @@ def reshape(input: Tensor, *shape: SizeLike) -> Tensor:
         ValueError: sizes that do not multiply to the number of elements.
     """
 def roll(input: Tensor, shifts: SizeLike, dims: SizeLike | None = None) -> Tensor:
-    """The elements moved along `dims`, those that leave at one end come in at the other."""
+    """The elements moved along `dims`, those that leave at one end come in at the other.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: not as many axes as shifts, several shifts without axes.
+    """
 def rsqrt(input: Tensor) -> Tensor:
-    """`1 / sqrt(x)` of each element."""
+    """`1 / sqrt(x)` of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None) -> Tensor:
-    """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names."""
+    """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
+
+    Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] -> [.., n, ..]
+
+    Raises:
+        IndexError: an axis that does not exist, an index outside it.
+        TypeError: an index that is not int32 or int64, a source of another dtype, both `src` and `value` or neither.
+        ValueError: shapes that do not fit.
+    """
 def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor:
-    """This tensor with the elements of `src` added in the places along `dim` that `index` names."""
+    """This tensor with the elements of `src` added in the places along `dim` that `index` names.
+
+    Shapes: [.., n, ..], index and src [.., m, ..] -> [.., n, ..]
+
+    Raises:
+        IndexError: an axis that does not exist, an index outside it.
+        TypeError: an index that is not int32 or int64, a source of another dtype.
+        ValueError: shapes that do not fit.
+    """
 def select(input: Tensor, dim: _int, index: _int) -> Tensor:
-    """One element of axis `dim`, which disappears."""
+    """One element of axis `dim`, which disappears.
+
+    Shapes: [.., n, ..] -> [..]
+
+    Raises:
+        IndexError: an axis that does not exist, an index outside it.
+    """
 def sigmoid(input: Tensor) -> Tensor:
-    """`1 / (1 + e^-x)` of each element."""
+    """`1 / (1 + e^-x)` of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def sign(input: Tensor) -> Tensor:
-    """-1, 0 or 1 for each element; NaN stays."""
+    """-1, 0 or 1 for each element; NaN stays.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input of truth values.
+    """
 def silu(input: Tensor) -> Tensor:
-    """`x * sigmoid(x)` of each element."""
+    """`x * sigmoid(x)` of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def sin(input: Tensor) -> Tensor:
-    """The sine of each element, in radians."""
+    """The sine of each element, in radians.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def sinh(input: Tensor) -> Tensor:
-    """The hyperbolic sine of each element."""
+    """The hyperbolic sine of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
-    """`e^x / sum(e^x)` along `dim`."""
+    """`e^x / sum(e^x)` along `dim`.
+
+    Shapes: [.., n, ..] -> the same
+
+    Raises:
+        IndexError: an axis that does not exist.
+        TypeError: no `dim`.
+    """
 def softplus(input: Tensor, beta: _float = 1.0) -> Tensor:
-    """`log(1 + e^(beta * x)) / beta`."""
+    """`log(1 + e^(beta * x)) / beta`.
+
+    Shapes: [..] -> the same; integers become float32
+
+    Raises:
+        ValueError: a `beta` that is not above 0.
+    """
 def sort(input: Tensor, dim: _int | None = None, descending: _bool = False, stable: _bool = False, *, axis: _int | None = None) -> _sort:
     """The elements in order along `dim`, and where they were: a tuple of values and indices (int64).
+
+    Shapes: [.., n, ..] -> two of the same
 
     Args:
         stable: taken as in PyTorch; equal elements keep their order in any case.
         axis: another name of dim.
+
+    Raises:
+        IndexError: an axis that does not exist.
     """
 def split(input: Tensor, split_size_or_sections: SizeLike, dim: _int = 0) -> tuple[Tensor, ...]:
-    """Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes."""
+    """Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes.
+
+    Shapes: [.., n, ..] -> a tuple of [.., size, ..]; a last part may be smaller
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: parts of size 0, sizes that do not add up to that of the axis.
+    """
 def sqrt(input: Tensor) -> Tensor:
-    """The square root of each element."""
+    """The square root of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def square(input: Tensor) -> Tensor:
-    """`x * x` of each element."""
+    """`x * x` of each element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input of truth values.
+    """
 def squeeze(input: Tensor, dim: SizeLike | None = None, *, axis: SizeLike | None = None) -> Tensor:
-    """Without the axes of size 1, or without these if their size is 1."""
+    """Without the axes of size 1, or without these if their size is 1.
+
+    Shapes: [.., 1, ..] -> [..]
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
 def std(input: Tensor, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
     """The standard deviation over axes: the root of `var`.
+
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
     Args:
         dim: the axis or axes; all of them by default.
@@ -506,11 +892,17 @@ def std(input: Tensor, dim: SizeLike | _bool | None = None, unbiased: _bool | No
         keepdim: whether reduced axes stay, with size 1.
         correction: 1 by default.
         axis, keepdims: other names of dim and keepdim.
+
+    Raises:
+        IndexError: an axis that does not exist.
+        TypeError: no floating dtype.
     """
-def sub(input: Tensor, other: Operand, *, alpha: Number | None = None) -> Tensor:
+def sub(input: Tensor, other: Other, *, alpha: Number | None = None) -> Tensor:
     """This tensor less `alpha` times another, or a number, broadcast."""
 def sum(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """The sum over axes; of integers in int64.
+
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
     Args:
         dim: the axis or axes; all of them by default.
@@ -522,33 +914,94 @@ def sum(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, d
         IndexError: an axis that does not exist.
     """
 def t(input: Tensor) -> Tensor:
-    """The two axes of a matrix exchanged."""
+    """The two axes of a matrix exchanged.
+
+    Shapes: [m, n] -> [n, m]; [n] and [] stay
+
+    Raises:
+        ValueError: more than two axes.
+    """
 def tan(input: Tensor) -> Tensor:
-    """The tangent of each element, in radians."""
+    """The tangent of each element, in radians.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent of each element."""
+    """The hyperbolic tangent of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def topk(input: Tensor, k: _int, dim: _int = ..., largest: _bool = True, sorted: _bool = True) -> _topk:
     """The `k` largest (or smallest) elements along `dim` in order, and where they are: a tuple of values and indices (int64).
 
+    Shapes: [.., n, ..] -> two of [.., k, ..]
+
     Args:
         sorted: taken as in PyTorch; they are in order in any case.
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: a `k` below 0, or above the number of elements.
     """
 def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
-    """Two axes exchanged."""
+    """Two axes exchanged.
+
+    Shapes: [.., m, .., n, ..] -> [.., n, .., m, ..]
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
 def tril(input: Tensor, diagonal: _int = 0) -> Tensor:
-    """The elements on and below a diagonal of the last two axes, zeros above."""
+    """The elements on and below a diagonal of the last two axes, zeros above.
+
+    Shapes: [.., m, n] -> the same
+
+    Raises:
+        ValueError: fewer than two axes.
+    """
 def triu(input: Tensor, diagonal: _int = 0) -> Tensor:
-    """The elements on and above a diagonal of the last two axes, zeros below."""
+    """The elements on and above a diagonal of the last two axes, zeros below.
+
+    Shapes: [.., m, n] -> the same
+
+    Raises:
+        ValueError: fewer than two axes.
+    """
 def trunc(input: Tensor) -> Tensor:
-    """The whole part of each element, towards zero."""
+    """The whole part of each element, towards zero.
+
+    Shapes: [..] -> the same
+    """
 def unbind(input: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
-    """The elements of axis `dim`, without it."""
+    """The elements of axis `dim`, without it.
+
+    Shapes: [.., n, ..] -> a tuple of n of [..]
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
 def unflatten(input: Tensor, dim: _int, sizes: SizeLike) -> Tensor:
-    """Axis `dim` as several of these sizes, one of which may be -1."""
+    """Axis `dim` as several of these sizes, one of which may be -1.
+
+    Shapes: [.., m * n, ..] -> [.., m, n, ..]
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: sizes that do not multiply to that of the axis.
+    """
 def unsqueeze(input: Tensor, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
-    """With an axis of size 1 at `dim`."""
+    """With an axis of size 1 at `dim`.
+
+    Shapes: [..] -> [.., 1, ..]
+
+    Raises:
+        IndexError: an axis that does not exist.
+        TypeError: no `dim`.
+    """
 def var(input: Tensor, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
     """The variance over axes: squares are divided by the number of elements less `correction`.
+
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
     Args:
         dim: the axis or axes; all of them by default.
@@ -556,6 +1009,10 @@ def var(input: Tensor, dim: SizeLike | _bool | None = None, unbiased: _bool | No
         keepdim: whether reduced axes stay, with size 1.
         correction: 1 by default.
         axis, keepdims: other names of dim and keepdim.
+
+    Raises:
+        IndexError: an axis that does not exist.
+        TypeError: no floating dtype.
     """
 def is_tensor(obj: Any) -> _bool: ...
 def seed(number: _int) -> None: ...

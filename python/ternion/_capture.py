@@ -56,6 +56,10 @@ class CapturedStep:
 
     __call__ = replay
 
+    def __repr__(self) -> str:
+        name = getattr(self._step, "__qualname__", None) or repr(self._step)
+        return f"CapturedStep({name}, is_recorded={self.is_recorded})"
+
 
 def capture(step: Any, device: Any = None) -> CapturedStep:
     """Runs `step` once, and records it where the device can: a CUDA graph, which `replay()` repeats without work of Python for each op.
@@ -76,6 +80,7 @@ def capture(step: Any, device: Any = None) -> CapturedStep:
     Raises:
         ValueError: the step reads from the device (`item()`, `print`), writes to it from the host, works on another device too, or does not call the same ops on the same
             shapes with the same numbers each time: such a step cannot be recorded.
+        TypeError: no function.
     """
     if not callable(step):
         raise TypeError(f"capture: expected a function without arguments, got {type(step).__name__}")

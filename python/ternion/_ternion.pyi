@@ -11,6 +11,7 @@ from ._size import Size
 
 Number = Union[_bool, _int, _float]
 Operand = Union["Tensor", Number]
+Other = Union["Tensor", Number, "np.ndarray[Any, Any]"]
 SizeLike = Union[_int, Sequence[_int]]
 DTypeLike = Union["dtype", str, type, Any]
 DeviceLike = Union["device", str]
@@ -75,6 +76,7 @@ class Tensor:
     def __init__(self, *args: Any, device: DeviceLike | None = None) -> None: ...
     def __len__(self) -> _int: ...
     def __iter__(self) -> Iterator[Tensor]: ...
+    def __reversed__(self) -> Self: ...
     def __getitem__(self, index: Any) -> Tensor: ...
     def __setitem__(self, index: Any, value: Any) -> None: ...
     def __contains__(self, value: Number) -> _bool: ...
@@ -82,6 +84,7 @@ class Tensor:
     def __float__(self) -> _float: ...
     def __int__(self) -> _int: ...
     def __index__(self) -> _int: ...
+    def __bytes__(self) -> bytes: ...
     def __hash__(self) -> _int: ...
     def __neg__(self) -> Tensor: ...
     def __pos__(self) -> Tensor: ...
@@ -89,90 +92,143 @@ class Tensor:
     def __invert__(self) -> Tensor: ...
     def __lshift__(self, other: Any) -> Tensor: ...
     def __rshift__(self, other: Any) -> Tensor: ...
-    def __matmul__(self, other: Tensor) -> Tensor: ...
+    def __rlshift__(self, other: Any) -> Tensor: ...
+    def __rrshift__(self, other: Any) -> Tensor: ...
+    def __matmul__(self, other: Union[Tensor, np.ndarray[Any, Any]]) -> Tensor: ...
+    def __rmatmul__(self, other: np.ndarray[Any, Any]) -> Tensor: ...
     def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Any: ...
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any: ...
     def __dlpack_device__(self) -> tuple[_int, _int]: ...
-    def __add__(self, other: Operand) -> Tensor: ...
-    def __radd__(self, other: Operand) -> Tensor: ...
-    def __sub__(self, other: Operand) -> Tensor: ...
-    def __rsub__(self, other: Operand) -> Tensor: ...
-    def __mul__(self, other: Operand) -> Tensor: ...
-    def __rmul__(self, other: Operand) -> Tensor: ...
-    def __truediv__(self, other: Operand) -> Tensor: ...
-    def __rtruediv__(self, other: Operand) -> Tensor: ...
-    def __floordiv__(self, other: Operand) -> Tensor: ...
-    def __rfloordiv__(self, other: Operand) -> Tensor: ...
-    def __mod__(self, other: Operand) -> Tensor: ...
-    def __rmod__(self, other: Operand) -> Tensor: ...
-    def __pow__(self, other: Operand) -> Tensor: ...
-    def __rpow__(self, other: Operand) -> Tensor: ...
-    def __and__(self, other: Operand) -> Tensor: ...
-    def __rand__(self, other: Operand) -> Tensor: ...
-    def __or__(self, other: Operand) -> Tensor: ...
-    def __ror__(self, other: Operand) -> Tensor: ...
-    def __xor__(self, other: Operand) -> Tensor: ...
-    def __rxor__(self, other: Operand) -> Tensor: ...
-    def __iadd__(self, other: Operand) -> Self: ...
-    def __isub__(self, other: Operand) -> Self: ...
-    def __imul__(self, other: Operand) -> Self: ...
-    def __itruediv__(self, other: Operand) -> Self: ...
-    def __ifloordiv__(self, other: Operand) -> Self: ...
-    def __imod__(self, other: Operand) -> Self: ...
-    def __ipow__(self, other: Operand) -> Self: ...
-    def __iand__(self, other: Operand) -> Self: ...
-    def __ior__(self, other: Operand) -> Self: ...
-    def __ixor__(self, other: Operand) -> Self: ...
-    def __lt__(self, other: Operand) -> Tensor: ...
-    def __le__(self, other: Operand) -> Tensor: ...
-    def __gt__(self, other: Operand) -> Tensor: ...
-    def __ge__(self, other: Operand) -> Tensor: ...
+    def __add__(self, other: Other) -> Tensor: ...
+    def __radd__(self, other: Other) -> Tensor: ...
+    def __sub__(self, other: Other) -> Tensor: ...
+    def __rsub__(self, other: Other) -> Tensor: ...
+    def __mul__(self, other: Other) -> Tensor: ...
+    def __rmul__(self, other: Other) -> Tensor: ...
+    def __truediv__(self, other: Other) -> Tensor: ...
+    def __rtruediv__(self, other: Other) -> Tensor: ...
+    def __floordiv__(self, other: Other) -> Tensor: ...
+    def __rfloordiv__(self, other: Other) -> Tensor: ...
+    def __mod__(self, other: Other) -> Tensor: ...
+    def __rmod__(self, other: Other) -> Tensor: ...
+    def __pow__(self, other: Other) -> Tensor: ...
+    def __rpow__(self, other: Other) -> Tensor: ...
+    def __and__(self, other: Other) -> Tensor: ...
+    def __rand__(self, other: Other) -> Tensor: ...
+    def __or__(self, other: Other) -> Tensor: ...
+    def __ror__(self, other: Other) -> Tensor: ...
+    def __xor__(self, other: Other) -> Tensor: ...
+    def __rxor__(self, other: Other) -> Tensor: ...
+    def __iadd__(self, other: Other) -> Self: ...
+    def __isub__(self, other: Other) -> Self: ...
+    def __imul__(self, other: Other) -> Self: ...
+    def __itruediv__(self, other: Other) -> Self: ...
+    def __ifloordiv__(self, other: Other) -> Self: ...
+    def __imod__(self, other: Other) -> Self: ...
+    def __ipow__(self, other: Other) -> Self: ...
+    def __iand__(self, other: Other) -> Self: ...
+    def __ior__(self, other: Other) -> Self: ...
+    def __ixor__(self, other: Other) -> Self: ...
+    def __lt__(self, other: Other) -> Tensor: ...  # type: ignore[misc]
+    def __le__(self, other: Other) -> Tensor: ...  # type: ignore[misc]
+    def __gt__(self, other: Other) -> Tensor: ...  # type: ignore[misc]
+    def __ge__(self, other: Other) -> Tensor: ...  # type: ignore[misc]
     def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     @property
     def T(self) -> Tensor: ...
     def abs(self) -> Tensor:
-        """The absolute value of each element."""
+        """The absolute value of each element.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            TypeError: an input of truth values.
+        """
     def abs_(self) -> Self:
         """The absolute value of each element.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            TypeError: an input of truth values.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def absolute(self) -> Tensor:
-        """The absolute value of each element."""
+        """The absolute value of each element.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            TypeError: an input of truth values.
+        """
     def absolute_(self) -> Self:
         """The absolute value of each element.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            TypeError: an input of truth values.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def acos(self) -> Tensor:
-        """The angle of each element's cosine, from 0 to pi."""
+        """The angle of each element's cosine, from 0 to pi.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def acos_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`acos`, in place: the tensor itself is changed and returned."""
     def acosh(self) -> Tensor:
-        """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1."""
+        """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1.
+
+        Shapes: [..] -> the same
+        """
     def acosh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`acosh`, in place: the tensor itself is changed and returned."""
-    def add(self, other: Operand, *, alpha: Number | None = None) -> Tensor:
+    def add(self, other: Other, *, alpha: Number | None = None) -> Tensor:
         """The sum of this tensor and `alpha` times another, or a number, broadcast.
 
         Raises:
             ValueError: shapes that do not broadcast, tensors on different devices.
         """
-    def add_(self, other: Operand, *, alpha: Number | None = None) -> Self:
+    def add_(self, other: Other, *, alpha: Number | None = None) -> Self:
         """The sum of this tensor and `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch: [b, m, k] x [b, k, n] -> [m, n]."""
+        """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch: [b, m, k] x [b, k, n] -> [m, n].
+
+        Raises:
+            ValueError: other numbers of axes, inner sizes that differ.
+        """
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
-        """`input + value * tensor1 / tensor2`, broadcast."""
+        """`input + value * tensor1 / tensor2`, broadcast.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+            TypeError: something that is neither a tensor nor a number.
+        """
     def addcdiv_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`addcdiv`, in place: the tensor itself is changed and returned."""
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
-        """`self + value * tensor1 * tensor2`, broadcast."""
+        """`self + value * tensor1 * tensor2`, broadcast.
+
+        Shapes: three tensors, broadcast -> the shape that they have together
+
+        Raises:
+            TypeError: dtypes that differ.
+        """
     def addcmul_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`addcmul`, in place: the tensor itself is changed and returned."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * self + alpha * (mat1 @ mat2)`, self broadcast."""
+        """`beta * self + alpha * (mat1 @ mat2)`, self broadcast.
+
+        Shapes: self broadcast to [m, n], [m, k] x [k, n] -> [m, n]
+
+        Raises:
+            ValueError: shapes that do not fit.
+            TypeError: dtypes that differ.
+        """
     def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Self:
         """`beta * self + alpha * (mat1 @ mat2)`, in place: the tensor itself is changed and returned.
 
@@ -180,99 +236,203 @@ class Tensor:
             RuntimeError: a gradient would have to flow through it.
         """
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * input + alpha * (mat @ vec)`: [m, k] x [k] -> [m]."""
+        """`beta * input + alpha * (mat @ vec)`: [m, k] x [k] -> [m].
+
+        Raises:
+            ValueError: other numbers of axes, inner sizes that differ.
+        """
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * input + alpha * outer(vec1, vec2)`: [m] and [n] -> [m, n]."""
+        """`beta * input + alpha * outer(vec1, vec2)`: [m] and [n] -> [m, n].
+
+        Raises:
+            ValueError: vectors that are none, an input that does not broadcast.
+        """
     def all(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """Whether all elements over axes are true, or not 0.
+
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Args:
             dim: the axis or axes; all of them by default.
             keepdim: whether reduced axes stay, with size 1.
             axis, keepdims: other names of dim and keepdim.
+
+        Raises:
+            IndexError: an axis that does not exist.
         """
     def allclose(self, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> _bool:
         """Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`."""
     def amax(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """The largest element over axes; equals share the gradient.
 
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+
         Args:
             dim: the axis or axes; all of them by default.
             keepdim: whether reduced axes stay, with size 1.
             axis, keepdims: other names of dim and keepdim.
+
+        Raises:
+            IndexError: an axis that does not exist.
         """
     def amin(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """The smallest element over axes; equals share the gradient.
 
-        Args:
-            dim: the axis or axes; all of them by default.
-            keepdim: whether reduced axes stay, with size 1.
-            axis, keepdims: other names of dim and keepdim.
-        """
-    def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> Any:
-        """The smallest and the largest element, over an axis or all: a tuple of min and max."""
-    def any(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """Whether any element over axes is true, or not 0.
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Args:
             dim: the axis or axes; all of them by default.
             keepdim: whether reduced axes stay, with size 1.
             axis, keepdims: other names of dim and keepdim.
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
+    def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> Any:
+        """The smallest and the largest element, over an axis or all: a tuple of min and max.
+
+        Shapes: [..] -> two of [], or without the axis `dim`
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: no elements.
+        """
+    def any(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
+        """Whether any element over axes is true, or not 0.
+
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+
+        Args:
+            dim: the axis or axes; all of them by default.
+            keepdim: whether reduced axes stay, with size 1.
+            axis, keepdims: other names of dim and keepdim.
+
+        Raises:
+            IndexError: an axis that does not exist.
         """
     def arccos(self) -> Tensor:
-        """The angle of each element's cosine, from 0 to pi."""
+        """The angle of each element's cosine, from 0 to pi.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def arccos_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`acos`, in place: the tensor itself is changed and returned."""
     def arccosh(self) -> Tensor:
-        """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1."""
+        """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1.
+
+        Shapes: [..] -> the same
+        """
     def arccosh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`acosh`, in place: the tensor itself is changed and returned."""
     def arcsin(self) -> Tensor:
-        """The angle of each element's sine, from -pi/2 to pi/2."""
+        """The angle of each element's sine, from -pi/2 to pi/2.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def arcsin_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`asin`, in place: the tensor itself is changed and returned."""
     def arcsinh(self) -> Tensor:
-        """The number whose hyperbolic sine each element is."""
+        """The number whose hyperbolic sine each element is.
+
+        Shapes: [..] -> the same
+        """
     def arcsinh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`asinh`, in place: the tensor itself is changed and returned."""
     def arctan(self) -> Tensor:
-        """The angle of each element's tangent, from -pi/2 to pi/2."""
-    def arctan2(self, other: Operand) -> Tensor:
-        """The angle of the points (other, self), in radians, broadcast."""
+        """The angle of each element's tangent, from -pi/2 to pi/2.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def arctan2(self, other: Other) -> Tensor:
+        """The angle of the points (other, self), in radians, broadcast.
+
+        Shapes: two tensors, broadcast -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+            TypeError: `other` is no tensor.
+        """
     def arctan2_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atan2`, in place: the tensor itself is changed and returned."""
     def arctan_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atan`, in place: the tensor itself is changed and returned."""
     def arctanh(self) -> Tensor:
-        """The number whose hyperbolic tangent each element is; NaN outside -1 to 1."""
+        """The number whose hyperbolic tangent each element is; NaN outside -1 to 1.
+
+        Shapes: [..] -> the same
+        """
     def arctanh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atanh`, in place: the tensor itself is changed and returned."""
     def argmax(self, dim: _int | None = None, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
-        """The index of the first largest element, of all of them in row-major order, or along `dim`; int64."""
+        """The index of the first largest element, of all of them in row-major order, or along `dim`; int64.
+
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: no elements.
+            TypeError: an input of truth values.
+        """
     def argmin(self, dim: _int | None = None, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
-        """The index of the first smallest element, of all of them in row-major order, or along `dim`; int64."""
+        """The index of the first smallest element, of all of them in row-major order, or along `dim`; int64.
+
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: no elements.
+            TypeError: an input of truth values.
+        """
     def argsort(self, dim: _int | None = None, descending: _bool = False, stable: _bool = False, *, axis: _int | None = None) -> Tensor:
-        """Where the elements are that come first, second and so on in order along `dim`; int64."""
+        """Where the elements are that come first, second and so on in order along `dim`; int64.
+
+        Shapes: [.., n, ..] -> the same
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def argwhere(self) -> Tensor:
-        """Where elements are not 0: a row of indices for each, int64."""
+        """Where elements are not 0: a row of indices for each, int64.
+
+        Shapes: [..] -> [elements that are not 0, axes]
+        """
     def asin(self) -> Tensor:
-        """The angle of each element's sine, from -pi/2 to pi/2."""
+        """The angle of each element's sine, from -pi/2 to pi/2.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def asin_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`asin`, in place: the tensor itself is changed and returned."""
     def asinh(self) -> Tensor:
-        """The number whose hyperbolic sine each element is."""
+        """The number whose hyperbolic sine each element is.
+
+        Shapes: [..] -> the same
+        """
     def asinh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`asinh`, in place: the tensor itself is changed and returned."""
     def atan(self) -> Tensor:
-        """The angle of each element's tangent, from -pi/2 to pi/2."""
+        """The angle of each element's tangent, from -pi/2 to pi/2.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def atan2(self, other: Tensor) -> Tensor:
-        """The angle of the points (other, self), in radians, broadcast."""
+        """The angle of the points (other, self), in radians, broadcast.
+
+        Shapes: two tensors, broadcast -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+            TypeError: `other` is no tensor.
+        """
     def atan2_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atan2`, in place: the tensor itself is changed and returned."""
     def atan_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atan`, in place: the tensor itself is changed and returned."""
     def atanh(self) -> Tensor:
-        """The number whose hyperbolic tangent each element is; NaN outside -1 to 1."""
+        """The number whose hyperbolic tangent each element is; NaN outside -1 to 1.
+
+        Shapes: [..] -> the same
+        """
     def atanh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atanh`, in place: the tensor itself is changed and returned."""
     def backward(self, gradient: Tensor | None = None, retain_graph: _bool | None = None, create_graph: _bool = False, inputs: Sequence[Tensor] | None = None) -> None:
@@ -286,62 +446,152 @@ class Tensor:
 
         Raises:
             RuntimeError: nothing was recorded, a saved tensor was changed in place, or the graph was walked before.
+            ValueError: a `gradient` of another shape.
         """
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * input + alpha * (batch1 @ batch2)`: [b, m, k] x [b, k, n], input broadcast."""
+        """`beta * input + alpha * (batch1 @ batch2)`: [b, m, k] x [b, k, n], input broadcast.
+
+        Raises:
+            ValueError: other numbers of axes, inner sizes that differ.
+        """
     def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
-        """1 with the probability that each element is, else 0; of the same dtype. No gradient flows."""
+        """1 with the probability that each element is, else 0; of the same dtype. No gradient flows.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            ValueError: a number outside 0 to 1, or NaN, on the processor: of a device that would mean to wait for it.
+            TypeError: no floating dtype.
+            ValueError: a probability outside 0 to 1.
+        """
     def bernoulli_(self, p: _float = 0.5, *, generator: Generator | None = None) -> Self:
         """1 with probability `p`, else 0, in place: the tensor itself is changed and returned.
 
         Raises:
             ValueError: a probability outside 0 to 1.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def bfloat16(self) -> Tensor:
-        """The elements as bfloat16."""
+        """The elements as bfloat16.
+
+        Shapes: [..] -> the same
+        """
     def bincount(self, minlength: _int = 0) -> Tensor:
-        """How often each number from 0 on occurs."""
+        """How often each number from 0 on occurs.
+
+        Shapes: [n] -> [numbers up to the largest, at least minlength]
+
+        Raises:
+            ValueError: another number of axes, a negative number.
+        """
     def bmm(self, mat2: Tensor) -> Tensor:
-        """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n]."""
+        """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
+
+        Raises:
+            ValueError: other numbers of axes.
+        """
     def bool(self) -> Tensor:
-        """Which elements are not 0."""
+        """Which elements are not 0.
+
+        Shapes: [..] -> the same
+        """
     def broadcast_to(self, size: Any) -> Tensor:
-        """The tensor repeated up to these sizes, without a copy."""
+        """The tensor repeated up to these sizes, without a copy.
+
+        Shapes: [..] -> size
+
+        Raises:
+            ValueError: sizes that the tensor does not broadcast to.
+        """
     def byte(self) -> Tensor:
-        """The elements as uint8."""
+        """The elements as uint8.
+
+        Shapes: [..] -> the same
+        """
     def ceil(self) -> Tensor:
-        """The smallest whole number not below each element."""
+        """The smallest whole number not below each element.
+
+        Shapes: [..] -> the same
+        """
     def ceil_(self) -> Self:
         """The smallest whole number not below each element.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def char(self) -> Tensor:
-        """The elements as int8, towards zero."""
+        """The elements as int8, towards zero.
+
+        Shapes: [..] -> the same
+        """
     def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
-        """At most `chunks` equal parts of axis `dim`."""
+        """At most `chunks` equal parts of axis `dim`.
+
+        Shapes: [.., n, ..] -> a tuple of [.., size, ..]
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: 0 parts.
+        """
     def clamp(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-        """Each element, but at least `min` and at most `max`, which are numbers or tensors; NaN stays."""
+        """Each element, but at least `min` and at most `max`, which are numbers or tensors; NaN stays.
+
+        Shapes: [..] -> the same; tensors as bounds are broadcast
+
+        Raises:
+            TypeError: a bound that is neither a number nor a tensor, an input of truth values.
+            ValueError: shapes that do not broadcast.
+        """
     def clamp_(self, min: Operand | None = None, max: Operand | None = None) -> Self:
-        """`clamp`, in place."""
+        """`clamp`, in place.
+
+        Raises:
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        """
     def clamp_max(self, max: Any) -> Tensor:
-        """Each element, but at most `max`."""
+        """Each element, but at most `max`.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            TypeError: a limit that is neither a number nor a tensor.
+        """
     def clamp_max_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`clamp_max`, in place: the tensor itself is changed and returned."""
     def clamp_min(self, min: Any) -> Tensor:
-        """Each element, but at least `min`."""
+        """Each element, but at least `min`.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            TypeError: a limit that is neither a number nor a tensor.
+        """
     def clamp_min_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`clamp_min`, in place: the tensor itself is changed and returned."""
     def clip(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-        """`clamp`."""
+        """`clamp`.
+
+        Shapes and errors as of `clamp`
+        """
     def clip_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`clip`, in place: the tensor itself is changed and returned."""
     def clone(self, *, memory_format: Any = None) -> Tensor:
-        """A copy; gradients flow through it."""
+        """A copy; gradients flow through it.
+
+        Shapes: [..] -> the same
+        """
     def conj(self) -> Tensor:
-        """The conjugates: the tensor itself."""
+        """The conjugates: the tensor itself.
+
+        Shapes: [..] -> the same
+        """
     def contiguous(self, *, memory_format: Any = None) -> Tensor:
-        """The elements one after the other in row-major order: the tensor itself if they are, else a copy."""
+        """The elements one after the other in row-major order: the tensor itself if they are, else a copy.
+
+        Shapes: [..] -> the same
+        """
     def copy_(self, source: Tensor, non_blocking: _bool = False) -> Self:
         """Overwrites the elements with those of `source`, broadcast, cast and moved; the tensor itself.
 
@@ -349,46 +599,102 @@ class Tensor:
             ValueError: a shape that does not broadcast to this one.
         """
     def copysign(self, other: Any) -> Tensor:
-        """The size of each element of `input` with the sign of `other`; broadcast. The sign of zero counts."""
+        """The size of each element of `input` with the sign of `other`; broadcast. The sign of zero counts.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+        """
     def copysign_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`copysign`, in place: the tensor itself is changed and returned."""
     def corrcoef(self) -> Tensor:
-        """The correlations of rows, whose columns are observations."""
+        """The correlations of rows, whose columns are observations.
+
+        Shapes: [variables, observations] -> [variables, variables]
+
+        Raises:
+            TypeError: whole numbers.
+        """
     def cos(self) -> Tensor:
-        """The cosine of each element, in radians."""
+        """The cosine of each element, in radians.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def cos_(self) -> Self:
         """The cosine of each element, in radians.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: integers, which cannot hold the result.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def cosh(self) -> Tensor:
-        """The hyperbolic cosine of each element."""
+        """The hyperbolic cosine of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def cosh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`cosh`, in place: the tensor itself is changed and returned."""
     def count_nonzero(self, dim: Any = None) -> Tensor:
-        """How many elements over axes are not 0, int64."""
+        """How many elements over axes are not 0, int64.
+
+        Shapes: [..] -> [], or without the axes `dim`
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def cov(self, *, correction: _int = 1) -> Tensor:
-        """The covariances of rows, whose columns are observations: [variables, observations] -> [variables, variables]."""
+        """The covariances of rows, whose columns are observations: [variables, observations] -> [variables, variables].
+
+        Raises:
+            TypeError: whole numbers.
+        """
     def cpu(self) -> Tensor:
-        """The tensor on the processor."""
+        """The tensor on the processor.
+
+        Shapes: [..] -> the same
+        """
     def cross(self, other: Tensor, dim: _int | None = None) -> Tensor:
         """The products of vectors in space, along an axis of 3: by default the first one.
 
+        Shapes: [.., 3, ..] and the same -> the same
+
         Raises:
             ValueError: an axis of another size.
+            IndexError: an axis that does not exist.
         """
     def cuda(self, device: _int | DeviceLike | None = None, non_blocking: _bool = False) -> Tensor:
-        """The tensor on a CUDA device, by default the first."""
+        """The tensor on a CUDA device, by default the first.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            RuntimeError: a device that is not there.
+        """
     def cumprod(self, dim: _int, *, dtype: Any = None) -> Tensor:
-        """The products of the elements up to each, along `dim`; of integers in int64."""
+        """The products of the elements up to each, along `dim`; of integers in int64.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def cumprod_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`cumprod`, in place: the tensor itself is changed and returned."""
     def cumsum(self, dim: _int | None = None, *, dtype: DTypeLike | None = None, axis: _int | None = None) -> Tensor:
         """The sums of the elements up to each, along `dim`.
 
+        Shapes: [.., n, ..] -> the same
+
         Args:
             dtype: what the elements are converted to first.
             axis: another name of dim.
+
+        Raises:
+            IndexError: an axis that does not exist.
+            TypeError: no `dim`.
         """
     def cumsum_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`cumsum`, in place: the tensor itself is changed and returned."""
@@ -396,7 +702,10 @@ class Tensor:
     def data_ptr(self) -> _int:
         """The address of the first element."""
     def deg2rad(self) -> Tensor:
-        """Degrees as radians."""
+        """Degrees as radians.
+
+        Shapes: [..] -> the same
+        """
     def deg2rad_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`deg2rad`, in place: the tensor itself is changed and returned."""
     def detach(self) -> Tensor:
@@ -408,94 +717,173 @@ class Tensor:
     def diag(self, diagonal: _int = 0) -> Tensor:
         """The diagonal of a matrix, or the matrix with a vector on its diagonal.
 
+        Shapes: [rows, columns] -> [diagonal]; [n] -> [n + |diagonal|, n + |diagonal|]
+
         Raises:
             ValueError: a tensor that is neither.
         """
     def diag_embed(self, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
-        """Matrices whose diagonals are the last axis, zeros elsewhere, as two axes at `dim1` and `dim2`."""
+        """Matrices whose diagonals are the last axis, zeros elsewhere, as two axes at `dim1` and `dim2`.
+
+        Shapes: [.., n] -> [.., n + |offset|, n + |offset|]
+
+        Raises:
+            IndexError: axes that do not exist.
+        """
     def diagflat(self, offset: _int = 0) -> Tensor:
-        """The matrix with all elements on its diagonal."""
+        """The matrix with all elements on its diagonal.
+
+        Shapes: [..] of n elements -> [n + |offset|, n + |offset|]
+        """
     def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
         """The elements of a diagonal of two axes, as a last axis. A copy, where PyTorch has a view.
+
+        Shapes: [.., rows, columns] -> [.., diagonal], for the last two axes
 
         Raises:
             IndexError: an axis that does not exist.
             ValueError: one axis twice.
         """
     def diff(self, n: _int = 1, dim: _int = -1) -> Tensor:
-        """The differences of neighbours along `dim`, `n` times."""
+        """The differences of neighbours along `dim`, `n` times.
+
+        Shapes: [.., size, ..] -> [.., size - n, ..]
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def dim(self) -> _int:
         """The number of axes."""
     def dist(self, other: Tensor, p: _float = 2) -> Tensor:
-        """The norm of the difference."""
-    def div(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+        """The norm of the difference.
+
+        Shapes: [..] and what broadcasts to it -> []
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+        """
+    def div(self, other: Other, *, rounding_mode: str | None = None) -> Tensor:
         """This tensor divided by another, or a number, broadcast. Integers become float32 first.
 
         Args:
-            rounding_mode: "floor" for whole numbers, as by `//`.
+            rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
         """
-    def div_(self, other: Operand, *, rounding_mode: str | None = None) -> Self:
+    def div_(self, other: Other, *, rounding_mode: str | None = None) -> Self:
         """This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned."""
-    def divide(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    def divide(self, other: Other, *, rounding_mode: str | None = None) -> Tensor:
         """This tensor divided by another, or a number, broadcast. Integers become float32 first.
 
         Args:
-            rounding_mode: "floor" for whole numbers, as by `//`.
+            rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
         """
-    def divide_(self, other: Operand, *, rounding_mode: str | None = None) -> Self:
+    def divide_(self, other: Other, *, rounding_mode: str | None = None) -> Self:
         """This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned."""
     def dot(self, other: Tensor) -> Tensor:
-        """The sum of the products of the elements of two vectors."""
+        """The sum of the products of the elements of two vectors.
+
+        Shapes: [n] and [n] -> []
+
+        Raises:
+            ValueError: no vectors, or of different lengths.
+            TypeError: dtypes that differ.
+        """
     def double(self) -> Tensor:
-        """The elements as float64."""
+        """The elements as float64.
+
+        Shapes: [..] -> the same
+        """
     def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        """Parts one behind the other: of the third axis."""
+        """Parts one behind the other: of the third axis.
+
+        Shapes: [rows, columns, depth, ..] -> parts of [rows, columns, part, ..]
+
+        Raises:
+            IndexError: less than 3 axes.
+        """
     @property
     def dtype(self) -> dtype: ...
     def element_size(self) -> _int:
         """Bytes of an element."""
     def elu(self, alpha: _float = 1.0) -> Tensor:
-        """`x` where it is positive, else `alpha * (e^x - 1)`."""
-    def eq(self, other: Operand) -> Tensor:
+        """`x` where it is positive, else `alpha * (e^x - 1)`.
+
+        Shapes: [..] -> the same; integers become float32
+        """
+    def eq(self, other: Other) -> Tensor:
         """Where the elements are equal to those of `other`, a tensor or a number; broadcast."""
     def equal(self, other: Tensor) -> _bool:
         """Whether both have the same shape and the same elements."""
     def erf(self) -> Tensor:
-        """The error function of each element."""
+        """The error function of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def erf_(self) -> Self:
         """The error function of each element.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: integers, which cannot hold the result.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def erfc(self) -> Tensor:
-        """1 less the error function of each element."""
+        """1 less the error function of each element.
+
+        Shapes: [..] -> the same
+        """
     def erfc_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`erfc`, in place: the tensor itself is changed and returned."""
     def exp(self) -> Tensor:
-        """`e^x` of each element."""
+        """`e^x` of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def exp2(self) -> Tensor:
-        """2 to the power of each element."""
+        """2 to the power of each element.
+
+        Shapes: [..] -> the same
+        """
     def exp2_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`exp2`, in place: the tensor itself is changed and returned."""
     def exp_(self) -> Self:
         """`e^x` of each element.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: integers, which cannot hold the result.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def expand(self, *sizes: SizeLike) -> Tensor:
         """Axes of size 1 repeated up to these sizes, without a copy; -1 leaves a size as it is.
+
+        Shapes: [.., 1, ..] -> [.., n, ..]; new axes come first
 
         Raises:
             ValueError: a size other than 1 that is not the one asked for.
         """
     def expand_as(self, other: Tensor) -> Tensor:
-        """Repeated up to the shape of `other`, without a copy."""
+        """Repeated up to the shape of `other`, without a copy.
+
+        Shapes: [.., 1, ..] and other [.., n, ..] -> [.., n, ..]
+
+        Raises:
+            ValueError: a size other than 1 that is not that of `other`.
+        """
     def expm1(self) -> Tensor:
-        """`e^x - 1` of each element, accurate near 0."""
+        """`e^x - 1` of each element, accurate near 0.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def expm1_(self) -> Self:
         """`e^x - 1` of each element, accurate near 0.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: integers, which cannot hold the result.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def exponential_(self, lambd: _float = 1.0, *, generator: Any = None) -> Tensor:
         """Of the exponential distribution with this rate, in place: the tensor itself is changed and returned.
@@ -504,7 +892,12 @@ class Tensor:
             ValueError: a rate that is not above 0.
         """
     def fill_(self, value: Number | Tensor) -> Self:
-        """Overwrites every element with `value`; the tensor itself."""
+        """Overwrites every element with `value`; the tensor itself.
+
+        Raises:
+            TypeError: a value that is no number.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        """
     def fill_diagonal_(self, fill_value: Any, wrap: _bool = False) -> Tensor:
         """`fill_value` on the diagonal of a matrix, in place: the tensor itself is changed and returned.
 
@@ -512,107 +905,274 @@ class Tensor:
             ValueError: no matrix, or `wrap`.
         """
     def fix(self) -> Tensor:
-        """The whole part of each element, towards zero."""
+        """The whole part of each element, towards zero.
+
+        Shapes: [..] -> the same
+        """
     def fix_(self) -> Self:
         """The whole part of each element, towards zero.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def flatten(self, start_dim: _int = 0, end_dim: _int = ...) -> Tensor:
-        """Axes from `start_dim` to `end_dim` as one."""
+        """Axes from `start_dim` to `end_dim` as one.
+
+        Shapes: [.., m, n, ..] -> [.., m * n, ..]
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: a first axis behind the last.
+        """
     def flip(self, *dims: SizeLike) -> Tensor:
-        """The elements of these axes in reverse order."""
+        """The elements of these axes in reverse order.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: an axis that is named twice.
+        """
     def fliplr(self) -> Tensor:
-        """Columns in reverse order."""
+        """Columns in reverse order.
+
+        Shapes: [rows, columns, ..] -> the same
+
+        Raises:
+            IndexError: less than 2 axes.
+        """
     def flipud(self) -> Tensor:
-        """Rows in reverse order."""
+        """Rows in reverse order.
+
+        Shapes: [rows, ..] -> the same
+        """
     def float(self) -> Tensor:
-        """The elements as float32."""
+        """The elements as float32.
+
+        Shapes: [..] -> the same
+        """
     def float_power(self, exponent: Any) -> Tensor:
-        """Each element to a power, computed in float64."""
+        """Each element to a power, computed in float64.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+        """
     def float_power_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`float_power`, in place: the tensor itself is changed and returned."""
     def floor(self) -> Tensor:
-        """The largest whole number not above each element."""
+        """The largest whole number not above each element.
+
+        Shapes: [..] -> the same
+        """
     def floor_(self) -> Self:
         """The largest whole number not above each element.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
-    def floor_divide(self, other: Operand) -> Tensor:
+    def floor_divide(self, other: Other) -> Tensor:
         """The largest whole number not above the quotient, broadcast."""
-    def floor_divide_(self, other: Operand) -> Self:
+    def floor_divide_(self, other: Other) -> Self:
         """The largest whole number not above the quotient, broadcast.
 
         In place: the tensor itself is changed and returned.
         """
     def fmax(self, other: Tensor) -> Tensor:
-        """The larger of each pair of elements; of a number and NaN the number."""
+        """The larger of each pair of elements; of a number and NaN the number.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+        """
     def fmin(self, other: Tensor) -> Tensor:
-        """The smaller of each pair of elements; of a number and NaN the number."""
+        """The smaller of each pair of elements; of a number and NaN the number.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+        """
     def fmod(self, other: Any) -> Tensor:
-        """What is left over by division, with the sign of `input`; broadcast."""
+        """What is left over by division, with the sign of `input`; broadcast.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+        """
     def fmod_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`fmod`, in place: the tensor itself is changed and returned."""
     def frac(self) -> Tensor:
-        """What is behind the point of each element, with its sign."""
+        """What is behind the point of each element, with its sign.
+
+        Shapes: [..] -> the same
+        """
     def frac_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`frac`, in place: the tensor itself is changed and returned."""
     def gather(self, dim: _int, index: Tensor) -> Tensor:
-        """The elements whose places along `dim` are in `index`, a tensor of as many axes."""
-    def ge(self, other: Operand) -> Tensor:
+        """The elements whose places along `dim` are in `index`, a tensor of as many axes.
+
+        Shapes: [.., n, ..] and index [.., m, ..] -> [.., m, ..]
+
+        Raises:
+            IndexError: an axis that does not exist, an index outside it.
+            TypeError: an index that is not int32 or int64.
+            ValueError: an index of another number of axes, or larger elsewhere than along `dim`.
+        """
+    def ge(self, other: Other) -> Tensor:
         """Where the elements are at least those of `other`."""
     def gelu(self, approximate: str = "none") -> Tensor:
-        """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh"."""
+        """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh".
+
+        Shapes: [..] -> the same; integers become float32
+
+        Raises:
+            ValueError: another name as `approximate`.
+        """
     def get_device(self) -> _int:
         """The number of the device among those of its kind; -1 on the processor."""
     grad: Tensor | None
     @property
     def grad_fn(self) -> str | None: ...
-    def greater(self, other: Operand) -> Tensor:
+    def greater(self, other: Other) -> Tensor:
         """Where the elements are greater than those of `other`."""
-    def greater_equal(self, other: Operand) -> Tensor:
+    def greater_equal(self, other: Other) -> Tensor:
         """Where the elements are at least those of `other`."""
-    def gt(self, other: Operand) -> Tensor:
+    def gt(self, other: Other) -> Tensor:
         """Where the elements are greater than those of `other`."""
     def half(self) -> Tensor:
-        """The elements as float16."""
+        """The elements as float16.
+
+        Shapes: [..] -> the same
+        """
     def heaviside(self, values: Tensor) -> Tensor:
-        """0 below 0, 1 above, `values` at 0."""
+        """0 below 0, 1 above, `values` at 0.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+        """
     def histc(self, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
-        """How many elements fall into each of `bins` equal parts of the range from `min` to `max`."""
+        """How many elements fall into each of `bins` equal parts of the range from `min` to `max`.
+
+        Shapes: [..] -> [bins]
+
+        Raises:
+            TypeError: no floating dtype.
+            ValueError: no bins, ends in the wrong order or not finite.
+        """
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        """Parts side by side: of the second axis, or the only one."""
+        """Parts side by side: of the second axis, or the only one.
+
+        Shapes: [rows, columns, ..] -> parts of [rows, part, ..]
+
+        Raises:
+            ValueError: less than 1 part.
+        """
     def hypot(self, other: Tensor) -> Tensor:
-        """The length of the vectors (input, other), without overflow; broadcast."""
+        """The length of the vectors (input, other), without overflow; broadcast.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+        """
     def hypot_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`hypot`, in place: the tensor itself is changed and returned."""
     def index_add(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
-        """This tensor with the slices of `source` added to those along `dim` that `index` names."""
+        """This tensor with the slices of `source` added to those along `dim` that `index` names.
+
+        Shapes: [.., n, ..], index [m] and source [.., m, ..] -> [.., n, ..]
+
+        Raises:
+            IndexError: an axis that does not exist, an index outside it.
+            TypeError: an index that is not int32 or int64, a source of another dtype.
+            ValueError: an index of several axes, a source of another shape.
+        """
     def index_add_(self, dim: _int, index: Tensor, source: Tensor) -> Self:
-        """`index_add`, in place."""
+        """`index_add`, in place.
+
+        Shapes and errors as of `index_add`
+
+        Raises:
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        """
     def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
-        """This tensor with the slices of `source` in place of those along `dim` that `index` names."""
+        """This tensor with the slices of `source` in place of those along `dim` that `index` names.
+
+        Shapes: [..], index [n], source with n along `dim` -> the input's
+
+        Raises:
+            IndexError: an axis or a place that does not exist.
+            ValueError: a source of another shape.
+        """
     def index_copy_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`index_copy`, in place: the tensor itself is changed and returned."""
     def index_fill(self, dim: _int, index: Tensor, value: Any) -> Tensor:
-        """This tensor with `value` in the slices along `dim` that `index` names."""
+        """This tensor with `value` in the slices along `dim` that `index` names.
+
+        Shapes: [..], index [n] -> the input's
+
+        Raises:
+            IndexError: an axis or a place that does not exist.
+        """
     def index_fill_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`index_fill`, in place: the tensor itself is changed and returned."""
     def index_put(self, indices: Any, values: Any, accumulate: _bool = False) -> Tensor:
-        """A copy of this tensor with `values` in the places that a tuple of tensors names, or added to them."""
+        """A copy of this tensor with `values` in the places that a tuple of tensors names, or added to them.
+
+        Shapes: [..], values that broadcast to the places -> the input's
+
+        Raises:
+            IndexError: a place that does not exist.
+            ValueError: values that do not broadcast to the places.
+        """
     def index_put_(self, indices: Any, values: Any, accumulate: _bool = False) -> Tensor:
-        """`values` in the places that a tuple of tensors names, or added to them, in place: the tensor itself is changed and returned."""
+        """`values` in the places that a tuple of tensors names, or added to them, in place: the tensor itself is changed and returned.
+
+        Shapes: [..], values that broadcast to the places -> the input's
+
+        Raises:
+            IndexError: a place that does not exist.
+            ValueError: values that do not broadcast to the places.
+        """
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
-        """The slices along `dim` that `index`, a tensor of one axis, names."""
+        """The slices along `dim` that `index`, a tensor of one axis, names.
+
+        Shapes: [.., n, ..] and index [m] -> [.., m, ..]
+
+        Raises:
+            IndexError: an axis that does not exist, an index outside it.
+            TypeError: an index that is not int32 or int64.
+            ValueError: an index of several axes.
+        """
     def inner(self, other: Tensor) -> Tensor:
-        """The sums of products along the last axis of both: [.., k] and [.., k]."""
+        """The sums of products along the last axis of both: [.., k] and [.., k].
+
+        Shapes: [.., k] and [*others, k] -> [.., *others]
+
+        Raises:
+            ValueError: last sizes that differ.
+        """
     def int(self) -> Tensor:
-        """The elements as int32, towards zero."""
+        """The elements as int32, towards zero.
+
+        Shapes: [..] -> the same
+        """
     def is_complex(self) -> _bool:
         """Whether the dtype is a complex one: there are none."""
     def is_contiguous(self, *, memory_format: Any = None) -> _bool:
         """Whether the elements lie one after the other in row-major order."""
+    @property
+    def is_cpu(self) -> _bool: ...
     @property
     def is_cuda(self) -> _bool: ...
     def is_floating_point(self) -> _bool:
@@ -620,7 +1180,13 @@ class Tensor:
     @property
     def is_leaf(self) -> _bool: ...
     def is_nonzero(self) -> _bool:
-        """Whether the only element is not 0."""
+        """Whether the only element is not 0.
+
+        Shapes: [] or one element -> a truth value
+
+        Raises:
+            ValueError: more than 1 element.
+        """
     def is_pinned(self) -> _bool:
         """Whether the memory is pinned: it never is."""
     def is_same_size(self, other: Tensor) -> _bool:
@@ -636,73 +1202,147 @@ class Tensor:
     def isnan(self) -> Tensor:
         """Where the elements are NaN."""
     def isneginf(self) -> Tensor:
-        """Where the elements are infinite and negative."""
+        """Where the elements are infinite and negative.
+
+        Shapes: [..] -> the same, bool
+        """
     def isposinf(self) -> Tensor:
-        """Where the elements are infinite and positive."""
+        """Where the elements are infinite and positive.
+
+        Shapes: [..] -> the same, bool
+        """
     def isreal(self) -> Tensor:
-        """Where the elements are real: everywhere."""
+        """Where the elements are real: everywhere.
+
+        Shapes: [..] -> the same, bool
+        """
     def item(self) -> _float:
         """The only element, as a number of Python.
 
         Raises:
             ValueError: there are several elements, or none.
         """
+    @property
+    def itemsize(self) -> _int: ...
     def kron(self, other: Tensor) -> Tensor:
-        """Each element of one times all of the other, in blocks."""
+        """Each element of one times all of the other, in blocks.
+
+        Shapes: [m, n] and [p, q] -> [m * p, n * q]; with more axes alike
+        """
     def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> Any:
         """The k-th smallest element along an axis, counted from 1, and its index (int64): a tuple of values and indices.
+
+        Shapes: [..] -> two without the axis `dim`
 
         Raises:
             ValueError: a k that is not from 1 to the size of the axis.
         """
-    def le(self, other: Operand) -> Tensor:
+    def le(self, other: Other) -> Tensor:
         """Where the elements are at most those of `other`."""
     def leaky_relu(self, negative_slope: _float = 0.01) -> Tensor:
-        """`x` where it is positive, else `negative_slope * x`."""
+        """`x` where it is positive, else `negative_slope * x`.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def lerp(self, end: Tensor, weight: Any) -> Tensor:
-        """From `input`, where the weight is 0, to `end`, where it is 1: `input + weight * (end - input)`; weight is a number or a tensor."""
+        """From `input`, where the weight is 0, to `end`, where it is 1: `input + weight * (end - input)`; weight is a number or a tensor.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+            TypeError: something that is neither a tensor nor a number.
+        """
     def lerp_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`lerp`, in place: the tensor itself is changed and returned."""
-    def less(self, other: Operand) -> Tensor:
+    def less(self, other: Other) -> Tensor:
         """Where the elements are less than those of `other`."""
-    def less_equal(self, other: Operand) -> Tensor:
+    def less_equal(self, other: Other) -> Tensor:
         """Where the elements are at most those of `other`."""
     def log(self) -> Tensor:
-        """The natural logarithm of each element."""
+        """The natural logarithm of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def log10(self) -> Tensor:
-        """The logarithm to base 10 of each element."""
+        """The logarithm to base 10 of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def log10_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`log10`, in place: the tensor itself is changed and returned."""
     def log1p(self) -> Tensor:
-        """`log(1 + x)` of each element, accurate near 0."""
+        """`log(1 + x)` of each element, accurate near 0.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def log1p_(self) -> Self:
         """`log(1 + x)` of each element, accurate near 0.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: integers, which cannot hold the result.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def log2(self) -> Tensor:
-        """The logarithm to base 2 of each element."""
+        """The logarithm to base 2 of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def log2_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`log2`, in place: the tensor itself is changed and returned."""
     def log_(self) -> Self:
         """The natural logarithm of each element.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: integers, which cannot hold the result.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def log_softmax(self, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
-        """The logarithm of `softmax` along `dim`, without loss."""
+        """The logarithm of `softmax` along `dim`, without loss.
+
+        Shapes: [.., n, ..] -> the same
+
+        Raises:
+            IndexError: an axis that does not exist.
+            TypeError: no `dim`.
+        """
     def logaddexp(self, other: Tensor) -> Tensor:
-        """`log(e^input + e^other)` of each pair of elements, without overflow; broadcast."""
+        """`log(e^input + e^other)` of each pair of elements, without overflow; broadcast.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+        """
     def logaddexp2(self, other: Tensor) -> Tensor:
-        """`log2(2^input + 2^other)` of each pair of elements, without overflow; broadcast."""
+        """`log2(2^input + 2^other)` of each pair of elements, without overflow; broadcast.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+        """
     def logcumsumexp(self, dim: _int) -> Tensor:
-        """The logarithms of the sums of `e^x` up to each element, along `dim`, without overflow."""
+        """The logarithms of the sums of `e^x` up to each element, along `dim`, without overflow.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def logical_and(self, other: Tensor) -> Tensor:
         """Where both are true, or not 0."""
     def logical_and_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logical_and`, in place: the tensor itself is changed and returned."""
     def logical_not(self) -> Tensor:
-        """`not x` of each truth value."""
+        """`not x` of each truth value.
+
+        Shapes: [..] -> the same
+        """
     def logical_not_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logical_not`, in place: the tensor itself is changed and returned."""
     def logical_or(self, other: Tensor) -> Tensor:
@@ -714,22 +1354,36 @@ class Tensor:
     def logical_xor_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logical_xor`, in place: the tensor itself is changed and returned."""
     def logit(self, eps: _float | None = None) -> Tensor:
-        """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given."""
+        """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given.
+
+        Shapes: [..] -> the same
+        """
     def logit_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logit`, in place: the tensor itself is changed and returned."""
     def logsigmoid(self) -> Tensor:
-        """`log(sigmoid(x))` of each element, without loss."""
+        """`log(sigmoid(x))` of each element, without loss.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def logsumexp(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """`log(sum(e^x))` over axes, without overflow. Integers become float32 first.
+
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Args:
             dim: the axis or axes; all of them by default.
             keepdim: whether reduced axes stay, with size 1.
             axis, keepdims: other names of dim and keepdim.
+
+        Raises:
+            IndexError: an axis that does not exist.
         """
     def long(self) -> Tensor:
-        """The elements as int64, towards zero."""
-    def lt(self, other: Operand) -> Tensor:
+        """The elements as int64, towards zero.
+
+        Shapes: [..] -> the same
+        """
+    def lt(self, other: Other) -> Tensor:
         """Where the elements are less than those of `other`."""
     @property
     def mT(self) -> Tensor: ...
@@ -738,9 +1392,23 @@ class Tensor:
     def masked_fill_(self, mask: Tensor, value: Number | Tensor) -> Self:
         """`value` in place of the elements where the mask is true; the tensor itself."""
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
-        """This tensor with the elements of `source`, in turn, where the mask is true."""
+        """This tensor with the elements of `source`, in turn, where the mask is true.
+
+        Shapes: [..] and a mask that broadcasts to it -> [..]
+
+        Raises:
+            TypeError: a mask that is not bool, a source of another dtype.
+            ValueError: a mask that does not fit, a source of too few elements.
+        """
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
-        """The elements of `source`, in turn, where the mask is true, in place: the tensor itself is changed and returned."""
+        """The elements of `source`, in turn, where the mask is true, in place: the tensor itself is changed and returned.
+
+        Shapes: [..], mask that broadcasts to it, source of any shape -> the input's
+
+        Raises:
+            ValueError: a source with less elements than there are places.
+            TypeError: a mask that is not bool.
+        """
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where the mask is true, in row-major order, as one axis."""
     def matmul(self, other: Tensor) -> Tensor:
@@ -753,6 +1421,8 @@ class Tensor:
         """
     def matrix_power(self, n: _int) -> Tensor:
         """A square matrix, or each of several, times itself `n` times.
+
+        Shapes: [.., n, n] -> the same
 
         Raises:
             ValueError: a power below 0: there are no inverses; a matrix that is not square.
@@ -768,7 +1438,9 @@ class Tensor:
     def maximum(self, other: Tensor) -> Tensor:
         """The larger of each pair of elements, broadcast; NaN if either is."""
     def mean(self, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """The mean over axes; of floating dtypes.
+        """The mean over axes; of floating dtypes (else a TypeError).
+
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Args:
             dim: the axis or axes; all of them by default.
@@ -781,6 +1453,8 @@ class Tensor:
         """
     def median(self, dim: _int | None = None, keepdim: _bool = False) -> Any:
         """The middle element in order, of two the smaller; NaN if there is one. Along `dim` a tuple of values and indices.
+
+        Shapes: [..] -> [], or two without the axis `dim`
 
         Raises:
             ValueError: no elements.
@@ -797,16 +1471,37 @@ class Tensor:
     def minimum(self, other: Tensor) -> Tensor:
         """The smaller of each pair of elements, broadcast; NaN if either is."""
     def mm(self, mat2: Tensor) -> Tensor:
-        """The product of two matrices: [m, k] x [k, n] -> [m, n]."""
+        """The product of two matrices: [m, k] x [k, n] -> [m, n].
+
+        Raises:
+            ValueError: other numbers of axes, inner sizes that differ.
+        """
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
-        """The axes `source` at the places `destination`, the others in their order."""
+        """The axes `source` at the places `destination`, the others in their order.
+
+        Shapes: [..] -> its sizes in another order
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: other numbers of sources and destinations, or one twice.
+        """
     def movedim(self, source: Any, destination: Any) -> Tensor:
-        """The axes `source` at the places `destination`, the others in their order."""
+        """The axes `source` at the places `destination`, the others in their order.
+
+        Shapes: [..] -> its sizes in another order
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: other numbers of sources and destinations, or one twice.
+        """
     def msort(self) -> Tensor:
-        """The elements in order along the first axis."""
-    def mul(self, other: Operand) -> Tensor:
+        """The elements in order along the first axis.
+
+        Shapes: [..] -> the same
+        """
+    def mul(self, other: Other) -> Tensor:
         """The product of this tensor and another, or a number, element by element, broadcast."""
-    def mul_(self, other: Operand) -> Self:
+    def mul_(self, other: Other) -> Self:
         """The product of this tensor and another, or a number, element by element, broadcast.
 
         In place: the tensor itself is changed and returned.
@@ -821,66 +1516,157 @@ class Tensor:
             TypeError: no floats.
             ValueError: other than one or two axes, a probability below 0 or not finite, a row of zeros, more samples than there are categories to draw.
         """
-    def multiply(self, other: Operand) -> Tensor:
+    def multiply(self, other: Other) -> Tensor:
         """The product of this tensor and another, or a number, element by element, broadcast."""
-    def multiply_(self, other: Operand) -> Self:
+    def multiply_(self, other: Other) -> Self:
         """The product of this tensor and another, or a number, element by element, broadcast.
 
         In place: the tensor itself is changed and returned.
         """
     def mv(self, vec: Tensor) -> Tensor:
-        """The product of a matrix and a vector: [m, k] x [k] -> [m]."""
+        """The product of a matrix and a vector: [m, k] x [k] -> [m].
+
+        Raises:
+            ValueError: other numbers of axes, inner sizes that differ.
+        """
     def nan_to_num(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
-        """The elements, with numbers in place of NaN and of the infinities: by default 0 and the largest numbers of the dtype."""
+        """The elements, with numbers in place of NaN and of the infinities: by default 0 and the largest numbers of the dtype.
+
+        Shapes: [..] -> the same
+        """
     def nan_to_num_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`nan_to_num`, in place: the tensor itself is changed and returned."""
     def nanmean(self, dim: Any = None, keepdim: _bool = False, *, dtype: Any = None) -> Tensor:
-        """The mean over axes of what is not NaN."""
+        """The mean over axes of what is not NaN.
+
+        Shapes: [..] -> [], or without the axes `dim`
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def nansum(self, dim: Any = None, keepdim: _bool = False, *, dtype: Any = None) -> Tensor:
-        """The sum over axes, NaN counted as 0."""
+        """The sum over axes, NaN counted as 0.
+
+        Shapes: [..] -> [], or without the axes `dim`
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor:
-        """`length` elements of axis `dim` from `start` on."""
+        """`length` elements of axis `dim` from `start` on.
+
+        Shapes: [.., n, ..] -> [.., length, ..]
+
+        Raises:
+            IndexError: an axis that does not exist, a start before the first element.
+            ValueError: elements behind the last one, a negative length.
+        """
     @property
     def nbytes(self) -> _int: ...
     @property
     def ndim(self) -> _int: ...
     def ndimension(self) -> _int:
         """The number of axes."""
-    def ne(self, other: Operand) -> Tensor:
+    def ne(self, other: Other) -> Tensor:
         """Where the elements are not equal to those of `other`."""
     def neg(self) -> Tensor:
-        """`-x` of each element. Integers wrap."""
+        """`-x` of each element. Integers wrap.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            TypeError: an input of truth values.
+        """
     def neg_(self) -> Self:
         """`-x` of each element. Integers wrap.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            TypeError: an input of truth values.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def negative(self) -> Tensor:
-        """`-x` of each element. Integers wrap."""
+        """`-x` of each element. Integers wrap.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            TypeError: an input of truth values.
+        """
     def negative_(self) -> Self:
         """`-x` of each element. Integers wrap.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            TypeError: an input of truth values.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def nelement(self) -> _int:
         """The number of elements."""
     def new_empty(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
-        """A tensor of these sizes whose contents nobody has decided (zeros here), in the dtype and on the device of this one."""
+        """A tensor of these sizes whose contents nobody has decided (zeros here), in the dtype and on the device of this one.
+
+        Shapes: any -> size
+
+        Raises:
+            ValueError: a size below 0.
+            TypeError: a size that is no whole number.
+        """
     def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
-        """One value in these sizes, in the dtype and on the device of this tensor."""
+        """One value in these sizes, in the dtype and on the device of this tensor.
+
+        Shapes: any -> size
+
+        Raises:
+            ValueError: a size below 0.
+            TypeError: a value that is no number.
+        """
     def new_ones(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
-        """Ones of these sizes, in the dtype and on the device of this tensor."""
+        """Ones of these sizes, in the dtype and on the device of this tensor.
+
+        Shapes: any -> size
+
+        Raises:
+            ValueError: a size below 0.
+            TypeError: a size that is no whole number.
+        """
     def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
-        """A tensor with these values, in the dtype and on the device of this one."""
+        """A tensor with these values, in the dtype and on the device of this one.
+
+        Raises:
+            TypeError: values that are no numbers.
+            ValueError: lists of several lengths.
+        """
     def new_zeros(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
-        """Zeros of these sizes, in the dtype and on the device of this tensor."""
+        """Zeros of these sizes, in the dtype and on the device of this tensor.
+
+        Shapes: any -> size
+
+        Raises:
+            ValueError: a size below 0.
+            TypeError: a size that is no whole number.
+        """
     def nonzero(self, *, as_tuple: _bool = False) -> Any:
         """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
     def norm(self, p: _float | str | None = None, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """The norm over axes: of order 1, 2 (by default), infinity, or any positive number."""
+        """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest.
+
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def normal_(self, mean: _float = 0.0, std: _float = 1.0, *, generator: Generator | None = None) -> Self:
-        """Of the normal distribution, in place: the tensor itself is changed and returned."""
-    def not_equal(self, other: Operand) -> Tensor:
+        """Of the normal distribution, in place: the tensor itself is changed and returned.
+
+        Raises:
+            TypeError: no floating dtype.
+            ValueError: a negative deviation.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        """
+    def not_equal(self, other: Other) -> Tensor:
         """Where the elements are not equal to those of `other`."""
     def numel(self) -> _int:
         """The number of elements."""
@@ -895,24 +1681,47 @@ class Tensor:
             RuntimeError: a gradient flows to the tensor.
         """
     def outer(self, vec2: Tensor) -> Tensor:
-        """The products of every element of a vector with every one of another: [m] and [n] -> [m, n]."""
-    def permute(self, *dims: SizeLike) -> Tensor:
-        """The axes in another order."""
-    def pin_memory(self) -> Tensor:
-        """The tensor itself: copies to a device go through memory of their own."""
-    def positive(self) -> Tensor:
-        """The tensor itself."""
-    def pow(self, other: Operand) -> Tensor:
-        """This tensor to the power of another, or of a number, broadcast."""
-    def pow_(self, other: Operand) -> Self:
-        """This tensor to the power of another, or of a number, broadcast.
+        """The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
 
-        In place: the tensor itself is changed and returned.
+        Raises:
+            ValueError: no vectors.
+            TypeError: dtypes that differ.
         """
+    def permute(self, *dims: SizeLike) -> Tensor:
+        """The axes in another order.
+
+        Shapes: [a, b, c] by (2, 0, 1) -> [c, a, b]
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: an order that does not name each axis once.
+        """
+    def pin_memory(self) -> Tensor:
+        """The tensor itself: copies to a device go through memory of their own.
+
+        Shapes: [..] -> the same
+        """
+    def positive(self) -> Tensor:
+        """The tensor itself.
+
+        Shapes: [..] -> the same
+        """
+    def pow(self, exponent: Other) -> Tensor:
+        """This tensor to the power of another, or of a number, broadcast."""
+    def pow_(self, exponent: Other) -> Self:
+        """This tensor to the power of another, or of a number, broadcast, in place: the tensor itself is changed and returned."""
     def prelu(self, weight: Tensor) -> Tensor:
-        """`x` where it is positive, else `weight * x`, with one weight, or one for each channel (the second axis)."""
+        """`x` where it is positive, else `weight * x`, with one weight, or one for each channel (the second axis).
+
+        Shapes: [batch, channels, ..], weight [1] or [channels] -> the input's
+
+        Raises:
+            ValueError: as many weights as neither 1 nor the channels.
+        """
     def prod(self, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """The product over axes; of integers in int64.
+
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Args:
             dim: the axis or axes; all of them by default.
@@ -935,44 +1744,84 @@ class Tensor:
             ValueError: no elements, a share outside 0 to 1, another interpolation.
         """
     def rad2deg(self) -> Tensor:
-        """Radians as degrees."""
+        """Radians as degrees.
+
+        Shapes: [..] -> the same
+        """
     def rad2deg_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`rad2deg`, in place: the tensor itself is changed and returned."""
     def random_(self, low: _int = 0, high: _int | None = None, *, generator: Any = None) -> Tensor:
-        """Random whole numbers from `low` up to, not including, `high` (by default all that the dtype can count exactly, up to 2**40), in place."""
+        """Random whole numbers from `low` up to, not including, `high` (by default all that the dtype can count exactly, up to 2**40), in place.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            ValueError: no number from `low` to below `high`.
+        """
     def ravel(self) -> Tensor:
-        """All elements as one axis."""
+        """All elements as one axis.
+
+        Shapes: [..] -> [elements]
+        """
     def reciprocal(self) -> Tensor:
-        """`1 / x` of each element."""
+        """`1 / x` of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def reciprocal_(self) -> Self:
         """`1 / x` of each element.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: integers, which cannot hold the result.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def register_hook(self, hook: Any) -> HookHandle:
         """Calls `hook` with the gradient of this tensor when it is final; what it returns, if not None, takes the gradient's place.
 
         Returns:
             what removes the hook when its `remove()` is called.
+
+        Raises:
+            RuntimeError: no gradient flows to this tensor.
         """
     def relu(self) -> Tensor:
-        """`max(x, 0)` of each element; NaN stays."""
+        """`max(x, 0)` of each element; NaN stays.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            TypeError: an input of truth values.
+        """
     def relu_(self) -> Self:
         """`max(x, 0)` of each element; NaN stays.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            TypeError: an input of truth values.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
-    def remainder(self, other: Operand) -> Tensor:
+    def remainder(self, other: Other) -> Tensor:
         """What is left over of this tensor by division, with the sign of the divisor; broadcast."""
-    def remainder_(self, other: Operand) -> Self:
+    def remainder_(self, other: Other) -> Self:
         """What is left over of this tensor by division, with the sign of the divisor; broadcast.
 
         In place: the tensor itself is changed and returned.
         """
     def repeat(self, *repeats: SizeLike) -> Tensor:
-        """Repeated so often along each axis, a copy."""
+        """Repeated so often along each axis, a copy.
+
+        Shapes: [m, n] by (a, b) -> [a * m, b * n]; new axes come first
+
+        Raises:
+            ValueError: fewer counts than axes, a negative one.
+        """
     def repeat_interleave(self, repeats: Any, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
         """Each element, or each slice of an axis, several times in turn.
+
+        Shapes: [..] -> [elements * repeats], or longer along `dim`
 
         Args:
             repeats: how often, a number or a tensor with one for each.
@@ -984,7 +1833,12 @@ class Tensor:
         """
     requires_grad: _bool
     def requires_grad_(self, requires_grad: _bool = True) -> Self:
-        """Asks for a gradient, or no longer; the tensor itself."""
+        """Asks for a gradient, or no longer; the tensor itself.
+
+        Raises:
+            TypeError: no floating dtype.
+            RuntimeError: a computed tensor is to ask no longer.
+        """
     def reshape(self, *shape: SizeLike) -> Tensor:
         """The elements in row-major order under other sizes, one of which may be -1; a view where that can be.
 
@@ -992,35 +1846,102 @@ class Tensor:
             ValueError: sizes that do not multiply to the number of elements.
         """
     def reshape_as(self, other: Tensor) -> Tensor:
-        """The elements in the shape of `other`."""
+        """The elements in the shape of `other`.
+
+        Shapes: [..] -> the other's
+
+        Raises:
+            ValueError: another number of elements.
+        """
     def retain_grad(self) -> None:
-        """Gathers the gradient of this tensor too, though it was computed."""
+        """Gathers the gradient of this tensor too, though it was computed.
+
+        Raises:
+            RuntimeError: no gradient flows to this tensor.
+        """
     def roll(self, shifts: SizeLike, dims: SizeLike | None = None) -> Tensor:
-        """The elements moved along `dims`, those that leave at one end come in at the other."""
+        """The elements moved along `dims`, those that leave at one end come in at the other.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: not as many axes as shifts, several shifts without axes.
+        """
     def rot90(self, k: _int = 1, dims: Sequence[_int] = (0, 1)) -> Tensor:
-        """The tensor turned `k` times by a right angle, from the first of two axes to the second."""
+        """The tensor turned `k` times by a right angle, from the first of two axes to the second.
+
+        Shapes: [rows, columns] -> [columns, rows], or the same for even `k`
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def round(self, *, decimals: _int = 0) -> Tensor:
-        """The nearest whole number of each element, halves to even; with `decimals` that many digits behind the point."""
+        """The nearest whole number of each element, halves to even; with `decimals` that many digits behind the point.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            TypeError: no tensor, `decimals` that are no number.
+        """
     def round_(self) -> Self:
         """The nearest whole number of each element, halves to even.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def rsqrt(self) -> Tensor:
-        """`1 / sqrt(x)` of each element."""
+        """`1 / sqrt(x)` of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def rsqrt_(self) -> Self:
         """`1 / sqrt(x)` of each element.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: integers, which cannot hold the result.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def scatter(self, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None) -> Tensor:
-        """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names."""
+        """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
+
+        Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] -> [.., n, ..]
+
+        Raises:
+            IndexError: an axis that does not exist, an index outside it.
+            TypeError: an index that is not int32 or int64, a source of another dtype, both `src` and `value` or neither.
+            ValueError: shapes that do not fit.
+        """
     def scatter_(self, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None) -> Self:
-        """`scatter`, in place."""
+        """`scatter`, in place.
+
+        Shapes and errors as of `scatter`
+
+        Raises:
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        """
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
-        """This tensor with the elements of `src` added in the places along `dim` that `index` names."""
+        """This tensor with the elements of `src` added in the places along `dim` that `index` names.
+
+        Shapes: [.., n, ..], index and src [.., m, ..] -> [.., n, ..]
+
+        Raises:
+            IndexError: an axis that does not exist, an index outside it.
+            TypeError: an index that is not int32 or int64, a source of another dtype.
+            ValueError: shapes that do not fit.
+        """
     def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Self:
-        """`scatter_add`, in place."""
+        """`scatter_add`, in place.
+
+        Shapes and errors as of `scatter_add`
+
+        Raises:
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        """
     def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
         """This tensor with the elements of `src` summed, or averaged, in the places along `dim` that `index` names.
 
@@ -1034,56 +1955,122 @@ class Tensor:
     def scatter_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`scatter_reduce`, in place: the tensor itself is changed and returned."""
     def select(self, dim: _int, index: _int) -> Tensor:
-        """One element of axis `dim`, which disappears."""
+        """One element of axis `dim`, which disappears.
+
+        Shapes: [.., n, ..] -> [..]
+
+        Raises:
+            IndexError: an axis that does not exist, an index outside it.
+        """
     def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
-        """This tensor with `src` in the place of one slice of an axis."""
+        """This tensor with `src` in the place of one slice of an axis.
+
+        Shapes: [..], `src` without the axis `dim` -> the input's
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: a `src` of another shape.
+        """
     def sgn(self) -> Tensor:
-        """-1, 0 or 1 for each element; NaN stays."""
+        """-1, 0 or 1 for each element; NaN stays.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            TypeError: an input of truth values.
+        """
     def sgn_(self) -> Self:
         """-1, 0 or 1 for each element; NaN stays.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            TypeError: an input of truth values.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     @property
     def shape(self) -> Size: ...
     def short(self) -> Tensor:
-        """The elements as int16, towards zero."""
+        """The elements as int16, towards zero.
+
+        Shapes: [..] -> the same
+        """
     def sigmoid(self) -> Tensor:
-        """`1 / (1 + e^-x)` of each element."""
+        """`1 / (1 + e^-x)` of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def sigmoid_(self) -> Self:
         """`1 / (1 + e^-x)` of each element.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: integers, which cannot hold the result.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def sign(self) -> Tensor:
-        """-1, 0 or 1 for each element; NaN stays."""
+        """-1, 0 or 1 for each element; NaN stays.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            TypeError: an input of truth values.
+        """
     def sign_(self) -> Self:
         """-1, 0 or 1 for each element; NaN stays.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            TypeError: an input of truth values.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def signbit(self) -> Tensor:
-        """Where the sign is negative: that of zero counts."""
+        """Where the sign is negative: that of zero counts.
+
+        Shapes: [..] -> the same, bool
+        """
     def silu(self) -> Tensor:
-        """`x * sigmoid(x)` of each element."""
+        """`x * sigmoid(x)` of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def silu_(self) -> Self:
         """`x * sigmoid(x)` of each element.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: integers, which cannot hold the result.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def sin(self) -> Tensor:
-        """The sine of each element, in radians."""
+        """The sine of each element, in radians.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def sin_(self) -> Self:
         """The sine of each element, in radians.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: integers, which cannot hold the result.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def sinc(self) -> Tensor:
-        """`sin(pi x) / (pi x)` of each element, 1 at 0."""
+        """`sin(pi x) / (pi x)` of each element, 1 at 0.
+
+        Shapes: [..] -> the same
+        """
     def sinc_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`sinc`, in place: the tensor itself is changed and returned."""
     def sinh(self) -> Tensor:
-        """The hyperbolic sine of each element."""
+        """The hyperbolic sine of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def sinh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`sinh`, in place: the tensor itself is changed and returned."""
     def size(self, dim: _int | None = None) -> Any:
@@ -1093,40 +2080,104 @@ class Tensor:
             IndexError: there is no such axis.
         """
     def slice_scatter(self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
-        """This tensor with `src` in the place of a part of an axis."""
+        """This tensor with `src` in the place of a part of an axis.
+
+        Shapes: [..], `src` of the part's shape -> the input's
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: a `src` of another shape.
+        """
     def softmax(self, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
-        """`e^x / sum(e^x)` along `dim`."""
+        """`e^x / sum(e^x)` along `dim`.
+
+        Shapes: [.., n, ..] -> the same
+
+        Raises:
+            IndexError: an axis that does not exist.
+            TypeError: no `dim`.
+        """
     def softplus(self, beta: _float = 1.0) -> Tensor:
-        """`log(1 + e^(beta * x)) / beta`."""
+        """`log(1 + e^(beta * x)) / beta`.
+
+        Shapes: [..] -> the same; integers become float32
+
+        Raises:
+            ValueError: a `beta` that is not above 0.
+        """
     def sort(self, dim: _int | None = None, descending: _bool = False, stable: _bool = False, *, axis: _int | None = None) -> sort:
         """The elements in order along `dim`, and where they were: a tuple of values and indices (int64).
+
+        Shapes: [.., n, ..] -> two of the same
 
         Args:
             stable: taken as in PyTorch; equal elements keep their order in any case.
             axis: another name of dim.
+
+        Raises:
+            IndexError: an axis that does not exist.
         """
     def split(self, split_size_or_sections: SizeLike, dim: _int = 0) -> tuple[Tensor, ...]:
-        """Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes."""
+        """Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes.
+
+        Shapes: [.., n, ..] -> a tuple of [.., size, ..]; a last part may be smaller
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: parts of size 0, sizes that do not add up to that of the axis.
+        """
     def split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
-        """Parts of an axis of these sizes."""
+        """Parts of an axis of these sizes.
+
+        Shapes: [.., size, ..] -> parts of [.., part, ..]
+
+        Raises:
+            ValueError: sizes that do not add up to that of the axis.
+            IndexError: an axis that does not exist.
+        """
     def sqrt(self) -> Tensor:
-        """The square root of each element."""
+        """The square root of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def sqrt_(self) -> Self:
         """The square root of each element.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: integers, which cannot hold the result.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def square(self) -> Tensor:
-        """`x * x` of each element."""
+        """`x * x` of each element.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            TypeError: an input of truth values.
+        """
     def square_(self) -> Self:
         """`x * x` of each element.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            TypeError: an input of truth values.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def squeeze(self, dim: SizeLike | None = None, *, axis: SizeLike | None = None) -> Tensor:
-        """Without the axes of size 1, or without these if their size is 1."""
+        """Without the axes of size 1, or without these if their size is 1.
+
+        Shapes: [.., 1, ..] -> [..]
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def std(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
         """The standard deviation over axes: the root of `var`.
+
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Args:
             dim: the axis or axes; all of them by default.
@@ -1134,21 +2185,31 @@ class Tensor:
             keepdim: whether reduced axes stay, with size 1.
             correction: 1 by default.
             axis, keepdims: other names of dim and keepdim.
+
+        Raises:
+            IndexError: an axis that does not exist.
+            TypeError: no floating dtype.
         """
     def storage_offset(self) -> _int:
         """Where in its memory the first element is, counted in elements."""
     def stride(self, dim: _int | None = None) -> tuple[_int, ...]:
-        """How many elements lie between neighbours along each axis, or along one."""
-    def sub(self, other: Operand, *, alpha: Number | None = None) -> Tensor:
+        """How many elements lie between neighbours along each axis, or along one.
+
+        Raises:
+            IndexError: there is no such axis.
+        """
+    def sub(self, other: Other, *, alpha: Number | None = None) -> Tensor:
         """This tensor less `alpha` times another, or a number, broadcast."""
-    def sub_(self, other: Operand, *, alpha: Number | None = None) -> Self:
+    def sub_(self, other: Other, *, alpha: Number | None = None) -> Self:
         """This tensor less `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
-    def subtract(self, other: Operand, *, alpha: Number | None = None) -> Tensor:
+    def subtract(self, other: Other, *, alpha: Number | None = None) -> Tensor:
         """This tensor less `alpha` times another, or a number, broadcast."""
-    def subtract_(self, other: Operand, *, alpha: Number | None = None) -> Self:
+    def subtract_(self, other: Other, *, alpha: Number | None = None) -> Self:
         """This tensor less `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
     def sum(self, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """The sum over axes; of integers in int64.
+
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Args:
             dim: the axis or axes; all of them by default.
@@ -1166,86 +2227,215 @@ class Tensor:
             ValueError: sizes that do not broadcast to this tensor's.
         """
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
-        """Two axes exchanged: `transpose`."""
+        """Two axes exchanged: `transpose`.
+
+        Shapes: [.., m, .., n, ..] -> [.., n, .., m, ..]
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def swapdims(self, axis0: _int, axis1: _int) -> Tensor:
-        """Two axes exchanged: `transpose`."""
+        """Two axes exchanged: `transpose`.
+
+        Shapes: [.., m, .., n, ..] -> [.., n, .., m, ..]
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def t(self) -> Tensor:
-        """The two axes of a matrix exchanged."""
+        """The two axes of a matrix exchanged.
+
+        Shapes: [m, n] -> [n, m]; [n] and [] stay
+
+        Raises:
+            ValueError: more than two axes.
+        """
     def take(self, index: Tensor) -> Tensor:
-        """The elements at these places of all elements in a row, in the shape of `index`."""
+        """The elements at these places of all elements in a row, in the shape of `index`.
+
+        Shapes: [..], index [*places] -> [*places]
+
+        Raises:
+            IndexError: a place that does not exist.
+            TypeError: an index of a floating dtype.
+        """
     def take_along_dim(self, indices: Tensor, dim: _int | None = None) -> Tensor:
-        """The elements whose places along `dim` are in `indices`, both broadcast against each other elsewhere; of all elements in a row by default."""
+        """The elements whose places along `dim` are in `indices`, both broadcast against each other elsewhere; of all elements in a row by default.
+
+        Shapes: [..] and indices of as many axes -> the indices' shape
+
+        Raises:
+            IndexError: an axis or a place that does not exist.
+            ValueError: indices of another number of axes.
+        """
     def tan(self) -> Tensor:
-        """The tangent of each element, in radians."""
+        """The tangent of each element, in radians.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def tan_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`tan`, in place: the tensor itself is changed and returned."""
     def tanh(self) -> Tensor:
-        """The hyperbolic tangent of each element."""
+        """The hyperbolic tangent of each element.
+
+        Shapes: [..] -> the same; integers become float32
+        """
     def tanh_(self) -> Self:
         """The hyperbolic tangent of each element.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: integers, which cannot hold the result.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def tensor_split(self, indices_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
-        """Parts of an axis: so many, as even as can be, or those between these places."""
+        """Parts of an axis: so many, as even as can be, or those between these places.
+
+        Shapes: [.., size, ..] -> parts of [.., part, ..]
+
+        Raises:
+            ValueError: less than 1 part.
+            IndexError: an axis that does not exist.
+        """
     def tile(self, *dims: Any) -> Tensor:
-        """The tensor repeated so often along each axis; counts are for the last axes."""
+        """The tensor repeated so often along each axis; counts are for the last axes.
+
+        Shapes: [.., n] -> [.., n * times]
+
+        Raises:
+            ValueError: a count below 0.
+        """
     def to(self, *args: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: _bool = False, non_blocking: _bool = False, memory_format: Any = None) -> Tensor:
         """The tensor in another dtype or on another device; the tensor itself if it is so.
 
         Takes a dtype, a device or its name, both, or a tensor whose dtype and device are meant.
 
+        Shapes: [..] -> the same
+
         Args:
             copy: a copy in any case.
             non_blocking, memory_format: taken as in PyTorch; they change nothing here.
+
+        Raises:
+            RuntimeError: a device that is not there.
+            TypeError: something that names neither.
         """
     def tolist(self) -> Any:
         """The elements as nested lists of numbers of Python; a number for a tensor without axes."""
     def topk(self, k: _int, dim: _int = ..., largest: _bool = True, sorted: _bool = True) -> topk:
         """The `k` largest (or smallest) elements along `dim` in order, and where they are: a tuple of values and indices (int64).
 
+        Shapes: [.., n, ..] -> two of [.., k, ..]
+
         Args:
             sorted: taken as in PyTorch; they are in order in any case.
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: a `k` below 0, or above the number of elements.
         """
     def trace(self) -> Tensor:
-        """The sum of the diagonal of a matrix."""
+        """The sum of the diagonal of a matrix.
+
+        Shapes: [rows, columns] -> []
+
+        Raises:
+            ValueError: a tensor that is none.
+        """
     def transpose(self, dim0: _int, dim1: _int) -> Tensor:
-        """Two axes exchanged."""
+        """Two axes exchanged.
+
+        Shapes: [.., m, .., n, ..] -> [.., n, .., m, ..]
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def tril(self, diagonal: _int = 0) -> Tensor:
-        """The elements on and below a diagonal of the last two axes, zeros above."""
+        """The elements on and below a diagonal of the last two axes, zeros above.
+
+        Shapes: [.., m, n] -> the same
+
+        Raises:
+            ValueError: fewer than two axes.
+        """
     def tril_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`tril`, in place: the tensor itself is changed and returned."""
     def triu(self, diagonal: _int = 0) -> Tensor:
-        """The elements on and above a diagonal of the last two axes, zeros below."""
+        """The elements on and above a diagonal of the last two axes, zeros below.
+
+        Shapes: [.., m, n] -> the same
+
+        Raises:
+            ValueError: fewer than two axes.
+        """
     def triu_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`triu`, in place: the tensor itself is changed and returned."""
-    def true_divide(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    def true_divide(self, other: Other, *, rounding_mode: str | None = None) -> Tensor:
         """This tensor divided by another, or a number, broadcast. Integers become float32 first.
 
         Args:
-            rounding_mode: "floor" for whole numbers, as by `//`.
+            rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
         """
-    def true_divide_(self, other: Operand, *, rounding_mode: str | None = None) -> Self:
+    def true_divide_(self, other: Other, *, rounding_mode: str | None = None) -> Self:
         """This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned."""
     def trunc(self) -> Tensor:
-        """The whole part of each element, towards zero."""
+        """The whole part of each element, towards zero.
+
+        Shapes: [..] -> the same
+        """
     def trunc_(self) -> Self:
         """The whole part of each element, towards zero.
 
         In place: the tensor itself is changed and returned.
+
+        Raises:
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def type(self, dtype: Any = None, non_blocking: _bool = False) -> Any:
-        """The tensor in another dtype, or the name of its type."""
+        """The tensor in another dtype, which may be told as "ternion.LongTensor"; or the name of its type.
+
+        Shapes: [..] -> the same
+        """
     def type_as(self, other: Tensor) -> Tensor:
-        """The dtype and device of `other`."""
+        """The dtype and device of `other`.
+
+        Shapes: [..] -> the same
+        """
     def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
-        """The elements of axis `dim`, without it."""
+        """The elements of axis `dim`, without it.
+
+        Shapes: [.., n, ..] -> a tuple of n of [..]
+
+        Raises:
+            IndexError: an axis that does not exist.
+        """
     def unflatten(self, dim: _int, sizes: SizeLike) -> Tensor:
-        """Axis `dim` as several of these sizes, one of which may be -1."""
+        """Axis `dim` as several of these sizes, one of which may be -1.
+
+        Shapes: [.., m * n, ..] -> [.., m, n, ..]
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: sizes that do not multiply to that of the axis.
+        """
     def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
-        """Windows of `size` elements along `dimension`, `step` apart, as a further axis at the end."""
+        """Windows of `size` elements along `dimension`, `step` apart, as a further axis at the end.
+
+        Shapes: [.., n, ..] -> [.., windows, .., size]
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: windows larger than the axis, a step of 0.
+        """
     def uniform_(self, low: _float = 0.0, high: _float = 1.0, *, generator: Generator | None = None) -> Self:
-        """Even from `low` up to, not including, `high`, in place: the tensor itself is changed and returned."""
+        """Even from `low` up to, not including, `high`, in place: the tensor itself is changed and returned.
+
+        Raises:
+            TypeError: no floating dtype.
+            ValueError: ends in the wrong order.
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        """
     def unique(self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
         """The different elements in order, and what is asked for beside them.
 
@@ -1259,11 +2449,26 @@ class Tensor:
             IndexError: an axis that is none.
         """
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-        """The elements without those that are as the one before, and what is asked for beside them: see `unique`."""
+        """The elements without those that are as the one before, and what is asked for beside them: see `unique`.
+
+        Shapes: [..] -> [groups], and beside it the input's shape (inverse) and [groups] (counts)
+
+        Raises:
+            ValueError: a `dim`: slices are not compared as a whole.
+        """
     def unsqueeze(self, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
-        """With an axis of size 1 at `dim`."""
+        """With an axis of size 1 at `dim`.
+
+        Shapes: [..] -> [.., 1, ..]
+
+        Raises:
+            IndexError: an axis that does not exist.
+            TypeError: no `dim`.
+        """
     def var(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
         """The variance over axes: squares are divided by the number of elements less `correction`.
+
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Args:
             dim: the axis or axes; all of them by default.
@@ -1271,9 +2476,19 @@ class Tensor:
             keepdim: whether reduced axes stay, with size 1.
             correction: 1 by default.
             axis, keepdims: other names of dim and keepdim.
+
+        Raises:
+            IndexError: an axis that does not exist.
+            TypeError: no floating dtype.
         """
     def vdot(self, other: Tensor) -> Tensor:
-        """The sum of the products of the elements of two vectors."""
+        """The sum of the products of the elements of two vectors.
+
+        Shapes: [n] and [n] -> []
+
+        Raises:
+            ValueError: tensors that are no vectors, or of other sizes.
+        """
     def view(self, *shape: SizeLike) -> Tensor:
         """The elements of the same memory under other sizes, one of which may be -1.
 
@@ -1281,17 +2496,39 @@ class Tensor:
             ValueError: sizes that do not fit, or that only a copy could have.
         """
     def view_as(self, other: Tensor) -> Tensor:
-        """The elements of the same memory in the shape of `other`."""
+        """The elements of the same memory in the shape of `other`.
+
+        Shapes: [..] -> the other's
+
+        Raises:
+            ValueError: another number of elements, or a shape that only a copy has.
+        """
     def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        """Parts one below the other: of the first axis."""
-    def where(self, condition: Tensor, other: Operand) -> Tensor:
+        """Parts one below the other: of the first axis.
+
+        Shapes: [rows, ..] -> parts of [part, ..]
+
+        Raises:
+            ValueError: less than 1 part.
+        """
+    def where(self, condition: Tensor, other: Other) -> Tensor:
         """The elements where the condition is true, those of `other` elsewhere; broadcast."""
     def xlogy(self, other: Tensor) -> Tensor:
-        """`input * log(other)`, 0 where input is 0."""
+        """`input * log(other)`, 0 where input is 0.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
+        """
     def xlogy_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`xlogy`, in place: the tensor itself is changed and returned."""
     def zero_(self) -> Self:
-        """Overwrites every element with 0; the tensor itself."""
+        """Overwrites every element with 0; the tensor itself.
+
+        Raises:
+            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        """
 
 class Parameter(Tensor):
     def __init__(self, data: Tensor, requires_grad: _bool = True) -> None: ...
@@ -1304,6 +2541,12 @@ def arange(start: Number, end: Number | None = None, step: Number | None = None,
     """Numbers from `start` up to, not including, `end`, `step` apart: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`.
 
     The dtype is int64 if all of them are whole numbers of Python, else float32.
+
+    Shapes: -> [n]
+
+    Raises:
+        ValueError: a step of 0, or away from the end.
+        TypeError: something that is no number.
     """
 def as_tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """The values as a tensor, without a copy where that can be: a tensor itself, an array of NumPy that shares its memory.
@@ -1311,17 +2554,26 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike | No
     Args and errors are those of `tensor`.
     """
 def cat(tensors: Sequence[Tensor], dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
-    """Tensors one behind the other along an axis that they have.
+    """Tensors one behind the other along an axis that they have; those of shape [0] add nothing to others with more axes.
+
+    Shapes: [.., m, ..] and [.., n, ..] -> [.., m + n, ..]
 
     Raises:
         ValueError: no tensors, or sizes that differ along another axis.
+        IndexError: an axis that does not exist.
+        TypeError: something that is no tensor.
     """
 def concat(tensors: Sequence[Tensor], dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
-    """`cat`."""
+    """`cat`.
+
+    Shapes and errors as of `cat`
+    """
 def devices() -> list[dict[str, Any]]:
     """What is there: a list of dicts with name, hardware and memory (bytes, or None). No device is opened."""
 def einsum(equation: str, *operands: Tensor) -> Tensor:
     """A sum of products by names of axes: `einsum("bij,bjk->bik", a, b)`.
+
+    Shapes: as the equation tells: "bij,bjk->bik" is [b, i, j] and [b, j, k] -> [b, i, k]
 
     Raises:
         ValueError: an equation that is none, or does not fit the operands.
@@ -1329,16 +2581,34 @@ def einsum(equation: str, *operands: Tensor) -> Tensor:
 def empty(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor whose contents nobody has decided: zeros here.
 
+    Shapes: -> [*size]
+
     Args:
         size: the sizes, one by one or as a tuple.
         dtype: float32 by default.
         device: by default that of get_default_device().
         requires_grad: whether a gradient is gathered for it.
+
+    Raises:
+        ValueError: a negative size.
+        TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
     """
 def empty_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
-    """A tensor of the shape, dtype and device of `input` whose contents nobody has decided: zeros here."""
+    """A tensor of the shape, dtype and device of `input` whose contents nobody has decided: zeros here.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor, a dtype that does not fit.
+    """
 def eye(n: _int, m: _int | None = None, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """Ones on the diagonal of a matrix of `n` rows and `m` columns, by default as many, and zeros elsewhere."""
+    """Ones on the diagonal of a matrix of `n` rows and `m` columns, by default as many, and zeros elsewhere.
+
+    Shapes: -> [n, m]
+
+    Raises:
+        ValueError: a negative size.
+    """
 def from_dlpack(x: Any) -> Tensor:
     """A tensor on the memory of `x`, an array of another library with `__dlpack__`, or what that gave: a change of one is seen in the other.
 
@@ -1355,14 +2625,26 @@ def from_numpy(array: Any) -> Tensor:
 def full(size: SizeLike, fill_value: Number | Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of one value.
 
+    Shapes: -> [*size]
+
     Args:
         size: the sizes, a tuple.
         fill_value: the value.
         dtype: that of the value by default: float32, int64 or bool.
         device: by default that of get_default_device().
+
+    Raises:
+        TypeError: a value that is no number.
+        ValueError: a negative size.
     """
 def full_like(input: Tensor, fill_value: Number | Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
-    """One value in the shape, dtype and on the device of `input`."""
+    """One value in the shape, dtype and on the device of `input`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a value that is no number.
+    """
 def get_default_device() -> device:
     """The device on which tensors are made if none is named."""
 def get_default_dtype() -> dtype:
@@ -1370,40 +2652,47 @@ def get_default_dtype() -> dtype:
 def is_grad_enabled() -> _bool:
     """Whether ops on this thread are recorded when an input asks for its gradient."""
 def linspace(start: _float, end: _float, steps: _int, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, evenly apart."""
+    """`steps` numbers from `start` to `end`, both included, evenly apart.
+
+    Shapes: -> [steps]
+
+    Raises:
+        ValueError: a negative number of steps.
+    """
 def manual_seed(seed: _int) -> None:
     """Seeds the random numbers of every device, those included that are opened later.
 
     Raises:
         ValueError: a seed that is not from -2**63 to 2**64 - 1.
+        TypeError: a seed that is no whole number.
     """
 def ones(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of ones.
 
+    Shapes: -> [*size]
+
     Args:
         size: the sizes, one by one or as a tuple.
         dtype: float32 by default.
         device: by default that of get_default_device().
         requires_grad: whether a gradient is gathered for it.
+
+    Raises:
+        ValueError: a negative size.
+        TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
     """
 def ones_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
-    """Ones of the shape, dtype and device of `input`."""
+    """Ones of the shape, dtype and device of `input`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor, a dtype that does not fit.
+    """
 def rand(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """Random numbers from 0 up to, not including, 1.
 
-    Args:
-        size: the sizes, one by one or as a tuple.
-        generator: where the numbers come from; the device's own by default.
-        dtype: float32 by default.
-        device: by default that of get_default_device().
-        requires_grad: whether a gradient is gathered for it.
-    """
-def rand_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
-    """Random numbers from 0 up to, not including, 1, of the shape, dtype and device of `input`."""
-def randint(low: _int | None = None, high: Any = None, size: SizeLike | None = None, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Random whole numbers from `low` up to, not including, `high`: `randint(high, size)`, `randint(low, high, size)`."""
-def randn(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """Random numbers of a normal distribution with mean 0 and variance 1.
+    Shapes: -> [*size]
 
     Args:
         size: the sizes, one by one or as a tuple.
@@ -1411,13 +2700,66 @@ def randn(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike 
         dtype: float32 by default.
         device: by default that of get_default_device().
         requires_grad: whether a gradient is gathered for it.
+
+    Raises:
+        ValueError: a negative size.
+        TypeError: no floating dtype, a generator that is none.
+    """
+def rand_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
+    """Random numbers from 0 up to, not including, 1, of the shape, dtype and device of `input`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor, a dtype that does not fit.
+    """
+def randint(low: _int | None = None, high: Any = None, size: SizeLike | None = None, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Random whole numbers from `low` up to, not including, `high`: `randint(high, size)`, `randint(low, high, size)`.
+
+    Shapes: -> [*size]
+
+    Raises:
+        ValueError: no whole number from `low` up to `high`.
+        TypeError: a dtype that is not one of integers, no size.
+    """
+def randn(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
+    """Random numbers of a normal distribution with mean 0 and variance 1.
+
+    Shapes: -> [*size]
+
+    Args:
+        size: the sizes, one by one or as a tuple.
+        generator: where the numbers come from; the device's own by default.
+        dtype: float32 by default.
+        device: by default that of get_default_device().
+        requires_grad: whether a gradient is gathered for it.
+
+    Raises:
+        ValueError: a negative size.
+        TypeError: no floating dtype, a generator that is none.
     """
 def randn_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
-    """Random numbers of a normal distribution, of the shape, dtype and device of `input`."""
+    """Random numbers of a normal distribution, of the shape, dtype and device of `input`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor, a dtype that does not fit.
+    """
 def randperm(n: _int, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """The numbers from 0 up to, not including, `n` in random order, int64."""
+    """The numbers from 0 up to, not including, `n` in random order, int64.
+
+    Shapes: -> [n]
+
+    Raises:
+        ValueError: a negative number.
+    """
 def set_default_device(device: DeviceLike) -> None:
-    """Makes new tensors on this device if none is named."""
+    """Makes new tensors on this device if none is named.
+
+    Raises:
+        RuntimeError: a device that is not there.
+    """
 def set_default_dtype(d: DTypeLike) -> None:
     """Makes new floating tensors of this dtype if none is named; layers, too. float32 at first.
 
@@ -1427,11 +2769,17 @@ def set_default_dtype(d: DTypeLike) -> None:
 def stack(tensors: Sequence[Tensor], dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
     """Tensors of one shape side by side along a new axis.
 
+    Shapes: n of [..] -> [.., n, ..]
+
     Raises:
         ValueError: no tensors, or shapes that differ.
+        IndexError: an axis that the result does not have.
+        TypeError: something that is no tensor.
     """
 def tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor with these values: a number, nested lists of numbers, an array of NumPy or a tensor, which is copied.
+
+    Shapes: a number -> []; m lists of n numbers -> [m, n]
 
     Args:
         data: the values.
@@ -1450,14 +2798,26 @@ def where(condition: Tensor, input: Operand, other: Operand) -> Tensor: ...
 def zeros(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of zeros.
 
+    Shapes: -> [*size]
+
     Args:
         size: the sizes, one by one or as a tuple.
         dtype: float32 by default.
         device: by default that of get_default_device().
         requires_grad: whether a gradient is gathered for it.
+
+    Raises:
+        ValueError: a negative size.
+        TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
     """
 def zeros_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
-    """Zeros of the shape, dtype and device of `input`."""
+    """Zeros of the shape, dtype and device of `input`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor, a dtype that does not fit.
+    """
 def _clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor: ...
 def _initial(*args: Any, **kwargs: Any) -> Tensor: ...
 def _sinusoidal(*args: Any, **kwargs: Any) -> Tensor: ...

@@ -144,7 +144,13 @@ class GradScaler:
     # ---- A step
 
     def scale(self, outputs: Any) -> Any:
-        """The loss, or losses, times the scale; in float32 for those in a half."""
+        """The loss, or losses, times the scale; in float32 for those in a half.
+
+        Shapes: [..] -> the same
+
+        Raises:
+            TypeError: something that is no tensor, or whole numbers.
+        """
         if not self._enabled:
             return outputs
         if isinstance(outputs, (list, tuple)):

@@ -25,6 +25,11 @@ __all__ = [
     "fashion_mnist", "mnist", "read_csv", "read_text", "train_validation",
 ]  # fmt: skip
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _native: Any = _ternion._data
 
 if TYPE_CHECKING:
@@ -119,17 +124,34 @@ class Images(NamedTuple):
 
 
 def mnist(source: Any = "auto") -> Images:
-    """Handwritten digits, 28 x 28, in 10 classes (LeCun et al. 1998). Without the files and a network "auto" gives drawn digits; `origin` tells."""
+    """Handwritten digits, 28 x 28, in 10 classes (LeCun et al. 1998). Without the files and a network "auto" gives drawn digits; `origin` tells.
+
+    Raises:
+        FileNotFoundError: a directory without the files.
+        TypeError: a source of another kind.
+    """
     return Images(*_native._mnist(source, False))
 
 
 def fashion_mnist(source: Any = "auto") -> Images:
-    """Pieces of clothing, 28 x 28, in 10 classes (Xiao et al. 2017)."""
+    """Pieces of clothing, 28 x 28, in 10 classes (Xiao et al. 2017).
+
+    Raises:
+        FileNotFoundError: a directory without the files.
+        TypeError: a source of another kind.
+        ValueError: "synthetic", or numbers of examples: nothing is drawn in its place.
+    """
     return Images(*_native._mnist(source, True))
 
 
 def cifar10(source: Any = "auto") -> Images:
-    """Small photographs, 3 x 32 x 32, in 10 classes (Krizhevsky 2009)."""
+    """Small photographs, 3 x 32 x 32, in 10 classes (Krizhevsky 2009).
+
+    Raises:
+        FileNotFoundError: a directory without the files.
+        TypeError: a source of another kind.
+        ValueError: "synthetic", or numbers of examples: nothing is drawn in its place.
+    """
     return Images(*_native._cifar10(source))
 
 
@@ -141,5 +163,11 @@ class Housing(NamedTuple):
 
 
 def california_housing(source: Any = "auto") -> Housing:
-    """California's house prices of 1990 (Pace and Barry 1997): eight columns of features, and the target `MedHouseVal`."""
+    """California's house prices of 1990 (Pace and Barry 1997): eight columns of features, and the target `MedHouseVal`.
+
+    Raises:
+        FileNotFoundError: a directory without the files.
+        TypeError: a source of another kind.
+        ValueError: "synthetic", or numbers of examples: nothing is drawn in its place.
+    """
     return Housing(*_native._california_housing(source))

@@ -45,6 +45,9 @@ class TrainingState:
 
     Args:
         device: that of the training; by default that on which tensors are made.
+
+    Raises:
+        RuntimeError: a device that there is not.
     """
 
     def __init__(self, device: Any = None):
@@ -52,33 +55,58 @@ class TrainingState:
         self._parts: list[tuple[str, str, Any]] = []
 
     def model(self, name: str, model: Module) -> TrainingState:
-        """Parameters and buffers of a model."""
+        """Parameters and buffers of a model.
+
+        Raises:
+            TypeError: no module.
+        """
         if not isinstance(model, Module):
             raise TypeError(f"model {name}: of type {type(model).__name__}, expected a Module")
         return self._with("model", name, model)
 
     def optimizer(self, name: str, optimizer: Optimizer) -> TrainingState:
-        """Moments, step counts and learning rates of an optimiser. Its settings are not kept: make it as it was."""
+        """Moments, step counts and learning rates of an optimiser. Its settings are not kept: make it as it was.
+
+        Raises:
+            TypeError: no optimiser.
+        """
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"optimizer {name}: of type {type(optimizer).__name__}, expected an Optimizer")
         return self._with("optimizer", name, optimizer)
 
     def part(self, name: str, part: Any) -> TrainingState:
-        """Something else with a `state_dict()` of tensors or numbers and a `load_state_dict()`: an `Ema`, a schedule; or a list of numbers."""
+        """Something else with a `state_dict()` of tensors or numbers and a `load_state_dict()`: an `Ema`, a schedule; or a list of numbers.
+
+        Raises:
+            TypeError: something without a state, that is no list either.
+        """
         if not isinstance(part, list) and not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
             raise TypeError(f"part {name}: of type {type(part).__name__}, expected state_dict() and load_state_dict(), or a list of numbers")
         return self._with("state", name, part)
 
     def value(self, name: str, owner: Any) -> TrainingState:
-        """The attribute `name` of `owner`, or its item if it is a dict: anything that JSON can say, such as the epoch."""
+        """The attribute `name` of `owner`, or its item if it is a dict: anything that JSON can say, such as the epoch.
+
+        Raises:
+            ValueError: when saved, something that JSON cannot say.
+            KeyError: when saved, a dict without such an item.
+        """
         return self._with("value", name, owner)
 
     def setting(self, name: str, setting: Any) -> TrainingState:
-        """What must be the same when the training goes on, such as the batch size: resuming with another is an error that names both."""
+        """What must be the same when the training goes on, such as the batch size: resuming with another is an error that names both.
+
+        Raises:
+            ValueError: when saved, something that JSON cannot say.
+        """
         return self._with("setting", name, setting)
 
     def random(self, name: str, device: Any) -> TrainingState:
-        """The random numbers of a further device."""
+        """The random numbers of a further device.
+
+        Raises:
+            RuntimeError: a device that there is not.
+        """
         return self._with("random", name, _ternion.device(device))
 
     def _with(self, kind, name, part):
@@ -189,6 +217,10 @@ class Checkpoints:
     Args:
         folder: made by the first save.
         keep: how many of the newest stay; None for all.
+
+    Raises:
+        ValueError: a `keep` below 1.
+        OSError: no folder, and none can be made.
     """
 
     def __init__(self, folder: str | os.PathLike[str], keep: int | None = 3):
@@ -199,11 +231,20 @@ class Checkpoints:
         return self._native.list()
 
     def save(self, step: int, state: TrainingState) -> Any:
-        """Writes a checkpoint, and removes those that are too many; its file."""
+        """Writes a checkpoint, and removes those that are too many; its file.
+
+        Raises:
+            OSError: the file cannot be written.
+            ValueError: a value that JSON cannot say.
+        """
         return self._native.save(step, state.device, state._listed())
 
     def resume(self, state: TrainingState) -> Resumed | None:
-        """Goes on from the newest checkpoint that is whole; None of a folder without one."""
+        """Goes on from the newest checkpoint that is whole; None of a folder without one.
+
+        Raises:
+            OSError: a checkpoint of a training of other parts or settings.
+        """
         found = self._native.resume(state.device, state._listed())
         if found is None:
             return None

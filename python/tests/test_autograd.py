@@ -201,11 +201,9 @@ def test_clipping_and_unscaling_touch_each_gradient_once():
 
 def test_numpy_on_the_left_keeps_the_graph():
     x = ternion.ones(3, requires_grad=True)
-    for factor in (np.sqrt(4.0), np.float32(2), np.int64(2)):
+    for factor in (np.sqrt(4.0), np.float32(2), np.int64(2), np.full(3, 2, np.float32)):
         x.grad = None
         y = factor * x
         assert isinstance(y, ternion.Tensor)
         y.sum().backward()
         assert x.grad.tolist() == [2.0] * 3
-    with pytest.raises(TypeError, match="unsupported operand"):  # As PyTorch: an array without history is none of its tensors.
-        np.ones(3, np.float32) * x

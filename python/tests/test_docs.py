@@ -1,9 +1,13 @@
-"""The programs of the documents run as they stand."""
+"""The programs of the documents run as they stand, and functions tell shapes and errors."""
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
+
+import ternion
+import ternion.nn.functional
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = [
@@ -22,3 +26,49 @@ def test_programs(page, number, text, capsys):
     exec(compile(text, page, "exec"), {"__name__": page})
     if (page, number) == ("docs/python.md", 0):
         assert float(capsys.readouterr().out) < 0.1
+
+
+OWNERS = [ternion, ternion.Tensor, ternion.nn.functional]
+
+#: Why the docstrings of these functions may be of one line.
+REASONS = {
+    "broadcasts as `eq` does, whose docstring says so": "ge greater greater_equal gt le less less_equal lt ne not_equal",
+    "of two tensors that broadcast as those of `maximum` do": "allclose isclose logical_and logical_or logical_xor",
+    "its one line says the shape in words": "masked_select nonzero",
+    "the method of this name tells": "softmax log_softmax",
+    "answers for tensors of any shape": "equal is_same_size is_tensor typename",
+    "in place what `masked_fill` is, which tells": "masked_fill_",
+    "takes no tensor, and has no shapes": "can_cast get_rng_state set_rng_state seed is_autocast_enabled function_of",
+    "its only argument is a hint": "is_contiguous",
+}
+SPEAK_FOR_THEMSELVES = {name for names in REASONS.values() for name in names.split()}
+
+
+def takes_arguments(function):
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        return False
+    return any(name not in ("self", "input") for name in parameters)
+
+
+def tells(text):
+    """Whether a docstring tells shapes, errors, or the function that has the same ones."""
+    return bool(re.search(r"Shapes|->|\[\w|broadcast|Raises:|errors are those of|in place: the tensor itself", text))
+
+
+@pytest.mark.parametrize("owner", OWNERS, ids=lambda owner: owner.__name__)
+def test_docstrings_tell_shapes_or_errors(owner):
+    functions = {
+        name: thing
+        for name, thing in inspect.getmembers(owner, callable)
+        if not name.startswith("_") and not inspect.isclass(thing) and takes_arguments(thing)
+    }
+    assert len(functions) > 50
+    silent = {name for name, thing in functions.items() if not tells(inspect.getdoc(thing) or "")}
+    assert silent - SPEAK_FOR_THEMSELVES == set()
+
+
+def test_what_tells_nothing_is_seen():
+    assert not tells("The elements along `dim` that `index` names.")
+    assert tells("Two axes exchanged.\n\nShapes: [m, n] -> [n, m]")

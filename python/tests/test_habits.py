@@ -1,5 +1,6 @@
 """Functions that programs for PyTorch reach for, against PyTorch: values, dtypes, shapes, and gradients where it has them."""
 
+import inspect
 import math
 import pickle
 
@@ -51,7 +52,7 @@ m.unique(i) | m.unique(i, return_inverse=True)[1] | i.unique(return_inverse=True
 m.unique(f[:0]) | m.unique(i, return_inverse=True, return_counts=True, dim=0)[1] | m.unique(i, return_counts=True, dim=1)[1] | m.unique(i % 2, dim=1) | m.unique(i[:1].repeat(3, 1), return_counts=True, dim=0)[1] | m.argwhere(i) | m.isin(i, m.tensor([1, 4])) | m.isin(i, 3, invert=True) | m.where(k)[1] | m.where(k, i, 0) | (i << 2) | (i - 3 >> 1) | (i.to(m.int8) << m.tensor(7)) | (i.to(m.int8) - 3 >> 100) | m.searchsorted(m.tensor([1, 3, 5]), i) | m.bucketize(f, f[0].sort().values, right=True)
 m.tril_indices(3, 4) | m.triu_indices(3, 3, 1) | m.logspace(0, 2, 5) | m.scalar_tensor(3) | m.full((2,), True) | m.eye(2, 3) | m.eye(3, 2, dtype=m.int64) | m.arange(3, dtype=m.float64)
 f.new_zeros(2, 3) | i.new_ones((2,)) | f.new_full((2, 2), 7) | i.new_tensor([1, 2]) | f.new_zeros(f.shape) | i.new_empty(0) | m.tensor(i.shape) | m.nan_to_num(m.tensor([math.nan, math.inf, -math.inf, 1.0]))
-m.LongTensor([1, 2]) | m.FloatTensor([[1, 2]]) | m.BoolTensor([True]) | m.Tensor([1, 2]) | m.Tensor([[1], [2]]) | i.type(m.float32) | i.byte() | m.promote_types(m.int32, m.uint8) | m.promote_types(m.bool, m.bool)
+m.LongTensor([1, 2]) | m.CharTensor([1, 2]) | m.ShortTensor([1, 2]) | i.type(m.CharTensor) | m.FloatTensor([[1, 2]]) | m.BoolTensor([True]) | m.Tensor([1, 2]) | m.Tensor([[1], [2]]) | i.type(m.float32) | i.byte() | m.promote_types(m.int32, m.uint8) | m.promote_types(m.bool, m.bool)
 m.result_type(i, 2.5) | m.result_type(f, i) | m.result_type(2, 3.5) | m.can_cast(m.float32, m.int64) | m.can_cast(m.bool, m.float16) | i.numel() | m.numel(i) | i.nelement() | i.ndimension() | f.is_floating_point()
 m.is_floating_point(i) | m.is_nonzero(i[0, 0]) | m.is_tensor(i) | i.is_signed() | k.is_signed() | f.get_device() | f.is_cuda | f.is_complex() | m.is_same_size(i, f) | i.shape.numel() | i.size().numel() | i.size(1)
 i[0].tolist() | 3 in i | len(i) | [int(x) for x in i[0]] | k[0, 0].item() | m.equal(i, i) | i.to(m.float32).allclose(i * 1.0) | (k + k) | (k * k) | (k + True) | (k + 1) | k.logical_or(~k) | (k ^ k) | m.broadcast_shapes((2, 1), (3,))
@@ -301,3 +302,127 @@ class TestWrong:
     def test_what_is_wrong_is_told(self, case, error, message):
         with pytest.raises(error, match=message):
             eval(case, {"m": ternion, "x": ternion.arange(6.0)})
+
+
+class TestInput:
+    """Functions that are methods, too: their first argument is called `input`."""
+
+    @pytest.mark.parametrize("name", sorted(ternion._METHODS))
+    def test_signatures_name_it(self, name):
+        function = getattr(ternion, name)
+        first = next(iter(inspect.signature(function).parameters.values()))
+        assert first.name == "input" and function.__name__ == name and function.__doc__
+        with pytest.raises(TypeError, match=rf"{name}\(\) missing 1 required positional argument: 'input'|{name}\(\) missing 2 required"):
+            function()
+        with pytest.raises(TypeError, match=f"{name}: input is list, expected a tensor"):
+            function([1.0], *(1.0 for parameter in list(inspect.signature(function).parameters.values())[1:2] if parameter.name == "other"))
+
+    @pytest.mark.parametrize(
+        "call",
+        """m.sum(input=a, dim=0) | m.abs(input=a) | m.exp(input=a) | m.mean(input=a) | m.softmax(input=a, dim=1) | m.matmul(input=a, other=s) | m.clamp(input=a, min=0)
+        m.gather(input=a, dim=1, index=m.tensor([[0], [2]])) | m.topk(input=a, k=2).values | m.add(input=a, other=b, alpha=2) | m.add(a, other=b) | m.reshape(input=a, shape=(3, 2))
+        m.flatten(input=a) | m.std(input=a) | m.permute(input=a, dims=(1, 0)) | m.flip(input=a, dims=(0,)) | m.nn.functional.gelu(input=a) | m.nn.functional.softmax(input=a, dim=1)
+        m.nn.functional.logsigmoid(input=a) | m.pow(2, a) | m.pow(2, exponent=a) | m.pow(input=a, exponent=2) | a.pow(exponent=2) | m.remainder(5, b) | m.add(2, a) | m.sub(2, a) | m.mul(2.5, a)""".replace("\n", "|").split("|"),
+    )
+    def test_calls_are_those_of_pytorch(self, call):
+        torch = pytest.importorskip("torch")
+        results = []
+        for m in (ternion, torch):
+            names = {"m": m, "a": m.tensor(A.tolist()), "b": m.tensor(B.tolist()), "s": m.tensor(SQUARE.tolist())}
+            results.append(np.asarray(eval(call.strip(), names)))
+        np.testing.assert_allclose(results[0], results[1], rtol=1e-6)
+
+    def test_functions_are_pickled_by_name(self):
+        for function in (ternion.exp, ternion.nn.functional.softmax, ternion.nn.functional.logsigmoid):
+            assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_types_of_tensors_by_name():
+    x = ternion.arange(4)
+    for name in ("CharTensor", "ShortTensor", "ByteTensor", "BFloat16Tensor", "LongTensor"):
+        assert x.type(f"ternion.{name}").type() == x.type(getattr(ternion, name)).type() == getattr(ternion, name)([1]).type() == f"ternion.{name}"
+    with pytest.raises(ValueError, match="type: 'ternion.SmallTensor', expected a dtype or a name such as 'ternion.FloatTensor'"):
+        x.type("ternion.SmallTensor")
+
+
+def test_modules_offer_what_is_theirs():
+    assert not hasattr(ternion, "annotations")
+    for module in (ternion.nn.functional, ternion.data, ternion.utils.data):
+        assert not {"Any", "Sequence", "annotations", "ones", "where", "ThreadPoolExecutor"} & set(dir(module))
+    assert {"gelu", "linear", "cross_entropy", "relu", "interpolate", "one_hot"} <= set(dir(ternion.nn.functional))
+
+
+# Of m, the module: what users found to be otherwise. Values and dtypes; gradients of `g(function, *values)`.
+FOUND = """
+g(lambda x: x.norm(3), [0.0, 0.0, 0.0]) | g(lambda x: x.norm(3, 1), [[0.0, 0.0], [1.0, 0.0]]) | g(lambda x: x.norm(0.5), [1.0, 0.0, 4.0]) | g(lambda x: x.norm(-1), [1.0, 2.0, 4.0])
+g(lambda x: x.norm(-1), [1.0, 0.0, 4.0]) | g(lambda x: x.norm(float("-inf")), [3.0, -2.0]) | m.tensor([1.0, 0.0, 4.0]).norm(0) | g(lambda x: x.var(0, correction=3), [1.0, 2.0, 4.0])
+g(lambda x: F.binary_cross_entropy(x, m.tensor([1.0, 0, 0, 1, 1])), [1.0, 0.0, 1.0, 0.0, 0.5]) | g(lambda x: F.binary_cross_entropy(x.sigmoid(), m.tensor([0.0, 0.0])), [120.0, -120.0])
+F.binary_cross_entropy(m.tensor([0.3, 1.0]).half(), m.tensor([1.0, 1.0]).half()) | g(lambda x: F.cosine_similarity(x, m.ones(3), 0), [0.0, 0.0, 0.0])
+g(lambda x, y: F.cosine_similarity(x, y, 0), [1.0, 2.0, 0.5], [1.0, -1.0, 3.0]) | F.cosine_similarity(m.ones(3, 1), m.ones(4)) | F.cosine_similarity(m.ones(2), m.ones(2, dtype=m.float64), 0).dtype
+m.tensor([m.tensor(1 / 3, dtype=m.float64)]) | m.tensor([m.tensor(2**60 + 1)]) | m.tensor([m.tensor(True)]) | m.ones(2).half().copysign(-m.ones(2)) | m.ones(2).long().copysign(m.ones(2).half())
+m.logaddexp2(m.ones(2), m.full((2,), 1 / 3, dtype=m.float64)) | m.logaddexp(m.ones(2), m.full((2,), 1 / 3, dtype=m.float64)) | m.xlogy(m.ones(2).bfloat16(), m.ones(2).half())
+m.xlogy(m.ones(3, 1), m.full((4,), 2.0)) | m.atan2(m.ones(2).long(), m.ones(2).half()) | m.ones(2).sum(dtype=m.int32) | m.full((300,), 2.0).sum(dtype=m.uint8) | m.ones(3).cumsum(0, dtype=m.uint8)
+F.mse_loss(m.ones(2, 3).half(), m.zeros(2, 3).half()) | F.l1_loss(m.ones(2).half(), m.zeros(2).half(), reduction="none") | F.smooth_l1_loss(m.ones(2).half(), m.zeros(2).half())
+F.mse_loss(m.ones(2).half(), m.zeros(2)) | F.mse_loss(m.ones(2), m.zeros(2).double()) | F.mse_loss(m.ones(3, 1), m.zeros(4)) | F.cross_entropy(m.ones(2, 3).half(), m.tensor([1, 2])).dtype
+m.tensordot(m.ones(3, 1), m.ones(4, 2), 1) | m.tensordot(m.ones(3, 4), m.ones(1, 2), 1) | F.softmax(m.arange(8.0).reshape(2, 2, 2)) | F.log_softmax(m.arange(4.0).reshape(2, 2))
+m.tensor([1, 2]).clamp(max=1.5) | m.tensor([1, 2]).clamp(0.5, 5) | m.linspace(0, 5, 4, dtype=m.int64) | m.cat([m.ones(2, 2), m.zeros(0)]) | m.cat([m.zeros(0), m.ones(2, 2)], 1) | m.cat([m.zeros(0), m.zeros(0)])
+m.tensor([7, -7, 6, -1]).div(m.tensor([2, 2, -4, 3]), rounding_mode="trunc") | m.div(m.tensor([7.0, -7.0]), 2, rounding_mode="trunc") | m.tensor([7.0, -7.0]).div_(2, rounding_mode="trunc")
+m.div(m.tensor([7, -7]), 2.5, rounding_mode="trunc") | m.tensor([1, 0]).byte().add(m.tensor([True, False]), alpha=2) | m.tensor([False, True]).add(m.tensor([True, False]), alpha=2)
+m.ones(2).add(m.tensor([True, False]), alpha=2) | m.ones(2, 2).trace() | F.softmin(m.ones(2, 2, 2))
+""".replace("\n", " | ")
+
+
+def gradients(module):
+    def g(function, *given):
+        leaves = [module.tensor(value, requires_grad=True) for value in given]
+        found = function(*leaves)
+        found.sum().backward()
+        return [found, *(leaf.grad for leaf in leaves)]
+
+    return g
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", cases(FOUND))
+def test_what_was_otherwise_is_as_in_pytorch(case):
+    torch = pytest.importorskip("torch")
+    found, expected = (eval(case, {"m": module, "F": module.nn.functional, "g": gradients(module)}) for module in (ternion, torch))
+    if hasattr(expected, "dtype"):
+        assert str(found.dtype).split(".")[-1] == str(expected.dtype).split(".")[-1]
+        found, expected = ([x.double() if x.dtype.is_floating_point else x] for x in (found, expected))
+    close(values(found), values(expected))
+
+
+def test_losses_keep_their_dtype_within_autocast():
+    x = ternion.ones(2, 3).half()
+    with ternion.autocast("cpu", dtype=ternion.bfloat16):
+        assert ternion.nn.functional.mse_loss(x, x).dtype is ternion.float32
+
+
+@pytest.mark.parametrize(
+    "case, error, message",
+    [
+        ("F.binary_cross_entropy(m.tensor([1.5]), m.ones(1))", ValueError, "input has numbers outside 0 to 1"),
+        ("F.binary_cross_entropy(m.tensor([math.nan]), m.ones(1))", ValueError, "input has numbers outside 0 to 1"),
+        ("F.binary_cross_entropy(m.ones(1), m.tensor([-1.0]))", ValueError, "target has numbers outside 0 to 1"),
+        ("m.ones(2, 3, 4).t()", ValueError, "t: a tensor of 3 axes"),
+        ("m.ones(()).cumprod(5)", IndexError, "cumprod: axis 5"),
+        ("m.ones(5).trace()", ValueError, "expected a matrix"),
+        ("m.tensor([1.5]).bernoulli()", ValueError, "bernoulli: probabilities from 1.5"),
+        ("m.tensor([math.nan]).bernoulli()", ValueError, "bernoulli: probabilities"),
+        ("m.where(m.ones(2), m.ones(2), m.ones(2))", TypeError, "condition of float32, expected bool"),
+        ("m.combinations(m.ones(2, 2))", ValueError, "expected one axis"),
+        ("m.zeros(0, dtype=m.bool).min()", ValueError, "min: of shape"),
+        ("setattr(m.zeros(2, dtype=m.float64, requires_grad=True), 'grad', m.ones(2))", TypeError, "grad: of float32, expected float64"),
+        ("m.zeros(3).repeat_interleave(m.tensor([2**60] * 3))", MemoryError, "repeat_interleave: a result of more than"),
+        ("m.zeros(3).repeat_interleave(2**60)", MemoryError, "repeat_interleave: a result of more than"),
+        ("m.combinations(m.arange(10**5), 3)", MemoryError, "combinations: a result of more than"),
+        ("F.adaptive_max_pool2d(m.zeros(1, 1, 3, 3), 2**40)", MemoryError, "adaptive_max_pool2d: output_size"),
+        ("m.zeros(2).tensor_split(2**40)", MemoryError, "tensor_split: "),
+        ("m.tensordot(m.ones(3, 4), m.ones(5, 2), 1)", ValueError, "sizes differ"),
+        ("m.ones(2).norm(math.nan)", ValueError, "norm: order nan"),
+    ],
+)
+def test_what_pytorch_refuses_is_told_at_once(case, error, message):
+    with pytest.raises(error, match=message):
+        eval(case, {"m": ternion, "F": ternion.nn.functional, "math": math})

@@ -1,6 +1,7 @@
 """`models.MLP` by the conventions of scikit-learn: with the library itself where it is there, and what users give it."""
 
 import copy
+import os
 import pickle
 import threading
 
@@ -9,6 +10,7 @@ import pytest
 
 import ternion
 from ternion import models, optim
+from ternion.models import _progress
 
 
 def rings(count=120, classes=2):
@@ -394,6 +396,37 @@ def test_the_line_on_a_terminal_and_in_a_file(monkeypatch, capsys):
     assert len(shown[4]) >= len(shown[3]), "what was longer is written over"
     monkeypatch.setattr("sys.stderr", None)
     quiet(2, 2).fit(X, RING, verbose=True)
+
+
+@pytest.mark.parametrize("columns, shown", [
+    (120, "epoch 1/1  loss 0.5000  validation loss 0.2500  validation accuracy 0.7500  7 steps/s"),
+    (80, "epoch 1/1  loss 0.5000  validation loss 0.2500  validation accuracy 0.7500"),
+    (60, "epoch 1/1  loss 0.5000  validation accuracy 0.7500"),
+    (40, "epoch 1/1  loss 0.5000"),
+    (10, "epoch 1/1"),
+    (5, "epoc"),
+])  # fmt: skip
+def test_what_does_not_fit_into_the_line_is_left_out_as_a_whole(monkeypatch, columns, shown):
+    terminal, line = Terminal(), None
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((columns, 24)))
+    monkeypatch.setattr("time.monotonic", iter([0.0, 100.0]).__next__)
+    line = _progress.ProgressLine("epoch 1/1", 700, True)
+    line._done = 700
+    line.end({"loss": 0.5, "validation loss": 0.25, "validation accuracy": 0.75})
+    assert terminal.text == f"\r{shown}\n"
+
+
+def test_it_is_shown_by_its_arguments():
+    assert repr(models.MLP(2, 8, 2)) == "MLP(widths=(2, 8, 2))"
+    assert repr(models.MLP(widths=[2, 2], learning_rate=0.1, verbose=False)) == "MLP(widths=[2, 2], learning_rate=0.1, verbose=False)"
+
+
+def test_losses_of_epochs():
+    model = quiet(2, 2)
+    assert not hasattr(model, "loss_") and not hasattr(model, "loss_curve_")
+    model.fit(X, RING, epochs=3)
+    assert len(model.loss_curve_) == 3 and model.loss_curve_ == model.history["loss"] and model.loss_ == model.loss_curve_[-1]
 
 
 # ---- scikit-learn itself

@@ -343,6 +343,12 @@ class TestRows:
             row[9] = ternion.ones(1)
 
 
+def test_a_module_that_holds_itself_has_a_repr():
+    model = nn.Module()
+    model.part, model.all = nn.ReLU(), [model]
+    assert repr(model) == "Module(\n  (part): ReLU()\n  (all.0): ...\n)"
+
+
 def test_extra_repr():
     class Scaled(nn.Module):
         def __init__(self):

@@ -1,14 +1,16 @@
 """Optimisers and schedules against PyTorch, and what is told of gradients that are missing."""
 
 import copy
+import gc
 import pickle
 import warnings
+from pathlib import Path
 
 import pytest
 import reference
 
 import ternion
-from ternion import nn, optim
+from ternion import _names, nn, optim
 
 OPTIMIZERS = {
     "sgd": (optim.SGD, dict(lr=0.1)),
@@ -73,6 +75,55 @@ def test_a_missing_gradient_is_told_by_name():
     strict = optim.SGD([forgotten], lr=0.1, strict=True)
     with pytest.raises(RuntimeError, match="no gradient for parameter 0 of shape \\(3,\\)"):
         strict.step()
+
+
+class PartlyUsed(nn.Module):
+    def __init__(self):
+        self.used, self.unused, self.scale = nn.Linear(2, 2), nn.Linear(2, 2), nn.Parameter(ternion.ones(3))
+
+    def forward(self, x):
+        return self.used(x)
+
+
+def test_a_missing_gradient_is_told_by_the_name_that_the_module_has_for_it():
+    model = PartlyUsed()
+    adam = optim.AdamW(model.parameters())
+    model(ternion.ones(1, 2)).sum().backward()
+    with pytest.warns(UserWarning, match="no gradient for unused.weight, unused.bias, scale of shape \\(3,\\): the loss") as told:
+        adam.step()  # here
+    assert told[0].filename == __file__ and "adam.step()  # here" in Path(__file__).read_text().splitlines()[told[0].lineno - 1]
+    # A part that is asked later has shorter names for them, another module around them other ones.
+    model.unused.zero_grad()
+    with pytest.raises(RuntimeError, match="no gradient for unused.weight, unused.bias: "):
+        optim.SGD(model.unused.parameters(), strict=True).step()
+    around = nn.Sequential(model)
+    with pytest.raises(RuntimeError, match="no gradient for 0.unused.weight: "):
+        optim.SGD([parameter for parameter in around.parameters() if parameter is model.unused.weight], strict=True).step()
+    # Names do not keep parameters alive.
+    assert _names.name_of(model.unused.weight) == "0.unused.weight"
+    known = len(_names._names)
+    del model, around, adam
+    gc.collect()
+    assert len(_names._names) <= known - 5
+
+
+@pytest.mark.parametrize("how", ["a closure", "a scaler"])
+def test_a_warning_is_shown_at_the_line_that_steps(how):
+    model, scaler = PartlyUsed(), ternion.amp.GradScaler()
+    adam = optim.AdamW(model.parameters())
+
+    def closure():
+        loss = model(ternion.ones(1, 2)).sum()
+        scaler.scale(loss).backward() if how == "a scaler" else loss.backward()
+        return loss
+
+    with pytest.warns(UserWarning, match="unused.weight") as told:
+        if how == "a closure":
+            adam.step(closure)  # here
+        else:
+            closure()
+            scaler.step(adam)  # here
+    assert told[0].filename == __file__ and "# here" in Path(__file__).read_text().splitlines()[told[0].lineno - 1]
 
 
 def test_groups_and_errors():
@@ -282,6 +333,9 @@ SCHEDULES = [
     ("CosineAnnealingLR", dict(T_max=7, eta_min=0.01)),
     ("LinearLR", dict(total_iters=4)),
     ("LambdaLR", dict(lr_lambda=lambda epoch: 1 / (1 + epoch))),
+    ("MultiplicativeLR", dict(lr_lambda=lambda epoch: 1 - 0.1 * epoch)),
+    ("CosineAnnealingWarmRestarts", dict(T_0=3, eta_min=0.01)),
+    ("CosineAnnealingWarmRestarts", dict(T_0=1, T_mult=2)),
     ("ConstantLR", dict(factor=0.2, total_iters=3)),
     ("PolynomialLR", dict(total_iters=4, power=2.0)),
     ("OneCycleLR", dict(max_lr=0.4, total_steps=9, cycle_momentum=False)),
@@ -328,6 +382,37 @@ def test_a_warm_up_before_another_schedule_is_pytorchs():
         own.step(), theirs.step()
 
 
+def test_restarts_at_parts_of_epochs_are_pytorchs():
+    here, there = both_of_two_groups()
+    import torch
+
+    own = optim.CosineAnnealingWarmRestarts(here, 2, T_mult=3)
+    theirs = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(there, 2, T_mult=3)
+    there.step()
+    for epoch in (0.5, 1.75, 2.0, 7.25, 8.0, 20.5):
+        own.step(epoch), theirs.step(epoch)
+        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12) and own.last_epoch == theirs.last_epoch
+
+
+def test_schedules_at_once_are_pytorchs():
+    here, there = both_of_two_groups()
+
+    def course(optimizer, schedules):
+        parts = [schedules.LinearLR(optimizer, 0.1, total_iters=4), schedules.ExponentialLR(optimizer, 0.9), schedules.CosineAnnealingLR(optimizer, T_max=20)]
+        return schedules.ChainedScheduler(parts, optimizer=optimizer)
+
+    import torch
+
+    own, theirs = course(here, optim.lr_scheduler), course(there, torch.optim.lr_scheduler)
+    for _ in range(10):
+        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
+        there.step()
+        own.step(), theirs.step()
+    again = course(both_of_two_groups()[0], optim.lr_scheduler)
+    again.load_state_dict(own.state_dict())
+    assert again.get_last_lr() == own.get_last_lr()
+
+
 @pytest.mark.parametrize("settings", [
     dict(patience=1), dict(patience=0, cooldown=2, min_lr=[0.01, 0.02]), dict(mode="max", patience=1, threshold=0.1),
     dict(mode="max", threshold_mode="abs", threshold=0.3, patience=1, factor=0.5), dict(threshold_mode="abs", patience=0, eps=0.2),
@@ -350,6 +435,12 @@ def test_schedules_refuse():
     for make, told in [
         (lambda: optim.StepLR(sgd, 0), "StepLR: step_size 0, expected at least 1"),
         (lambda: optim.CosineAnnealingLR(sgd, 0), "T_max 0"),
+        (lambda: optim.CosineAnnealingWarmRestarts(sgd, 0), "T_0 0, expected a whole number"),
+        (lambda: optim.CosineAnnealingWarmRestarts(sgd, 2, 1.5), "T_mult 1.5, expected a whole number"),
+        (lambda: optim.CosineAnnealingWarmRestarts(sgd, 2).step(-1), "epoch -1, expected at least 0"),
+        (lambda: optim.MultiplicativeLR(sgd, [abs, abs]), "MultiplicativeLR: 2 functions for 1 groups"),
+        (lambda: optim.ChainedScheduler([]), "no schedules"),
+        (lambda: optim.ChainedScheduler([optim.ReduceLROnPlateau(sgd)]), "ReduceLROnPlateau is no function of the step alone"),
         (lambda: optim.LinearLR(sgd, start_factor=0.0), "start_factor 0.0, expected above 0"),
         (lambda: optim.ConstantLR(sgd, 2.0), "factor 2.0, expected 0 to 1"),
         (lambda: optim.OneCycleLR(sgd, 0.1), "expected total_steps, or both epochs and steps_per_epoch"),

@@ -125,6 +125,7 @@ def test_a_captured_step_is_the_step():
     captured = ternion.capture(step)
     found = [captured.output.item()] + [captured.replay().item() for _ in range(3)] + [captured().item()]
     assert found == wanted and not captured.is_recorded
+    assert repr(captured) == "CapturedStep(training.<locals>.step, is_recorded=False)"
     x.copy_(x * 0)
     assert captured.replay().item() != found[-1]
 

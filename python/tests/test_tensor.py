@@ -241,7 +241,6 @@ class TestIndexing:
             ("0, 0, 0, 0", IndexError, "4 axes of shape"),
             ("'a'", TypeError, "index: str, expected numbers, slices"),
             ("1.5", TypeError, "index: float, expected"),
-            ("True", TypeError, "a mask is a tensor"),
             ("[5]", IndexError, "index 5 is out of range for size 2"),
             ("::0", ValueError, "a slice with step 0"),
         ],
@@ -323,3 +322,102 @@ def test_tensors_are_formatted_as_their_number():
     assert f"{ternion.tensor([1.0, 2.0])}" == "tensor([1., 2.])"
     with pytest.raises(ValueError):
         f"{ternion.tensor([1.0, 2.0]):.3f}"
+
+
+class TestArrays:
+    """Operators of a tensor and an array of NumPy."""
+
+    @pytest.mark.parametrize("symbol", ["==", "!=", "<", "<=", ">", ">="])
+    def test_comparisons_are_of_elements(self, symbol):
+        x, array = ternion.tensor([0, 1, 2]), np.array([0, 2, 1])
+        expected = eval(f"a {symbol} b", {"a": x.numpy(), "b": array})
+        for result in (eval(f"a {symbol} b", {"a": x, "b": array}), eval(f"a {symbol} b", {"a": x.numpy(), "b": ternion.tensor(array)})):
+            assert result.dtype == ternion.bool
+            same(result, expected)
+        names = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+        same(getattr(x, names[symbol])(array), expected)
+        same(getattr(ternion, names[symbol])(x, array), expected)
+
+    @pytest.mark.parametrize("symbol", ["+", "-", "*", "/", "//", "%", "**", "@"])
+    def test_arithmetic_keeps_the_gradient(self, symbol):
+        values, array = np.array([1.5, 2.0, 4.0]), np.array([3.0, 0.5, 2.0])
+        for left in (False, True):
+            x = ternion.tensor(values, requires_grad=True)
+            y = eval(f"b {symbol} a" if left else f"a {symbol} b", {"a": x, "b": array})
+            assert isinstance(y, ternion.Tensor) and y.dtype == ternion.float64
+            expected = eval(f"b {symbol} a" if left else f"a {symbol} b", {"a": values, "b": array})
+            np.testing.assert_allclose(y.detach().numpy(), expected, rtol=1e-14)
+            if symbol != "//":
+                other = ternion.tensor(array)
+                again = ternion.tensor(values, requires_grad=True)
+                eval(f"b {symbol} a" if left else f"a {symbol} b", {"a": again, "b": other}).sum().backward()
+                y.sum().backward()
+                same(x.grad, again.grad.numpy())
+
+    def test_an_array_is_copied_before_it_is_used(self):
+        array = np.array([2.0, 3.0])
+        x = ternion.tensor([1.0, 1.0], dtype=ternion.float64, requires_grad=True)
+        y = (x * array).sum()
+        array[:] = 0
+        y.backward()
+        same(x.grad, [2.0, 3.0])
+
+    def test_in_place(self):
+        x = ternion.tensor([1.0, 2.0])
+        known = x
+        x += np.array([0.5, 0.5])
+        assert x is known and x.dtype == ternion.float32
+        same(x, [1.5, 2.5])
+        with pytest.raises(RuntimeError, match="can't be cast"):
+            ternion.tensor([1, 2]).__iadd__(np.array([0.5, 0.5]))
+
+    def test_dtypes_meet_as_those_of_tensors(self):
+        assert (ternion.ones(2) * np.ones(2)).dtype == ternion.float64
+        assert (ternion.ones(2, dtype=ternion.int8) + np.ones(2, np.int16)).dtype == ternion.int16
+        same(ternion.tensor([True, False]) & np.array([True, True]), [True, False])
+        with pytest.raises(TypeError, match="an array of dtype object"):
+            ternion.ones(2) * np.array([1, "a"], dtype=object)
+
+    def test_functions_of_numpy_give_arrays(self):
+        x = ternion.arange(6.0).reshape(2, 3)
+        for function in (np.sum, np.mean, np.max, np.min, np.std, np.var, np.prod, np.argmax, np.cumsum):
+            for options in ({}, {"axis": 1}):
+                result = function(x, **options)
+                assert not isinstance(result, ternion.Tensor)
+                np.testing.assert_array_equal(result, function(x.numpy(), **options))
+        np.testing.assert_array_equal(np.sum(x, axis=0, keepdims=True, dtype=np.float64), [[3, 5, 7]])
+        np.testing.assert_array_equal(np.concatenate([x, x]), np.concatenate([x.numpy()] * 2))
+        np.testing.assert_array_equal(np.exp(x), np.exp(x.numpy()))
+        assert np.shape(x) == (2, 3) and np.ndim(x) == 2
+
+
+@pytest.mark.parametrize("name", "add sub mul div pow remainder floor_divide true_divide fmod eq ne lt le gt ge multiply".split())
+@pytest.mark.parametrize("other", [[1.0, 2.0, 3.0], "a", None])
+def test_operands_that_are_none_are_refused(name, other):
+    known = {"true_divide": "div", "multiply": "mul"}.get(name, name)
+    for call in (lambda: getattr(ternion.ones(3), name)(other), lambda: getattr(ternion, name)(ternion.ones(3), other)):
+        with pytest.raises(TypeError, match=f"{known}: other is {type(other).__name__}, expected a tensor or a number"):
+            call()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
+def test_numbers_that_a_dtype_does_not_hold_are_compared(dtype):
+    x = ternion.tensor([0, 1], dtype=dtype)
+    for number in (10**10, -(10**10)):
+        for symbol in ("==", "!=", "<", "<=", ">", ">="):
+            same(eval(f"x {symbol} n", {"x": x, "n": number}), eval(f"x {symbol} n", {"x": np.array([0, 1]), "n": number}))
+            same(eval(f"n {symbol} x", {"x": x, "n": number}), eval(f"n {symbol} x", {"x": np.array([0, 1]), "n": number}))
+    same(ternion.tensor([255], dtype=ternion.uint8) < 256, [True])
+    same(ternion.tensor([255], dtype=ternion.uint8) >= 255, [True])
+
+
+def test_reflected_shifts():
+    x = ternion.tensor([0, 1, 3], dtype=ternion.int16)
+    assert (2 << x).dtype == ternion.int16
+    same(2 << x, [2, 4, 16])
+    same(np.int64(16) >> x, [16, 8, 2])
+    same(np.array([8, 8, 8]) >> x, [8, 4, 1])
+    same(np.array([300]) >> ternion.tensor([1], dtype=ternion.int8), [150])
+    for wrong in (lambda: 2 << ternion.ones(3), lambda: 1.5 << x, lambda: 2 >> ternion.ones(3)):
+        with pytest.raises(TypeError, match="expected whole numbers"):
+            wrong()

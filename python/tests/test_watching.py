@@ -23,7 +23,8 @@ def test_statistics():
     assert (found.nan_share, found.infinite_share, found.zero_share) == (1 / 6, 1 / 6, 1 / 6)
     assert found.mean == finite.mean() and found.min == -2 and found.max == 4 and found.is_broken
     assert math.isclose(found.std, finite.std()) and math.isclose(found.rms, math.sqrt((finite**2).mean()))
-    assert repr(found) == "Stats(mean 7.5000e-1 std 2.1651e0 min -2.0000e0 max 4.0000e0 nan 1 inf 1 zero 1 of 6)"
+    assert repr(found) == "Stats(elements=6, mean=0.75, std=2.1651, min=-2, max=4, nan=1, infinite=1, zeros=1)"
+    assert str(found) == "mean 0.75, std 2.1651, min -2, max 4, nan 1, inf 1, zero 1 of 6"
     assert ternion.stats(x) != ternion.stats(x * 2)
 
 
@@ -35,7 +36,7 @@ def test_statistics_of_every_dtype(dtype):
 
 def test_statistics_of_nothing_and_of_other_things():
     found = ternion.stats(ternion.zeros(0))
-    assert math.isnan(found.mean) and found.elements == 0 and found.zero_share == 0 and repr(found) == "Stats(no elements)"
+    assert math.isnan(found.mean) and found.elements == 0 and found.zero_share == 0 and repr(found) == "Stats(elements=0)" and str(found) == "no elements"
     with pytest.raises(TypeError, match="stats: expected a tensor, got builtins.list: ternion.as_tensor"):
         ternion.stats([1.0])
 

@@ -2,10 +2,12 @@
 
 use crate::error::{Failure, Outcome};
 use crate::promote::Number;
+use crate::run::wait;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple, PyType};
 use ternion::{Axes, Tensor};
 
 /// The other operand of an operator.
@@ -61,6 +63,46 @@ impl Operand {
         }
         Ok(number(object)?.map(Operand::Number))
     }
+
+    /// As `of`; an array of NumPy, too: its numbers as they are now, on the device of `tensor`.
+    #[inline]
+    pub fn beside(object: &Bound<'_, PyAny>, tensor: &Tensor) -> Outcome<Option<Operand>> {
+        match Operand::of(object)? {
+            None => Ok(array_beside(object, tensor)?.map(Operand::Tensor)),
+            found => Ok(found),
+        }
+    }
+
+    /// As `beside`, of the argument of a function of this name, which must be one of these.
+    pub fn named(op: &str, object: &Bound<'_, PyAny>, tensor: &Tensor) -> Outcome<Operand> {
+        if let Some(found) = Operand::beside(object, tensor)? {
+            return Ok(found);
+        }
+        let kind = object.get_type().name()?.to_string();
+        Err(Failure::kind(format!("{op}: other is {kind}, expected a tensor or a number")))
+    }
+}
+
+static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// Whether an object is an array of NumPy, which need not be there.
+fn is_array(object: &Bound<'_, PyAny>) -> Outcome<bool> {
+    // Nearly all that is no array has no such interface, and NumPy is not looked for.
+    if !object.hasattr("__array_interface__")? {
+        return Ok(false);
+    }
+    Ok(object.is_instance(ARRAY.import(object.py(), "numpy", "ndarray")?)?)
+}
+
+/// The array of NumPy that an object is, as a tensor on the device of another. It is copied, for gradients need its numbers later.
+#[cold]
+fn array_beside(object: &Bound<'_, PyAny>, tensor: &Tensor) -> Outcome<Option<Tensor>> {
+    if !is_array(object)? {
+        return Ok(None);
+    }
+    let copy = object.call_method0("copy")?;
+    let Some(array) = crate::numpy::viewed(&copy)? else { return Ok(None) };
+    Ok(Some(wait(object.py(), || array.to_device(tensor.device()))?))
 }
 
 /// The tensor that an argument of `op` must be.
@@ -80,7 +122,8 @@ pub fn operand(op: &str, argument: &str, object: &Bound<'_, PyAny>) -> Outcome<T
 pub fn numbers(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<Vec<isize>> {
     if arguments.len() == 1 {
         let only = arguments.get_item(0)?;
-        if !only.is_instance_of::<PyInt>() && only.cast::<PyTensor>().is_err() {
+        // NumPy's numbers, and all that has `__index__`, are no lists.
+        if !only.is_instance_of::<PyInt>() && only.cast::<PyTensor>().is_err() && only.try_iter().is_ok() {
             return listed(&only, function);
         }
     }

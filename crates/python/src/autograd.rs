@@ -131,6 +131,7 @@ impl PyTensor {
     ///
     /// Raises:
     ///     RuntimeError: nothing was recorded, a saved tensor was changed in place, or the graph was walked before.
+    ///     ValueError: a `gradient` of another shape.
     #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
     fn backward(
         &self,
@@ -176,9 +177,19 @@ impl PyTensor {
                 let told = format!("grad: of shape {:?}, expected {:?}", new.dims(), own.dims());
                 return Err(Failure::value(told));
             }
+            if own.dtype() != new.dtype() {
+                let (own, new) = (crate::dtype::name(own.dtype()), crate::dtype::name(new.dtype()));
+                return Err(Failure::kind(format!("grad: of {new}, expected {own}, as the tensor")));
+            }
         }
         self.slot.set(grad.map(Bound::unbind));
         Ok(())
+    }
+
+    /// `del x.grad`: there is none then.
+    #[deleter]
+    fn delete_grad(&self) {
+        self.slot.set(None);
     }
 
     /// Whether a gradient flows to this tensor. To set it makes the tensor ask for one itself.
@@ -215,6 +226,10 @@ impl PyTensor {
     }
 
     /// Asks for a gradient, or no longer; the tensor itself.
+    ///
+    /// Raises:
+    ///     TypeError: no floating dtype.
+    ///     RuntimeError: a computed tensor is to ask no longer.
     #[pyo3(signature = (requires_grad=true))]
     fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> Outcome<Bound<'py, Self>> {
         slf.get().set_requires_grad(requires_grad)?;
@@ -267,6 +282,9 @@ impl PyTensor {
     }
 
     /// Gathers the gradient of this tensor too, though it was computed.
+    ///
+    /// Raises:
+    ///     RuntimeError: no gradient flows to this tensor.
     fn retain_grad(&self) -> Outcome<()> {
         let tensor = self.tensor();
         if tensor.is_leaf() {
@@ -287,6 +305,9 @@ impl PyTensor {
     ///
     /// Returns:
     ///     what removes the hook when its `remove()` is called.
+    ///
+    /// Raises:
+    ///     RuntimeError: no gradient flows to this tensor.
     fn register_hook(&self, hook: Py<PyAny>) -> Outcome<PyHook> {
         let called = move |grad: &Tensor| {
             let grad = grad.clone();

@@ -9,7 +9,7 @@ use crate::promote::{Number, common, default_dtype};
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyRange, PyTuple};
 use ternion::{DType, Device, Error, MAX_RANK, Result, Scalar, Shape, Tensor};
 
 /// The tensor as an object that asks for its gradient if that is wanted.
@@ -36,10 +36,22 @@ struct Nested {
     dtype: Option<DType>,
 }
 
+/// Whether an object has items that are numbers of a tensor, or lists of them.
+pub fn is_list(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || object.is_instance_of::<PyRange>()
+}
+
 impl Nested {
     fn read(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> Outcome<()> {
         if let Ok(tensor) = object.cast::<PyTensor>() {
-            return self.take(Number::Float(tensor.get().tensor().item_f64()?), depth);
+            let tensor = tensor.get().tensor();
+            let number = match tensor.dtype() {
+                dtype if dtype.is_int() => Number::Int(tensor.to_dtype(DType::I64)?.item()?),
+                _ => Number::Float(tensor.item_f64()?),
+            };
+            return self.take_as(number, tensor.dtype(), depth);
         }
         if let Some(number) = number(object)? {
             return self.take_as(number, own_dtype(object).unwrap_or(number.dtype()), depth);
@@ -47,7 +59,7 @@ impl Nested {
         if object.hasattr("__array_interface__")? {
             return self.read_array(object, depth);
         }
-        if !object.is_instance_of::<PyList>() && !object.is_instance_of::<PyTuple>() {
+        if !is_list(object) {
             let kind = object.get_type().name()?.to_string();
             return Err(Failure::kind(format!(
                 "tensor: expected numbers, lists of them or an array, got {kind}"
@@ -81,10 +93,6 @@ impl Nested {
         self.read(&array.call_method0("tolist")?, depth)?;
         self.dtype = Some(before.map_or(dtype, |before| common(before, dtype)));
         Ok(())
-    }
-
-    fn take(&mut self, number: Number, depth: usize) -> Outcome<()> {
-        self.take_as(number, number.dtype(), depth)
     }
 
     fn take_as(&mut self, number: Number, own: DType, depth: usize) -> Outcome<()> {
@@ -174,6 +182,8 @@ pub fn legacy(
 }
 
 /// A tensor with these values: a number, nested lists of numbers, an array of NumPy or a tensor, which is copied.
+///
+/// Shapes: a number -> []; m lists of n numbers -> [m, n]
 ///
 /// Args:
 ///     data: the values.
@@ -297,11 +307,17 @@ macro_rules! of_a_shape {
         $(
             $(#[$doc])*
             ///
+            /// Shapes: -> [*size]
+            ///
             /// Args:
             ///     size: the sizes, one by one or as a tuple.
             ///     dtype: float32 by default.
             ///     device: by default that of get_default_device().
             ///     requires_grad: whether a gradient is gathered for it.
+            ///
+            /// Raises:
+            ///     ValueError: a negative size.
+            ///     TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
             #[pyfunction]
             #[pyo3(signature = (*size, dtype=None, device=None, requires_grad=false))]
             fn $name(
@@ -333,11 +349,17 @@ of_a_shape! {
 
 /// A tensor of one value.
 ///
+/// Shapes: -> [*size]
+///
 /// Args:
 ///     size: the sizes, a tuple.
 ///     fill_value: the value.
 ///     dtype: that of the value by default: float32, int64 or bool.
 ///     device: by default that of get_default_device().
+///
+/// Raises:
+///     TypeError: a value that is no number.
+///     ValueError: a negative size.
 #[pyfunction]
 #[pyo3(signature = (size, fill_value, dtype=None, device=None, requires_grad=false))]
 fn full(
@@ -377,6 +399,12 @@ pub fn given(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number> {
 /// Numbers from `start` up to, not including, `end`, `step` apart: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`.
 ///
 /// The dtype is int64 if all of them are whole numbers of Python, else float32.
+///
+/// Shapes: -> [n]
+///
+/// Raises:
+///     ValueError: a step of 0, or away from the end.
+///     TypeError: something that is no number.
 #[pyfunction]
 #[pyo3(signature = (start, end=None, step=None, dtype=None, device=None, requires_grad=false))]
 fn arange(
@@ -402,6 +430,11 @@ fn arange(
 }
 
 /// `steps` numbers from `start` to `end`, both included, evenly apart.
+///
+/// Shapes: -> [steps]
+///
+/// Raises:
+///     ValueError: a negative number of steps.
 #[pyfunction]
 #[pyo3(signature = (start, end, steps, dtype=None, device=None, requires_grad=false))]
 fn linspace(
@@ -414,10 +447,23 @@ fn linspace(
     requires_grad: bool,
 ) -> Outcome<PyTensor> {
     let (dtype, device, Count(steps)) = (dtype_or(dtype, default_dtype()), or_default(py, device)?, steps);
-    object(run(py, steps, || Tensor::linspace(start, end, steps, dtype, &device))?, requires_grad)
+    let made = run(py, steps, || match dtype.is_float() {
+        true => Tensor::linspace(start, end, steps, dtype, &device),
+        // Not every device has float64.
+        false => {
+            let cpu = ternion::cpu()?;
+            Tensor::linspace(start, end, steps, DType::F64, &cpu)?.to_dtype(dtype)?.to_device(&device)
+        }
+    });
+    object(made?, requires_grad)
 }
 
 /// Ones on the diagonal of a matrix of `n` rows and `m` columns, by default as many, and zeros elsewhere.
+///
+/// Shapes: -> [n, m]
+///
+/// Raises:
+///     ValueError: a negative size.
 #[pyfunction]
 #[pyo3(signature = (n, m=None, *, dtype=None, device=None, requires_grad=false))]
 fn eye(
@@ -448,6 +494,11 @@ macro_rules! like {
     ($($(#[$doc:meta])* $name:ident => $make:expr;)*) => {
         $(
             $(#[$doc])*
+            ///
+            /// Shapes: [..] -> the same
+            ///
+            /// Raises:
+            ///     TypeError: an input that is no tensor, a dtype that does not fit.
             #[pyfunction]
             #[pyo3(signature = (input, *, dtype=None, device=None, requires_grad=false, memory_format=None))]
             fn $name(
@@ -488,6 +539,11 @@ like! {
 }
 
 /// One value in the shape, dtype and on the device of `input`.
+///
+/// Shapes: [..] -> the same
+///
+/// Raises:
+///     TypeError: a value that is no number.
 #[pyfunction]
 #[pyo3(signature = (input, fill_value, *, dtype=None, device=None, requires_grad=false, memory_format=None))]
 fn full_like(

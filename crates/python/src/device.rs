@@ -170,6 +170,9 @@ pub fn or_default(py: Python<'_>, device: Option<DeviceArgument>) -> Outcome<Dev
 }
 
 /// Makes new tensors on this device if none is named.
+///
+/// Raises:
+///     RuntimeError: a device that is not there.
 #[pyfunction]
 fn set_default_device(py: Python<'_>, device: DeviceArgument) -> Outcome<()> {
     let device = device.open(py)?;
@@ -187,6 +190,7 @@ fn get_default_device(py: Python<'_>) -> Outcome<PyDevice> {
 ///
 /// Raises:
 ///     ValueError: a seed that is not from -2**63 to 2**64 - 1.
+///     TypeError: a seed that is no whole number.
 #[pyfunction]
 fn manual_seed(py: Python<'_>, seed: Seed) -> Outcome<()> {
     let Seed(seed) = seed;

@@ -229,6 +229,17 @@ impl PyTensor {
         Ok(PyTensor::new(host).numpy(py, false)?.call_method0("tolist")?)
     }
 
+    /// `bytes(x)`: those of the elements in row-major order.
+    fn __bytes__<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
+        let cpu = or_default_cpu(py)?;
+        let tensor = self.tensor();
+        let host = wait(py, || tensor.detach().to_device(&cpu)?.contiguous())?;
+        Ok(py
+            .import("builtins")?
+            .call_method1("memoryview", (PyTensor::new(host),))?
+            .call_method0("tobytes")?)
+    }
+
     /// The address of the first element.
     fn data_ptr(&self) -> Outcome<usize> {
         address(&self.tensor())

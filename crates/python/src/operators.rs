@@ -204,11 +204,27 @@ impl Operator {
 
     fn apply(self, slf: &PyTensor, other: &Bound<'_, PyAny>, is_left: bool) -> Answer {
         let (py, a) = (other.py(), slf.tensor());
-        let Some(operand) = Operand::of(other)? else { return not_implemented(py) };
-        self.check(py, &a, &operand, is_left)?;
+        let Some(operand) = Operand::beside(other, &a)? else { return not_implemented(py) };
+        self.apply_to(py, &a, operand, is_left)
+    }
+
+    /// Under a name, where nobody asks the other side.
+    fn apply_named(self, name: &str, slf: &PyTensor, other: &Bound<'_, PyAny>) -> Answer {
+        let a = slf.tensor();
+        let operand = Operand::named(name, other, &a)?;
+        self.apply_to(other.py(), &a, operand, false)
+    }
+
+    #[inline]
+    fn apply_to(self, py: Python<'_>, a: &Tensor, operand: Operand, is_left: bool) -> Answer {
+        self.check(py, a, &operand, is_left)?;
         let result = match operand {
-            Operand::Tensor(b) => run(py, a.elements().max(b.elements()), || self.of_tensors(&a, &b))?,
-            Operand::Number(number) => run(py, a.elements(), || self.of_number(&a, number, is_left))?,
+            // An array on the left; a tensor there is asked first.
+            Operand::Tensor(b) if is_left => {
+                run(py, a.elements().max(b.elements()), || self.of_tensors(&b, a))?
+            }
+            Operand::Tensor(b) => run(py, a.elements().max(b.elements()), || self.of_tensors(a, &b))?,
+            Operand::Number(number) => run(py, a.elements(), || self.of_number(a, number, is_left))?,
         };
         answer(py, result)
     }
@@ -216,7 +232,7 @@ impl Operator {
     /// In place; where that would lose a gradient, another tensor takes the place of this object's.
     fn apply_in_place(self, slf: &PyTensor, other: &Bound<'_, PyAny>) -> Outcome<()> {
         let (py, a) = (other.py(), slf.tensor());
-        let Some(operand) = Operand::of(other)? else {
+        let Some(operand) = Operand::beside(other, &a)? else {
             let kind = other.get_type().name()?.to_string();
             return Err(Failure::kind(format!("expected a tensor or a number, got {kind}")));
         };
@@ -262,8 +278,30 @@ fn compared(op: CompareOp, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     }
 }
 
+/// How a number compares with all elements of an integer dtype that does not hold it: whether it is above them.
+fn is_above_all(dtype: DType, number: Number) -> Option<bool> {
+    let Number::Int(value) = number else { return None };
+    let (low, high) = match dtype {
+        DType::U8 => (0, i64::from(u8::MAX)),
+        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
+        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => return None,
+    };
+    if (low..=high).contains(&value) { None } else { Some(value > high) }
+}
+
 fn compared_with(op: CompareOp, a: &Tensor, number: Number) -> Result<Tensor> {
     let dtype = with_number(a.dtype(), number);
+    if let Some(is_above) = is_above_all(dtype, number) {
+        let truth = match op {
+            CompareOp::Eq => false,
+            CompareOp::Ne => true,
+            CompareOp::Lt | CompareOp::Le => is_above,
+            CompareOp::Gt | CompareOp::Ge => !is_above,
+        };
+        return Tensor::full(a.dims(), Scalar::Bool(truth), DType::Bool, a.device());
+    }
     let a = if dtype == a.dtype() { a.clone() } else { a.to_dtype(dtype)? };
     let number = number.scalar();
     match op {
@@ -276,10 +314,27 @@ fn compared_with(op: CompareOp, a: &Tensor, number: Number) -> Result<Tensor> {
     }
 }
 
+fn compare(py: Python<'_>, op: CompareOp, a: &Tensor, other: Operand) -> Answer {
+    let result = match other {
+        Operand::Tensor(b) => run(py, a.elements().max(b.elements()), || compared(op, a, &b))?,
+        Operand::Number(number) => run(py, a.elements(), || compared_with(op, a, number))?,
+    };
+    answer(py, result)
+}
+
+impl PyTensor {
+    /// A comparison under its name, where nobody asks the other side.
+    pub fn compare_named(&self, name: &str, other: &Bound<'_, PyAny>, op: CompareOp) -> Answer {
+        let a = self.tensor();
+        let operand = Operand::named(name, other, &a)?;
+        compare(other.py(), op, &a, operand)
+    }
+}
+
 /// `&`, `|`, `^`: of truth values.
 fn logical(slf: &PyTensor, other: &Bound<'_, PyAny>, f: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Answer {
     let (py, a) = (other.py(), slf.tensor());
-    let result = match Operand::of(other)? {
+    let result = match Operand::beside(other, &a)? {
         Some(Operand::Tensor(b)) => run(py, a.elements().max(b.elements()), || f(&a, &b))?,
         Some(Operand::Number(number)) => run(py, a.elements(), || f(&a, &beside(&a, number)?))?,
         None => return not_implemented(py),
@@ -337,6 +392,17 @@ truth! {
     logical_xor __xor__ __rxor__;
 }
 
+/// The matrix product of tensors of any dtypes.
+fn product(py: Python<'_>, a: &Tensor, b: &Tensor) -> Outcome<Tensor> {
+    run(py, a.elements().max(b.elements()), || {
+        if a.dtype() == b.dtype() {
+            return a.matmul(b);
+        }
+        let (a, b) = meet(a, b)?;
+        a.matmul(&b)
+    })
+}
+
 /// Arithmetic under its names, which functions of the module have too: `ternion.add(a, b)`.
 macro_rules! named {
     ($($(#[$doc:meta])* $name:ident $in_place:ident => $operator:ident;)*) => {
@@ -345,7 +411,7 @@ macro_rules! named {
             $(
                 $(#[$doc])*
                 fn $name(&self, other: &Bound<'_, PyAny>) -> Answer {
-                    $operator.apply(self, other, false)
+                    $operator.apply_named(stringify!($name), self, other)
                 }
                 $(#[$doc])*
                 ///
@@ -360,10 +426,21 @@ macro_rules! named {
 }
 
 /// `other * alpha` beside `x`: itself where nothing is to be multiplied.
-fn times<'py>(other: &Bound<'py, PyAny>, alpha: Option<&Bound<'py, PyAny>>) -> Outcome<Bound<'py, PyAny>> {
-    match alpha {
-        None => Ok(other.clone()),
-        Some(alpha) => Ok(other.mul(alpha)?),
+fn times<'py>(
+    x: &PyTensor,
+    other: &Bound<'py, PyAny>,
+    alpha: Option<&Bound<'py, PyAny>>,
+) -> Outcome<Bound<'py, PyAny>> {
+    let Some(alpha) = alpha else { return Ok(other.clone()) };
+    match other.cast::<PyTensor>().map(|other| other.get().tensor()) {
+        // Truth values are multiplied in the dtype that they meet the others in.
+        Ok(truths) if truths.dtype() == DType::Bool => {
+            let dtype = x.tensor().dtype();
+            let one = Bound::new(other.py(), PyTensor::new(truths.to_dtype(dtype)?))?;
+            let scaled = one.mul(alpha)?;
+            if dtype == DType::Bool { Ok(scaled.call_method0("bool")?) } else { Ok(scaled) }
+        }
+        _ => Ok(other.mul(alpha)?),
     }
 }
 
@@ -396,7 +473,7 @@ impl PyTensor {
     fn add(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> Answer {
         match self.scaled(other, alpha, 1.0)? {
             Some(sum) => Ok(Py::new(other.py(), sum)?.into_any()),
-            None => ADD.apply(self, &times(other, alpha)?, false),
+            None => ADD.apply_named("add", self, &times(self, other, alpha)?),
         }
     }
 
@@ -405,7 +482,7 @@ impl PyTensor {
     fn sub(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> Answer {
         match self.scaled(other, alpha, -1.0)? {
             Some(difference) => Ok(Py::new(other.py(), difference)?.into_any()),
-            None => SUB.apply(self, &times(other, alpha)?, false),
+            None => SUB.apply_named("sub", self, &times(self, other, alpha)?),
         }
     }
 
@@ -416,7 +493,7 @@ impl PyTensor {
         other: &Bound<'py, PyAny>,
         alpha: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
-        ADD.apply_in_place(slf.get(), &times(other, alpha)?)?;
+        ADD.apply_in_place(slf.get(), &times(slf.get(), other, alpha)?)?;
         Ok(slf.clone())
     }
 
@@ -427,7 +504,7 @@ impl PyTensor {
         other: &Bound<'py, PyAny>,
         alpha: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
-        SUB.apply_in_place(slf.get(), &times(other, alpha)?)?;
+        SUB.apply_in_place(slf.get(), &times(slf.get(), other, alpha)?)?;
         Ok(slf.clone())
     }
 }
@@ -435,8 +512,6 @@ impl PyTensor {
 named! {
     /// The product of this tensor and another, or a number, element by element, broadcast.
     mul mul_ => MUL;
-    /// This tensor to the power of another, or of a number, broadcast.
-    pow pow_ => POW;
     /// What is left over of this tensor by division, with the sign of the divisor; broadcast.
     remainder remainder_ => REMAINDER;
     /// The largest whole number not above the quotient, broadcast.
@@ -450,9 +525,15 @@ impl PyTensor {
             None => Ok(DIV),
             Some("floor") => Ok(FLOOR_DIV),
             Some(other) => Err(Failure::value(format!(
-                "div: rounding_mode {other:?}, expected None or \"floor\" (trunc(a / b) rounds towards zero)"
+                "div: rounding_mode {other:?}, expected None, \"floor\" or \"trunc\""
             ))),
         }
+    }
+
+    /// The quotient rounded towards zero.
+    fn truncated<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Outcome<Bound<'py, PyAny>> {
+        let functions = slf.py().import("ternion._functions.arithmetic")?;
+        Ok(functions.call_method1("_quotient_towards_zero", (slf, other))?)
     }
 }
 
@@ -461,10 +542,13 @@ impl PyTensor {
     /// This tensor divided by another, or a number, broadcast. Integers become float32 first.
     ///
     /// Args:
-    ///     rounding_mode: "floor" for whole numbers, as by `//`.
+    ///     rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
     #[pyo3(signature = (other, *, rounding_mode=None))]
-    fn div(&self, other: &Bound<'_, PyAny>, rounding_mode: Option<&str>) -> Answer {
-        Self::division(rounding_mode)?.apply(self, other, false)
+    fn div<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, rounding_mode: Option<&str>) -> Answer {
+        if rounding_mode == Some("trunc") {
+            return Ok(Self::truncated(slf, other)?.unbind());
+        }
+        Self::division(rounding_mode)?.apply_named("div", slf.get(), other)
     }
 
     /// This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned.
@@ -474,7 +558,22 @@ impl PyTensor {
         other: &Bound<'py, PyAny>,
         rounding_mode: Option<&str>,
     ) -> Outcome<Bound<'py, Self>> {
+        if rounding_mode == Some("trunc") {
+            slf.call_method1("copy_", (Self::truncated(slf, other)?,))?;
+            return Ok(slf.clone());
+        }
         Self::division(rounding_mode)?.apply_in_place(slf.get(), other)?;
+        Ok(slf.clone())
+    }
+
+    /// This tensor to the power of another, or of a number, broadcast.
+    fn pow(&self, exponent: &Bound<'_, PyAny>) -> Answer {
+        POW.apply_named("pow", self, exponent)
+    }
+
+    /// This tensor to the power of another, or of a number, broadcast, in place: the tensor itself is changed and returned.
+    fn pow_<'py>(slf: &Bound<'py, Self>, exponent: &Bound<'py, PyAny>) -> Outcome<Bound<'py, Self>> {
+        POW.apply_in_place(slf.get(), exponent)?;
         Ok(slf.clone())
     }
 
@@ -497,10 +596,18 @@ impl PyTensor {
     }
 
     fn __matmul__(&self, other: &Bound<'_, PyAny>) -> Answer {
-        let py = other.py();
-        match other.cast::<PyTensor>() {
-            Ok(other) => Ok(Py::new(py, self.matmul(py, other)?)?.into_any()),
-            Err(_) => not_implemented(py),
+        let (py, a) = (other.py(), self.tensor());
+        match Operand::beside(other, &a)? {
+            Some(Operand::Tensor(b)) => answer(py, product(py, &a, &b)?),
+            _ => not_implemented(py),
+        }
+    }
+
+    fn __rmatmul__(&self, other: &Bound<'_, PyAny>) -> Answer {
+        let (py, b) = (other.py(), self.tensor());
+        match Operand::beside(other, &b)? {
+            Some(Operand::Tensor(a)) => answer(py, product(py, &a, &b)?),
+            _ => not_implemented(py),
         }
     }
 
@@ -511,15 +618,7 @@ impl PyTensor {
     /// Raises:
     ///     ValueError: sizes that do not fit.
     fn matmul(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
-        let (a, b) = (self.tensor(), other.get().tensor());
-        let product = run(py, a.elements().max(b.elements()), || {
-            if a.dtype() == b.dtype() {
-                return a.matmul(&b);
-            }
-            let (a, b) = meet(&a, &b)?;
-            a.matmul(&b)
-        });
-        product.map(PyTensor::new)
+        product(py, &self.tensor(), &other.get().tensor()).map(PyTensor::new)
     }
 
     fn __neg__(&self, py: Python<'_>) -> Outcome<PyTensor> {
@@ -554,12 +653,10 @@ impl PyTensor {
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> Answer {
         let (py, a) = (other.py(), self.tensor());
-        let result = match Operand::of(other)? {
-            Some(Operand::Tensor(b)) => run(py, a.elements().max(b.elements()), || compared(op, &a, &b))?,
-            Some(Operand::Number(number)) => run(py, a.elements(), || compared_with(op, &a, number))?,
-            None => return not_implemented(py),
-        };
-        answer(py, result)
+        match Operand::beside(other, &a)? {
+            Some(operand) => compare(py, op, &a, operand),
+            None => not_implemented(py),
+        }
     }
 
     fn __hash__(slf: &Bound<'_, Self>) -> usize {

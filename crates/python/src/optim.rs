@@ -162,6 +162,21 @@ fn current(object: &PyTensor, param: &Param) -> Outcome<Tensor> {
     Ok(param.tensor())
 }
 
+/// The `stacklevel` of a warning that is to be shown at the line which called into the package, by however many of its functions.
+fn level_of_caller(py: Python<'_>) -> PyResult<i32> {
+    let mut frame = py.import("sys")?.call_method0("_getframe")?;
+    let mut level = 1;
+    loop {
+        let module = frame.getattr("f_globals")?.call_method1("get", ("__name__", ""))?.to_string();
+        let around = frame.getattr("f_back")?;
+        let is_within = module == "ternion" || module.starts_with("ternion.");
+        if !is_within || around.is_none() {
+            return Ok(level);
+        }
+        (frame, level) = (around, level + 1);
+    }
+}
+
 impl PySteps {
     /// The group, once no other thread has it: that one may need the interpreter to end, which is let go meanwhile.
     fn held(&self, py: Python<'_>) -> MutexGuard<'_, Group> {
@@ -228,7 +243,7 @@ impl PySteps {
             let left = if missing.len() == 1 { "it is left as it is" } else { "they are left as they are" };
             let text = CString::new(format!("{told}; {left}"))
                 .map_err(|_| Failure::value("a name with a NUL character"))?;
-            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 3)?;
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, level_of_caller(py)?)?;
         }
         let has_missing = !missing.is_empty();
         wait(py, || {

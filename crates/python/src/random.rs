@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use ternion::{DType, Device, Result, Shape, Tensor};
+use ternion::{DType, Device, Error, Result, Shape, Tensor};
 
 /// Seed of the device's random numbers, and how many were drawn.
 #[pyfunction]
@@ -144,12 +144,18 @@ macro_rules! random_of_a_shape {
         $(
             $(#[$doc])*
             ///
+            /// Shapes: -> [*size]
+            ///
             /// Args:
             ///     size: the sizes, one by one or as a tuple.
             ///     generator: where the numbers come from; the device's own by default.
             ///     dtype: float32 by default.
             ///     device: by default that of get_default_device().
             ///     requires_grad: whether a gradient is gathered for it.
+            ///
+            /// Raises:
+            ///     ValueError: a negative size.
+            ///     TypeError: no floating dtype, a generator that is none.
             #[pyfunction]
             #[pyo3(signature = (*size, generator=None, dtype=None, device=None, requires_grad=false))]
             fn $name(
@@ -181,6 +187,12 @@ random_of_a_shape! {
 }
 
 /// Random whole numbers from `low` up to, not including, `high`: `randint(high, size)`, `randint(low, high, size)`.
+///
+/// Shapes: -> [*size]
+///
+/// Raises:
+///     ValueError: no whole number from `low` up to `high`.
+///     TypeError: a dtype that is not one of integers, no size.
 #[pyfunction]
 #[pyo3(signature = (low=None, high=None, size=None, *, generator=None, dtype=None, device=None))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -208,6 +220,11 @@ fn randint(
 }
 
 /// The numbers from 0 up to, not including, `n` in random order, int64.
+///
+/// Shapes: -> [n]
+///
+/// Raises:
+///     ValueError: a negative number.
 #[pyfunction]
 #[pyo3(signature = (n, *, generator=None, dtype=None, device=None))]
 fn randperm(
@@ -235,19 +252,43 @@ fn drawn<'py>(
     PyTensor::change(slf, &[], |x| x.mul_scalar(0)?.add(&made(x)?), |x| x.copy_(&made(x)?))
 }
 
+/// Refuses numbers outside 0 to 1 on the processor.
+fn check_probabilities(x: &Tensor) -> Result<()> {
+    if x.device().name() != "cpu" || !x.dtype().is_float() || x.elements() == 0 {
+        return Ok(());
+    }
+    let (low, high) = (x.min(..)?.item_f64()?, x.max(..)?.item_f64()?);
+    // NaN is neither.
+    if low >= 0.0 && high <= 1.0 {
+        return Ok(());
+    }
+    Err(Error::invalid("bernoulli", format!("probabilities from {low} to {high}, expected 0 to 1")))
+}
+
 #[pymethods]
 impl PyTensor {
     /// 1 with the probability that each element is, else 0; of the same dtype. No gradient flows.
+    ///
+    /// Shapes: [..] -> the same
+    ///
+    /// Raises:
+    ///     ValueError: a number outside 0 to 1, or NaN, on the processor: of a device that would mean to wait for it.
+    ///     TypeError: no floating dtype.
+    ///     ValueError: a probability outside 0 to 1.
     #[pyo3(signature = (*, generator=None))]
     fn bernoulli(&self, py: Python<'_>, generator: Option<&Bound<'_, PyGenerator>>) -> Outcome<PyTensor> {
         let source = Source::of(generator, self.tensor().device())?;
-        self.map(py, |x| source.draw(x.device(), || x.bernoulli()))
+        self.map(py, |x| {
+            check_probabilities(x)?;
+            source.draw(x.device(), || x.bernoulli())
+        })
     }
 
     /// 1 with probability `p`, else 0, in place: the tensor itself is changed and returned.
     ///
     /// Raises:
     ///     ValueError: a probability outside 0 to 1.
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     #[pyo3(signature = (p=0.5, *, generator=None))]
     fn bernoulli_<'py>(
         slf: &Bound<'py, Self>,
@@ -258,6 +299,11 @@ impl PyTensor {
     }
 
     /// Even from `low` up to, not including, `high`, in place: the tensor itself is changed and returned.
+    ///
+    /// Raises:
+    ///     TypeError: no floating dtype.
+    ///     ValueError: ends in the wrong order.
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     #[pyo3(signature = (low=0.0, high=1.0, *, generator=None))]
     fn uniform_<'py>(
         slf: &Bound<'py, Self>,
@@ -276,6 +322,11 @@ impl PyTensor {
     }
 
     /// Of the normal distribution, in place: the tensor itself is changed and returned.
+    ///
+    /// Raises:
+    ///     TypeError: no floating dtype.
+    ///     ValueError: a negative deviation.
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     #[pyo3(signature = (mean=0.0, std=1.0, *, generator=None))]
     fn normal_<'py>(
         slf: &Bound<'py, Self>,

@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 use ternion::nn::{Param, StateTensor};
-use ternion::{DType, Tensor};
+use ternion::{Axes, DType, Tensor};
 
 /// An n-dimensional array on a device: ternion.tensor and its kin make them.
 ///
@@ -107,6 +107,20 @@ impl PyTensor {
         Ok(self.shown(&tensor, result))
     }
 
+    /// As `map`, of what runs along axes: a tensor without axes stands for one of size 1, which 0 and -1 name, as in PyTorch.
+    pub fn along(
+        &self,
+        py: Python<'_>,
+        axes: impl Into<Axes>,
+        f: impl FnOnce(&Tensor) -> ternion::Result<Tensor> + Send,
+    ) -> Outcome<PyTensor> {
+        let axes = axes.into();
+        self.map(py, |x| match stands_for_one(x, &axes) {
+            true => f(&x.reshape([1_usize])?)?.reshape(()),
+            false => f(x),
+        })
+    }
+
     /// What was made of `tensor`, this object's: if it is a recorded view, the two objects see each other's changes.
     #[inline]
     pub fn shown(&self, tensor: &Tensor, result: Tensor) -> PyTensor {
@@ -151,6 +165,11 @@ impl PyTensor {
         }
         Ok(slf.clone())
     }
+}
+
+/// Whether a tensor has no axes, and the one is named that it stands for.
+pub fn stands_for_one(x: &Tensor, axes: &Axes) -> bool {
+    x.rank() == 0 && matches!(axes, Axes::List(named) if matches!(named[..], [0 | -1]))
 }
 
 /// A plain tensor with a handle of its own on its memory, so that it is known whether another object has one.
@@ -217,6 +236,12 @@ impl PyTensor {
         self.tensor().device().name().starts_with("cuda")
     }
 
+    /// Whether it is on the processor.
+    #[getter]
+    fn is_cpu(&self) -> bool {
+        self.tensor().device().name() == "cpu"
+    }
+
     /// The sizes, a tuple.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -240,6 +265,9 @@ impl PyTensor {
     }
 
     /// How many elements lie between neighbours along each axis, or along one.
+    ///
+    /// Raises:
+    ///     IndexError: there is no such axis.
     #[pyo3(signature = (dim=None))]
     fn stride<'py>(&self, py: Python<'py>, dim: Option<isize>) -> Outcome<Bound<'py, PyAny>> {
         let tensor = self.tensor();
@@ -275,6 +303,12 @@ impl PyTensor {
 
     /// Bytes of an element.
     fn element_size(&self) -> usize {
+        self.tensor().dtype().size()
+    }
+
+    /// Bytes of an element.
+    #[getter]
+    fn itemsize(&self) -> usize {
         self.tensor().dtype().size()
     }
 
@@ -347,7 +381,8 @@ impl PyTensor {
     }
 
     fn __index__<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
-        if self.tensor().dtype().is_float() {
+        let tensor = self.tensor();
+        if tensor.dtype().is_float() || tensor.elements() != 1 {
             return Err(Failure::kind("only a tensor of integers with one element is an index"));
         }
         self.__int__(py)

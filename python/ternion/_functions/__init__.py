@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._ternion import Tensor
-from . import arithmetic, creation, indexing, kinds, matrices, reductions, shapes
+from . import arithmetic, arrays, creation, indexing, kinds, matrices, reductions, shapes
 
 MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds)
 
@@ -19,7 +19,7 @@ positive promote_types quantile rad2deg randint_like ravel repeat_interleave res
 swapaxes take take_along_dim tensor_split tensordot tile trace tril_indices triu_indices unique unique_consecutive var_mean vstack xlogy
 addbmm addr cdist chain_matmul combinations conj cross dsplit fmax fmin hsplit isreal kron logaddexp2 logcumsumexp matrix_power msort prelu real rot90
 select_scatter signbit slice_scatter trapezoid typename unravel_index vdot vsplit
-BFloat16Tensor BoolTensor ByteTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor finfo iinfo
+BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor finfo iinfo
 """.split()
 
 # Methods of tensors.
@@ -85,8 +85,10 @@ def _attach() -> None:
         setattr(Tensor, f"{name}_", _changing(name, getattr(Tensor, name)))
     for sign in ("and", "or", "xor"):
         setattr(Tensor, f"__i{sign}__", _combining(f"__i{sign}__", getattr(Tensor, f"__{sign}__")))
-    for name, shift in (("__lshift__", arithmetic.shifted_left), ("__rshift__", arithmetic.shifted_right)):
-        setattr(Tensor, name, shift)
+    for name, shift in (("lshift", arithmetic.shifted_left), ("rshift", arithmetic.shifted_right)):
+        setattr(Tensor, f"__{name}__", shift)
+        setattr(Tensor, f"__r{name}__", arithmetic.reflected(shift))
+    setattr(Tensor, "__array_function__", arrays.array_function)
     for name, known in ALIASES.items():
         setattr(Tensor, name, getattr(Tensor, known))
         if hasattr(Tensor, f"{known}_"):

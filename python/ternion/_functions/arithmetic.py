@@ -16,77 +16,153 @@ def _float(input: Tensor) -> Tensor:
     return input if input.is_floating_point() else input.to(_ternion.get_default_dtype())
 
 
+def _together(input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in the floating dtype that they meet in."""
+    dtype = input.dtype if input.dtype == other.dtype else result_type(input, other)
+    dtype = dtype if dtype.is_floating_point else _ternion.get_default_dtype()
+    return input.to(dtype), other.to(dtype)
+
+
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """From `input`, where the weight is 0, to `end`, where it is 1: `input + weight * (end - input)`; weight is a number or a tensor."""
+    """From `input`, where the weight is 0, to `end`, where it is 1: `input + weight * (end - input)`; weight is a number or a tensor.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+        TypeError: something that is neither a tensor nor a number.
+    """
     return input + weight * (end - input)
 
 
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1.0) -> Tensor:
-    """`input + value * tensor1 / tensor2`, broadcast."""
+    """`input + value * tensor1 / tensor2`, broadcast.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+        TypeError: something that is neither a tensor nor a number.
+    """
     return input + value * (tensor1 / tensor2)
 
 
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """`beta * input + alpha * (batch1 @ batch2)`: [b, m, k] x [b, k, n], input broadcast."""
+    """`beta * input + alpha * (batch1 @ batch2)`: [b, m, k] x [b, k, n], input broadcast.
+
+    Raises:
+        ValueError: other numbers of axes, inner sizes that differ.
+    """
     return beta * input + alpha * batch1.bmm(batch2)
 
 
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """`beta * input + alpha * (mat @ vec)`: [m, k] x [k] -> [m]."""
+    """`beta * input + alpha * (mat @ vec)`: [m, k] x [k] -> [m].
+
+    Raises:
+        ValueError: other numbers of axes, inner sizes that differ.
+    """
     return beta * input + alpha * mat.mv(vec)
 
 
 def fmod(input: Tensor, other: Any) -> Tensor:
-    """What is left over by division, with the sign of `input`; broadcast."""
-    if isinstance(other, Tensor):
-        other = other.abs()
-    else:
-        other = abs(other)
-    return input.abs().remainder(other) * input.sign()
+    """What is left over by division, with the sign of `input`; broadcast.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
+    if not hasattr(other, "__abs__"):
+        raise TypeError(f"fmod: other is {type(other).__name__}, expected a tensor or a number")
+    return input.abs().remainder(abs(other)) * input.sign()
 
 
 def frac(input: Tensor) -> Tensor:
-    """What is behind the point of each element, with its sign."""
+    """What is behind the point of each element, with its sign.
+
+    Shapes: [..] -> the same
+    """
     return input - input.trunc()
 
 
 def exp2(input: Tensor) -> Tensor:
-    """2 to the power of each element."""
+    """2 to the power of each element.
+
+    Shapes: [..] -> the same
+    """
     return 2.0 ** _float(input)
 
 
 def hypot(input: Tensor, other: Tensor) -> Tensor:
-    """The length of the vectors (input, other), without overflow; broadcast."""
+    """The length of the vectors (input, other), without overflow; broadcast.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
     high = input.abs().maximum(other.abs())
     scale = high.masked_fill(high == 0, 1).detach()
     return scale * ((input / scale).square() + (other / scale).square()).sqrt()
 
 
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
-    """`log(e^input + e^other)` of each pair of elements, without overflow; broadcast."""
+    """`log(e^input + e^other)` of each pair of elements, without overflow; broadcast.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
+    input, other = _together(input, other)
     high = input.maximum(other).detach()
     high = high.masked_fill(high.isinf(), 0)
     return high + ((input - high).exp() + (other - high).exp()).log()
 
 
 def xlogy(input: Tensor, other: Tensor) -> Tensor:
-    """`input * log(other)`, 0 where input is 0."""
-    zero = input == 0
-    return (input * other.masked_fill(zero & ~other.isnan(), 1).log()).masked_fill(zero & ~other.isnan(), 0)
+    """`input * log(other)`, 0 where input is 0.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
+    input, other = _together(input, other)
+    empty = (input == 0) & ~other.isnan()
+    return (input * _ternion.where(empty, 1.0, other).log()).masked_fill(empty, 0)
+
+
+def _quotient_towards_zero(input: Tensor, other: Any) -> Tensor:
+    """`div` with `rounding_mode="trunc"`."""
+    if result_type(input, other).is_floating_point:
+        return (input / other).trunc()
+    floor = input // other
+    return floor + ((floor < 0) & (floor * other != input))
 
 
 def deg2rad(input: Tensor) -> Tensor:
-    """Degrees as radians."""
+    """Degrees as radians.
+
+    Shapes: [..] -> the same
+    """
     return _float(input) * (math.pi / 180)
 
 
 def rad2deg(input: Tensor) -> Tensor:
-    """Radians as degrees."""
+    """Radians as degrees.
+
+    Shapes: [..] -> the same
+    """
     return _float(input) * (180 / math.pi)
 
 
 def asinh(input: Tensor) -> Tensor:
-    """The number whose hyperbolic sine each element is."""
+    """The number whose hyperbolic sine each element is.
+
+    Shapes: [..] -> the same
+    """
     x = _float(input)
     size = x.abs()
     # log1p keeps small numbers: sqrt(x^2 + 1) - 1 = x^2 / (sqrt(x^2 + 1) + 1).
@@ -94,19 +170,28 @@ def asinh(input: Tensor) -> Tensor:
 
 
 def acosh(input: Tensor) -> Tensor:
-    """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1."""
+    """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1.
+
+    Shapes: [..] -> the same
+    """
     x = _float(input)
     return (x + (x - 1).sqrt() * (x + 1).sqrt()).log()
 
 
 def atanh(input: Tensor) -> Tensor:
-    """The number whose hyperbolic tangent each element is; NaN outside -1 to 1."""
+    """The number whose hyperbolic tangent each element is; NaN outside -1 to 1.
+
+    Shapes: [..] -> the same
+    """
     x = _float(input)
     return 0.5 * (x.log1p() - (-x).log1p())
 
 
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given."""
+    """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given.
+
+    Shapes: [..] -> the same
+    """
     x = _float(input)
     if eps is not None:
         x = x.clamp(eps, 1 - eps)
@@ -114,7 +199,10 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
 
 
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """The elements, with numbers in place of NaN and of the infinities: by default 0 and the largest numbers of the dtype."""
+    """The elements, with numbers in place of NaN and of the infinities: by default 0 and the largest numbers of the dtype.
+
+    Shapes: [..] -> the same
+    """
     if not input.is_floating_point():
         return input.clone()
     limits = finfo(input.dtype)
@@ -125,17 +213,35 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neg
 
 
 def clamp_min(input: Tensor, min: Any) -> Tensor:
-    """Each element, but at least `min`."""
+    """Each element, but at least `min`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a limit that is neither a number nor a tensor.
+    """
     return input.clamp(min=min)
 
 
 def clamp_max(input: Tensor, max: Any) -> Tensor:
-    """Each element, but at most `max`."""
+    """Each element, but at most `max`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a limit that is neither a number nor a tensor.
+    """
     return input.clamp(max=max)
 
 
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """The nearest whole number of each element, halves to even; with `decimals` that many digits behind the point."""
+    """The nearest whole number of each element, halves to even; with `decimals` that many digits behind the point.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: no tensor, `decimals` that are no number.
+    """
     if decimals == 0:
         return _FLOOR_ROUND(input)
     scale = 10.0 ** abs(decimals)
@@ -145,59 +251,105 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 
 def isposinf(input: Tensor) -> Tensor:
-    """Where the elements are infinite and positive."""
+    """Where the elements are infinite and positive.
+
+    Shapes: [..] -> the same, bool
+    """
     return input == math.inf
 
 
 def isneginf(input: Tensor) -> Tensor:
-    """Where the elements are infinite and negative."""
+    """Where the elements are infinite and negative.
+
+    Shapes: [..] -> the same, bool
+    """
     return input == -math.inf
 
 
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
-    """0 below 0, 1 above, `values` at 0."""
+    """0 below 0, 1 above, `values` at 0.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
     return _ternion.where(input == 0, values, (input > 0).to(input.dtype))
 
 
 def copysign(input: Tensor, other: Any) -> Tensor:
-    """The size of each element of `input` with the sign of `other`; broadcast. The sign of zero counts."""
-    x = _float(input)
+    """The size of each element of `input` with the sign of `other`; broadcast. The sign of zero counts.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
     if not isinstance(other, Tensor):
-        return x.abs() if math.copysign(1.0, other) > 0 else -x.abs()
+        size = _float(input).abs()
+        return size if math.copysign(1.0, other) > 0 else -size
+    x, other = _together(input, other)
     # 1 / -0 tells what -0 < 0 does not.
-    negative = (other < 0) | ((other == 0) & (1 / _float(other) < 0))
+    negative = (other < 0) | ((other == 0) & (1 / other < 0))
     return _ternion.where(negative, -x.abs(), x.abs())
 
 
 def erfc(input: Tensor) -> Tensor:
-    """1 less the error function of each element."""
+    """1 less the error function of each element.
+
+    Shapes: [..] -> the same
+    """
     return 1 - input.erf()
 
 
 def sinc(input: Tensor) -> Tensor:
-    """`sin(pi x) / (pi x)` of each element, 1 at 0."""
+    """`sin(pi x) / (pi x)` of each element, 1 at 0.
+
+    Shapes: [..] -> the same
+    """
     x = math.pi * _float(input)
     zero = x == 0
     return (x.sin() / x.masked_fill(zero, 1)).masked_fill(zero, 1)
 
 
 def positive(input: Tensor) -> Tensor:
-    """The tensor itself."""
+    """The tensor itself.
+
+    Shapes: [..] -> the same
+    """
     return +input
 
 
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    """`other - alpha * input`."""
+    """`other - alpha * input`.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
     return other - alpha * input
 
 
 def float_power(input: Tensor, exponent: Any) -> Tensor:
-    """Each element to a power, computed in float64."""
+    """Each element to a power, computed in float64.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
     return input.double() ** (exponent.double() if isinstance(exponent, Tensor) else float(exponent))
 
 
 def inner(input: Tensor, other: Tensor) -> Tensor:
-    """The sums of products along the last axis of both: [.., k] and [.., k]."""
+    """The sums of products along the last axis of both: [.., k] and [.., k].
+
+    Shapes: [.., k] and [*others, k] -> [.., *others]
+
+    Raises:
+        ValueError: last sizes that differ.
+    """
     if input.ndim == 0 or other.ndim == 0:
         return input * other
     if input.shape[-1] != other.shape[-1]:
@@ -207,15 +359,24 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """The sums of products over axes of both: over the last `dims` of a and the first of b, or over the axes in two lists."""
+    """The sums of products over axes of both: over the last `dims` of a and the first of b, or over the axes in two lists.
+
+    Raises:
+        ValueError: more axes than there are, or sizes that differ.
+    """
     if isinstance(dims, int):
         if not 0 <= dims <= min(a.ndim, b.ndim):
             raise ValueError(f"tensordot: {dims} axes of shapes {list(a.shape)} and {list(b.shape)}")
         of_a, of_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
         of_a, of_b = ([axis % t.ndim for axis in listed] for listed, t in zip(dims, (a, b)))
+    shapes = list(a.shape), list(b.shape)
+    # An axis of size 1 meets each element of its partner: it counts the sum over that one.
+    for own, its in zip(of_a, of_b):
+        a = a.sum(own, True) if b.shape[its] == 1 else a
+        b = b.sum(its, True) if a.shape[own] == 1 else b
     if [a.shape[axis] for axis in of_a] != [b.shape[axis] for axis in of_b]:
-        raise ValueError(f"tensordot: axes {of_a} of shape {list(a.shape)} and {of_b} of shape {list(b.shape)}: sizes differ")
+        raise ValueError(f"tensordot: axes {of_a} of shape {shapes[0]} and {of_b} of shape {shapes[1]}: sizes differ")
     rest_a = [axis for axis in range(a.ndim) if axis not in of_a]
     rest_b = [axis for axis in range(b.ndim) if axis not in of_b]
     summed = math.prod(a.shape[axis] for axis in of_a)
@@ -225,48 +386,100 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 
 
 def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
-    """`log2(2^input + 2^other)` of each pair of elements, without overflow; broadcast."""
+    """`log2(2^input + 2^other)` of each pair of elements, without overflow; broadcast.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
     scale = math.log(2)
+    input, other = _together(input, other)
     return logaddexp(input * scale, other * scale) / scale
 
 
 def fmax(input: Tensor, other: Tensor) -> Tensor:
-    """The larger of each pair of elements; of a number and NaN the number."""
+    """The larger of each pair of elements; of a number and NaN the number.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
     return _ternion.where(input.isnan(), other, _ternion.where(other.isnan(), input, input.maximum(other)))
 
 
 def fmin(input: Tensor, other: Tensor) -> Tensor:
-    """The smaller of each pair of elements; of a number and NaN the number."""
+    """The smaller of each pair of elements; of a number and NaN the number.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
     return _ternion.where(input.isnan(), other, _ternion.where(other.isnan(), input, input.minimum(other)))
 
 
 def signbit(input: Tensor) -> Tensor:
-    """Where the sign is negative: that of zero counts."""
+    """Where the sign is negative: that of zero counts.
+
+    Shapes: [..] -> the same, bool
+    """
     if not input.is_floating_point():
         return input < 0
     return (input < 0) | ((input == 0) & (1 / input < 0))
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """`x` where it is positive, else `weight * x`, with one weight, or one for each channel (the second axis)."""
+    """`x` where it is positive, else `weight * x`, with one weight, or one for each channel (the second axis).
+
+    Shapes: [batch, channels, ..], weight [1] or [channels] -> the input's
+
+    Raises:
+        ValueError: as many weights as neither 1 nor the channels.
+    """
     slope = weight.reshape([-1 if at == 1 else 1 for at in range(input.ndim)]) if weight.numel() > 1 else weight.reshape(())
     return _ternion.where(input > 0, input, slope * input)
 
 
 def shifted_left(input: Tensor, other: Any) -> Tensor:
-    """`x << n` of whole numbers: times 2 to the power of n; 0 by as many bits as there are or more, and by less than none, as in PyTorch."""
+    """`x << n` of whole numbers: times 2 to the power of n; 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+    """
     input, other, is_inside, powers = _shift(input, other)
     return _ternion.where(is_inside, input * powers, 0)
 
 
 def shifted_right(input: Tensor, other: Any) -> Tensor:
-    """`x >> n` of whole numbers: divided by 2 to the power of n, rounded down; -1 or 0 by as many bits as there are or more, and by less than none, as in PyTorch."""
+    """`x >> n` of whole numbers: divided by 2 to the power of n, rounded down; -1 or 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        TypeError: floats.
+    """
     input, other, is_inside, powers = _shift(input, other)
     if input.dtype != _ternion.uint8:
         # The last bit is the sign, and its power of two is no number of the dtype.
         is_inside = is_inside & (powers > 0)
         powers = powers.clamp(min=1)
     return _ternion.where(is_inside, input // powers, -(input < 0).to(input.dtype))
+
+
+def reflected(shift: Any) -> Any:
+    """A shift of what is on the left: a number, which is one of the dtype of the tensor, or an array."""
+
+    def shifted(self: Tensor, other: Any) -> Tensor:
+        if isinstance(other, float) or self.is_floating_point():
+            raise TypeError(f"a shift of {type(other).__name__} by {str(self.dtype).split('.')[-1]}, expected whole numbers")
+        dtype = self.dtype if isinstance(other, int) and self.dtype != _ternion.bool else None
+        return shift(_ternion.as_tensor(other, dtype=dtype, device=self.device), self)
+
+    return shifted
 
 
 def _shift(input: Tensor, other: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:

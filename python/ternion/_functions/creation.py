@@ -15,37 +15,80 @@ def _size(size: tuple[Any, ...]) -> Any:
 
 
 def new_tensor(input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor with these values, in the dtype and on the device of this one."""
+    """A tensor with these values, in the dtype and on the device of this one.
+
+    Raises:
+        TypeError: values that are no numbers.
+        ValueError: lists of several lengths.
+    """
     return _ternion.tensor(data, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Zeros of these sizes, in the dtype and on the device of this tensor."""
+    """Zeros of these sizes, in the dtype and on the device of this tensor.
+
+    Shapes: any -> size
+
+    Raises:
+        ValueError: a size below 0.
+        TypeError: a size that is no whole number.
+    """
     return _ternion.zeros(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 def new_ones(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Ones of these sizes, in the dtype and on the device of this tensor."""
+    """Ones of these sizes, in the dtype and on the device of this tensor.
+
+    Shapes: any -> size
+
+    Raises:
+        ValueError: a size below 0.
+        TypeError: a size that is no whole number.
+    """
     return _ternion.ones(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 def new_empty(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of these sizes whose contents nobody has decided (zeros here), in the dtype and on the device of this one."""
+    """A tensor of these sizes whose contents nobody has decided (zeros here), in the dtype and on the device of this one.
+
+    Shapes: any -> size
+
+    Raises:
+        ValueError: a size below 0.
+        TypeError: a size that is no whole number.
+    """
     return _ternion.empty(_size(size), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 def new_full(input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """One value in these sizes, in the dtype and on the device of this tensor."""
+    """One value in these sizes, in the dtype and on the device of this tensor.
+
+    Shapes: any -> size
+
+    Raises:
+        ValueError: a size below 0.
+        TypeError: a value that is no number.
+    """
     return _ternion.full(size, fill_value, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A number as a tensor without axes, of the default dtype."""
+    """A number as a tensor without axes, of the default dtype.
+
+    Shapes: a number -> []
+
+    Raises:
+        TypeError: no number.
+    """
     return _ternion.tensor(s, dtype=dtype or _ternion.get_default_dtype(), device=device)
 
 
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
-    """The values as a tensor: shared where they can be unless `copy`; see `as_tensor`."""
+    """The values as a tensor: shared where they can be unless `copy`; see `as_tensor`.
+
+    Raises:
+        TypeError: values that are no numbers.
+    """
     if copy:
         return _ternion.tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
     found = _ternion.as_tensor(obj, dtype=dtype, device=device)
@@ -53,20 +96,39 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
 
 
 def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """`steps` numbers from `base ** start` to `base ** end`, their exponents evenly apart."""
+    """`steps` numbers from `base ** start` to `base ** end`, their exponents evenly apart.
+
+    Shapes: numbers -> [steps]
+
+    Raises:
+        ValueError: `steps` below 0.
+        TypeError: `steps` that are no whole number.
+    """
     exponents = _ternion.linspace(start, end, steps, dtype=_ternion.float64, device=device)
     return (base**exponents).to(dtype or _ternion.get_default_dtype())
 
 
 def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Random whole numbers from `low` (0 if it is left out) up to, not including, `high`, in the shape, dtype and on the device of `input`."""
+    """Random whole numbers from `low` (0 if it is left out) up to, not including, `high`, in the shape, dtype and on the device of `input`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: no number from `low` to below `high`.
+    """
     low, high = (0, low) if high is None else (low, high)
     drawn = _ternion.randint(low, high, input.shape, device=device or input.device)
     return drawn.to(dtype or input.dtype)
 
 
 def random_(input: Tensor, low: int = 0, high: int | None = None, *, generator: Any = None) -> Tensor:
-    """Random whole numbers from `low` up to, not including, `high` (by default all that the dtype can count exactly, up to 2**40), in place."""
+    """Random whole numbers from `low` up to, not including, `high` (by default all that the dtype can count exactly, up to 2**40), in place.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: no number from `low` to below `high`.
+    """
     if high is None:
         exact = 2 if input.dtype == _ternion.bool else int(2 / finfo(input.dtype).eps) if input.is_floating_point() else iinfo(input.dtype).max + 1
         high = min(exact, 2**40)
@@ -143,6 +205,7 @@ def _typed(name: str, dtype: Any) -> Any:
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = f"A tensor of {str(dtype).split('.')[-1]}: of these sizes, filled with zeros, or with the values of a list. (An older way to say `tensor` or `zeros`.)"
+    made.__doc__ += "\n\nRaises:\n    TypeError: values that are no numbers.\n    ValueError: a size below 0."
     return made
 
 
@@ -152,5 +215,7 @@ HalfTensor = _typed("HalfTensor", _ternion.float16)
 BFloat16Tensor = _typed("BFloat16Tensor", _ternion.bfloat16)
 LongTensor = _typed("LongTensor", _ternion.int64)
 IntTensor = _typed("IntTensor", _ternion.int32)
+ShortTensor = _typed("ShortTensor", _ternion.int16)
+CharTensor = _typed("CharTensor", _ternion.int8)
 ByteTensor = _typed("ByteTensor", _ternion.uint8)
 BoolTensor = _typed("BoolTensor", _ternion.bool)

@@ -6,11 +6,18 @@ from typing import Any
 
 from .. import _ternion
 from .._ternion import Tensor
-from .shapes import _axis
+from .shapes import _axis, _axis_or_only
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """The elements whose places along `dim` are in `indices`, both broadcast against each other elsewhere; of all elements in a row by default."""
+    """The elements whose places along `dim` are in `indices`, both broadcast against each other elsewhere; of all elements in a row by default.
+
+    Shapes: [..] and indices of as many axes -> the indices' shape
+
+    Raises:
+        IndexError: an axis or a place that does not exist.
+        ValueError: indices of another number of axes.
+    """
     if dim is None:
         return input.reshape(-1).gather(0, indices.reshape(-1))
     axis = _axis("take_along_dim", input, dim)
@@ -22,7 +29,14 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 
 def take(input: Tensor, index: Tensor) -> Tensor:
-    """The elements at these places of all elements in a row, in the shape of `index`."""
+    """The elements at these places of all elements in a row, in the shape of `index`.
+
+    Shapes: [..], index [*places] -> [*places]
+
+    Raises:
+        IndexError: a place that does not exist.
+        TypeError: an index of a floating dtype.
+    """
     flat = input.reshape(-1)
     places = index.reshape(-1)
     places = _ternion.where(places < 0, places + flat.numel(), places)
@@ -30,26 +44,52 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 
 
 def argwhere(input: Tensor) -> Tensor:
-    """Where elements are not 0: a row of indices for each, int64."""
+    """Where elements are not 0: a row of indices for each, int64.
+
+    Shapes: [..] -> [elements that are not 0, axes]
+    """
     return input.nonzero()
 
 
 def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> Tensor:
-    """Which elements are among `test_elements`, or are not if `invert`; each is a tensor or a number."""
+    """Which elements are among `test_elements`, or are not if `invert`; each is a tensor or a number.
+
+    Shapes: [..] and any -> the first, bool
+
+    Raises:
+        TypeError: something that is neither a tensor nor a number.
+    """
     elements, test_elements = (value if isinstance(value, Tensor) else _ternion.tensor(value) for value in (elements, test_elements))
     among = (elements.unsqueeze(-1) == test_elements.reshape(-1)).any(-1)
     return ~among if invert else among
 
 
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """This tensor with the slices of `source` in place of those along `dim` that `index` names."""
-    axis = _axis("index_copy", input, dim)
+    """This tensor with the slices of `source` in place of those along `dim` that `index` names.
+
+    Shapes: [..], index [n], source with n along `dim` -> the input's
+
+    Raises:
+        IndexError: an axis or a place that does not exist.
+        ValueError: a source of another shape.
+    """
+    axis = _axis_or_only("index_copy", input, dim)
+    if input.ndim == 0:
+        return index_copy(input.reshape(1), 0, index.reshape(-1), source.reshape(-1)).reshape(())
     return input.scatter(axis, _places(index, source, axis), source)
 
 
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """This tensor with `value` in the slices along `dim` that `index` names."""
-    axis = _axis("index_fill", input, dim)
+    """This tensor with `value` in the slices along `dim` that `index` names.
+
+    Shapes: [..], index [n] -> the input's
+
+    Raises:
+        IndexError: an axis or a place that does not exist.
+    """
+    axis = _axis_or_only("index_fill", input, dim)
+    if input.ndim == 0:
+        return index_fill(input.reshape(1), 0, index.reshape(-1), value).reshape(())
     shape = list(input.shape)
     shape[axis] = index.numel()
     source = _ternion.full(shape, value, dtype=input.dtype, device=input.device)
@@ -63,13 +103,27 @@ def _places(index: Tensor, source: Tensor, axis: int) -> Tensor:
 
 
 def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
-    """A copy of this tensor with `values` in the places that a tuple of tensors names, or added to them."""
+    """A copy of this tensor with `values` in the places that a tuple of tensors names, or added to them.
+
+    Shapes: [..], values that broadcast to the places -> the input's
+
+    Raises:
+        IndexError: a place that does not exist.
+        ValueError: values that do not broadcast to the places.
+    """
     result = input.clone()
     return index_put_(result, indices, values, accumulate)
 
 
 def index_put_(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
-    """`values` in the places that a tuple of tensors names, or added to them, in place: the tensor itself is changed and returned."""
+    """`values` in the places that a tuple of tensors names, or added to them, in place: the tensor itself is changed and returned.
+
+    Shapes: [..], values that broadcast to the places -> the input's
+
+    Raises:
+        IndexError: a place that does not exist.
+        ValueError: values that do not broadcast to the places.
+    """
     if not accumulate:
         input[tuple(indices)] = values
         return input
@@ -93,7 +147,9 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     """
     if reduce not in ("sum", "mean"):
         raise ValueError(f'scatter_reduce: reduce {reduce!r}, expected "sum" or "mean"')
-    axis = _axis("scatter_reduce", input, dim)
+    axis = _axis_or_only("scatter_reduce", input, dim)
+    if input.ndim == 0:
+        return scatter_reduce(input.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self=include_self).reshape(())
     part = src[tuple(slice(size) for size in index.shape)]
     touched = _ternion.zeros_like(input.detach()).scatter(axis, index, 1) != 0
     base = input if include_self else input.masked_fill(touched, 0)
@@ -106,7 +162,14 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
 
 
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """The elements of `source`, in turn, where the mask is true, in place: the tensor itself is changed and returned."""
+    """The elements of `source`, in turn, where the mask is true, in place: the tensor itself is changed and returned.
+
+    Shapes: [..], mask that broadcasts to it, source of any shape -> the input's
+
+    Raises:
+        ValueError: a source with less elements than there are places.
+        TypeError: a mask that is not bool.
+    """
     return input.copy_(input.masked_scatter(mask, source))
 
 
@@ -128,6 +191,10 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, right: bool = False, si
 
     Args:
         right, side: behind equal elements rather than before them, if `right` or side is "right".
+
+    Raises:
+        ValueError: several sequences, and elements that do not broadcast to them.
+        TypeError: something that is neither a tensor nor a number.
     """
     behind = right or side == "right"
     values = input if isinstance(input, Tensor) else _ternion.tensor(input, device=sorted_sequence.device)
@@ -139,5 +206,11 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, right: bool = False, si
 
 
 def bucketize(input: Any, boundaries: Tensor, *, right: bool = False) -> Tensor:
-    """In which part of the line between boundaries in order each element lies: see `searchsorted`."""
+    """In which part of the line between boundaries in order each element lies: see `searchsorted`.
+
+    Shapes: [..] and [boundaries] -> the input's, int64
+
+    Raises:
+        TypeError: something that is neither a tensor nor a number.
+    """
     return searchsorted(boundaries, input, right=right)

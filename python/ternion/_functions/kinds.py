@@ -10,6 +10,12 @@ from .._ternion import Tensor, dtype as _dtype
 # Bits of the exponent and of the mantissa, the leading one not counted.
 _FLOATS = {_ternion.float64: (11, 52), _ternion.float32: (8, 23), _ternion.float16: (5, 10), _ternion.bfloat16: (8, 7)}
 
+# What types of tensors are called.
+_KINDS = {
+    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char",
+    "uint8": "Byte", "bool": "Bool",
+}  # fmt: skip
+
 
 def _name(dtype: Any) -> str:
     return str(dtype).split(".")[-1]
@@ -62,12 +68,20 @@ class iinfo:
 
 
 def promote_types(type1: Any, type2: Any) -> Any:
-    """The dtype that holds the numbers of both."""
+    """The dtype that holds the numbers of both.
+
+    Raises:
+        TypeError: a dtype that is not known.
+    """
     return (_ternion.zeros(1, dtype=type1) * _ternion.zeros(1, dtype=type2)).dtype
 
 
 def result_type(tensor1: Any, tensor2: Any) -> Any:
-    """The dtype that an operator of both, tensors or numbers, has."""
+    """The dtype that an operator of both, tensors or numbers, has.
+
+    Raises:
+        TypeError: something that is neither a tensor nor a number.
+    """
     one, other = (value.detach() if isinstance(value, Tensor) else value for value in (tensor1, tensor2))
     # Of no elements, as far as axes leave it so: dtypes are all that counts.
     parts = [value.reshape(-1)[:0] if isinstance(value, Tensor) and value.ndim else value for value in (one, other)]
@@ -98,7 +112,13 @@ def is_signed(input: Tensor) -> bool:
 
 
 def is_nonzero(input: Tensor) -> bool:
-    """Whether the only element is not 0."""
+    """Whether the only element is not 0.
+
+    Shapes: [] or one element -> a truth value
+
+    Raises:
+        ValueError: more than 1 element.
+    """
     return bool(input)
 
 
@@ -114,17 +134,28 @@ def get_device(input: Tensor) -> int:
 
 
 def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The tensor in another dtype, or the name of its type."""
-    if dtype is not None:
+    """The tensor in another dtype, which may be told as "ternion.LongTensor"; or the name of its type.
+
+    Shapes: [..] -> the same
+    """
+    if dtype is None:
+        return f"ternion.{'cuda.' if input.is_cuda else ''}{_KINDS[_name(input.dtype)]}Tensor"
+    told = getattr(dtype, "__name__", dtype)
+    if not isinstance(told, str) or not told.endswith("Tensor"):
         return input.to(dtype, non_blocking=non_blocking)
-    names = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char"}
-    own = _name(input.dtype)
-    kind = {"uint8": "Byte", "bool": "Bool"}.get(own) or names[own]
-    return f"ternion.{'cuda.' if input.is_cuda else ''}{kind}Tensor"
+    where, _, kind = told.removesuffix("Tensor").rpartition(".")
+    named = [name for name, known in _KINDS.items() if known == kind]
+    if where not in ("", "ternion", "ternion.cuda") or not named:
+        raise ValueError(f"type: {told!r}, expected a dtype or a name such as 'ternion.FloatTensor'")
+    device = "cuda" if where.endswith("cuda") and not input.is_cuda else "cpu" if where == "ternion" and input.is_cuda else input.device
+    return input.to(device, dtype=named[0], non_blocking=non_blocking)
 
 
 def byte(input: Tensor) -> Tensor:
-    """The elements as uint8."""
+    """The elements as uint8.
+
+    Shapes: [..] -> the same
+    """
     return input.to(_ternion.uint8)
 
 
@@ -139,7 +170,10 @@ def ndimension(input: Tensor) -> int:
 
 
 def pin_memory(input: Tensor) -> Tensor:
-    """The tensor itself: copies to a device go through memory of their own."""
+    """The tensor itself: copies to a device go through memory of their own.
+
+    Shapes: [..] -> the same
+    """
     return input
 
 
@@ -149,17 +183,26 @@ def typename(obj: Any) -> str:
 
 
 def isreal(input: Tensor) -> Tensor:
-    """Where the elements are real: everywhere."""
+    """Where the elements are real: everywhere.
+
+    Shapes: [..] -> the same, bool
+    """
     return input == input if not input.is_floating_point() else (input == input) | input.isnan()
 
 
 def real(input: Tensor) -> Tensor:
-    """The real part: the tensor itself."""
+    """The real part: the tensor itself.
+
+    Shapes: [..] -> the same
+    """
     return input
 
 
 def conj(input: Tensor) -> Tensor:
-    """The conjugates: the tensor itself."""
+    """The conjugates: the tensor itself.
+
+    Shapes: [..] -> the same
+    """
     return input
 
 

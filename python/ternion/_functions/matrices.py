@@ -11,30 +11,53 @@ from .shapes import _axis
 
 
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """`beta * input + alpha * outer(vec1, vec2)`: [m] and [n] -> [m, n]."""
+    """`beta * input + alpha * outer(vec1, vec2)`: [m] and [n] -> [m, n].
+
+    Raises:
+        ValueError: vectors that are none, an input that does not broadcast.
+    """
     return beta * input + alpha * vec1.outer(vec2)
 
 
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch: [b, m, k] x [b, k, n] -> [m, n]."""
+    """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch: [b, m, k] x [b, k, n] -> [m, n].
+
+    Raises:
+        ValueError: other numbers of axes, inner sizes that differ.
+    """
     return beta * input + alpha * batch1.bmm(batch2).sum(0)
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
-    """The distances of all rows of one from all rows of the other: [.., m, k] and [.., n, k] -> [.., m, n]."""
+    """The distances of all rows of one from all rows of the other: [.., m, k] and [.., n, k] -> [.., m, n].
+
+    Raises:
+        ValueError: rows of other lengths.
+        IndexError: less than 2 axes.
+    """
     return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, dim=-1)
 
 
 def chain_matmul(*matrices: Tensor) -> Tensor:
-    """The product of several matrices, from left to right."""
+    """The product of several matrices, from left to right.
+
+    Shapes: [m, k], [k, l], .. -> [m, last]
+
+    Raises:
+        ValueError: inner sizes that differ.
+        TypeError: no matrices.
+    """
     return functools.reduce(lambda product, matrix: product @ matrix, matrices)
 
 
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The products of vectors in space, along an axis of 3: by default the first one.
 
+    Shapes: [.., 3, ..] and the same -> the same
+
     Raises:
         ValueError: an axis of another size.
+        IndexError: an axis that does not exist.
     """
     if dim is None:
         dim = next((at for at, size in enumerate(input.shape) if size == 3), 0)
@@ -46,7 +69,10 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 
 
 def kron(input: Tensor, other: Tensor) -> Tensor:
-    """Each element of one times all of the other, in blocks."""
+    """Each element of one times all of the other, in blocks.
+
+    Shapes: [m, n] and [p, q] -> [m * p, n * q]; with more axes alike
+    """
     rank = max(input.ndim, other.ndim)
     sizes = [[1] * (rank - tensor.ndim) + list(tensor.shape) for tensor in (input, other)]
     left = input.reshape([size for own in sizes[0] for size in (own, 1)])
@@ -56,6 +82,8 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """A square matrix, or each of several, times itself `n` times.
+
+    Shapes: [.., n, n] -> the same
 
     Raises:
         ValueError: a power below 0: there are no inverses; a matrix that is not square.
@@ -71,17 +99,37 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
 
 
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """The sum of the products of the elements of two vectors."""
+    """The sum of the products of the elements of two vectors.
+
+    Shapes: [n] and [n] -> []
+
+    Raises:
+        ValueError: tensors that are no vectors, or of other sizes.
+    """
     return input.dot(other)
 
 
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """This tensor with `src` in the place of one slice of an axis."""
+    """This tensor with `src` in the place of one slice of an axis.
+
+    Shapes: [..], `src` without the axis `dim` -> the input's
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: a `src` of another shape.
+    """
     return slice_scatter(input, src.unsqueeze(dim), dim, index, index + 1 if index != -1 else None)
 
 
 def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-    """This tensor with `src` in the place of a part of an axis."""
+    """This tensor with `src` in the place of a part of an axis.
+
+    Shapes: [..], `src` of the part's shape -> the input's
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: a `src` of another shape.
+    """
     axis = _axis("slice_scatter", input, dim)
     result = input.clone()
     place: list[Any] = [slice(None)] * axis + [slice(start, end, step)]

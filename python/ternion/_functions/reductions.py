@@ -8,42 +8,87 @@ from typing import Any
 from .. import _results, _ternion
 from .._ternion import Tensor
 from .arithmetic import logaddexp
-from .shapes import _axis
+from .shapes import _axis, _axis_or_only
 
 
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum over axes, NaN counted as 0."""
+    """The sum over axes, NaN counted as 0.
+
+    Shapes: [..] -> [], or without the axes `dim`
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
     return input.masked_fill(input.isnan(), 0).sum(dim, keepdim, dtype=dtype)
 
 
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The mean over axes of what is not NaN."""
+    """The mean over axes of what is not NaN.
+
+    Shapes: [..] -> [], or without the axes `dim`
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
     counted = (~input.isnan()).sum(dim, keepdim)
     return nansum(input, dim, keepdim, dtype=dtype) / counted
 
 
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
-    """How many elements over axes are not 0, int64."""
+    """How many elements over axes are not 0, int64.
+
+    Shapes: [..] -> [], or without the axes `dim`
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
     return (input != 0).sum(dim)
 
 
 def var_mean(input: Tensor, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The variance over axes, and the mean."""
+    """The variance over axes, and the mean.
+
+    Shapes: [..] -> two of [], or without the axes `dim`
+
+    Raises:
+        IndexError: an axis that does not exist.
+        TypeError: whole numbers.
+    """
     return input.var(dim, correction=correction, keepdim=keepdim), input.mean(dim, keepdim)
 
 
 def std_mean(input: Tensor, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The standard deviation over axes, and the mean."""
+    """The standard deviation over axes, and the mean.
+
+    Shapes: [..] -> two of [], or without the axes `dim`
+
+    Raises:
+        IndexError: an axis that does not exist.
+        TypeError: whole numbers.
+    """
     return input.std(dim, correction=correction, keepdim=keepdim), input.mean(dim, keepdim)
 
 
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The smallest and the largest element, over an axis or all: a tuple of min and max."""
+    """The smallest and the largest element, over an axis or all: a tuple of min and max.
+
+    Shapes: [..] -> two of [], or without the axis `dim`
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: no elements.
+    """
     return _results.aminmax(input.amin(dim, keepdim), input.amax(dim, keepdim))
 
 
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """The norm of the difference."""
+    """The norm of the difference.
+
+    Shapes: [..] and what broadcasts to it -> []
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
     return (input - other).norm(p)
 
 
@@ -56,10 +101,14 @@ def _ordered(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th smallest element along an axis, counted from 1, and its index (int64): a tuple of values and indices.
 
+    Shapes: [..] -> two without the axis `dim`
+
     Raises:
         ValueError: a k that is not from 1 to the size of the axis.
     """
-    axis = _axis("kthvalue", input, dim)
+    axis = _axis_or_only("kthvalue", input, dim)
+    if input.ndim == 0:
+        return kthvalue(input.reshape(1), k, 0)
     if not 1 <= k <= input.shape[axis]:
         raise ValueError(f"kthvalue: k of {k}, expected 1 to {input.shape[axis]}")
     ordered, places = _ordered(input, axis)
@@ -70,15 +119,17 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element in order, of two the smaller; NaN if there is one. Along `dim` a tuple of values and indices.
 
+    Shapes: [..] -> [], or two without the axis `dim`
+
     Raises:
         ValueError: no elements.
         IndexError: an axis that does not exist.
     """
     if dim is None:
         return median(input.reshape(-1), 0).values
+    axis = _axis_or_only("median", input, dim)
     if input.ndim == 0:
         return _results.median(input, _ternion.zeros((), dtype=_ternion.int64, device=input.device))
-    axis = _axis("median", input, dim)
     if input.shape[axis] == 0:
         raise ValueError(f"median: of shape {list(input.shape)}, expected elements along axis {dim}")
     found = kthvalue(input, (input.shape[axis] + 1) // 2, axis, True)
@@ -107,7 +158,9 @@ def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = Fals
     shares = q.double().reshape(-1).tolist() if isinstance(q, Tensor) else [float(q)]
     if not all(0 <= share <= 1 for share in shares):
         raise ValueError(f"quantile: q of {q}, expected 0 to 1")
-    x, axis = (input.reshape(-1), 0) if dim is None else (input, _axis("quantile", input, dim))
+    x, axis = (input.reshape(-1), 0) if dim is None else (input, _axis_or_only("quantile", input, dim))
+    if input.ndim == 0:
+        return quantile(input.reshape(1), q, None, interpolation=interpolation)
     if x.numel() == 0:
         raise ValueError(f"quantile: of shape {list(input.shape)}, expected elements")
     ordered, _ = _ordered(x, axis)
@@ -134,13 +187,19 @@ def _between(ordered: Tensor, axis: int, place: float, interpolation: str) -> Te
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """The products of the elements up to each, along `dim`; of integers in int64."""
+    """The products of the elements up to each, along `dim`; of integers in int64.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
     x = input if dtype is None else input.to(dtype)
     if dtype is None and not x.is_floating_point():
         x = x.long()
+    axis = _axis_or_only("cumprod", x, dim)
     if x.ndim == 0:
         return x.clone()
-    axis = _axis("cumprod", x, dim)
     size, reach = x.shape[axis], 1
     x = x.clone()
     # Each step multiplies by what lies as far back as the products reach already: log2(size) of them.
@@ -152,7 +211,13 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 
 def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
-    """The differences of neighbours along `dim`, `n` times."""
+    """The differences of neighbours along `dim`, `n` times.
+
+    Shapes: [.., size, ..] -> [.., size - n, ..]
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
     axis = _axis("diff", input, dim)
     for _ in range(n):
         size = input.shape[axis]
@@ -164,7 +229,11 @@ def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
 
 
 def cov(input: Tensor, *, correction: int = 1) -> Tensor:
-    """The covariances of rows, whose columns are observations: [variables, observations] -> [variables, variables]."""
+    """The covariances of rows, whose columns are observations: [variables, observations] -> [variables, variables].
+
+    Raises:
+        TypeError: whole numbers.
+    """
     x = input.reshape(1, -1) if input.ndim < 2 else input
     centred = x - x.mean(1, True)
     found = centred @ centred.t() / max(x.shape[1] - correction, 0)
@@ -172,7 +241,13 @@ def cov(input: Tensor, *, correction: int = 1) -> Tensor:
 
 
 def corrcoef(input: Tensor) -> Tensor:
-    """The correlations of rows, whose columns are observations."""
+    """The correlations of rows, whose columns are observations.
+
+    Shapes: [variables, observations] -> [variables, variables]
+
+    Raises:
+        TypeError: whole numbers.
+    """
     found = cov(input)
     if found.ndim == 0:
         return found / found
@@ -216,7 +291,13 @@ def _unique_slices(input: Tensor, axis: int, return_inverse: bool, return_counts
 
 
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
-    """The elements without those that are as the one before, and what is asked for beside them: see `unique`."""
+    """The elements without those that are as the one before, and what is asked for beside them: see `unique`.
+
+    Shapes: [..] -> [groups], and beside it the input's shape (inverse) and [groups] (counts)
+
+    Raises:
+        ValueError: a `dim`: slices are not compared as a whole.
+    """
     if dim is not None:
         raise ValueError("unique_consecutive: dim: slices are not compared as a whole; expected None")
     flat = input.detach().reshape(-1)
@@ -248,8 +329,16 @@ def _numbered(first: Tensor, places: Tensor, shape: Any, return_inverse: bool, r
 
 
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """The logarithms of the sums of `e^x` up to each element, along `dim`, without overflow."""
-    axis = _axis("logcumsumexp", input, dim)
+    """The logarithms of the sums of `e^x` up to each element, along `dim`, without overflow.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        IndexError: an axis that does not exist.
+    """
+    axis = _axis_or_only("logcumsumexp", input, dim)
+    if input.ndim == 0:
+        return input.clone()
     x, size, reach = input, input.shape[axis], 1
     while reach < size:
         grown = logaddexp(x.narrow(axis, reach, size - reach), x.narrow(axis, 0, size - reach))
@@ -259,12 +348,22 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 
 
 def msort(input: Tensor) -> Tensor:
-    """The elements in order along the first axis."""
+    """The elements in order along the first axis.
+
+    Shapes: [..] -> the same
+    """
     return input.sort(0).values
 
 
 def trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """The area below `y`, whose elements along `dim` are `dx` apart or at the places `x`, by straight lines between them."""
+    """The area below `y`, whose elements along `dim` are `dx` apart or at the places `x`, by straight lines between them.
+
+    Shapes: [..] -> without the axis `dim`
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: another number of places `x` than of elements.
+    """
     axis = _axis("trapezoid", y, dim)
     size = y.shape[axis]
     if size == 0:

@@ -42,6 +42,12 @@ class Estimator(nn.Module):
         """The arguments that the model was made with, by name. `deep` is for models that hold others, and does nothing here."""
         return {name: getattr(self, name) for name in self._names()}
 
+    def __repr__(self) -> str:
+        defaults = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
+        given = [(name, getattr(self, name)) for name in defaults if name in self._names()]
+        told = [f"{name}={value!r}" for name, value in given if repr(value) != repr(defaults[name])]
+        return f"{type(self).__name__}({', '.join(told)})"
+
     def set_params(self, **params: Any) -> Self:
         """Sets arguments of `__init__` by name; the model itself. Other widths, or another device, make new layers: what was learned is forgotten.
 

@@ -35,13 +35,15 @@ class ProgressLine:
             self._told = now
             bar = "=" * int(30 * self._done / self._steps) + ">"
             left = (now - self._begun) / self._done * (self._steps - self._done)
-            self._write(f"{self._what} [{bar:31}] {self._done}/{self._steps}  loss {loss.item():.4f}  {left:.0f} s left")
+            told = [(1, f" {self._done}/{self._steps}"), (2, f"  loss {loss.item():.4f}"), (3, f"  {left:.0f} s left")]
+            self._write([(0, self._what), (4, f" [{bar:31}]"), *told])
 
     def end(self, told: dict[str, float]) -> None:
         """The line as it stays, with these numbers."""
         seconds = max(time.monotonic() - self._begun, 1e-9)
-        numbers = "  ".join(f"{name} {value:.4f}" for name, value in told.items())
-        self._write(f"{self._what}  {numbers}  {self._done / seconds:.0f} steps/s")
+        # Of two losses, and a measure that is easier to read, the loss of the validation is the least.
+        numbers = [(2 if name == "validation loss" else 1, f"  {name} {value:.4f}") for name, value in told.items()]
+        self._write([(0, self._what), *numbers, (3, f"  {self._done / seconds:.0f} steps/s")])
         self.close()
 
     def close(self) -> None:
@@ -50,12 +52,18 @@ class ProgressLine:
             print(file=self._stream, flush=True)
             self._length = 0
 
-    def _write(self, text: str) -> None:
+    def _write(self, fields: list[tuple[int, str]]) -> None:
+        """Writes texts with their ranks. What does not fit into the line of a terminal could not be written over: texts of the highest ranks are left out."""
         if self._stream is None:
             return
+        text = "".join(field for _, field in fields)
         if self._is_terminal:
-            # What does not fit into a line could not be written over.
-            text = text[: shutil.get_terminal_size().columns - 1]
+            columns = shutil.get_terminal_size().columns - 1
+            while len(text) > columns and len(fields) > 1:
+                # Of several of one rank, the last.
+                fields.pop(max(range(len(fields)), key=lambda place: (fields[place][0], place)))
+                text = "".join(field for _, field in fields)
+            text = text[:columns]
             print(f"\r{text:{self._length}}", end="", file=self._stream, flush=True)
         else:
             print(text, end="", file=self._stream)

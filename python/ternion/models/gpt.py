@@ -31,6 +31,8 @@ class GPT(nn.Module):
 
     Weights start normal with standard deviation 0.02, those that lead back to the sum of a block at `0.02 / sqrt(2 layers)`, biases at 0.
 
+    Shapes: [batch, length] (int32 or int64) -> [batch, length, vocabulary]
+
     Args:
         vocabulary: different tokens.
         context: the most tokens that are seen at once.
@@ -38,6 +40,11 @@ class GPT(nn.Module):
         positions: "learned", "sinusoidal" or "rotary"; for other settings of the last an `nn.Rotary` of `context` positions.
         tied: whether the output layer has the weight of the embedding (Press and Wolf 2017), and none of its own.
         dropout: in training, the probability that a number becomes 0: within the blocks, and of the embedded tokens.
+
+    Raises:
+        ValueError: sizes below 1, other positions, heads that do not divide the width, another form; when called, more tokens than `context`.
+        IndexError: when called, a token that is none.
+        TypeError: when called, tokens of a floating dtype.
     """
 
     def __init__(
@@ -69,7 +76,12 @@ class GPT(nn.Module):
         self._sines: Tensor | None = None
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Scores of the tokens that may follow each of these: [batch, length] (int32 or int64) -> [batch, length, vocabulary]."""
+        """Scores of the tokens that may follow each of these: [batch, length] (int32 or int64) -> [batch, length, vocabulary].
+
+        Raises:
+            ValueError: more tokens than `context`.
+            IndexError: a token that is none.
+        """
         return self._scores(self._hidden(tokens, None))
 
     @classmethod
@@ -81,6 +93,7 @@ class GPT(nn.Module):
 
         Raises:
             OSError: a file cannot be read, is damaged, or is no GPT-2, in words that name it.
+            FileNotFoundError: there is no such file.
         """
         settings, state = _ternion._load_gpt2(path, heads, dtype)
         before = get_rng_state(device)

@@ -68,6 +68,8 @@ class MLP(Estimator):
         n_features_in_: numbers of an example.
         feature_names_in_: the columns of the table that was learned from, if it was one.
         n_iter_: how many epochs were made.
+        loss_: the loss of the last epoch.
+        loss_curve_: the loss of each epoch of the last `fit`.
         history: lists by name ("loss", "validation loss", ..), a number for each epoch of the last `fit`.
 
     Raises:
@@ -340,6 +342,19 @@ class MLP(Estimator):
         return nn.functional.cross_entropy(outputs, targets)
 
     # ---- Habits of estimators
+
+    @property
+    def loss_curve_(self) -> list[float]:
+        """The loss of each epoch of the last `fit`."""
+        told = self.history.get("loss")
+        if not told:
+            raise AttributeError(f"this {type(self).__name__} has made no epoch yet: call fit() first")
+        return told
+
+    @property
+    def loss_(self) -> float:
+        """The loss of the last epoch."""
+        return self.loss_curve_[-1]
 
     @property
     def _estimator_type(self) -> str:

@@ -21,6 +21,9 @@ class ResNet(nn.Module):
         classes: of the answers.
         blocks: those of each stage; each stage but the first halves rows and columns and doubles the channels.
         width: channels of the first stage.
+
+    Raises:
+        ValueError: no stages, blocks or a width below 1; when called, other axes or channels.
     """
 
     def __init__(
@@ -52,7 +55,10 @@ class ResNet(nn.Module):
 
 
 class ResNet18(ResNet):
-    """The residual network of 18 layers with weights, for images of about 32 x 32."""
+    """The residual network of 18 layers with weights, for images of about 32 x 32.
+
+    Shapes: [batch, channels, height, width] -> [batch, classes]
+    """
 
     def __init__(self, classes: int = 10, channels: int = 3, device: Any = None, dtype: Any = None):
         super().__init__(channels, classes, (2, 2, 2, 2), 64, device, dtype)

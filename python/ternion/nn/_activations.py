@@ -24,46 +24,94 @@ def _placed(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`max(x, 0)` of each element; NaN stays."""
+    """`max(x, 0)` of each element; NaN stays.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
     if inplace and not (input.requires_grad and is_grad_enabled()):
         return input.relu_()
     return Tensor.relu(input)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """`min(max(x, 0), 6)` of each element."""
+    """`min(max(x, 0), 6)` of each element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
     return _placed(input, Tensor.clamp(input, 0.0, 6.0), inplace)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x * sigmoid(x)` of each element."""
+    """`x * sigmoid(x)` of each element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
     return _placed(input, Tensor.silu(input), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x * tanh(softplus(x))` of each element (Misra 2019)."""
+    """`x * tanh(softplus(x))` of each element (Misra 2019).
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
     return _placed(input, input * Tensor.softplus(input).tanh(), inplace)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` where it is positive, else `alpha * (e^x - 1)`."""
+    """`x` where it is positive, else `alpha * (e^x - 1)`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
     return _placed(input, Tensor.elu(input, alpha), inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` where it is positive, else `alpha * (e^(x / alpha) - 1)` (Barron 2017)."""
+    """`x` where it is positive, else `alpha * (e^(x / alpha) - 1)` (Barron 2017).
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: an `alpha` of 0.
+    """
     if alpha == 0:
         raise ValueError("celu: alpha 0, expected another number")
     return _placed(input, Tensor.elu(input / alpha, 1.0) * alpha, inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """ELU with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017)."""
+    """ELU with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017).
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
     return _placed(input, Tensor.elu(input, 1.6732632423543772) * 1.0507009873554805, inplace)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """`x` where it is positive, else `negative_slope * x`."""
+    """`x` where it is positive, else `negative_slope * x`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
     return _placed(input, Tensor.leaky_relu(input, negative_slope), inplace)
 
 
@@ -87,7 +135,14 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def rrelu(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Tensor:
-    """`x` where it is positive, else times a slope: in training a random one of each element from `lower` to `upper`, else their mean."""
+    """`x` where it is positive, else times a slope: in training a random one of each element from `lower` to `upper`, else their mean.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: `lower` above `upper`.
+        TypeError: whole numbers, in training.
+    """
     if not lower <= upper:
         raise ValueError(f"rrelu: slopes from {lower} to {upper}, expected the lower one first")
     slope: Any = rand_like(input.detach()) * (upper - lower) + lower if training else (lower + upper) / 2
@@ -95,65 +150,128 @@ def rrelu(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: b
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """Each element, but at least `min_val` and at most `max_val`."""
+    """Each element, but at least `min_val` and at most `max_val`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: `min_val` above `max_val`.
+    """
     if min_val > max_val:
         raise ValueError(f"hardtanh: from {min_val} to {max_val}, expected the lower one first")
     return _placed(input, Tensor.clamp(input, min_val, max_val), inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """`min(max(x + 3, 0), 6) / 6` of each element."""
+    """`min(max(x + 3, 0), 6) / 6` of each element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
     return _placed(input, Tensor.clamp(input + 3.0, 0.0, 6.0) / 6.0, inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x * hardsigmoid(x)` of each element (Howard et al. 2019)."""
+    """`x * hardsigmoid(x)` of each element (Howard et al. 2019).
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
     return _placed(input, input * hardsigmoid(input), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """`log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above a threshold other than 20, beyond which it is no other number."""
+    """`log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above a threshold other than 20, beyond which it is no other number.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: a `beta` of 0 or less.
+    """
     result = Tensor.softplus(input, beta)
     return result if threshold == 20.0 else where(input * beta > threshold, input, result)
 
 
 def softsign(input: Tensor) -> Tensor:
-    """`x / (1 + |x|)` of each element."""
+    """`x / (1 + |x|)` of each element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
     return input / (Tensor.abs(input) + 1.0)
 
 
-def softmin(input: Tensor, dim: int) -> Tensor:
-    """`softmax(-x)` along `dim`."""
-    return Tensor.softmax(-input, dim)
+def softmin(input: Tensor, dim: int | None = None) -> Tensor:
+    """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, as in PyTorch.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        IndexError: an axis that is not there.
+    """
+    return Tensor.softmax(-input, (0 if input.ndim in (0, 1, 3) else 1) if dim is None else dim)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """Each element nearer to 0 by `lambd`; 0 where it is that near."""
+    """Each element nearer to 0 by `lambd`; 0 where it is that near.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: `lambd` below 0.
+    """
     if lambd < 0:
         raise ValueError(f"softshrink: lambd {lambd}, expected at least 0")
     return input - Tensor.clamp(input, -lambd, lambd)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """0 where an element is not further than `lambd` from it, else the element."""
+    """0 where an element is not further than `lambd` from it, else the element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
     return where(Tensor.abs(input) <= lambd, 0.0, input)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """`x - tanh(x)` of each element."""
+    """`x - tanh(x)` of each element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
     return input - Tensor.tanh(input)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """Each element that is above `threshold`, else `value`."""
+    """Each element that is above `threshold`, else `value`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
     return _placed(input, where(input > threshold, input, value), inplace)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2017).
 
+    Shapes: [.., 2 n, ..] -> [.., n, ..]
+
     Raises:
         ValueError: an odd size.
+        IndexError: an axis that is not there.
     """
     size = input.size(dim)
     if size % 2:
@@ -165,10 +283,15 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A random choice of one place along `dim` that gradients flow through (Jang et al. 2017).
 
+    Shapes: [..] -> the same
+
     Args:
         tau: the temperature: the less, the nearer to a choice of one.
         hard: 1 in one place and 0 elsewhere, with the gradients of the soft choice.
         eps: of PyTorch, without effect there, too.
+
+    Raises:
+        IndexError: an axis that is not there.
     """
     tiny = 1e-38 if logits.element_size() >= 4 else 1e-7
     drawn = rand_like(logits.detach()).clamp(min=tiny)

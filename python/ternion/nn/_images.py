@@ -5,6 +5,7 @@ All take batches, and a single image or sequence without the axis of the batch.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -51,6 +52,8 @@ def _numbers(op: str, name: str, value: Any, count: int, least: int = 0) -> tupl
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Elements around those that are there: pairs of amounts (before, behind) for the last axis, the one before it, and so on.
+
+    Shapes: [.., size] -> [.., size + before + behind]
 
     Args:
         mode: "constant" (of `value`, 0 by default; negative amounts cut off), "reflect" (without the outermost element), "replicate" (the outermost element) or "circular".
@@ -135,6 +138,10 @@ def conv1d(
 
     Args:
         padding: zeros on both sides; or "valid" (none) or "same" (as many windows as places, of stride 1).
+
+    Raises:
+        ValueError: another number of axes, channels that do not fit, a window larger than the input, a stride or dilation below 1, another padding.
+        TypeError: no tensors, whole numbers as input, or settings that are none.
     """
     return _convolved("conv1d", _native.conv1d, 1, input, weight, bias, stride, padding, dilation, groups)
 
@@ -150,6 +157,10 @@ def conv2d(
 
     Args:
         padding: zeros on all sides; or "valid" (none) or "same" (as many windows as places, of stride 1).
+
+    Raises:
+        ValueError: another number of axes, channels that do not fit, a window larger than the input, a stride or dilation below 1, another padding.
+        TypeError: no tensors, whole numbers as input, or settings that are none.
     """
     return _convolved("conv2d", _native.conv2d, 2, input, weight, bias, stride, padding, dilation, groups)
 
@@ -162,6 +173,10 @@ def conv_transpose2d(
 
     Shapes: [batch, channels, height, width], weight [channels, out / groups, kernel height, kernel width] -> [batch, out, rows, columns]; the batch may be
     left out
+
+    Raises:
+        ValueError: another number of axes, channels that do not fit, an output padding that is neither below the stride nor the dilation.
+        TypeError: no tensors, or whole numbers as input.
     """
     op = "conv_transpose2d"
     batch = _input(op, input, 4)
@@ -178,6 +193,10 @@ def conv_transpose1d(
     """What a convolution of sequences with the same numbers makes of its gradient.
 
     Shapes: [batch, channels, length], weight [channels, out / groups, kernel] -> [batch, out, places]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, channels that do not fit, an output padding that is neither below the stride nor the dilation.
+        TypeError: no tensors, or whole numbers as input.
     """
     op = "conv_transpose1d"
     batch = _input(op, input, 3).unsqueeze(2)
@@ -205,6 +224,10 @@ def max_pool2d(
     """The largest element of each window of images; with `return_indices` also where it is in its plane (int64).
 
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, a window larger than the input, a padding of more than half a window, a size below 1.
+        TypeError: no tensor, or whole numbers as input.
     """
     op = "max_pool2d"
     _input(op, input, 4)
@@ -221,6 +244,10 @@ def max_pool1d(
     """The largest element of each window of sequences; with `return_indices` also where it is (int64).
 
     Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, a window larger than the input, a padding of more than half a window, a size below 1.
+        TypeError: no tensor, or whole numbers as input.
     """
     op = "max_pool1d"
     _input(op, input, 3)
@@ -241,6 +268,7 @@ def avg_pool2d(
 
     Raises:
         ValueError: a `divisor_override`, which PyTorch alone has.
+        TypeError: no tensor, or whole numbers as input.
     """
     op = "avg_pool2d"
     if divisor_override is not None:
@@ -258,6 +286,10 @@ def avg_pool1d(
     """The mean of each window of sequences.
 
     Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, a window larger than the input, a padding of more than half a window, a size below 1.
+        TypeError: no tensor, or whole numbers as input.
     """
     op = "avg_pool1d"
     _input(op, input, 3)
@@ -271,25 +303,52 @@ def _sizes(op, output_size, sizes):
     wanted = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * len(sizes)
     if len(wanted) != len(sizes):
         raise ValueError(f"{op}: output_size {output_size!r}, expected one number or {len(sizes)}")
-    return [size if want is None else _numbers(op, "output_size", want, 1, 1)[0] for want, size in zip(wanted, sizes)]
+    found = [size if want is None else _numbers(op, "output_size", want, 1, 1)[0] for want, size in zip(wanted, sizes)]
+    if max(found) > _MOST_WINDOWS or math.prod(found) > _MOST_WINDOWS**2 >> 14:
+        raise MemoryError(f"{op}: output_size {output_size!r}, expected at most {_MOST_WINDOWS} along an axis, {_MOST_WINDOWS**2 >> 14} in all")
+    return found
+
+
+_MOST_WINDOWS = 2**20
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out."""
+    """Means of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+
+    Raises:
+        ValueError: another number of axes, a size below 1, more than 2 sizes.
+        TypeError: no tensor, or a size that is no whole number.
+    """
     _input("adaptive_avg_pool2d", input, 4)
     sizes = _sizes("adaptive_avg_pool2d", output_size, input.shape[-2:])
     return _of_batch(lambda batch: _native.adaptive_avg_pool2d(batch, sizes), input, 4)
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that divide sequences into `output_size` parts. The batch may be left out."""
+    """Means of windows that divide sequences into `output_size` parts. The batch may be left out.
+
+    Shapes: [batch, channels, length] -> [batch, channels, output_size]
+
+    Raises:
+        ValueError: another number of axes, a size below 1.
+        TypeError: no tensor, or a size that is no whole number.
+    """
     _input("adaptive_avg_pool1d", input, 3)
     (size,) = _sizes("adaptive_avg_pool1d", output_size, input.shape[-1:])
     return adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Largest elements of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out."""
+    """Largest elements of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+
+    Raises:
+        ValueError: another number of axes, a size below 1, more than 2 sizes.
+        TypeError: no tensor, or a size that is no whole number.
+    """
     _input("adaptive_max_pool2d", input, 4)
     for axis, size in zip((-2, -1), _sizes("adaptive_max_pool2d", output_size, input.shape[-2:])):
         input = _largest(input, axis, size)
@@ -297,7 +356,14 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Largest elements of windows that divide sequences into `output_size` parts. The batch may be left out."""
+    """Largest elements of windows that divide sequences into `output_size` parts. The batch may be left out.
+
+    Shapes: [batch, channels, length] -> [batch, channels, output_size]
+
+    Raises:
+        ValueError: another number of axes, a size below 1.
+        TypeError: no tensor, or a size that is no whole number.
+    """
     _input("adaptive_max_pool1d", input, 3)
     (size,) = _sizes("adaptive_max_pool1d", output_size, input.shape[-1:])
     return _largest(input, -1, size)
@@ -320,6 +386,10 @@ def unfold(
     """The patches that a window shows, as the columns of a matrix for each image.
 
     Shapes: [batch, channels, height, width] -> [batch, channels * kernel height * kernel width, windows]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, a window larger than the images.
+        TypeError: no tensor.
     """
     _input("unfold", input, 4)
     return _of_batch(lambda batch: _native.unfold(batch, kernel_size, dilation, padding, stride), input, 4)
@@ -332,6 +402,9 @@ def fold(
     """Patches added up to images: what `unfold` makes of its gradient.
 
     Shapes: [batch, channels * kernel height * kernel width, windows] -> [batch, channels, output height, output width]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, rows that the window does not divide, or other windows than the output has.
     """
     _input("fold", input, 3)
     return _of_batch(lambda batch: _native.fold(batch, output_size, kernel_size, dilation, padding, stride), input, 3)
@@ -380,7 +453,13 @@ def _of_area(input, size, scale_factor):
 
 
 def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> Tensor:
-    """`interpolate`."""
+    """`interpolate`.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+
+    Raises:
+        ValueError: as `interpolate`.
+    """
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 

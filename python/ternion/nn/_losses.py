@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._ternion import Tensor, where
+from .._functions.kinds import result_type
+from .._functions.shapes import broadcast_tensors
+from .._ternion import Tensor, is_grad_enabled, where
 from .._ternion import _functional as _native
 
 __all__ = [
@@ -28,23 +30,50 @@ def _tensors(op: str, **arguments: Any) -> None:
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """Each vector along `dim` divided by its norm, which counts as `eps` if it is less."""
+    """Each vector along `dim` divided by its norm, which counts as `eps` if it is less.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        IndexError: an axis that is not there.
+    """
     return input / input.norm(p, dim, keepdim=True).clamp(min=eps)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between vectors along `dim`, broadcast; a norm counts as `eps` if it is less."""
-    lengths = [x.square().sum(dim).sqrt().clamp(min=eps) for x in (x1, x2)]
-    return (x1 * x2).sum(dim) / (lengths[0] * lengths[1])
+    """The cosine of the angle between vectors along `dim`, broadcast; a norm counts as `eps` if it is less.
+
+    Shapes: [.., n, ..] and the same -> [.., ..], without `dim`
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+        IndexError: an axis that is not there.
+    """
+    dtype = x1.dtype if x1.dtype == x2.dtype else result_type(x1, x2)
+    if not dtype.is_floating_point:
+        raise TypeError(f"cosine_similarity: input is {str(dtype).split('.')[-1]}, expected a floating dtype")
+    pair = [x.to(dtype) for x in broadcast_tensors(x1, x2)]
+    lengths = [x.norm(2, dim, keepdim=True) for x in pair]
+    # No gradient flows through what keeps a length from 0.
+    lengths = [length + (length.detach().clamp(min=eps) - length.detach()) for length in lengths]
+    return (pair[0] / lengths[0] * (pair[1] / lengths[1])).sum(dim)
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The norm of the differences along the last axis, to which `eps` is added."""
+    """The norm of the differences along the last axis, to which `eps` is added.
+
+    Shapes: [.., n] and the same -> [..], with `keepdim` [.., 1]
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
     return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Quadratic up to a distance of `beta`, linear beyond, with slope 1 there.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
 
     Raises:
         ValueError: `beta` below 0.
@@ -57,19 +86,45 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
 
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
-    """Cross-entropy of probabilities; logarithms below -100 count as that, as in PyTorch.
+    """Cross-entropy of probabilities; logarithms below -100 count as that, and gradients are divided by 1e-12 at least, as in PyTorch.
+
+    Whether they are from 0 to 1 is looked at on the processor: of a device that would mean to wait for it.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
 
     Args:
         weight: how much each element counts, broadcast.
 
     Raises:
-        ValueError: shapes that differ.
+        ValueError: shapes that differ, numbers outside 0 to 1.
     """
     _tensors("binary_cross_entropy", input=input, target=target)
     if input.shape != target.shape:
         raise ValueError(f"binary_cross_entropy: a target of shape {tuple(target.shape)}, expected {tuple(input.shape)}")
-    losses = -(target * input.log().clamp(min=-100.0) + (1 - target) * (1 - input).log().clamp(min=-100.0))
+    _probabilities("binary_cross_entropy", input=input, target=target)
+    x, own = (input.float() if input.dtype.itemsize < 4 else input), input.dtype
+    losses = (_steep(x, target) if input.requires_grad and is_grad_enabled() else _entropies(x, target)).to(own)
     return _reduced("binary_cross_entropy", losses if weight is None else losses * weight, reduction)
+
+
+def _probabilities(op: str, **arguments: Tensor) -> None:
+    """Refuses numbers outside 0 to 1 on the processor."""
+    for name, value in arguments.items():
+        if value.device.type == "cpu" and not bool(((value >= 0) & (value <= 1)).all()):
+            raise ValueError(f"{op}: {name} has numbers outside 0 to 1, or NaN; expected probabilities")
+
+
+def _entropies(input: Tensor, target: Tensor) -> Tensor:
+    return -(target * input.log().clamp(min=-100.0) + (1 - target) * (1 - input).log().clamp(min=-100.0))
+
+
+def _steep(input: Tensor, target: Tensor) -> Tensor:
+    """The losses with gradients `(input - target) / max(input * (1 - input), 1e-12)`, which are finite at 0 and 1."""
+    known = input.detach()
+    edge = known * (1 - known) < 1e-12
+    inside = _entropies(where(edge, 0.5, input), target)
+    slope = (known - target.detach()) * 1e12
+    return where(edge, _entropies(known, target) + (input - known) * slope, inside)
 
 
 def binary_cross_entropy_with_logits(
@@ -77,9 +132,15 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Binary cross-entropy of logits and probabilities.
 
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
     Args:
         weight: how much each element counts, broadcast.
         pos_weight: how much more a positive answer counts than a negative one, broadcast.
+
+    Raises:
+        ValueError: shapes that differ, weights that do not broadcast, another reduction.
+        TypeError: whole numbers, or no tensors.
     """
     if weight is None:
         return _native.binary_cross_entropy_with_logits(input, target, reduction, pos_weight)
@@ -88,28 +149,59 @@ def binary_cross_entropy_with_logits(
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
-    """`max(0, -target * (input1 - input2) + margin)`, where a target of 1 wants the first larger, -1 the second."""
+    """`max(0, -target * (input1 - input2) + margin)`, where a target of 1 wants the first larger, -1 the second.
+
+    Shapes: [..], the same and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: shapes that do not broadcast, another reduction.
+    """
     return _reduced("margin_ranking_loss", (margin - target * (input1 - input2)).relu(), reduction)
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """The input where the target is 1, `max(0, margin - input)` where it is -1."""
+    """The input where the target is 1, `max(0, margin - input)` where it is -1.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: shapes that do not broadcast, another reduction.
+    """
     return _reduced("hinge_embedding_loss", where(target == 1, input, (margin - input).relu()), reduction)
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
-    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1; of vectors along the last axis."""
+    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1; of vectors along the last axis.
+
+    Shapes: [batch, width], the same and [batch] -> [], of reduction "none" [batch]
+
+    Raises:
+        ValueError: shapes that do not broadcast, another reduction.
+    """
     cosine = cosine_similarity(input1, input2, -1)
     return _reduced("cosine_embedding_loss", where(target == 1, 1 - cosine, (cosine - margin).relu()), reduction)
 
 
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """`log(1 + e^(-target * input))`, of targets 1 and -1."""
+    """`log(1 + e^(-target * input))`, of targets 1 and -1.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: shapes that do not broadcast, another reduction.
+    """
     return _reduced("soft_margin_loss", (-target * input).softplus(), reduction)
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
-    """The mean of the binary cross-entropies of all classes, along the last axis."""
+    """The mean of the binary cross-entropies of all classes, along the last axis.
+
+    Shapes: [.., classes] and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: shapes that differ, another reduction.
+        TypeError: whole numbers, or no tensors.
+    """
     losses = _native.binary_cross_entropy_with_logits(input, target, "none")
     losses = losses if weight is None else losses * weight
     return _reduced("multilabel_soft_margin_loss", losses.mean(-1), reduction)
@@ -121,8 +213,13 @@ def triplet_margin_loss(
 ) -> Tensor:  # fmt: skip
     """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
 
+    Shapes: [.., width], the same and the same -> [], of reduction "none" [..]
+
     Args:
         swap: takes the distance of positive and negative where that is the smaller one (Balntas et al. 2016).
+
+    Raises:
+        ValueError: shapes that do not broadcast, another reduction.
     """
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -135,9 +232,14 @@ def poisson_nll_loss(
 ) -> Tensor:
     """Minus the log-probability of counts, without what does not depend on the input.
 
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
     Args:
         log_input: whether the input is the logarithm of the rate.
         full: adds Stirling's approximation of the logarithm of the factorial, of targets above 1.
+
+    Raises:
+        ValueError: shapes that do not broadcast, another reduction.
     """
     losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
@@ -149,8 +251,13 @@ def poisson_nll_loss(
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
     """Minus the log-probability of normal distributions with these variances, which count as `eps` if they are less.
 
+    Shapes: [..], the same and the same -> [], of reduction "none" [..]
+
     Args:
         full: adds the constant `log(2 pi) / 2`.
+
+    Raises:
+        ValueError: shapes that do not broadcast, another reduction.
     """
     # No gradient flows through what keeps the variance from 0.
     var = var + (var.detach().clamp(min=eps) - var.detach())

@@ -54,56 +54,105 @@ class _InPlace(_Activation):
 
 
 class ReLU(_InPlace):
-    """`max(x, 0)`."""
+    """`max(x, 0)`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an `inplace` that is neither True nor False, or an input that is no tensor.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, True) if self.inplace else Tensor.relu(input)
 
 
 class ReLU6(_InPlace):
-    """`min(max(x, 0), 6)`."""
+    """`min(max(x, 0), 6)`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an `inplace` that is neither True nor False, or an input that is no tensor.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu6(input, self.inplace)
 
 
 class SiLU(_InPlace):
-    """`x * sigmoid(x)`."""
+    """`x * sigmoid(x)`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an `inplace` that is neither True nor False, or an input that is no tensor.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
 
 
 class Mish(_InPlace):
-    """`x * tanh(softplus(x))`."""
+    """`x * tanh(softplus(x))`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an `inplace` that is neither True nor False, or an input that is no tensor.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
 
 class SELU(_InPlace):
-    """ELU with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017)."""
+    """ELU with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017).
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an `inplace` that is neither True nor False, or an input that is no tensor.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
 class Hardswish(_InPlace):
-    """`x * hardsigmoid(x)`."""
+    """`x * hardsigmoid(x)`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an `inplace` that is neither True nor False, or an input that is no tensor.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
 
 
 class Hardsigmoid(_InPlace):
-    """`min(max(x + 3, 0), 6) / 6`."""
+    """`min(max(x + 3, 0), 6) / 6`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an `inplace` that is neither True nor False, or an input that is no tensor.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
 
 
 class Hardtanh(_Activation):
-    """Each element, but at least `min_val` and at most `max_val`."""
+    """Each element, but at least `min_val` and at most `max_val`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a limit that is no number.
+        ValueError: when called, `min_val` above `max_val`.
+    """
 
     min_val: float
     max_val: float
@@ -118,7 +167,13 @@ class Hardtanh(_Activation):
 
 
 class ELU(_Activation):
-    """`x` where it is positive, else `alpha * (e^x - 1)`."""
+    """`x` where it is positive, else `alpha * (e^x - 1)`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a setting that is no number, or an input that is no tensor.
+    """
 
     alpha: float
     inplace: bool
@@ -132,14 +187,27 @@ class ELU(_Activation):
 
 
 class CELU(ELU):
-    """`x` where it is positive, else `alpha * (e^(x / alpha) - 1)`."""
+    """`x` where it is positive, else `alpha * (e^(x / alpha) - 1)`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an `alpha` that is no number.
+        ValueError: when called, an `alpha` of 0.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
 
 class LeakyReLU(_Activation):
-    """`x` where it is positive, else `negative_slope * x`."""
+    """`x` where it is positive, else `negative_slope * x`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a setting that is no number, or an input that is no tensor.
+    """
 
     negative_slope: float
     inplace: bool
@@ -153,7 +221,14 @@ class LeakyReLU(_Activation):
 
 
 class RReLU(_Activation):
-    """`x` where it is positive, else times a slope: in training a random one from `lower` to `upper`, else their mean."""
+    """`x` where it is positive, else times a slope: in training a random one from `lower` to `upper`, else their mean.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a slope that is no number; in training, whole numbers.
+        ValueError: when called, `lower` above `upper`.
+    """
 
     lower: float
     upper: float
@@ -168,7 +243,14 @@ class RReLU(_Activation):
 
 
 class PReLU(Module):
-    """`x` where it is positive, else `weight * x`: one slope that is learned, or one for each channel."""
+    """`x` where it is positive, else `weight * x`: one slope that is learned, or one for each channel.
+
+    Shapes: [batch, channels, ..] -> the same; `weight` is [num_parameters]
+
+    Raises:
+        TypeError: an `init` that is no number.
+        ValueError: when called, as many slopes as neither 1 nor the channels.
+    """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None):
         self.num_parameters = num_parameters
@@ -182,7 +264,13 @@ class PReLU(Module):
 
 
 class Threshold(_Activation):
-    """Each element that is above `threshold`, else `value`."""
+    """Each element that is above `threshold`, else `value`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a setting that is no number, or an input that is no tensor.
+    """
 
     threshold: float
     value: float
@@ -197,7 +285,14 @@ class Threshold(_Activation):
 
 
 class GELU(_Activation):
-    """`x * Phi(x)`, by tanh if `approximate` is "tanh"."""
+    """`x * Phi(x)`, by tanh if `approximate` is "tanh".
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: an `approximate` other than "none" and "tanh".
+        TypeError: one that is no string, or an input that is no tensor.
+    """
 
     approximate: str
     _settings = ("approximate",)
@@ -213,7 +308,14 @@ class GELU(_Activation):
 
 
 class Softplus(_Activation):
-    """`log(1 + e^(beta * x)) / beta`."""
+    """`log(1 + e^(beta * x)) / beta`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a setting that is no number.
+        ValueError: when called, a `beta` of 0 or less.
+    """
 
     beta: float
     threshold: float
@@ -227,7 +329,14 @@ class Softplus(_Activation):
 
 
 class Softshrink(_Activation):
-    """Each element nearer to 0 by `lambd`; 0 where it is that near."""
+    """Each element nearer to 0 by `lambd`; 0 where it is that near.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a `lambd` that is no number.
+        ValueError: when called, a `lambd` below 0.
+    """
 
     lambd: float
     _settings = ("lambd",)
@@ -240,42 +349,78 @@ class Softshrink(_Activation):
 
 
 class Hardshrink(Softshrink):
-    """0 where an element is not further than `lambd` from it, else the element."""
+    """0 where an element is not further than `lambd` from it, else the element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a setting that is no number, or an input that is no tensor.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
 
 class Sigmoid(Module):
-    """`1 / (1 + e^-x)`."""
+    """`1 / (1 + e^-x)`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return Tensor.sigmoid(input)
 
 
 class Tanh(Module):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return Tensor.tanh(input)
 
 
 class LogSigmoid(Module):
-    """`log(sigmoid(x))`."""
+    """`log(sigmoid(x))`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return Tensor.logsigmoid(input)
 
 
 class Softsign(Module):
-    """`x / (1 + |x|)`."""
+    """`x / (1 + |x|)`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(Module):
-    """`x - tanh(x)`."""
+    """`x - tanh(x)`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
@@ -292,28 +437,57 @@ class _Along(_Activation):
 
 
 class Softmax(_Along):
-    """`e^x / sum(e^x)` along `dim`."""
+    """`e^x / sum(e^x)` along `dim`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a `dim` that is no whole number.
+        IndexError: when called, an axis that is not there.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return Tensor.softmax(input, self.dim)
 
 
 class Softmin(_Along):
-    """`softmax(-x)` along `dim`."""
+    """`softmax(-x)` along `dim`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a `dim` that is no whole number.
+        IndexError: when called, an axis that is not there.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim)
 
 
 class LogSoftmax(_Along):
-    """The logarithm of `Softmax` along `dim`."""
+    """The logarithm of `Softmax` along `dim`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: a `dim` that is no whole number.
+        IndexError: when called, an axis that is not there.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return Tensor.log_softmax(input, self.dim)
 
 
 class GLU(_Along):
-    """The first half along `dim` times the sigmoid of the second."""
+    """The first half along `dim` times the sigmoid of the second.
+
+    Shapes: [.., 2 n, ..] -> [.., n, ..]
+
+    Raises:
+        TypeError: a `dim` that is no whole number.
+        ValueError: when called, an odd size.
+        IndexError: when called, an axis that is not there.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.glu(input, self.dim)

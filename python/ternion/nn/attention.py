@@ -15,11 +15,16 @@ from .module import Module
 class Rotary(Module):
     """Turns pairs of columns of queries and keys by angles that grow with the position, so that their products depend on the distance alone (Su et al. 2021).
 
+    Shapes: [.., length, head_dim] -> the same
+
     Args:
         positions: how many there are.
         head_dim: columns of a head; an even number.
         base: pair `i` turns by `position * base^(-2 i / head_dim)`.
         pairs: "halves" (column `i` with `i + head_dim / 2`, as in Llama) or "neighbours" (`2 i` with `2 i + 1`, as in the paper).
+
+    Raises:
+        ValueError: an odd `head_dim`, other `pairs`; when called, rows of another width, or positions that there are not.
     """
 
     def __init__(self, positions: int, head_dim: int, base: float = 10_000.0, pairs: str = "halves"):
@@ -38,6 +43,9 @@ class KeyValueCache:
     """Keys and values of tokens that were seen before, so that a step of generation computes those of new tokens alone.
 
     Memory for `capacity` tokens is taken once, by the first step, and steps write behind what is there.
+
+    Raises:
+        ValueError: see `append`.
     """
 
     def __init__(self, capacity: int):
@@ -79,6 +87,8 @@ class KeyValueCache:
 class MultiheadAttention(Module):
     """Attention with several heads (Vaswani et al. 2017, section 3.2.2).
 
+    Shapes: query [queries, batch, embed_dim], key and value [keys, batch, kdim and vdim] -> [queries, batch, embed_dim], and the weights of the keys; see `forward`
+
     Args:
         embed_dim: columns of the queries and of the output.
         num_heads: heads, which divide `embed_dim`.
@@ -88,6 +98,11 @@ class MultiheadAttention(Module):
         batch_first: whether inputs are [batch, length, columns] rather than [length, batch, columns].
         num_kv_heads: heads of keys and values, which the heads of queries share in groups (Ainslie et al. 2023); as many as of queries by default.
         rotary: turns queries and keys by their positions.
+
+    Raises:
+        ValueError: heads that do not divide `embed_dim`, a dropout outside 0 to below 1, `add_bias_kv` or `add_zero_attn`, which PyTorch alone has;
+            when called, shapes that do not fit.
+        TypeError: when called, no tensors.
     """
 
     def __init__(
@@ -167,6 +182,9 @@ class MultiheadAttention(Module):
         Args:
             mask: as `attn_mask` of `functional.scaled_dot_product_attention`: true where a key is seen.
             window: how many places back a token sees, its own counted.
+
+        Raises:
+            ValueError: keys or values of other columns, or more tokens than the cache keeps.
         """
         if self.in_proj_weight is None:
             raise ValueError(f"attend_self: keys of {self.kdim} and values of {self.vdim} columns, expected {self.embed_dim}")

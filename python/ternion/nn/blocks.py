@@ -28,6 +28,9 @@ class FeedForward(Module):
         hidden: the width between; by default four times the width, of "swiglu" 8/3 of it, rounded up to a multiple of 8.
         form: "relu", "gelu", "gelu_tanh" (as in GPT-2) or "swiglu": `linear2(silu(linear_gate(x)) * linear1(x))` (Shazeer 2020).
         dropout: in training, the probability that a hidden number becomes 0.
+
+    Raises:
+        ValueError: another form; when called, another width.
     """
 
     def __init__(
@@ -83,6 +86,9 @@ class TransformerBlock(Module):
         bias: whether layers and norms have one.
         dropout: in training, the probability that a number becomes 0: of the weights of attention, of the hidden numbers, and of both outputs.
         rotary: turns queries and keys by their positions.
+
+    Raises:
+        ValueError: heads that do not divide the width, another form or norm, a dropout outside 0 to below 1; when called, another width.
     """
 
     def __init__(
@@ -105,7 +111,10 @@ class TransformerBlock(Module):
         self, input: Tensor, mask: Tensor | None = None, is_causal: bool = False, window: int | None = None,
         cache: KeyValueCache | None = None,
     ) -> Tensor:  # fmt: skip
-        """The output, where each token sees all of its sequence that nothing hides; see `MultiheadAttention.attend_self`."""
+        """The output, where each token sees all of its sequence that nothing hides; see `MultiheadAttention.attend_self`.
+
+        Shapes: [batch, length, width] -> the same
+        """
         attended = self.self_attn.attend_self(self.norm1(input), is_causal=is_causal, mask=mask, window=window, cache=cache)
         x = input + self.dropout1(attended)
         return x + self.dropout2(_fed(self, self.norm2(x)))
@@ -130,6 +139,9 @@ class ResidualBlock(Module):
 
     Shapes: [batch, inputs, height, width] -> [batch, outputs, height / stride, width / stride], rounded up. The keys of its state are those of
     torchvision's `BasicBlock`.
+
+    Raises:
+        ValueError: a stride below 1; when called, other axes or channels.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int = 1, device: Any = None, dtype: Any = None):

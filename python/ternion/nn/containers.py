@@ -116,8 +116,15 @@ class _Row(Module):
 class Sequential(_Row):
     """Modules one behind the other; they are also items: `model[0]`, `len(model)`, `for layer in model`.
 
+    Shapes: those of the first module's input -> those of the last one's output
+
     Args:
         modules: the modules; or one dict of them, whose names they get.
+
+    Raises:
+        TypeError: something that is no module.
+        IndexError: an item that is not there.
+        KeyError: a name that is taken, or has dots.
     """
 
     def __init__(self, *modules: Any):
@@ -151,7 +158,13 @@ class Sequential(_Row):
 
 
 class ModuleList(_Row):
-    """Modules in a list. (A plain list as an attribute does as well.)"""
+    """Modules in a list. (A plain list as an attribute does as well.)
+
+    Raises:
+        TypeError: something that is no module.
+        IndexError: an item that is not there.
+        NotImplementedError: when called: it says nothing of the order of computation.
+    """
 
     def __init__(self, modules: Any = ()):
         self.extend(modules if modules is not None else ())
@@ -221,7 +234,12 @@ class _Named(Module):
 
 
 class ModuleDict(_Named):
-    """Modules by names. (A plain dict as an attribute does as well.)"""
+    """Modules by names. (A plain dict as an attribute does as well.)
+
+    Raises:
+        TypeError: something that is no module, a name that is no string.
+        KeyError: an item that is not there, a name that is taken or has dots.
+    """
 
     def __init__(self, modules: Any = None):
         self.update(modules or {})
@@ -231,7 +249,12 @@ class ModuleDict(_Named):
 
 
 class ParameterDict(_Named):
-    """Parameters by names; a tensor becomes a parameter."""
+    """Parameters by names; a tensor becomes a parameter.
+
+    Raises:
+        TypeError: something that is neither a parameter nor a tensor.
+        KeyError: an item that is not there.
+    """
 
     def __init__(self, parameters: Any = None):
         self.update(parameters or {})
@@ -244,18 +267,31 @@ class ParameterDict(_Named):
 
 
 class ParameterList(Module):
-    """Parameters in a list; a tensor becomes a parameter. (A plain list as an attribute does as well.)"""
+    """Parameters in a list; a tensor becomes a parameter. (A plain list as an attribute does as well.)
+
+    Raises:
+        TypeError: something that is neither a parameter nor a tensor.
+        IndexError: an item that is not there.
+    """
 
     def __init__(self, values: Any = ()):
         self.extend(values if values is not None else ())
 
     def append(self, value: float) -> Self:
-        """Puts a parameter behind the others; the list itself."""
+        """Puts a parameter behind the others; the list itself.
+
+        Raises:
+            TypeError: something that is neither a parameter nor a tensor.
+        """
         self.register_parameter(str(len(self)), _parameter(self, value))
         return self
 
     def extend(self, values: Any):
-        """Puts parameters behind the others; the list itself."""
+        """Puts parameters behind the others; the list itself.
+
+        Raises:
+            TypeError: no list, or items that are neither parameters nor tensors.
+        """
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend: a {type(values).__name__}, expected several parameters")
         for value in list(values):

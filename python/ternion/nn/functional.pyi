@@ -15,11 +15,20 @@ def accuracy(input: Tensor, target: Tensor) -> Tensor:
         IndexError: an index that is none of a class.
     """
 def add_relu(input: Tensor, other: Tensor) -> Tensor:
-    """`max(input + other, 0)`, broadcast, in one pass."""
+    """`max(input + other, 0)`, broadcast, in one pass.
+
+    Shapes: two tensors, broadcast -> the shape that they have together
+
+    Raises:
+        TypeError: dtypes that differ.
+    """
 def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-5) -> Tensor:
     """Each channel shifted to mean 0 and scaled to variance 1: of the batch in training, else of the running statistics, which follow the batch in training.
 
     Shapes: [batch, channels, ..], the others [channels]
+
+    Raises:
+        ValueError: training on a single value for each channel.
     """
 def bias_activation(input: Tensor, bias: Tensor, activation: str) -> Tensor:
     """`activation(input + bias)`, in one pass.
@@ -31,6 +40,7 @@ def bias_activation(input: Tensor, bias: Tensor, activation: str) -> Tensor:
 
     Raises:
         ValueError: another activation, shapes that do not fit.
+        TypeError: dtypes that differ.
     """
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: _int = ..., reduction: str = "mean", label_smoothing: _float = 0.0) -> Tensor:
     """Cross-entropy of logits and class indices, or probabilities.
@@ -44,39 +54,95 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, i
 
     Raises:
         IndexError: an index that is none of a class.
+        ValueError: shapes that do not fit, another name as `reduction`.
     """
 def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-5) -> Tensor:
     """Groups of channels shifted to mean 0 and scaled to variance 1, then each channel `* weight + bias`.
 
     Shapes: [batch, channels, ..], weight and bias [channels]
+
+    Raises:
+        ValueError: channels that do not divide into the groups.
+        TypeError: no floating dtype.
     """
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: _float = 1.0) -> Tensor:
-    """Quadratic up to a distance of `delta`, linear beyond."""
+    """Quadratic up to a distance of `delta`, linear beyond.
+
+    Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast, a `delta` that is not above 0, another name as `reduction`.
+    """
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: _bool = False) -> Tensor:
-    """The Kullback-Leibler divergence of log-probabilities from a target: probabilities, or with `log_target` their logarithms."""
+    """The Kullback-Leibler divergence of log-probabilities from a target: probabilities, or with `log_target` their logarithms.
+
+    Shapes: two of one shape -> [], or with reduction "none" that shape
+
+    Raises:
+        TypeError: no floating dtype.
+        ValueError: another name as `reduction`.
+    """
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """`|input - target|`."""
+    """`|input - target|`.
+
+    Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast, another name as `reduction`.
+    """
 def layer_norm(input: Tensor, normalized_shape: SizeLike, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-5) -> Tensor:
-    """Rows over the last `normalized_shape` axes shifted to mean 0 and scaled to variance 1, then `* weight + bias`."""
+    """Rows over the last `normalized_shape` axes shifted to mean 0 and scaled to variance 1, then `* weight + bias`.
+
+    Shapes: [.., *normalized_shape], weight and bias [*normalized_shape] -> the shape of the input
+
+    Raises:
+        ValueError: last axes of other sizes.
+        TypeError: no floating dtype.
+    """
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`.
 
     Shapes: [.., in_features], weight [out_features, in_features], bias [out_features] -> [.., out_features]
+
+    Raises:
+        ValueError: inner sizes that differ.
     """
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """`(input - target)^2`."""
+    """`(input - target)^2`.
+
+    Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast, another name as `reduction`.
+    """
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: _int = ..., reduction: str = "mean") -> Tensor:
     """Minus the log-probability of each class index.
 
     Shapes: log-probabilities [batch, classes, ..] and [batch, ..] (int32 or int64) -> []
+
+    Raises:
+        IndexError: an index that is none of a class.
+        ValueError: shapes that do not fit.
+        TypeError: indices that are not int32 or int64.
     """
 def one_hot(tensor: Tensor, num_classes: _int = ...) -> Tensor:
-    """1 in the place of each index, 0 elsewhere, int64; as many places as the largest index needs, if `num_classes` is -1."""
+    """1 in the place of each index, 0 elsewhere, int64; as many places as the largest index needs, if `num_classes` is -1.
+
+    Shapes: [..] -> [.., num_classes]
+
+    Raises:
+        TypeError: indices that are not int32 or int64.
+    """
 def rms_norm(input: Tensor, normalized_shape: SizeLike, weight: Tensor | None = None, eps: _float | None = None) -> Tensor:
     """Rows over the last `normalized_shape` axes divided by the root of their mean square, then `* weight`.
 
+    Shapes: [.., *normalized_shape], weight [*normalized_shape] -> the shape of the input
+
     Args:
         eps: added to the mean square; the dtype's distance from 1 to the next number by default.
+
+    Raises:
+        ValueError: last axes of other sizes.
     """
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: _float = 0.0, is_causal: _bool = False, scale: _float | None = None, enable_gqa: _bool = False, *, window: _int | None = None) -> Tensor:
     """Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
@@ -96,17 +162,28 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         ValueError: shapes that do not fit, a probability outside 0 to 1.
     """
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh"."""
-def log_softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
-    """The logarithm of `softmax` along `dim`, without loss."""
+    """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh".
+
+    Shapes: [..] -> the same; integers become float32
+
+    Raises:
+        ValueError: another name as `approximate`.
+    """
 def logsigmoid(input: Tensor) -> Tensor:
-    """`log(sigmoid(x))` of each element, without loss."""
+    """`log(sigmoid(x))` of each element, without loss.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def sigmoid(input: Tensor) -> Tensor:
-    """`1 / (1 + e^-x)` of each element."""
-def softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
-    """`e^x / sum(e^x)` along `dim`."""
+    """`1 / (1 + e^-x)` of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent of each element."""
+    """The hyperbolic tangent of each element.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] | str = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1) -> Tensor:
     """Each window of sequences, weighted.
 
@@ -114,6 +191,10 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _i
 
     Args:
         padding: zeros on both sides; or "valid" (none) or "same" (as many windows as places, of stride 1).
+
+    Raises:
+        ValueError: another number of axes, channels that do not fit, a window larger than the input, a stride or dilation below 1, another padding.
+        TypeError: no tensors, whole numbers as input, or settings that are none.
     """
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] | str = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1) -> Tensor:
     """Each window of images, weighted.
@@ -123,17 +204,29 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _i
 
     Args:
         padding: zeros on all sides; or "valid" (none) or "same" (as many windows as places, of stride 1).
+
+    Raises:
+        ValueError: another number of axes, channels that do not fit, a window larger than the input, a stride or dilation below 1, another padding.
+        TypeError: no tensors, whole numbers as input, or settings that are none.
     """
 def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1, dilation: _int | Sequence[_int] = 1) -> Tensor:
     """What a convolution with the same numbers makes of its gradient.
 
     Shapes: [batch, channels, height, width], weight [channels, out / groups, kernel height, kernel width] -> [batch, out, rows, columns]; the batch may be
     left out
+
+    Raises:
+        ValueError: another number of axes, channels that do not fit, an output padding that is neither below the stride nor the dilation.
+        TypeError: no tensors, or whole numbers as input.
     """
 def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
     """The largest element of each window of images; with `return_indices` also where it is in its plane (int64).
 
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, a window larger than the input, a padding of more than half a window, a size below 1.
+        TypeError: no tensor, or whole numbers as input.
     """
 def avg_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: _int | None = None) -> Tensor:
     """The mean of each window of images.
@@ -142,11 +235,21 @@ def avg_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
 
     Raises:
         ValueError: a `divisor_override`, which PyTorch alone has.
+        TypeError: no tensor, or whole numbers as input.
     """
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out."""
+    """Means of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+
+    Raises:
+        ValueError: another number of axes, a size below 1, more than 2 sizes.
+        TypeError: no tensor, or a size that is no whole number.
+    """
 def dropout(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
     """Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False.
+
+    Shapes: [..] -> the same
 
     Raises:
         ValueError: a probability outside 0 to 1.
@@ -166,6 +269,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: _int | None = None, ma
 def pad(input: Tensor, pad: Sequence[_int], mode: str = "constant", value: _float | None = None) -> Tensor:
     """Elements around those that are there: pairs of amounts (before, behind) for the last axis, the one before it, and so on.
 
+    Shapes: [.., size] -> [.., size + before + behind]
+
     Args:
         mode: "constant" (of `value`, 0 by default; negative amounts cut off), "reflect" (without the outermost element), "replicate" (the outermost element) or "circular".
 
@@ -175,9 +280,15 @@ def pad(input: Tensor, pad: Sequence[_int], mode: str = "constant", value: _floa
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
     """Binary cross-entropy of logits and probabilities.
 
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
     Args:
         weight: how much each element counts, broadcast.
         pos_weight: how much more a positive answer counts than a negative one, broadcast.
+
+    Raises:
+        ValueError: shapes that differ, weights that do not broadcast, another reduction.
+        TypeError: whole numbers, or no tensors.
     """
 def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None, antialias: _bool = False) -> Tensor:
     """Images or sequences of another size.
@@ -198,42 +309,105 @@ def unfold(input: Tensor, kernel_size: _int | Sequence[_int], dilation: _int | S
     """The patches that a window shows, as the columns of a matrix for each image.
 
     Shapes: [batch, channels, height, width] -> [batch, channels * kernel height * kernel width, windows]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, a window larger than the images.
+        TypeError: no tensor.
     """
 def fold(input: Tensor, output_size: _int | Sequence[_int], kernel_size: _int | Sequence[_int], dilation: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, stride: _int | Sequence[_int] = 1) -> Tensor:
     """Patches added up to images: what `unfold` makes of its gradient.
 
     Shapes: [batch, channels * kernel height * kernel width, windows] -> [batch, channels, output height, output width]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, rows that the window does not divide, or other windows than the output has.
     """
 def celu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
-    """`x` where it is positive, else `alpha * (e^(x / alpha) - 1)` (Barron 2017)."""
+    """`x` where it is positive, else `alpha * (e^(x / alpha) - 1)` (Barron 2017).
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: an `alpha` of 0.
+    """
 def elu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
-    """`x` where it is positive, else `alpha * (e^x - 1)`."""
+    """`x` where it is positive, else `alpha * (e^x - 1)`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 def glu(input: Tensor, dim: _int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2017).
 
+    Shapes: [.., 2 n, ..] -> [.., n, ..]
+
     Raises:
         ValueError: an odd size.
+        IndexError: an axis that is not there.
     """
 def gumbel_softmax(logits: Tensor, tau: _float = 1.0, hard: _bool = False, eps: _float = 1e-10, dim: _int = -1) -> Tensor:
     """A random choice of one place along `dim` that gradients flow through (Jang et al. 2017).
+
+    Shapes: [..] -> the same
 
     Args:
         tau: the temperature: the less, the nearer to a choice of one.
         hard: 1 in one place and 0 elsewhere, with the gradients of the soft choice.
         eps: of PyTorch, without effect there, too.
+
+    Raises:
+        IndexError: an axis that is not there.
     """
 def hardshrink(input: Tensor, lambd: _float = 0.5) -> Tensor:
-    """0 where an element is not further than `lambd` from it, else the element."""
+    """0 where an element is not further than `lambd` from it, else the element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 def hardsigmoid(input: Tensor, inplace: _bool = False) -> Tensor:
-    """`min(max(x + 3, 0), 6) / 6` of each element."""
+    """`min(max(x + 3, 0), 6) / 6` of each element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 def hardswish(input: Tensor, inplace: _bool = False) -> Tensor:
-    """`x * hardsigmoid(x)` of each element (Howard et al. 2019)."""
+    """`x * hardsigmoid(x)` of each element (Howard et al. 2019).
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 def hardtanh(input: Tensor, min_val: _float = -1.0, max_val: _float = 1.0, inplace: _bool = False) -> Tensor:
-    """Each element, but at least `min_val` and at most `max_val`."""
+    """Each element, but at least `min_val` and at most `max_val`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: `min_val` above `max_val`.
+    """
 def leaky_relu(input: Tensor, negative_slope: _float = 0.01, inplace: _bool = False) -> Tensor:
-    """`x` where it is positive, else `negative_slope * x`."""
+    """`x` where it is positive, else `negative_slope * x`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 def mish(input: Tensor, inplace: _bool = False) -> Tensor:
-    """`x * tanh(softplus(x))` of each element (Misra 2019)."""
+    """`x * tanh(softplus(x))` of each element (Misra 2019).
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """`x` where it is positive, else `weight * x`.
 
@@ -243,47 +417,147 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         ValueError: as many slopes as neither 1 nor the channels.
     """
 def relu(input: Tensor, inplace: _bool = False) -> Tensor:
-    """`max(x, 0)` of each element; NaN stays."""
+    """`max(x, 0)` of each element; NaN stays.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 def relu6(input: Tensor, inplace: _bool = False) -> Tensor:
-    """`min(max(x, 0), 6)` of each element."""
+    """`min(max(x, 0), 6)` of each element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 def rrelu(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, inplace: _bool = False) -> Tensor:
-    """`x` where it is positive, else times a slope: in training a random one of each element from `lower` to `upper`, else their mean."""
+    """`x` where it is positive, else times a slope: in training a random one of each element from `lower` to `upper`, else their mean.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: `lower` above `upper`.
+        TypeError: whole numbers, in training.
+    """
 def selu(input: Tensor, inplace: _bool = False) -> Tensor:
-    """ELU with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017)."""
+    """ELU with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017).
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 def silu(input: Tensor, inplace: _bool = False) -> Tensor:
-    """`x * sigmoid(x)` of each element."""
-def softmin(input: Tensor, dim: _int) -> Tensor:
-    """`softmax(-x)` along `dim`."""
+    """`x * sigmoid(x)` of each element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
+def softmin(input: Tensor, dim: _int | None = None) -> Tensor:
+    """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, as in PyTorch.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        IndexError: an axis that is not there.
+    """
 def softplus(input: Tensor, beta: _float = 1.0, threshold: _float = 20.0) -> Tensor:
-    """`log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above a threshold other than 20, beyond which it is no other number."""
+    """`log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above a threshold other than 20, beyond which it is no other number.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: a `beta` of 0 or less.
+    """
 def softshrink(input: Tensor, lambd: _float = 0.5) -> Tensor:
-    """Each element nearer to 0 by `lambd`; 0 where it is that near."""
+    """Each element nearer to 0 by `lambd`; 0 where it is that near.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: `lambd` below 0.
+    """
 def softsign(input: Tensor) -> Tensor:
-    """`x / (1 + |x|)` of each element."""
+    """`x / (1 + |x|)` of each element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 def tanhshrink(input: Tensor) -> Tensor:
-    """`x - tanh(x)` of each element."""
+    """`x - tanh(x)` of each element.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 def threshold(input: Tensor, threshold: _float, value: _float, inplace: _bool = False) -> Tensor:
-    """Each element that is above `threshold`, else `value`."""
+    """Each element that is above `threshold`, else `value`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that divide sequences into `output_size` parts. The batch may be left out."""
+    """Means of windows that divide sequences into `output_size` parts. The batch may be left out.
+
+    Shapes: [batch, channels, length] -> [batch, channels, output_size]
+
+    Raises:
+        ValueError: another number of axes, a size below 1.
+        TypeError: no tensor, or a size that is no whole number.
+    """
 def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Largest elements of windows that divide sequences into `output_size` parts. The batch may be left out."""
+    """Largest elements of windows that divide sequences into `output_size` parts. The batch may be left out.
+
+    Shapes: [batch, channels, length] -> [batch, channels, output_size]
+
+    Raises:
+        ValueError: another number of axes, a size below 1.
+        TypeError: no tensor, or a size that is no whole number.
+    """
 def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Largest elements of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out."""
+    """Largest elements of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+
+    Raises:
+        ValueError: another number of axes, a size below 1, more than 2 sizes.
+        TypeError: no tensor, or a size that is no whole number.
+    """
 def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
     """The mean of each window of sequences.
 
     Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, a window larger than the input, a padding of more than half a window, a size below 1.
+        TypeError: no tensor, or whole numbers as input.
     """
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1, dilation: _int | Sequence[_int] = 1) -> Tensor:
     """What a convolution of sequences with the same numbers makes of its gradient.
 
     Shapes: [batch, channels, length], weight [channels, out / groups, kernel] -> [batch, out, places]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, channels that do not fit, an output padding that is neither below the stride nor the dilation.
+        TypeError: no tensors, or whole numbers as input.
     """
 def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
     """The largest element of each window of sequences; with `return_indices` also where it is (int64).
 
     Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+
+    Raises:
+        ValueError: another number of axes, a window larger than the input, a padding of more than half a window, a size below 1.
+        TypeError: no tensor, or whole numbers as input.
     """
 def pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor:
     """Channels as pixels (Shi et al. 2016): [.., channels * factor^2, height, width] -> [.., channels, height * factor, width * factor].
@@ -298,73 +572,165 @@ def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor:
         ValueError: a height or width that the factor does not divide.
     """
 def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: _bool | None = None) -> Tensor:
-    """`interpolate`."""
+    """`interpolate`.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+
+    Raises:
+        ValueError: as `interpolate`.
+    """
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
-    """Cross-entropy of probabilities; logarithms below -100 count as that, as in PyTorch.
+    """Cross-entropy of probabilities; logarithms below -100 count as that, and gradients are divided by 1e-12 at least, as in PyTorch.
+
+    Whether they are from 0 to 1 is looked at on the processor: of a device that would mean to wait for it.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
 
     Args:
         weight: how much each element counts, broadcast.
 
     Raises:
-        ValueError: shapes that differ.
+        ValueError: shapes that differ, numbers outside 0 to 1.
     """
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, reduction: str = "mean") -> Tensor:
-    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1; of vectors along the last axis."""
+    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1; of vectors along the last axis.
+
+    Shapes: [batch, width], the same and [batch] -> [], of reduction "none" [batch]
+
+    Raises:
+        ValueError: shapes that do not broadcast, another reduction.
+    """
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = 1e-08) -> Tensor:
-    """The cosine of the angle between vectors along `dim`, broadcast; a norm counts as `eps` if it is less."""
+    """The cosine of the angle between vectors along `dim`, broadcast; a norm counts as `eps` if it is less.
+
+    Shapes: [.., n, ..] and the same -> [.., ..], without `dim`
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+        IndexError: an axis that is not there.
+    """
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: _bool = False, eps: _float = 1e-06, reduction: str = "mean") -> Tensor:
     """Minus the log-probability of normal distributions with these variances, which count as `eps` if they are less.
 
+    Shapes: [..], the same and the same -> [], of reduction "none" [..]
+
     Args:
         full: adds the constant `log(2 pi) / 2`.
+
+    Raises:
+        ValueError: shapes that do not broadcast, another reduction.
     """
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, reduction: str = "mean") -> Tensor:
-    """The input where the target is 1, `max(0, margin - input)` where it is -1."""
+    """The input where the target is 1, `max(0, margin - input)` where it is -1.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: shapes that do not broadcast, another reduction.
+    """
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, reduction: str = "mean") -> Tensor:
-    """`max(0, -target * (input1 - input2) + margin)`, where a target of 1 wants the first larger, -1 the second."""
+    """`max(0, -target * (input1 - input2) + margin)`, where a target of 1 wants the first larger, -1 the second.
+
+    Shapes: [..], the same and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: shapes that do not broadcast, another reduction.
+    """
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
-    """The mean of the binary cross-entropies of all classes, along the last axis."""
+    """The mean of the binary cross-entropies of all classes, along the last axis.
+
+    Shapes: [.., classes] and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: shapes that differ, another reduction.
+        TypeError: whole numbers, or no tensors.
+    """
 def normalize(input: Tensor, p: _float = 2.0, dim: _int = 1, eps: _float = 1e-12) -> Tensor:
-    """Each vector along `dim` divided by its norm, which counts as `eps` if it is less."""
+    """Each vector along `dim` divided by its norm, which counts as `eps` if it is less.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        IndexError: an axis that is not there.
+    """
 def pairwise_distance(x1: Tensor, x2: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False) -> Tensor:
-    """The norm of the differences along the last axis, to which `eps` is added."""
+    """The norm of the differences along the last axis, to which `eps` is added.
+
+    Shapes: [.., n] and the same -> [..], with `keepdim` [.., 1]
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool = True, full: _bool = False, eps: _float = 1e-08, reduction: str = "mean") -> Tensor:
     """Minus the log-probability of counts, without what does not depend on the input.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
 
     Args:
         log_input: whether the input is the logarithm of the rate.
         full: adds Stirling's approximation of the logarithm of the factorial, of targets above 1.
+
+    Raises:
+        ValueError: shapes that do not broadcast, another reduction.
     """
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: _float = 1.0) -> Tensor:
     """Quadratic up to a distance of `beta`, linear beyond, with slope 1 there.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
 
     Raises:
         ValueError: `beta` below 0.
     """
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """`log(1 + e^(-target * input))`, of targets 1 and -1."""
+    """`log(1 + e^(-target * input))`, of targets 1 and -1.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: shapes that do not broadcast, another reduction.
+    """
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = 1.0, p: _float = 2.0, eps: _float = 1e-06, swap: _bool = False, reduction: str = "mean") -> Tensor:
     """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
 
+    Shapes: [.., width], the same and the same -> [], of reduction "none" [..]
+
     Args:
         swap: takes the distance of positive and negative where that is the smaller one (Balntas et al. 2016).
+
+    Raises:
+        ValueError: shapes that do not broadcast, another reduction.
     """
+def softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: Any = None, *, axis: _int | None = None) -> Tensor:
+    """`e^x / sum(e^x)` along `dim`; axis is another name of it."""
+def log_softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: Any = None, *, axis: _int | None = None) -> Tensor:
+    """The logarithm of `softmax` along `dim`, without loss."""
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input1 @ weight[o] @ input2 + bias[o]` for each output o.
 
     Shapes: [.., in1], [.., in2], weight [out, in1, in2], bias [out] -> [.., out]
+
+    Raises:
+        ValueError: last axes of other sizes than the weight's.
     """
 def dropout1d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
-    """Whole channels of sequences become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, length] or [channels, length]."""
+    """Whole channels of sequences become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, length] or [channels, length].
+
+    Raises:
+        ValueError: a probability outside 0 to 1, another number of axes.
+    """
 def dropout2d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
-    """Whole channels of images become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, ..]."""
+    """Whole channels of images become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, ..].
+
+    Raises:
+        ValueError: a probability outside 0 to 1, another number of axes.
+    """
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: _bool = True, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """Each channel of each example shifted to mean 0 and scaled to variance 1, then `* weight + bias`.
 
-    Shapes: [batch, channels, ..], weight and bias [channels]
+    Shapes: [batch, channels, ..], weight and bias [channels] -> the input's
 
     Raises:
-        ValueError: running statistics, which PyTorch alone has.
+        ValueError: running statistics, which PyTorch alone has; less than 2 values a channel.
     """
 def sinusoidal(positions: _int, width: _int, device: Any = None) -> Tensor:
     """Sines and cosines of positions (Vaswani et al. 2017, section 3.5): float32, [positions, width].
@@ -374,5 +740,7 @@ def sinusoidal(positions: _int, width: _int, device: Any = None) -> Tensor:
     Raises:
         ValueError: an odd width.
     """
+def _axis_of(*args: Any, **kwargs: Any) -> Any: ...
 def _of_channels(*args: Any, **kwargs: Any) -> Any: ...
 def _only_pytorchs(*args: Any, **kwargs: Any) -> Any: ...
+def __dir__(*args: Any, **kwargs: Any) -> Any: ...

@@ -103,6 +103,11 @@ class Conv1d(_Conv):
     Args:
         padding: how much is put on both sides; or "valid" (nothing) or "same" (as many windows as places, of stride 1).
         padding_mode: "zeros", "reflect", "replicate" or "circular".
+
+    Raises:
+        ValueError: groups that do not divide the channels, channels below 1, another padding or mode;
+            when called, other axes or channels, or a window larger than the input.
+        TypeError: settings that are no whole numbers; when called, no tensor, or whole numbers.
     """
 
     _axes = 1
@@ -123,6 +128,11 @@ class Conv2d(_Conv):
     Args:
         padding: how much is put on all sides; or "valid" (nothing) or "same" (as many windows as places, of stride 1).
         padding_mode: "zeros", "reflect", "replicate" or "circular".
+
+    Raises:
+        ValueError: groups that do not divide the channels, channels below 1, another padding or mode;
+            when called, other axes or channels, or a window larger than the input.
+        TypeError: settings that are no whole numbers; when called, no tensor, or whole numbers.
     """
 
     _axes = 2
@@ -168,7 +178,15 @@ class _Transposed(_Conv):
 
 
 class ConvTranspose1d(_Transposed):
-    """What a convolution makes of its gradient: [batch, in_channels, length] -> [batch, out_channels, places]."""
+    """What a convolution makes of its gradient: [batch, in_channels, length] -> [batch, out_channels, places].
+
+    Args:
+        output_padding: how many places more the output has at its end.
+
+    Raises:
+        ValueError: groups that do not divide the channels, another padding or mode; when called, other axes or channels, or an `output_size` that cannot be.
+        TypeError: settings that are no whole numbers; when called, no tensor, or whole numbers.
+    """
 
     _axes = 1
 
@@ -177,7 +195,15 @@ class ConvTranspose1d(_Transposed):
 
 
 class ConvTranspose2d(_Transposed):
-    """What a convolution makes of its gradient: [batch, in_channels, height, width] -> [batch, out_channels, rows, columns]."""
+    """What a convolution makes of its gradient: [batch, in_channels, height, width] -> [batch, out_channels, rows, columns].
+
+    Args:
+        output_padding: how many places more the output has at its end.
+
+    Raises:
+        ValueError: groups that do not divide the channels, another padding or mode; when called, other axes or channels, or an `output_size` that cannot be.
+        TypeError: settings that are no whole numbers; when called, no tensor, or whole numbers.
+    """
 
     _axes = 2
 
@@ -194,7 +220,14 @@ class _Pool(Module):
 
 
 class MaxPool2d(_Pool):
-    """The largest element of each window of images; with `return_indices` also where it is."""
+    """The largest element of each window of images; with `return_indices` also where it is.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+
+    Raises:
+        ValueError: when called, another number of axes, a window larger than the input, or a padding of more than half a window.
+        TypeError: when called, no tensor, or whole numbers.
+    """
 
     _function = staticmethod(F.max_pool2d)
 
@@ -213,13 +246,30 @@ class MaxPool2d(_Pool):
 
 
 class MaxPool1d(MaxPool2d):
-    """The largest element of each window of sequences; with `return_indices` also where it is."""
+    """The largest element of each window of sequences; with `return_indices` also where it is.
+
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+
+    Raises:
+        ValueError: when called, another number of axes, a window larger than the input, or a padding of more than half a window.
+        TypeError: when called, no tensor, or whole numbers.
+    """
 
     _function = staticmethod(F.max_pool1d)
 
 
 class AvgPool2d(_Pool):
-    """The mean of each window of images."""
+    """The mean of each window of images.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+
+    Args:
+        count_include_pad: whether padding counts in the means.
+
+    Raises:
+        ValueError: when called, another number of axes, a window larger than the input, a padding of more than half a window, or a `divisor_override`.
+        TypeError: when called, no tensor, or whole numbers.
+    """
 
     def __init__(
         self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
@@ -235,7 +285,14 @@ class AvgPool2d(_Pool):
 
 
 class AvgPool1d(_Pool):
-    """The mean of each window of sequences."""
+    """The mean of each window of sequences.
+
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+
+    Raises:
+        ValueError: when called, another number of axes, a window larger than the input, or a padding of more than half a window.
+        TypeError: when called, no tensor, or whole numbers.
+    """
 
     def __init__(
         self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
@@ -262,13 +319,27 @@ class _Adaptive(Module):
 
 
 class AdaptiveAvgPool1d(_Adaptive):
-    """Means of windows that divide sequences into `output_size` parts."""
+    """Means of windows that divide sequences into `output_size` parts.
+
+    Shapes: [batch, channels, length] -> [batch, channels, output_size]; the batch may be left out
+
+    Raises:
+        ValueError: when called, another number of axes, or a size below 1.
+        TypeError: when called, no tensor, or a size that is no whole number.
+    """
 
     _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_Adaptive):
-    """Means of windows that divide images into `output_size` rows and columns."""
+    """Means of windows that divide images into `output_size` rows and columns.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+
+    Raises:
+        ValueError: when called, another number of axes, or a size below 1.
+        TypeError: when called, no tensor, or a size that is no whole number.
+    """
 
     _function = staticmethod(F.adaptive_avg_pool2d)
 
@@ -281,13 +352,27 @@ class _AdaptiveMax(_Adaptive):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMax):
-    """Largest elements of windows that divide sequences into `output_size` parts."""
+    """Largest elements of windows that divide sequences into `output_size` parts.
+
+    Shapes: [batch, channels, length] -> [batch, channels, output_size]; the batch may be left out
+
+    Raises:
+        ValueError: `return_indices`, which PyTorch alone has; when called, another number of axes, or a size below 1.
+        TypeError: when called, no tensor, or a size that is no whole number.
+    """
 
     _function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
-    """Largest elements of windows that divide images into `output_size` rows and columns."""
+    """Largest elements of windows that divide images into `output_size` rows and columns.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+
+    Raises:
+        ValueError: `return_indices`, which PyTorch alone has; when called, another number of axes, or a size below 1.
+        TypeError: when called, no tensor, or a size that is no whole number.
+    """
 
     _function = staticmethod(F.adaptive_max_pool2d)
 
@@ -296,6 +381,9 @@ class Upsample(Module):
     """Images of another size: [batch, channels, height, width] -> [batch, channels, rows, columns].
 
     Args are those of `functional.interpolate`.
+
+    Raises:
+        ValueError: when called, both a size and a factor or neither, another mode, or another number of axes.
     """
 
     def __init__(
@@ -314,21 +402,37 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Images of another size, by the nearest pixel."""
+    """Images of another size, by the nearest pixel.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+
+    Raises:
+        ValueError: when called, both a size and a factor or neither.
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None):
         super().__init__(size, scale_factor)
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Images of another size, between the nearest pixels, whose corners stay where they are."""
+    """Images of another size, between the nearest pixels, whose corners stay where they are.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+
+    Raises:
+        ValueError: when called, both a size and a factor or neither.
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None):
         super().__init__(size, scale_factor, "bilinear", True)
 
 
 class PixelShuffle(Module):
-    """Channels as pixels: [.., channels * factor^2, height, width] -> [.., channels, height * factor, width * factor]."""
+    """Channels as pixels: [.., channels * factor^2, height, width] -> [.., channels, height * factor, width * factor].
+
+    Raises:
+        ValueError: when called, channels that the square of the factor does not divide.
+    """
 
     def __init__(self, upscale_factor: int):
         self.upscale_factor = upscale_factor
@@ -341,7 +445,13 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """Pixels as channels: what `PixelShuffle` takes back."""
+    """Pixels as channels: what `PixelShuffle` takes back.
+
+    Shapes: [.., channels, height * factor, width * factor] -> [.., channels * factor^2, height, width]
+
+    Raises:
+        ValueError: when called, a height or width that the factor does not divide.
+    """
 
     def __init__(self, downscale_factor: int):
         self.downscale_factor = downscale_factor
@@ -354,7 +464,14 @@ class PixelUnshuffle(Module):
 
 
 class Unfold(Module):
-    """The patches that a window shows, as the columns of a matrix for each image."""
+    """The patches that a window shows, as the columns of a matrix for each image.
+
+    Shapes: [batch, channels, height, width] -> [batch, channels * kernel height * kernel width, windows]; the batch may be left out
+
+    Raises:
+        ValueError: when called, another number of axes, or a window larger than the images.
+        TypeError: when called, no tensor.
+    """
 
     def __init__(
         self, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
@@ -367,7 +484,13 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Patches added up to images: what `Unfold` makes of its gradient."""
+    """Patches added up to images: what `Unfold` makes of its gradient.
+
+    Shapes: [batch, channels * kernel height * kernel width, windows] -> [batch, channels, output height, output width]; the batch may be left out
+
+    Raises:
+        ValueError: when called, rows that the window does not divide, or other windows than the output has.
+    """
 
     def __init__(
         self, output_size: int | Sequence[int], kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1,
@@ -397,7 +520,13 @@ class _Pad(Module):
 
 
 class ConstantPad1d(_Pad):
-    """One value on both sides of sequences."""
+    """One value on both sides of sequences.
+
+    Shapes: [.., length] -> [.., length + before + behind]
+
+    Raises:
+        ValueError: neither one amount nor two; when called, more cut off (by negative amounts) than there is.
+    """
 
     _axes = 1
 
@@ -410,54 +539,108 @@ class ConstantPad1d(_Pad):
 
 
 class ConstantPad2d(ConstantPad1d):
-    """One value around images."""
+    """One value around images.
+
+    Shapes: [.., height, width] -> [.., height + above + below, width + left + right]; `padding` is (left, right, above, below) or one amount
+
+    Raises:
+        ValueError: neither one amount nor four.
+    """
 
     _axes = 2
 
 
 class ZeroPad1d(_Pad):
-    """Zeros on both sides of sequences."""
+    """Zeros on both sides of sequences.
+
+    Shapes: [.., length] -> [.., length + before + behind]
+
+    Raises:
+        ValueError: neither one amount nor two; when called, more cut off (by negative amounts) than there is.
+    """
 
     _axes = 1
 
 
 class ZeroPad2d(_Pad):
-    """Zeros around images."""
+    """Zeros around images.
+
+    Shapes: [.., height, width] -> [.., height + above + below, width + left + right]; `padding` is (left, right, above, below) or one amount
+
+    Raises:
+        ValueError: neither one amount nor four.
+    """
 
     _axes = 2
 
 
 class ReflectionPad1d(_Pad):
-    """Sequences reflected on both sides, without their outermost element."""
+    """Sequences reflected on both sides, without their outermost element.
+
+    Shapes: [.., length] -> [.., length + before + behind]
+
+    Raises:
+        ValueError: neither one amount nor two; when called, amounts below 0 or not below the length.
+    """
 
     _axes, _mode = 1, "reflect"
 
 
 class ReflectionPad2d(_Pad):
-    """Images reflected on all sides, without their outermost pixels."""
+    """Images reflected on all sides, without their outermost pixels.
+
+    Shapes: [.., height, width] -> [.., height + above + below, width + left + right]; `padding` is (left, right, above, below) or one amount
+
+    Raises:
+        ValueError: neither one amount nor four; when called, amounts below 0 or not below the size.
+    """
 
     _axes, _mode = 2, "reflect"
 
 
 class ReplicationPad1d(_Pad):
-    """The outermost elements of sequences on both sides."""
+    """The outermost elements of sequences on both sides.
+
+    Shapes: [.., length] -> [.., length + before + behind]
+
+    Raises:
+        ValueError: neither one amount nor two; when called, amounts below 0.
+    """
 
     _axes, _mode = 1, "replicate"
 
 
 class ReplicationPad2d(_Pad):
-    """The outermost pixels of images on all sides."""
+    """The outermost pixels of images on all sides.
+
+    Shapes: [.., height, width] -> [.., height + above + below, width + left + right]; `padding` is (left, right, above, below) or one amount
+
+    Raises:
+        ValueError: neither one amount nor four; when called, amounts below 0.
+    """
 
     _axes, _mode = 2, "replicate"
 
 
 class CircularPad1d(_Pad):
-    """What is at one end of sequences before the other."""
+    """What is at one end of sequences before the other.
+
+    Shapes: [.., length] -> [.., length + before + behind]
+
+    Raises:
+        ValueError: neither one amount nor two; when called, amounts below 0 or above the length.
+    """
 
     _axes, _mode = 1, "circular"
 
 
 class CircularPad2d(_Pad):
-    """What is at one side of images beside the other."""
+    """What is at one side of images beside the other.
+
+    Shapes: [.., height, width] -> [.., height + above + below, width + left + right]; `padding` is (left, right, above, below) or one amount
+
+    Raises:
+        ValueError: neither one amount nor four; when called, amounts below 0 or above the size.
+    """
 
     _axes, _mode = 2, "circular"

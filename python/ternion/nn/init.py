@@ -47,22 +47,47 @@ def _filled(tensor, name, numbers, **options):
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """`val` everywhere."""
+    """`val` everywhere.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: no tensor, or one of whole numbers.
+    """
     return _filled(tensor, "constant", [float(val)])
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """0 everywhere."""
+    """0 everywhere.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: no tensor, or one of whole numbers.
+    """
     return constant_(tensor, 0.0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """1 everywhere."""
+    """1 everywhere.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: no tensor, or one of whole numbers.
+    """
     return constant_(tensor, 1.0)
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """1 on the diagonal of a matrix, 0 elsewhere."""
+    """1 on the diagonal of a matrix, 0 elsewhere.
+
+    Shapes: [rows, columns] -> the same
+
+    Raises:
+        ValueError: another number of axes than 2.
+        TypeError: no tensor.
+    """
     _check("eye_", tensor)
     if tensor.ndim != 2:
         raise ValueError(f"eye_: a tensor of shape {tuple(tensor.shape)}, expected 2 axes")
@@ -77,6 +102,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
     Raises:
         ValueError: other numbers of axes, groups that do not divide the outputs.
+        TypeError: no tensor.
     """
     _check("dirac_", tensor)
     if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
@@ -92,28 +118,63 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Evenly from `a` to `b`."""
+    """Evenly from `a` to `b`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: `a` above `b`.
+        TypeError: no tensor, or one of whole numbers.
+    """
     return _filled(tensor, "uniform", [a, b])
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """The normal distribution."""
+    """The normal distribution.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: a standard deviation below 0.
+        TypeError: no tensor, or one of whole numbers.
+    """
     return _filled(tensor, "normal", [mean, std])
 
 
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
-    """The normal distribution between `a` and `b`."""
+    """The normal distribution between `a` and `b`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: `a` above `b`.
+        TypeError: no tensor, or one of whole numbers.
+    """
     return _filled(tensor, "trunc_normal", [mean, std, a, b])
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Evenly over -b to b with b = gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
+    """Evenly over -b to b with b = gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010).
+
+    Shapes: [out, in, ..] -> the same
+
+    Raises:
+        ValueError: less than 2 axes.
+        TypeError: no tensor, or one of whole numbers.
+    """
     _check("xavier_uniform_", tensor, 2)
     return _filled(tensor, "xavier_uniform", [gain])
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Normal with standard deviation gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
+    """Normal with standard deviation gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010).
+
+    Shapes: [out, in, ..] -> the same
+
+    Raises:
+        ValueError: less than 2 axes.
+        TypeError: no tensor, or one of whole numbers.
+    """
     _check("xavier_normal_", tensor, 2)
     return _filled(tensor, "xavier_normal", [gain])
 
@@ -131,13 +192,27 @@ def _spread(name, tensor, a, mode, nonlinearity):
 
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
-    """Evenly over -b to b with b = gain * sqrt(3 / fan) (He et al. 2015); `a` is the slope of a leaky ReLU."""
+    """Evenly over -b to b with b = gain * sqrt(3 / fan) (He et al. 2015); `a` is the slope of a leaky ReLU.
+
+    Shapes: [out, in, ..] -> the same
+
+    Raises:
+        ValueError: less than 2 axes, a mode other than "fan_in" and "fan_out", another nonlinearity.
+        TypeError: no tensor, or one of whole numbers.
+    """
     bound = math.sqrt(3.0) * _spread("kaiming_uniform_", tensor, a, mode, nonlinearity)
     return _filled(tensor, "uniform", [-bound, bound])
 
 
 def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
-    """Normal with standard deviation gain / sqrt(fan) (He et al. 2015); `a` is the slope of a leaky ReLU."""
+    """Normal with standard deviation gain / sqrt(fan) (He et al. 2015); `a` is the slope of a leaky ReLU.
+
+    Shapes: [out, in, ..] -> the same
+
+    Raises:
+        ValueError: less than 2 axes, a mode other than "fan_in" and "fan_out", another nonlinearity.
+        TypeError: no tensor, or one of whole numbers.
+    """
     return _filled(tensor, "normal", [0.0, _spread("kaiming_normal_", tensor, a, mode, nonlinearity)])
 
 
@@ -145,6 +220,12 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Rows, or columns if there are less of them, that are orthogonal and of length `gain` (Saxe et al. 2013); axes behind the first are one.
 
     The orthogonal factor of a matrix drawn from the normal distribution, computed in float64 on the processor by NumPy.
+
+    Shapes: [rows, ..] -> the same
+
+    Raises:
+        ValueError: less than 2 axes.
+        TypeError: no tensor.
     """
     _check("orthogonal_", tensor, 2)
     if tensor.numel() == 0:
@@ -167,7 +248,14 @@ def _orthonormal_columns(matrix):
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
-    """Normal, but a share of each column, in random places, 0 (Martens 2010)."""
+    """Normal, but a share of each column, in random places, 0 (Martens 2010).
+
+    Shapes: [rows, columns] -> the same
+
+    Raises:
+        ValueError: another number of axes, a share outside 0 to 1.
+        TypeError: no tensor, or one of whole numbers.
+    """
     _check("sparse_", tensor)
     if tensor.ndim != 2 or not 0 <= sparsity <= 1:
         raise ValueError(f"sparse_: a tensor of shape {tuple(tensor.shape)} and a share of {sparsity}, expected 2 axes and 0 to 1")

@@ -24,7 +24,10 @@ def _zero_bias(layer, bias):
 
 
 class Identity(Module):
-    """The input as it is."""
+    """The input as it is.
+
+    Shapes: [..] -> the same
+    """
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
@@ -34,7 +37,12 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """`input @ weight.T + bias`: [.., in_features] -> [.., out_features]."""
+    """`input @ weight.T + bias`: [.., in_features] -> [.., out_features].
+
+    Raises:
+        TypeError: features that are no whole numbers; when called, no tensor, or one of another dtype than the weights.
+        ValueError: when called, a last axis of another size than `in_features`.
+    """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
         (self.in_features,), (self.out_features,) = _numbers("Linear", "in_features", in_features, 1), _numbers("Linear", "out_features", out_features, 1)
@@ -48,7 +56,11 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """`input1 @ weight[o] @ input2 + bias[o]`: [.., in1_features], [.., in2_features] -> [.., out_features]."""
+    """`input1 @ weight[o] @ input2 + bias[o]`: [.., in1_features], [.., in2_features] -> [.., out_features].
+
+    Raises:
+        ValueError: when called, last axes of other sizes than `in1_features` and `in2_features`.
+    """
 
     def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
@@ -72,6 +84,8 @@ class Embedding(Module):
 
     Raises:
         ValueError: a `padding_idx` that is none; `max_norm`, `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
+        IndexError: when called, a number that is none of a row.
+        TypeError: when called, numbers of a floating dtype.
     """
 
     def __init__(
@@ -94,7 +108,11 @@ class Embedding(Module):
 
     @classmethod
     def from_pretrained(cls, embeddings: Any, freeze: Any = True, padding_idx: int | None = None):
-        """A layer with these rows, [num_embeddings, embedding_dim], whose memory it takes over; trained only if `freeze` is False."""
+        """A layer with these rows, [num_embeddings, embedding_dim], whose memory it takes over; trained only if `freeze` is False.
+
+        Raises:
+            ValueError: no tensor of 2 axes.
+        """
         if not isinstance(embeddings, Tensor) or embeddings.ndim != 2:
             told = f"shape {tuple(embeddings.shape)}" if isinstance(embeddings, Tensor) else f"type {type(embeddings).__name__}"
             raise ValueError(f"Embedding.from_pretrained: embeddings of {told}, expected a tensor of 2 axes")
@@ -112,7 +130,14 @@ class Embedding(Module):
 
 
 class Dropout(Module):
-    """In training, elements become 0 with probability `p`, and the others are divided by `1 - p`."""
+    """In training, elements become 0 with probability `p`, and the others are divided by `1 - p`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: a probability outside 0 to 1.
+        TypeError: a `p` that is no number; in training, whole numbers.
+    """
 
     def __init__(self, p: float = 0.5, inplace: bool = False):
         if not isinstance(p, (int, float)) or isinstance(p, bool) or not isinstance(inplace, bool):
@@ -129,21 +154,42 @@ class Dropout(Module):
 
 
 class Dropout1d(Dropout):
-    """In training, whole channels of sequences become 0 with probability `p`, and the others are divided by `1 - p`."""
+    """In training, whole channels of sequences become 0 with probability `p`, and the others are divided by `1 - p`.
+
+    Shapes: [batch, channels, length] or [channels, length] -> the same
+
+    Raises:
+        ValueError: a probability outside 0 to 1; when called, another number of axes.
+        TypeError: a `p` that is no number; in training, whole numbers.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(Dropout):
-    """In training, whole channels of images become 0 with probability `p`, and the others are divided by `1 - p`."""
+    """In training, whole channels of images become 0 with probability `p`, and the others are divided by `1 - p`.
+
+    Shapes: [batch, channels, height, width] or three of these axes -> the same
+
+    Raises:
+        ValueError: a probability outside 0 to 1; when called, another number of axes.
+        TypeError: a `p` that is no number; in training, whole numbers.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Flatten(Module):
-    """Axes from `start_dim` to `end_dim` as one."""
+    """Axes from `start_dim` to `end_dim` as one.
+
+    Shapes: [batch, a, b, ..] -> [batch, a * b * ..], by default
+
+    Raises:
+        IndexError: when called, axes that are not there.
+        ValueError: when called, an `end_dim` before `start_dim`.
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1):
         self.start_dim, self.end_dim = start_dim, end_dim
@@ -156,7 +202,15 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Axis `dim` as several of these sizes, one of which may be -1."""
+    """Axis `dim` as several of these sizes, one of which may be -1.
+
+    Shapes: [.., a * b, ..] -> [.., a, b, ..]
+
+    Raises:
+        TypeError: a `dim` or sizes that are no whole numbers.
+        ValueError: when called, sizes that do not multiply to that of the axis.
+        IndexError: when called, an axis that is not there.
+    """
 
     def __init__(self, dim: int, unflattened_size: Any):
         if not isinstance(dim, int) or not all(isinstance(size, int) for size in unflattened_size):
@@ -171,7 +225,14 @@ class Unflatten(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between vectors along `dim`."""
+    """The cosine of the angle between vectors along `dim`.
+
+    Shapes: [.., n, ..] and the same -> [.., ..], without `dim`
+
+    Raises:
+        ValueError: when called, shapes that do not broadcast.
+        IndexError: when called, an axis that is not there.
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8):
         self.dim, self.eps = dim, eps
@@ -181,7 +242,13 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The norm of the differences along the last axis."""
+    """The norm of the differences along the last axis.
+
+    Shapes: [.., n] and the same -> [..], with `keepdim` [.., 1]
+
+    Raises:
+        ValueError: when called, shapes that do not broadcast.
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):
         self.norm, self.eps, self.keepdim = p, eps, keepdim

@@ -34,7 +34,20 @@ class _Loss(Module):
 
 
 class CrossEntropyLoss(_Loss):
-    """Cross-entropy of logits and class indices, or probabilities."""
+    """Cross-entropy of logits and class indices, or probabilities.
+
+    Shapes: [batch, classes, ..] and [batch, ..] (int32 or int64) or probabilities of the logits' shape -> [], of reduction "none" [batch, ..]
+
+    Args:
+        weight: how much each class counts, [classes].
+        ignore_index: an index that counts nothing.
+        label_smoothing: the share of a label that is spread over all classes, 0 to 1.
+
+    Raises:
+        ValueError: another reduction; when called, shapes that do not fit, or a label smoothing outside 0 to 1.
+        TypeError: a `weight` or, when called, a target that is no tensor.
+        IndexError: when called, an index that is none of a class.
+    """
 
     weight: Tensor | None
     ignore_index: int
@@ -49,7 +62,19 @@ class CrossEntropyLoss(_Loss):
 
 
 class NLLLoss(_Loss):
-    """Minus the log-probability of each class index."""
+    """Minus the log-probability of each class index.
+
+    Shapes: [batch, classes, ..] and [batch, ..] (int32 or int64) -> [], of reduction "none" [batch, ..]
+
+    Args:
+        weight: how much each class counts, [classes].
+        ignore_index: an index that counts nothing.
+
+    Raises:
+        ValueError: another reduction; when called, shapes that do not fit.
+        TypeError: a `weight` that is no tensor; when called, a target of a floating dtype.
+        IndexError: when called, an index that is none of a class.
+    """
 
     weight: Tensor | None
     ignore_index: int
@@ -63,7 +88,14 @@ class NLLLoss(_Loss):
 
 
 class MSELoss(_Loss):
-    """`(input - target)^2`."""
+    """`(input - target)^2`.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: another reduction than "none", "mean" and "sum"; when called, shapes that differ.
+        TypeError: when called, whole numbers, or no tensors.
+    """
 
     def __init__(self, reduction: str = "mean"):
         self._take(reduction)
@@ -73,7 +105,14 @@ class MSELoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """`|input - target|`."""
+    """`|input - target|`.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: another reduction than "none", "mean" and "sum"; when called, shapes that differ.
+        TypeError: when called, whole numbers, or no tensors.
+    """
 
     def __init__(self, reduction: str = "mean"):
         self._take(reduction)
@@ -83,7 +122,14 @@ class L1Loss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Quadratic up to a distance of `beta`, linear beyond, with slope 1 there."""
+    """Quadratic up to a distance of `beta`, linear beyond, with slope 1 there.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: another reduction; when called, shapes that differ, or `beta` below 0.
+        TypeError: when called, whole numbers, or no tensors.
+    """
 
     beta: float
 
@@ -95,7 +141,14 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Quadratic up to a distance of `delta`, linear beyond."""
+    """Quadratic up to a distance of `delta`, linear beyond.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: another reduction; when called, shapes that differ, or a `delta` that is not above 0.
+        TypeError: when called, whole numbers, or no tensors.
+    """
 
     delta: float
 
@@ -107,7 +160,17 @@ class HuberLoss(_Loss):
 
 
 class BCELoss(_Loss):
-    """Binary cross-entropy of probabilities."""
+    """Binary cross-entropy of probabilities.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
+    Args:
+        weight: how much each element counts, broadcast.
+
+    Raises:
+        ValueError: another reduction; when called, shapes that differ, or weights that do not broadcast.
+        TypeError: a `weight` that is no tensor.
+    """
 
     weight: Tensor | None
 
@@ -120,7 +183,18 @@ class BCELoss(_Loss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross-entropy of logits and probabilities."""
+    """Binary cross-entropy of logits and probabilities.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
+    Args:
+        weight: how much each element counts, broadcast.
+        pos_weight: how much more a positive answer counts than a negative one, broadcast.
+
+    Raises:
+        ValueError: another reduction; when called, shapes that differ, or weights that do not broadcast.
+        TypeError: when called, whole numbers, or no tensors.
+    """
 
     weight: Tensor | None
     pos_weight: Tensor | None
@@ -135,7 +209,18 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence of log-probabilities from a target."""
+    """The Kullback-Leibler divergence of log-probabilities from a target.
+
+    Shapes: [batch, ..] and the same -> [], of reduction "none" [batch, ..]
+
+    Args:
+        reduction: besides the usual ones "batchmean": the sum divided by the batch.
+        log_target: whether targets are logarithms, too.
+
+    Raises:
+        ValueError: another reduction; when called, shapes that differ.
+        TypeError: when called, whole numbers, or no tensors.
+    """
 
     log_target: bool
 
@@ -147,7 +232,13 @@ class KLDivLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
-    """`max(0, -target * (input1 - input2) + margin)`."""
+    """`max(0, -target * (input1 - input2) + margin)`.
+
+    Shapes: [..], the same and the same (1 or -1) -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: another reduction; when called, shapes that do not broadcast.
+    """
 
     margin: float
 
@@ -159,7 +250,13 @@ class MarginRankingLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """The input where the target is 1, `max(0, margin - input)` where it is -1."""
+    """The input where the target is 1, `max(0, margin - input)` where it is -1.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: another reduction; when called, shapes that do not broadcast.
+    """
 
     margin: float
 
@@ -171,7 +268,13 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1."""
+    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1.
+
+    Shapes: [batch, width], the same and [batch] (1 or -1) -> [], of reduction "none" [batch]
+
+    Raises:
+        ValueError: another reduction; when called, shapes that do not broadcast.
+    """
 
     margin: float
 
@@ -183,7 +286,13 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """`log(1 + e^(-target * input))`, of targets 1 and -1."""
+    """`log(1 + e^(-target * input))`, of targets 1 and -1.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: another reduction; when called, shapes that do not broadcast.
+    """
 
     def __init__(self, reduction: str = "mean"):
         self._take(reduction)
@@ -193,7 +302,14 @@ class SoftMarginLoss(_Loss):
 
 
 class MultiLabelSoftMarginLoss(_Loss):
-    """The mean of the binary cross-entropies of all classes."""
+    """The mean of the binary cross-entropies of all classes.
+
+    Shapes: [.., classes] and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: another reduction; when called, shapes that differ.
+        TypeError: when called, whole numbers, or no tensors.
+    """
 
     weight: Tensor | None
 
@@ -206,7 +322,17 @@ class MultiLabelSoftMarginLoss(_Loss):
 
 
 class TripletMarginLoss(_Loss):
-    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`."""
+    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
+
+    Shapes: [.., width], the same and the same -> [], of reduction "none" [..]
+
+    Args:
+        p, eps: the power of the distance's norm, and what is added to differences.
+        swap: takes the distance of positive and negative where that is the smaller one.
+
+    Raises:
+        ValueError: another reduction; when called, shapes that do not broadcast.
+    """
 
     margin: float
     p: float
@@ -221,7 +347,13 @@ class TripletMarginLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """Minus the log-probability of counts."""
+    """Minus the log-probability of counts.
+
+    Shapes: [..] and the same -> [], of reduction "none" [..]
+
+    Raises:
+        ValueError: another reduction; when called, shapes that do not broadcast.
+    """
 
     log_input: bool
     full: bool
@@ -235,7 +367,17 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """Minus the log-probability of normal distributions."""
+    """Minus the log-probability of normal distributions.
+
+    Shapes: [..], the same and the same -> [], of reduction "none" [..]
+
+    Args:
+        full: adds the constant `log(2 pi) / 2`.
+        eps: the least variance.
+
+    Raises:
+        ValueError: another reduction; when called, shapes that do not broadcast.
+    """
 
     full: bool
     eps: float

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._names import note_name
 from .._scopes import no_grad
 from .._ternion import Parameter, Tensor, _trust, tensor
 from ._hooks import Hooks, RemovableHandle, _Hook
@@ -59,12 +61,20 @@ class Module:
                 for layer in self.hidden:
                     x = layer(x).relu()
                 return self.output(x)
+
+    Raises:
+        TypeError: something else is put in the place of a parameter or a module.
+        AttributeError: an attribute that is not there.
     """
 
     training = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes."""
+        """What the module computes.
+
+        Raises:
+            NotImplementedError: the subclass does not say it.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
     def __call__(self: Forwards[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -82,6 +92,9 @@ class Module:
             prepend: before the hooks that are there.
             with_kwargs: calls `hook(module, args, kwargs, result)`.
             always_call: also after an exception, with None for the result.
+
+        Raises:
+            TypeError: a hook that is no function.
         """
         hooks = _hooks_of(self)
         return hooks.add(hooks.after, _Hook(hook, with_kwargs, always_call), prepend)
@@ -92,6 +105,9 @@ class Module:
         Args:
             prepend: before the hooks that are there.
             with_kwargs: calls `hook(module, args, kwargs)`, which returns None or both.
+
+        Raises:
+            TypeError: a hook that is no function.
         """
         hooks = _hooks_of(self)
         return hooks.add(hooks.before, _Hook(hook, with_kwargs), prepend)
@@ -101,12 +117,19 @@ class Module:
 
         Both are tuples with None for what has no gradient. If a single input asks for a gradient, what the hook returns, if not None, takes its place. A module
         none of whose inputs asks for one is told when the gradients of its outputs are there.
+
+        Raises:
+            TypeError: a hook that is no function.
         """
         hooks = _hooks_of(self)
         return hooks.add(hooks.backward, _Hook(hook), prepend)
 
     def register_full_backward_pre_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
-        """Calls `hook(module, grad_output)` in a backward pass before that of the module; what it returns, if not None, takes the gradient's place."""
+        """Calls `hook(module, grad_output)` in a backward pass before that of the module; what it returns, if not None, takes the gradient's place.
+
+        Raises:
+            TypeError: a hook that is no function.
+        """
         hooks = _hooks_of(self)
         return hooks.add(hooks.before_backward, _Hook(hook), prepend)
 
@@ -240,6 +263,7 @@ class Module:
         for key, parameter in walk(self, prefix, recurse):
             if isinstance(parameter, Parameter) and not (remove_duplicate and id(parameter) in seen):
                 seen.add(id(parameter))
+                note_name(parameter, key)
                 yield key, parameter
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
@@ -315,7 +339,11 @@ class Module:
     # ---- Changes of all of it
 
     def train(self, mode: bool = True) -> Self:
-        """Puts layers that differ between training and use (dropout, batch norm) into training; the module itself."""
+        """Puts layers that differ between training and use (dropout, batch norm) into training; the module itself.
+
+        Raises:
+            ValueError: a mode that is neither True nor False.
+        """
         if not isinstance(mode, bool):
             raise ValueError(f"train: mode {mode!r}, expected True or False")
         for module in self.modules():
@@ -327,7 +355,11 @@ class Module:
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Takes all parameters into training, or out of it; the module itself."""
+        """Takes all parameters into training, or out of it; the module itself.
+
+        Raises:
+            TypeError: a `requires_grad` that is neither True nor False.
+        """
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
@@ -341,7 +373,12 @@ class Module:
                 parameter.grad.zero_()
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Moves parameters and buffers to a device, converts floating ones to a dtype, or both; the module itself."""
+        """Moves parameters and buffers to a device, converts floating ones to a dtype, or both; the module itself.
+
+        Raises:
+            RuntimeError: a device that there is not.
+            TypeError: a dtype that is not known.
+        """
         # Copies are made in order here: there is nothing to wait for less.
         kwargs.pop("non_blocking", None)
         for module in self.modules():
@@ -362,11 +399,19 @@ class Module:
         return self.to("cpu")
 
     def cuda(self, device: Any = None) -> Self:
-        """`to("cuda")`."""
+        """`to("cuda")`.
+
+        Raises:
+            RuntimeError: there is no such device.
+        """
         return self.to(f"cuda:{device or 0}")
 
     def type(self, dst_type: Any) -> Self:
-        """Floating parameters and buffers in this dtype."""
+        """Floating parameters and buffers in this dtype.
+
+        Raises:
+            TypeError: a dtype that is not known.
+        """
         return self.to(dtype=dst_type)
 
     def float(self) -> Self:
@@ -386,7 +431,11 @@ class Module:
         return self.to("bfloat16")
 
     def apply(self, fn: Any) -> Self:
-        """Calls `fn` with every module, those within before those around them; the module itself."""
+        """Calls `fn` with every module, those within before those around them; the module itself.
+
+        Raises:
+            TypeError: no function.
+        """
         for child in self.children():
             child.apply(fn)
         fn(self)
@@ -396,6 +445,7 @@ class Module:
         """What `repr` says of the module besides the modules within."""
         return ""
 
+    @reprlib.recursive_repr()
     def __repr__(self) -> str:
         parts = [(key, child) for key, child in _own(self) if isinstance(child, Module)]
         lines = [f"({key}): {child!r}".replace("\n", "\n  ") for key, child in parts]

@@ -18,7 +18,17 @@ def _shape(normalized_shape):
 
 
 class LayerNorm(Module):
-    """Rows over the last axes shifted to mean 0 and scaled to variance 1, then `* weight + bias`."""
+    """Rows over the last axes shifted to mean 0 and scaled to variance 1, then `* weight + bias`.
+
+    Shapes: [.., *normalized_shape] -> the same; `weight` and `bias` are normalized_shape
+
+    Args:
+        elementwise_affine: whether there are a weight and, unless `bias` is False, a bias.
+
+    Raises:
+        ValueError: a size below 0; when called, last axes of other sizes.
+        TypeError: sizes that are no whole numbers; when called, whole numbers, or no tensor.
+    """
 
     def __init__(
         self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
@@ -37,7 +47,14 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """Rows over the last axes divided by the root of their mean square, then `* weight`."""
+    """Rows over the last axes divided by the root of their mean square, then `* weight`.
+
+    Shapes: [.., *normalized_shape] -> the same; `weight` is normalized_shape
+
+    Raises:
+        ValueError: when called, last axes of other sizes.
+        TypeError: when called, whole numbers.
+    """
 
     def __init__(
         self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True, device: Any = None,
@@ -54,7 +71,13 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Groups of channels shifted to mean 0 and scaled to variance 1, then each channel `* weight + bias`."""
+    """Groups of channels shifted to mean 0 and scaled to variance 1, then each channel `* weight + bias`.
+
+    Shapes: [batch, num_channels, ..] -> the same; `weight` and `bias` are [num_channels]
+
+    Raises:
+        ValueError: groups that do not divide the channels; when called, other channels, or less than 2 axes.
+    """
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None, dtype: Any = None):
         if num_groups < 1 or num_channels % num_groups:
@@ -117,13 +140,31 @@ class _BatchNorm(Module):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Each channel of rows or sequences shifted to mean 0 and scaled to variance 1: [batch, channels] or [batch, channels, length]."""
+    """Each channel of rows or sequences shifted to mean 0 and scaled to variance 1: [batch, channels] or [batch, channels, length] -> the same.
+
+    Args:
+        momentum: the share of a batch in the running statistics; None for the mean of all batches.
+        track_running_stats: False: use normalises by the batch, too.
+
+    Raises:
+        ValueError: when called, other axes or channels; in training, 1 value a channel.
+        TypeError: when called, whole numbers, or no tensor.
+    """
 
     _ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Each channel of images shifted to mean 0 and scaled to variance 1: [batch, channels, height, width]."""
+    """Each channel of images shifted to mean 0 and scaled to variance 1: [batch, channels, height, width] -> the same.
+
+    Args:
+        momentum: the share of a batch in the running statistics; None for the mean of all batches.
+        track_running_stats: False: use normalises by the batch, too.
+
+    Raises:
+        ValueError: when called, other axes or channels.
+        TypeError: when called, no tensor.
+    """
 
     _ranks = (4,)
 
@@ -154,12 +195,20 @@ class _InstanceNorm(Module):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Each channel of each sequence shifted to mean 0 and scaled to variance 1: [batch, channels, length]; the batch may be left out."""
+    """Each channel of each sequence shifted to mean 0 and scaled to variance 1: [batch, channels, length] -> the same; the batch may be left out.
+
+    Raises:
+        ValueError: `track_running_stats`, which PyTorch alone has; when called, other axes, or 1 value a channel.
+    """
 
     _rank = 3
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Each channel of each image shifted to mean 0 and scaled to variance 1: [batch, channels, height, width]; the batch may be left out."""
+    """Each channel of each image shifted to mean 0 and scaled to variance 1: [batch, channels, height, width] -> the same; the batch may be left out.
+
+    Raises:
+        ValueError: `track_running_stats`, which PyTorch alone has; when called, other axes, or 1 value a channel.
+    """
 
     _rank = 4

@@ -122,6 +122,18 @@ class LSTM(_Recurrent):
     """Long short-term memory (Hochreiter and Schmidhuber 1997; with the forget gate of Gers et al. 2000).
 
     Rows of the weights: input, forget, cell and output gate.
+
+    Shapes: [length, batch, input_size] -> [length, batch, directions * hidden_size], and the states `(h_n, c_n)`; see `forward`
+
+    Args:
+        num_layers: layers one above the other.
+        batch_first: whether inputs are [batch, length, input_size].
+        dropout: in training, the probability that a number between two layers becomes 0.
+        bidirectional: reads the sequence from its end, too.
+
+    Raises:
+        ValueError: less than 1 layer or column, a `dropout` outside 0 to 1, a `proj_size`; when called, shapes that do not fit, or a sequence of length 0.
+        TypeError: when called, no tensor, or an `hx` that is no pair.
     """
 
     _gates, _states = 4, 2
@@ -149,7 +161,14 @@ class LSTM(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Gated recurrent units (Cho et al. 2014, with the reset gate behind the product). Rows of the weights: reset, update and new gate."""
+    """Gated recurrent units (Cho et al. 2014, with the reset gate behind the product). Rows of the weights: reset, update and new gate.
+
+    Shapes: [length, batch, input_size] -> [length, batch, directions * hidden_size], and the states `h_n`; see `LSTM`, also for arguments
+
+    Raises:
+        ValueError: less than 1 layer or column, a `dropout` outside 0 to 1; when called, shapes that do not fit, or a sequence of length 0.
+        TypeError: when called, no tensor, or an `hx` that is none.
+    """
 
     _gates, _states = 3, 1
 

@@ -38,6 +38,8 @@ def _copies(name, layer, count):
 class TransformerEncoderLayer(Module):
     """Attention of a sequence to itself, then two layers for each token, each with a residual and a norm (Vaswani et al. 2017).
 
+    Shapes: [length, batch, d_model] -> the same; with `batch_first` the batch comes first
+
     Args:
         d_model: columns of a token.
         nhead: heads of the attention.
@@ -46,6 +48,10 @@ class TransformerEncoderLayer(Module):
         activation: "relu", "gelu" or a function.
         batch_first: whether inputs are [batch, length, d_model] rather than [length, batch, d_model].
         norm_first: whether norms are before attention and layers rather than behind the residuals.
+
+    Raises:
+        ValueError: heads that do not divide `d_model`, another activation, a dropout outside 0 to below 1; when called, another width, or masks of other shapes.
+        TypeError: when called, no tensor.
     """
 
     def __init__(
@@ -88,10 +94,16 @@ class TransformerEncoderLayer(Module):
 class TransformerEncoder(Module):
     """Encoder layers one behind the other, and a norm behind them.
 
+    Shapes: [length, batch, d_model], or as the layers have it -> the same
+
     Args:
         encoder_layer: the layer that is copied `num_layers` times.
         norm: what is behind the last one, if anything.
         enable_nested_tensor, mask_check: PyTorch's choices between ways to compute; here there is one.
+
+    Raises:
+        TypeError: a layer that is no module.
+        ValueError: less than 1 layer.
     """
 
     def __init__(self, encoder_layer: Any, num_layers: int, norm: Any = None, enable_nested_tensor: bool = True, mask_check: bool = True):
@@ -109,6 +121,12 @@ class TransformerDecoderLayer(Module):
     """Attention of a sequence to itself, attention to another one, then two layers for each token, each with a residual and a norm (Vaswani et al. 2017).
 
     Args are those of `TransformerEncoderLayer`.
+
+    Shapes: [length, batch, d_model] and [others, batch, d_model] -> as the first; with `batch_first` the batch comes first
+
+    Raises:
+        ValueError: heads that do not divide `d_model`, another activation; when called, shapes that do not fit.
+        TypeError: when called, no tensors.
     """
 
     def __init__(
@@ -161,9 +179,15 @@ def _attended(attention, x, seen, masks):
 class TransformerDecoder(Module):
     """Decoder layers one behind the other, and a norm behind them.
 
+    Shapes: [length, batch, d_model] and [others, batch, d_model], or as the layers have it -> as the first
+
     Args:
         decoder_layer: the layer that is copied `num_layers` times.
         norm: what is behind the last one, if anything.
+
+    Raises:
+        TypeError: a layer that is no module.
+        ValueError: less than 1 layer.
     """
 
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Any = None):
@@ -175,7 +199,10 @@ class TransformerDecoder(Module):
         tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Shapes and masks are those of the layers."""
+        """Shapes and masks are those of the layers.
+
+        Shapes: [length, batch, d_model] and [others, batch, d_model] -> as the first
+        """
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, bool(tgt_is_causal), memory_is_causal)
         for layer in self.layers:
             tgt = layer(tgt, memory, *masks)
@@ -185,10 +212,15 @@ class TransformerDecoder(Module):
 class Transformer(Module):
     """An encoder, and a decoder that sees what it gives (Vaswani et al. 2017).
 
+    Shapes: [others, batch, d_model] and [length, batch, d_model] -> as the second; with `batch_first` the batch comes first
+
     Args:
         num_encoder_layers, num_decoder_layers: how many layers they have.
         custom_encoder, custom_decoder: modules in their place.
         The others are those of `TransformerEncoderLayer`.
+
+    Raises:
+        ValueError: heads that do not divide `d_model`, another activation, less than 1 layer; when called, shapes that do not fit.
     """
 
     def __init__(

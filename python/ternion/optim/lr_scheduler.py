@@ -13,13 +13,17 @@ if TYPE_CHECKING:
     from .optimizers import Optimizer
 
 __all__ = [
-    "LRScheduler", "LambdaLR", "StepLR", "MultiStepLR", "ConstantLR", "ExponentialLR", "CosineAnnealingLR", "LinearLR", "PolynomialLR",
-    "OneCycleLR", "SequentialLR", "ReduceLROnPlateau",
+    "LRScheduler", "LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR", "ConstantLR", "ExponentialLR", "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts", "LinearLR", "PolynomialLR", "OneCycleLR", "SequentialLR", "ChainedScheduler", "ReduceLROnPlateau",
 ]  # fmt: skip
 
 
 class LRScheduler:
-    """What the schedules have in common."""
+    """What the schedules have in common.
+
+    Raises:
+        NotImplementedError: a subclass that says neither `factor` nor `rates_at`.
+    """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
         self.optimizer, self.last_epoch = optimizer, last_epoch
@@ -30,7 +34,11 @@ class LRScheduler:
         self.step()
 
     def factor(self, epoch: int) -> float:
-        """What the first learning rates are multiplied by."""
+        """What the first learning rates are multiplied by.
+
+        Raises:
+            NotImplementedError: the subclass does not say it.
+        """
         raise NotImplementedError
 
     def rates_at(self, epoch: int) -> list[float]:
@@ -58,27 +66,57 @@ class LRScheduler:
         return {"last_epoch": self.last_epoch, "base_lrs": self.base_lrs}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Goes on from what `state_dict` told."""
+        """Goes on from what `state_dict` told.
+
+        Raises:
+            KeyError: a state that lacks something.
+        """
         self.last_epoch, self.base_lrs = state_dict["last_epoch"], list(state_dict["base_lrs"])
         self._set(self.rates_at(self.last_epoch))
 
 
 class LambdaLR(LRScheduler):
-    """Times what a function says of the epoch; or a function for each group."""
+    """Times what a function says of the epoch; or a function for each group.
+
+    Raises:
+        ValueError: another number of functions than of groups of parameters.
+        TypeError: something that is no function.
+    """
 
     def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1):
-        groups = len(optimizer.param_groups)
-        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
-        if len(self.lr_lambdas) != groups:
-            raise ValueError(f"LambdaLR: {len(self.lr_lambdas)} functions for {groups} groups of parameters")
+        self.lr_lambdas = _functions("LambdaLR", lr_lambda, len(optimizer.param_groups))
         super().__init__(optimizer, last_epoch)
 
     def rates_at(self, epoch: int) -> list[float]:
         return [lr * function(epoch) for lr, function in zip(self.base_lrs, self.lr_lambdas)]
 
 
+class MultiplicativeLR(LRScheduler):
+    """Each time, times what a function says of the epoch; or a function for each group.
+
+    Raises:
+        ValueError: another number of functions than of groups of parameters.
+        TypeError: something that is no function.
+    """
+
+    def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1):
+        self.lr_lambdas = _functions("MultiplicativeLR", lr_lambda, len(optimizer.param_groups))
+        # Of each epoch so far, the products of each group.
+        self._products = [[1.0] * len(self.lr_lambdas)]
+        super().__init__(optimizer, last_epoch)
+
+    def rates_at(self, epoch: int) -> list[float]:
+        for later in range(len(self._products), epoch + 1):
+            self._products.append([product * function(later) for product, function in zip(self._products[-1], self.lr_lambdas)])
+        return [lr * product for lr, product in zip(self.base_lrs, self._products[epoch])]
+
+
 class StepLR(LRScheduler):
-    """Times `gamma` every `step_size`."""
+    """Times `gamma` every `step_size`.
+
+    Raises:
+        ValueError: a `step_size` below 1.
+    """
 
     def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
         _at_least_1("StepLR", "step_size", step_size)
@@ -90,7 +128,11 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times `gamma` at each of `milestones`."""
+    """Times `gamma` at each of `milestones`.
+
+    Raises:
+        TypeError: milestones that are no list.
+    """
 
     def __init__(self, optimizer: Any, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1):
         self.milestones, self.gamma = sorted(milestones), gamma
@@ -101,7 +143,11 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times `factor` in the first `total_iters`, then the rates as they are. With a factor of 1, the same at every step."""
+    """Times `factor` in the first `total_iters`, then the rates as they are. With a factor of 1, the same at every step.
+
+    Raises:
+        ValueError: a factor outside 0 to 1.
+    """
 
     def __init__(self, optimizer: Any, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
         _share("ConstantLR", "factor", factor)
@@ -113,7 +159,11 @@ class ConstantLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times `gamma` each time."""
+    """Times `gamma` each time.
+
+    Raises:
+        TypeError: a `gamma` that is no number.
+    """
 
     def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1):
         self.gamma = gamma
@@ -124,7 +174,11 @@ class ExponentialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Down to `eta_min` along half a cosine, in `T_max` (Loshchilov and Hutter 2017); then, as in PyTorch, up again."""
+    """Down to `eta_min` along half a cosine, in `T_max` (Loshchilov and Hutter 2017); then, as in PyTorch, up again.
+
+    Raises:
+        ValueError: a `T_max` below 1.
+    """
 
     def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
         _at_least_1("CosineAnnealingLR", "T_max", T_max)
@@ -136,8 +190,49 @@ class CosineAnnealingLR(LRScheduler):
         return [self.eta_min + (lr - self.eta_min) * share for lr in self.base_lrs]
 
 
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Down to `eta_min` along half a cosine in `T_0`, then again from the start, each time `T_mult` times as long (Loshchilov and Hutter 2017).
+
+    Raises:
+        ValueError: a `T_0` or `T_mult` that is no whole number of at least 1.
+    """
+
+    def __init__(self, optimizer: Any, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1):
+        for name, value in (("T_0", T_0), ("T_mult", T_mult)):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"CosineAnnealingWarmRestarts: {name} {value!r}, expected a whole number, at least 1")
+        self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def step(self, epoch: float | None = None) -> None:
+        """Goes on by one; or to `epoch`, which need not be whole.
+
+        Raises:
+            ValueError: an epoch below 0.
+        """
+        if epoch is None:
+            return super().step()
+        if epoch < 0:
+            raise ValueError(f"CosineAnnealingWarmRestarts: epoch {epoch}, expected at least 0")
+        self.last_epoch = math.floor(epoch)
+        self._set(self.rates_at(epoch))
+
+    def rates_at(self, epoch: float) -> list[float]:
+        length, since = self.T_0, epoch
+        if self.T_mult == 1:
+            since = epoch % length
+        while since >= length:
+            since, length = since - length, length * self.T_mult
+        share = (1 + math.cos(math.pi * since / length)) / 2
+        return [self.eta_min + (lr - self.eta_min) * share for lr in self.base_lrs]
+
+
 class LinearLR(LRScheduler):
-    """From `start_factor` to `end_factor` in `total_iters`: a warm-up."""
+    """From `start_factor` to `end_factor` in `total_iters`: a warm-up.
+
+    Raises:
+        ValueError: a `start_factor` of 0, factors outside 0 to 1, `total_iters` below 1.
+    """
 
     def __init__(self, optimizer: Any, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5, last_epoch: int = -1):
         if not 0 < start_factor <= 1:
@@ -153,7 +248,11 @@ class LinearLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Down to 0 in `total_iters`, along a power of what is left of them."""
+    """Down to 0 in `total_iters`, along a power of what is left of them.
+
+    Raises:
+        ValueError: `total_iters` below 1.
+    """
 
     def __init__(self, optimizer: Any, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
         _at_least_1("PolynomialLR", "total_iters", total_iters)
@@ -175,6 +274,9 @@ class OneCycleLR(LRScheduler):
         cycle_momentum: False: momentum is left alone. (PyTorch's default is True.)
         div_factor: the first rate is `max_lr` divided by this; the last one is the first divided by `final_div_factor`.
         three_phase: up, down to the first rate in as many steps, then down to the last one.
+
+    Raises:
+        ValueError: no number of steps, a share outside 0 to 1, another strategy, another number of rates than of groups, `cycle_momentum`; more steps than there are.
     """
 
     def __init__(
@@ -235,7 +337,12 @@ def _phases(total_steps, pct_start, three_phase):
 
 
 class SequentialLR(LRScheduler):
-    """One schedule after another: `milestones` are the steps at which the next one begins."""
+    """One schedule after another: `milestones` are the steps at which the next one begins.
+
+    Raises:
+        ValueError: another number of milestones than one less than the schedules, a schedule of another optimiser.
+        TypeError: a schedule that is no function of the step, such as `ReduceLROnPlateau`.
+    """
 
     def __init__(self, optimizer: Any, schedulers: Any, milestones: Sequence[int], last_epoch: int = -1):
         if len(schedulers) != len(milestones) + 1:
@@ -253,6 +360,33 @@ class SequentialLR(LRScheduler):
         return self._schedules[number].rates_at(epoch - (self._milestones[number - 1] if number else 0))
 
 
+class ChainedScheduler(LRScheduler):
+    """Several schedules at once: the first learning rates, times the share of them that each schedule gives. `step()` is called of this one alone.
+
+    Raises:
+        ValueError: no schedules, one of another optimiser, or one that is no function of the step.
+    """
+
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Any = None):
+        if not schedulers:
+            raise ValueError("ChainedScheduler: no schedules")
+        optimizer = schedulers[0].optimizer if optimizer is None else optimizer
+        for schedule in schedulers:
+            if not isinstance(schedule, LRScheduler):
+                raise ValueError(f"ChainedScheduler: {type(schedule).__name__} is no function of the step alone")
+            if schedule.optimizer is not optimizer:
+                raise ValueError("ChainedScheduler: a schedule of another optimiser")
+        self._schedules = list(schedulers)
+        super().__init__(optimizer)
+
+    def rates_at(self, epoch: int) -> list[float]:
+        rates = list(self.base_lrs)
+        for schedule in self._schedules:
+            told = zip(rates, schedule.rates_at(epoch), schedule.base_lrs)
+            rates = [rate * (now / first if first else 1.0) for rate, now, first in told]
+        return rates
+
+
 class ReduceLROnPlateau:
     """Times `factor` when a measure has not improved in more than `patience` calls.
 
@@ -263,6 +397,9 @@ class ReduceLROnPlateau:
         cooldown: measures after a reduction that do not count as without improvement.
         min_lr: the least learning rate, or one for each group.
         eps: a reduction by no more than this is not made.
+
+    Raises:
+        ValueError: a factor outside 0 to below 1, another mode, another number of least rates than of groups.
     """
 
     def __init__(
@@ -283,7 +420,11 @@ class ReduceLROnPlateau:
         self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
 
     def step(self, metrics: Any) -> None:
-        """Takes note of a measure: a number, or a tensor of one."""
+        """Takes note of a measure: a number, or a tensor of one.
+
+        Raises:
+            ValueError: a measure of several elements, or a text.
+        """
         measure = float(metrics)
         self.last_epoch += 1
         if self._is_better(measure):
@@ -323,7 +464,11 @@ class ReduceLROnPlateau:
         return {name: getattr(self, name) for name in ("best", "num_bad_epochs", "cooldown_counter", "last_epoch")}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Goes on from what `state_dict` told; the learning rates are the optimiser's."""
+        """Goes on from what `state_dict` told; the learning rates are the optimiser's.
+
+        Raises:
+            KeyError: a state that lacks something.
+        """
         for name in ("best", "num_bad_epochs", "cooldown_counter", "last_epoch"):
             setattr(self, name, state_dict[name])
 
@@ -332,6 +477,14 @@ def _described(schedule):
     """The settings of a schedule, how far it is, and the rates."""
     told = [f"{name}={value!r}" for name, value in vars(schedule).items() if name != "optimizer" and not name.startswith("_")]
     return f"{type(schedule).__name__}({', '.join(told)}, lr={schedule.get_last_lr()})"
+
+
+def _functions(schedule, lr_lambda, groups):
+    """A function for each group."""
+    functions = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
+    if len(functions) != groups:
+        raise ValueError(f"{schedule}: {len(functions)} functions for {groups} groups of parameters")
+    return functions
 
 
 def _at_least_1(schedule, name, value):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .._capture import note_step
+from .._names import name_of
 from .._scopes import enable_grad
 from .._ternion import Tensor, _Steps
 
@@ -36,11 +37,21 @@ def _check(optimizer: str, settings: Mapping[str, Any]) -> None:
             raise TypeError(f"{optimizer}: {name} {value!r}, expected {expected}") from None
 
 
+def _described(parameter: Tensor, label: str) -> str:
+    """What messages call a parameter that is given without a name: as its module does. A name without dots may be one of several modules' own."""
+    name = name_of(parameter)
+    return name if name and "." in name else f"{name or label} of shape {tuple(parameter.shape)}"
+
+
 class Optimizer:
     """What all optimisers have in common.
 
     `params` is a list of parameters (or other tensors that ask for their gradient), of pairs of names and parameters, or of dicts with `params` and settings of their
     own. The groups are in `param_groups`; a change of a setting there counts from the next step on.
+
+    Raises:
+        TypeError: no list, something that is no floating tensor, a setting that is no number or that the optimiser does not have.
+        ValueError: no parameters, one that is given twice or is computed from others.
     """
 
     _kind = ""
@@ -107,7 +118,7 @@ class Optimizer:
                 raise TypeError(f"{optimizer}: {label} of dtype {parameter.dtype}, expected a floating one")
             if not parameter.is_leaf:
                 raise ValueError(f"{optimizer}: {label} is computed from others, expected a parameter or another leaf: its gradient is not gathered")
-            name = label if isinstance(item, tuple) else f"{label} of shape {tuple(parameter.shape)}"
+            name = label if isinstance(item, tuple) else _described(parameter, label)
             named.append((name, label, parameter))
         held = [id(parameter) for group in self.param_groups for parameter in group["params"]] + [id(parameter) for _, _, parameter in named]
         if len(set(held)) < len(held):
@@ -149,6 +160,10 @@ class Optimizer:
 
         Args:
             closure: computes the loss and its gradients anew; what it returns is returned.
+
+        Raises:
+            RuntimeError: a parameter without a gradient, with `strict=True`.
+            TypeError: a closure that is no function.
         """
         loss = None
         if closure is not None:
@@ -196,6 +211,7 @@ class Optimizer:
 
         Raises:
             ValueError: another number of groups, or a state that does not fit.
+            TypeError: no dict.
         """
         states, settings = self._told(state_dict)
         for number, (state, told) in enumerate(zip(states, settings)):
@@ -255,6 +271,13 @@ class SGD(Optimizer):
     Args:
         maximize: goes up the gradient.
         foreach, fused: taken as in PyTorch; there is one way to compute here.
+        momentum, dampening: the share of the old velocity that stays, and the share of the gradient that is left out.
+        nesterov: looks ahead by the velocity.
+        strict: makes a parameter without a gradient an error.
+
+    Raises:
+        ValueError: settings below 0, `nesterov` without momentum or with dampening, `differentiable`, no parameters or one given twice.
+        TypeError: settings that are no numbers, something that is no floating tensor.
     """
 
     _kind = "SGD"
@@ -283,6 +306,13 @@ class Adam(Optimizer):
         maximize: goes up the gradient.
         foreach, capturable, fused: taken as in PyTorch; there is one way to compute here.
         decoupled_weight_decay: decays weights apart from the gradient, as `AdamW`.
+        betas: the shares of the old moments that stay, each below 1.
+        eps: what is added to the root of the second moment.
+        strict: makes a parameter without a gradient an error.
+
+    Raises:
+        ValueError: settings below 0, `betas` outside 0 to below 1, `differentiable`, no parameters or one given twice.
+        TypeError: settings that are no numbers, something that is no floating tensor.
     """
 
     _kind = "Adam"
@@ -300,7 +330,12 @@ class Adam(Optimizer):
 
 
 class AdamW(Optimizer):
-    """Adam with weights that decay apart from the gradient (Loshchilov and Hutter 2019). Args are those of `Adam`."""
+    """Adam with weights that decay apart from the gradient (Loshchilov and Hutter 2019). Args are those of `Adam`.
+
+    Raises:
+        ValueError: settings below 0, `betas` outside 0 to below 1, `differentiable`, no parameters or one given twice.
+        TypeError: settings that are no numbers, something that is no floating tensor.
+    """
 
     _kind = "AdamW"
 
@@ -315,7 +350,16 @@ class AdamW(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """Gradients divided by a running root of their mean square (Hinton 2012)."""
+    """Gradients divided by a running root of their mean square (Hinton 2012).
+
+    Args:
+        alpha: the share of the old mean square that stays.
+        centered: takes the square of the mean off it.
+
+    Raises:
+        ValueError: settings below 0, `alpha` outside 0 to 1, `differentiable`, no parameters or one given twice.
+        TypeError: settings that are no numbers, something that is no floating tensor.
+    """
 
     _kind = "RMSprop"
 
@@ -330,7 +374,16 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """Gradients divided by the root of the sum of all their squares (Duchi et al. 2011)."""
+    """Gradients divided by the root of the sum of all their squares (Duchi et al. 2011).
+
+    Args:
+        lr_decay: divides the rate by `1 + lr_decay * steps`.
+        initial_accumulator_value: what the sums begin with.
+
+    Raises:
+        ValueError: settings below 0, `differentiable`, no parameters or one given twice.
+        TypeError: settings that are no numbers, something that is no floating tensor.
+    """
 
     _kind = "Adagrad"
 
@@ -347,7 +400,15 @@ class Adagrad(Optimizer):
 
 
 class Lion(Optimizer):
-    """The sign of a momentum (Chen et al. 2023)."""
+    """The sign of a momentum (Chen et al. 2023).
+
+    Args:
+        betas: the shares of the old momentum in the step, and in the new momentum.
+
+    Raises:
+        ValueError: settings below 0, `betas` outside 0 to below 1, no parameters or one given twice.
+        TypeError: settings that are no numbers, something that is no floating tensor.
+    """
 
     _kind = "Lion"
 
@@ -359,7 +420,12 @@ class Lion(Optimizer):
 
 
 class Muon(Optimizer):
-    """Momenta of matrices made orthogonal (Jordan et al. 2024); of matrices alone."""
+    """Momenta of matrices made orthogonal (Jordan et al. 2024); of matrices alone.
+
+    Raises:
+        ValueError: a parameter that is no matrix, `momentum` outside 0 to 1, other settings below 0, no parameters or one given twice.
+        TypeError: settings that are no numbers, something that is no floating tensor.
+    """
 
     _kind = "Muon"
 

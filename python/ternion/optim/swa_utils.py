@@ -37,6 +37,9 @@ class Ema:
         decay: the share of the old average that stays.
         warmup: uses `min(decay, (1 + n) / (10 + n))` at update number n, so that the first averages follow quickly.
         buffers: pairs of names and buffers that are averaged, too, such as a module's `named_buffers()`; whole numbers stay the model's own.
+
+    Raises:
+        ValueError: a decay outside 0 to 1, no parameters, one that is given twice.
     """
 
     def __init__(self, parameters: Any, decay: float = 0.999, warmup: bool = False, buffers: Any = ()):
@@ -69,7 +72,11 @@ class Ema:
                 average.copy_(average.add(_wide(self._sources[name].detach()) - average, alpha=1.0 - decay))
 
     def swap_in(self) -> None:
-        """Puts the averages in the place of the model's values, which are kept until `swap_out`."""
+        """Puts the averages in the place of the model's values, which are kept until `swap_out`.
+
+        Raises:
+            RuntimeError: the averages are in the model already.
+        """
         self._expect_own("swap_in")
         self._check()
         with no_grad():
@@ -78,7 +85,11 @@ class Ema:
                 source.copy_(self._averages[name].to(source.dtype))
 
     def swap_out(self) -> None:
-        """Gives the model back the values that it had before `swap_in`, bit by bit."""
+        """Gives the model back the values that it had before `swap_in`, bit by bit.
+
+        Raises:
+            RuntimeError: the averages are not in the model.
+        """
         if self._own is None:
             raise RuntimeError("Ema: swap_out, but the averages are not in the model: swap_in first")
         self._check()
@@ -89,7 +100,11 @@ class Ema:
 
     @contextlib.contextmanager
     def averaged(self) -> Iterator[Any]:
-        """A scope in which the model has the averages."""
+        """A scope in which the model has the averages.
+
+        Raises:
+            RuntimeError: the averages are in the model already.
+        """
         self.swap_in()
         try:
             yield self
@@ -167,7 +182,11 @@ def get_swa_avg_fn() -> Any:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Any:
-    """For `AveragedModel(multi_avg_fn=..)`: an exponential moving average of all tensors, in place."""
+    """For `AveragedModel(multi_avg_fn=..)`: an exponential moving average of all tensors, in place.
+
+    Raises:
+        ValueError: a decay outside 0 to 1.
+    """
     average_of = get_ema_avg_fn(decay)
 
     def averaged(averages, current, count):
@@ -184,6 +203,9 @@ class AveragedModel(Module):
         avg_fn: what an average becomes, from (average, parameter, number of averaged); see `get_ema_avg_fn`.
         multi_avg_fn: the same for all of them in place, from lists; see `get_ema_multi_avg_fn`.
         use_buffers: whether floating buffers are averaged as well; otherwise `module` takes over the model's.
+
+    Raises:
+        ValueError: both `avg_fn` and `multi_avg_fn`.
     """
 
     n_averaged: Tensor
@@ -234,7 +256,11 @@ def _state_of(model):
 
 
 def update_bn(loader: Any, model: Any, device: Any = None) -> None:
-    """Computes the running statistics of the batch norms of `model` anew, as the means over the batches of `loader` (inputs, or lists that begin with them)."""
+    """Computes the running statistics of the batch norms of `model` anew, as the means over the batches of `loader` (inputs, or lists that begin with them).
+
+    Raises:
+        TypeError: a loader that gives no batches.
+    """
     from ..nn.norms import _BatchNorm
 
     norms: list[Any] = [module for module in model.modules() if isinstance(module, _BatchNorm) and module.running_mean is not None]

@@ -31,11 +31,19 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 # ---- Data sets
 
 
 class Dataset:
-    """What has examples by their numbers: a subclass says `__getitem__`, and `__len__`."""
+    """What has examples by their numbers: a subclass says `__getitem__`, and `__len__`.
+
+    Raises:
+        NotImplementedError: the subclass does not say `__getitem__`.
+    """
 
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no __getitem__()")
@@ -45,7 +53,11 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """What gives its examples one after the other: a subclass says `__iter__`."""
+    """What gives its examples one after the other: a subclass says `__iter__`.
+
+    Raises:
+        NotImplementedError: the subclass does not say `__iter__`.
+    """
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} has no __iter__()")
@@ -131,7 +143,11 @@ class ConcatDataset(Dataset):
 
 
 class ChainDataset(IterableDataset):
-    """Iterable data sets one behind the other."""
+    """Iterable data sets one behind the other.
+
+    Raises:
+        TypeError: when read, a data set that cannot be gone through.
+    """
 
     def __init__(self, datasets: Iterable[Any]):
         self.datasets = list(datasets)
@@ -144,7 +160,11 @@ class ChainDataset(IterableDataset):
 
 
 class Subset(Dataset):
-    """The examples of a data set with these numbers."""
+    """The examples of a data set with these numbers.
+
+    Raises:
+        IndexError: when read, a number that is none of an example.
+    """
 
     def __init__(self, dataset: Any, indices: Sequence[int]):
         self.dataset, self.indices = _indexed(dataset), indices
@@ -211,14 +231,22 @@ def _order(count: int, source: random.Random | None) -> list[int]:
 
 
 class Sampler:
-    """Numbers of examples in some order: a subclass says `__iter__`, and `__len__` if it can."""
+    """Numbers of examples in some order: a subclass says `__iter__`, and `__len__` if it can.
+
+    Raises:
+        NotImplementedError: the subclass does not say `__iter__`.
+    """
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} has no __iter__()")
 
 
 class SequentialSampler(Sampler):
-    """The numbers of all examples in their order."""
+    """The numbers of all examples in their order.
+
+    Raises:
+        TypeError: when read, a data set without a length.
+    """
 
     def __init__(self, data_source: Any):
         self.data_source = data_source
@@ -237,6 +265,10 @@ class RandomSampler(Sampler):
         replacement: whether an example may come again before all were there.
         num_samples: how many numbers; as many as there are examples by default.
         generator: a seed or a `random.Random`.
+
+    Raises:
+        ValueError: `num_samples` below 1.
+        TypeError: a `replacement` that is neither True nor False, another generator.
     """
 
     def __init__(self, data_source: Any, replacement: bool = False, num_samples: int | None = None, generator: Any = None):
@@ -273,7 +305,11 @@ def _numbers(count: int, wanted: int, source: random.Random | None) -> list[int]
 
 
 class SubsetRandomSampler(Sampler):
-    """These numbers in random order."""
+    """These numbers in random order.
+
+    Raises:
+        TypeError: a generator that is neither a seed nor a `random.Random`.
+    """
 
     def __init__(self, indices: Sequence[int], generator: Any = None):
         self.indices, self.generator = indices, _source(generator)
@@ -290,6 +326,9 @@ class WeightedRandomSampler(Sampler):
 
     Args:
         replacement: whether a number may come again.
+
+    Raises:
+        ValueError: weights that are below 0, not finite or all 0; less than 1 sample, or without replacement more than there are.
     """
 
     def __init__(self, weights: Any, num_samples: int, replacement: bool = True, generator: Any = None):
@@ -321,7 +360,11 @@ class WeightedRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Lists of `batch_size` numbers of another sampler; the last one may have less, unless `drop_last`."""
+    """Lists of `batch_size` numbers of another sampler; the last one may have less, unless `drop_last`.
+
+    Raises:
+        ValueError: a `batch_size` that is no whole number of at least 1, a `drop_last` that is neither True nor False.
+    """
 
     def __init__(self, sampler: Any, batch_size: int, drop_last: bool):
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:

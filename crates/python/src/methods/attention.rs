@@ -86,6 +86,11 @@ fn four(x: &Tensor) -> Result<Tensor> {
 }
 
 /// `max(input + other, 0)`, broadcast, in one pass.
+///
+/// Shapes: two tensors, broadcast -> the shape that they have together
+///
+/// Raises:
+///     TypeError: dtypes that differ.
 #[pyfunction]
 fn add_relu(py: Python<'_>, input: &Bound<'_, PyTensor>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
     let (a, b) = (input.get().tensor(), other.get().tensor());
@@ -101,6 +106,7 @@ fn add_relu(py: Python<'_>, input: &Bound<'_, PyTensor>, other: &Bound<'_, PyTen
 ///
 /// Raises:
 ///     ValueError: another activation, shapes that do not fit.
+///     TypeError: dtypes that differ.
 #[pyfunction]
 fn bias_activation(
     py: Python<'_>,

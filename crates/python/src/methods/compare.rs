@@ -17,8 +17,8 @@ macro_rules! comparisons {
         impl PyTensor {
             $(
                 $(#[$doc])*
-                fn $name<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Outcome<Bound<'py, PyAny>> {
-                    Ok(slf.rich_compare(other, CompareOp::$op)?)
+                fn $name(&self, other: &Bound<'_, PyAny>) -> Outcome<Py<PyAny>> {
+                    self.compare_named(stringify!($name), other, CompareOp::$op)
                 }
             )*
         }
@@ -77,9 +77,9 @@ fn close(a: &Tensor, b: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Resul
     Ok(close)
 }
 
-/// A tensor, or a number as one beside `x`.
+/// A tensor, or an array or a number as one beside `x`.
 fn tensor_of(object: &Bound<'_, PyAny>, x: &Tensor) -> Outcome<Tensor> {
-    match Operand::of(object)? {
+    match Operand::beside(object, x)? {
         Some(Operand::Tensor(tensor)) => Ok(tensor),
         Some(Operand::Number(number)) => Ok(beside(x, number)?),
         None => Err(Failure::kind("where: expected tensors or numbers")),
@@ -218,6 +218,10 @@ impl PyTensor {
 }
 
 fn chosen(py: Python<'_>, condition: &Tensor, a: &Tensor, b: &Tensor) -> Outcome<PyTensor> {
+    if !matches!(condition.dtype(), DType::Bool | DType::U8) {
+        let name = crate::dtype::name(condition.dtype());
+        return Err(Failure::kind(format!("where: a condition of {name}, expected bool")));
+    }
     let elements = condition.elements().max(a.elements()).max(b.elements());
     let result = run(py, elements, || {
         let (a, b) = meet(a, b)?;

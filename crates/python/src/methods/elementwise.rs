@@ -15,12 +15,21 @@ macro_rules! of_numbers {
         impl PyTensor {
             $(
                 $(#[$doc])*
+                ///
+                /// Shapes: [..] -> the same
+                ///
+                /// Raises:
+                ///     TypeError: an input of truth values.
                 fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
                     self.map(py, Tensor::$method)
                 }
                 $(#[$doc])*
                 ///
                 /// In place: the tensor itself is changed and returned.
+                ///
+                /// Raises:
+                ///     TypeError: an input of truth values.
+                ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
                 fn $in_place<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
                     PyTensor::change(slf, &[], Tensor::$method, |x| x.copy_(&x.$method()?))
                 }
@@ -49,12 +58,18 @@ macro_rules! of_floats {
         impl PyTensor {
             $(
                 $(#[$doc])*
+                ///
+                /// Shapes: [..] -> the same; integers become float32
                 fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
                     self.map(py, |x| floating(x)?.$method())
                 }
                 $(#[$doc])*
                 ///
                 /// In place: the tensor itself is changed and returned.
+                ///
+                /// Raises:
+                ///     RuntimeError: integers, which cannot hold the result.
+                ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
                 fn $in_place<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
                     keeps_dtype(stringify!($in_place), slf)?;
                     PyTensor::change(slf, &[], Tensor::$method, |x| x.copy_(&x.$method()?))
@@ -100,12 +115,17 @@ macro_rules! of_fractions {
         impl PyTensor {
             $(
                 $(#[$doc])*
+                ///
+                /// Shapes: [..] -> the same
                 fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
                     self.map(py, |x| if x.dtype().is_float() { x.$method() } else { Ok(x.clone()) })
                 }
                 $(#[$doc])*
                 ///
                 /// In place: the tensor itself is changed and returned.
+                ///
+                /// Raises:
+                ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
                 fn $in_place<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
                     let whole = |x: &Tensor| if x.dtype().is_float() { x.$method() } else { Ok(x.clone()) };
                     PyTensor::change(slf, &[], whole, |x| if x.dtype().is_float() { x.copy_(&x.$method()?) } else { Ok(()) })
@@ -140,11 +160,15 @@ impl Truncated for Tensor {
 #[pymethods]
 impl PyTensor {
     /// `not x` of each truth value.
+    ///
+    /// Shapes: [..] -> the same
     fn logical_not(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| x.ne_scalar(0)?.logical_not())
     }
 
     /// The tangent of each element, in radians.
+    ///
+    /// Shapes: [..] -> the same; integers become float32
     fn tan(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| {
             let x = floating(x)?;
@@ -153,6 +177,8 @@ impl PyTensor {
     }
 
     /// The hyperbolic sine of each element.
+    ///
+    /// Shapes: [..] -> the same; integers become float32
     fn sinh(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| {
             // By e^x - 1, which is exact where sinh is small.
@@ -162,6 +188,8 @@ impl PyTensor {
     }
 
     /// The hyperbolic cosine of each element.
+    ///
+    /// Shapes: [..] -> the same; integers become float32
     fn cosh(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| {
             let x = floating(x)?;
@@ -170,11 +198,15 @@ impl PyTensor {
     }
 
     /// The angle of each element's tangent, from -pi/2 to pi/2.
+    ///
+    /// Shapes: [..] -> the same; integers become float32
     fn atan(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| floating(x)?.atan2_scalar(1))
     }
 
     /// The angle of each element's sine, from -pi/2 to pi/2.
+    ///
+    /// Shapes: [..] -> the same; integers become float32
     fn asin(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| {
             let x = floating(x)?;
@@ -183,6 +215,8 @@ impl PyTensor {
     }
 
     /// The angle of each element's cosine, from 0 to pi.
+    ///
+    /// Shapes: [..] -> the same; integers become float32
     fn acos(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| {
             let x = floating(x)?;
@@ -191,37 +225,56 @@ impl PyTensor {
     }
 
     /// The logarithm to base 2 of each element.
+    ///
+    /// Shapes: [..] -> the same; integers become float32
     fn log2(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| floating(x)?.log()?.mul_scalar(std::f64::consts::LOG2_E))
     }
 
     /// The logarithm to base 10 of each element.
+    ///
+    /// Shapes: [..] -> the same; integers become float32
     fn log10(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| floating(x)?.log()?.mul_scalar(std::f64::consts::LOG10_E))
     }
 
     /// The angle of the points (other, self), in radians, broadcast.
+    ///
+    /// Shapes: two tensors, broadcast -> the shape that they have together
+    ///
+    /// Raises:
+    ///     ValueError: shapes that do not broadcast.
+    ///     TypeError: `other` is no tensor.
     fn atan2(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
-            let (x, other) = crate::promote::meet(&floating(x)?, &floating(&other)?)?;
-            x.atan2(&other)
+            let (x, other) = crate::promote::meet(x, &other)?;
+            floating(&x)?.atan2(&floating(&other)?)
         })
     }
 
     /// `x` where it is positive, else `negative_slope * x`.
+    ///
+    /// Shapes: [..] -> the same; integers become float32
     #[pyo3(signature = (negative_slope=0.01))]
     fn leaky_relu(&self, py: Python<'_>, negative_slope: f64) -> Outcome<PyTensor> {
         self.map(py, |x| floating(x)?.leaky_relu(negative_slope))
     }
 
     /// `x` where it is positive, else `alpha * (e^x - 1)`.
+    ///
+    /// Shapes: [..] -> the same; integers become float32
     #[pyo3(signature = (alpha=1.0))]
     fn elu(&self, py: Python<'_>, alpha: f64) -> Outcome<PyTensor> {
         self.map(py, |x| floating(x)?.elu(alpha))
     }
 
     /// `x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh".
+    ///
+    /// Shapes: [..] -> the same; integers become float32
+    ///
+    /// Raises:
+    ///     ValueError: another name as `approximate`.
     #[pyo3(signature = (approximate="none"))]
     fn gelu(&self, py: Python<'_>, approximate: &str) -> Outcome<PyTensor> {
         match approximate {
@@ -234,12 +287,23 @@ impl PyTensor {
     }
 
     /// `log(1 + e^(beta * x)) / beta`.
+    ///
+    /// Shapes: [..] -> the same; integers become float32
+    ///
+    /// Raises:
+    ///     ValueError: a `beta` that is not above 0.
     #[pyo3(signature = (beta=1.0))]
     fn softplus(&self, py: Python<'_>, beta: f64) -> Outcome<PyTensor> {
         self.map(py, |x| floating(x)?.softplus_with(beta))
     }
 
     /// Each element, but at least `min` and at most `max`, which are numbers or tensors; NaN stays.
+    ///
+    /// Shapes: [..] -> the same; tensors as bounds are broadcast
+    ///
+    /// Raises:
+    ///     TypeError: a bound that is neither a number nor a tensor, an input of truth values.
+    ///     ValueError: shapes that do not broadcast.
     #[pyo3(signature = (min=None, max=None))]
     fn clamp(
         &self,
@@ -248,10 +312,14 @@ impl PyTensor {
         max: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<PyTensor> {
         let (min, max) = (End::of(min)?, End::of(max)?);
-        self.map(py, |x| clamped(x, &min, &max))
+        let is_float = min.is_float() || max.is_float();
+        self.map(py, |x| clamped(&if is_float { floating(x)? } else { x.clone() }, &min, &max))
     }
 
     /// `clamp`, in place.
+    ///
+    /// Raises:
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     #[pyo3(signature = (min=None, max=None))]
     fn clamp_<'py>(
         slf: &Bound<'py, Self>,
@@ -268,6 +336,8 @@ impl PyTensor {
     }
 
     /// `clamp`.
+    ///
+    /// Shapes and errors as of `clamp`
     #[pyo3(signature = (min=None, max=None))]
     fn clip(
         &self,
@@ -279,12 +349,19 @@ impl PyTensor {
     }
 
     /// Overwrites every element with `value`; the tensor itself.
+    ///
+    /// Raises:
+    ///     TypeError: a value that is no number.
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     fn fill_<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> Outcome<Bound<'py, Self>> {
         let value = given(value, "fill_")?.scalar();
         PyTensor::change(slf, &[], |x| filled(x, value), |x| x.fill_(value))
     }
 
     /// Overwrites every element with 0; the tensor itself.
+    ///
+    /// Raises:
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     fn zero_<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
         PyTensor::change(slf, &[], |x| filled(x, Scalar::Int(0)), |x| x.fill_(0))
     }
@@ -346,6 +423,10 @@ impl End {
             Some(number) => Ok(End::Number(number)),
             None => Err(Failure::kind("clamp: expected numbers or tensors as min and max")),
         }
+    }
+
+    fn is_float(&self) -> bool {
+        matches!(self, End::Number(Number::Float(_)))
     }
 
     fn tensor(&self) -> Option<&Tensor> {

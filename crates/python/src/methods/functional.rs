@@ -64,6 +64,9 @@ fn pair_or(pair: Option<Pair>, other: [usize; 2]) -> [usize; 2] {
 /// `input @ weight.T + bias`.
 ///
 /// Shapes: [.., in_features], weight [out_features, in_features], bias [out_features] -> [.., out_features]
+///
+/// Raises:
+///     ValueError: inner sizes that differ.
 #[pyfunction]
 #[pyo3(signature = (input, weight, bias=None))]
 fn linear(
@@ -80,6 +83,9 @@ fn linear(
 /// Each window of sequences, weighted.
 ///
 /// Shapes: [batch, channels, length], weight [out, channels / groups, kernel] -> [batch, out, windows]
+///
+/// Raises:
+///     ValueError: a number of axes or channels that does not fit.
 #[pyfunction]
 #[pyo3(signature = (input, weight, bias=None, stride=None, padding=None, dilation=None, groups=1))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -107,6 +113,9 @@ fn conv1d(
 /// Each window of images, weighted.
 ///
 /// Shapes: [batch, channels, height, width], weight [out, channels / groups, kernel height, kernel width] -> [batch, out, rows, columns]
+///
+/// Raises:
+///     ValueError: channels that do not fit the weight, a window larger than the padded image, a stride of 0.
 #[pyfunction]
 #[pyo3(signature = (input, weight, bias=None, stride=None, padding=None, dilation=None, groups=1))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -133,6 +142,9 @@ fn conv2d(
 /// What a convolution with the same numbers makes of its gradient.
 ///
 /// Shapes: [batch, channels, height, width], weight [channels, out / groups, kernel height, kernel width] -> [batch, out, rows, columns]
+///
+/// Raises:
+///     ValueError: channels that do not fit the weight.
 #[pyfunction]
 #[pyo3(signature = (input, weight, bias=None, stride=None, padding=None, output_padding=None, groups=1, dilation=None))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -161,6 +173,9 @@ fn conv_transpose2d(
 /// The largest element of each window of images; with `return_indices` also where it is in its plane (int64).
 ///
 /// Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+///
+/// Raises:
+///     ValueError: another number of axes, a window larger than the padded image.
 #[pyfunction]
 #[pyo3(signature = (input, kernel_size, stride=None, padding=None, dilation=None, ceil_mode=false, return_indices=false))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -196,6 +211,9 @@ fn max_pool2d<'py>(
 /// The mean of each window of images.
 ///
 /// Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+///
+/// Raises:
+///     ValueError: another number of axes, a window larger than the padded image.
 #[pyfunction]
 #[pyo3(signature = (input, kernel_size, stride=None, padding=None, ceil_mode=false, count_include_pad=true))]
 fn avg_pool2d(
@@ -219,6 +237,11 @@ fn avg_pool2d(
 }
 
 /// Means of windows that divide images into `output_size` rows and columns.
+///
+/// Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
+///
+/// Raises:
+///     ValueError: another number of axes, an output size of 0.
 #[pyfunction]
 fn adaptive_avg_pool2d(py: Python<'_>, input: &Bound<'_, PyTensor>, output_size: Pair) -> Outcome<PyTensor> {
     let x = input.get().tensor();
@@ -226,6 +249,12 @@ fn adaptive_avg_pool2d(py: Python<'_>, input: &Bound<'_, PyTensor>, output_size:
 }
 
 /// Rows over the last `normalized_shape` axes shifted to mean 0 and scaled to variance 1, then `* weight + bias`.
+///
+/// Shapes: [.., *normalized_shape], weight and bias [*normalized_shape] -> the shape of the input
+///
+/// Raises:
+///     ValueError: last axes of other sizes.
+///     TypeError: no floating dtype.
 #[pyfunction]
 #[pyo3(signature = (input, normalized_shape, weight=None, bias=None, eps=1e-5))]
 fn layer_norm(
@@ -248,8 +277,13 @@ fn layer_norm(
 
 /// Rows over the last `normalized_shape` axes divided by the root of their mean square, then `* weight`.
 ///
+/// Shapes: [.., *normalized_shape], weight [*normalized_shape] -> the shape of the input
+///
 /// Args:
 ///     eps: added to the mean square; the dtype's distance from 1 to the next number by default.
+///
+/// Raises:
+///     ValueError: last axes of other sizes.
 #[pyfunction]
 #[pyo3(signature = (input, normalized_shape, weight=None, eps=None))]
 fn rms_norm(
@@ -284,6 +318,10 @@ fn trailing(x: &Tensor, last: &[usize], name: &str) -> Outcome<Vec<usize>> {
 /// Groups of channels shifted to mean 0 and scaled to variance 1, then each channel `* weight + bias`.
 ///
 /// Shapes: [batch, channels, ..], weight and bias [channels]
+///
+/// Raises:
+///     ValueError: channels that do not divide into the groups.
+///     TypeError: no floating dtype.
 #[pyfunction]
 #[pyo3(signature = (input, num_groups, weight=None, bias=None, eps=1e-5))]
 fn group_norm(
@@ -301,6 +339,9 @@ fn group_norm(
 /// Each channel shifted to mean 0 and scaled to variance 1: of the batch in training, else of the running statistics, which follow the batch in training.
 ///
 /// Shapes: [batch, channels, ..], the others [channels]
+///
+/// Raises:
+///     ValueError: training on a single value for each channel.
 #[pyfunction]
 #[pyo3(signature = (input, running_mean=None, running_var=None, weight=None, bias=None, training=false, momentum=0.1, eps=1e-5))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -346,6 +387,12 @@ fn followed(running: &(Tensor, Tensor), batch: [&Tensor; 2], count: usize, momen
 }
 
 /// Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False.
+///
+/// Shapes: [..] -> the same
+///
+/// Raises:
+///     ValueError: a probability outside 0 to 1.
+///     TypeError: no floating dtype.
 #[pyfunction]
 #[pyo3(signature = (input, p=0.5, training=true))]
 fn dropout(py: Python<'_>, input: &Bound<'_, PyAny>, p: f64, training: bool) -> Outcome<PyTensor> {
@@ -359,6 +406,7 @@ fn dropout(py: Python<'_>, input: &Bound<'_, PyAny>, p: f64, training: bool) -> 
 ///
 /// Raises:
 ///     IndexError: a number that is none of a row.
+///     TypeError: numbers that are not int32 or int64.
 #[pyfunction]
 #[pyo3(signature = (input, weight))]
 fn embedding(py: Python<'_>, input: &Bound<'_, PyAny>, weight: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
@@ -367,6 +415,11 @@ fn embedding(py: Python<'_>, input: &Bound<'_, PyAny>, weight: &Bound<'_, PyAny>
 }
 
 /// 1 in the place of each index, 0 elsewhere, int64; as many places as the largest index needs, if `num_classes` is -1.
+///
+/// Shapes: [..] -> [.., num_classes]
+///
+/// Raises:
+///     TypeError: indices that are not int32 or int64.
 #[pyfunction]
 #[pyo3(signature = (tensor, num_classes=-1))]
 fn one_hot(py: Python<'_>, tensor: &Bound<'_, PyAny>, num_classes: isize) -> Outcome<PyTensor> {
@@ -420,6 +473,8 @@ fn pad(
 #[pymethods]
 impl PyTensor {
     /// `log(sigmoid(x))` of each element, without loss.
+    ///
+    /// Shapes: [..] -> the same; integers become float32
     fn logsigmoid(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| floating(x)?.neg()?.softplus()?.neg())
     }

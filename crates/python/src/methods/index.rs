@@ -4,9 +4,10 @@ use crate::arguments::{Operand, number};
 use crate::error::{Failure, Outcome};
 use crate::promote::{Number, beside};
 use crate::run::{run, wait};
-use crate::tensor::{PyTensor, may_change};
+use crate::tensor::{PyTensor, may_change, stands_for_one};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+use pyo3::types::{PyEllipsis, PyInt, PySlice, PyTuple};
 use ternion::{DType, Ellipsis, IndexItem, NewAxis, Result, Slice, Tensor};
 
 fn end(slice: &Bound<'_, PySlice>, name: &str) -> Outcome<Option<isize>> {
@@ -25,16 +26,130 @@ fn end(slice: &Bound<'_, PySlice>, name: &str) -> Outcome<Option<isize>> {
     }))
 }
 
+/// An index in two steps, as PyTorch has it: views by numbers, slices and new axes first, then tensors along what is left.
+struct Index {
+    view: Vec<IndexItem>,
+    picks: Vec<IndexItem>,
+    has_tensors: bool,
+}
+
+impl Index {
+    fn of(index: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Index> {
+        let mut all = Index { view: Vec::new(), picks: Vec::new(), has_tensors: false };
+        let items = match index.cast::<PyTuple>() {
+            Ok(tuple) => tuple.iter().map(|object| item(&object, of)).collect::<Outcome<Vec<_>>>()?,
+            Err(_) => vec![item(index, of)?],
+        };
+        let taken = items.iter().map(axes_taken).sum();
+        let Some(left) = of.rank().checked_sub(taken) else {
+            let told = format!("index: {taken} axes of shape {:?}, too many indices", of.dims());
+            return Err(Failure::index(told));
+        };
+        let mut ellipses = 0;
+        for item in items {
+            match item {
+                IndexItem::Ellipsis if ellipses == 0 => {
+                    (0..left).for_each(|_| all.keep(IndexItem::from(..)));
+                    ellipses += 1;
+                }
+                IndexItem::Ellipsis => ellipses += 1,
+                // Each ellipsis goes past as many axes as are left over: a second one past the last.
+                _ if ellipses > 1 && left > 0 => {
+                    return Err(Failure::index("index: an axis is named behind a second ellipsis"));
+                }
+                item => all.push(item, of)?,
+            }
+        }
+        Ok(all)
+    }
+
+    fn keep(&mut self, item: IndexItem) {
+        if !matches!(item, IndexItem::At(_)) {
+            self.picks.push(IndexItem::from(..));
+        }
+        self.view.push(item);
+    }
+
+    fn push(&mut self, item: IndexItem, of: &Tensor) -> Outcome<()> {
+        let IndexItem::Tensor(index) = item else {
+            self.keep(item);
+            return Ok(());
+        };
+        self.has_tensors = true;
+        if index.dtype() != DType::Bool || index.rank() > 0 {
+            let axes = axes_taken(&IndexItem::Tensor(index.clone()));
+            self.view.extend(std::iter::repeat_n(IndexItem::from(..), axes));
+            self.picks.push(IndexItem::Tensor(index));
+            return Ok(());
+        }
+        // One truth value chooses all or nothing, along a new axis.
+        self.view.push(NewAxis.into());
+        let count = usize::from(index.item_f64()? != 0.0);
+        self.picks.push(IndexItem::Tensor(Tensor::zeros([count], DType::I64, of.device())?));
+        Ok(())
+    }
+
+    /// How many axes the part of `x` has that an index without tensors names.
+    fn rank_of(&self, x: &Tensor) -> usize {
+        let named = self.view.iter().filter(|item| !matches!(item, IndexItem::NewAxis)).count();
+        x.rank() - named + self.picks.len()
+    }
+
+    /// The part of `x` that is named.
+    fn read(self, x: &Tensor) -> Result<Tensor> {
+        let view = x.i(self.view)?;
+        if self.has_tensors { view.i(self.picks) } else { Ok(view) }
+    }
+}
+
+/// A tensor as an index: without axes a number, of bytes a mask as in PyTorch.
+fn tensor_item(index: &Tensor, of: &Tensor, py: Python<'_>) -> Outcome<IndexItem> {
+    if index.rank() == 0 && index.dtype().is_int() && index.dtype() != DType::U8 {
+        return Ok(IndexItem::At(index.item_f64()? as isize));
+    }
+    if index.dtype() != DType::U8 {
+        return Ok(IndexItem::Tensor(index.to_device(of.device())?));
+    }
+    let told = c"indexing with a tensor of uint8, which is taken as a mask: use one of bool";
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), told, 1)?;
+    Ok(IndexItem::Tensor(index.to_dtype(DType::Bool)?.to_device(of.device())?))
+}
+
+/// Lists, tuples and ranges, and arrays of NumPy.
+fn listed_item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Option<IndexItem>> {
+    let py = object.py();
+    let is_list = crate::create::is_list(object);
+    if !is_list && !object.hasattr("__array_interface__")? {
+        return Ok(None);
+    }
+    let tensor = py.import("ternion._ternion")?.getattr("tensor")?.call1((object,))?;
+    let tensor = tensor.cast::<PyTensor>().map_err(PyErr::from)?.get().tensor();
+    // An empty list has the default dtype, as it has no numbers.
+    let tensor = if is_list && tensor.elements() == 0 { tensor.to_dtype(DType::I64)? } else { tensor };
+    tensor_item(&tensor, of, py).map(Some)
+}
+
+/// A number as an index: a truth value is a mask without axes.
+fn number_item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Option<IndexItem>> {
+    if object.is_instance_of::<PyInt>() && object.extract::<i64>().is_err() {
+        let told = format!("index: {} on shape {:?}, out of range", object.str()?, of.dims());
+        return Err(Failure::index(told));
+    }
+    Ok(match number(object)? {
+        Some(Number::Bool(truth)) => {
+            let mask = Tensor::full((), f64::from(u8::from(truth)), DType::Bool, of.device())?;
+            Some(IndexItem::Tensor(mask))
+        }
+        Some(Number::Int(at)) => Some(IndexItem::At(at as isize)),
+        Some(_) => None,
+        None if object.hasattr("__array_interface__")? || !object.hasattr("__index__")? => None,
+        None => Some(IndexItem::At(object.extract::<isize>()?)),
+    })
+}
+
 fn item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<IndexItem> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
-        let index = tensor.get().tensor();
-        // An integer tensor without axes is a number.
-        let is_number = index.rank() == 0 && index.dtype().is_int();
-        let index = if index.dtype() == DType::U8 { index.to_dtype(DType::I64)? } else { index };
-        return Ok(match is_number {
-            true => IndexItem::At(index.item_f64()? as isize),
-            false => IndexItem::Tensor(index.to_device(of.device())?),
-        });
+        return tensor_item(&tensor.get().tensor(), of, object.py());
     }
     if let Ok(slice) = object.cast::<PySlice>() {
         let step = end(slice, "step")?.unwrap_or(1);
@@ -46,36 +161,16 @@ fn item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<IndexItem> {
     if object.cast::<PyEllipsis>().is_ok() {
         return Ok(Ellipsis.into());
     }
-    if object.cast::<PyBool>().is_ok() {
-        return Err(Failure::kind("index: a truth value; a mask is a tensor of them"));
+    if let Some(item) = number_item(object, of)? {
+        return Ok(item);
     }
-    if let Some(Number::Int(at)) = number(object)? {
-        return Ok(IndexItem::At(at as isize));
-    }
-    // Lists, and arrays of NumPy.
-    let known = object.cast::<PyList>().is_ok() || object.hasattr("__array_interface__")?;
-    if known {
-        let module = object.py().import("ternion._ternion")?;
-        let tensor = module.getattr("tensor")?.call1((object,))?;
-        return item(&tensor, of);
+    if let Some(item) = listed_item(object, of)? {
+        return Ok(item);
     }
     let kind = object.get_type().name()?.to_string();
     Err(Failure::kind(format!(
         "index: {kind}, expected numbers, slices, None, an ellipsis, tensors of int32, int64 or bool, or lists of these"
     )))
-}
-
-fn items(index: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Vec<IndexItem>> {
-    let items = match index.cast::<PyTuple>() {
-        Ok(tuple) => tuple.iter().map(|object| item(&object, of)).collect::<Outcome<Vec<_>>>(),
-        Err(_) => Ok(vec![item(index, of)?]),
-    }?;
-    let taken: usize = items.iter().map(axes_taken).sum();
-    if taken > of.rank() {
-        let told = format!("index: {taken} axes of shape {:?}, too many indices", of.dims());
-        return Err(Failure::index(told));
-    }
-    Ok(items)
 }
 
 /// How many axes an item stands for.
@@ -88,15 +183,25 @@ fn axes_taken(item: &IndexItem) -> usize {
 }
 
 /// The places of what an index names, in the tensor laid out in row-major order.
-fn places(x: &Tensor, items: Vec<IndexItem>) -> Result<Tensor> {
-    Tensor::iota(x.elements(), DType::I64, 0, 1, x.device())?.reshape(*x.shape())?.i(items)
+fn places(x: &Tensor, index: Index) -> Result<Tensor> {
+    index.read(&Tensor::iota(x.elements(), DType::I64, 0, 1, x.device())?.reshape(*x.shape())?)
+}
+
+/// `source` without leading axes of size 1 that `place` does not have: PyTorch takes them away.
+fn without_lead(source: &Tensor, rank: usize) -> Result<Tensor> {
+    let lead = source.rank().saturating_sub(rank);
+    if source.dims()[..lead].iter().any(|&size| size != 1) {
+        return Ok(source.clone());
+    }
+    source.reshape(&source.dims()[lead..])
 }
 
 /// `x` with `source` in the places that an index with tensors names.
-fn put(x: &Tensor, items: Vec<IndexItem>, source: &Tensor) -> Result<Tensor> {
-    let places = places(x, items)?;
+fn put(x: &Tensor, index: Index, source: &Tensor) -> Result<Tensor> {
+    let places = places(x, index)?;
     let count = places.elements();
-    let source = source.to_dtype(x.dtype())?.expand(*places.shape())?.reshape([count])?;
+    let source = without_lead(&source.to_dtype(x.dtype())?, places.rank())?;
+    let source = source.expand(*places.shape())?.reshape([count])?;
     let flat = x.reshape([x.elements()])?;
     flat.scatter(0, &places.reshape([count])?, &source)?.reshape(*x.shape())
 }
@@ -105,15 +210,15 @@ fn put(x: &Tensor, items: Vec<IndexItem>, source: &Tensor) -> Result<Tensor> {
 impl PyTensor {
     fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
         let x = self.tensor();
-        let items = items(index, &x)?;
-        let reads = items.iter().any(|item| matches!(item, IndexItem::Tensor(_)));
-        let part = if reads { wait(py, || x.i(items)) } else { run(py, 0, || x.i(items)) };
+        let index = Index::of(index, &x)?;
+        let part =
+            if index.has_tensors { wait(py, || index.read(&x)) } else { run(py, 0, || index.read(&x)) };
         Ok(self.shown(&x, part?))
     }
 
     fn __setitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Outcome<()> {
         let x = self.tensor();
-        let items = items(index, &x)?;
+        let index = Index::of(index, &x)?;
         let source = match Operand::of(value)? {
             Some(Operand::Tensor(tensor)) => tensor,
             Some(Operand::Number(number)) => {
@@ -127,22 +232,22 @@ impl PyTensor {
                 tensor.cast::<PyTensor>().map_err(PyErr::from)?.get().tensor()
             }
         };
-        let has_tensors = items.iter().any(|item| matches!(item, IndexItem::Tensor(_)));
         let of_graph = ternion::autograd::is_recording() && (x.needs_grad() || source.needs_grad());
         may_change(&x)?;
         let changed = wait(py, || {
             let source = source.to_device(x.device())?;
+            let source = if index.has_tensors { source } else { without_lead(&source, index.rank_of(&x))? };
             if of_graph {
                 // Gradients flow to both: another tensor takes the place of this object's.
-                let put = match has_tensors {
-                    true => put(&x, items, &source)?,
-                    false => x.slice_assign(items, &source.to_dtype(x.dtype())?)?,
+                let put = match index.has_tensors {
+                    true => put(&x, index, &source)?,
+                    false => x.slice_assign(index.view, &source.to_dtype(x.dtype())?)?,
                 };
                 return Ok(Some(put));
             }
-            match has_tensors {
-                true => x.copy_(&put(&x, items, &source)?)?,
-                false => x.slice_assign_(items, &source)?,
+            match index.has_tensors {
+                true => x.copy_(&put(&x, index, &source)?)?,
+                false => x.slice_assign_(index.view, &source)?,
             }
             Ok(None)
         })?;
@@ -160,6 +265,13 @@ impl PyTensor {
         Ok(PyTuple::new(py, objects?)?.try_iter()?.into_any())
     }
 
+    fn __reversed__<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+        if slf.get().tensor().rank() == 0 {
+            return Ok(slf.clone());
+        }
+        Ok(Bound::new(slf.py(), slf.get().map(slf.py(), |x| x.flip(0))?)?)
+    }
+
     fn __contains__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> Outcome<bool> {
         let x = self.tensor();
         let value = crate::create::given(value, "in")?;
@@ -167,12 +279,29 @@ impl PyTensor {
     }
 
     /// The elements whose places along `dim` are in `index`, a tensor of as many axes.
+    ///
+    /// Shapes: [.., n, ..] and index [.., m, ..] -> [.., m, ..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist, an index outside it.
+    ///     TypeError: an index that is not int32 or int64.
+    ///     ValueError: an index of another number of axes, or larger elsewhere than along `dim`.
     fn gather(&self, py: Python<'_>, dim: isize, index: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
         let index = index.get().tensor();
-        self.map(py, |x| x.gather(dim, &index))
+        self.map(py, |x| match stands_for_one(x, &dim.into()) {
+            true => x.reshape([1_usize])?.gather(0, &index.reshape([-1_isize])?)?.reshape(*index.shape()),
+            false => x.gather(dim, &index),
+        })
     }
 
     /// This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
+    ///
+    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] -> [.., n, ..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist, an index outside it.
+    ///     TypeError: an index that is not int32 or int64, a source of another dtype, both `src` and `value` or neither.
+    ///     ValueError: shapes that do not fit.
     #[pyo3(signature = (dim, index, src=None, *, value=None))]
     fn scatter(
         &self,
@@ -184,10 +313,15 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let (x, index) = (self.tensor(), index.get().tensor());
         let source = scattered(src.xor(value), &x, &index)?;
-        run(py, x.elements(), || x.scatter(dim, &index, &source)).map(PyTensor::new)
+        run(py, x.elements(), || placed(&x, dim, &index, &source, Tensor::scatter)).map(PyTensor::new)
     }
 
     /// `scatter`, in place.
+    ///
+    /// Shapes and errors as of `scatter`
+    ///
+    /// Raises:
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     #[pyo3(signature = (dim, index, src=None, *, value=None))]
     fn scatter_<'py>(
         slf: &Bound<'py, Self>,
@@ -201,12 +335,19 @@ impl PyTensor {
         PyTensor::change(
             slf,
             &[&source],
-            |x| x.scatter(dim, &index, &source),
-            |x| x.scatter_(dim, &index, &source),
+            |x| placed(x, dim, &index, &source, Tensor::scatter),
+            |x| placed_in_place(x, dim, &index, &source, Tensor::scatter_),
         )
     }
 
     /// This tensor with the elements of `src` added in the places along `dim` that `index` names.
+    ///
+    /// Shapes: [.., n, ..], index and src [.., m, ..] -> [.., n, ..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist, an index outside it.
+    ///     TypeError: an index that is not int32 or int64, a source of another dtype.
+    ///     ValueError: shapes that do not fit.
     fn scatter_add(
         &self,
         py: Python<'_>,
@@ -215,10 +356,15 @@ impl PyTensor {
         src: &Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let (index, source) = (index.get().tensor(), src.get().tensor());
-        self.map(py, |x| x.scatter_add(dim, &index, &source))
+        self.map(py, |x| placed(x, dim, &index, &source, Tensor::scatter_add))
     }
 
     /// `scatter_add`, in place.
+    ///
+    /// Shapes and errors as of `scatter_add`
+    ///
+    /// Raises:
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     fn scatter_add_<'py>(
         slf: &Bound<'py, Self>,
         dim: isize,
@@ -229,18 +375,35 @@ impl PyTensor {
         PyTensor::change(
             slf,
             &[&source],
-            |x| x.scatter_add(dim, &index, &source),
-            |x| x.scatter_add_(dim, &index, &source),
+            |x| placed(x, dim, &index, &source, Tensor::scatter_add),
+            |x| placed_in_place(x, dim, &index, &source, Tensor::scatter_add_),
         )
     }
 
     /// The slices along `dim` that `index`, a tensor of one axis, names.
+    ///
+    /// Shapes: [.., n, ..] and index [m] -> [.., m, ..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist, an index outside it.
+    ///     TypeError: an index that is not int32 or int64.
+    ///     ValueError: an index of several axes.
     fn index_select(&self, py: Python<'_>, dim: isize, index: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
         let index = index.get().tensor();
-        self.map(py, |x| x.index_select(dim, &index))
+        self.along(py, dim, |x| match index.rank() {
+            0 => x.index_select(dim, &index.reshape([1_usize])?),
+            _ => x.index_select(dim, &index),
+        })
     }
 
     /// This tensor with the slices of `source` added to those along `dim` that `index` names.
+    ///
+    /// Shapes: [.., n, ..], index [m] and source [.., m, ..] -> [.., n, ..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist, an index outside it.
+    ///     TypeError: an index that is not int32 or int64, a source of another dtype.
+    ///     ValueError: an index of several axes, a source of another shape.
     fn index_add(
         &self,
         py: Python<'_>,
@@ -249,10 +412,15 @@ impl PyTensor {
         source: &Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let (index, source) = (index.get().tensor(), source.get().tensor());
-        self.map(py, |x| x.index_add(dim, &index, &source))
+        self.map(py, |x| placed(x, dim, &index, &source, Tensor::index_add))
     }
 
     /// `index_add`, in place.
+    ///
+    /// Shapes and errors as of `index_add`
+    ///
+    /// Raises:
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     fn index_add_<'py>(
         slf: &Bound<'py, Self>,
         dim: isize,
@@ -263,12 +431,18 @@ impl PyTensor {
         PyTensor::change(
             slf,
             &[&source],
-            |x| x.index_add(dim, &index, &source),
-            |x| x.index_add_(dim, &index, &source),
+            |x| placed(x, dim, &index, &source, Tensor::index_add),
+            |x| placed_in_place(x, dim, &index, &source, Tensor::index_add_),
         )
     }
 
     /// This tensor with the elements of `source`, in turn, where the mask is true.
+    ///
+    /// Shapes: [..] and a mask that broadcasts to it -> [..]
+    ///
+    /// Raises:
+    ///     TypeError: a mask that is not bool, a source of another dtype.
+    ///     ValueError: a mask that does not fit, a source of too few elements.
     fn masked_scatter(
         &self,
         py: Python<'_>,
@@ -278,6 +452,39 @@ impl PyTensor {
         let (x, mask, source) = (self.tensor(), mask.get().tensor(), source.get().tensor());
         wait(py, || x.masked_scatter(&mask, &source)).map(PyTensor::new)
     }
+}
+
+/// What `f` puts into places along `dim`. A tensor without axes stands for one of size 1, as do the other two beside it.
+fn placed(
+    x: &Tensor,
+    dim: isize,
+    index: &Tensor,
+    source: &Tensor,
+    f: impl FnOnce(&Tensor, isize, &Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    if !stands_for_one(x, &dim.into()) {
+        return f(x, dim, index, source);
+    }
+    f(&row(x)?, 0, &row(index)?, &row(source)?)?.reshape(())
+}
+
+/// `placed`, in place: the row of one element is a view.
+fn placed_in_place(
+    x: &Tensor,
+    dim: isize,
+    index: &Tensor,
+    source: &Tensor,
+    f: impl FnOnce(&Tensor, isize, &Tensor, &Tensor) -> Result<()>,
+) -> Result<()> {
+    if !stands_for_one(x, &dim.into()) {
+        return f(x, dim, index, source);
+    }
+    f(&row(x)?, 0, &row(index)?, &row(source)?)
+}
+
+/// All elements as one axis.
+fn row(x: &Tensor) -> Result<Tensor> {
+    x.reshape([-1_isize])
 }
 
 /// What is put into the places of `index`: a tensor, or a number in all of them.

@@ -40,33 +40,58 @@ fn multiplied(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 #[pymethods]
 impl PyTensor {
     /// The product of two matrices: [m, k] x [k, n] -> [m, n].
+    ///
+    /// Raises:
+    ///     ValueError: other numbers of axes, inner sizes that differ.
     fn mm(&self, py: Python<'_>, mat2: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
         self.product(py, mat2, "mm", [2, 2])
     }
 
     /// The product of a matrix and a vector: [m, k] x [k] -> [m].
+    ///
+    /// Raises:
+    ///     ValueError: other numbers of axes, inner sizes that differ.
     fn mv(&self, py: Python<'_>, vec: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
         self.product(py, vec, "mv", [2, 1])
     }
 
     /// The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
+    ///
+    /// Raises:
+    ///     ValueError: other numbers of axes.
     fn bmm(&self, py: Python<'_>, mat2: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
         self.product(py, mat2, "bmm", [3, 3])
     }
 
     /// The sum of the products of the elements of two vectors.
+    ///
+    /// Shapes: [n] and [n] -> []
+    ///
+    /// Raises:
+    ///     ValueError: no vectors, or of different lengths.
+    ///     TypeError: dtypes that differ.
     fn dot(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| x.dot(&other))
     }
 
     /// The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
+    ///
+    /// Raises:
+    ///     ValueError: no vectors.
+    ///     TypeError: dtypes that differ.
     fn outer(&self, py: Python<'_>, vec2: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
         let other = vec2.get().tensor();
         self.map(py, |x| x.outer(&other))
     }
 
     /// `beta * self + alpha * (mat1 @ mat2)`, self broadcast.
+    ///
+    /// Shapes: self broadcast to [m, n], [m, k] x [k, n] -> [m, n]
+    ///
+    /// Raises:
+    ///     ValueError: shapes that do not fit.
+    ///     TypeError: dtypes that differ.
     #[pyo3(signature = (mat1, mat2, *, beta=1.0, alpha=1.0))]
     fn addmm(
         &self,
@@ -97,6 +122,11 @@ impl PyTensor {
     }
 
     /// `self + value * tensor1 * tensor2`, broadcast.
+    ///
+    /// Shapes: three tensors, broadcast -> the shape that they have together
+    ///
+    /// Raises:
+    ///     TypeError: dtypes that differ.
     #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
     fn addcmul(
         &self,
@@ -113,6 +143,8 @@ impl PyTensor {
 }
 
 /// A sum of products by names of axes: `einsum("bij,bjk->bik", a, b)`.
+///
+/// Shapes: as the equation tells: "bij,bjk->bik" is [b, i, j] and [b, j, k] -> [b, i, k]
 ///
 /// Raises:
 ///     ValueError: an equation that is none, or does not fit the operands.

@@ -2,10 +2,11 @@
 
 use crate::arguments::operand;
 use crate::error::{Failure, Outcome};
+use crate::promote::meet;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
-use ternion::{BceOptions, CrossEntropyOptions, NllOptions, Reduction, Result, Tensor};
+use ternion::{BceOptions, CrossEntropyOptions, DType, NllOptions, Reduction, Result, Tensor};
 
 /// How losses become one, by PyTorch's names.
 fn reduction(name: &str) -> Outcome<Reduction> {
@@ -28,7 +29,36 @@ fn loss(
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     let (x, target) = (operand(op, "input", input)?, operand(op, "target", target)?);
-    run(py, x.elements(), || f(&x, &target)).map(PyTensor::new)
+    run(py, x.elements(), || told_in(x.dtype(), f(&x, &target)?)).map(PyTensor::new)
+}
+
+/// A loss in the dtype of its input, as in PyTorch; in that which it was computed in within a scope of autocast.
+fn told_in(dtype: DType, loss: Tensor) -> Result<Tensor> {
+    if ternion::precision::current().is_none() && dtype.is_half() { loss.to_dtype(dtype) } else { Ok(loss) }
+}
+
+/// A loss of input and target in the dtype and the shape that they have together.
+fn distance(
+    py: Python<'_>,
+    op: &'static str,
+    (input, target): (&Bound<'_, PyAny>, &Bound<'_, PyAny>),
+    f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
+) -> Outcome<PyTensor> {
+    let (x, target) = (operand(op, "input", input)?, operand(op, "target", target)?);
+    let result = run(py, x.elements(), || {
+        let (x, target) = meet(&x, &target)?;
+        let (x, target) = broadcast(op, &x, &target)?;
+        told_in(x.dtype(), f(&x, &target)?)
+    });
+    result.map(PyTensor::new)
+}
+
+fn broadcast(op: &'static str, x: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
+    if x.shape() == target.shape() {
+        return Ok((x.clone(), target.clone()));
+    }
+    let shape = x.shape().broadcast(target.shape(), op)?;
+    Ok((x.expand(shape)?, target.expand(shape)?))
 }
 
 /// Cross-entropy of logits and class indices, or probabilities.
@@ -42,6 +72,7 @@ fn loss(
 ///
 /// Raises:
 ///     IndexError: an index that is none of a class.
+///     ValueError: shapes that do not fit, another name as `reduction`.
 #[pyfunction]
 #[pyo3(signature = (input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0))]
 fn cross_entropy(
@@ -64,6 +95,11 @@ fn cross_entropy(
 /// Minus the log-probability of each class index.
 ///
 /// Shapes: log-probabilities [batch, classes, ..] and [batch, ..] (int32 or int64) -> []
+///
+/// Raises:
+///     IndexError: an index that is none of a class.
+///     ValueError: shapes that do not fit.
+///     TypeError: indices that are not int32 or int64.
 #[pyfunction]
 #[pyo3(signature = (input, target, weight=None, ignore_index=-100, reduction="mean"))]
 fn nll_loss(
@@ -82,8 +118,14 @@ fn nll_loss(
 
 /// Binary cross-entropy of logits and probabilities.
 ///
+/// Shapes: two of one shape -> [], or with reduction "none" that shape
+///
 /// Args:
 ///     pos_weight: how much more a positive answer counts than a negative one, broadcast.
+///
+/// Raises:
+///     TypeError: no floating dtype.
+///     ValueError: another name as `reduction`.
 #[pyfunction]
 #[pyo3(signature = (input, target, reduction="mean", pos_weight=None))]
 fn binary_cross_entropy_with_logits(
@@ -100,6 +142,11 @@ fn binary_cross_entropy_with_logits(
 }
 
 /// `(input - target)^2`.
+///
+/// Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
+///
+/// Raises:
+///     ValueError: shapes that do not broadcast, another name as `reduction`.
 #[pyfunction]
 #[pyo3(signature = (input, target, reduction="mean"))]
 fn mse_loss(
@@ -109,10 +156,15 @@ fn mse_loss(
     reduction: &str,
 ) -> Outcome<PyTensor> {
     let reduction = self::reduction(reduction)?;
-    loss(py, "mse_loss", (input, target), |x, target| x.mse_loss(target, reduction))
+    distance(py, "mse_loss", (input, target), |x, target| x.mse_loss(target, reduction))
 }
 
 /// `|input - target|`.
+///
+/// Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
+///
+/// Raises:
+///     ValueError: shapes that do not broadcast, another name as `reduction`.
 #[pyfunction]
 #[pyo3(signature = (input, target, reduction="mean"))]
 fn l1_loss(
@@ -122,10 +174,15 @@ fn l1_loss(
     reduction: &str,
 ) -> Outcome<PyTensor> {
     let reduction = self::reduction(reduction)?;
-    loss(py, "l1_loss", (input, target), |x, target| x.l1_loss(target, reduction))
+    distance(py, "l1_loss", (input, target), |x, target| x.l1_loss(target, reduction))
 }
 
 /// Quadratic up to a distance of `delta`, linear beyond.
+///
+/// Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
+///
+/// Raises:
+///     ValueError: shapes that do not broadcast, a `delta` that is not above 0, another name as `reduction`.
 #[pyfunction]
 #[pyo3(signature = (input, target, reduction="mean", delta=1.0))]
 fn huber_loss(
@@ -136,10 +193,16 @@ fn huber_loss(
     delta: f64,
 ) -> Outcome<PyTensor> {
     let reduction = self::reduction(reduction)?;
-    loss(py, "huber_loss", (input, target), |x, target| x.huber_loss(target, delta, reduction))
+    distance(py, "huber_loss", (input, target), |x, target| x.huber_loss(target, delta, reduction))
 }
 
 /// The Kullback-Leibler divergence of log-probabilities from a target: probabilities, or with `log_target` their logarithms.
+///
+/// Shapes: two of one shape -> [], or with reduction "none" that shape
+///
+/// Raises:
+///     TypeError: no floating dtype.
+///     ValueError: another name as `reduction`.
 #[pyfunction]
 #[pyo3(signature = (input, target, reduction="mean", log_target=false))]
 fn kl_div(
@@ -161,7 +224,8 @@ fn kl_div(
 ///     IndexError: an index that is none of a class.
 #[pyfunction]
 fn accuracy(py: Python<'_>, input: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
-    loss(py, "accuracy", (input, target), Tensor::accuracy)
+    let (x, target) = (operand("accuracy", "input", input)?, operand("accuracy", "target", target)?);
+    run(py, x.elements(), || x.accuracy(&target)).map(PyTensor::new)
 }
 
 /// Puts the functions into a module.

@@ -5,7 +5,7 @@ use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
 use crate::promote::floating;
 use crate::run::run;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, stands_for_one};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
@@ -22,6 +22,22 @@ fn values_and_indices<'py>(
     Ok(kind.call1(PyTuple::new(py, objects)?)?)
 }
 
+/// Two tensors of `x` along an axis, as `PyTensor::along` has one.
+fn pair_along(
+    x: &Tensor,
+    dim: isize,
+    f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)>,
+) -> Result<(Tensor, Tensor)> {
+    if !stands_for_one(x, &dim.into()) {
+        return f(x);
+    }
+    let (values, found) = f(&x.reshape([1_usize])?)?;
+    if values.elements() != 1 {
+        return Ok((values, found));
+    }
+    Ok((values.reshape(())?, found.reshape(())?))
+}
+
 /// The tensor in the dtype that was asked for.
 fn cast(x: &Tensor, dtype: &Option<DTypeArgument>) -> Result<Tensor> {
     dtype.as_ref().map_or_else(|| Ok(x.clone()), |dtype| x.to_dtype(dtype.0))
@@ -33,6 +49,8 @@ macro_rules! sums {
         impl PyTensor {
             $(
                 $(#[$doc])*
+                ///
+                /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
                 ///
                 /// Args:
                 ///     dim: the axis or axes; all of them by default.
@@ -53,9 +71,10 @@ macro_rules! sums {
                     keepdims: bool,
                 ) -> Outcome<PyTensor> {
                     let axes = axes(either(stringify!($name), dim, axis)?);
-                    self.map(py, |x| {
+                    self.along(py, axes.clone(), |x| {
                         let x = cast(x, &dtype)?;
-                        if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) }
+                        let found = if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) };
+                        cast(&found?, &dtype)
                     })
                 }
             )*
@@ -68,7 +87,7 @@ sums! {
     sum => sum sum_keep;
     /// The product over axes; of integers in int64.
     prod => prod prod_keep;
-    /// The mean over axes; of floating dtypes.
+    /// The mean over axes; of floating dtypes (else a TypeError).
     mean => mean mean_keep;
 }
 
@@ -79,10 +98,15 @@ macro_rules! reductions {
             $(
                 $(#[$doc])*
                 ///
+                /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+                ///
                 /// Args:
                 ///     dim: the axis or axes; all of them by default.
                 ///     keepdim: whether reduced axes stay, with size 1.
                 ///     axis, keepdims: other names of dim and keepdim.
+                ///
+                /// Raises:
+                ///     IndexError: an axis that does not exist.
                 #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
                 fn $name(
                     &self,
@@ -93,7 +117,7 @@ macro_rules! reductions {
                     keepdims: bool,
                 ) -> Outcome<PyTensor> {
                     let axes = axes(either(stringify!($name), dim, axis)?);
-                    self.map(py, |x| if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) })
+                    self.along(py, axes.clone(), |x| if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) })
                 }
             )*
         }
@@ -131,6 +155,13 @@ impl PyTensor {
         let elements = x.elements();
         match dim {
             None => {
+                if elements == 0 {
+                    let name = if is_largest { "max" } else { "min" };
+                    return Err(Failure::value(format!(
+                        "{name}: of shape {:?}, expected elements",
+                        x.dims()
+                    )));
+                }
                 let found = run(py, elements, || if is_largest { x.max(..) } else { x.min(..) })?;
                 Ok(PyTensor::new(found).into_bound_py_any(py)?)
             }
@@ -145,7 +176,9 @@ impl PyTensor {
             Some(dim) => {
                 let dim = dim.extract::<isize>()?;
                 let name = if is_largest { "max" } else { "min" };
-                values_and_indices(py, name, run(py, elements, || extremes(&x, dim, keepdim, is_largest))?)
+                let pair =
+                    run(py, elements, || pair_along(&x, dim, |x| extremes(x, dim, keepdim, is_largest)))?;
+                values_and_indices(py, name, pair)
             }
         }
     }
@@ -187,14 +220,52 @@ fn spread(
     }
 }
 
+/// The norm of order `p` over axes.
+fn norm(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
+    match p {
+        2.0 if keepdim => x.norm_keep(axes),
+        2.0 => x.norm(axes),
+        f64::INFINITY if keepdim => x.max_abs_keep(axes),
+        f64::INFINITY => x.max_abs(axes),
+        f64::NEG_INFINITY if keepdim => x.abs()?.min_keep(axes),
+        f64::NEG_INFINITY => x.abs()?.min(axes),
+        0.0 => summed(&x.ne_scalar(0)?.to_dtype(x.dtype())?, axes, keepdim),
+        1.0 => summed(&x.abs()?, axes, keepdim),
+        p => norm_of_powers(x, p, axes, keepdim),
+    }
+}
+
+fn summed(x: &Tensor, axes: Axes, keepdim: bool) -> Result<Tensor> {
+    if keepdim { x.sum_keep(axes) } else { x.sum(axes) }
+}
+
+/// `sum(|x|^p)^(1/p)`. No gradient flows to a 0, nor from a norm of 0: those of the powers are infinite there.
+fn norm_of_powers(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
+    let zeros = x.eq_scalar(0)?;
+    let powers = x.abs()?.masked_fill(&zeros, 1)?.powf(p)?;
+    let total = summed(&powers.masked_fill(&zeros, 0)?, axes.clone(), keepdim)?;
+    // A negative power of 0 is infinite: the norm is 0 if one element is.
+    let vanishes = match p < 0.0 {
+        true if keepdim => zeros.any_keep(axes)?,
+        true => zeros.any(axes)?,
+        false => total.eq_scalar(0)?,
+    };
+    total.masked_fill(&vanishes, 1)?.powf(1.0 / p)?.masked_fill(&vanishes, 0)
+}
+
 #[pymethods]
 impl PyTensor {
     /// `log(sum(e^x))` over axes, without overflow. Integers become float32 first.
+    ///
+    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
     ///
     /// Args:
     ///     dim: the axis or axes; all of them by default.
     ///     keepdim: whether reduced axes stay, with size 1.
     ///     axis, keepdims: other names of dim and keepdim.
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
     #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
     fn logsumexp(
         &self,
@@ -205,13 +276,19 @@ impl PyTensor {
         keepdims: bool,
     ) -> Outcome<PyTensor> {
         let axes = axes(either("logsumexp", dim, axis)?);
-        self.map(py, |x| {
+        self.along(py, axes.clone(), |x| {
             let x = floating(x)?;
             if keepdim || keepdims { x.logsumexp_keep(axes) } else { x.logsumexp(axes) }
         })
     }
 
     /// The largest element; along `dim` a tuple of the largest elements and their indices; with a tensor the larger of each pair.
+    ///
+    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> two of [..], or of [.., 1, ..] with `keepdim`
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     ValueError: no elements.
     #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
     fn max<'py>(
         &self,
@@ -226,6 +303,12 @@ impl PyTensor {
     }
 
     /// The smallest element; along `dim` a tuple of the smallest elements and their indices; with a tensor the smaller of each pair.
+    ///
+    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> two of [..], or of [.., 1, ..] with `keepdim`
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     ValueError: no elements.
     #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
     fn min<'py>(
         &self,
@@ -240,6 +323,13 @@ impl PyTensor {
     }
 
     /// The index of the first largest element, of all of them in row-major order, or along `dim`; int64.
+    ///
+    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     ValueError: no elements.
+    ///     TypeError: an input of truth values.
     #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
     fn argmax(
         &self,
@@ -250,10 +340,17 @@ impl PyTensor {
         keepdims: bool,
     ) -> Outcome<PyTensor> {
         let dim = either("argmax", dim, axis)?;
-        self.map(py, |x| place(x, dim, keepdim || keepdims, true))
+        self.along(py, dim.map_or(Axes::All, Axes::from), |x| place(x, dim, keepdim || keepdims, true))
     }
 
     /// The index of the first smallest element, of all of them in row-major order, or along `dim`; int64.
+    ///
+    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     ValueError: no elements.
+    ///     TypeError: an input of truth values.
     #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
     fn argmin(
         &self,
@@ -264,10 +361,12 @@ impl PyTensor {
         keepdims: bool,
     ) -> Outcome<PyTensor> {
         let dim = either("argmin", dim, axis)?;
-        self.map(py, |x| place(x, dim, keepdim || keepdims, false))
+        self.along(py, dim.map_or(Axes::All, Axes::from), |x| place(x, dim, keepdim || keepdims, false))
     }
 
     /// The variance over axes: squares are divided by the number of elements less `correction`.
+    ///
+    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
     ///
     /// Args:
     ///     dim: the axis or axes; all of them by default.
@@ -275,6 +374,10 @@ impl PyTensor {
     ///     keepdim: whether reduced axes stay, with size 1.
     ///     correction: 1 by default.
     ///     axis, keepdims: other names of dim and keepdim.
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     TypeError: no floating dtype.
     #[pyo3(signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=false))]
     #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
     fn var(
@@ -288,13 +391,14 @@ impl PyTensor {
         keepdims: bool,
     ) -> Outcome<PyTensor> {
         let (axes, correction) = spread("var", either("var", dim, axis)?, correction, unbiased)?;
-        self.map(
-            py,
-            |x| if keepdim || keepdims { x.var_keep(axes, correction) } else { x.var(axes, correction) },
-        )
+        self.along(py, axes.clone(), |x| {
+            if keepdim || keepdims { x.var_keep(axes, correction) } else { x.var(axes, correction) }
+        })
     }
 
     /// The standard deviation over axes: the root of `var`.
+    ///
+    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
     ///
     /// Args:
     ///     dim: the axis or axes; all of them by default.
@@ -302,6 +406,10 @@ impl PyTensor {
     ///     keepdim: whether reduced axes stay, with size 1.
     ///     correction: 1 by default.
     ///     axis, keepdims: other names of dim and keepdim.
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     TypeError: no floating dtype.
     #[pyo3(signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=false))]
     #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
     fn std(
@@ -315,13 +423,17 @@ impl PyTensor {
         keepdims: bool,
     ) -> Outcome<PyTensor> {
         let (axes, correction) = spread("std", either("std", dim, axis)?, correction, unbiased)?;
-        self.map(
-            py,
-            |x| if keepdim || keepdims { x.std_keep(axes, correction) } else { x.std(axes, correction) },
-        )
+        self.along(py, axes.clone(), |x| {
+            if keepdim || keepdims { x.std_keep(axes, correction) } else { x.std(axes, correction) }
+        })
     }
 
-    /// The norm over axes: of order 1, 2 (by default), infinity, or any positive number.
+    /// The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest.
+    ///
+    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
     #[pyo3(signature = (p=None, dim=None, keepdim=false, *, axis=None, keepdims=false))]
     fn norm(
         &self,
@@ -338,29 +450,24 @@ impl PyTensor {
             Some(p) if p.extract::<String>().is_ok_and(|name| name == "fro") => 2.0,
             Some(p) => p.extract::<f64>()?,
         };
-        if p.is_nan() || p <= 0.0 {
-            return Err(Failure::value(format!("norm: order {p}, expected more than 0")));
+        if p.is_nan() {
+            return Err(Failure::value("norm: order nan, expected a number"));
         }
         let axes = axes(dim);
-        self.map(py, |x| {
-            let x = floating(x)?;
-            let sum = |x: Tensor| if keepdim { x.sum_keep(axes.clone()) } else { x.sum(axes.clone()) };
-            match p {
-                2.0 if keepdim => x.norm_keep(axes),
-                2.0 => x.norm(axes),
-                f64::INFINITY if keepdim => x.max_abs_keep(axes),
-                f64::INFINITY => x.max_abs(axes),
-                1.0 => sum(x.abs()?),
-                p => sum(x.abs()?.powf(p)?)?.powf(1.0 / p),
-            }
-        })
+        self.along(py, axes.clone(), |x| norm(&floating(x)?, p, axes, keepdim))
     }
 
     /// The sums of the elements up to each, along `dim`.
     ///
+    /// Shapes: [.., n, ..] -> the same
+    ///
     /// Args:
     ///     dtype: what the elements are converted to first.
     ///     axis: another name of dim.
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     TypeError: no `dim`.
     #[pyo3(signature = (dim=None, *, dtype=None, axis=None))]
     fn cumsum(
         &self,
@@ -370,10 +477,16 @@ impl PyTensor {
         axis: Option<isize>,
     ) -> Outcome<PyTensor> {
         let dim = one_of("cumsum", dim, axis)?;
-        self.map(py, |x| cast(x, &dtype)?.cumsum(dim))
+        self.along(py, dim, |x| cast(&cast(x, &dtype)?.cumsum(dim)?, &dtype))
     }
 
     /// `e^x / sum(e^x)` along `dim`.
+    ///
+    /// Shapes: [.., n, ..] -> the same
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     TypeError: no `dim`.
     #[pyo3(signature = (dim=None, dtype=None, *, axis=None))]
     fn softmax(
         &self,
@@ -383,10 +496,16 @@ impl PyTensor {
         axis: Option<isize>,
     ) -> Outcome<PyTensor> {
         let dim = one_of("softmax", dim, axis)?;
-        self.map(py, |x| floating(&cast(x, &dtype)?)?.softmax(dim))
+        self.along(py, dim, |x| floating(&cast(x, &dtype)?)?.softmax(dim))
     }
 
     /// The logarithm of `softmax` along `dim`, without loss.
+    ///
+    /// Shapes: [.., n, ..] -> the same
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     TypeError: no `dim`.
     #[pyo3(signature = (dim=None, dtype=None, *, axis=None))]
     fn log_softmax(
         &self,
@@ -396,14 +515,19 @@ impl PyTensor {
         axis: Option<isize>,
     ) -> Outcome<PyTensor> {
         let dim = one_of("log_softmax", dim, axis)?;
-        self.map(py, |x| floating(&cast(x, &dtype)?)?.log_softmax(dim))
+        self.along(py, dim, |x| floating(&cast(x, &dtype)?)?.log_softmax(dim))
     }
 
     /// The elements in order along `dim`, and where they were: a tuple of values and indices (int64).
     ///
+    /// Shapes: [.., n, ..] -> two of the same
+    ///
     /// Args:
     ///     stable: taken as in PyTorch; equal elements keep their order in any case.
     ///     axis: another name of dim.
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
     #[pyo3(signature = (dim=None, descending=false, stable=false, *, axis=None))]
     fn sort<'py>(
         &self,
@@ -416,13 +540,20 @@ impl PyTensor {
         let _ = stable;
         let (x, dim) = (self.tensor(), either("sort", dim, axis)?.unwrap_or(-1));
         let pair = run(py, x.elements(), || {
-            let (values, found) = x.sort(dim, descending)?;
-            Ok((values, found.to_dtype(DType::I64)?))
+            pair_along(&x, dim, |x| {
+                let (values, found) = x.sort(dim, descending)?;
+                Ok((values, found.to_dtype(DType::I64)?))
+            })
         })?;
         values_and_indices(py, "sort", pair)
     }
 
     /// Where the elements are that come first, second and so on in order along `dim`; int64.
+    ///
+    /// Shapes: [.., n, ..] -> the same
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
     #[pyo3(signature = (dim=None, descending=false, stable=false, *, axis=None))]
     fn argsort(
         &self,
@@ -434,13 +565,19 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let _ = stable;
         let dim = either("argsort", dim, axis)?.unwrap_or(-1);
-        self.map(py, |x| x.argsort(dim, descending)?.to_dtype(DType::I64))
+        self.along(py, dim, |x| x.argsort(dim, descending)?.to_dtype(DType::I64))
     }
 
     /// The `k` largest (or smallest) elements along `dim` in order, and where they are: a tuple of values and indices (int64).
     ///
+    /// Shapes: [.., n, ..] -> two of [.., k, ..]
+    ///
     /// Args:
     ///     sorted: taken as in PyTorch; they are in order in any case.
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     ValueError: a `k` below 0, or above the number of elements.
     #[pyo3(signature = (k, dim=-1, largest=true, sorted=true))]
     fn topk<'py>(
         &self,
@@ -453,19 +590,32 @@ impl PyTensor {
         let _ = sorted;
         let (x, Count(k)) = (self.tensor(), k);
         let pair = run(py, x.elements(), || {
-            let (values, found) = x.topk(k, dim, largest)?;
-            Ok((values, found.to_dtype(DType::I64)?))
+            pair_along(&x, dim, |x| {
+                let (values, found) = x.topk(k, dim, largest)?;
+                Ok((values, found.to_dtype(DType::I64)?))
+            })
         })?;
         values_and_indices(py, "topk", pair)
     }
 
     /// How often each number from 0 on occurs.
+    ///
+    /// Shapes: [n] -> [numbers up to the largest, at least minlength]
+    ///
+    /// Raises:
+    ///     ValueError: another number of axes, a negative number.
     #[pyo3(signature = (minlength=Count(0)), text_signature = "($self, minlength=0)")]
     fn bincount(&self, py: Python<'_>, minlength: Count) -> Outcome<PyTensor> {
         self.map(py, |x| x.bincount(minlength.0)?.to_dtype(DType::I64))
     }
 
     /// How many elements fall into each of `bins` equal parts of the range from `min` to `max`.
+    ///
+    /// Shapes: [..] -> [bins]
+    ///
+    /// Raises:
+    ///     TypeError: no floating dtype.
+    ///     ValueError: no bins, ends in the wrong order or not finite.
     #[pyo3(signature = (bins=Count(100), min=0.0, max=0.0), text_signature = "($self, bins=100, min=0.0, max=0.0)")]
     fn histc(&self, py: Python<'_>, bins: Count, min: f64, max: f64) -> Outcome<PyTensor> {
         self.map(py, |x| {

@@ -6,7 +6,7 @@ use crate::dtype::{DTypeArgument, PyDType};
 use crate::error::{Failure, Outcome};
 use crate::promote::common;
 use crate::run::{run, wait};
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, stands_for_one};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use ternion::{Axes, DType, Result, Tensor};
@@ -49,12 +49,24 @@ impl PyTensor {
     }
 
     /// Axes from `start_dim` to `end_dim` as one.
+    ///
+    /// Shapes: [.., m, n, ..] -> [.., m * n, ..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     ValueError: a first axis behind the last.
     #[pyo3(signature = (start_dim=0, end_dim=-1))]
     fn flatten(&self, py: Python<'_>, start_dim: isize, end_dim: isize) -> Outcome<PyTensor> {
         self.map(py, |x| if x.rank() == 0 { x.reshape([1_usize]) } else { x.flatten(start_dim, end_dim) })
     }
 
     /// Axis `dim` as several of these sizes, one of which may be -1.
+    ///
+    /// Shapes: [.., m * n, ..] -> [.., m, n, ..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     ValueError: sizes that do not multiply to that of the axis.
     fn unflatten(&self, py: Python<'_>, dim: isize, sizes: AxesArgument) -> Outcome<PyTensor> {
         self.map(py, |x| {
             let axis = ternion::Axis(dim).resolve(x.shape(), "unflatten")?;
@@ -72,6 +84,12 @@ impl PyTensor {
     }
 
     /// The axes in another order.
+    ///
+    /// Shapes: [a, b, c] by (2, 0, 1) -> [c, a, b]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     ValueError: an order that does not name each axis once.
     #[pyo3(signature = (*dims))]
     fn permute(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
         let dims = numbers(dims, "permute")?;
@@ -79,12 +97,27 @@ impl PyTensor {
     }
 
     /// Two axes exchanged.
+    ///
+    /// Shapes: [.., m, .., n, ..] -> [.., n, .., m, ..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
     fn transpose(&self, py: Python<'_>, dim0: isize, dim1: isize) -> Outcome<PyTensor> {
-        self.map(py, |x| x.transpose(dim0, dim1))
+        let lifts = matches!(dim0, 0 | -1);
+        self.along(py, if lifts { dim1 } else { dim0 }, |x| x.transpose(dim0, dim1))
     }
 
     /// The two axes of a matrix exchanged.
+    ///
+    /// Shapes: [m, n] -> [n, m]; [n] and [] stay
+    ///
+    /// Raises:
+    ///     ValueError: more than two axes.
     fn t(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        let rank = self.tensor().rank();
+        if rank > 2 {
+            return Err(Failure::value(format!("t: a tensor of {rank} axes, expected at most 2")));
+        }
         self.map(py, |x| if x.rank() < 2 { Ok(x.clone()) } else { x.transpose(0, 1) })
     }
 
@@ -106,6 +139,11 @@ impl PyTensor {
     }
 
     /// Without the axes of size 1, or without these if their size is 1.
+    ///
+    /// Shapes: [.., 1, ..] -> [..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
     #[pyo3(signature = (dim=None, *, axis=None))]
     fn squeeze(
         &self,
@@ -113,15 +151,21 @@ impl PyTensor {
         dim: Option<AxesArgument>,
         axis: Option<AxesArgument>,
     ) -> Outcome<PyTensor> {
-        let dim = either("squeeze", dim, axis)?;
-        self.map(py, |x| {
-            let named = axes(dim).resolve(x.shape(), "squeeze")?;
+        let axes = axes(either("squeeze", dim, axis)?);
+        self.along(py, axes.clone(), |x| {
+            let named = axes.resolve(x.shape(), "squeeze")?;
             let ones: Vec<usize> = named.iter().filter(|&axis| x.dims()[axis] == 1).collect();
             x.squeeze(Axes::from(&ones[..]))
         })
     }
 
     /// With an axis of size 1 at `dim`.
+    ///
+    /// Shapes: [..] -> [.., 1, ..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     TypeError: no `dim`.
     #[pyo3(signature = (dim=None, *, axis=None))]
     fn unsqueeze(&self, py: Python<'_>, dim: Option<isize>, axis: Option<isize>) -> Outcome<PyTensor> {
         let dim = one_of("unsqueeze", dim, axis)?;
@@ -129,6 +173,8 @@ impl PyTensor {
     }
 
     /// Axes of size 1 repeated up to these sizes, without a copy; -1 leaves a size as it is.
+    ///
+    /// Shapes: [.., 1, ..] -> [.., n, ..]; new axes come first
     ///
     /// Raises:
     ///     ValueError: a size other than 1 that is not the one asked for.
@@ -150,12 +196,22 @@ impl PyTensor {
     }
 
     /// Repeated up to the shape of `other`, without a copy.
+    ///
+    /// Shapes: [.., 1, ..] and other [.., n, ..] -> [.., n, ..]
+    ///
+    /// Raises:
+    ///     ValueError: a size other than 1 that is not that of `other`.
     fn expand_as(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
         let shape = *other.get().tensor().shape();
         self.map(py, |x| x.expand(shape))
     }
 
     /// Repeated so often along each axis, a copy.
+    ///
+    /// Shapes: [m, n] by (a, b) -> [a * m, b * n]; new axes come first
+    ///
+    /// Raises:
+    ///     ValueError: fewer counts than axes, a negative one.
     #[pyo3(signature = (*repeats))]
     fn repeat(&self, py: Python<'_>, repeats: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
         let counts = sizes(repeats, "repeat")?;
@@ -169,6 +225,12 @@ impl PyTensor {
     }
 
     /// `length` elements of axis `dim` from `start` on.
+    ///
+    /// Shapes: [.., n, ..] -> [.., length, ..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist, a start before the first element.
+    ///     ValueError: elements behind the last one, a negative length.
     fn narrow(&self, py: Python<'_>, dim: isize, start: isize, length: Count) -> Outcome<PyTensor> {
         let Count(length) = length;
         self.map(py, |x| {
@@ -185,6 +247,11 @@ impl PyTensor {
     }
 
     /// One element of axis `dim`, which disappears.
+    ///
+    /// Shapes: [.., n, ..] -> [..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist, an index outside it.
     fn select(&self, py: Python<'_>, dim: isize, index: isize) -> Outcome<PyTensor> {
         self.map(py, |x| {
             let axis = ternion::Axis(dim).resolve(x.shape(), "select")?;
@@ -198,6 +265,12 @@ impl PyTensor {
     }
 
     /// Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes.
+    ///
+    /// Shapes: [.., n, ..] -> a tuple of [.., size, ..]; a last part may be smaller
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     ValueError: parts of size 0, sizes that do not add up to that of the axis.
     #[pyo3(signature = (split_size_or_sections, dim=0))]
     fn split<'py>(
         &self,
@@ -217,6 +290,12 @@ impl PyTensor {
     }
 
     /// At most `chunks` equal parts of axis `dim`.
+    ///
+    /// Shapes: [.., n, ..] -> a tuple of [.., size, ..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     ValueError: 0 parts.
     #[pyo3(signature = (chunks, dim=0))]
     fn chunk<'py>(&self, py: Python<'py>, chunks: Count, dim: isize) -> Outcome<Bound<'py, PyTuple>> {
         let (x, Count(chunks)) = (self.tensor(), chunks);
@@ -224,6 +303,11 @@ impl PyTensor {
     }
 
     /// The elements of axis `dim`, without it.
+    ///
+    /// Shapes: [.., n, ..] -> a tuple of n of [..]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
     #[pyo3(signature = (dim=0))]
     fn unbind<'py>(&self, py: Python<'py>, dim: isize) -> Outcome<Bound<'py, PyTuple>> {
         let x = self.tensor();
@@ -235,6 +319,12 @@ impl PyTensor {
     }
 
     /// The elements moved along `dims`, those that leave at one end come in at the other.
+    ///
+    /// Shapes: [..] -> the same
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     ValueError: not as many axes as shifts, several shifts without axes.
     #[pyo3(signature = (shifts, dims=None))]
     fn roll(&self, py: Python<'_>, shifts: AxesArgument, dims: Option<AxesArgument>) -> Outcome<PyTensor> {
         let Some(dims) = dims else {
@@ -251,30 +341,57 @@ impl PyTensor {
     }
 
     /// The elements of these axes in reverse order.
+    ///
+    /// Shapes: [..] -> the same
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     ValueError: an axis that is named twice.
     #[pyo3(signature = (*dims))]
     fn flip(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
         let dims = numbers(dims, "flip")?;
-        self.map(py, |x| x.flip(&dims[..]))
+        self.along(py, &dims[..], |x| x.flip(&dims[..]))
     }
 
     /// Windows of `size` elements along `dimension`, `step` apart, as a further axis at the end.
+    ///
+    /// Shapes: [.., n, ..] -> [.., windows, .., size]
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     ValueError: windows larger than the axis, a step of 0.
     fn unfold(&self, py: Python<'_>, dimension: isize, size: Count, step: Count) -> Outcome<PyTensor> {
-        self.map(py, |x| x.unfold(dimension, size.0, step.0))
+        self.map(py, |x| match stands_for_one(x, &dimension.into()) {
+            true => x.reshape([1_usize])?.unfold(0, size.0, step.0)?.squeeze(0),
+            false => x.unfold(dimension, size.0, step.0),
+        })
     }
 
     /// The elements on and below a diagonal of the last two axes, zeros above.
+    ///
+    /// Shapes: [.., m, n] -> the same
+    ///
+    /// Raises:
+    ///     ValueError: fewer than two axes.
     #[pyo3(signature = (diagonal=0))]
     fn tril(&self, py: Python<'_>, diagonal: isize) -> Outcome<PyTensor> {
         self.map(py, |x| x.tril(diagonal))
     }
 
     /// The elements on and above a diagonal of the last two axes, zeros below.
+    ///
+    /// Shapes: [.., m, n] -> the same
+    ///
+    /// Raises:
+    ///     ValueError: fewer than two axes.
     #[pyo3(signature = (diagonal=0))]
     fn triu(&self, py: Python<'_>, diagonal: isize) -> Outcome<PyTensor> {
         self.map(py, |x| x.triu(diagonal))
     }
 
     /// The elements one after the other in row-major order: the tensor itself if they are, else a copy.
+    ///
+    /// Shapes: [..] -> the same
     #[pyo3(signature = (*, memory_format=None))]
     fn contiguous<'py>(
         slf: &Bound<'py, Self>,
@@ -289,6 +406,8 @@ impl PyTensor {
     }
 
     /// A copy; gradients flow through it.
+    ///
+    /// Shapes: [..] -> the same
     #[pyo3(signature = (*, memory_format=None))]
     fn clone(&self, py: Python<'_>, memory_format: Option<&Bound<'_, PyAny>>) -> Outcome<PyTensor> {
         let _ = memory_format;
@@ -310,9 +429,15 @@ impl PyTensor {
     ///
     /// Takes a dtype, a device or its name, both, or a tensor whose dtype and device are meant.
     ///
+    /// Shapes: [..] -> the same
+    ///
     /// Args:
     ///     copy: a copy in any case.
     ///     non_blocking, memory_format: taken as in PyTorch; they change nothing here.
+    ///
+    /// Raises:
+    ///     RuntimeError: a device that is not there.
+    ///     TypeError: something that names neither.
     #[pyo3(signature = (*args, dtype=None, device=None, copy=false, non_blocking=false, memory_format=None))]
     fn to<'py>(
         slf: &Bound<'py, Self>,
@@ -358,6 +483,8 @@ impl PyTensor {
     }
 
     /// The tensor on the processor.
+    ///
+    /// Shapes: [..] -> the same
     fn cpu<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
         Self::to(
             slf,
@@ -371,6 +498,11 @@ impl PyTensor {
     }
 
     /// The tensor on a CUDA device, by default the first.
+    ///
+    /// Shapes: [..] -> the same
+    ///
+    /// Raises:
+    ///     RuntimeError: a device that is not there.
     #[pyo3(signature = (device=None, non_blocking=false))]
     fn cuda<'py>(
         slf: &Bound<'py, Self>,
@@ -388,6 +520,8 @@ impl PyTensor {
     }
 
     /// The dtype and device of `other`.
+    ///
+    /// Shapes: [..] -> the same
     fn type_as<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
         Self::to(slf, &PyTuple::new(slf.py(), [other])?, None, None, false, false, None)
     }
@@ -399,6 +533,8 @@ macro_rules! casts {
         impl PyTensor {
             $(
                 $(#[$doc])*
+                ///
+                /// Shapes: [..] -> the same
                 fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
                     self.map(py, |x| x.to_dtype(DType::$dtype))
                 }
@@ -458,10 +594,20 @@ fn joined(
     run(py, elements, || f(&tensors.iter().collect::<Vec<_>>())).map(PyTensor::new)
 }
 
-/// Tensors one behind the other along an axis that they have.
+/// The tensors without those of shape [0], if others have more axes: as in PyTorch those add nothing.
+fn with_axes<'a>(tensors: &[&'a Tensor]) -> Vec<&'a Tensor> {
+    let others: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| tensor.dims() != [0]).collect();
+    if others.iter().any(|tensor| tensor.rank() != 1) { others } else { tensors.to_vec() }
+}
+
+/// Tensors one behind the other along an axis that they have; those of shape [0] add nothing to others with more axes.
+///
+/// Shapes: [.., m, ..] and [.., n, ..] -> [.., m + n, ..]
 ///
 /// Raises:
 ///     ValueError: no tensors, or sizes that differ along another axis.
+///     IndexError: an axis that does not exist.
+///     TypeError: something that is no tensor.
 #[pyfunction]
 #[pyo3(signature = (tensors, dim=None, *, axis=None))]
 fn cat(
@@ -471,10 +617,12 @@ fn cat(
     axis: Option<isize>,
 ) -> Outcome<PyTensor> {
     let dim = either("cat", dim, axis)?.unwrap_or(0);
-    joined(py, listed(tensors, "cat")?, |tensors| Tensor::concat(tensors, dim))
+    joined(py, listed(tensors, "cat")?, |tensors| Tensor::concat(&with_axes(tensors), dim))
 }
 
 /// `cat`.
+///
+/// Shapes and errors as of `cat`
 #[pyfunction]
 #[pyo3(signature = (tensors, dim=None, *, axis=None))]
 fn concat(
@@ -488,8 +636,12 @@ fn concat(
 
 /// Tensors of one shape side by side along a new axis.
 ///
+/// Shapes: n of [..] -> [.., n, ..]
+///
 /// Raises:
 ///     ValueError: no tensors, or shapes that differ.
+///     IndexError: an axis that the result does not have.
+///     TypeError: something that is no tensor.
 #[pyfunction]
 #[pyo3(signature = (tensors, dim=None, *, axis=None))]
 fn stack(

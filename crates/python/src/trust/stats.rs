@@ -4,12 +4,22 @@ use crate::error::Outcome;
 use crate::run::wait;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
+use pyo3::types::PyFloat;
 use ternion::{DeviceStats, Stats};
 
 /// Mean, spread, extremes and counts of special values of a tensor; moments and extremes are of the finite elements.
 #[pyclass(name = "Stats", module = "ternion", frozen, eq)]
 #[derive(Clone, PartialEq)]
 pub struct PyStats(pub Stats);
+
+impl PyStats {
+    /// Mean, standard deviation, smallest and largest as Python writes them, to five digits.
+    fn in_digits(&self, py: Python<'_>) -> PyResult<[String; 4]> {
+        let of =
+            |value| Ok::<_, PyErr>(PyFloat::new(py, value).call_method1("__format__", (".5g",))?.to_string());
+        Ok([of(self.0.mean)?, of(self.0.std)?, of(self.0.min)?, of(self.0.max)?])
+    }
+}
 
 #[pymethods]
 impl PyStats {
@@ -97,12 +107,24 @@ impl PyStats {
         self.0.is_broken()
     }
 
-    fn __repr__(&self) -> String {
-        format!("Stats({})", self.__str__())
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        if self.0.elements == 0 {
+            return Ok("Stats(elements=0)".to_owned());
+        }
+        let [mean, std, min, max] = self.in_digits(py)?;
+        let Stats { elements, nan, infinite, zeros, .. } = self.0;
+        let counts = format!("nan={nan}, infinite={infinite}, zeros={zeros}");
+        Ok(format!("Stats(elements={elements}, mean={mean}, std={std}, min={min}, max={max}, {counts})"))
     }
 
-    fn __str__(&self) -> String {
-        if self.0.elements == 0 { "no elements".to_owned() } else { self.0.to_string() }
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        let Stats { elements, nan, infinite, zeros, .. } = self.0;
+        if elements == 0 {
+            return Ok("no elements".to_owned());
+        }
+        let [mean, std, min, max] = self.in_digits(py)?;
+        let counts = format!("nan {nan}, inf {infinite}, zero {zeros} of {elements}");
+        Ok(format!("mean {mean}, std {std}, min {min}, max {max}, {counts}"))
     }
 }
 

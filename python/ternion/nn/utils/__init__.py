@@ -59,7 +59,11 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
 
 
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
-    """Scales the gradients of `parameters`, whose common norm is `total_norm`, so that it is at most `max_norm`."""
+    """Scales the gradients of `parameters`, whose common norm is `total_norm`, so that it is at most `max_norm`.
+
+    Raises:
+        ValueError: a text in place of `max_norm`.
+    """
     _scaled(_listed(parameters), float(max_norm), total_norm)
 
 
@@ -74,7 +78,11 @@ def _scaled(parameters, max_norm, norm):
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
-    """Cuts every element of the gradients of `parameters` to -clip_value..clip_value."""
+    """Cuts every element of the gradients of `parameters` to -clip_value..clip_value.
+
+    Raises:
+        ValueError: a text in place of `clip_value`.
+    """
     clip_value = float(clip_value)
     with no_grad():
         for parameter in _listed(parameters):
@@ -83,12 +91,20 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
 
 
 def parameters_to_vector(parameters: Any) -> Tensor:
-    """All elements of several tensors as one axis."""
+    """All elements of several tensors as one axis.
+
+    Shapes: [..], [..], .. -> [elements of all]
+
+    Raises:
+        ValueError: no tensors.
+    """
     return cat([parameter.reshape(-1) for parameter in parameters])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Any) -> None:
     """Overwrites parameters with the elements of one axis.
+
+    Shapes: [elements of all] -> the parameters' own
 
     Raises:
         ValueError: more elements, or less.
@@ -154,6 +170,9 @@ class StatsMonitor:
         """`optimizer.step()`, and what `report` tells, with the changes of the weights. `optimizer` may be a function that makes the step.
 
         Of a loss that a GradScaler has scaled, the gradients are those unless `unscale_` was called before.
+
+        Raises:
+            TypeError: neither an optimiser nor a function.
         """
         step = optimizer.step if hasattr(optimizer, "step") else optimizer
         return self._monitor.step(list(self._model.parameters()), step)

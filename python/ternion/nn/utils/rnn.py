@@ -29,6 +29,12 @@ def pad_sequence(sequences: Iterable[Tensor], batch_first: bool = False, padding
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Iterable[int], batch_first: bool = False) -> list[Tensor]:
-    """What `pad_sequence` padded on the right, as sequences of these lengths."""
+    """What `pad_sequence` padded on the right, as sequences of these lengths.
+
+    Shapes: [longest, batch, ..], with `batch_first` [batch, longest, ..] -> [length, ..] each
+
+    Raises:
+        IndexError: less than 2 axes.
+    """
     batch = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [sequence[: int(length)] for sequence, length in zip(batch.unbind(0), lengths)]

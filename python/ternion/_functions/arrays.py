@@ -1,0 +1,29 @@
+"""What functions of NumPy do with tensors: they see arrays on the same memory, and give arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._ternion import Tensor
+
+# What a tensor tells itself, wherever its memory is.
+_TOLD = {"shape": lambda tensor: tuple(tensor.shape), "ndim": lambda tensor: tensor.ndim}
+
+
+def _arrays(value: Any) -> Any:
+    """An argument with arrays in place of tensors."""
+    if isinstance(value, Tensor):
+        import numpy
+
+        return numpy.asarray(value)
+    if isinstance(value, (list, tuple)):
+        parts = [_arrays(part) for part in value]
+        return parts if isinstance(value, list) else tuple(parts)
+    return value
+
+
+def array_function(self: Tensor, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """NumPy's way to ask for a function of its own: `numpy.sum(x)`."""
+    if func.__name__ in _TOLD and len(args) == 1 and isinstance(args[0], Tensor) and not kwargs:
+        return _TOLD[func.__name__](args[0])
+    return func(*_arrays(args), **{name: _arrays(value) for name, value in kwargs.items()})

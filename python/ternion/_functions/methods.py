@@ -1,0 +1,114 @@
+"""Methods of tensors as functions, whose first argument is called `input`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import numbers
+from typing import Any
+
+from .._ternion import Tensor
+
+# What does the same with a number in the first place: `pow(2, x)` is `x.__rpow__(2)`.
+_REFLECTED = {
+    "add": "__radd__", "sub": "__rsub__", "mul": "__rmul__", "div": "__rtruediv__", "floor_divide": "__rfloordiv__", "remainder": "__rmod__",
+    "pow": "__rpow__",
+}  # fmt: skip
+_ABSENT = object()
+
+
+def _without_tensor(name: str, input: Any, *args: Any, **kwargs: Any) -> Any:
+    """What a function of this name is of something that is no tensor: its result with a number first, or an error."""
+    other = next(iter((*args, *kwargs.values())), None)
+    if name in _REFLECTED and len(args) + len(kwargs) == 1 and isinstance(input, numbers.Real) and isinstance(other, Tensor):
+        return getattr(other, _REFLECTED[name])(input)
+    raise TypeError(f"{name}: input is {type(input).__name__}, expected a tensor") from None
+
+
+def _of_one(name: str, method: Any) -> Any:
+    def function(input):  # type: ignore[no-untyped-def]
+        try:
+            return method(input)
+        except TypeError:
+            if isinstance(input, Tensor):
+                raise
+            return _without_tensor(name, input)
+
+    return function
+
+
+def _of_two(name: str, method: Any) -> Any:
+    def function(input, other):  # type: ignore[no-untyped-def]
+        try:
+            return method(input, other)
+        except TypeError:
+            if isinstance(input, Tensor):
+                raise
+            return _without_tensor(name, input, other)
+
+    return function
+
+
+def _of_two_and_options(name: str, method: Any) -> Any:
+    def function(input, other, **options):  # type: ignore[no-untyped-def]
+        try:
+            return method(input, other, **options) if options else method(input, other)
+        except TypeError:
+            if isinstance(input, Tensor):
+                raise
+            return _without_tensor(name, input, other, **options)
+
+    return function
+
+
+def _along(name: str, method: Any) -> Any:
+    def function(input, dim=_ABSENT, *args, **kwargs):  # type: ignore[no-untyped-def]
+        try:
+            if not args and not kwargs:
+                return method(input) if dim is _ABSENT else method(input, dim)
+            return method(input, **kwargs) if dim is _ABSENT else method(input, dim, *args, **kwargs)
+        except TypeError:
+            if isinstance(input, Tensor):
+                raise
+            return _without_tensor(name, input)
+
+    return function
+
+
+def _of_many(name: str, method: Any, listed: str | None) -> Any:
+    """`listed` is the argument that takes all numbers that are given: `reshape(x, 2, 3)`, and by its name one list of them."""
+
+    def function(input, *args, **kwargs):  # type: ignore[no-untyped-def]
+        if listed in kwargs:
+            args = (*args, kwargs.pop(listed))
+        try:
+            return method(input, *args, **kwargs)
+        except TypeError:
+            if isinstance(input, Tensor):
+                raise
+            return _without_tensor(name, input, *args, **kwargs)
+
+    return function
+
+
+@functools.lru_cache(maxsize=None)
+def function_of(name: str, module: str = "ternion") -> Any:
+    """The method of this name as a function of a module."""
+    method = getattr(Tensor, name)
+    own, *rest = inspect.signature(method).parameters.values()
+    names = [parameter.name for parameter in rest]
+    if not rest:
+        function = _of_one(name, method)
+    elif names == ["other"]:
+        function = _of_two(name, method)
+    elif names[0] == "dim":
+        function = _along(name, method)
+    elif names[0] == "other" and all(parameter.kind is parameter.KEYWORD_ONLY for parameter in rest[1:]):
+        function = _of_two_and_options(name, method)
+    else:
+        listed = [parameter.name for parameter in rest if parameter.kind is parameter.VAR_POSITIONAL]
+        function = _of_many(name, method, listed[0] if listed else None)
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__, function.__wrapped__ = module, method.__doc__, method
+    function.__signature__ = inspect.Signature([own.replace(name="input", kind=own.POSITIONAL_OR_KEYWORD), *rest])
+    return function

@@ -1,0 +1,43 @@
+"""What parameters are called in messages: their keys, as the module says that was asked for its parameters last."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+
+class _Known(weakref.ref):  # type: ignore[type-arg]
+    """A parameter that has a name: a place in `_names` that is left when the parameter goes."""
+
+    __slots__ = ("name", "number")
+
+    def __init__(self, parameter: Any, forget: Any):
+        super().__init__(parameter, forget)  # type: ignore[call-arg]
+        self.number, self.name = id(parameter), ""
+
+
+def _forget(known: _Known) -> None:
+    names = _names
+    # While the interpreter ends, the names may have gone before.
+    if names is not None and names.get(known.number) is known:
+        names.pop(known.number, None)
+
+
+# By identity: parameters are compared element by element.
+_names: dict[int, _Known] = {}
+
+
+def note_name(parameter: Any, name: str) -> None:
+    """A module says what it calls a parameter. What a part of it says then is shorter, and does not count."""
+    known = _names.get(id(parameter))
+    if known is None or known() is not parameter:
+        known = _names[id(parameter)] = _Known(parameter, _forget)
+    elif known.name == name or known.name.endswith(f".{name}"):
+        return
+    known.name = name
+
+
+def name_of(parameter: Any) -> str | None:
+    """The name of a parameter that a module was asked for."""
+    known = _names.get(id(parameter))
+    return known.name if known is not None and known() is parameter else None
