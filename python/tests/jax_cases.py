@@ -487,12 +487,10 @@ def indices():
     yield Case("where", "broadcast", lambda a, b: ternion.where(tensor_of(mask), a, b), lambda a, b: jnp.where(mask, a, b), ((5,), uniform()), ((4, 1), uniform()))
     keys = {
         "slice": [np.s_[1:3], np.s_[::2, 1:], np.s_[..., 3:0:-1], np.s_[0:0]],
-        "index": [np.s_[rows], np.s_[rows, :2], np.s_[:, rows], np.s_[mask], np.s_[rows, np.array([1, 1, 4])], np.s_[None, rows, None, 1]],
+        "index": [np.s_[rows], np.s_[rows, :2], np.s_[:, rows], np.s_[mask], np.s_[rows, np.array([1, 1, 4])], np.s_[None, rows, None]],
     }  # fmt: skip
     for name, list_of in keys.items():
         for number, key in enumerate(list_of):
-            if name == "slice" and number == 2:
-                continue  # Steps are above 0, as in PyTorch.
             yield Case(name, f"{number}", lambda x, k=key: x[ours_of(k)], lambda x, k=key: x[k], x)
 
     def assigned(x, s):
