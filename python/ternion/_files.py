@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from . import _ternion
@@ -90,47 +93,94 @@ def _built(tree: Any, tensors: dict[str, Tensor]) -> Any:
     return {"list": list, "tuple": tuple, "size": Size}[kind](_built(item, tensors) for item in told)
 
 
+def _is_place(value: Any) -> bool:
+    """Whether it is the name of a file, or an open one."""
+    return isinstance(value, (str, os.PathLike)) or (callable(getattr(value, "write", None)) and not isinstance(value, type))
+
+
+def _write(place: Any, tensors: dict[str, Tensor], texts: dict[str, str]) -> None:
+    if isinstance(place, (str, os.PathLike)):
+        _ternion._save(place, tensors, texts)
+        return
+    if isinstance(place, io.TextIOBase):
+        raise TypeError('save: a file of text, expected one for bytes: open(name, "wb")')
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "written")
+        _ternion._save(path, tensors, texts)
+        place.write(path.read_bytes())
+
+
 def save(path: Any, state: Any) -> None:
     """Writes a state dict, or that of a module, to a safetensors file, which appears whole or not at all. (The other order, PyTorch's, is taken, too.)
 
     Dicts, lists and tuples within each other, with numbers, texts, None, dtypes and devices beside tensors, are taken as well: `load` gives them back.
 
+    Args:
+        path: the name of the file, or an object with `write`, as an open file or io.BytesIO.
+        state: what is written.
+
     Raises:
-        TypeError: something in it that is none of these.
+        TypeError: something in it that is none of these, a file of text.
         ValueError: a list or dict that holds itself.
         OSError: the file cannot be written.
     """
-    if not isinstance(path, (str, os.PathLike)) or isinstance(state, (str, os.PathLike)):
+    if not _is_place(path) or isinstance(state, (str, os.PathLike)):
         path, state = state, path
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"save: a file of type {type(path).__name__}, expected its name")
+    if not _is_place(path):
+        raise TypeError(f"save: a file of type {type(path).__name__}, expected its name or an open file")
     if hasattr(state, "state_dict"):
         state = state.state_dict()
     if isinstance(state, dict) and all(isinstance(key, str) and isinstance(value, Tensor) for key, value in state.items()):
-        _ternion._save(path, state, {})
+        _write(path, state, {})
         return
     writer = _Writer()
     tree = writer.tree(state, "")
-    _ternion._save(path, writer.tensors, {_TREE: json.dumps(tree)})
+    _write(path, writer.tensors, {_TREE: json.dumps(tree)})
 
 
-def load(path: str | os.PathLike[str], device: Any = None, *, map_location: Any = None, weights_only: bool = True) -> Any:
+def _read(place: Any, device: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
+    if isinstance(place, (str, os.PathLike)):
+        return _ternion._load(place, device)
+    if not callable(getattr(place, "read", None)):
+        raise TypeError(f"load: a file of type {type(place).__name__}, expected its name or an open file")
+    held = place.read()
+    if not isinstance(held, (bytes, bytearray, memoryview)):
+        raise TypeError(f'load: a file of {type(held).__name__}, expected one of bytes: open(name, "rb")')
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "read")
+        path.write_bytes(held)
+        try:
+            return _ternion._load(path, device)
+        except OSError as error:
+            raise OSError(str(error).replace(str(path), _name(place))) from None
+
+
+def _name(place: Any) -> str:
+    """What a file is called in messages."""
+    if isinstance(place, (str, os.PathLike)):
+        return str(place)
+    return str(getattr(place, "name", type(place).__name__))
+
+
+def load(path: Any, device: Any = None, *, map_location: Any = None, weights_only: bool = True) -> Any:
     """What `save` wrote, or the tensors of another safetensors file by their keys: `model.load_state_dict(ternion.load(path))`.
 
     Args:
+        path: the name of the file, or an object with `read`, as an open file or io.BytesIO, which is read to its end.
         device: where the tensors are to be; by default where tensors are made.
         map_location: another name of device.
         weights_only: taken as in PyTorch; a file never holds code.
 
     Raises:
+        TypeError: neither a name nor an open file, a file of text.
         FileNotFoundError: there is no such file.
         OSError: it cannot be read, is damaged, or holds dtypes that tensors do not have; the message names it.
     """
     del weights_only
-    tensors, texts = _ternion._load(path, map_location if device is None else device)
+    tensors, texts = _read(path, map_location if device is None else device)
     if _TREE not in texts:
         return tensors
     try:
         return _built(json.loads(texts[_TREE]), tensors)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise OSError(f"{path}: damaged: what it holds beside tensors cannot be read: {error!r}") from None
+        raise OSError(f"{_name(path)}: damaged: what it holds beside tensors cannot be read: {error!r}") from None

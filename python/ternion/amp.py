@@ -12,6 +12,11 @@ from ._ternion import Tensor, _trust, bfloat16, dtype as _dtype, float16, float3
 
 __all__ = ["GradScaler", "autocast", "is_autocast_enabled"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PRECISIONS = {float32: "f32", float16: "f16", bfloat16: "bf16"}

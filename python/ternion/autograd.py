@@ -11,6 +11,11 @@ from ._ternion import Tensor, is_grad_enabled
 
 __all__ = ["backward", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Tensors = Union[Tensor, Sequence[Tensor]]
 
 

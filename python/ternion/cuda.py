@@ -6,6 +6,16 @@ from typing import Any, NamedTuple
 
 from . import _ternion
 
+__all__ = [
+    "current_device", "device_count", "empty_cache", "get_device_name", "get_device_properties", "get_rng_state", "is_available",
+    "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated", "mem_get_info", "memory_allocated",
+    "memory_reserved", "reset_peak_memory_stats", "set_rng_state", "synchronize",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 def _hardware() -> list[dict[str, Any]]:
     return [entry for entry in _ternion.devices() if entry["name"].startswith("cuda")]

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoint", "Checkpoints", "Resumed", "TrainingState"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _native: Any = _ternion._train
 
 if TYPE_CHECKING:

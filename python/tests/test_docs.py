@@ -38,7 +38,7 @@ REASONS = {
     "the method of this name tells": "softmax log_softmax",
     "answers for tensors of any shape": "equal is_same_size is_tensor typename",
     "in place what `masked_fill` is, which tells": "masked_fill_",
-    "takes no tensor, and has no shapes": "can_cast get_rng_state set_rng_state seed is_autocast_enabled function_of",
+    "takes no tensor, and has no shapes": "can_cast get_rng_state set_rng_state seed is_autocast_enabled",
     "its only argument is a hint": "is_contiguous",
 }
 SPEAK_FOR_THEMSELVES = {name for names in REASONS.values() for name in names.split()}

@@ -1,5 +1,6 @@
 """State dicts on disk: what is written comes back, here and in PyTorch's safetensors; what is broken is told."""
 
+import io
 import os
 
 import numpy as np
@@ -156,3 +157,44 @@ class TestObjects:
         with pytest.raises(TypeError):
             ternion.save({"a": object()}, tmp_path / "a")
         assert ternion.load(tmp_path / "a") == {"a": 1} and os.listdir(tmp_path) == ["a"]
+
+
+class TestOpenFiles:
+    """Objects with `write` and `read` in place of names."""
+
+    @pytest.mark.parametrize("order", [lambda state, file: (state, file), lambda state, file: (file, state)])
+    def test_bytes_in_memory(self, tmp_path, order):
+        state = of_every_dtype()
+        held = io.BytesIO()
+        ternion.save(*order(state, held))
+        ternion.save(state, tmp_path / "a")
+        assert held.getvalue() == (tmp_path / "a").read_bytes()
+        held.seek(0)
+        same(ternion.load(held), state)
+
+    def test_open_files(self, tmp_path):
+        layer = nn.Linear(2, 3)
+        with open(tmp_path / "a", "wb") as file:
+            ternion.save({"model": layer.state_dict(), "epoch": 3}, file)
+        with open(tmp_path / "a", "rb") as file:
+            found = ternion.load(file, map_location="cpu")
+        assert found["epoch"] == 3 and found["model"]["weight"].equal(layer.weight) and os.listdir(tmp_path) == ["a"]
+        held = io.BytesIO()
+        ternion.save(layer, held)
+        assert set(ternion.load(io.BytesIO(held.getvalue()))) == {"weight", "bias"}
+
+    def test_what_is_refused(self, tmp_path):
+        with pytest.raises(TypeError, match="save: a file of text, expected one for bytes"):
+            ternion.save({"a": ternion.ones(1)}, io.StringIO())
+        with pytest.raises(TypeError, match="load: a file of str, expected one of bytes"):
+            ternion.load(io.StringIO("text"))
+        with pytest.raises(TypeError, match="save: a file of type int, expected its name or an open file"):
+            ternion.save({"a": ternion.ones(1)}, 5)
+        with pytest.raises(TypeError, match="load: a file of type int, expected its name or an open file"):
+            ternion.load(5)
+        with pytest.raises(OSError, match="^BytesIO: no safetensors file"):
+            ternion.load(io.BytesIO(b"no safetensors"))
+        with open(tmp_path / "broken", "wb+") as file, pytest.raises(OSError, match="broken: no safetensors file"):
+            file.write(b"no safetensors")
+            file.seek(0)
+            ternion.load(file)

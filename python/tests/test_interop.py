@@ -215,3 +215,27 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     if not hasattr(os, "fork"):
         pytest.skip("this system does not fork")
     assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
+
+
+def test_memory_that_went_through_pytorch_is_let_go_safely():
+    """In a process of its own: memory of DLPack that is let go without the interpreter held takes the interpreter with it."""
+    pytest.importorskip("torch")
+    program = """
+import numpy as np, torch, ternion
+
+def there_and_back(size):
+    return ternion.from_dlpack(torch.from_dlpack(ternion.from_numpy(np.zeros(size, np.float32)))[1:3])
+
+for _ in range(200):
+    first = ternion.from_numpy(np.zeros(4, np.float32))
+    again = ternion.from_dlpack(torch.from_dlpack(first))
+    del first  # PyTorch holds what it has, and the last of them all lets it go.
+    again += 1
+    assert again.sum().item() == 4
+    del again
+for _ in range(200):
+    assert (there_and_back(4) + 1).sum().item() == 2  # Nobody but the addition has it.
+    assert ternion.as_tensor(torch.from_dlpack(ternion.from_numpy(np.ones(3, np.float32)))).sum().item() == 3
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr

@@ -365,3 +365,33 @@ def test_everything_is_called_by_apply():
     told = []
     nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU())).apply(lambda module: told.append(type(module).__name__))
     assert told == ["Linear", "ReLU", "Sequential", "Sequential"]
+
+
+class TestParametersOfWholeNumbers:
+    @pytest.mark.parametrize("values", [[1, 2], [True, False]])
+    def test_they_are_pytorchs(self, values):
+        torch = pytest.importorskip("torch")
+        for module in (ternion, torch):
+            parameter = module.nn.Parameter(module.tensor(values), requires_grad=False)
+            assert isinstance(parameter, module.nn.Parameter) and parameter.tolist() == values
+            assert not parameter.requires_grad and parameter.grad is None and parameter.is_leaf
+            with pytest.raises((TypeError, RuntimeError), match="float"):
+                module.nn.Parameter(module.tensor(values))
+            with pytest.raises((TypeError, RuntimeError), match="float"):
+                parameter.requires_grad_()
+        with pytest.raises(TypeError, match="Parameter: data is (int64|bool), expected a floating dtype, or requires_grad=False"):
+            ternion.nn.Parameter(ternion.tensor(values))
+
+    def test_they_belong_to_modules(self):
+        layer = nn.Linear(2, 2)
+        layer.places = nn.Parameter(ternion.tensor([1, 2]), requires_grad=False)
+        assert [name for name, _ in layer.named_parameters()] == ["weight", "bias", "places"]
+        layer.load_state_dict({**layer.state_dict(), "places": ternion.tensor([3, 4])})
+        layer.to("float64")
+        assert layer.places.tolist() == [3, 4] and layer.places.dtype is ternion.int64 and layer.weight.dtype is ternion.float64
+        for copied in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+            assert isinstance(copied.places, nn.Parameter) and copied.places.tolist() == [3, 4] and copied.places is not layer.places
+        layer(ternion.ones(1, 2, dtype="float64")).sum().backward()
+        assert layer.places.grad is None and layer.weight.grad is not None
+        layer.places.data = ternion.tensor([5, 6])
+        assert layer.places.tolist() == [5, 6]

@@ -1,5 +1,6 @@
 """What is refused: by which kind of exception, and in the words of Python."""
 
+import operator
 import re
 
 import numpy as np
@@ -123,8 +124,8 @@ def test_axes_and_indices_that_are_not_there(case, axis):
         ("x.chunk(-1)", ValueError, "a count of -1"),
         ("m.randperm(-1)", ValueError, "a count of -1"),
         ("m.eye(-1)", ValueError, "a count of -1"),
-        ("x.sum(True)", TypeError, "an axis: expected a whole number, got bool"),
-        ("x.sum(1.5)", TypeError, "an axis: expected whole numbers, got float"),
+        ("x.sum(True)", TypeError, "sum: expected whole numbers as axes, got bool"),
+        ("x.sum(1.5)", TypeError, "sum: expected whole numbers, got float"),
         ("x + 2**64", ValueError, "the number 18446744073709551616 does not fit int64"),
         ("m.div(x, 2, rounding_mode='up')", ValueError, "rounding_mode 'up'|rounding_mode \"up\""),
         ("m.where(x > 0, x)", TypeError, "expected a condition alone, or with input and other"),
@@ -150,7 +151,7 @@ def test_axes_and_indices_that_are_not_there(case, axis):
         ("x.masked_fill(x > 0, 2**70)", ValueError, "does not fit int64"),
         ("x.long().fill_(1.5)", ValueError, "1.5 is not a whole number, tensor is int64"),
         ("m.ones(2, requires_grad=True).backward()", RuntimeError, r"or give backward\(\) a gradient"),
-        ("m.ones(2, dtype=m.int64, requires_grad=True)", TypeError, "requires_grad_: tensor is int64"),
+        ("m.ones(2, dtype=m.int64, requires_grad=True)", TypeError, "requires_grad of a tensor of int64, expected a floating dtype"),
         ("x.bincount()", ValueError, "bincount|axes"),
         ("x.flatten().bincount()", TypeError, "bincount: input is float32"),
         ("x.long().histc()", TypeError, "histc: input is int64"),
@@ -202,6 +203,34 @@ def test_names_of_users_stay(tmp_path):
     layer = ternion.nn.Linear(2, 2)
     with pytest.raises((ValueError, RuntimeError, KeyError), match="block.f32.weight"):
         layer.load_state_dict({"block.f32.weight": ternion.ones(2, 2)})
+
+
+# Calls with an argument that is none, and the function that is to be named: the one that was called, with what it got.
+CALLS = """
+sum: x.sum("a") | sum: x.sum(dim=0, keepdim="a") | mean: x.mean(1.5) | max: x.max("a") | max: x.max(7) | min: x.min(1.5) | argmax: x.argmax("a") | var: x.var("a") | std: x.std(correction="a") | norm: x.norm("a")
+cumsum: x.cumsum("a") | sort: x.sort("a") | sort: x.sort(descending=3.5) | topk: x.topk("a") | topk: x.topk(1, None) | view: x.view(4, 4) | transpose: x.transpose("a", 1) | squeeze: x.squeeze("a") | unsqueeze: x.unsqueeze("a")
+flatten: x.flatten("a") | unflatten: x.unflatten(0, (3, 3)) | unflatten: x.unflatten("a", (1, 2)) | split: x.split("a") | split: x.split([1, 5]) | chunk: x.chunk("a") | narrow: x.narrow("a", 0, 1) | select: x.select("a", 0)
+gather: x.gather(0, "a") | gather: x.gather("a", i) | scatter: x.scatter(0, i, "a") | index_select: x.index_select(0, "a") | masked_fill: x.masked_fill("a", 1) | masked_select: x.masked_select(None) | roll: x.roll("a")
+unfold: x.unfold("a", 1, 1) | tril: x.tril(1.5) | triu: x.triu(None) | add: x.add(x, alpha="a") | add: x.add("a") | +=: operator.iadd(x, "a") | //=: operator.ifloordiv(x, None) | add_: x.add_("a") | matmul: x.matmul(5)
+mm: m.mm(x, "a") | dot: x.dot("a") | clamp: x.clamp(m.ones(7)) | clamp: x.clamp("a") | clamp_: x.clamp_("a") | softmax: x.softmax("a") | logsumexp: x.logsumexp("a") | index: x[0:2.5] | index: x["a"] | zeros: m.zeros("a")
+zeros: m.zeros(2, requires_grad="a") | zeros: m.zeros(-1) | zeros: m.zeros(10**9, 10**9, 10**9) | ones: m.ones(*[1] * 12) | full: m.full("a", 1) | full: m.full(-1, 1) | linspace: m.linspace("a", 1, 3) | linspace: m.linspace(0, 1, "a")
+eye: m.eye("a") | randint: m.randint("a", (2,)) | randint: m.randint(0, 5, "a") | randperm: m.randperm("a") | cat: m.cat([x, x], "a") | cat: m.cat(5) | stack: m.stack(5) | where: m.where("a", x, x) | where: m.where(x > 0, "a", x)
+where: m.where(x > 0, 1, "a") | where: x.where(x > 0, "a") | einsum: m.einsum(5, x) | einsum: m.einsum("i,i", x, "a") | maximum: m.maximum(x, "a") | minimum: m.minimum(x, None) | cross_entropy: F.cross_entropy(x, i, reduction="x")
+mse_loss: F.mse_loss(x, x, reduction="x") | layer_norm: F.layer_norm(x, "a") | interpolate: F.interpolate(x, size=3) | scaled_dot_product_attention: F.scaled_dot_product_attention(x, x, "a") | dropout: F.dropout(x, "a")
+scaled_dot_product_attention: F.scaled_dot_product_attention(x, m.ones(2, 4), x) | requires_grad_: x.requires_grad_("a") | copy_: x.copy_("a") | copy_: x.copy_(m.ones(7)) | uniform_: x.uniform_("a") | isclose: m.isclose(x, "a")
+allclose: m.allclose(x, m.ones(7)) | equal: m.equal(x, "a") | expand_as: x.expand_as("a") | unbind: x.unbind("a") | logical_and: x.logical_and("a") | all: x.all("a") | any: x.any(9) | register_hook: x.register_hook(5)
+grad: setattr(x, "grad", "a") | data: setattr(x, "data", "a") | requires_grad: setattr(x, "requires_grad", "a") | normal_: m.nn.init.normal_(x, std=-1) | uniform_: m.nn.init.uniform_(x, 2, 1) | trunc_normal_: m.nn.init.trunc_normal_(x, 0, 1, 5, 2)
+histc: m.histc(x, "a") | bincount: i.bincount("a") | stride: x.stride("a") | size: x.size("a") | backward: x.backward("a") | masked_scatter: x.masked_scatter(x > 0, 1) | addmm: x.addmm(x, 1) | outer: x.outer(None)
+"""
+OF_RUST = re.compile(r"\w+ \{|Some\(|None\)|Dim\(|cannot be interpreted|not an instance of|must be real")
+
+
+@pytest.mark.parametrize("call", [call.strip() for line in CALLS.strip().splitlines() for call in line.split(" | ")])
+def test_the_function_that_was_called_is_named(call):
+    name, case = call.split(": ", 1)
+    with pytest.raises((TypeError, ValueError, IndexError, RuntimeError)) as told:
+        eval(case, {"m": ternion, "F": ternion.nn.functional, "x": ternion.ones(2, 3), "i": ternion.tensor([0, 1]), "operator": operator})
+    assert str(told.value).startswith(f"{name}: ") and not OF_RUST.search(str(told.value))
 
 
 class TestScalarsOfTheProcessor:

@@ -130,7 +130,7 @@ pub fn numbers(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<Vec<is
     listed(arguments, function)
 }
 
-fn listed(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<isize>> {
+pub fn listed(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<isize>> {
     let expected = |object: &Bound<'_, PyAny>| -> Outcome<Failure> {
         let kind = object.get_type().name()?.to_string();
         Ok(Failure::kind(format!("{function}: expected whole numbers, got {kind}")))
@@ -156,7 +156,7 @@ pub fn sizes(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<Vec<usiz
     numbers(arguments, function)?.into_iter().map(|number| size(number, function)).collect()
 }
 
-fn size(number: isize, function: &str) -> Outcome<usize> {
+pub fn size(number: isize, function: &str) -> Outcome<usize> {
     usize::try_from(number)
         .map_err(|_| Failure::value(format!("{function}: a size of {number}, expected 0 or more")))
 }
@@ -164,20 +164,6 @@ fn size(number: isize, function: &str) -> Outcome<usize> {
 /// A whole number of at least 0.
 #[derive(Clone, Copy)]
 pub struct Count(pub usize);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for Count {
-    type Error = Failure;
-
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
-        match object.extract::<usize>() {
-            Ok(count) => Ok(Count(count)),
-            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
-                Err(Failure::value(format!("a count of {}, expected 0 or more", object.str()?)))
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-}
 
 /// One of two names of one argument: `dim`, PyTorch's, and `axis`, NumPy's.
 pub fn either<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcome<Option<T>> {
@@ -195,34 +181,8 @@ pub fn one_of<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcome<T> 
 /// A shape that is one argument: a size or several.
 pub struct ShapeArgument(pub Vec<usize>);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for ShapeArgument {
-    type Error = Failure;
-
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
-        let all = match object.extract::<isize>() {
-            Ok(only) => vec![only],
-            Err(_) => listed(&object, "size")?,
-        };
-        all.into_iter().map(|number| size(number, "size")).collect::<Outcome<_>>().map(ShapeArgument)
-    }
-}
-
 /// One axis or several.
 pub struct AxesArgument(pub Vec<isize>);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for AxesArgument {
-    type Error = Failure;
-
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
-        if object.is_instance_of::<PyBool>() {
-            return Err(Failure::kind("an axis: expected a whole number, got bool"));
-        }
-        match object.extract::<isize>() {
-            Ok(only) => Ok(AxesArgument(vec![only])),
-            Err(_) => listed(&object, "an axis").map(AxesArgument),
-        }
-    }
-}
 
 /// The axes that were named; all of them if none was.
 pub fn axes(named: Option<AxesArgument>) -> Axes {

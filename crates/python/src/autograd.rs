@@ -1,6 +1,7 @@
 //! Gradients as PyTorch has them: gathered in `grad` of the tensors that ask for them.
 
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::run::{interruptible, wait};
 use crate::tensor::{PyTensor, apart};
 use parking_lot::Mutex;
@@ -136,14 +137,14 @@ impl PyTensor {
     fn backward(
         &self,
         py: Python<'_>,
-        gradient: Option<&Bound<'_, PyTensor>>,
-        retain_graph: Option<bool>,
-        create_graph: bool,
+        #[pyo3(from_py_with = of::backward)] gradient: Option<Bound<'_, PyTensor>>,
+        #[pyo3(from_py_with = of::backward)] retain_graph: Option<bool>,
+        #[pyo3(from_py_with = of::backward)] create_graph: bool,
         inputs: Option<Vec<Bound<'_, PyTensor>>>,
     ) -> Outcome<()> {
         let tensor = self.tensor();
         if let Some(inputs) = inputs {
-            let weights = weights_of(&tensor, gradient)?;
+            let weights = weights_of(&tensor, gradient.as_ref())?;
             let options = options(retain_graph, create_graph, true);
             let wanted: Vec<Tensor> = inputs.iter().map(|input| input.get().tensor()).collect();
             let found = wait(py, || interruptible(|| grad(&[tensor], &wanted, &[weights], options)))?;
@@ -170,7 +171,7 @@ impl PyTensor {
     }
 
     #[setter]
-    fn set_grad(&self, grad: Option<Bound<'_, PyTensor>>) -> Outcome<()> {
+    fn set_grad(&self, #[pyo3(from_py_with = of::grad)] grad: Option<Bound<'_, PyTensor>>) -> Outcome<()> {
         if let Some(grad) = &grad {
             let (own, new) = (self.tensor(), grad.get().tensor());
             if own.shape() != new.shape() {
@@ -199,7 +200,7 @@ impl PyTensor {
     }
 
     #[setter]
-    fn set_requires_grad(&self, wanted: bool) -> Outcome<()> {
+    fn set_requires_grad(&self, #[pyo3(from_py_with = of::requires_grad)] wanted: bool) -> Outcome<()> {
         if let Some(param) = self.param() {
             if wanted {
                 param.unfreeze()
@@ -231,7 +232,10 @@ impl PyTensor {
     ///     TypeError: no floating dtype.
     ///     RuntimeError: a computed tensor is to ask no longer.
     #[pyo3(signature = (requires_grad=true))]
-    fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> Outcome<Bound<'py, Self>> {
+    fn requires_grad_<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = of::requires_grad_)] requires_grad: bool,
+    ) -> Outcome<Bound<'py, Self>> {
         slf.get().set_requires_grad(requires_grad)?;
         Ok(slf.clone())
     }
@@ -271,7 +275,7 @@ impl PyTensor {
     }
 
     #[setter]
-    fn set_data(&self, data: &Bound<'_, PyTensor>) -> Outcome<()> {
+    fn set_data(&self, #[pyo3(from_py_with = of::data)] data: Bound<'_, PyTensor>) -> Outcome<()> {
         let data = data.get().tensor().detach();
         if self.param().is_some() || !self.tensor().needs_grad() {
             return self.replace(data);
@@ -320,7 +324,11 @@ impl PyTensor {
             });
             changed.map_err(|error| ternion::Error::Autograd(format!("a hook raised {error}")))
         };
-        let handle = self.tensor().register_hook(called)?;
+        let tensor = self.tensor();
+        if !tensor.needs_grad() {
+            return Err(Failure::state("register_hook: no gradient flows to this tensor"));
+        }
+        let handle = tensor.register_hook(called)?;
         Ok(PyHook(Mutex::new(Some(handle))))
     }
 }

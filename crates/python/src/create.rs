@@ -1,21 +1,31 @@
 //! Functions that make tensors.
 
+mod nested;
+
 use crate::arguments::{Count, ShapeArgument, number, sizes};
 use crate::autograd::register_leaf;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
-use crate::promote::{Number, common, default_dtype};
+use crate::expected::of;
+use crate::promote::{Number, default_dtype};
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
+use crate::words::Called;
+use nested::Nested;
+pub use nested::is_list;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyRange, PyTuple};
-use ternion::{DType, Device, Error, MAX_RANK, Result, Scalar, Shape, Tensor};
+use pyo3::types::{PyBytes, PyInt, PyTuple};
+use ternion::{DType, Device, Result, Scalar, Shape, Tensor};
 
 /// The tensor as an object that asks for its gradient if that is wanted.
 pub fn object(tensor: Tensor, requires_grad: bool) -> Outcome<PyTensor> {
     if !requires_grad {
         return Ok(PyTensor::new(tensor));
+    }
+    if !tensor.dtype().is_float() {
+        let name = crate::dtype::name(tensor.dtype());
+        return Err(Failure::kind(format!("requires_grad of a tensor of {name}, expected a floating dtype")));
     }
     let leaf = tensor.requires_grad()?;
     let object = PyTensor::new(leaf.clone());
@@ -26,132 +36,6 @@ pub fn object(tensor: Tensor, requires_grad: bool) -> Outcome<PyTensor> {
 /// The dtype that was asked for, or another.
 pub fn dtype_or(dtype: Option<DTypeArgument>, other: DType) -> DType {
     dtype.map_or(other, |dtype| dtype.0)
-}
-
-/// Numbers in nested lists: their shape, and all of them in row-major order.
-#[derive(Default)]
-struct Nested {
-    shape: Vec<usize>,
-    numbers: Vec<Number>,
-    dtype: Option<DType>,
-}
-
-/// Whether an object has items that are numbers of a tensor, or lists of them.
-pub fn is_list(object: &Bound<'_, PyAny>) -> bool {
-    object.is_instance_of::<PyList>()
-        || object.is_instance_of::<PyTuple>()
-        || object.is_instance_of::<PyRange>()
-}
-
-impl Nested {
-    fn read(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> Outcome<()> {
-        if let Ok(tensor) = object.cast::<PyTensor>() {
-            let tensor = tensor.get().tensor();
-            let number = match tensor.dtype() {
-                dtype if dtype.is_int() => Number::Int(tensor.to_dtype(DType::I64)?.item()?),
-                _ => Number::Float(tensor.item_f64()?),
-            };
-            return self.take_as(number, tensor.dtype(), depth);
-        }
-        if let Some(number) = number(object)? {
-            return self.take_as(number, own_dtype(object).unwrap_or(number.dtype()), depth);
-        }
-        if object.hasattr("__array_interface__")? {
-            return self.read_array(object, depth);
-        }
-        if !is_list(object) {
-            let kind = object.get_type().name()?.to_string();
-            return Err(Failure::kind(format!(
-                "tensor: expected numbers, lists of them or an array, got {kind}"
-            )));
-        }
-        // One that holds itself has no end.
-        if depth == MAX_RANK {
-            return Err(Failure::value(format!(
-                "tensor: lists within lists, expected at most {MAX_RANK} deep"
-            )));
-        }
-        let count = object.len()?;
-        match self.shape.get(depth) {
-            None if self.numbers.is_empty() => self.shape.push(count),
-            Some(&expected) if expected == count => {}
-            _ => {
-                let expected =
-                    self.shape.get(depth).map_or("a number".into(), |size| format!("{size} items"));
-                return Err(Failure::value(format!(
-                    "tensor: a list of {count} items at depth {depth}, expected {expected}"
-                )));
-            }
-        }
-        object.try_iter()?.try_for_each(|item| self.read(&item?, depth + 1))
-    }
-
-    /// The numbers of an array in a list, in its dtype.
-    fn read_array(&mut self, array: &Bound<'_, PyAny>, depth: usize) -> Outcome<()> {
-        let Some(view) = crate::numpy::viewed(array)? else { return Ok(()) };
-        let (before, dtype) = (self.dtype, view.dtype());
-        self.read(&array.call_method0("tolist")?, depth)?;
-        self.dtype = Some(before.map_or(dtype, |before| common(before, dtype)));
-        Ok(())
-    }
-
-    fn take_as(&mut self, number: Number, own: DType, depth: usize) -> Outcome<()> {
-        if depth != self.shape.len() {
-            let expected = self.shape.get(depth).map_or(String::new(), |size| format!("{size} items"));
-            return Err(Failure::value(format!(
-                "tensor: a number at depth {depth}, expected a list of {expected}"
-            )));
-        }
-        self.dtype = Some(self.dtype.map_or(own, |dtype| common(dtype, own)));
-        self.numbers.push(number);
-        Ok(())
-    }
-
-    /// The tensor, on the processor: not every device has the dtypes that numbers of Python have.
-    fn tensor(self, dtype: Option<DType>, cpu: &Device) -> Result<Tensor> {
-        let shape = Shape::new(&self.shape)?;
-        let exact = |number: &Number| match *number {
-            Number::Bool(truth) => i64::from(truth),
-            Number::Int(value) => value,
-            Number::Float(value) => value as i64,
-        };
-        let real = |number: &Number| match *number {
-            Number::Float(value) => value,
-            ref other => exact(other) as f64,
-        };
-        let own = self.dtype.unwrap_or_else(default_dtype);
-        let dtype = dtype.unwrap_or(own);
-        if let Some(number) = self.numbers.iter().find(|number| !holds(dtype, **number)) {
-            return Err(Error::invalid("tensor", format!("the number {number} does not fit {dtype}")));
-        }
-        let all = match own {
-            own if own.is_float() => Tensor::from_vec(self.numbers.iter().map(real).collect(), shape, cpu),
-            _ => Tensor::from_vec(self.numbers.iter().map(exact).collect(), shape, cpu),
-        };
-        all?.to_dtype(dtype)
-    }
-}
-
-/// The dtype of a number of NumPy, which keeps it.
-fn own_dtype(object: &Bound<'_, PyAny>) -> Option<DType> {
-    if object.cast_exact::<PyFloat>().is_ok() || object.cast_exact::<PyInt>().is_ok() {
-        return None;
-    }
-    Some(object.getattr("dtype").ok()?.extract::<DTypeArgument>().ok()?.0)
-}
-
-/// Whether a dtype holds a number, but for what is behind its point.
-fn holds(dtype: DType, number: Number) -> bool {
-    if !dtype.is_int() {
-        return true;
-    }
-    let bits = 8 * dtype.size() as u32 - u32::from(dtype != DType::U8);
-    let (low, high) = (if dtype == DType::U8 { 0 } else { -(1_i128 << bits) }, 1_i128 << bits);
-    match number {
-        Number::Bool(_) => true,
-        Number::Int(value) => (low..high).contains(&i128::from(value)),
-        Number::Float(value) => value.is_finite() && (low..high).contains(&(value.trunc() as i128)),
-    }
 }
 
 /// What `ternion.Tensor(..)` makes.
@@ -177,7 +61,7 @@ pub fn legacy(
         );
         return made;
     }
-    let shape = Shape::new(&sizes(given, "Tensor")?)?;
+    let shape = Shape::new(&sizes(given, "Tensor")?).called("Tensor")?;
     run(py, shape.elements(), || Tensor::zeros(shape, default_dtype(), &device)).map(PyTensor::new)
 }
 
@@ -201,7 +85,7 @@ fn tensor(
     data: &Bound<'_, PyAny>,
     dtype: Option<DTypeArgument>,
     device: Option<DeviceArgument>,
-    requires_grad: bool,
+    #[pyo3(from_py_with = of::tensor)] requires_grad: bool,
 ) -> Outcome<PyTensor> {
     let dtype = dtype.map(|dtype| dtype.0);
     if let Ok(source) = data.cast::<PyTensor>() {
@@ -281,9 +165,9 @@ impl Making {
         dtype: Option<DTypeArgument>,
         device: Option<DeviceArgument>,
         requires_grad: bool,
-        function: &str,
+        function: &'static str,
     ) -> Outcome<Making> {
-        let shape = Shape::new(&sizes(size, function)?)?;
+        let shape = Shape::new(&sizes(size, function)?).called(function)?;
         Ok(Making {
             shape,
             dtype: dtype_or(dtype, default_dtype()),
@@ -325,7 +209,7 @@ macro_rules! of_a_shape {
                 size: &Bound<'_, PyTuple>,
                 dtype: Option<DTypeArgument>,
                 device: Option<DeviceArgument>,
-                requires_grad: bool,
+                #[pyo3(from_py_with = of::$name)] requires_grad: bool,
             ) -> Outcome<PyTensor> {
                 Making::new(py, size, dtype, device, requires_grad, stringify!($name))?.make(py, $make)
             }
@@ -364,14 +248,14 @@ of_a_shape! {
 #[pyo3(signature = (size, fill_value, dtype=None, device=None, requires_grad=false))]
 fn full(
     py: Python<'_>,
-    size: ShapeArgument,
+    #[pyo3(from_py_with = of::full)] size: ShapeArgument,
     fill_value: &Bound<'_, PyAny>,
     dtype: Option<DTypeArgument>,
     device: Option<DeviceArgument>,
-    requires_grad: bool,
+    #[pyo3(from_py_with = of::full)] requires_grad: bool,
 ) -> Outcome<PyTensor> {
     let value = given(fill_value, "full")?;
-    let (shape, device) = (Shape::new(&size.0)?, or_default(py, device)?);
+    let (shape, device) = (Shape::new(&size.0).called("full")?, or_default(py, device)?);
     let dtype = dtype_or(dtype, value.dtype());
     let made = run(py, shape.elements(), || Tensor::full(shape, value.scalar(), dtype, &device))?;
     object(made, requires_grad)
@@ -414,7 +298,7 @@ fn arange(
     step: Option<&Bound<'_, PyAny>>,
     dtype: Option<DTypeArgument>,
     device: Option<DeviceArgument>,
-    requires_grad: bool,
+    #[pyo3(from_py_with = of::arange)] requires_grad: bool,
 ) -> Outcome<PyTensor> {
     let first = given(start, "arange")?;
     let (start, end) = match end {
@@ -439,12 +323,12 @@ fn arange(
 #[pyo3(signature = (start, end, steps, dtype=None, device=None, requires_grad=false))]
 fn linspace(
     py: Python<'_>,
-    start: f64,
-    end: f64,
-    steps: Count,
+    #[pyo3(from_py_with = of::linspace)] start: f64,
+    #[pyo3(from_py_with = of::linspace)] end: f64,
+    #[pyo3(from_py_with = of::linspace)] steps: Count,
     dtype: Option<DTypeArgument>,
     device: Option<DeviceArgument>,
-    requires_grad: bool,
+    #[pyo3(from_py_with = of::linspace)] requires_grad: bool,
 ) -> Outcome<PyTensor> {
     let (dtype, device, Count(steps)) = (dtype_or(dtype, default_dtype()), or_default(py, device)?, steps);
     let made = run(py, steps, || match dtype.is_float() {
@@ -468,11 +352,11 @@ fn linspace(
 #[pyo3(signature = (n, m=None, *, dtype=None, device=None, requires_grad=false))]
 fn eye(
     py: Python<'_>,
-    n: Count,
-    m: Option<Count>,
+    #[pyo3(from_py_with = of::eye)] n: Count,
+    #[pyo3(from_py_with = of::eye)] m: Option<Count>,
     dtype: Option<DTypeArgument>,
     device: Option<DeviceArgument>,
-    requires_grad: bool,
+    #[pyo3(from_py_with = of::eye)] requires_grad: bool,
 ) -> Outcome<PyTensor> {
     let (dtype, device) = (dtype_or(dtype, default_dtype()), or_default(py, device)?);
     let (rows, columns) = (n.0, m.map_or(n.0, |m| m.0));
@@ -503,10 +387,10 @@ macro_rules! like {
             #[pyo3(signature = (input, *, dtype=None, device=None, requires_grad=false, memory_format=None))]
             fn $name(
                 py: Python<'_>,
-                input: &Bound<'_, PyTensor>,
+                #[pyo3(from_py_with = of::$name)] input: Bound<'_, PyTensor>,
                 dtype: Option<DTypeArgument>,
                 device: Option<DeviceArgument>,
-                requires_grad: bool,
+                #[pyo3(from_py_with = of::$name)] requires_grad: bool,
                 memory_format: Option<&Bound<'_, PyAny>>,
             ) -> Outcome<PyTensor> {
                 let _ = memory_format;
@@ -548,11 +432,11 @@ like! {
 #[pyo3(signature = (input, fill_value, *, dtype=None, device=None, requires_grad=false, memory_format=None))]
 fn full_like(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::full_like)] input: Bound<'_, PyTensor>,
     fill_value: &Bound<'_, PyAny>,
     dtype: Option<DTypeArgument>,
     device: Option<DeviceArgument>,
-    requires_grad: bool,
+    #[pyo3(from_py_with = of::full_like)] requires_grad: bool,
     memory_format: Option<&Bound<'_, PyAny>>,
 ) -> Outcome<PyTensor> {
     let _ = memory_format;
@@ -568,7 +452,7 @@ fn full_like(
 fn _rebuild(
     py: Python<'_>,
     bytes: &[u8],
-    shape: ShapeArgument,
+    #[pyo3(from_py_with = of::size)] shape: ShapeArgument,
     dtype: DTypeArgument,
     requires_grad: bool,
 ) -> Outcome<PyTensor> {

@@ -12,6 +12,7 @@ mod device;
 mod dlpack;
 mod dtype;
 mod error;
+mod expected;
 mod foreign;
 mod methods;
 mod nn;

@@ -6,16 +6,19 @@ mod elementwise;
 pub mod functional;
 pub mod images;
 mod index;
+mod join;
 mod linear;
 pub mod loss;
+mod places;
 mod reduce;
+mod spread;
 mod views;
 
 use pyo3::prelude::*;
 
 /// Puts the functions that are no methods into the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    views::register(module)?;
+    join::register(module)?;
     compare::register(module)?;
     linear::register(module)
 }

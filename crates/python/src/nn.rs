@@ -4,29 +4,48 @@ use crate::arguments::{ShapeArgument, operand};
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::promote::default_dtype;
 use crate::run::{run, wait};
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, apart};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use ternion::Shape;
 use ternion::nn::Param;
 use ternion::nn::init::{Fan, Init, Nonlinearity};
+use ternion::{Shape, Tensor};
 
 /// A tensor that is trained: as an attribute of a Module it is among its parameters.
 ///
 /// Args:
 ///     data: the values, whose memory the parameter takes over.
 ///     requires_grad: whether it is trained.
+///
+/// Raises:
+///     TypeError: no floating dtype, unless with requires_grad=False.
 #[pyclass(name = "Parameter", module = "ternion.nn", extends = PyTensor, frozen, subclass)]
 pub struct PyParameter;
+
+/// What a parameter of whole numbers or truth values is: a tensor that no gradient flows to. Cells of layers hold floats alone.
+fn untrained(data: &Tensor, requires_grad: bool) -> Outcome<PyClassInitializer<PyTensor>> {
+    if requires_grad {
+        let name = crate::dtype::name(data.dtype());
+        return Err(Failure::kind(format!(
+            "Parameter: data is {name}, expected a floating dtype, or requires_grad=False: gradients flow to floats alone"
+        )));
+    }
+    Ok(PyClassInitializer::from(PyTensor::new(apart(data.detach()))))
+}
 
 #[pymethods]
 impl PyParameter {
     #[new]
     #[pyo3(signature = (data, requires_grad=true))]
     fn new(data: &Bound<'_, PyAny>, requires_grad: bool) -> Outcome<PyClassInitializer<PyParameter>> {
-        let param = Param::new(&operand("Parameter", "data", data)?)?;
+        let data = operand("Parameter", "data", data)?;
+        if !data.dtype().is_float() {
+            return untrained(&data, requires_grad).map(|tensor| tensor.add_subclass(PyParameter));
+        }
+        let param = Param::new(&data)?;
         if !requires_grad {
             param.freeze();
         }
@@ -84,13 +103,36 @@ fn distribution(name: &str, numbers: &[f64], fan: &str, nonlinearity: &str) -> O
     })
 }
 
+/// Whether numbers tell a distribution.
+fn check_distribution(name: &str, init: &Init) -> Outcome<()> {
+    let are_finite = |numbers: [f64; 2]| numbers.iter().all(|number| number.is_finite());
+    let (fits, told) = match *init {
+        Init::Uniform { low, high } => (
+            are_finite([low, high]) && low <= high,
+            format!("from {low} to {high}, expected finite numbers in this order"),
+        ),
+        Init::Normal { mean, std } => (
+            are_finite([mean, std]) && std >= 0.0,
+            format!("mean {mean} and deviation {std}, expected finite numbers, the second of at least 0"),
+        ),
+        Init::TruncatedNormal { mean, std, low, high } => (
+            are_finite([mean, std]) && std > 0.0 && low < high,
+            format!(
+                "mean {mean} and deviation {std} from {low} to {high}, expected finite numbers, the second above 0, and ends in this order"
+            ),
+        ),
+        _ => (true, String::new()),
+    };
+    if fits { Ok(()) } else { Err(Failure::value(format!("{name}_: {told}"))) }
+}
+
 /// A tensor with first values: what `ternion.nn.init` and layers are made of.
 #[pyfunction]
 #[pyo3(signature = (shape, name, numbers, fan="fan_in", nonlinearity="leaky_relu", dtype=None, device=None))]
 #[allow(clippy::too_many_arguments, reason = "called by the Python part alone")]
 fn _initial(
     py: Python<'_>,
-    shape: ShapeArgument,
+    #[pyo3(from_py_with = of::size)] shape: ShapeArgument,
     name: &str,
     numbers: Vec<f64>,
     fan: &str,
@@ -99,6 +141,7 @@ fn _initial(
     device: Option<DeviceArgument>,
 ) -> Outcome<PyTensor> {
     let (init, device) = (distribution(name, &numbers, fan, nonlinearity)?, or_default(py, device)?);
+    check_distribution(name, &init)?;
     let (shape, dtype) = (Shape::new(&shape.0)?, dtype.map_or_else(default_dtype, |dtype| dtype.0));
     run(py, shape.elements(), || init.tensor(shape, dtype, &device)).map(PyTensor::new)
 }

@@ -1,7 +1,11 @@
 //! Python's operators on tensors and numbers.
 
+mod compare;
+mod named;
+
 use crate::arguments::Operand;
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::promote::{Number, beside, default_dtype, floating, meet, of_tensors, with_number};
 use crate::run::run;
 use crate::tensor::{PyTensor, is_recorded, may_change};
@@ -102,9 +106,13 @@ impl Operator {
     /// Of tensors of two dtypes or devices, or such as are no floats.
     #[cold]
     fn of_different(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        if self.kind == Kind::Quotient && !of_tensors(a, b).is_float() {
+            // Before they meet: the integer dtype that they share need not hold the numbers of both.
+            let (a, b) = meet(&floating(a)?, &floating(b)?)?;
+            return (self.tensors)(&a, &b);
+        }
         let (a, b) = meet(a, b)?;
         match (self.kind, a.dtype()) {
-            (Kind::Quotient, _) => (self.tensors)(&floating(&a)?, &floating(&b)?),
             (Kind::Sum, DType::Bool) => a.logical_or(&b),
             (Kind::Product, DType::Bool) => a.logical_and(&b),
             _ => (self.tensors)(&a, &b),
@@ -165,6 +173,7 @@ impl Operator {
             }
             Kind::Division if !a.dtype().is_float() && self.dtype(a, other).is_int() => {
                 let zero = match other {
+                    _ if is_nothing(a, other) => false,
                     _ if is_left => has_zero(py, a)?,
                     Operand::Tensor(b) => has_zero(py, b)?,
                     Operand::Number(number) => matches!(number, Number::Int(0) | Number::Bool(false)),
@@ -230,12 +239,9 @@ impl Operator {
     }
 
     /// In place; where that would lose a gradient, another tensor takes the place of this object's.
-    fn apply_in_place(self, slf: &PyTensor, other: &Bound<'_, PyAny>) -> Outcome<()> {
+    fn apply_in_place(self, name: &str, slf: &PyTensor, other: &Bound<'_, PyAny>) -> Outcome<()> {
         let (py, a) = (other.py(), slf.tensor());
-        let Some(operand) = Operand::beside(other, &a)? else {
-            let kind = other.get_type().name()?.to_string();
-            return Err(Failure::kind(format!("expected a tensor or a number, got {kind}")));
-        };
+        let operand = Operand::named(name, other, &a)?;
         may_change(&a)?;
         self.check(py, &a, &operand, false)?;
         self.check_place(&a, &operand)?;
@@ -257,78 +263,17 @@ impl Operator {
     }
 }
 
+/// Whether an operator has no elements to work on.
+fn is_nothing(a: &Tensor, other: &Operand) -> bool {
+    a.elements() == 0 || matches!(other, Operand::Tensor(b) if b.elements() == 0)
+}
+
 /// Whether an element on the processor is 0. Elsewhere nobody looks.
 fn has_zero(py: Python<'_>, divisor: &Tensor) -> Outcome<bool> {
-    if divisor.device().name() != "cpu" || divisor.elements() == 0 {
+    if divisor.device().name() != "cpu" {
         return Ok(false);
     }
     run(py, divisor.elements(), || no_grad(|| Ok(divisor.eq_scalar(0)?.any(..)?.item_f64()? != 0.0)))
-}
-
-/// Numbers compared as numbers: bool as 0 and 1 where the other side is a number.
-fn compared(op: CompareOp, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let (a, b) = meet(a, b)?;
-    match op {
-        CompareOp::Eq => a.eq(&b),
-        CompareOp::Ne => a.ne(&b),
-        CompareOp::Lt => a.lt(&b),
-        CompareOp::Le => a.le(&b),
-        CompareOp::Gt => a.gt(&b),
-        CompareOp::Ge => a.ge(&b),
-    }
-}
-
-/// How a number compares with all elements of an integer dtype that does not hold it: whether it is above them.
-fn is_above_all(dtype: DType, number: Number) -> Option<bool> {
-    let Number::Int(value) = number else { return None };
-    let (low, high) = match dtype {
-        DType::U8 => (0, i64::from(u8::MAX)),
-        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
-        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
-        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        _ => return None,
-    };
-    if (low..=high).contains(&value) { None } else { Some(value > high) }
-}
-
-fn compared_with(op: CompareOp, a: &Tensor, number: Number) -> Result<Tensor> {
-    let dtype = with_number(a.dtype(), number);
-    if let Some(is_above) = is_above_all(dtype, number) {
-        let truth = match op {
-            CompareOp::Eq => false,
-            CompareOp::Ne => true,
-            CompareOp::Lt | CompareOp::Le => is_above,
-            CompareOp::Gt | CompareOp::Ge => !is_above,
-        };
-        return Tensor::full(a.dims(), Scalar::Bool(truth), DType::Bool, a.device());
-    }
-    let a = if dtype == a.dtype() { a.clone() } else { a.to_dtype(dtype)? };
-    let number = number.scalar();
-    match op {
-        CompareOp::Eq => a.eq_scalar(number),
-        CompareOp::Ne => a.ne_scalar(number),
-        CompareOp::Lt => a.lt_scalar(number),
-        CompareOp::Le => a.le_scalar(number),
-        CompareOp::Gt => a.gt_scalar(number),
-        CompareOp::Ge => a.ge_scalar(number),
-    }
-}
-
-fn compare(py: Python<'_>, op: CompareOp, a: &Tensor, other: Operand) -> Answer {
-    let result = match other {
-        Operand::Tensor(b) => run(py, a.elements().max(b.elements()), || compared(op, a, &b))?,
-        Operand::Number(number) => run(py, a.elements(), || compared_with(op, a, number))?,
-    };
-    answer(py, result)
-}
-
-impl PyTensor {
-    /// A comparison under its name, where nobody asks the other side.
-    pub fn compare_named(&self, name: &str, other: &Bound<'_, PyAny>, op: CompareOp) -> Answer {
-        let a = self.tensor();
-        let operand = Operand::named(name, other, &a)?;
-        compare(other.py(), op, &a, operand)
-    }
 }
 
 /// `&`, `|`, `^`: of truth values.
@@ -343,7 +288,7 @@ fn logical(slf: &PyTensor, other: &Bound<'_, PyAny>, f: fn(&Tensor, &Tensor) -> 
 }
 
 macro_rules! arithmetic {
-    ($($operator:ident $name:ident $reflected:ident $in_place:ident;)*) => {
+    ($($operator:ident $name:ident $reflected:ident $in_place:ident $symbol:literal;)*) => {
         #[pymethods]
         impl PyTensor {
             $(
@@ -354,7 +299,7 @@ macro_rules! arithmetic {
                     $operator.apply(self, other, true)
                 }
                 fn $in_place(&self, other: &Bound<'_, PyAny>) -> Outcome<()> {
-                    $operator.apply_in_place(self, other)
+                    $operator.apply_in_place($symbol, self, other)
                 }
             )*
         }
@@ -362,12 +307,12 @@ macro_rules! arithmetic {
 }
 
 arithmetic! {
-    ADD __add__ __radd__ __iadd__;
-    SUB __sub__ __rsub__ __isub__;
-    MUL __mul__ __rmul__ __imul__;
-    DIV __truediv__ __rtruediv__ __itruediv__;
-    FLOOR_DIV __floordiv__ __rfloordiv__ __ifloordiv__;
-    REMAINDER __mod__ __rmod__ __imod__;
+    ADD __add__ __radd__ __iadd__ "+=";
+    SUB __sub__ __rsub__ __isub__ "-=";
+    MUL __mul__ __rmul__ __imul__ "*=";
+    DIV __truediv__ __rtruediv__ __itruediv__ "/=";
+    FLOOR_DIV __floordiv__ __rfloordiv__ __ifloordiv__ "//=";
+    REMAINDER __mod__ __rmod__ __imod__ "%=";
 }
 
 macro_rules! truth {
@@ -403,180 +348,8 @@ fn product(py: Python<'_>, a: &Tensor, b: &Tensor) -> Outcome<Tensor> {
     })
 }
 
-/// Arithmetic under its names, which functions of the module have too: `ternion.add(a, b)`.
-macro_rules! named {
-    ($($(#[$doc:meta])* $name:ident $in_place:ident => $operator:ident;)*) => {
-        #[pymethods]
-        impl PyTensor {
-            $(
-                $(#[$doc])*
-                fn $name(&self, other: &Bound<'_, PyAny>) -> Answer {
-                    $operator.apply_named(stringify!($name), self, other)
-                }
-                $(#[$doc])*
-                ///
-                /// In place: the tensor itself is changed and returned.
-                fn $in_place<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Outcome<Bound<'py, Self>> {
-                    $operator.apply_in_place(slf.get(), other)?;
-                    Ok(slf.clone())
-                }
-            )*
-        }
-    };
-}
-
-/// `other * alpha` beside `x`: itself where nothing is to be multiplied.
-fn times<'py>(
-    x: &PyTensor,
-    other: &Bound<'py, PyAny>,
-    alpha: Option<&Bound<'py, PyAny>>,
-) -> Outcome<Bound<'py, PyAny>> {
-    let Some(alpha) = alpha else { return Ok(other.clone()) };
-    match other.cast::<PyTensor>().map(|other| other.get().tensor()) {
-        // Truth values are multiplied in the dtype that they meet the others in.
-        Ok(truths) if truths.dtype() == DType::Bool => {
-            let dtype = x.tensor().dtype();
-            let one = Bound::new(other.py(), PyTensor::new(truths.to_dtype(dtype)?))?;
-            let scaled = one.mul(alpha)?;
-            if dtype == DType::Bool { Ok(scaled.call_method0("bool")?) } else { Ok(scaled) }
-        }
-        _ => Ok(other.mul(alpha)?),
-    }
-}
-
-impl PyTensor {
-    /// `self + sign * alpha * other` in one pass, where both are floating tensors of one dtype.
-    fn scaled(
-        &self,
-        other: &Bound<'_, PyAny>,
-        alpha: Option<&Bound<'_, PyAny>>,
-        sign: f64,
-    ) -> Outcome<Option<PyTensor>> {
-        let (Some(alpha), Some(Operand::Tensor(b))) = (alpha, Operand::of(other)?) else { return Ok(None) };
-        let a = self.tensor();
-        if a.dtype() != b.dtype() || !a.dtype().is_float() {
-            return Ok(None);
-        }
-        let alpha = sign * alpha.extract::<f64>()?;
-        let elements = a.elements().max(b.elements());
-        run(other.py(), elements, || b.scale_add(alpha, &a)).map(|sum| Some(PyTensor::new(sum)))
-    }
-}
-
 #[pymethods]
 impl PyTensor {
-    /// The sum of this tensor and `alpha` times another, or a number, broadcast.
-    ///
-    /// Raises:
-    ///     ValueError: shapes that do not broadcast, tensors on different devices.
-    #[pyo3(signature = (other, *, alpha=None))]
-    fn add(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> Answer {
-        match self.scaled(other, alpha, 1.0)? {
-            Some(sum) => Ok(Py::new(other.py(), sum)?.into_any()),
-            None => ADD.apply_named("add", self, &times(self, other, alpha)?),
-        }
-    }
-
-    /// This tensor less `alpha` times another, or a number, broadcast.
-    #[pyo3(signature = (other, *, alpha=None))]
-    fn sub(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> Answer {
-        match self.scaled(other, alpha, -1.0)? {
-            Some(difference) => Ok(Py::new(other.py(), difference)?.into_any()),
-            None => SUB.apply_named("sub", self, &times(self, other, alpha)?),
-        }
-    }
-
-    /// The sum of this tensor and `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned.
-    #[pyo3(signature = (other, *, alpha=None))]
-    fn add_<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
-        alpha: Option<&Bound<'py, PyAny>>,
-    ) -> Outcome<Bound<'py, Self>> {
-        ADD.apply_in_place(slf.get(), &times(slf.get(), other, alpha)?)?;
-        Ok(slf.clone())
-    }
-
-    /// This tensor less `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned.
-    #[pyo3(signature = (other, *, alpha=None))]
-    fn sub_<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
-        alpha: Option<&Bound<'py, PyAny>>,
-    ) -> Outcome<Bound<'py, Self>> {
-        SUB.apply_in_place(slf.get(), &times(slf.get(), other, alpha)?)?;
-        Ok(slf.clone())
-    }
-}
-
-named! {
-    /// The product of this tensor and another, or a number, element by element, broadcast.
-    mul mul_ => MUL;
-    /// What is left over of this tensor by division, with the sign of the divisor; broadcast.
-    remainder remainder_ => REMAINDER;
-    /// The largest whole number not above the quotient, broadcast.
-    floor_divide floor_divide_ => FLOOR_DIV;
-}
-
-impl PyTensor {
-    /// Which division is meant by PyTorch's `rounding_mode`.
-    fn division(rounding_mode: Option<&str>) -> Outcome<Operator> {
-        match rounding_mode {
-            None => Ok(DIV),
-            Some("floor") => Ok(FLOOR_DIV),
-            Some(other) => Err(Failure::value(format!(
-                "div: rounding_mode {other:?}, expected None, \"floor\" or \"trunc\""
-            ))),
-        }
-    }
-
-    /// The quotient rounded towards zero.
-    fn truncated<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Outcome<Bound<'py, PyAny>> {
-        let functions = slf.py().import("ternion._functions.arithmetic")?;
-        Ok(functions.call_method1("_quotient_towards_zero", (slf, other))?)
-    }
-}
-
-#[pymethods]
-impl PyTensor {
-    /// This tensor divided by another, or a number, broadcast. Integers become float32 first.
-    ///
-    /// Args:
-    ///     rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
-    #[pyo3(signature = (other, *, rounding_mode=None))]
-    fn div<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, rounding_mode: Option<&str>) -> Answer {
-        if rounding_mode == Some("trunc") {
-            return Ok(Self::truncated(slf, other)?.unbind());
-        }
-        Self::division(rounding_mode)?.apply_named("div", slf.get(), other)
-    }
-
-    /// This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned.
-    #[pyo3(signature = (other, *, rounding_mode=None))]
-    fn div_<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
-        rounding_mode: Option<&str>,
-    ) -> Outcome<Bound<'py, Self>> {
-        if rounding_mode == Some("trunc") {
-            slf.call_method1("copy_", (Self::truncated(slf, other)?,))?;
-            return Ok(slf.clone());
-        }
-        Self::division(rounding_mode)?.apply_in_place(slf.get(), other)?;
-        Ok(slf.clone())
-    }
-
-    /// This tensor to the power of another, or of a number, broadcast.
-    fn pow(&self, exponent: &Bound<'_, PyAny>) -> Answer {
-        POW.apply_named("pow", self, exponent)
-    }
-
-    /// This tensor to the power of another, or of a number, broadcast, in place: the tensor itself is changed and returned.
-    fn pow_<'py>(slf: &Bound<'py, Self>, exponent: &Bound<'py, PyAny>) -> Outcome<Bound<'py, Self>> {
-        POW.apply_in_place(slf.get(), exponent)?;
-        Ok(slf.clone())
-    }
-
     fn __pow__(&self, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> Answer {
         match modulo {
             None => POW.apply(self, other, false),
@@ -592,7 +365,7 @@ impl PyTensor {
     }
 
     fn __ipow__(&self, other: &Bound<'_, PyAny>, _modulo: Option<&Bound<'_, PyAny>>) -> Outcome<()> {
-        POW.apply_in_place(self, other)
+        POW.apply_in_place("**=", self, other)
     }
 
     fn __matmul__(&self, other: &Bound<'_, PyAny>) -> Answer {
@@ -617,7 +390,11 @@ impl PyTensor {
     ///
     /// Raises:
     ///     ValueError: sizes that do not fit.
-    fn matmul(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+    fn matmul(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::matmul)] other: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
         product(py, &self.tensor(), &other.get().tensor()).map(PyTensor::new)
     }
 
@@ -654,7 +431,7 @@ impl PyTensor {
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> Answer {
         let (py, a) = (other.py(), self.tensor());
         match Operand::beside(other, &a)? {
-            Some(operand) => compare(py, op, &a, operand),
+            Some(operand) => compare::compare(py, op, &a, operand),
             None => not_implemented(py),
         }
     }

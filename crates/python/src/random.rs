@@ -5,6 +5,7 @@ use crate::create::{Making, dtype_or};
 use crate::device::{DeviceArgument, PyDevice, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
@@ -108,7 +109,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
                 let told = format!("a seed of {}, expected -2**63 to 2**64 - 1", object.str()?);
                 Err(Failure::value(told))
             }
-            Err(error) => Err(error.into()),
+            Err(_) => {
+                let kind = object.get_type().name()?.to_string();
+                Err(Failure::kind(format!("a seed of type {kind}, expected a whole number")))
+            }
         }
     }
 }
@@ -164,7 +168,7 @@ macro_rules! random_of_a_shape {
                 generator: Option<&Bound<'_, PyGenerator>>,
                 dtype: Option<DTypeArgument>,
                 device: Option<DeviceArgument>,
-                requires_grad: bool,
+                #[pyo3(from_py_with = of::$name)] requires_grad: bool,
             ) -> Outcome<PyTensor> {
                 let making = Making::new(py, size, dtype, device, requires_grad, stringify!($name))?;
                 let source = Source::of(generator, &making.device)?;
@@ -198,9 +202,9 @@ random_of_a_shape! {
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 fn randint(
     py: Python<'_>,
-    low: Option<i64>,
+    #[pyo3(from_py_with = of::randint)] low: Option<i64>,
     high: Option<&Bound<'_, PyAny>>,
-    size: Option<ShapeArgument>,
+    #[pyo3(from_py_with = of::randint)] size: Option<ShapeArgument>,
     generator: Option<&Bound<'_, PyGenerator>>,
     dtype: Option<DTypeArgument>,
     device: Option<DeviceArgument>,
@@ -209,8 +213,8 @@ fn randint(
     let high = high.ok_or_else(missing);
     let (low, high, size) = match (low, size) {
         (Some(high_alone), Some(size)) if high.is_err() => (0, high_alone, size),
-        (low, Some(size)) => (low.unwrap_or(0), high?.extract::<i64>()?, size),
-        (Some(high_alone), None) => (0, high_alone, high?.extract::<ShapeArgument>()?),
+        (low, Some(size)) => (low.unwrap_or(0), of::randint(high?)?, size),
+        (Some(high_alone), None) => (0, high_alone, of::randint(high?)?),
         (None, None) => return Err(missing()),
     };
     let (dtype, device, shape) = (dtype_or(dtype, DType::I64), or_default(py, device)?, Shape::new(&size.0)?);
@@ -229,7 +233,7 @@ fn randint(
 #[pyo3(signature = (n, *, generator=None, dtype=None, device=None))]
 fn randperm(
     py: Python<'_>,
-    n: Count,
+    #[pyo3(from_py_with = of::randperm)] n: Count,
     generator: Option<&Bound<'_, PyGenerator>>,
     dtype: Option<DTypeArgument>,
     device: Option<DeviceArgument>,
@@ -292,7 +296,7 @@ impl PyTensor {
     #[pyo3(signature = (p=0.5, *, generator=None))]
     fn bernoulli_<'py>(
         slf: &Bound<'py, Self>,
-        p: f64,
+        #[pyo3(from_py_with = of::bernoulli_)] p: f64,
         generator: Option<&Bound<'py, PyGenerator>>,
     ) -> Outcome<Bound<'py, Self>> {
         drawn(slf, generator, |x| Tensor::bernoulli_scalar(p, *x.shape(), x.dtype(), x.device()))
@@ -307,8 +311,8 @@ impl PyTensor {
     #[pyo3(signature = (low=0.0, high=1.0, *, generator=None))]
     fn uniform_<'py>(
         slf: &Bound<'py, Self>,
-        low: f64,
-        high: f64,
+        #[pyo3(from_py_with = of::uniform_)] low: f64,
+        #[pyo3(from_py_with = of::uniform_)] high: f64,
         generator: Option<&Bound<'py, PyGenerator>>,
     ) -> Outcome<Bound<'py, Self>> {
         if !(low.is_finite() && high.is_finite() && low <= high) {
@@ -330,8 +334,8 @@ impl PyTensor {
     #[pyo3(signature = (mean=0.0, std=1.0, *, generator=None))]
     fn normal_<'py>(
         slf: &Bound<'py, Self>,
-        mean: f64,
-        std: f64,
+        #[pyo3(from_py_with = of::normal_)] mean: f64,
+        #[pyo3(from_py_with = of::normal_)] std: f64,
         generator: Option<&Bound<'py, PyGenerator>>,
     ) -> Outcome<Bound<'py, Self>> {
         if !(mean.is_finite() && std.is_finite() && std >= 0.0) {

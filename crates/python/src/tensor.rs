@@ -4,6 +4,7 @@ use crate::autograd::{self, Slot};
 use crate::device::PyDevice;
 use crate::dtype::PyDType;
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::promote::default_dtype;
 use crate::run::{run, wait};
 use crate::shared::Value;
@@ -253,7 +254,11 @@ impl PyTensor {
     /// Raises:
     ///     IndexError: there is no such axis.
     #[pyo3(signature = (dim=None))]
-    fn size<'py>(&self, py: Python<'py>, dim: Option<isize>) -> Outcome<Bound<'py, PyAny>> {
+    fn size<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = of::size)] dim: Option<isize>,
+    ) -> Outcome<Bound<'py, PyAny>> {
         let tensor = self.tensor();
         match dim {
             None => Ok(size_object(py, tensor.dims())?),
@@ -269,7 +274,11 @@ impl PyTensor {
     /// Raises:
     ///     IndexError: there is no such axis.
     #[pyo3(signature = (dim=None))]
-    fn stride<'py>(&self, py: Python<'py>, dim: Option<isize>) -> Outcome<Bound<'py, PyAny>> {
+    fn stride<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = of::stride)] dim: Option<isize>,
+    ) -> Outcome<Bound<'py, PyAny>> {
         let tensor = self.tensor();
         match dim {
             None => Ok(PyTuple::new(py, tensor.layout().strides())?.into_any()),

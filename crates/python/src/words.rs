@@ -4,10 +4,12 @@ use crate::dtype;
 use ternion::{DType, Error};
 
 /// Ops whose functions have another name in Python.
-const OPS: [(&str, &str); 18] = [
+const OPS: [(&str, &str); 21] = [
     ("and_scalar", "logical_and"),
+    ("attention", "scaled_dot_product_attention"),
     ("bce_with_logits", "binary_cross_entropy_with_logits"),
     ("concat", "cat"),
+    ("copy", "copy_"),
     ("from_slice", "tensor"),
     ("from_vec", "tensor"),
     ("histogram", "histc"),
@@ -22,6 +24,7 @@ const OPS: [(&str, &str); 18] = [
     ("slice_assign", "index"),
     ("to_device", "to"),
     ("to_dtype", "to"),
+    ("upsample", "interpolate"),
     ("xor_scalar", "logical_xor"),
 ];
 
@@ -36,6 +39,31 @@ const PHRASES: [(&str, &str); 8] = [
     ("call requires_grad on it", "call requires_grad_() on it"),
     ("; allow_unused gives None", "; allow_unused=True gives None"),
 ];
+
+/// What fails in an op on the way is told in the name of the function that was called.
+pub trait Called {
+    fn called(self, function: &'static str) -> Self;
+}
+
+impl<T> Called for ternion::Result<T> {
+    fn called(mut self, function: &'static str) -> Self {
+        if let Err(
+            Error::Invalid { op, .. }
+            | Error::Broadcast { op, .. }
+            | Error::Shape { op, .. }
+            | Error::Rank { op, .. }
+            | Error::Axis { op, .. }
+            | Error::DType { op, .. }
+            | Error::DTypeMismatch { op, .. }
+            | Error::DeviceMismatch { op, .. }
+            | Error::IndexOutOfRange { op, .. },
+        ) = &mut self
+        {
+            *op = function;
+        }
+        self
+    }
+}
 
 /// The function of Python behind an op.
 fn op_name(op: &str) -> &str {

@@ -10,6 +10,7 @@ from . import (  # noqa: F401  Each module enters its functions into the table.
     indexing,
     losses,
     norms,
+    optimizers,
     pools,
     products,
     recurrent,

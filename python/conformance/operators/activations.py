@@ -35,9 +35,7 @@ def elu(node, x):
 
 @operator("Celu")
 def celu(node, x):
-    """`max(0, x) + min(0, alpha (e^(x / alpha) - 1))`; composed: Ternion has no celu."""
-    alpha = node.attribute("alpha", 1.0)
-    return x.clamp(min=0) + (alpha * (x / alpha).expm1()).clamp(max=0)
+    return functional.celu(x, node.attribute("alpha", 1.0))
 
 
 @operator("Selu")
@@ -54,8 +52,7 @@ def gelu(node, x):
 
 @operator("Mish")
 def mish(node, x):
-    """Composed: Ternion has no mish."""
-    return x * x.softplus().tanh()
+    return functional.mish(x)
 
 
 @operator("Swish")
@@ -71,14 +68,13 @@ def swiglu(node, gate, value):
 
 @operator("HardSigmoid")
 def hard_sigmoid(node, x):
-    """Composed: Ternion has no hardsigmoid."""
+    """Composed: Ternion's hardsigmoid has one slope, 1 / 6."""
     return (node.attribute("alpha", 0.2) * x + node.attribute("beta", 0.5)).clamp(0, 1)
 
 
 @operator("HardSwish")
 def hard_swish(node, x):
-    """Composed: Ternion has no hardswish."""
-    return x * (x / 6 + 0.5).clamp(0, 1)
+    return functional.hardswish(x)
 
 
 @operator("Softplus")
@@ -88,25 +84,23 @@ def softplus(node, x):
 
 @operator("Softsign")
 def softsign(node, x):
-    """Composed: Ternion has no softsign."""
-    return x / (1 + x.abs())
+    return functional.softsign(x)
 
 
 @operator("ThresholdedRelu")
 def thresholded_relu(node, x):
-    """Composed: Ternion has no threshold."""
-    return ternion.where(x > node.attribute("alpha", 1.0), x, 0.0)
+    return functional.threshold(x, node.attribute("alpha", 1.0), 0.0)
 
 
 @operator("PRelu")
 def prelu(node, x, slope):
-    """Composed: Ternion has no prelu."""
+    """Composed: slopes broadcast here; Ternion's prelu has one, or one of each channel."""
     return ternion.where(x < 0, x * slope, x)
 
 
 @operator("Shrink")
 def shrink(node, x):
-    """Composed: Ternion has neither softshrink nor hardshrink."""
+    """Composed: softshrink has a bias that is its limit, hardshrink one of 0."""
     limit, bias = node.attribute("lambd", 0.5), node.attribute("bias", 0.0)
     below = ternion.where(x < -limit, x + bias, ternion.zeros_like(x))
     return ternion.where(x > limit, x - bias, below)

@@ -50,6 +50,11 @@ def logical_not(node, x):
     return x.logical_not()
 
 
+@operator("ai.onnx.ml.Binarizer")
+def binarizer(node, x):
+    return (x > node.attribute("threshold", 0.0)).to(x.dtype)
+
+
 @operator("Where")
 def where(node, condition, a, b):
     return ternion.where(condition, a, b)

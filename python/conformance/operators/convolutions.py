@@ -61,7 +61,7 @@ def conv_transpose(node, x, weight, bias=None):
     if pads is not None:
         return functional.conv_transpose2d(x, weight, bias, strides, pads, extra, groups, dilations)
     sizes = x.shape[2:]
-    if rank == 1:  # Ternion has no conv_transpose1d: a row of an image.
+    if rank == 1:  # A sequence is a row of an image: one way serves both.
         x, weight = x.unsqueeze(2), weight.unsqueeze(2)
     ones = [1] * (2 - rank)
     full = functional.conv_transpose2d(x, weight, bias, stride=ones + strides, groups=groups, dilation=ones + dilations)
@@ -111,7 +111,7 @@ def _cut(full, lengths, pairs, bias):
 
 @operator("Col2Im")
 def col2im(node, x, image, block):
-    """Adds blocks into an image at their places; composed: Ternion has no fold.
+    """Adds blocks into an image at their places; composed: Ternion's fold is of images alone, padded alike on both ends.
 
     Shapes: [n, c * block, windows] -> [n, c, image..].
     """
@@ -138,6 +138,28 @@ def col2im(node, x, image, block):
     for axis in range(rank):
         result = result.narrow(axis + 2, pads[axis], image[axis])
     return result
+
+
+@operator("ConvInteger")
+def conv_integer(node, x, weight, x_zero=None, weight_zero=None):
+    """Less the zero points, one number or one of each output channel; by the convolution of float64, which these sums are exact in."""
+    x, weight = (x.double() if x_zero is None else x.double() - x_zero.double()), weight.double()
+    if weight_zero is not None:
+        weight = weight - weight_zero.double().reshape([-1] + [1] * (weight.dim() - 1))
+    return conv(node, x, weight).int()
+
+
+@operator("QLinearConv")
+def quantized_conv(node, x, x_scale, x_zero, weight, weight_scale, weight_zero, y_scale, y_zero, bias=None):
+    """The convolution of integers that stand for `(x - zero) * scale`, as such integers of `y_zero`'s dtype."""
+    sums = conv_integer(node, x, weight, x_zero, weight_zero)
+    per_channel = [1, -1] + [1] * (x.dim() - 2)
+    if bias is not None:
+        sums = sums + bias.reshape(per_channel)
+    scale = (x_scale * weight_scale / y_scale).reshape(per_channel)
+    steps = (sums.float() * scale).round() + y_zero.float()
+    # A conversion of floats to integers stays within what the dtype holds.
+    return steps.to(y_zero.dtype)
 
 
 @operator("CausalConvWithState")

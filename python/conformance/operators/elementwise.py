@@ -10,8 +10,11 @@ from .table import TABLE, operator
 UNARY = {
     "Abs": Tensor.abs,
     "Acos": Tensor.acos,
+    "Acosh": Tensor.acosh,
     "Asin": Tensor.asin,
+    "Asinh": Tensor.asinh,
     "Atan": Tensor.atan,
+    "Atanh": Tensor.atanh,
     "Ceil": Tensor.ceil,
     "Cos": Tensor.cos,
     "Cosh": Tensor.cosh,
@@ -36,24 +39,6 @@ def _enter_unary(name, method):
 
 for _name, _method in UNARY.items():
     _enter_unary(_name, _method)
-
-
-@operator("Acosh")
-def acosh(node, x):
-    """Composed: Ternion has no acosh."""
-    return (x + (x * x - 1).sqrt()).log()
-
-
-@operator("Asinh")
-def asinh(node, x):
-    """Composed: Ternion has no asinh."""
-    return x.sign() * (x.abs() + (x * x + 1).sqrt()).log()
-
-
-@operator("Atanh")
-def atanh(node, x):
-    """Composed: Ternion has no atanh."""
-    return (x.log1p() - (-x).log1p()) * 0.5
 
 
 @operator("Add")
@@ -132,19 +117,28 @@ def bitwise_not(node, x):
     return ~x
 
 
+def _bit_by_bit(combine, a, b):
+    """Composed: `&`, `|` and `^` of Ternion are of truth values, which bits are one by one."""
+    result = ternion.zeros(ternion.broadcast_shapes(a.shape, b.shape), dtype=a.dtype)
+    for place in range(8 * a.dtype.itemsize):
+        bits = combine((a >> place) % 2 == 1, (b >> place) % 2 == 1)
+        result = result + (bits.to(a.dtype) << place)
+    return result
+
+
 @operator("BitwiseAnd")
 def bitwise_and(node, a, b):
-    return a & b
+    return _bit_by_bit(Tensor.logical_and, a, b)
 
 
 @operator("BitwiseOr")
 def bitwise_or(node, a, b):
-    return a | b
+    return _bit_by_bit(Tensor.logical_or, a, b)
 
 
 @operator("BitwiseXor")
 def bitwise_xor(node, a, b):
-    return a ^ b
+    return _bit_by_bit(Tensor.logical_xor, a, b)
 
 
 assert set(UNARY) <= set(TABLE)

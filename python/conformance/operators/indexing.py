@@ -71,7 +71,7 @@ _MERGED = {"mul": Tensor.mul, "max": Tensor.maximum, "min": Tensor.minimum}
 def _scattered(node, x, axis, index, updates):
     """The elements with updates in their places, added to them, or merged with them by another function.
 
-    The last is composed: Ternion has no scatter_reduce. Of the updates one along the axis is taken at a time: no two of these go to one place.
+    The last is composed: Ternion's scatter_reduce has sums and means alone. Of the updates one along the axis is taken at a time: no two of these go to one place.
     """
     reduction = node.attribute("reduction", "none")
     if reduction == "none":
@@ -182,3 +182,10 @@ def unique(node, x):
         found, firsts, counts = found.index_select(axis, order), firsts.index_select(0, order), counts.index_select(0, order)
         inverse = order.argsort().index_select(0, inverse)
     return found, firsts, inverse, counts
+
+
+@operator("ai.onnx.ml.ArrayFeatureExtractor")
+def array_feature_extractor(node, x, index):
+    """Columns by their numbers; of a tensor with one axis the row that it is."""
+    rows = x.reshape(1, -1) if x.dim() == 1 else x
+    return rows.index_select(-1, index.reshape(-1))

@@ -28,8 +28,7 @@ def batch_normalization(node, x, weight, bias, mean, variance):
 
 @operator("InstanceNormalization")
 def instance_normalization(node, x, weight, bias):
-    """Groups of one channel each: Ternion has no instance_norm."""
-    return functional.group_norm(x, x.shape[1], weight, bias, eps=node.attribute("epsilon", 1e-5))
+    return functional.instance_norm(x, weight=weight, bias=bias, eps=node.attribute("epsilon", 1e-5))
 
 
 @operator("GroupNormalization")

@@ -1,4 +1,4 @@
-"""Recurrent layers, step by step: Ternion has no RNN, GRU and LSTM in Python."""
+"""Recurrent layers, step by step: ONNX's have other functions, peepholes and lengths of each sequence, which those of `nn` have not."""
 
 import ternion
 

@@ -85,16 +85,8 @@ def _cumulated(method, neutral, node, x, axis):
     return result.flip(axis) if node.attribute("reverse", 0) else result
 
 
-def _running_product(x, axis):
-    """Slice by slice: Ternion has no cumprod."""
-    slices = list(x.unbind(axis))
-    for index in range(1, len(slices)):
-        slices[index] = slices[index - 1] * slices[index]
-    return ternion.stack(slices, axis)
-
-
 operator("CumSum")(partial(_cumulated, Tensor.cumsum, 0))
-operator("CumProd")(partial(_cumulated, _running_product, 1))
+operator("CumProd")(partial(_cumulated, ternion.cumprod, 1))
 
 
 @operator("TopK")

@@ -1,6 +1,6 @@
 """Images in other sizes: a matrix of weights for each axis, made of its sizes alone, by which Ternion multiplies.
 
-Ternion has neither interpolate nor affine_grid.
+Of the many ways that ONNX has Ternion's interpolate has two; Upsample, an older operator, goes by it.
 """
 
 import math
@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 import ternion
+from ternion.nn import functional
 
 from .table import numbers, operator, positive
 
@@ -116,6 +117,15 @@ def _along(node, x, axis, out, scale, region):
     sizes = [1] * x.dim()
     sizes[axis] = out
     return ternion.where(ternion.tensor(constant).reshape(sizes), node.attribute("extrapolation_value", 0.0), result)
+
+
+@operator("Upsample")
+def upsample(node, x, scales=None):
+    """Images by interpolate: whole factors, each element as often as its factor says."""
+    scales = node.attribute("scales") if scales is None else numbers(scales)
+    if node.attribute("mode", "nearest") != "nearest" or x.dim() != 4 or any(scale != int(scale) for scale in scales) or scales[:2] != [1, 1]:
+        raise node.unsupported("other than images in whole factors by the nearest")
+    return functional.interpolate(x, scale_factor=scales[2:], mode="nearest")
 
 
 @operator("AffineGrid")

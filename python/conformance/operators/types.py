@@ -1,5 +1,7 @@
 """Element types, quantisation, and tensors that are passed on or made of nothing."""
 
+import math
+
 from onnx import TensorProto
 
 import ternion
@@ -100,6 +102,41 @@ def dynamic_quantize_linear(node, x):
     scale = (high - low) / 255
     zero_point = (-low / scale).round().clamp(0, 255).to(ternion.uint8)
     return quantize_linear(node, x, scale, zero_point), scale, zero_point
+
+
+@operator("MelWeightMatrix")
+def mel_weight_matrix(node, bands, length, sample_rate, lowest, highest):
+    """Triangles over the frequencies of a spectrum, whose corners are alike far apart on the mel scale.
+
+    Shapes: five numbers -> [length // 2 + 1, bands].
+    """
+    bands, length = int(bands.item()), int(length.item())
+    low, high = (2595 * math.log10(1 + edge.item() / 700) for edge in (lowest, highest))
+    mels = ternion.arange(bands + 2, dtype=ternion.float64) * ((high - low) / (bands + 2)) + low
+    hertz = 700 * (mels / 2595 * math.log(10)).expm1()
+    corners = (hertz * (length + 1) / sample_rate.item()).floor()
+    left, middle, right = corners[:-2], corners[1:-1], corners[2:]
+    place = ternion.arange(length // 2 + 1, dtype=ternion.float64).reshape(-1, 1)
+    rising = ((place - left) / (middle - left).clamp(min=1)).masked_fill((place < left) | (place > middle), 0)
+    falling = ((right - place) / (right - middle).clamp(min=1)).masked_fill((place < middle) | (place >= right), 0)
+    # A triangle whose left corner is its middle begins with 1.
+    weights = rising.maximum(falling).masked_fill((place == middle) & (left == middle), 1)
+    return weights.to(dtype_of_type(node.attribute("output_datatype", TensorProto.FLOAT)))
+
+
+@operator("Bernoulli")
+def bernoulli(node, x):
+    """What is certain alone: else the test expects what NumPy's random numbers drew."""
+    dtype = x.dtype if node.attribute("dtype") is None else dtype_of_type(node.attribute("dtype"))
+    if ((x != 0) & (x != 1)).any():
+        raise node.unsupported("the random numbers of NumPy")
+    return ternion.bernoulli(x).to(dtype)
+
+
+@operator("RandomUniformLike")
+def random_uniform_like(node, x):
+    """A part of Bernoulli when that is taken apart."""
+    raise node.unsupported("the random numbers of NumPy")
 
 
 def _window(node, size, first, second, third):

@@ -6,3 +6,7 @@ from .mlp import MLP
 from .resnet import ResNet, ResNet18
 
 __all__ = ["GPT", "MLP", "NotFittedError", "ResNet", "ResNet18", "TextLoss"]
+
+
+def __dir__() -> list[str]:
+    return __all__

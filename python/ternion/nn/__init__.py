@@ -1,7 +1,7 @@
 """Layers, and what models are made of. Names, arguments, defaults and keys of the state dict are PyTorch's."""
 
 from .._ternion import Parameter as Parameter
-from . import functional as functional, init as init, utils as utils
+from . import activations, functional as functional, images, init as init, layers, losses, norms, utils as utils
 from .activations import *  # noqa: F401,F403
 from .attention import KeyValueCache as KeyValueCache, MultiheadAttention as MultiheadAttention, Rotary as Rotary
 from .blocks import FeedForward as FeedForward, ResidualBlock as ResidualBlock, TransformerBlock as TransformerBlock
@@ -17,3 +17,20 @@ from .transformer import (
     Transformer as Transformer, TransformerDecoder as TransformerDecoder, TransformerDecoderLayer as TransformerDecoderLayer,
     TransformerEncoder as TransformerEncoder, TransformerEncoderLayer as TransformerEncoderLayer,
 )  # fmt: skip
+
+# Without the modules that layers are written in.
+__all__ = [
+    "FeedForward", "GRU", "KeyValueCache", "LSTM", "LayerSummary", "Module", "ModuleDict", "ModuleList", "MultiheadAttention", "Parameter",
+    "ParameterDict", "ParameterList", "ResidualBlock", "Rotary", "Sequential", "Summary", "Timeline", "Transformer", "TransformerBlock",
+    "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "functional", "init", "summary",
+    "trace", "utils",
+]  # fmt: skip
+__all__ += activations.__all__
+__all__ += images.__all__
+__all__ += layers.__all__
+__all__ += losses.__all__
+__all__ += norms.__all__
+
+
+def __dir__() -> list[str]:
+    return __all__

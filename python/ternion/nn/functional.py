@@ -6,7 +6,7 @@ import warnings as _warnings
 from collections.abc import Sequence
 from typing import Any
 
-from .._functions.methods import function_of
+from .._functions.methods import function_of as _function_of
 from .._ternion import Tensor, _sinusoidal, einsum as _einsum, ones as _ones, where as _where
 from .._ternion import _functional as _native
 
@@ -17,8 +17,8 @@ from ._activations import _placed  # noqa: E402
 from ._images import *  # noqa: E402,F401,F403
 from ._losses import *  # noqa: E402,F401,F403
 
-gelu, sigmoid, tanh = function_of("gelu"), function_of("sigmoid"), function_of("tanh")
-logsigmoid = function_of("logsigmoid", __name__)
+gelu, sigmoid, tanh = _function_of("gelu"), _function_of("sigmoid"), _function_of("tanh")
+logsigmoid = _function_of("logsigmoid", __name__)
 
 linear = _native.linear
 

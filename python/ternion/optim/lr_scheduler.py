@@ -18,6 +18,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class LRScheduler:
     """What the schedules have in common.
 

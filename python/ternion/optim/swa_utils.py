@@ -11,6 +11,12 @@ from .._scopes import no_grad
 from .._ternion import Parameter, Tensor, bfloat16, float16, float32, int64, tensor
 from ..nn.module import Module
 
+__all__ = ["AveragedModel", "Ema", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "update_bn"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 def _named(parameters):
     """Pairs of names and tensors, of a module, of tensors or of such pairs."""

@@ -6,3 +6,7 @@ from ._gradcheck import GradcheckError, gradcheck
 from ._models import compare_models
 
 __all__ = ["GradcheckError", "assert_close", "compare_devices", "compare_models", "gradcheck"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,6 +7,12 @@ from typing import Any
 from .. import _tree
 from .._ternion import _trust, is_grad_enabled
 
+__all__ = ["checkpoint"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 def checkpoint(function: Any, *args: Any, use_reentrant: bool | None = None, preserve_rng_state: bool = True, **kwargs: Any) -> Any:
     """What `function(*args, **kwargs)` gives. Nothing that it computes inside is kept: backward runs it again (Chen et al. 2016).

@@ -1,6 +1,7 @@
 //! Attention, and sums that are activated at once: a native part of `ternion.nn.functional`.
 
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -26,15 +27,15 @@ use ternion::{AttentionOptions, Result, Tensor, UnaryOp};
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 fn scaled_dot_product_attention(
     py: Python<'_>,
-    query: &Bound<'_, PyTensor>,
-    key: &Bound<'_, PyTensor>,
-    value: &Bound<'_, PyTensor>,
-    attn_mask: Option<&Bound<'_, PyTensor>>,
-    dropout_p: f64,
-    is_causal: bool,
-    scale: Option<f64>,
-    enable_gqa: bool,
-    window: Option<usize>,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention)] query: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention)] key: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention)] value: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention)] attn_mask: Option<Bound<'_, PyTensor>>,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention)] dropout_p: f64,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention)] is_causal: bool,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention)] scale: Option<f64>,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention)] enable_gqa: bool,
+    #[pyo3(from_py_with = of::scaled_dot_product_attention)] window: Option<usize>,
 ) -> Outcome<PyTensor> {
     let _ = enable_gqa;
     let operands = [query, key, value].map(|tensor| tensor.get().tensor());
@@ -92,7 +93,11 @@ fn four(x: &Tensor) -> Result<Tensor> {
 /// Raises:
 ///     TypeError: dtypes that differ.
 #[pyfunction]
-fn add_relu(py: Python<'_>, input: &Bound<'_, PyTensor>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+fn add_relu(
+    py: Python<'_>,
+    #[pyo3(from_py_with = of::add_relu)] input: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::add_relu)] other: Bound<'_, PyTensor>,
+) -> Outcome<PyTensor> {
     let (a, b) = (input.get().tensor(), other.get().tensor());
     run(py, a.elements().max(b.elements()), || a.add_relu(&b)).map(PyTensor::new)
 }
@@ -110,8 +115,8 @@ fn add_relu(py: Python<'_>, input: &Bound<'_, PyTensor>, other: &Bound<'_, PyTen
 #[pyfunction]
 fn bias_activation(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
-    bias: &Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::bias_activation)] input: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::bias_activation)] bias: Bound<'_, PyTensor>,
     activation: &str,
 ) -> Outcome<PyTensor> {
     let activation = match activation {

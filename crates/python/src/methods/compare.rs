@@ -3,9 +3,11 @@
 use crate::arguments::Operand;
 use crate::create::given;
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::promote::{Number, beside, floating, meet};
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
+use crate::words::Called;
 use pyo3::class::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -46,7 +48,7 @@ macro_rules! logical {
         impl PyTensor {
             $(
                 $(#[$doc])*
-                fn $name(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+                fn $name(&self, py: Python<'_>, #[pyo3(from_py_with = of::$name)] other: Bound<'_, PyTensor>) -> Outcome<PyTensor> {
                     let other = other.get().tensor();
                     self.map(py, |x| x.ne_scalar(0)?.$name(&other.ne_scalar(0)?))
                 }
@@ -82,7 +84,7 @@ fn tensor_of(object: &Bound<'_, PyAny>, x: &Tensor) -> Outcome<Tensor> {
     match Operand::beside(object, x)? {
         Some(Operand::Tensor(tensor)) => Ok(tensor),
         Some(Operand::Number(number)) => Ok(beside(x, number)?),
-        None => Err(Failure::kind("where: expected tensors or numbers")),
+        None => Err(no_choice(object)),
     }
 }
 
@@ -108,13 +110,13 @@ impl PyTensor {
     fn isclose(
         &self,
         py: Python<'_>,
-        other: &Bound<'_, PyTensor>,
-        rtol: f64,
-        atol: f64,
-        equal_nan: bool,
+        #[pyo3(from_py_with = of::isclose)] other: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::isclose)] rtol: f64,
+        #[pyo3(from_py_with = of::isclose)] atol: f64,
+        #[pyo3(from_py_with = of::isclose)] equal_nan: bool,
     ) -> Outcome<PyTensor> {
         let other = other.get().tensor();
-        self.map(py, |x| close(x, &other, rtol, atol, equal_nan))
+        self.map(py, |x| close(x, &other, rtol, atol, equal_nan).called("isclose"))
     }
 
     /// Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
@@ -122,17 +124,23 @@ impl PyTensor {
     fn allclose(
         &self,
         py: Python<'_>,
-        other: &Bound<'_, PyTensor>,
-        rtol: f64,
-        atol: f64,
-        equal_nan: bool,
+        #[pyo3(from_py_with = of::allclose)] other: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::allclose)] rtol: f64,
+        #[pyo3(from_py_with = of::allclose)] atol: f64,
+        #[pyo3(from_py_with = of::allclose)] equal_nan: bool,
     ) -> Outcome<bool> {
         let (own, other) = (self.tensor(), other.get().tensor());
-        wait(py, || Ok(close(&own, &other, rtol, atol, equal_nan)?.all(..)?.item_f64()? != 0.0))
+        wait(py, || {
+            Ok(close(&own, &other, rtol, atol, equal_nan).called("allclose")?.all(..)?.item_f64()? != 0.0)
+        })
     }
 
     /// Whether both have the same shape and the same elements.
-    fn equal(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<bool> {
+    fn equal(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::equal)] other: Bound<'_, PyTensor>,
+    ) -> Outcome<bool> {
         let (own, other) = (self.tensor(), other.get().tensor());
         if own.shape() != other.shape() {
             return Ok(false);
@@ -144,7 +152,11 @@ impl PyTensor {
     }
 
     /// The larger of each pair of elements, broadcast; NaN if either is.
-    fn maximum(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+    fn maximum(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::maximum)] other: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
             let (x, other) = meet(x, &other)?;
@@ -153,7 +165,11 @@ impl PyTensor {
     }
 
     /// The smaller of each pair of elements, broadcast; NaN if either is.
-    fn minimum(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+    fn minimum(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::minimum)] other: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
             let (x, other) = meet(x, &other)?;
@@ -165,7 +181,7 @@ impl PyTensor {
     fn masked_fill(
         &self,
         py: Python<'_>,
-        mask: &Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::masked_fill)] mask: Bound<'_, PyTensor>,
         value: &Bound<'_, PyAny>,
     ) -> Outcome<PyTensor> {
         let (mask, value) = (mask.get().tensor(), given(value, "masked_fill")?.scalar());
@@ -175,7 +191,7 @@ impl PyTensor {
     /// `value` in place of the elements where the mask is true; the tensor itself.
     fn masked_fill_<'py>(
         slf: &Bound<'py, Self>,
-        mask: &Bound<'py, PyTensor>,
+        #[pyo3(from_py_with = of::masked_fill_)] mask: Bound<'py, PyTensor>,
         value: &Bound<'py, PyAny>,
     ) -> Outcome<Bound<'py, Self>> {
         let (mask, value) = (mask.get().tensor(), given(value, "masked_fill_")?.scalar());
@@ -183,14 +199,22 @@ impl PyTensor {
     }
 
     /// The elements where the mask is true, in row-major order, as one axis.
-    fn masked_select(&self, py: Python<'_>, mask: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+    fn masked_select(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::masked_select)] mask: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
         let (own, mask) = (self.tensor(), mask.get().tensor());
         wait(py, || own.masked_select(&mask)).map(PyTensor::new)
     }
 
     /// Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis.
     #[pyo3(signature = (*, as_tuple=false))]
-    fn nonzero<'py>(&self, py: Python<'py>, as_tuple: bool) -> Outcome<Bound<'py, PyAny>> {
+    fn nonzero<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = of::nonzero)] as_tuple: bool,
+    ) -> Outcome<Bound<'py, PyAny>> {
         let own = self.tensor();
         let found = wait(py, || own.nonzero()?.to_dtype(DType::I64))?;
         if !as_tuple {
@@ -208,7 +232,7 @@ impl PyTensor {
     fn where_method(
         &self,
         py: Python<'_>,
-        condition: &Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::r#where)] condition: Bound<'_, PyTensor>,
         other: &Bound<'_, PyAny>,
     ) -> Outcome<PyTensor> {
         let (own, condition) = (self.tensor(), condition.get().tensor());
@@ -230,6 +254,35 @@ fn chosen(py: Python<'_>, condition: &Tensor, a: &Tensor, b: &Tensor) -> Outcome
     result.map(PyTensor::new)
 }
 
+fn no_choice(object: &Bound<'_, PyAny>) -> Failure {
+    match object.get_type().name() {
+        Ok(kind) => Failure::kind(format!("where: expected tensors or numbers, got {kind}")),
+        Err(error) => error.into(),
+    }
+}
+
+/// What a condition chooses from, as tensors.
+fn choices(
+    condition: &Tensor,
+    input: &Bound<'_, PyAny>,
+    other: &Bound<'_, PyAny>,
+) -> Outcome<(Tensor, Tensor)> {
+    match (Operand::of(input)?, Operand::of(other)?) {
+        (Some(Operand::Tensor(a)), _) => {
+            let b = tensor_of(other, &a)?;
+            Ok((a, b))
+        }
+        (Some(Operand::Number(a)), Some(Operand::Tensor(b))) => Ok((beside(&b, a)?, b)),
+        (Some(Operand::Number(a)), Some(Operand::Number(b))) => {
+            let alone =
+                |number: Number| Tensor::full((), number.scalar(), number.dtype(), condition.device());
+            Ok((alone(a)?, alone(b)?))
+        }
+        (Some(_), None) => Err(no_choice(other)),
+        (None, _) => Err(no_choice(input)),
+    }
+}
+
 /// The elements of `input` where the condition is true, those of `other` elsewhere; broadcast. Both may be numbers.
 ///
 /// With the condition alone: where it is true, a tensor of indices (int64) for each axis.
@@ -237,7 +290,7 @@ fn chosen(py: Python<'_>, condition: &Tensor, a: &Tensor, b: &Tensor) -> Outcome
 #[pyo3(name = "where", signature = (condition, input=None, other=None))]
 fn where_function<'py>(
     py: Python<'py>,
-    condition: &Bound<'py, PyTensor>,
+    #[pyo3(from_py_with = of::r#where)] condition: Bound<'py, PyTensor>,
     input: Option<&Bound<'py, PyAny>>,
     other: Option<&Bound<'py, PyAny>>,
 ) -> Outcome<Bound<'py, PyAny>> {
@@ -247,19 +300,7 @@ fn where_function<'py>(
         _ => return Err(Failure::kind("where: expected a condition alone, or with input and other")),
     };
     let condition = condition.get().tensor();
-    let (a, b) = match (Operand::of(input)?, Operand::of(other)?) {
-        (Some(Operand::Tensor(a)), _) => {
-            let b = tensor_of(other, &a)?;
-            (a, b)
-        }
-        (Some(Operand::Number(a)), Some(Operand::Tensor(b))) => (beside(&b, a)?, b),
-        (Some(Operand::Number(a)), Some(Operand::Number(b))) => {
-            let alone =
-                |number: Number| Tensor::full((), number.scalar(), number.dtype(), condition.device());
-            (alone(a)?, alone(b)?)
-        }
-        _ => return Err(Failure::kind("where: expected tensors or numbers")),
-    };
+    let (a, b) = choices(&condition, input, other)?;
     Ok(Bound::new(py, chosen(py, &condition, &a, &b)?)?.into_any())
 }
 

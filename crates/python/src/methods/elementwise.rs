@@ -3,8 +3,10 @@
 use crate::arguments::number;
 use crate::create::given;
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::promote::{Number, default_dtype, floating};
 use crate::tensor::PyTensor;
+use crate::words::Called;
 use pyo3::prelude::*;
 use ternion::{DType, Result, Scalar, Tensor};
 
@@ -245,7 +247,11 @@ impl PyTensor {
     /// Raises:
     ///     ValueError: shapes that do not broadcast.
     ///     TypeError: `other` is no tensor.
-    fn atan2(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+    fn atan2(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::atan2)] other: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
             let (x, other) = crate::promote::meet(x, &other)?;
@@ -257,7 +263,11 @@ impl PyTensor {
     ///
     /// Shapes: [..] -> the same; integers become float32
     #[pyo3(signature = (negative_slope=0.01))]
-    fn leaky_relu(&self, py: Python<'_>, negative_slope: f64) -> Outcome<PyTensor> {
+    fn leaky_relu(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::leaky_relu)] negative_slope: f64,
+    ) -> Outcome<PyTensor> {
         self.map(py, |x| floating(x)?.leaky_relu(negative_slope))
     }
 
@@ -265,7 +275,7 @@ impl PyTensor {
     ///
     /// Shapes: [..] -> the same; integers become float32
     #[pyo3(signature = (alpha=1.0))]
-    fn elu(&self, py: Python<'_>, alpha: f64) -> Outcome<PyTensor> {
+    fn elu(&self, py: Python<'_>, #[pyo3(from_py_with = of::elu)] alpha: f64) -> Outcome<PyTensor> {
         self.map(py, |x| floating(x)?.elu(alpha))
     }
 
@@ -293,7 +303,7 @@ impl PyTensor {
     /// Raises:
     ///     ValueError: a `beta` that is not above 0.
     #[pyo3(signature = (beta=1.0))]
-    fn softplus(&self, py: Python<'_>, beta: f64) -> Outcome<PyTensor> {
+    fn softplus(&self, py: Python<'_>, #[pyo3(from_py_with = of::softplus)] beta: f64) -> Outcome<PyTensor> {
         self.map(py, |x| floating(x)?.softplus_with(beta))
     }
 
@@ -311,9 +321,11 @@ impl PyTensor {
         min: Option<&Bound<'_, PyAny>>,
         max: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<PyTensor> {
-        let (min, max) = (End::of(min)?, End::of(max)?);
+        let (min, max) = (End::of("clamp", min)?, End::of("clamp", max)?);
         let is_float = min.is_float() || max.is_float();
-        self.map(py, |x| clamped(&if is_float { floating(x)? } else { x.clone() }, &min, &max))
+        self.map(py, |x| {
+            clamped(&if is_float { floating(x)? } else { x.clone() }, &min, &max).called("clamp")
+        })
     }
 
     /// `clamp`, in place.
@@ -326,12 +338,12 @@ impl PyTensor {
         min: Option<&Bound<'py, PyAny>>,
         max: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
-        let (min, max) = (End::of(min)?, End::of(max)?);
+        let (min, max) = (End::of("clamp_", min)?, End::of("clamp_", max)?);
         PyTensor::change(
             slf,
             &min.tensor().into_iter().chain(max.tensor()).collect::<Vec<_>>(),
-            |x| clamped(x, &min, &max),
-            |x| x.copy_(&clamped(x, &min, &max)?),
+            |x| clamped(x, &min, &max).called("clamp_"),
+            |x| x.copy_(&clamped(x, &min, &max).called("clamp_")?),
         )
     }
 
@@ -373,8 +385,8 @@ impl PyTensor {
     #[pyo3(signature = (source, non_blocking=false))]
     fn copy_<'py>(
         slf: &Bound<'py, Self>,
-        source: &Bound<'py, PyTensor>,
-        non_blocking: bool,
+        #[pyo3(from_py_with = of::copy_)] source: Bound<'py, PyTensor>,
+        #[pyo3(from_py_with = of::copy_)] non_blocking: bool,
     ) -> Outcome<Bound<'py, Self>> {
         let _ = non_blocking;
         let source = source.get().tensor();
@@ -414,14 +426,17 @@ enum End {
 }
 
 impl End {
-    fn of(object: Option<&Bound<'_, PyAny>>) -> Outcome<End> {
+    fn of(op: &str, object: Option<&Bound<'_, PyAny>>) -> Outcome<End> {
         let Some(object) = object.filter(|object| !object.is_none()) else { return Ok(End::None) };
         if let Ok(tensor) = object.cast::<PyTensor>() {
             return Ok(End::Tensor(tensor.get().tensor()));
         }
         match number(object)? {
             Some(number) => Ok(End::Number(number)),
-            None => Err(Failure::kind("clamp: expected numbers or tensors as min and max")),
+            None => {
+                let kind = object.get_type().name()?.to_string();
+                Err(Failure::kind(format!("{op}: expected numbers or tensors as min and max, got {kind}")))
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::arguments::operand;
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::promote::floating;
 use crate::run::{run, wait};
 use crate::tensor::PyTensor;
@@ -9,9 +10,9 @@ use pyo3::prelude::*;
 use ternion::{Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, DType, PoolOptions, Result, Tensor};
 
 /// A tensor that may be left out.
-type Maybe<'a, 'py> = Option<&'a Bound<'py, PyTensor>>;
+type Maybe<'py> = Option<Bound<'py, PyTensor>>;
 
-fn given(tensor: Maybe<'_, '_>) -> Option<Tensor> {
+fn given(tensor: Maybe<'_>) -> Option<Tensor> {
     tensor.map(|tensor| tensor.get().tensor())
 }
 
@@ -73,7 +74,7 @@ fn linear(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     weight: &Bound<'_, PyAny>,
-    bias: Maybe<'_, '_>,
+    #[pyo3(from_py_with = of::linear)] bias: Maybe<'_>,
 ) -> Outcome<PyTensor> {
     let (x, weight) = (operand("linear", "input", input)?, operand("linear", "weight", weight)?);
     let bias = given(bias);
@@ -91,13 +92,13 @@ fn linear(
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 fn conv1d(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
-    weight: &Bound<'_, PyTensor>,
-    bias: Maybe<'_, '_>,
+    #[pyo3(from_py_with = of::conv1d)] input: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::conv1d)] weight: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::conv1d)] bias: Maybe<'_>,
     stride: Option<One>,
     padding: Option<One>,
     dilation: Option<One>,
-    groups: usize,
+    #[pyo3(from_py_with = of::conv1d)] groups: usize,
 ) -> Outcome<PyTensor> {
     let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), given(bias));
     let one_or = |one: Option<One>, other| one.map_or(other, |one| one.0);
@@ -121,13 +122,13 @@ fn conv1d(
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 fn conv2d(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
-    weight: &Bound<'_, PyTensor>,
-    bias: Maybe<'_, '_>,
+    #[pyo3(from_py_with = of::conv2d)] input: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::conv2d)] weight: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::conv2d)] bias: Maybe<'_>,
     stride: Option<Pair>,
     padding: Option<Pair>,
     dilation: Option<Pair>,
-    groups: usize,
+    #[pyo3(from_py_with = of::conv2d)] groups: usize,
 ) -> Outcome<PyTensor> {
     let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), given(bias));
     let options = Conv2dOptions {
@@ -150,13 +151,13 @@ fn conv2d(
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 fn conv_transpose2d(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
-    weight: &Bound<'_, PyTensor>,
-    bias: Maybe<'_, '_>,
+    #[pyo3(from_py_with = of::conv_transpose2d)] input: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::conv_transpose2d)] weight: Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::conv_transpose2d)] bias: Maybe<'_>,
     stride: Option<Pair>,
     padding: Option<Pair>,
     output_padding: Option<Pair>,
-    groups: usize,
+    #[pyo3(from_py_with = of::conv_transpose2d)] groups: usize,
     dilation: Option<Pair>,
 ) -> Outcome<PyTensor> {
     let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), given(bias));
@@ -181,13 +182,13 @@ fn conv_transpose2d(
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 fn max_pool2d<'py>(
     py: Python<'py>,
-    input: &Bound<'py, PyTensor>,
+    #[pyo3(from_py_with = of::max_pool2d)] input: Bound<'py, PyTensor>,
     kernel_size: Pair,
     stride: Option<Pair>,
     padding: Option<Pair>,
     dilation: Option<Pair>,
-    ceil_mode: bool,
-    return_indices: bool,
+    #[pyo3(from_py_with = of::max_pool2d)] ceil_mode: bool,
+    #[pyo3(from_py_with = of::max_pool2d)] return_indices: bool,
 ) -> Outcome<Bound<'py, PyAny>> {
     let x = input.get().tensor();
     let options = PoolOptions {
@@ -218,12 +219,12 @@ fn max_pool2d<'py>(
 #[pyo3(signature = (input, kernel_size, stride=None, padding=None, ceil_mode=false, count_include_pad=true))]
 fn avg_pool2d(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::avg_pool2d)] input: Bound<'_, PyTensor>,
     kernel_size: Pair,
     stride: Option<Pair>,
     padding: Option<Pair>,
-    ceil_mode: bool,
-    count_include_pad: bool,
+    #[pyo3(from_py_with = of::avg_pool2d)] ceil_mode: bool,
+    #[pyo3(from_py_with = of::avg_pool2d)] count_include_pad: bool,
 ) -> Outcome<PyTensor> {
     let x = input.get().tensor();
     let options = PoolOptions {
@@ -243,7 +244,11 @@ fn avg_pool2d(
 /// Raises:
 ///     ValueError: another number of axes, an output size of 0.
 #[pyfunction]
-fn adaptive_avg_pool2d(py: Python<'_>, input: &Bound<'_, PyTensor>, output_size: Pair) -> Outcome<PyTensor> {
+fn adaptive_avg_pool2d(
+    py: Python<'_>,
+    #[pyo3(from_py_with = of::adaptive_avg_pool2d)] input: Bound<'_, PyTensor>,
+    output_size: Pair,
+) -> Outcome<PyTensor> {
     let x = input.get().tensor();
     made(py, x.elements(), || x.adaptive_avg_pool2d(output_size.0))
 }
@@ -260,10 +265,10 @@ fn adaptive_avg_pool2d(py: Python<'_>, input: &Bound<'_, PyTensor>, output_size:
 fn layer_norm(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
-    normalized_shape: crate::arguments::ShapeArgument,
-    weight: Maybe<'_, '_>,
-    bias: Maybe<'_, '_>,
-    eps: f64,
+    #[pyo3(from_py_with = of::layer_norm)] normalized_shape: crate::arguments::ShapeArgument,
+    #[pyo3(from_py_with = of::layer_norm)] weight: Maybe<'_>,
+    #[pyo3(from_py_with = of::layer_norm)] bias: Maybe<'_>,
+    #[pyo3(from_py_with = of::layer_norm)] eps: f64,
 ) -> Outcome<PyTensor> {
     let (x, weight, bias) = (operand("layer_norm", "input", input)?, given(weight), given(bias));
     let shape = trailing(&x, &normalized_shape.0, "layer_norm")?;
@@ -289,9 +294,9 @@ fn layer_norm(
 fn rms_norm(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
-    normalized_shape: crate::arguments::ShapeArgument,
-    weight: Maybe<'_, '_>,
-    eps: Option<f64>,
+    #[pyo3(from_py_with = of::rms_norm)] normalized_shape: crate::arguments::ShapeArgument,
+    #[pyo3(from_py_with = of::rms_norm)] weight: Maybe<'_>,
+    #[pyo3(from_py_with = of::rms_norm)] eps: Option<f64>,
 ) -> Outcome<PyTensor> {
     let (x, weight) = (operand("rms_norm", "input", input)?, given(weight));
     let eps = eps.unwrap_or_else(|| x.dtype().accumulator().epsilon());
@@ -327,10 +332,10 @@ fn trailing(x: &Tensor, last: &[usize], name: &str) -> Outcome<Vec<usize>> {
 fn group_norm(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
-    num_groups: usize,
-    weight: Maybe<'_, '_>,
-    bias: Maybe<'_, '_>,
-    eps: f64,
+    #[pyo3(from_py_with = of::group_norm)] num_groups: usize,
+    #[pyo3(from_py_with = of::group_norm)] weight: Maybe<'_>,
+    #[pyo3(from_py_with = of::group_norm)] bias: Maybe<'_>,
+    #[pyo3(from_py_with = of::group_norm)] eps: f64,
 ) -> Outcome<PyTensor> {
     let (x, weight, bias) = (operand("group_norm", "input", input)?, given(weight), given(bias));
     made(py, x.elements(), || x.group_norm(num_groups, weight.as_ref(), bias.as_ref(), eps))
@@ -348,13 +353,13 @@ fn group_norm(
 fn batch_norm(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
-    running_mean: Maybe<'_, '_>,
-    running_var: Maybe<'_, '_>,
-    weight: Maybe<'_, '_>,
-    bias: Maybe<'_, '_>,
-    training: bool,
-    momentum: f64,
-    eps: f64,
+    #[pyo3(from_py_with = of::batch_norm)] running_mean: Maybe<'_>,
+    #[pyo3(from_py_with = of::batch_norm)] running_var: Maybe<'_>,
+    #[pyo3(from_py_with = of::batch_norm)] weight: Maybe<'_>,
+    #[pyo3(from_py_with = of::batch_norm)] bias: Maybe<'_>,
+    #[pyo3(from_py_with = of::batch_norm)] training: bool,
+    #[pyo3(from_py_with = of::batch_norm)] momentum: f64,
+    #[pyo3(from_py_with = of::batch_norm)] eps: f64,
 ) -> Outcome<PyTensor> {
     let (x, weight, bias) = (operand("batch_norm", "input", input)?, given(weight), given(bias));
     let running = given(running_mean).zip(given(running_var));
@@ -395,7 +400,12 @@ fn followed(running: &(Tensor, Tensor), batch: [&Tensor; 2], count: usize, momen
 ///     TypeError: no floating dtype.
 #[pyfunction]
 #[pyo3(signature = (input, p=0.5, training=true))]
-fn dropout(py: Python<'_>, input: &Bound<'_, PyAny>, p: f64, training: bool) -> Outcome<PyTensor> {
+fn dropout(
+    py: Python<'_>,
+    input: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = of::dropout)] p: f64,
+    #[pyo3(from_py_with = of::dropout)] training: bool,
+) -> Outcome<PyTensor> {
     let x = operand("dropout", "input", input)?;
     if training { made(py, x.elements(), || x.dropout(p)) } else { Ok(PyTensor::new(x)) }
 }
@@ -422,7 +432,11 @@ fn embedding(py: Python<'_>, input: &Bound<'_, PyAny>, weight: &Bound<'_, PyAny>
 ///     TypeError: indices that are not int32 or int64.
 #[pyfunction]
 #[pyo3(signature = (tensor, num_classes=-1))]
-fn one_hot(py: Python<'_>, tensor: &Bound<'_, PyAny>, num_classes: isize) -> Outcome<PyTensor> {
+fn one_hot(
+    py: Python<'_>,
+    tensor: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = of::one_hot)] num_classes: isize,
+) -> Outcome<PyTensor> {
     let x = operand("one_hot", "tensor", tensor)?;
     wait(py, || {
         let classes = match usize::try_from(num_classes) {
@@ -442,7 +456,7 @@ fn pad(
     input: &Bound<'_, PyAny>,
     pad: Vec<isize>,
     mode: &str,
-    value: f64,
+    #[pyo3(from_py_with = of::pad)] value: f64,
 ) -> Outcome<PyTensor> {
     let x = operand("pad", "input", input)?;
     if mode != "constant" {

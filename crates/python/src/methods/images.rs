@@ -1,6 +1,7 @@
 //! Images of another size, and their patches: a native part of `ternion.nn.functional`.
 
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::methods::functional::Pair;
 use crate::run::run;
 use crate::tensor::PyTensor;
@@ -57,12 +58,12 @@ fn mode_of(mode: &str, align_corners: Option<bool>) -> Outcome<UpsampleMode> {
 #[pyo3(signature = (input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None))]
 fn interpolate(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::interpolate)] input: Bound<'_, PyTensor>,
     size: Option<Pair>,
     scale_factor: Option<Factors>,
     mode: &str,
-    align_corners: Option<bool>,
-    recompute_scale_factor: Option<bool>,
+    #[pyo3(from_py_with = of::interpolate)] align_corners: Option<bool>,
+    #[pyo3(from_py_with = of::interpolate)] recompute_scale_factor: Option<bool>,
 ) -> Outcome<PyTensor> {
     let x = input.get().tensor();
     let recompute = recompute_scale_factor.unwrap_or(false);
@@ -98,7 +99,7 @@ fn window(kernel: Pair, dilation: Option<Pair>, padding: Option<Pair>, stride: O
 #[pyo3(signature = (input, kernel_size, dilation=None, padding=None, stride=None))]
 fn unfold(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::unfold)] input: Bound<'_, PyTensor>,
     kernel_size: Pair,
     dilation: Option<Pair>,
     padding: Option<Pair>,
@@ -117,7 +118,7 @@ fn unfold(
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 fn fold(
     py: Python<'_>,
-    input: &Bound<'_, PyTensor>,
+    #[pyo3(from_py_with = of::fold)] input: Bound<'_, PyTensor>,
     output_size: Pair,
     kernel_size: Pair,
     dilation: Option<Pair>,

@@ -2,10 +2,11 @@
 
 use crate::arguments::{Operand, number};
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::promote::{Number, beside};
 use crate::run::{run, wait};
 use crate::tensor::{PyTensor, may_change, stands_for_one};
-use pyo3::exceptions::PyUserWarning;
+use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PyInt, PySlice, PyTuple};
 use ternion::{DType, Ellipsis, IndexItem, NewAxis, Result, Slice, Tensor};
@@ -21,6 +22,10 @@ fn end(slice: &Bound<'_, PySlice>, name: &str) -> Outcome<Option<isize>> {
         Err(_) if value.lt(0)? => isize::MIN + 1,
         Err(error) => match value.is_instance_of::<PyInt>() {
             true => isize::MAX,
+            false if error.is_instance_of::<PyTypeError>(slice.py()) => {
+                let kind = value.get_type().name()?.to_string();
+                return Err(Failure::kind(format!("index: a slice of {kind}, expected whole numbers")));
+            }
             false => return Err(error.into()),
         },
     }))
@@ -286,7 +291,12 @@ impl PyTensor {
     ///     IndexError: an axis that does not exist, an index outside it.
     ///     TypeError: an index that is not int32 or int64.
     ///     ValueError: an index of another number of axes, or larger elsewhere than along `dim`.
-    fn gather(&self, py: Python<'_>, dim: isize, index: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+    fn gather(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::gather)] dim: isize,
+        #[pyo3(from_py_with = of::gather)] index: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
         let index = index.get().tensor();
         self.map(py, |x| match stands_for_one(x, &dim.into()) {
             true => x.reshape([1_usize])?.gather(0, &index.reshape([-1_isize])?)?.reshape(*index.shape()),
@@ -306,8 +316,8 @@ impl PyTensor {
     fn scatter(
         &self,
         py: Python<'_>,
-        dim: isize,
-        index: &Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::scatter)] dim: isize,
+        #[pyo3(from_py_with = of::scatter)] index: Bound<'_, PyTensor>,
         src: Option<&Bound<'_, PyAny>>,
         value: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<PyTensor> {
@@ -325,8 +335,8 @@ impl PyTensor {
     #[pyo3(signature = (dim, index, src=None, *, value=None))]
     fn scatter_<'py>(
         slf: &Bound<'py, Self>,
-        dim: isize,
-        index: &Bound<'py, PyTensor>,
+        #[pyo3(from_py_with = of::scatter_)] dim: isize,
+        #[pyo3(from_py_with = of::scatter_)] index: Bound<'py, PyTensor>,
         src: Option<&Bound<'py, PyAny>>,
         value: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
@@ -351,9 +361,9 @@ impl PyTensor {
     fn scatter_add(
         &self,
         py: Python<'_>,
-        dim: isize,
-        index: &Bound<'_, PyTensor>,
-        src: &Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::scatter_add)] dim: isize,
+        #[pyo3(from_py_with = of::scatter_add)] index: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::scatter_add)] src: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let (index, source) = (index.get().tensor(), src.get().tensor());
         self.map(py, |x| placed(x, dim, &index, &source, Tensor::scatter_add))
@@ -367,9 +377,9 @@ impl PyTensor {
     ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     fn scatter_add_<'py>(
         slf: &Bound<'py, Self>,
-        dim: isize,
-        index: &Bound<'py, PyTensor>,
-        src: &Bound<'py, PyTensor>,
+        #[pyo3(from_py_with = of::scatter_add_)] dim: isize,
+        #[pyo3(from_py_with = of::scatter_add_)] index: Bound<'py, PyTensor>,
+        #[pyo3(from_py_with = of::scatter_add_)] src: Bound<'py, PyTensor>,
     ) -> Outcome<Bound<'py, Self>> {
         let (index, source) = (index.get().tensor(), src.get().tensor());
         PyTensor::change(
@@ -388,7 +398,12 @@ impl PyTensor {
     ///     IndexError: an axis that does not exist, an index outside it.
     ///     TypeError: an index that is not int32 or int64.
     ///     ValueError: an index of several axes.
-    fn index_select(&self, py: Python<'_>, dim: isize, index: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+    fn index_select(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::index_select)] dim: isize,
+        #[pyo3(from_py_with = of::index_select)] index: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
         let index = index.get().tensor();
         self.along(py, dim, |x| match index.rank() {
             0 => x.index_select(dim, &index.reshape([1_usize])?),
@@ -407,9 +422,9 @@ impl PyTensor {
     fn index_add(
         &self,
         py: Python<'_>,
-        dim: isize,
-        index: &Bound<'_, PyTensor>,
-        source: &Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::index_add)] dim: isize,
+        #[pyo3(from_py_with = of::index_add)] index: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::index_add)] source: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let (index, source) = (index.get().tensor(), source.get().tensor());
         self.map(py, |x| placed(x, dim, &index, &source, Tensor::index_add))
@@ -423,9 +438,9 @@ impl PyTensor {
     ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
     fn index_add_<'py>(
         slf: &Bound<'py, Self>,
-        dim: isize,
-        index: &Bound<'py, PyTensor>,
-        source: &Bound<'py, PyTensor>,
+        #[pyo3(from_py_with = of::index_add_)] dim: isize,
+        #[pyo3(from_py_with = of::index_add_)] index: Bound<'py, PyTensor>,
+        #[pyo3(from_py_with = of::index_add_)] source: Bound<'py, PyTensor>,
     ) -> Outcome<Bound<'py, Self>> {
         let (index, source) = (index.get().tensor(), source.get().tensor());
         PyTensor::change(
@@ -446,8 +461,8 @@ impl PyTensor {
     fn masked_scatter(
         &self,
         py: Python<'_>,
-        mask: &Bound<'_, PyTensor>,
-        source: &Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::masked_scatter)] mask: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::masked_scatter)] source: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let (x, mask, source) = (self.tensor(), mask.get().tensor(), source.get().tensor());
         wait(py, || x.masked_scatter(&mask, &source)).map(PyTensor::new)
@@ -495,6 +510,9 @@ fn scattered(src: Option<&Bound<'_, PyAny>>, x: &Tensor, index: &Tensor) -> Outc
         Some(Operand::Number(number)) => {
             Ok(Tensor::full(*index.shape(), number.scalar(), x.dtype(), x.device())?)
         }
-        None => Err(Failure::kind("scatter: expected a tensor or a number")),
+        None => {
+            let kind = src.get_type().name()?.to_string();
+            Err(Failure::kind(format!("scatter: expected a tensor or a number, got {kind}")))
+        }
     }
 }

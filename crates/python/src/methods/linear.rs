@@ -1,6 +1,7 @@
 //! Products of matrices.
 
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::promote::meet;
 use crate::run::run;
 use crate::tensor::PyTensor;
@@ -43,24 +44,36 @@ impl PyTensor {
     ///
     /// Raises:
     ///     ValueError: other numbers of axes, inner sizes that differ.
-    fn mm(&self, py: Python<'_>, mat2: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
-        self.product(py, mat2, "mm", [2, 2])
+    fn mm(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::mm)] mat2: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
+        self.product(py, &mat2, "mm", [2, 2])
     }
 
     /// The product of a matrix and a vector: [m, k] x [k] -> [m].
     ///
     /// Raises:
     ///     ValueError: other numbers of axes, inner sizes that differ.
-    fn mv(&self, py: Python<'_>, vec: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
-        self.product(py, vec, "mv", [2, 1])
+    fn mv(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::mv)] vec: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
+        self.product(py, &vec, "mv", [2, 1])
     }
 
     /// The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
     ///
     /// Raises:
     ///     ValueError: other numbers of axes.
-    fn bmm(&self, py: Python<'_>, mat2: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
-        self.product(py, mat2, "bmm", [3, 3])
+    fn bmm(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::bmm)] mat2: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
+        self.product(py, &mat2, "bmm", [3, 3])
     }
 
     /// The sum of the products of the elements of two vectors.
@@ -70,7 +83,11 @@ impl PyTensor {
     /// Raises:
     ///     ValueError: no vectors, or of different lengths.
     ///     TypeError: dtypes that differ.
-    fn dot(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+    fn dot(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::dot)] other: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| x.dot(&other))
     }
@@ -80,7 +97,11 @@ impl PyTensor {
     /// Raises:
     ///     ValueError: no vectors.
     ///     TypeError: dtypes that differ.
-    fn outer(&self, py: Python<'_>, vec2: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+    fn outer(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::outer)] vec2: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
         let other = vec2.get().tensor();
         self.map(py, |x| x.outer(&other))
     }
@@ -96,10 +117,10 @@ impl PyTensor {
     fn addmm(
         &self,
         py: Python<'_>,
-        mat1: &Bound<'_, PyTensor>,
-        mat2: &Bound<'_, PyTensor>,
-        beta: f64,
-        alpha: f64,
+        #[pyo3(from_py_with = of::addmm)] mat1: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::addmm)] mat2: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::addmm)] beta: f64,
+        #[pyo3(from_py_with = of::addmm)] alpha: f64,
     ) -> Outcome<PyTensor> {
         let (x, a, b) = (self.tensor(), mat1.get().tensor(), mat2.get().tensor());
         run(py, a.elements().max(b.elements()), || x.addmm(&a, &b, beta, alpha)).map(PyTensor::new)
@@ -112,10 +133,10 @@ impl PyTensor {
     #[pyo3(signature = (mat1, mat2, *, beta=1.0, alpha=1.0))]
     fn addmm_<'py>(
         slf: &Bound<'py, Self>,
-        mat1: &Bound<'_, PyTensor>,
-        mat2: &Bound<'_, PyTensor>,
-        beta: f64,
-        alpha: f64,
+        #[pyo3(from_py_with = of::addmm_)] mat1: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::addmm_)] mat2: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::addmm_)] beta: f64,
+        #[pyo3(from_py_with = of::addmm_)] alpha: f64,
     ) -> Outcome<Bound<'py, Self>> {
         let (a, b) = (mat1.get().tensor(), mat2.get().tensor());
         PyTensor::change(slf, &[&a, &b], |x| x.addmm(&a, &b, beta, alpha), |x| x.addmm_(&a, &b, beta, alpha))
@@ -131,9 +152,9 @@ impl PyTensor {
     fn addcmul(
         &self,
         py: Python<'_>,
-        tensor1: &Bound<'_, PyTensor>,
-        tensor2: &Bound<'_, PyTensor>,
-        value: f64,
+        #[pyo3(from_py_with = of::addcmul)] tensor1: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::addcmul)] tensor2: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::addcmul)] value: f64,
     ) -> Outcome<PyTensor> {
         let (a, b) = (tensor1.get().tensor(), tensor2.get().tensor());
         self.map(py, |x| {
@@ -150,7 +171,11 @@ impl PyTensor {
 ///     ValueError: an equation that is none, or does not fit the operands.
 #[pyfunction]
 #[pyo3(signature = (equation, *operands))]
-fn einsum(py: Python<'_>, equation: &str, operands: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
+fn einsum(
+    py: Python<'_>,
+    #[pyo3(from_py_with = of::einsum)] equation: String,
+    operands: &Bound<'_, PyTuple>,
+) -> Outcome<PyTensor> {
     let all = match operands.len() {
         1 => operands.get_item(0)?,
         _ => operands.clone().into_any(),
@@ -159,11 +184,11 @@ fn einsum(py: Python<'_>, equation: &str, operands: &Bound<'_, PyTuple>) -> Outc
         Ok(only) => vec![only.get().tensor()],
         Err(_) => all
             .try_iter()?
-            .map(|item| Ok(item?.cast::<PyTensor>()?.get().tensor()))
+            .map(|item| Ok(of::einsum::<Bound<'_, PyTensor>>(&item?)?.get().tensor()))
             .collect::<PyResult<_>>()?,
     };
     let elements = tensors.iter().map(Tensor::elements).max().unwrap_or_default();
-    run(py, elements, || ternion::einsum(equation, &tensors.iter().collect::<Vec<_>>())).map(PyTensor::new)
+    run(py, elements, || ternion::einsum(&equation, &tensors.iter().collect::<Vec<_>>())).map(PyTensor::new)
 }
 
 /// Puts the functions into the module.

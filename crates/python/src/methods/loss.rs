@@ -2,6 +2,7 @@
 
 use crate::arguments::operand;
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::promote::meet;
 use crate::run::run;
 use crate::tensor::PyTensor;
@@ -9,14 +10,15 @@ use pyo3::prelude::*;
 use ternion::{BceOptions, CrossEntropyOptions, DType, NllOptions, Reduction, Result, Tensor};
 
 /// How losses become one, by PyTorch's names.
-fn reduction(name: &str) -> Outcome<Reduction> {
+fn reduction(op: &str, name: &str) -> Outcome<Reduction> {
     Ok(match name {
         "none" => Reduction::None,
         "mean" => Reduction::Mean,
         "sum" => Reduction::Sum,
         "batchmean" => Reduction::BatchMean,
         _ => {
-            let told = format!("reduction {name:?}, expected \"none\", \"mean\", \"sum\" or \"batchmean\"");
+            let told =
+                format!("{op}: reduction {name:?}, expected \"none\", \"mean\", \"sum\" or \"batchmean\"");
             return Err(Failure::value(told));
         }
     })
@@ -79,12 +81,13 @@ fn cross_entropy(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
-    weight: Option<&Bound<'_, PyTensor>>,
+    #[pyo3(from_py_with = of::cross_entropy)] weight: Option<Bound<'_, PyTensor>>,
     ignore_index: i64,
     reduction: &str,
-    label_smoothing: f64,
+    #[pyo3(from_py_with = of::cross_entropy)] label_smoothing: f64,
 ) -> Outcome<PyTensor> {
-    let (weight, reduction) = (weight.map(|weight| weight.get().tensor()), self::reduction(reduction)?);
+    let (weight, reduction) =
+        (weight.map(|weight| weight.get().tensor()), self::reduction("cross_entropy", reduction)?);
     loss(py, "cross_entropy", (input, target), |x, target| {
         let options =
             CrossEntropyOptions { weight: weight.as_ref(), ignore_index, label_smoothing, reduction };
@@ -106,11 +109,12 @@ fn nll_loss(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
-    weight: Option<&Bound<'_, PyTensor>>,
+    #[pyo3(from_py_with = of::nll_loss)] weight: Option<Bound<'_, PyTensor>>,
     ignore_index: i64,
     reduction: &str,
 ) -> Outcome<PyTensor> {
-    let (weight, reduction) = (weight.map(|weight| weight.get().tensor()), self::reduction(reduction)?);
+    let (weight, reduction) =
+        (weight.map(|weight| weight.get().tensor()), self::reduction("nll_loss", reduction)?);
     loss(py, "nll_loss", (input, target), |x, target| {
         x.nll_loss_with(target, NllOptions { weight: weight.as_ref(), ignore_index, reduction })
     })
@@ -133,9 +137,12 @@ fn binary_cross_entropy_with_logits(
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
     reduction: &str,
-    pos_weight: Option<&Bound<'_, PyTensor>>,
+    #[pyo3(from_py_with = of::binary_cross_entropy_with_logits)] pos_weight: Option<Bound<'_, PyTensor>>,
 ) -> Outcome<PyTensor> {
-    let (weight, reduction) = (pos_weight.map(|weight| weight.get().tensor()), self::reduction(reduction)?);
+    let (weight, reduction) = (
+        pos_weight.map(|weight| weight.get().tensor()),
+        self::reduction("binary_cross_entropy_with_logits", reduction)?,
+    );
     loss(py, "binary_cross_entropy_with_logits", (input, target), |x, target| {
         x.bce_with_logits_with(target, BceOptions { pos_weight: weight.as_ref(), reduction })
     })
@@ -155,7 +162,7 @@ fn mse_loss(
     target: &Bound<'_, PyAny>,
     reduction: &str,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction(reduction)?;
+    let reduction = self::reduction("mse_loss", reduction)?;
     distance(py, "mse_loss", (input, target), |x, target| x.mse_loss(target, reduction))
 }
 
@@ -173,7 +180,7 @@ fn l1_loss(
     target: &Bound<'_, PyAny>,
     reduction: &str,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction(reduction)?;
+    let reduction = self::reduction("l1_loss", reduction)?;
     distance(py, "l1_loss", (input, target), |x, target| x.l1_loss(target, reduction))
 }
 
@@ -190,9 +197,9 @@ fn huber_loss(
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
     reduction: &str,
-    delta: f64,
+    #[pyo3(from_py_with = of::huber_loss)] delta: f64,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction(reduction)?;
+    let reduction = self::reduction("huber_loss", reduction)?;
     distance(py, "huber_loss", (input, target), |x, target| x.huber_loss(target, delta, reduction))
 }
 
@@ -210,9 +217,9 @@ fn kl_div(
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
     reduction: &str,
-    log_target: bool,
+    #[pyo3(from_py_with = of::kl_div)] log_target: bool,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction(reduction)?;
+    let reduction = self::reduction("kl_div", reduction)?;
     loss(py, "kl_div", (input, target), |x, target| x.kl_div(target, reduction, log_target))
 }
 

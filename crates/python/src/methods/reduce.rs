@@ -3,12 +3,14 @@
 use crate::arguments::{AxesArgument, Count, axes, either, one_of};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
+use crate::expected::{Expected, of};
 use crate::promote::floating;
 use crate::run::run;
 use crate::tensor::{PyTensor, stands_for_one};
+use crate::words::Called;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyTuple};
+use pyo3::types::PyTuple;
 use ternion::{Axes, DType, Result, Tensor};
 
 /// Values and where they were found, as PyTorch's named tuples.
@@ -64,11 +66,11 @@ macro_rules! sums {
                 fn $name(
                     &self,
                     py: Python<'_>,
-                    dim: Option<AxesArgument>,
-                    keepdim: bool,
+                    #[pyo3(from_py_with = of::$name)] dim: Option<AxesArgument>,
+                    #[pyo3(from_py_with = of::$name)] keepdim: bool,
                     dtype: Option<DTypeArgument>,
-                    axis: Option<AxesArgument>,
-                    keepdims: bool,
+                    #[pyo3(from_py_with = of::$name)] axis: Option<AxesArgument>,
+                    #[pyo3(from_py_with = of::$name)] keepdims: bool,
                 ) -> Outcome<PyTensor> {
                     let axes = axes(either(stringify!($name), dim, axis)?);
                     self.along(py, axes.clone(), |x| {
@@ -111,10 +113,10 @@ macro_rules! reductions {
                 fn $name(
                     &self,
                     py: Python<'_>,
-                    dim: Option<AxesArgument>,
-                    keepdim: bool,
-                    axis: Option<AxesArgument>,
-                    keepdims: bool,
+                    #[pyo3(from_py_with = of::$name)] dim: Option<AxesArgument>,
+                    #[pyo3(from_py_with = of::$name)] keepdim: bool,
+                    #[pyo3(from_py_with = of::$name)] axis: Option<AxesArgument>,
+                    #[pyo3(from_py_with = of::$name)] keepdims: bool,
                 ) -> Outcome<PyTensor> {
                     let axes = axes(either(stringify!($name), dim, axis)?);
                     self.along(py, axes.clone(), |x| if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) })
@@ -152,11 +154,10 @@ impl PyTensor {
         is_largest: bool,
     ) -> Outcome<Bound<'py, PyAny>> {
         let x = self.tensor();
-        let elements = x.elements();
+        let (elements, name) = (x.elements(), if is_largest { "max" } else { "min" });
         match dim {
             None => {
                 if elements == 0 {
-                    let name = if is_largest { "max" } else { "min" };
                     return Err(Failure::value(format!(
                         "{name}: of shape {:?}, expected elements",
                         x.dims()
@@ -169,15 +170,15 @@ impl PyTensor {
                 let other = other.cast::<PyTensor>().map_err(PyErr::from)?.get().tensor();
                 let of_pairs = run(py, elements, || {
                     let (x, other) = crate::promote::meet(&x, &other)?;
-                    if is_largest { x.maximum(&other) } else { x.minimum(&other) }
+                    if is_largest { x.maximum(&other) } else { x.minimum(&other) }.called(name)
                 })?;
                 Ok(PyTensor::new(of_pairs).into_bound_py_any(py)?)
             }
             Some(dim) => {
-                let dim = dim.extract::<isize>()?;
-                let name = if is_largest { "max" } else { "min" };
-                let pair =
-                    run(py, elements, || pair_along(&x, dim, |x| extremes(x, dim, keepdim, is_largest)))?;
+                let dim = isize::of(name, dim)?;
+                let pair = run(py, elements, || {
+                    pair_along(&x, dim, |x| extremes(x, dim, keepdim, is_largest)).called(name)
+                })?;
                 values_and_indices(py, name, pair)
             }
         }
@@ -194,63 +195,6 @@ fn place(x: &Tensor, dim: Option<isize>, keepdim: bool, is_largest: bool) -> Res
         (false, false) => x.argmin(axes),
     };
     found?.to_dtype(DType::I64)
-}
-
-/// `unbiased` is PyTorch's older name for a correction of 1 or 0.
-fn corrected(correction: Option<f64>, unbiased: Option<bool>) -> f64 {
-    correction.unwrap_or(if unbiased == Some(false) { 0.0 } else { 1.0 })
-}
-
-/// Axes and correction of a variance. A truth value in the place of the axes is PyTorch's `unbiased`.
-fn spread(
-    op: &str,
-    dim: Option<&Bound<'_, PyAny>>,
-    correction: Option<f64>,
-    unbiased: Option<bool>,
-) -> Outcome<(Axes, f64)> {
-    match dim.filter(|dim| !dim.is_none()) {
-        Some(truth) if truth.cast::<PyBool>().is_ok() => match unbiased {
-            None => Ok((Axes::All, corrected(correction, Some(truth.is_truthy()?)))),
-            Some(_) => Err(Failure::kind(format!("{op}: an axis: expected a whole number, got bool"))),
-        },
-        dim => {
-            let dim = dim.map(|dim| dim.extract::<AxesArgument>()).transpose()?;
-            Ok((axes(dim), corrected(correction, unbiased)))
-        }
-    }
-}
-
-/// The norm of order `p` over axes.
-fn norm(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
-    match p {
-        2.0 if keepdim => x.norm_keep(axes),
-        2.0 => x.norm(axes),
-        f64::INFINITY if keepdim => x.max_abs_keep(axes),
-        f64::INFINITY => x.max_abs(axes),
-        f64::NEG_INFINITY if keepdim => x.abs()?.min_keep(axes),
-        f64::NEG_INFINITY => x.abs()?.min(axes),
-        0.0 => summed(&x.ne_scalar(0)?.to_dtype(x.dtype())?, axes, keepdim),
-        1.0 => summed(&x.abs()?, axes, keepdim),
-        p => norm_of_powers(x, p, axes, keepdim),
-    }
-}
-
-fn summed(x: &Tensor, axes: Axes, keepdim: bool) -> Result<Tensor> {
-    if keepdim { x.sum_keep(axes) } else { x.sum(axes) }
-}
-
-/// `sum(|x|^p)^(1/p)`. No gradient flows to a 0, nor from a norm of 0: those of the powers are infinite there.
-fn norm_of_powers(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
-    let zeros = x.eq_scalar(0)?;
-    let powers = x.abs()?.masked_fill(&zeros, 1)?.powf(p)?;
-    let total = summed(&powers.masked_fill(&zeros, 0)?, axes.clone(), keepdim)?;
-    // A negative power of 0 is infinite: the norm is 0 if one element is.
-    let vanishes = match p < 0.0 {
-        true if keepdim => zeros.any_keep(axes)?,
-        true => zeros.any(axes)?,
-        false => total.eq_scalar(0)?,
-    };
-    total.masked_fill(&vanishes, 1)?.powf(1.0 / p)?.masked_fill(&vanishes, 0)
 }
 
 #[pymethods]
@@ -270,10 +214,10 @@ impl PyTensor {
     fn logsumexp(
         &self,
         py: Python<'_>,
-        dim: Option<AxesArgument>,
-        keepdim: bool,
-        axis: Option<AxesArgument>,
-        keepdims: bool,
+        #[pyo3(from_py_with = of::logsumexp)] dim: Option<AxesArgument>,
+        #[pyo3(from_py_with = of::logsumexp)] keepdim: bool,
+        #[pyo3(from_py_with = of::logsumexp)] axis: Option<AxesArgument>,
+        #[pyo3(from_py_with = of::logsumexp)] keepdims: bool,
     ) -> Outcome<PyTensor> {
         let axes = axes(either("logsumexp", dim, axis)?);
         self.along(py, axes.clone(), |x| {
@@ -294,9 +238,9 @@ impl PyTensor {
         &self,
         py: Python<'py>,
         dim: Option<&Bound<'py, PyAny>>,
-        keepdim: bool,
+        #[pyo3(from_py_with = of::max)] keepdim: bool,
         axis: Option<&Bound<'py, PyAny>>,
-        keepdims: bool,
+        #[pyo3(from_py_with = of::max)] keepdims: bool,
     ) -> Outcome<Bound<'py, PyAny>> {
         let dim = either("max", dim, axis)?;
         self.extreme(py, dim, keepdim || keepdims, true)
@@ -314,9 +258,9 @@ impl PyTensor {
         &self,
         py: Python<'py>,
         dim: Option<&Bound<'py, PyAny>>,
-        keepdim: bool,
+        #[pyo3(from_py_with = of::min)] keepdim: bool,
         axis: Option<&Bound<'py, PyAny>>,
-        keepdims: bool,
+        #[pyo3(from_py_with = of::min)] keepdims: bool,
     ) -> Outcome<Bound<'py, PyAny>> {
         let dim = either("min", dim, axis)?;
         self.extreme(py, dim, keepdim || keepdims, false)
@@ -334,10 +278,10 @@ impl PyTensor {
     fn argmax(
         &self,
         py: Python<'_>,
-        dim: Option<isize>,
-        keepdim: bool,
-        axis: Option<isize>,
-        keepdims: bool,
+        #[pyo3(from_py_with = of::argmax)] dim: Option<isize>,
+        #[pyo3(from_py_with = of::argmax)] keepdim: bool,
+        #[pyo3(from_py_with = of::argmax)] axis: Option<isize>,
+        #[pyo3(from_py_with = of::argmax)] keepdims: bool,
     ) -> Outcome<PyTensor> {
         let dim = either("argmax", dim, axis)?;
         self.along(py, dim.map_or(Axes::All, Axes::from), |x| place(x, dim, keepdim || keepdims, true))
@@ -355,106 +299,13 @@ impl PyTensor {
     fn argmin(
         &self,
         py: Python<'_>,
-        dim: Option<isize>,
-        keepdim: bool,
-        axis: Option<isize>,
-        keepdims: bool,
+        #[pyo3(from_py_with = of::argmin)] dim: Option<isize>,
+        #[pyo3(from_py_with = of::argmin)] keepdim: bool,
+        #[pyo3(from_py_with = of::argmin)] axis: Option<isize>,
+        #[pyo3(from_py_with = of::argmin)] keepdims: bool,
     ) -> Outcome<PyTensor> {
         let dim = either("argmin", dim, axis)?;
         self.along(py, dim.map_or(Axes::All, Axes::from), |x| place(x, dim, keepdim || keepdims, false))
-    }
-
-    /// The variance over axes: squares are divided by the number of elements less `correction`.
-    ///
-    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
-    ///
-    /// Args:
-    ///     dim: the axis or axes; all of them by default.
-    ///     unbiased: an older name of a correction of 1 or 0.
-    ///     keepdim: whether reduced axes stay, with size 1.
-    ///     correction: 1 by default.
-    ///     axis, keepdims: other names of dim and keepdim.
-    ///
-    /// Raises:
-    ///     IndexError: an axis that does not exist.
-    ///     TypeError: no floating dtype.
-    #[pyo3(signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=false))]
-    #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
-    fn var(
-        &self,
-        py: Python<'_>,
-        dim: Option<&Bound<'_, PyAny>>,
-        unbiased: Option<bool>,
-        keepdim: bool,
-        correction: Option<f64>,
-        axis: Option<&Bound<'_, PyAny>>,
-        keepdims: bool,
-    ) -> Outcome<PyTensor> {
-        let (axes, correction) = spread("var", either("var", dim, axis)?, correction, unbiased)?;
-        self.along(py, axes.clone(), |x| {
-            if keepdim || keepdims { x.var_keep(axes, correction) } else { x.var(axes, correction) }
-        })
-    }
-
-    /// The standard deviation over axes: the root of `var`.
-    ///
-    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
-    ///
-    /// Args:
-    ///     dim: the axis or axes; all of them by default.
-    ///     unbiased: an older name of a correction of 1 or 0.
-    ///     keepdim: whether reduced axes stay, with size 1.
-    ///     correction: 1 by default.
-    ///     axis, keepdims: other names of dim and keepdim.
-    ///
-    /// Raises:
-    ///     IndexError: an axis that does not exist.
-    ///     TypeError: no floating dtype.
-    #[pyo3(signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=false))]
-    #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
-    fn std(
-        &self,
-        py: Python<'_>,
-        dim: Option<&Bound<'_, PyAny>>,
-        unbiased: Option<bool>,
-        keepdim: bool,
-        correction: Option<f64>,
-        axis: Option<&Bound<'_, PyAny>>,
-        keepdims: bool,
-    ) -> Outcome<PyTensor> {
-        let (axes, correction) = spread("std", either("std", dim, axis)?, correction, unbiased)?;
-        self.along(py, axes.clone(), |x| {
-            if keepdim || keepdims { x.std_keep(axes, correction) } else { x.std(axes, correction) }
-        })
-    }
-
-    /// The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest.
-    ///
-    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
-    ///
-    /// Raises:
-    ///     IndexError: an axis that does not exist.
-    #[pyo3(signature = (p=None, dim=None, keepdim=false, *, axis=None, keepdims=false))]
-    fn norm(
-        &self,
-        py: Python<'_>,
-        p: Option<&Bound<'_, PyAny>>,
-        dim: Option<AxesArgument>,
-        keepdim: bool,
-        axis: Option<AxesArgument>,
-        keepdims: bool,
-    ) -> Outcome<PyTensor> {
-        let (dim, keepdim) = (either("norm", dim, axis)?, keepdim || keepdims);
-        let p = match p.filter(|p| !p.is_none()) {
-            None => 2.0,
-            Some(p) if p.extract::<String>().is_ok_and(|name| name == "fro") => 2.0,
-            Some(p) => p.extract::<f64>()?,
-        };
-        if p.is_nan() {
-            return Err(Failure::value("norm: order nan, expected a number"));
-        }
-        let axes = axes(dim);
-        self.along(py, axes.clone(), |x| norm(&floating(x)?, p, axes, keepdim))
     }
 
     /// The sums of the elements up to each, along `dim`.
@@ -472,9 +323,9 @@ impl PyTensor {
     fn cumsum(
         &self,
         py: Python<'_>,
-        dim: Option<isize>,
+        #[pyo3(from_py_with = of::cumsum)] dim: Option<isize>,
         dtype: Option<DTypeArgument>,
-        axis: Option<isize>,
+        #[pyo3(from_py_with = of::cumsum)] axis: Option<isize>,
     ) -> Outcome<PyTensor> {
         let dim = one_of("cumsum", dim, axis)?;
         self.along(py, dim, |x| cast(&cast(x, &dtype)?.cumsum(dim)?, &dtype))
@@ -491,9 +342,9 @@ impl PyTensor {
     fn softmax(
         &self,
         py: Python<'_>,
-        dim: Option<isize>,
+        #[pyo3(from_py_with = of::softmax)] dim: Option<isize>,
         dtype: Option<DTypeArgument>,
-        axis: Option<isize>,
+        #[pyo3(from_py_with = of::softmax)] axis: Option<isize>,
     ) -> Outcome<PyTensor> {
         let dim = one_of("softmax", dim, axis)?;
         self.along(py, dim, |x| floating(&cast(x, &dtype)?)?.softmax(dim))
@@ -510,9 +361,9 @@ impl PyTensor {
     fn log_softmax(
         &self,
         py: Python<'_>,
-        dim: Option<isize>,
+        #[pyo3(from_py_with = of::log_softmax)] dim: Option<isize>,
         dtype: Option<DTypeArgument>,
-        axis: Option<isize>,
+        #[pyo3(from_py_with = of::log_softmax)] axis: Option<isize>,
     ) -> Outcome<PyTensor> {
         let dim = one_of("log_softmax", dim, axis)?;
         self.along(py, dim, |x| floating(&cast(x, &dtype)?)?.log_softmax(dim))
@@ -532,10 +383,10 @@ impl PyTensor {
     fn sort<'py>(
         &self,
         py: Python<'py>,
-        dim: Option<isize>,
-        descending: bool,
-        stable: bool,
-        axis: Option<isize>,
+        #[pyo3(from_py_with = of::sort)] dim: Option<isize>,
+        #[pyo3(from_py_with = of::sort)] descending: bool,
+        #[pyo3(from_py_with = of::sort)] stable: bool,
+        #[pyo3(from_py_with = of::sort)] axis: Option<isize>,
     ) -> Outcome<Bound<'py, PyAny>> {
         let _ = stable;
         let (x, dim) = (self.tensor(), either("sort", dim, axis)?.unwrap_or(-1));
@@ -558,10 +409,10 @@ impl PyTensor {
     fn argsort(
         &self,
         py: Python<'_>,
-        dim: Option<isize>,
-        descending: bool,
-        stable: bool,
-        axis: Option<isize>,
+        #[pyo3(from_py_with = of::argsort)] dim: Option<isize>,
+        #[pyo3(from_py_with = of::argsort)] descending: bool,
+        #[pyo3(from_py_with = of::argsort)] stable: bool,
+        #[pyo3(from_py_with = of::argsort)] axis: Option<isize>,
     ) -> Outcome<PyTensor> {
         let _ = stable;
         let dim = either("argsort", dim, axis)?.unwrap_or(-1);
@@ -582,10 +433,10 @@ impl PyTensor {
     fn topk<'py>(
         &self,
         py: Python<'py>,
-        k: Count,
-        dim: isize,
-        largest: bool,
-        sorted: bool,
+        #[pyo3(from_py_with = of::topk)] k: Count,
+        #[pyo3(from_py_with = of::topk)] dim: isize,
+        #[pyo3(from_py_with = of::topk)] largest: bool,
+        #[pyo3(from_py_with = of::topk)] sorted: bool,
     ) -> Outcome<Bound<'py, PyAny>> {
         let _ = sorted;
         let (x, Count(k)) = (self.tensor(), k);
@@ -605,7 +456,11 @@ impl PyTensor {
     /// Raises:
     ///     ValueError: another number of axes, a negative number.
     #[pyo3(signature = (minlength=Count(0)), text_signature = "($self, minlength=0)")]
-    fn bincount(&self, py: Python<'_>, minlength: Count) -> Outcome<PyTensor> {
+    fn bincount(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::bincount)] minlength: Count,
+    ) -> Outcome<PyTensor> {
         self.map(py, |x| x.bincount(minlength.0)?.to_dtype(DType::I64))
     }
 
@@ -617,7 +472,13 @@ impl PyTensor {
     ///     TypeError: no floating dtype.
     ///     ValueError: no bins, ends in the wrong order or not finite.
     #[pyo3(signature = (bins=Count(100), min=0.0, max=0.0), text_signature = "($self, bins=100, min=0.0, max=0.0)")]
-    fn histc(&self, py: Python<'_>, bins: Count, min: f64, max: f64) -> Outcome<PyTensor> {
+    fn histc(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::histc)] bins: Count,
+        #[pyo3(from_py_with = of::histc)] min: f64,
+        #[pyo3(from_py_with = of::histc)] max: f64,
+    ) -> Outcome<PyTensor> {
         self.map(py, |x| {
             let (min, max) =
                 if min == max { (x.min(..)?.item_f64()?, x.max(..)?.item_f64()?) } else { (min, max) };

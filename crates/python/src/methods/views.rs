@@ -1,14 +1,13 @@
-//! Other views of the same elements, and tensors put together.
+//! Other views of the same elements.
 
 use crate::arguments::{AxesArgument, Count, ShapeArgument, axes, either, numbers, one_of, sizes};
-use crate::device::{DeviceArgument, PyDevice};
-use crate::dtype::{DTypeArgument, PyDType};
 use crate::error::{Failure, Outcome};
-use crate::promote::common;
+use crate::expected::of;
 use crate::run::{run, wait};
 use crate::tensor::{PyTensor, stands_for_one};
+use crate::words::Called;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use ternion::{Axes, DType, Result, Tensor};
 
 /// Parts of `x`, the tensor of `of`.
@@ -41,7 +40,7 @@ impl PyTensor {
     #[pyo3(signature = (*shape))]
     fn view(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
         let (own, shape) = (self.tensor(), numbers(shape, "view")?);
-        let viewed = run(py, own.elements(), || own.reshape(&shape[..]))?;
+        let viewed = run(py, own.elements(), || own.reshape(&shape[..]).called("view"))?;
         if !viewed.buffer().is(own.buffer()) {
             return Err(Failure::value("view: only a copy of these elements has this shape: use reshape"));
         }
@@ -56,7 +55,12 @@ impl PyTensor {
     ///     IndexError: an axis that does not exist.
     ///     ValueError: a first axis behind the last.
     #[pyo3(signature = (start_dim=0, end_dim=-1))]
-    fn flatten(&self, py: Python<'_>, start_dim: isize, end_dim: isize) -> Outcome<PyTensor> {
+    fn flatten(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::flatten)] start_dim: isize,
+        #[pyo3(from_py_with = of::flatten)] end_dim: isize,
+    ) -> Outcome<PyTensor> {
         self.map(py, |x| if x.rank() == 0 { x.reshape([1_usize]) } else { x.flatten(start_dim, end_dim) })
     }
 
@@ -67,12 +71,18 @@ impl PyTensor {
     /// Raises:
     ///     IndexError: an axis that does not exist.
     ///     ValueError: sizes that do not multiply to that of the axis.
-    fn unflatten(&self, py: Python<'_>, dim: isize, sizes: AxesArgument) -> Outcome<PyTensor> {
+    fn unflatten(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::unflatten)] dim: isize,
+        #[pyo3(from_py_with = of::unflatten)] sizes: AxesArgument,
+    ) -> Outcome<PyTensor> {
         self.map(py, |x| {
             let axis = ternion::Axis(dim).resolve(x.shape(), "unflatten")?;
             let size = |&size: &usize| size as isize;
-            let inner =
-                ternion::Tensor::zeros([x.dims()[axis]], DType::Bool, x.device())?.reshape(&sizes.0[..])?;
+            let inner = Tensor::zeros([x.dims()[axis]], DType::Bool, x.device())?
+                .reshape(&sizes.0[..])
+                .called("unflatten")?;
             let dims: Vec<isize> = x.dims()[..axis]
                 .iter()
                 .map(size)
@@ -102,7 +112,12 @@ impl PyTensor {
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    fn transpose(&self, py: Python<'_>, dim0: isize, dim1: isize) -> Outcome<PyTensor> {
+    fn transpose(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::transpose)] dim0: isize,
+        #[pyo3(from_py_with = of::transpose)] dim1: isize,
+    ) -> Outcome<PyTensor> {
         let lifts = matches!(dim0, 0 | -1);
         self.along(py, if lifts { dim1 } else { dim0 }, |x| x.transpose(dim0, dim1))
     }
@@ -148,8 +163,8 @@ impl PyTensor {
     fn squeeze(
         &self,
         py: Python<'_>,
-        dim: Option<AxesArgument>,
-        axis: Option<AxesArgument>,
+        #[pyo3(from_py_with = of::squeeze)] dim: Option<AxesArgument>,
+        #[pyo3(from_py_with = of::squeeze)] axis: Option<AxesArgument>,
     ) -> Outcome<PyTensor> {
         let axes = axes(either("squeeze", dim, axis)?);
         self.along(py, axes.clone(), |x| {
@@ -167,7 +182,12 @@ impl PyTensor {
     ///     IndexError: an axis that does not exist.
     ///     TypeError: no `dim`.
     #[pyo3(signature = (dim=None, *, axis=None))]
-    fn unsqueeze(&self, py: Python<'_>, dim: Option<isize>, axis: Option<isize>) -> Outcome<PyTensor> {
+    fn unsqueeze(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::unsqueeze)] dim: Option<isize>,
+        #[pyo3(from_py_with = of::unsqueeze)] axis: Option<isize>,
+    ) -> Outcome<PyTensor> {
         let dim = one_of("unsqueeze", dim, axis)?;
         self.map(py, |x| x.unsqueeze(dim))
     }
@@ -201,9 +221,13 @@ impl PyTensor {
     ///
     /// Raises:
     ///     ValueError: a size other than 1 that is not that of `other`.
-    fn expand_as(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
+    fn expand_as(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::expand_as)] other: Bound<'_, PyTensor>,
+    ) -> Outcome<PyTensor> {
         let shape = *other.get().tensor().shape();
-        self.map(py, |x| x.expand(shape))
+        self.map(py, |x| x.expand(shape).called("expand_as"))
     }
 
     /// Repeated so often along each axis, a copy.
@@ -231,7 +255,13 @@ impl PyTensor {
     /// Raises:
     ///     IndexError: an axis that does not exist, a start before the first element.
     ///     ValueError: elements behind the last one, a negative length.
-    fn narrow(&self, py: Python<'_>, dim: isize, start: isize, length: Count) -> Outcome<PyTensor> {
+    fn narrow(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::narrow)] dim: isize,
+        #[pyo3(from_py_with = of::narrow)] start: isize,
+        #[pyo3(from_py_with = of::narrow)] length: Count,
+    ) -> Outcome<PyTensor> {
         let Count(length) = length;
         self.map(py, |x| {
             let axis = ternion::Axis(dim).resolve(x.shape(), "narrow")?;
@@ -252,7 +282,12 @@ impl PyTensor {
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist, an index outside it.
-    fn select(&self, py: Python<'_>, dim: isize, index: isize) -> Outcome<PyTensor> {
+    fn select(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::select)] dim: isize,
+        #[pyo3(from_py_with = of::select)] index: isize,
+    ) -> Outcome<PyTensor> {
         self.map(py, |x| {
             let axis = ternion::Axis(dim).resolve(x.shape(), "select")?;
             let size = x.dims()[axis];
@@ -276,14 +311,14 @@ impl PyTensor {
         &self,
         py: Python<'py>,
         split_size_or_sections: &Bound<'py, PyAny>,
-        dim: isize,
+        #[pyo3(from_py_with = of::split)] dim: isize,
     ) -> Outcome<Bound<'py, PyTuple>> {
         let x = self.tensor();
         let parts = match split_size_or_sections.extract::<usize>() {
             Ok(size) => run(py, x.elements(), || x.split(dim, size))?,
             Err(_) => {
-                let ShapeArgument(parts) = split_size_or_sections.extract()?;
-                run(py, x.elements(), || x.split_sizes(dim, &parts))?
+                let ShapeArgument(parts) = of::split(split_size_or_sections)?;
+                run(py, x.elements(), || x.split_sizes(dim, &parts).called("split"))?
             }
         };
         objects(self, &x, parts, py)
@@ -297,7 +332,12 @@ impl PyTensor {
     ///     IndexError: an axis that does not exist.
     ///     ValueError: 0 parts.
     #[pyo3(signature = (chunks, dim=0))]
-    fn chunk<'py>(&self, py: Python<'py>, chunks: Count, dim: isize) -> Outcome<Bound<'py, PyTuple>> {
+    fn chunk<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = of::chunk)] chunks: Count,
+        #[pyo3(from_py_with = of::chunk)] dim: isize,
+    ) -> Outcome<Bound<'py, PyTuple>> {
         let (x, Count(chunks)) = (self.tensor(), chunks);
         objects(self, &x, run(py, x.elements(), || x.chunk(dim, chunks))?, py)
     }
@@ -309,7 +349,11 @@ impl PyTensor {
     /// Raises:
     ///     IndexError: an axis that does not exist.
     #[pyo3(signature = (dim=0))]
-    fn unbind<'py>(&self, py: Python<'py>, dim: isize) -> Outcome<Bound<'py, PyTuple>> {
+    fn unbind<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = of::unbind)] dim: isize,
+    ) -> Outcome<Bound<'py, PyTuple>> {
         let x = self.tensor();
         let parts = run(py, x.elements(), || {
             let axis = ternion::Axis(dim).resolve(x.shape(), "unbind")?;
@@ -326,7 +370,12 @@ impl PyTensor {
     ///     IndexError: an axis that does not exist.
     ///     ValueError: not as many axes as shifts, several shifts without axes.
     #[pyo3(signature = (shifts, dims=None))]
-    fn roll(&self, py: Python<'_>, shifts: AxesArgument, dims: Option<AxesArgument>) -> Outcome<PyTensor> {
+    fn roll(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::roll)] shifts: AxesArgument,
+        #[pyo3(from_py_with = of::roll)] dims: Option<AxesArgument>,
+    ) -> Outcome<PyTensor> {
         let Some(dims) = dims else {
             let [shift] = shifts.0[..] else { return Err(Failure::value("roll: several shifts need dims")) };
             return self.map(py, |x| x.reshape([-1_isize])?.roll(shift, 0)?.reshape(*x.shape()));
@@ -360,7 +409,13 @@ impl PyTensor {
     /// Raises:
     ///     IndexError: an axis that does not exist.
     ///     ValueError: windows larger than the axis, a step of 0.
-    fn unfold(&self, py: Python<'_>, dimension: isize, size: Count, step: Count) -> Outcome<PyTensor> {
+    fn unfold(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::unfold)] dimension: isize,
+        #[pyo3(from_py_with = of::unfold)] size: Count,
+        #[pyo3(from_py_with = of::unfold)] step: Count,
+    ) -> Outcome<PyTensor> {
         self.map(py, |x| match stands_for_one(x, &dimension.into()) {
             true => x.reshape([1_usize])?.unfold(0, size.0, step.0)?.squeeze(0),
             false => x.unfold(dimension, size.0, step.0),
@@ -374,7 +429,7 @@ impl PyTensor {
     /// Raises:
     ///     ValueError: fewer than two axes.
     #[pyo3(signature = (diagonal=0))]
-    fn tril(&self, py: Python<'_>, diagonal: isize) -> Outcome<PyTensor> {
+    fn tril(&self, py: Python<'_>, #[pyo3(from_py_with = of::tril)] diagonal: isize) -> Outcome<PyTensor> {
         self.map(py, |x| x.tril(diagonal))
     }
 
@@ -385,7 +440,7 @@ impl PyTensor {
     /// Raises:
     ///     ValueError: fewer than two axes.
     #[pyo3(signature = (diagonal=0))]
-    fn triu(&self, py: Python<'_>, diagonal: isize) -> Outcome<PyTensor> {
+    fn triu(&self, py: Python<'_>, #[pyo3(from_py_with = of::triu)] diagonal: isize) -> Outcome<PyTensor> {
         self.map(py, |x| x.triu(diagonal))
     }
 
@@ -424,239 +479,4 @@ impl PyTensor {
         let copy = wait(py, || own.detach().copy())?;
         crate::create::object(copy, asks)
     }
-
-    /// The tensor in another dtype or on another device; the tensor itself if it is so.
-    ///
-    /// Takes a dtype, a device or its name, both, or a tensor whose dtype and device are meant.
-    ///
-    /// Shapes: [..] -> the same
-    ///
-    /// Args:
-    ///     copy: a copy in any case.
-    ///     non_blocking, memory_format: taken as in PyTorch; they change nothing here.
-    ///
-    /// Raises:
-    ///     RuntimeError: a device that is not there.
-    ///     TypeError: something that names neither.
-    #[pyo3(signature = (*args, dtype=None, device=None, copy=false, non_blocking=false, memory_format=None))]
-    fn to<'py>(
-        slf: &Bound<'py, Self>,
-        args: &Bound<'py, PyTuple>,
-        dtype: Option<DTypeArgument>,
-        device: Option<DeviceArgument>,
-        copy: bool,
-        non_blocking: bool,
-        memory_format: Option<&Bound<'py, PyAny>>,
-    ) -> Outcome<Bound<'py, Self>> {
-        let _ = (non_blocking, memory_format);
-        let (py, own) = (slf.py(), slf.get().tensor());
-        let (mut dtype, mut device) =
-            (dtype.map(|dtype| dtype.0), device.map(|device| device.open(py)).transpose()?);
-        let (mut copies, mut flags) = (copy, 0);
-        for argument in args {
-            if argument.cast::<PyBool>().is_ok() {
-                // PyTorch's non_blocking and copy, by their places: the second copies.
-                copies |= flags > 0 && argument.is_truthy()?;
-                flags += 1;
-            } else if let Ok(other) = argument.cast::<PyTensor>() {
-                let other = other.get().tensor();
-                (dtype, device) = (Some(other.dtype()), Some(other.device().clone()));
-            } else if argument.cast::<PyDevice>().is_ok() {
-                device = Some(argument.extract::<DeviceArgument>()?.open(py)?);
-            } else if argument.cast::<PyDType>().is_ok() {
-                dtype = Some(argument.extract::<DTypeArgument>()?.0);
-            } else if let Ok(parsed) = argument.extract::<DTypeArgument>() {
-                dtype = Some(parsed.0);
-            } else {
-                device = Some(argument.extract::<DeviceArgument>()?.open(py)?);
-            }
-        }
-        let (dtype, device) = (dtype.unwrap_or(own.dtype()), device.unwrap_or_else(|| own.device().clone()));
-        if dtype == own.dtype() && device.is(own.device()) && !copies {
-            return Ok(slf.clone());
-        }
-        let there = wait(py, || {
-            let moved = own.to_dtype(dtype)?.to_device(&device)?;
-            if copies && moved.buffer().is(own.buffer()) { moved.copy() } else { Ok(moved) }
-        })?;
-        Ok(Bound::new(py, PyTensor::new(there))?)
-    }
-
-    /// The tensor on the processor.
-    ///
-    /// Shapes: [..] -> the same
-    fn cpu<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
-        Self::to(
-            slf,
-            &PyTuple::empty(slf.py()),
-            None,
-            Some(DeviceArgument::Named("cpu".into())),
-            false,
-            false,
-            None,
-        )
-    }
-
-    /// The tensor on a CUDA device, by default the first.
-    ///
-    /// Shapes: [..] -> the same
-    ///
-    /// Raises:
-    ///     RuntimeError: a device that is not there.
-    #[pyo3(signature = (device=None, non_blocking=false))]
-    fn cuda<'py>(
-        slf: &Bound<'py, Self>,
-        device: Option<&Bound<'py, PyAny>>,
-        non_blocking: bool,
-    ) -> Outcome<Bound<'py, Self>> {
-        let device = match device {
-            None => DeviceArgument::Named("cuda:0".into()),
-            Some(device) => match device.extract::<usize>() {
-                Ok(index) => DeviceArgument::Named(format!("cuda:{index}")),
-                Err(_) => device.extract()?,
-            },
-        };
-        Self::to(slf, &PyTuple::empty(slf.py()), None, Some(device), false, non_blocking, None)
-    }
-
-    /// The dtype and device of `other`.
-    ///
-    /// Shapes: [..] -> the same
-    fn type_as<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
-        Self::to(slf, &PyTuple::new(slf.py(), [other])?, None, None, false, false, None)
-    }
-}
-
-macro_rules! casts {
-    ($($(#[$doc:meta])* $name:ident => $dtype:ident;)*) => {
-        #[pymethods]
-        impl PyTensor {
-            $(
-                $(#[$doc])*
-                ///
-                /// Shapes: [..] -> the same
-                fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
-                    self.map(py, |x| x.to_dtype(DType::$dtype))
-                }
-            )*
-        }
-    };
-}
-
-casts! {
-    /// The elements as float32.
-    float => F32;
-    /// The elements as float64.
-    double => F64;
-    /// The elements as float16.
-    half => F16;
-    /// The elements as bfloat16.
-    bfloat16 => BF16;
-    /// The elements as int64, towards zero.
-    long => I64;
-    /// The elements as int32, towards zero.
-    int => I32;
-    /// The elements as int16, towards zero.
-    short => I16;
-    /// The elements as int8, towards zero.
-    char => I8;
-    /// The elements as uint8, towards zero.
-    byte => U8;
-    /// Which elements are not 0.
-    bool => Bool;
-}
-
-/// Tensors of a list in the dtype that they meet in.
-fn listed(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
-    let items = list.try_iter()?.map(|item| {
-        let item = item?;
-        match item.cast::<PyTensor>() {
-            Ok(tensor) => Ok(tensor.get().tensor()),
-            Err(_) => {
-                let kind = item.get_type().name()?.to_string();
-                Err(Failure::kind(format!("{function}: expected tensors, got {kind}")))
-            }
-        }
-    });
-    let tensors = items.collect::<Outcome<Vec<_>>>()?;
-    let Some(dtype) = tensors.iter().map(Tensor::dtype).reduce(common) else {
-        return Err(Failure::value(format!("{function}: expected at least one tensor")));
-    };
-    Ok(tensors.iter().map(|tensor| tensor.to_dtype(dtype)).collect::<Result<_>>()?)
-}
-
-fn joined(
-    py: Python<'_>,
-    tensors: Vec<Tensor>,
-    f: impl FnOnce(&[&Tensor]) -> Result<Tensor> + Send,
-) -> Outcome<PyTensor> {
-    let elements = tensors.iter().map(Tensor::elements).sum();
-    run(py, elements, || f(&tensors.iter().collect::<Vec<_>>())).map(PyTensor::new)
-}
-
-/// The tensors without those of shape [0], if others have more axes: as in PyTorch those add nothing.
-fn with_axes<'a>(tensors: &[&'a Tensor]) -> Vec<&'a Tensor> {
-    let others: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| tensor.dims() != [0]).collect();
-    if others.iter().any(|tensor| tensor.rank() != 1) { others } else { tensors.to_vec() }
-}
-
-/// Tensors one behind the other along an axis that they have; those of shape [0] add nothing to others with more axes.
-///
-/// Shapes: [.., m, ..] and [.., n, ..] -> [.., m + n, ..]
-///
-/// Raises:
-///     ValueError: no tensors, or sizes that differ along another axis.
-///     IndexError: an axis that does not exist.
-///     TypeError: something that is no tensor.
-#[pyfunction]
-#[pyo3(signature = (tensors, dim=None, *, axis=None))]
-fn cat(
-    py: Python<'_>,
-    tensors: &Bound<'_, PyAny>,
-    dim: Option<isize>,
-    axis: Option<isize>,
-) -> Outcome<PyTensor> {
-    let dim = either("cat", dim, axis)?.unwrap_or(0);
-    joined(py, listed(tensors, "cat")?, |tensors| Tensor::concat(&with_axes(tensors), dim))
-}
-
-/// `cat`.
-///
-/// Shapes and errors as of `cat`
-#[pyfunction]
-#[pyo3(signature = (tensors, dim=None, *, axis=None))]
-fn concat(
-    py: Python<'_>,
-    tensors: &Bound<'_, PyAny>,
-    dim: Option<isize>,
-    axis: Option<isize>,
-) -> Outcome<PyTensor> {
-    cat(py, tensors, dim, axis)
-}
-
-/// Tensors of one shape side by side along a new axis.
-///
-/// Shapes: n of [..] -> [.., n, ..]
-///
-/// Raises:
-///     ValueError: no tensors, or shapes that differ.
-///     IndexError: an axis that the result does not have.
-///     TypeError: something that is no tensor.
-#[pyfunction]
-#[pyo3(signature = (tensors, dim=None, *, axis=None))]
-fn stack(
-    py: Python<'_>,
-    tensors: &Bound<'_, PyAny>,
-    dim: Option<isize>,
-    axis: Option<isize>,
-) -> Outcome<PyTensor> {
-    let dim = either("stack", dim, axis)?.unwrap_or(0);
-    joined(py, listed(tensors, "stack")?, |tensors| Tensor::stack(tensors, dim))
-}
-
-/// Puts the functions into the module.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(cat, module)?)?;
-    module.add_function(wrap_pyfunction!(concat, module)?)?;
-    module.add_function(wrap_pyfunction!(stack, module)?)
 }

@@ -73,6 +73,10 @@ impl Model {
         for entry in module.call_method0("named_parameters")?.try_iter()? {
             let (key, parameter) = entry?.extract::<(String, Bound<'_, PyTensor>)>()?;
             let param = parameter.get().param().cloned();
+            if param.is_none() && !parameter.get().tensor().needs_grad() {
+                // A parameter of whole numbers has no gradient to watch.
+                continue;
+            }
             let param = param.ok_or_else(|| Failure::kind(format!("{key} is no nn.Parameter")))?;
             model.parameters.push((key, param));
         }

@@ -2,6 +2,7 @@
 
 use crate::arguments::{AxesArgument, axes};
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{UnaryOp, Window};
@@ -45,13 +46,21 @@ fn bias_activation(py: Python<'_>, x: &PyTensor, bias: &PyTensor, activation: &s
 
 /// The sum of the squares over axes.
 #[pyfunction]
-fn sum_squares(py: Python<'_>, x: &PyTensor, dim: Option<AxesArgument>) -> Outcome<PyTensor> {
+fn sum_squares(
+    py: Python<'_>,
+    x: &PyTensor,
+    #[pyo3(from_py_with = of::sum_squares)] dim: Option<AxesArgument>,
+) -> Outcome<PyTensor> {
     x.map(py, |x| x.sum_squares(axes(dim)))
 }
 
 /// The largest absolute value over axes.
 #[pyfunction]
-fn max_abs(py: Python<'_>, x: &PyTensor, dim: Option<AxesArgument>) -> Outcome<PyTensor> {
+fn max_abs(
+    py: Python<'_>,
+    x: &PyTensor,
+    #[pyo3(from_py_with = of::max_abs)] dim: Option<AxesArgument>,
+) -> Outcome<PyTensor> {
     x.map(py, |x| x.max_abs(axes(dim)))
 }
 

@@ -12,6 +12,15 @@ from ..._ternion import Tensor, _clip_grad_norm, _trust, cat, float32, stack, ze
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+__all__ = [
+    "StatsMonitor", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm", "parameters_to_vector", "rnn",
+    "vector_to_parameters",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 def _listed(parameters: Any) -> list[Any]:
     return [parameters] if isinstance(parameters, Tensor) else list(parameters)

@@ -7,6 +7,12 @@ from collections.abc import Iterable
 from ..._ternion import Tensor, stack
 from .. import functional as F
 
+__all__ = ["pad_sequence", "unpad_sequence"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 def pad_sequence(sequences: Iterable[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
     """Sequences [length, ..] of several lengths, padded to the longest: [longest, batch, ..], with `batch_first` [batch, longest, ..].

@@ -1,0 +1,136 @@
+//! Numbers of Python, and of NumPy, in lists within lists.
+
+use crate::arguments::number;
+use crate::dtype::DTypeArgument;
+use crate::error::{Failure, Outcome};
+use crate::promote::{Number, common, default_dtype};
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt, PyList, PyRange, PyTuple};
+use ternion::{DType, Device, Error, MAX_RANK, Result, Shape, Tensor};
+
+/// Numbers in nested lists: their shape, and all of them in row-major order.
+#[derive(Default)]
+pub struct Nested {
+    shape: Vec<usize>,
+    numbers: Vec<Number>,
+    dtype: Option<DType>,
+}
+
+/// Whether an object has items that are numbers of a tensor, or lists of them.
+pub fn is_list(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || object.is_instance_of::<PyRange>()
+}
+
+impl Nested {
+    pub fn read(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> Outcome<()> {
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            let tensor = tensor.get().tensor();
+            let number = match tensor.dtype() {
+                dtype if dtype.is_int() => Number::Int(tensor.to_dtype(DType::I64)?.item()?),
+                _ => Number::Float(tensor.item_f64()?),
+            };
+            return self.take_as(number, tensor.dtype(), depth);
+        }
+        if let Some(number) = number(object)? {
+            return self.take_as(number, own_dtype(object).unwrap_or(number.dtype()), depth);
+        }
+        if object.hasattr("__array_interface__")? {
+            return self.read_array(object, depth);
+        }
+        if !is_list(object) {
+            let kind = object.get_type().name()?.to_string();
+            return Err(Failure::kind(format!(
+                "tensor: expected numbers, lists of them or an array, got {kind}"
+            )));
+        }
+        // One that holds itself has no end.
+        if depth == MAX_RANK {
+            return Err(Failure::value(format!(
+                "tensor: lists within lists, expected at most {MAX_RANK} deep"
+            )));
+        }
+        let count = object.len()?;
+        match self.shape.get(depth) {
+            None if self.numbers.is_empty() => self.shape.push(count),
+            Some(&expected) if expected == count => {}
+            _ => {
+                let expected =
+                    self.shape.get(depth).map_or("a number".into(), |size| format!("{size} items"));
+                return Err(Failure::value(format!(
+                    "tensor: a list of {count} items at depth {depth}, expected {expected}"
+                )));
+            }
+        }
+        object.try_iter()?.try_for_each(|item| self.read(&item?, depth + 1))
+    }
+
+    /// The numbers of an array in a list, in its dtype.
+    fn read_array(&mut self, array: &Bound<'_, PyAny>, depth: usize) -> Outcome<()> {
+        let Some(view) = crate::numpy::viewed(array)? else { return Ok(()) };
+        let (before, dtype) = (self.dtype, view.dtype());
+        self.read(&array.call_method0("tolist")?, depth)?;
+        self.dtype = Some(before.map_or(dtype, |before| common(before, dtype)));
+        Ok(())
+    }
+
+    fn take_as(&mut self, number: Number, own: DType, depth: usize) -> Outcome<()> {
+        if depth != self.shape.len() {
+            let expected = self.shape.get(depth).map_or(String::new(), |size| format!("{size} items"));
+            return Err(Failure::value(format!(
+                "tensor: a number at depth {depth}, expected a list of {expected}"
+            )));
+        }
+        self.dtype = Some(self.dtype.map_or(own, |dtype| common(dtype, own)));
+        self.numbers.push(number);
+        Ok(())
+    }
+
+    /// The tensor, on the processor: not every device has the dtypes that numbers of Python have.
+    pub fn tensor(self, dtype: Option<DType>, cpu: &Device) -> Result<Tensor> {
+        let shape = Shape::new(&self.shape)?;
+        let exact = |number: &Number| match *number {
+            Number::Bool(truth) => i64::from(truth),
+            Number::Int(value) => value,
+            Number::Float(value) => value as i64,
+        };
+        let real = |number: &Number| match *number {
+            Number::Float(value) => value,
+            ref other => exact(other) as f64,
+        };
+        let own = self.dtype.unwrap_or_else(default_dtype);
+        let dtype = dtype.unwrap_or(own);
+        if let Some(number) = self.numbers.iter().find(|number| !holds(dtype, **number)) {
+            return Err(Error::invalid("tensor", format!("the number {number} does not fit {dtype}")));
+        }
+        let all = match own {
+            own if own.is_float() => Tensor::from_vec(self.numbers.iter().map(real).collect(), shape, cpu),
+            _ => Tensor::from_vec(self.numbers.iter().map(exact).collect(), shape, cpu),
+        };
+        all?.to_dtype(dtype)
+    }
+}
+
+/// The dtype of a number of NumPy, which keeps it.
+fn own_dtype(object: &Bound<'_, PyAny>) -> Option<DType> {
+    if object.cast_exact::<PyFloat>().is_ok() || object.cast_exact::<PyInt>().is_ok() {
+        return None;
+    }
+    Some(object.getattr("dtype").ok()?.extract::<DTypeArgument>().ok()?.0)
+}
+
+/// Whether a dtype holds a number, but for what is behind its point.
+fn holds(dtype: DType, number: Number) -> bool {
+    if !dtype.is_int() {
+        return true;
+    }
+    let bits = 8 * dtype.size() as u32 - u32::from(dtype != DType::U8);
+    let (low, high) = (if dtype == DType::U8 { 0 } else { -(1_i128 << bits) }, 1_i128 << bits);
+    match number {
+        Number::Bool(_) => true,
+        Number::Int(value) => (low..high).contains(&i128::from(value)),
+        Number::Float(value) => value.is_finite() && (low..high).contains(&(value.trunc() as i128)),
+    }
+}

@@ -1,0 +1,156 @@
+//! Arguments that are refused in the name of the function that they were given to: `#[pyo3(from_py_with = of::topk)] k: Count`.
+//!
+//! What PyO3 says of an argument of another type names no function.
+
+use crate::arguments::{AxesArgument, Count, ShapeArgument, listed, size};
+use crate::error::{Failure, Outcome};
+use crate::tensor::PyTensor;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+
+/// What an argument of a function of this name is made of.
+pub trait Expected<'py>: Sized {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self>;
+}
+
+fn refused(function: &str, object: &Bound<'_, PyAny>, expected: &str) -> Outcome<Failure> {
+    let kind = object.get_type().name()?.to_string();
+    Ok(Failure::kind(format!("{function}: expected {expected}, got {kind}")))
+}
+
+/// The error of an extraction, in the name of the function where it is about the type or the size.
+fn told(function: &str, object: &Bound<'_, PyAny>, error: PyErr, expected: &str) -> Outcome<Failure> {
+    let py = object.py();
+    if error.is_instance_of::<PyTypeError>(py) {
+        return refused(function, object, expected);
+    }
+    if error.is_instance_of::<PyOverflowError>(py) {
+        return Ok(Failure::value(format!("{function}: {} is more than can be", object.str()?)));
+    }
+    Ok(error.into())
+}
+
+fn plain<'py, T>(function: &str, object: &Bound<'py, PyAny>, expected: &str) -> Outcome<T>
+where
+    T: for<'a> FromPyObject<'a, 'py>,
+    for<'a> <T as FromPyObject<'a, 'py>>::Error: Into<PyErr>,
+{
+    match object.extract::<T>() {
+        Ok(value) => Ok(value),
+        Err(error) => Err(told(function, object, error.into(), expected)?),
+    }
+}
+
+impl<'py> Expected<'py> for isize {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        plain(function, object, "a whole number")
+    }
+}
+
+impl<'py> Expected<'py> for i64 {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        plain(function, object, "a whole number")
+    }
+}
+
+impl<'py> Expected<'py> for usize {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        Count::of(function, object).map(|Count(count)| count)
+    }
+}
+
+impl<'py> Expected<'py> for Count {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        match object.extract::<usize>() {
+            Ok(count) => Ok(Count(count)),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+                Err(Failure::value(format!("{function}: a count of {}, expected 0 or more", object.str()?)))
+            }
+            Err(error) => Err(told(function, object, error, "a whole number")?),
+        }
+    }
+}
+
+impl<'py> Expected<'py> for f64 {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        plain(function, object, "a number")
+    }
+}
+
+impl<'py> Expected<'py> for bool {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        plain(function, object, "True or False")
+    }
+}
+
+impl<'py> Expected<'py> for String {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        plain(function, object, "a str")
+    }
+}
+
+impl<'py> Expected<'py> for ShapeArgument {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        let all = match object.extract::<isize>() {
+            Ok(only) => vec![only],
+            Err(_) => listed(object, function)?,
+        };
+        all.into_iter().map(|number| size(number, function)).collect::<Outcome<_>>().map(ShapeArgument)
+    }
+}
+
+impl<'py> Expected<'py> for AxesArgument {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        if object.is_instance_of::<PyBool>() {
+            return Err(refused(function, object, "whole numbers as axes")?);
+        }
+        match object.extract::<isize>() {
+            Ok(only) => Ok(AxesArgument(vec![only])),
+            Err(_) => listed(object, function).map(AxesArgument),
+        }
+    }
+}
+
+impl<'py> Expected<'py> for Bound<'py, PyTensor> {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        match object.cast::<PyTensor>() {
+            Ok(tensor) => Ok(tensor.clone()),
+            Err(_) => Err(refused(function, object, "a tensor")?),
+        }
+    }
+}
+
+impl<'py, T: Expected<'py>> Expected<'py> for Option<T> {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        if object.is_none() { Ok(None) } else { T::of(function, object).map(Some) }
+    }
+}
+
+macro_rules! functions {
+    ($($name:ident)*) => {
+        /// What arguments are made of, by functions of the names of those that they are given to.
+        pub mod of {
+            use super::Expected;
+            use pyo3::prelude::*;
+
+            $(
+                pub fn $name<'py, T: Expected<'py>>(object: &Bound<'py, PyAny>) -> PyResult<T> {
+                    Ok(T::of(stringify!($name).trim_start_matches("r#"), object)?)
+                }
+            )*
+        }
+    };
+}
+
+functions! {
+    adaptive_avg_pool2d add_relu addcmul addmm addmm_ all allclose amax amin any arange argmax argmin argsort atan2 avg_pool2d
+    backward batch_norm bernoulli_ bias_activation binary_cross_entropy_with_logits bincount bmm cat chunk concat conv1d conv2d
+    conv_transpose2d copy_ cross_entropy cuda cumsum data dot dropout einsum elu empty empty_like equal expand_as eye flatten fold full
+    full_like gather grad group_norm histc huber_loss index_add index_add_ index_select interpolate isclose kl_div layer_norm leaky_relu
+    linear linspace log_softmax logical_and logical_or logical_xor logsumexp max_abs masked_fill masked_fill_ masked_scatter masked_select
+    matmul max max_pool2d maximum mean min minimum mm mv narrow nll_loss nonzero norm normal_ one_hot ones ones_like outer pad prod
+    r#where rand rand_like randint randn randn_like randperm requires_grad requires_grad_ rms_norm roll scaled_dot_product_attention scatter scatter_ scatter_add
+    scatter_add_ select size softmax softplus sort split squeeze stack std stride sum sum_squares tensor to topk transpose tril triu unbind
+    unflatten unfold uniform_ unsqueeze var zeros zeros_like
+}

@@ -1,0 +1,109 @@
+//! Tensors put together.
+
+use crate::arguments::either;
+use crate::error::{Failure, Outcome};
+use crate::expected::of;
+use crate::promote::common;
+use crate::run::run;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use ternion::{Result, Tensor};
+
+/// Tensors of a list in the dtype that they meet in.
+fn listed(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
+    let Ok(items) = list.try_iter() else {
+        let kind = list.get_type().name()?.to_string();
+        return Err(Failure::kind(format!("{function}: expected a list of tensors, got {kind}")));
+    };
+    let items = items.map(|item| {
+        let item = item?;
+        match item.cast::<PyTensor>() {
+            Ok(tensor) => Ok(tensor.get().tensor()),
+            Err(_) => {
+                let kind = item.get_type().name()?.to_string();
+                Err(Failure::kind(format!("{function}: expected tensors, got {kind}")))
+            }
+        }
+    });
+    let tensors = items.collect::<Outcome<Vec<_>>>()?;
+    let Some(dtype) = tensors.iter().map(Tensor::dtype).reduce(common) else {
+        return Err(Failure::value(format!("{function}: expected at least one tensor")));
+    };
+    Ok(tensors.iter().map(|tensor| tensor.to_dtype(dtype)).collect::<Result<_>>()?)
+}
+
+fn joined(
+    py: Python<'_>,
+    tensors: Vec<Tensor>,
+    f: impl FnOnce(&[&Tensor]) -> Result<Tensor> + Send,
+) -> Outcome<PyTensor> {
+    let elements = tensors.iter().map(Tensor::elements).sum();
+    run(py, elements, || f(&tensors.iter().collect::<Vec<_>>())).map(PyTensor::new)
+}
+
+/// The tensors without those of shape [0], if others have more axes: as in PyTorch those add nothing.
+fn with_axes<'a>(tensors: &[&'a Tensor]) -> Vec<&'a Tensor> {
+    let others: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| tensor.dims() != [0]).collect();
+    if others.iter().any(|tensor| tensor.rank() != 1) { others } else { tensors.to_vec() }
+}
+
+/// Tensors one behind the other along an axis that they have; those of shape [0] add nothing to others with more axes.
+///
+/// Shapes: [.., m, ..] and [.., n, ..] -> [.., m + n, ..]
+///
+/// Raises:
+///     ValueError: no tensors, or sizes that differ along another axis.
+///     IndexError: an axis that does not exist.
+///     TypeError: something that is no tensor.
+#[pyfunction]
+#[pyo3(signature = (tensors, dim=None, *, axis=None))]
+fn cat(
+    py: Python<'_>,
+    tensors: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = of::cat)] dim: Option<isize>,
+    #[pyo3(from_py_with = of::cat)] axis: Option<isize>,
+) -> Outcome<PyTensor> {
+    let dim = either("cat", dim, axis)?.unwrap_or(0);
+    joined(py, listed(tensors, "cat")?, |tensors| Tensor::concat(&with_axes(tensors), dim))
+}
+
+/// `cat`.
+///
+/// Shapes and errors as of `cat`
+#[pyfunction]
+#[pyo3(signature = (tensors, dim=None, *, axis=None))]
+fn concat(
+    py: Python<'_>,
+    tensors: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = of::concat)] dim: Option<isize>,
+    #[pyo3(from_py_with = of::concat)] axis: Option<isize>,
+) -> Outcome<PyTensor> {
+    cat(py, tensors, dim, axis)
+}
+
+/// Tensors of one shape side by side along a new axis.
+///
+/// Shapes: n of [..] -> [.., n, ..]
+///
+/// Raises:
+///     ValueError: no tensors, or shapes that differ.
+///     IndexError: an axis that the result does not have.
+///     TypeError: something that is no tensor.
+#[pyfunction]
+#[pyo3(signature = (tensors, dim=None, *, axis=None))]
+fn stack(
+    py: Python<'_>,
+    tensors: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = of::stack)] dim: Option<isize>,
+    #[pyo3(from_py_with = of::stack)] axis: Option<isize>,
+) -> Outcome<PyTensor> {
+    let dim = either("stack", dim, axis)?.unwrap_or(0);
+    joined(py, listed(tensors, "stack")?, |tensors| Tensor::stack(tensors, dim))
+}
+
+/// Puts the functions into the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(cat, module)?)?;
+    module.add_function(wrap_pyfunction!(concat, module)?)?;
+    module.add_function(wrap_pyfunction!(stack, module)?)
+}

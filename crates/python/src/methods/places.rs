@@ -1,0 +1,164 @@
+//! Tensors in other dtypes and on other devices.
+
+use crate::device::{DeviceArgument, PyDevice};
+use crate::dtype::{DTypeArgument, PyDType};
+use crate::error::Outcome;
+use crate::expected::of;
+use crate::run::wait;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyTuple};
+use ternion::{DType, Device};
+
+/// What the arguments of `to` name besides `named`, and whether a copy is wanted.
+fn wanted(
+    args: &Bound<'_, PyTuple>,
+    named: (Option<DType>, Option<Device>),
+    copy: bool,
+) -> Outcome<(Option<DType>, Option<Device>, bool)> {
+    let (py, (mut dtype, mut device)) = (args.py(), named);
+    let (mut copies, mut flags) = (copy, 0);
+    for argument in args {
+        if argument.cast::<PyBool>().is_ok() {
+            // PyTorch's non_blocking and copy, by their places: the second copies.
+            copies |= flags > 0 && argument.is_truthy()?;
+            flags += 1;
+        } else if let Ok(other) = argument.cast::<PyTensor>() {
+            let other = other.get().tensor();
+            (dtype, device) = (Some(other.dtype()), Some(other.device().clone()));
+        } else if argument.cast::<PyDevice>().is_ok() {
+            device = Some(argument.extract::<DeviceArgument>()?.open(py)?);
+        } else if argument.cast::<PyDType>().is_ok() {
+            dtype = Some(argument.extract::<DTypeArgument>()?.0);
+        } else if let Ok(parsed) = argument.extract::<DTypeArgument>() {
+            dtype = Some(parsed.0);
+        } else {
+            device = Some(argument.extract::<DeviceArgument>()?.open(py)?);
+        }
+    }
+    Ok((dtype, device, copies))
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The tensor in another dtype or on another device; the tensor itself if it is so.
+    ///
+    /// Takes a dtype, a device or its name, both, or a tensor whose dtype and device are meant.
+    ///
+    /// Shapes: [..] -> the same
+    ///
+    /// Args:
+    ///     copy: a copy in any case.
+    ///     non_blocking, memory_format: taken as in PyTorch; they change nothing here.
+    ///
+    /// Raises:
+    ///     RuntimeError: a device that is not there.
+    ///     TypeError: something that names neither.
+    #[pyo3(signature = (*args, dtype=None, device=None, copy=false, non_blocking=false, memory_format=None))]
+    fn to<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        dtype: Option<DTypeArgument>,
+        device: Option<DeviceArgument>,
+        #[pyo3(from_py_with = of::to)] copy: bool,
+        #[pyo3(from_py_with = of::to)] non_blocking: bool,
+        memory_format: Option<&Bound<'py, PyAny>>,
+    ) -> Outcome<Bound<'py, Self>> {
+        let _ = (non_blocking, memory_format);
+        let (py, own) = (slf.py(), slf.get().tensor());
+        let named = (dtype.map(|dtype| dtype.0), device.map(|device| device.open(py)).transpose()?);
+        let (dtype, device, copies) = wanted(args, named, copy)?;
+        let (dtype, device) = (dtype.unwrap_or(own.dtype()), device.unwrap_or_else(|| own.device().clone()));
+        if dtype == own.dtype() && device.is(own.device()) && !copies {
+            return Ok(slf.clone());
+        }
+        let there = wait(py, || {
+            let moved = own.to_dtype(dtype)?.to_device(&device)?;
+            if copies && moved.buffer().is(own.buffer()) { moved.copy() } else { Ok(moved) }
+        })?;
+        Ok(Bound::new(py, PyTensor::new(there))?)
+    }
+
+    /// The tensor on the processor.
+    ///
+    /// Shapes: [..] -> the same
+    fn cpu<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+        Self::to(
+            slf,
+            &PyTuple::empty(slf.py()),
+            None,
+            Some(DeviceArgument::Named("cpu".into())),
+            false,
+            false,
+            None,
+        )
+    }
+
+    /// The tensor on a CUDA device, by default the first.
+    ///
+    /// Shapes: [..] -> the same
+    ///
+    /// Raises:
+    ///     RuntimeError: a device that is not there.
+    #[pyo3(signature = (device=None, non_blocking=false))]
+    fn cuda<'py>(
+        slf: &Bound<'py, Self>,
+        device: Option<&Bound<'py, PyAny>>,
+        #[pyo3(from_py_with = of::cuda)] non_blocking: bool,
+    ) -> Outcome<Bound<'py, Self>> {
+        let device = match device {
+            None => DeviceArgument::Named("cuda:0".into()),
+            Some(device) => match device.extract::<usize>() {
+                Ok(index) => DeviceArgument::Named(format!("cuda:{index}")),
+                Err(_) => device.extract()?,
+            },
+        };
+        Self::to(slf, &PyTuple::empty(slf.py()), None, Some(device), false, non_blocking, None)
+    }
+
+    /// The dtype and device of `other`.
+    ///
+    /// Shapes: [..] -> the same
+    fn type_as<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+        Self::to(slf, &PyTuple::new(slf.py(), [other])?, None, None, false, false, None)
+    }
+}
+
+macro_rules! casts {
+    ($($(#[$doc:meta])* $name:ident => $dtype:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                ///
+                /// Shapes: [..] -> the same
+                fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
+                    self.map(py, |x| x.to_dtype(DType::$dtype))
+                }
+            )*
+        }
+    };
+}
+
+casts! {
+    /// The elements as float32.
+    float => F32;
+    /// The elements as float64.
+    double => F64;
+    /// The elements as float16.
+    half => F16;
+    /// The elements as bfloat16.
+    bfloat16 => BF16;
+    /// The elements as int64, towards zero.
+    long => I64;
+    /// The elements as int32, towards zero.
+    int => I32;
+    /// The elements as int16, towards zero.
+    short => I16;
+    /// The elements as int8, towards zero.
+    char => I8;
+    /// The elements as uint8, towards zero.
+    byte => U8;
+    /// Which elements are not 0.
+    bool => Bool;
+}

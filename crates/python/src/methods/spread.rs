@@ -1,0 +1,163 @@
+//! Variances and norms.
+
+use crate::arguments::{AxesArgument, axes, either};
+use crate::error::{Failure, Outcome};
+use crate::expected::{Expected, of};
+use crate::promote::floating;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+use ternion::{Axes, Result, Tensor};
+
+/// `unbiased` is PyTorch's older name for a correction of 1 or 0.
+fn corrected(correction: Option<f64>, unbiased: Option<bool>) -> f64 {
+    correction.unwrap_or(if unbiased == Some(false) { 0.0 } else { 1.0 })
+}
+
+/// Axes and correction of a variance. A truth value in the place of the axes is PyTorch's `unbiased`.
+fn spread(
+    op: &str,
+    dim: Option<&Bound<'_, PyAny>>,
+    correction: Option<f64>,
+    unbiased: Option<bool>,
+) -> Outcome<(Axes, f64)> {
+    match dim.filter(|dim| !dim.is_none()) {
+        Some(truth) if truth.cast::<PyBool>().is_ok() => match unbiased {
+            None => Ok((Axes::All, corrected(correction, Some(truth.is_truthy()?)))),
+            Some(_) => Err(Failure::kind(format!("{op}: expected whole numbers as axes, got bool"))),
+        },
+        dim => {
+            let dim = dim.map(|dim| AxesArgument::of(op, dim)).transpose()?;
+            Ok((axes(dim), corrected(correction, unbiased)))
+        }
+    }
+}
+
+/// The norm of order `p` over axes.
+fn norm(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
+    match p {
+        2.0 if keepdim => x.norm_keep(axes),
+        2.0 => x.norm(axes),
+        f64::INFINITY if keepdim => x.max_abs_keep(axes),
+        f64::INFINITY => x.max_abs(axes),
+        f64::NEG_INFINITY if keepdim => x.abs()?.min_keep(axes),
+        f64::NEG_INFINITY => x.abs()?.min(axes),
+        0.0 => summed(&x.ne_scalar(0)?.to_dtype(x.dtype())?, axes, keepdim),
+        1.0 => summed(&x.abs()?, axes, keepdim),
+        p => norm_of_powers(x, p, axes, keepdim),
+    }
+}
+
+fn summed(x: &Tensor, axes: Axes, keepdim: bool) -> Result<Tensor> {
+    if keepdim { x.sum_keep(axes) } else { x.sum(axes) }
+}
+
+/// `sum(|x|^p)^(1/p)`. No gradient flows to a 0, nor from a norm of 0: those of the powers are infinite there.
+fn norm_of_powers(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
+    let zeros = x.eq_scalar(0)?;
+    let powers = x.abs()?.masked_fill(&zeros, 1)?.powf(p)?;
+    let total = summed(&powers.masked_fill(&zeros, 0)?, axes.clone(), keepdim)?;
+    // A negative power of 0 is infinite: the norm is 0 if one element is.
+    let vanishes = match p < 0.0 {
+        true if keepdim => zeros.any_keep(axes)?,
+        true => zeros.any(axes)?,
+        false => total.eq_scalar(0)?,
+    };
+    total.masked_fill(&vanishes, 1)?.powf(1.0 / p)?.masked_fill(&vanishes, 0)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The variance over axes: squares are divided by the number of elements less `correction`.
+    ///
+    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+    ///
+    /// Args:
+    ///     dim: the axis or axes; all of them by default.
+    ///     unbiased: an older name of a correction of 1 or 0.
+    ///     keepdim: whether reduced axes stay, with size 1.
+    ///     correction: 1 by default.
+    ///     axis, keepdims: other names of dim and keepdim.
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     TypeError: no floating dtype.
+    #[pyo3(signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=false))]
+    #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
+    fn var(
+        &self,
+        py: Python<'_>,
+        dim: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = of::var)] unbiased: Option<bool>,
+        #[pyo3(from_py_with = of::var)] keepdim: bool,
+        #[pyo3(from_py_with = of::var)] correction: Option<f64>,
+        axis: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = of::var)] keepdims: bool,
+    ) -> Outcome<PyTensor> {
+        let (axes, correction) = spread("var", either("var", dim, axis)?, correction, unbiased)?;
+        self.along(py, axes.clone(), |x| {
+            if keepdim || keepdims { x.var_keep(axes, correction) } else { x.var(axes, correction) }
+        })
+    }
+
+    /// The standard deviation over axes: the root of `var`.
+    ///
+    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+    ///
+    /// Args:
+    ///     dim: the axis or axes; all of them by default.
+    ///     unbiased: an older name of a correction of 1 or 0.
+    ///     keepdim: whether reduced axes stay, with size 1.
+    ///     correction: 1 by default.
+    ///     axis, keepdims: other names of dim and keepdim.
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    ///     TypeError: no floating dtype.
+    #[pyo3(signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=false))]
+    #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
+    fn std(
+        &self,
+        py: Python<'_>,
+        dim: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = of::std)] unbiased: Option<bool>,
+        #[pyo3(from_py_with = of::std)] keepdim: bool,
+        #[pyo3(from_py_with = of::std)] correction: Option<f64>,
+        axis: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = of::std)] keepdims: bool,
+    ) -> Outcome<PyTensor> {
+        let (axes, correction) = spread("std", either("std", dim, axis)?, correction, unbiased)?;
+        self.along(py, axes.clone(), |x| {
+            if keepdim || keepdims { x.std_keep(axes, correction) } else { x.std(axes, correction) }
+        })
+    }
+
+    /// The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest.
+    ///
+    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+    ///
+    /// Raises:
+    ///     IndexError: an axis that does not exist.
+    #[pyo3(signature = (p=None, dim=None, keepdim=false, *, axis=None, keepdims=false))]
+    fn norm(
+        &self,
+        py: Python<'_>,
+        p: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = of::norm)] dim: Option<AxesArgument>,
+        #[pyo3(from_py_with = of::norm)] keepdim: bool,
+        #[pyo3(from_py_with = of::norm)] axis: Option<AxesArgument>,
+        #[pyo3(from_py_with = of::norm)] keepdims: bool,
+    ) -> Outcome<PyTensor> {
+        let (dim, keepdim) = (either("norm", dim, axis)?, keepdim || keepdims);
+        let p = match p.filter(|p| !p.is_none()) {
+            None => 2.0,
+            Some(p) if p.extract::<String>().is_ok_and(|name| name == "fro") => 2.0,
+            Some(p) => f64::of("norm", p)?,
+        };
+        if p.is_nan() {
+            return Err(Failure::value("norm: order nan, expected a number"));
+        }
+        let axes = axes(dim);
+        self.along(py, axes.clone(), |x| norm(&floating(x)?, p, axes, keepdim))
+    }
+}

@@ -1,0 +1,76 @@
+//! Comparisons with tensors and numbers.
+
+use super::{Answer, answer};
+use crate::arguments::Operand;
+use crate::promote::{Number, meet, with_number};
+use crate::run::run;
+use crate::tensor::PyTensor;
+use pyo3::class::basic::CompareOp;
+use pyo3::prelude::*;
+use ternion::{DType, Result, Scalar, Tensor};
+
+/// Numbers compared as numbers: bool as 0 and 1 where the other side is a number.
+fn compared(op: CompareOp, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (a, b) = meet(a, b)?;
+    match op {
+        CompareOp::Eq => a.eq(&b),
+        CompareOp::Ne => a.ne(&b),
+        CompareOp::Lt => a.lt(&b),
+        CompareOp::Le => a.le(&b),
+        CompareOp::Gt => a.gt(&b),
+        CompareOp::Ge => a.ge(&b),
+    }
+}
+
+/// How a number compares with all elements of an integer dtype that does not hold it: whether it is above them.
+fn is_above_all(dtype: DType, number: Number) -> Option<bool> {
+    let Number::Int(value) = number else { return None };
+    let (low, high) = match dtype {
+        DType::U8 => (0, i64::from(u8::MAX)),
+        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
+        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => return None,
+    };
+    if (low..=high).contains(&value) { None } else { Some(value > high) }
+}
+
+fn compared_with(op: CompareOp, a: &Tensor, number: Number) -> Result<Tensor> {
+    let dtype = with_number(a.dtype(), number);
+    if let Some(is_above) = is_above_all(dtype, number) {
+        let truth = match op {
+            CompareOp::Eq => false,
+            CompareOp::Ne => true,
+            CompareOp::Lt | CompareOp::Le => is_above,
+            CompareOp::Gt | CompareOp::Ge => !is_above,
+        };
+        return Tensor::full(a.dims(), Scalar::Bool(truth), DType::Bool, a.device());
+    }
+    let a = if dtype == a.dtype() { a.clone() } else { a.to_dtype(dtype)? };
+    let number = number.scalar();
+    match op {
+        CompareOp::Eq => a.eq_scalar(number),
+        CompareOp::Ne => a.ne_scalar(number),
+        CompareOp::Lt => a.lt_scalar(number),
+        CompareOp::Le => a.le_scalar(number),
+        CompareOp::Gt => a.gt_scalar(number),
+        CompareOp::Ge => a.ge_scalar(number),
+    }
+}
+
+pub fn compare(py: Python<'_>, op: CompareOp, a: &Tensor, other: Operand) -> Answer {
+    let result = match other {
+        Operand::Tensor(b) => run(py, a.elements().max(b.elements()), || compared(op, a, &b))?,
+        Operand::Number(number) => run(py, a.elements(), || compared_with(op, a, number))?,
+    };
+    answer(py, result)
+}
+
+impl PyTensor {
+    /// A comparison under its name, where nobody asks the other side.
+    pub fn compare_named(&self, name: &str, other: &Bound<'_, PyAny>, op: CompareOp) -> Answer {
+        let a = self.tensor();
+        let operand = Operand::named(name, other, &a)?;
+        compare(other.py(), op, &a, operand)
+    }
+}

@@ -1,0 +1,185 @@
+//! Arithmetic under its names: `x.add(y)`.
+
+use super::{ADD, Answer, DIV, FLOOR_DIV, MUL, Operator, POW, REMAINDER, SUB};
+use crate::arguments::Operand;
+use crate::error::{Failure, Outcome};
+use crate::expected::Expected;
+use crate::run::run;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use ternion::DType;
+
+/// Arithmetic under its names, which functions of the module have too: `ternion.add(a, b)`.
+macro_rules! named {
+    ($($(#[$doc:meta])* $name:ident $in_place:ident => $operator:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                fn $name(&self, other: &Bound<'_, PyAny>) -> Answer {
+                    $operator.apply_named(stringify!($name), self, other)
+                }
+                $(#[$doc])*
+                ///
+                /// In place: the tensor itself is changed and returned.
+                fn $in_place<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Outcome<Bound<'py, Self>> {
+                    $operator.apply_in_place(stringify!($in_place), slf.get(), other)?;
+                    Ok(slf.clone())
+                }
+            )*
+        }
+    };
+}
+
+/// `other * alpha` beside `x`: itself where nothing is to be multiplied.
+fn times<'py>(
+    x: &PyTensor,
+    other: &Bound<'py, PyAny>,
+    alpha: Option<&Bound<'py, PyAny>>,
+) -> Outcome<Bound<'py, PyAny>> {
+    let Some(alpha) = alpha else { return Ok(other.clone()) };
+    match other.cast::<PyTensor>().map(|other| other.get().tensor()) {
+        // Truth values are multiplied in the dtype that they meet the others in.
+        Ok(truths) if truths.dtype() == DType::Bool => {
+            let dtype = x.tensor().dtype();
+            let one = Bound::new(other.py(), PyTensor::new(truths.to_dtype(dtype)?))?;
+            let scaled = one.mul(alpha)?;
+            if dtype == DType::Bool { Ok(scaled.call_method0("bool")?) } else { Ok(scaled) }
+        }
+        _ => Ok(other.mul(alpha)?),
+    }
+}
+
+impl PyTensor {
+    /// `self + sign * alpha * other` in one pass, where both are floating tensors of one dtype.
+    fn scaled(
+        &self,
+        other: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+        sign: f64,
+    ) -> Outcome<Option<PyTensor>> {
+        let (Some(alpha), Some(Operand::Tensor(b))) = (alpha, Operand::of(other)?) else { return Ok(None) };
+        let a = self.tensor();
+        if a.dtype() != b.dtype() || !a.dtype().is_float() {
+            return Ok(None);
+        }
+        let alpha = sign * f64::of(if sign < 0.0 { "sub" } else { "add" }, alpha)?;
+        let elements = a.elements().max(b.elements());
+        run(other.py(), elements, || b.scale_add(alpha, &a)).map(|sum| Some(PyTensor::new(sum)))
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The sum of this tensor and `alpha` times another, or a number, broadcast.
+    ///
+    /// Raises:
+    ///     ValueError: shapes that do not broadcast, tensors on different devices.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn add(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> Answer {
+        match self.scaled(other, alpha, 1.0)? {
+            Some(sum) => Ok(Py::new(other.py(), sum)?.into_any()),
+            None => ADD.apply_named("add", self, &times(self, other, alpha)?),
+        }
+    }
+
+    /// This tensor less `alpha` times another, or a number, broadcast.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn sub(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> Answer {
+        match self.scaled(other, alpha, -1.0)? {
+            Some(difference) => Ok(Py::new(other.py(), difference)?.into_any()),
+            None => SUB.apply_named("sub", self, &times(self, other, alpha)?),
+        }
+    }
+
+    /// The sum of this tensor and `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn add_<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        alpha: Option<&Bound<'py, PyAny>>,
+    ) -> Outcome<Bound<'py, Self>> {
+        ADD.apply_in_place("add_", slf.get(), &times(slf.get(), other, alpha)?)?;
+        Ok(slf.clone())
+    }
+
+    /// This tensor less `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn sub_<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        alpha: Option<&Bound<'py, PyAny>>,
+    ) -> Outcome<Bound<'py, Self>> {
+        SUB.apply_in_place("sub_", slf.get(), &times(slf.get(), other, alpha)?)?;
+        Ok(slf.clone())
+    }
+}
+
+named! {
+    /// The product of this tensor and another, or a number, element by element, broadcast.
+    mul mul_ => MUL;
+    /// What is left over of this tensor by division, with the sign of the divisor; broadcast.
+    remainder remainder_ => REMAINDER;
+    /// The largest whole number not above the quotient, broadcast.
+    floor_divide floor_divide_ => FLOOR_DIV;
+}
+
+impl PyTensor {
+    /// Which division is meant by PyTorch's `rounding_mode`.
+    fn division(rounding_mode: Option<&str>) -> Outcome<Operator> {
+        match rounding_mode {
+            None => Ok(DIV),
+            Some("floor") => Ok(FLOOR_DIV),
+            Some(other) => Err(Failure::value(format!(
+                "div: rounding_mode {other:?}, expected None, \"floor\" or \"trunc\""
+            ))),
+        }
+    }
+
+    /// The quotient rounded towards zero.
+    fn truncated<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Outcome<Bound<'py, PyAny>> {
+        let functions = slf.py().import("ternion._functions.arithmetic")?;
+        Ok(functions.call_method1("_quotient_towards_zero", (slf, other))?)
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// This tensor divided by another, or a number, broadcast. Integers become float32 first.
+    ///
+    /// Args:
+    ///     rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
+    #[pyo3(signature = (other, *, rounding_mode=None))]
+    fn div<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, rounding_mode: Option<&str>) -> Answer {
+        if rounding_mode == Some("trunc") {
+            return Ok(Self::truncated(slf, other)?.unbind());
+        }
+        Self::division(rounding_mode)?.apply_named("div", slf.get(), other)
+    }
+
+    /// This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned.
+    #[pyo3(signature = (other, *, rounding_mode=None))]
+    fn div_<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        rounding_mode: Option<&str>,
+    ) -> Outcome<Bound<'py, Self>> {
+        if rounding_mode == Some("trunc") {
+            slf.call_method1("copy_", (Self::truncated(slf, other)?,))?;
+            return Ok(slf.clone());
+        }
+        Self::division(rounding_mode)?.apply_in_place("div_", slf.get(), other)?;
+        Ok(slf.clone())
+    }
+
+    /// This tensor to the power of another, or of a number, broadcast.
+    fn pow(&self, exponent: &Bound<'_, PyAny>) -> Answer {
+        POW.apply_named("pow", self, exponent)
+    }
+
+    /// This tensor to the power of another, or of a number, broadcast, in place: the tensor itself is changed and returned.
+    fn pow_<'py>(slf: &Bound<'py, Self>, exponent: &Bound<'py, PyAny>) -> Outcome<Bound<'py, Self>> {
+        POW.apply_in_place("pow_", slf.get(), exponent)?;
+        Ok(slf.clone())
+    }
+}

@@ -1,0 +1,75 @@
+"""What the package shows is its own: no modules of Python, no types of `typing`, no functions that it is made with."""
+
+import importlib
+import types
+from typing import Any
+
+import pytest
+
+import ternion
+
+MODULES = """
+ternion ternion.amp ternion.autograd ternion.cuda ternion.data ternion.models ternion.nn ternion.nn.functional ternion.nn.init ternion.nn.utils
+ternion.nn.utils.rnn ternion.optim ternion.optim.lr_scheduler ternion.optim.swa_utils ternion.testing ternion.train ternion.utils
+ternion.utils.checkpoint ternion.utils.data
+""".split()
+
+#: What PyTorch has not in the module of this name.
+OWN = {
+    "ternion": """
+        CapturedStep HookHandle Parameter Stats capture check checkpoint data devices elu gelu leaky_relu models silu softplus stats train
+    """,
+    "ternion.nn": "FeedForward KeyValueCache LayerSummary ResidualBlock Rotary Summary Timeline TransformerBlock summary trace",
+    "ternion.nn.functional": "accuracy add_relu bias_activation sinusoidal",
+    "ternion.nn.utils": "StatsMonitor",
+    "ternion.optim": "Ema Lion",
+    "ternion.optim.swa_utils": "Ema",
+    "ternion.testing": "GradcheckError compare_devices compare_models gradcheck",
+    "ternion.amp": "is_autocast_enabled",
+    "ternion.autograd": "is_grad_enabled",
+}
+
+#: In `torch.optim.lr_scheduler` alone.
+SCHEDULES = set(ternion.optim.lr_scheduler.__all__)
+
+
+def shown(module):
+    return {name for name in dir(module) if not name.startswith("_")}
+
+
+def is_own(thing):
+    if isinstance(thing, types.ModuleType):
+        return thing.__name__.startswith("ternion.")
+    # Native functions say of which part they are; numbers, dtypes and None say nothing.
+    home = getattr(thing, "__module__", None) or "ternion"
+    return home.split(".")[0] in ("ternion", "_ternion", "_data", "_functional", "_train", "builtins")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_shows_what_is_its_own(name):
+    module = importlib.import_module(name)
+    assert [entry for entry in sorted(shown(module)) if not is_own(getattr(module, entry))] == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_star_imports_what_is_shown(name):
+    found = {}
+    exec(f"from {name} import *", found)
+    del found["__builtins__"]
+    assert set(found) == shown(importlib.import_module(name))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_what_pytorch_lacks_is_meant_to_be_shown(name):
+    pytest.importorskip("torch")
+    try:
+        other = importlib.import_module(name.replace("ternion", "torch"))
+    except ModuleNotFoundError:
+        pytest.skip("PyTorch has no such module")
+    more = {entry for entry in shown(importlib.import_module(name)) if not hasattr(other, entry)}
+    assert more - (SCHEDULES if name == "ternion.optim" else set()) == set(OWN.get(name, "").split())
+
+
+def test_what_is_not_its_own_is_seen():
+    for stranger in (types, Any, importlib.import_module, pytest.fixture):
+        assert not is_own(stranger)

@@ -1,0 +1,137 @@
+"""Schedules of the learning rate against PyTorch."""
+
+import pytest
+
+import ternion
+from ternion import nn, optim
+
+SCHEDULES = [
+    ("StepLR", dict(step_size=2)),
+    ("MultiStepLR", dict(milestones=[2, 5])),
+    ("ExponentialLR", dict(gamma=0.8)),
+    ("CosineAnnealingLR", dict(T_max=7, eta_min=0.01)),
+    ("LinearLR", dict(total_iters=4)),
+    ("LambdaLR", dict(lr_lambda=lambda epoch: 1 / (1 + epoch))),
+    ("MultiplicativeLR", dict(lr_lambda=lambda epoch: 1 - 0.1 * epoch)),
+    ("CosineAnnealingWarmRestarts", dict(T_0=3, eta_min=0.01)),
+    ("CosineAnnealingWarmRestarts", dict(T_0=1, T_mult=2)),
+    ("ConstantLR", dict(factor=0.2, total_iters=3)),
+    ("PolynomialLR", dict(total_iters=4, power=2.0)),
+    ("OneCycleLR", dict(max_lr=0.4, total_steps=9, cycle_momentum=False)),
+    ("OneCycleLR", dict(max_lr=0.4, epochs=2, steps_per_epoch=5, pct_start=0.4, anneal_strategy="linear", three_phase=True, cycle_momentum=False)),
+]
+
+
+@pytest.mark.parametrize("name, settings", SCHEDULES)
+def test_schedules_are_pytorchs(name, settings):
+    torch = pytest.importorskip("torch")
+    here = optim.SGD([nn.Parameter(ternion.ones(1))], lr=0.5)
+    there = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.5)
+    own = getattr(optim, name)(here, **settings)
+    theirs = getattr(torch.optim.lr_scheduler, name)(there, **settings)
+    for _ in range(7):
+        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
+        there.step()
+        own.step(), theirs.step()
+
+
+def both_of_two_groups():
+    torch = pytest.importorskip("torch")
+
+    def groups(parameter, ones):
+        return [{"params": [parameter(ones(1))]}, {"params": [parameter(ones(2))], "lr": 0.1}]
+
+    return optim.SGD(groups(nn.Parameter, ternion.ones), lr=0.5), torch.optim.SGD(groups(torch.nn.Parameter, torch.ones), lr=0.5)
+
+
+def test_a_warm_up_before_another_schedule_is_pytorchs():
+    here, there = both_of_two_groups()
+
+    def course(optimizer, schedules):
+        rise = schedules.LinearLR(optimizer, start_factor=0.01, total_iters=4)
+        fall = schedules.CosineAnnealingLR(optimizer, T_max=6, eta_min=0.05)
+        return schedules.SequentialLR(optimizer, [rise, fall, schedules.ConstantLR(optimizer, 0.5, 2)], [4, 10])
+
+    import torch
+
+    own, theirs = course(here, optim.lr_scheduler), course(there, torch.optim.lr_scheduler)
+    for _ in range(14):
+        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
+        there.step()
+        own.step(), theirs.step()
+
+
+def test_restarts_at_parts_of_epochs_are_pytorchs():
+    here, there = both_of_two_groups()
+    import torch
+
+    own = optim.CosineAnnealingWarmRestarts(here, 2, T_mult=3)
+    theirs = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(there, 2, T_mult=3)
+    there.step()
+    for epoch in (0.5, 1.75, 2.0, 7.25, 8.0, 20.5):
+        own.step(epoch), theirs.step(epoch)
+        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12) and own.last_epoch == theirs.last_epoch
+
+
+def test_schedules_at_once_are_pytorchs():
+    here, there = both_of_two_groups()
+
+    def course(optimizer, schedules):
+        parts = [schedules.LinearLR(optimizer, 0.1, total_iters=4), schedules.ExponentialLR(optimizer, 0.9), schedules.CosineAnnealingLR(optimizer, T_max=20)]
+        return schedules.ChainedScheduler(parts, optimizer=optimizer)
+
+    import torch
+
+    own, theirs = course(here, optim.lr_scheduler), course(there, torch.optim.lr_scheduler)
+    for _ in range(10):
+        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
+        there.step()
+        own.step(), theirs.step()
+    again = course(both_of_two_groups()[0], optim.lr_scheduler)
+    again.load_state_dict(own.state_dict())
+    assert again.get_last_lr() == own.get_last_lr()
+
+
+@pytest.mark.parametrize("settings", [
+    dict(patience=1), dict(patience=0, cooldown=2, min_lr=[0.01, 0.02]), dict(mode="max", patience=1, threshold=0.1),
+    dict(mode="max", threshold_mode="abs", threshold=0.3, patience=1, factor=0.5), dict(threshold_mode="abs", patience=0, eps=0.2),
+])  # fmt: skip
+def test_a_plateau_is_pytorchs(settings):
+    here, there = both_of_two_groups()
+    import torch
+
+    own, theirs = optim.ReduceLROnPlateau(here, **settings), torch.optim.lr_scheduler.ReduceLROnPlateau(there, **settings)
+    for measure in (3.0, 2.0, 2.0, 2.1, 2.05, 2.4, 1.9, 1.9, 1.9, float("nan"), 5.0, 5.0, 5.0):
+        own.step(ternion.tensor(measure, dtype=ternion.float64)), theirs.step(measure)
+        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
+    other = optim.ReduceLROnPlateau(here, **settings)
+    other.load_state_dict(own.state_dict())
+    assert other.best == theirs.best and other.num_bad_epochs == theirs.num_bad_epochs
+
+
+def test_schedules_refuse():
+    sgd = optim.SGD([nn.Parameter(ternion.ones(1))], lr=0.5)
+    for make, told in [
+        (lambda: optim.StepLR(sgd, 0), "StepLR: step_size 0, expected at least 1"),
+        (lambda: optim.CosineAnnealingLR(sgd, 0), "T_max 0"),
+        (lambda: optim.CosineAnnealingWarmRestarts(sgd, 0), "T_0 0, expected a whole number"),
+        (lambda: optim.CosineAnnealingWarmRestarts(sgd, 2, 1.5), "T_mult 1.5, expected a whole number"),
+        (lambda: optim.CosineAnnealingWarmRestarts(sgd, 2).step(-1), "epoch -1, expected at least 0"),
+        (lambda: optim.MultiplicativeLR(sgd, [abs, abs]), "MultiplicativeLR: 2 functions for 1 groups"),
+        (lambda: optim.ChainedScheduler([]), "no schedules"),
+        (lambda: optim.ChainedScheduler([optim.ReduceLROnPlateau(sgd)]), "ReduceLROnPlateau is no function of the step alone"),
+        (lambda: optim.LinearLR(sgd, start_factor=0.0), "start_factor 0.0, expected above 0"),
+        (lambda: optim.ConstantLR(sgd, 2.0), "factor 2.0, expected 0 to 1"),
+        (lambda: optim.OneCycleLR(sgd, 0.1), "expected total_steps, or both epochs and steps_per_epoch"),
+        (lambda: optim.OneCycleLR(sgd, 0.1, 10, cycle_momentum=True), "cycle_momentum, expected False"),
+        (lambda: optim.OneCycleLR(sgd, [0.1, 0.2], 10), "2 rates for 1 groups"),
+        (lambda: optim.ReduceLROnPlateau(sgd, factor=1.0), "factor 1.0, expected at least 0 and below 1"),
+        (lambda: optim.ReduceLROnPlateau(sgd, mode="best"), "mode 'best'"),
+        (lambda: optim.SequentialLR(sgd, [optim.StepLR(sgd, 2)], [3]), "1 schedules and 1 milestones"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            make()
+    course = optim.OneCycleLR(sgd, 0.1, 2)
+    course.step()
+    with pytest.raises(ValueError, match="step 3, but total_steps is 2"):
+        course.step()
