@@ -177,6 +177,9 @@ def __lshift__(self, other: Any) -> Tensor: ...
 def __rshift__(self, other: Any) -> Tensor: ...
 def __rlshift__(self, other: Any) -> Tensor: ...
 def __rrshift__(self, other: Any) -> Tensor: ...
+def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]: ...
+def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]: ...
+def __round__(self, ndigits: _int | None = None) -> Tensor: ...
 def __matmul__(self, other: Union[Tensor, np.ndarray[Any, Any]]) -> Tensor: ...
 def __rmatmul__(self, other: np.ndarray[Any, Any]) -> Tensor: ...
 def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Any: ...
@@ -288,7 +291,7 @@ def functional():
 
 
 def is_own(name, member):
-    is_written = isinstance(member, types.FunctionType) and not hasattr(member, "__wrapped__")
+    is_written = isinstance(member, types.FunctionType) and not isinstance(getattr(member, "__wrapped__", None), types.MethodDescriptorType)
     return is_written and member.__module__.startswith("ternion.nn.") and not name.startswith("_")
 
 
@@ -315,7 +318,7 @@ def written(name, function):
 
 def package():
     text = HEADER + BUILTINS + "from collections.abc import Sequence\nfrom typing import Any, overload\n\n"
-    text += "from . import amp as amp, autograd as autograd, cuda as cuda, data as data, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils\nfrom ._files import load as load, save as save\nfrom ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state\n"
+    text += "from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils\nfrom ._files import load as load, save as save\nfrom ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state\n"
     text += "from ._capture import CapturedStep as CapturedStep, capture as capture\nfrom ._checks import Stats as Stats, check as check, stats as stats\n"
     text += "from .amp import autocast as autocast, is_autocast_enabled as is_autocast_enabled\nfrom .utils.checkpoint import checkpoint as checkpoint\n"
     text += "from ._scopes import enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled\nfrom ._size import Size as Size\n"
@@ -323,6 +326,7 @@ def package():
         here = [name for name in ternion._FUNCTIONS if getattr(ternion._found(name), "__module__", "") == module.__name__]
         short = module.__name__.rsplit(".", 1)[-1]
         text += "".join(f"from ._functions.{short} import {name} as {name}\n" for name in sorted(here))
+    text += "".join(f"from .nn.functional import {name} as {name}\n" for name in ternion._OF_LAYERS)
     text += "from ._ternion import DTypeLike, DeviceLike, Number, Operand, Other, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk\n"
     own = [
         name for name in names_of(_ternion)

@@ -5,6 +5,7 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 import ternion
+from ternion import formats
 
 
 class Unsupported(Exception):
@@ -28,7 +29,38 @@ DTYPE_OF_TYPE = {
     TensorProto.BOOL: ternion.bool,
 }
 
+# Formats that are no dtypes of Ternion, and are kept as bits; the names are those of `ternion.formats` and of the dtypes that arrays of ONNX have.
+FORMAT_OF_TYPE = {
+    TensorProto.FLOAT8E4M3FN: "float8_e4m3fn",
+    TensorProto.FLOAT8E4M3FNUZ: "float8_e4m3fnuz",
+    TensorProto.FLOAT8E5M2: "float8_e5m2",
+    TensorProto.FLOAT8E5M2FNUZ: "float8_e5m2fnuz",
+    TensorProto.FLOAT8E8M0: "float8_e8m0fnu",
+    TensorProto.FLOAT4E2M1: "float4_e2m1fn",
+    TensorProto.INT4: "int4",
+    TensorProto.UINT4: "uint4",
+    TensorProto.INT2: "int2",
+    TensorProto.UINT2: "uint2",
+}
+TYPE_OF_FORMAT = {name: number for number, name in FORMAT_OF_TYPE.items()}
+
 NAMES_OF_ARRAYS = {"float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"}
+
+
+class Coded:
+    """Numbers of a format as their bits, uint8."""
+
+    def __init__(self, bits, format):
+        self.bits, self.format = bits, format
+
+    @property
+    def is_whole(self):
+        """Whether the format is one of whole numbers."""
+        return not self.format.startswith("float")
+
+    def numbers(self):
+        """What the bits stand for: int32, or float32, which holds all numbers of all formats."""
+        return formats.decode(self.bits, self.format, ternion.int32 if self.is_whole else ternion.float32)
 
 
 def lacking(name):
@@ -43,9 +75,16 @@ def dtype_of_type(number):
     return DTYPE_OF_TYPE[number]
 
 
+def target_of_type(number):
+    """What a number of `TensorProto.DataType` asks for: a dtype, or the name of a format."""
+    return FORMAT_OF_TYPE[number] if number in FORMAT_OF_TYPE else dtype_of_type(number)
+
+
 def tensor_of(array):
-    """A copy of an array as a tensor."""
+    """A copy of an array as a tensor, or as bits with their format."""
     array = np.asarray(array)
+    if array.dtype.name in TYPE_OF_FORMAT:  # One number in a byte, also where ONNX's files hold several.
+        return Coded(ternion.tensor(array.view(np.uint8)), array.dtype.name)
     if array.dtype.name == "bfloat16":  # Not a dtype of NumPy itself; float32 holds each of its numbers.
         return ternion.tensor(array.astype(np.float32)).bfloat16()
     if array.dtype.name not in NAMES_OF_ARRAYS:
@@ -54,7 +93,9 @@ def tensor_of(array):
 
 
 def array_of(tensor):
-    """A tensor as an array, in the array dtype that ONNX has for it."""
+    """A tensor, or bits with their format, as an array in the array dtype that ONNX has for it."""
+    if isinstance(tensor, Coded):
+        return tensor.bits.numpy().view(onnx.helper.tensor_dtype_to_np_dtype(TYPE_OF_FORMAT[tensor.format]))
     if tensor.dtype == ternion.bfloat16:
         return tensor.float().numpy().astype(onnx.helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16))
     return tensor.numpy()
@@ -78,6 +119,5 @@ def reference_of(value):
 
 def tensor_of_proto(proto):
     """The tensor of an initialiser or an attribute."""
-    if proto.data_type not in DTYPE_OF_TYPE:
-        raise lacking(TensorProto.DataType.Name(proto.data_type))
+    target_of_type(proto.data_type)  # Which is an error if there is neither a dtype nor a format.
     return tensor_of(numpy_helper.to_array(proto))

@@ -2,7 +2,7 @@
 
 import onnx
 
-from arrays import Unsupported, tensor_of_proto
+from arrays import Coded, Unsupported, lacking, tensor_of_proto
 
 
 class Node:
@@ -82,11 +82,23 @@ class Interpreter:
         node = Node(proto, self._opsets.get(proto.domain, 1), self, scope)
         # An input without a name is one that was left out.
         values = [scope[source] if source else None for source in proto.input]
-        outputs = self._table[name](node, *values)
+        function = self._table[name]
+        if not getattr(function, "takes_coded", False):
+            _refuse_coded(values)
+        outputs = function(node, *values)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         if len(outputs) < len(proto.output):
             raise node.unsupported(f"output {len(outputs) + 1}")
         scope.update({target: output for target, output in zip(proto.output, outputs) if target})
+
+
+def _refuse_coded(values):
+    """Raises Unsupported if one of the values, or of those that lists hold, is of a format that few operators know."""
+    for value in values:
+        if isinstance(value, list):
+            _refuse_coded(value)
+        elif isinstance(value, Coded):
+            raise lacking(value.format)
 
 
 def operator_name(proto):

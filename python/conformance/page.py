@@ -5,17 +5,14 @@ from collections import Counter
 
 BEGIN, END = "<!-- written by python/conformance/run.py -->", "<!-- end -->"
 
-MISSING = "missing dtype"
-
-# Most of their cases are about floats of 8 bits and fewer and integers of 4 bits and fewer. All other operators are listed whatever dtypes their cases have.
-CONVERSIONS = {"Cast", "CastLike", "DequantizeLinear", "QuantizeLinear"}
-
 INTRODUCTION = """# Conformance with ONNX
 
 The package `onnx` has tests of its operators (`onnx.backend.test`, kind "node"): a small model, inputs and expected outputs each. They run here through
 Ternion: `python/conformance/interpreter.py` walks a model's graph, and `python/conformance/operators` has a function for each operator that computes with
 tensors of Ternion. Results are compared by the package's own rules and tolerances. A case whose name ends in `_expanded` has its operator taken apart into
-simpler ones. Functions of PyTorch that Ternion lacks are composed of others; the functions say so.
+simpler ones. Functions of PyTorch that Ternion lacks are composed of others; the functions say so. Floats of 8 and 4 bits and integers of 4 and 2 bits, which
+Cast, CastLike, QuantizeLinear and DequantizeLinear have, are kept as bits and converted by `ternion.formats`. A listed operator counts with all of its cases:
+one of a dtype or an attribute that is not there has failed.
 
 ```sh
 python python/conformance/run.py                  # runs all of them and writes this page
@@ -51,14 +48,11 @@ NOTES = {
 
 
 def groups(by_operator, table):
-    """Three groups of operators with their outcomes: listed; conversions to and from formats that Ternion lacks; not covered."""
-    listed, converting, others = {}, {}, {}
+    """Two groups of operators with their outcomes: listed, whatever dtypes their cases have, and not covered."""
+    listed, others = {}, {}
     for operator, outcomes in by_operator.items():
-        if _reason(operator, table):
-            others[operator] = outcomes
-        else:
-            (converting if operator in CONVERSIONS else listed)[operator] = outcomes
-    return listed, converting, others
+        (others if _reason(operator, table) else listed)[operator] = outcomes
+    return listed, others
 
 
 def _reason(operator, table):
@@ -90,16 +84,6 @@ def _listed_table(listed):
     return rows
 
 
-def _lacking_table(lacking):
-    rows = ["| operator | cases | need such a dtype | of the others pass | dtypes |", "|---|---:|---:|---:|---|"]
-    for operator, outcomes in lacking.items():
-        missing = [outcome for outcome in outcomes if outcome.kind == MISSING]
-        names = sorted({name for outcome in missing for name in re.findall(r"dtype (\w+)", outcome.detail)})
-        passed = sum(outcome.passed for outcome in outcomes)
-        rows.append(_row(operator, len(outcomes), len(missing), passed, ", ".join(names)))
-    return rows
-
-
 def _failure_table(cases):
     rows = ["| case | class | what |", "|---|---|---|"]
     for outcome in cases:
@@ -119,33 +103,22 @@ def _count(group):
     return len(group), len(cases), sum(outcome.passed for outcome in cases)
 
 
-def _totals(listed, lacking, others, version):
+def _totals(listed, others, version):
     rows = [f"onnx {version}:", "", "| | operators | cases | passed | |", "|---|---:|---:|---:|---:|"]
-    groups = (
-        ("listed", listed), ("conversions to and from formats that Ternion lacks", lacking),
-        ("both: all operators that Ternion has", {**listed, **lacking}), ("not covered", others),
-    )  # fmt: skip
-    for name, group in groups:
+    for name, group in (("listed", listed), ("not covered", others)):
         operators, cases, passed = _count(group)
         # What passes of operators that are not covered was expanded into others, and says nothing of them.
-        told = (passed, f"{100 * passed / cases:.1f} %") if group is not others else ("", "")
+        told = (passed, f"{100 * passed / cases:.1f} %") if group is listed else ("", "")
         rows.append(_row(name, operators, cases, *told))
     return rows
 
 
-def guarded(listed, lacking):
-    """The cases that must not fail unless the page says so: those of listed operators, and of the second group what needs no missing dtype."""
-    cases = [outcome for outcomes in listed.values() for outcome in outcomes]
-    return cases + [outcome for outcomes in lacking.values() for outcome in outcomes if outcome.kind != MISSING]
-
-
-def written(page, listed, lacking, others, table, version):
+def written(page, listed, others, table, version):
     """A page with these results between its markers; a new one if there is none."""
-    failed = [outcome for outcome in guarded(listed, lacking) if not outcome.passed]
+    failed = [outcome for outcomes in listed.values() for outcome in outcomes if not outcome.passed]
     parts = [
-        [*_totals(listed, lacking, others, version)],
+        [*_totals(listed, others, version)],
         ["## Operators", "", *_listed_table(listed)],
-        ["## Conversions to and from formats that Ternion lacks", "", *_lacking_table(lacking)],
         ["## Cases that fail", "", *_failure_table(failed)],
         ["## Operators that are not covered", "", *_other_table(others, table)],
     ]

@@ -22,6 +22,7 @@ from ._checks import Stats, check, stats  # noqa: F401
 from ._functions import ALIASES as _ALIASES, FUNCTIONS as _FUNCTIONS, _found
 from ._functions.methods import function_of as _function_of
 from ._random import get_rng_state, set_rng_state  # noqa: F401
+from ._refusals import named as _named
 from ._scopes import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
 from ._size import Size  # noqa: F401
 from ._ternion import *  # noqa: F401,F403  The native functions: creation, dtypes, devices.
@@ -38,7 +39,7 @@ newaxis = None
 # Methods that are functions, too: ternion.exp(x) is x.exp().
 _METHODS = """
 abs acos add addcmul addmm all allclose amax amin any argmax argmin argsort asin atan atan2 bernoulli bincount bmm ceil chunk clamp clip clone cos cosh cumsum detach
-div dot elu eq equal erf exp expm1 flatten flip floor floor_divide gather ge gelu gt histc index_add index_select isclose isfinite isinf isnan le
+div dot elu eq equal erf exp expm1 flatten flip floor floor_divide gather ge gelu gt histc index_select isclose isfinite isinf isnan le
 leaky_relu log log10 log1p log2 log_softmax logical_and logical_not logical_or logical_xor logsumexp lt masked_fill masked_scatter masked_select
 matmul max maximum mean min minimum mm mul mv narrow ne neg nonzero norm outer permute pow prod reciprocal relu remainder reshape roll rsqrt
 scatter scatter_add select sigmoid sign silu sin sinh softmax softplus sort split sqrt square squeeze std sub sum t tan tanh topk transpose tril triu
@@ -70,7 +71,8 @@ class memory_format:
 contiguous_format, preserve_format, channels_last = (memory_format(name) for name in ("contiguous_format", "preserve_format", "channels_last"))
 
 
-def numel(input) -> int:
+@_named
+def numel(input: Tensor) -> int:
     """The number of elements."""
     return input.numel()
 
@@ -94,7 +96,16 @@ def seed(number: int) -> None:
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_ternion._forked)
 
-from . import amp, autograd, cuda, data, models, nn, optim, testing, train, utils  # noqa: E402,F401
+from . import amp, autograd, cuda, data, formats, models, nn, optim, testing, train, utils  # noqa: E402,F401
+# Functions of layers that PyTorch has under both names.
+_OF_LAYERS = """
+adaptive_avg_pool1d avg_pool1d bilinear celu conv1d conv2d conv_transpose1d conv_transpose2d cosine_similarity dropout group_norm hardshrink layer_norm
+max_pool1d max_pool2d pairwise_distance pixel_shuffle pixel_unshuffle rms_norm rrelu selu threshold
+""".split()
+for _name in _OF_LAYERS:
+    globals()[_name] = getattr(nn.functional, _name)
+del _name
+
 from ._files import load, save  # noqa: E402,F401
 from .amp import autocast, is_autocast_enabled  # noqa: E402,F401
 from .utils.checkpoint import checkpoint  # noqa: E402,F401

@@ -4,7 +4,7 @@ from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Sequence
 from typing import Any, overload
 
-from . import amp as amp, autograd as autograd, cuda as cuda, data as data, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils
+from . import amp as amp, autograd as autograd, cuda as cuda, data as data, formats as formats, models as models, nn as nn, optim as optim, testing as testing, train as train, utils as utils
 from ._files import load as load, save as save
 from ._random import get_rng_state as get_rng_state, set_rng_state as set_rng_state
 from ._capture import CapturedStep as CapturedStep, capture as capture
@@ -74,6 +74,7 @@ from ._functions.shapes import movedim as movedim
 from ._functions.shapes import ravel as ravel
 from ._functions.shapes import repeat_interleave as repeat_interleave
 from ._functions.shapes import rot90 as rot90
+from ._functions.shapes import split_with_sizes as split_with_sizes
 from ._functions.shapes import swapaxes as swapaxes
 from ._functions.shapes import tensor_split as tensor_split
 from ._functions.shapes import tile as tile
@@ -114,6 +115,7 @@ from ._functions.reductions import unique_consecutive as unique_consecutive
 from ._functions.reductions import var_mean as var_mean
 from ._functions.indexing import argwhere as argwhere
 from ._functions.indexing import bucketize as bucketize
+from ._functions.indexing import index_add as index_add
 from ._functions.indexing import index_copy as index_copy
 from ._functions.indexing import index_fill as index_fill
 from ._functions.indexing import index_put as index_put
@@ -141,16 +143,40 @@ from ._functions.creation import scalar_tensor as scalar_tensor
 from ._functions.kinds import can_cast as can_cast
 from ._functions.kinds import conj as conj
 from ._functions.kinds import finfo as finfo
+from ._functions.kinds import get_device as get_device
 from ._functions.kinds import iinfo as iinfo
 from ._functions.kinds import is_complex as is_complex
 from ._functions.kinds import is_floating_point as is_floating_point
 from ._functions.kinds import is_nonzero as is_nonzero
 from ._functions.kinds import is_same_size as is_same_size
+from ._functions.kinds import is_signed as is_signed
 from ._functions.kinds import isreal as isreal
 from ._functions.kinds import promote_types as promote_types
 from ._functions.kinds import real as real
 from ._functions.kinds import result_type as result_type
 from ._functions.kinds import typename as typename
+from .nn.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
+from .nn.functional import avg_pool1d as avg_pool1d
+from .nn.functional import bilinear as bilinear
+from .nn.functional import celu as celu
+from .nn.functional import conv1d as conv1d
+from .nn.functional import conv2d as conv2d
+from .nn.functional import conv_transpose1d as conv_transpose1d
+from .nn.functional import conv_transpose2d as conv_transpose2d
+from .nn.functional import cosine_similarity as cosine_similarity
+from .nn.functional import dropout as dropout
+from .nn.functional import group_norm as group_norm
+from .nn.functional import hardshrink as hardshrink
+from .nn.functional import layer_norm as layer_norm
+from .nn.functional import max_pool1d as max_pool1d
+from .nn.functional import max_pool2d as max_pool2d
+from .nn.functional import pairwise_distance as pairwise_distance
+from .nn.functional import pixel_shuffle as pixel_shuffle
+from .nn.functional import pixel_unshuffle as pixel_unshuffle
+from .nn.functional import rms_norm as rms_norm
+from .nn.functional import rrelu as rrelu
+from .nn.functional import selu as selu
+from .nn.functional import threshold as threshold
 from ._ternion import DTypeLike, DeviceLike, Number, Operand, Other, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk
 from ._ternion import Generator as Generator
 from ._ternion import HookHandle as HookHandle
@@ -510,16 +536,6 @@ def histc(input: Tensor, bins: _int = 100, min: _float = 0.0, max: _float = 0.0)
     Raises:
         TypeError: no floating dtype.
         ValueError: no bins, ends in the wrong order or not finite.
-    """
-def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor) -> Tensor:
-    """This tensor with the slices of `source` added to those along `dim` that `index` names.
-
-    Shapes: [.., n, ..], index [m] and source [.., m, ..] -> [.., n, ..]
-
-    Raises:
-        IndexError: an axis that does not exist, an index outside it.
-        TypeError: an index that is not int32 or int64, a source of another dtype.
-        ValueError: an index of several axes, a source of another shape.
     """
 def index_select(input: Tensor, dim: _int, index: Tensor) -> Tensor:
     """The slices along `dim` that `index`, a tensor of one axis, names.

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -138,9 +139,32 @@ def save(path: Any, state: Any) -> None:
     _write(path, writer.tensors, {_TREE: json.dumps(tree)})
 
 
+def _of_file(path: Any, device: Any, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """What a file holds; `name` is what messages call it."""
+    try:
+        return _ternion._load(path, device)
+    except OSError as error:
+        if os.path.isfile(path) and _is_pickle(Path(path)):
+            told = "a pickle of PyTorch, which would run code: save it there with safetensors.torch.save_file"
+            raise OSError(f"{name}: {told}") from None
+        if name == str(path):
+            raise
+        raise OSError(str(error).replace(str(path), name)) from None
+
+
+def _is_pickle(path: Path) -> bool:
+    """Whether a file is one of torch.save: a zip with a pickle in it, or in the older form a pickle of the second protocol. (Zeros behind that are a length.)"""
+    with path.open("rb") as file:
+        begin = file.read(4)
+    if not zipfile.is_zipfile(path):
+        return begin[:2] == b"\x80\x02" and begin[2:3] != b"\0"
+    with zipfile.ZipFile(path) as archive:
+        return any(name.endswith("data.pkl") for name in archive.namelist())
+
+
 def _read(place: Any, device: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
     if isinstance(place, (str, os.PathLike)):
-        return _ternion._load(place, device)
+        return _of_file(place, device, str(place))
     if not callable(getattr(place, "read", None)):
         raise TypeError(f"load: a file of type {type(place).__name__}, expected its name or an open file")
     held = place.read()
@@ -149,10 +173,7 @@ def _read(place: Any, device: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "read")
         path.write_bytes(held)
-        try:
-            return _ternion._load(path, device)
-        except OSError as error:
-            raise OSError(str(error).replace(str(path), _name(place))) from None
+        return _of_file(path, device, _name(place))
 
 
 def _name(place: Any) -> str:

@@ -94,6 +94,9 @@ class Tensor:
     def __rshift__(self, other: Any) -> Tensor: ...
     def __rlshift__(self, other: Any) -> Tensor: ...
     def __rrshift__(self, other: Any) -> Tensor: ...
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]: ...
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]: ...
+    def __round__(self, ndigits: _int | None = None) -> Tensor: ...
     def __matmul__(self, other: Union[Tensor, np.ndarray[Any, Any]]) -> Tensor: ...
     def __rmatmul__(self, other: np.ndarray[Any, Any]) -> Tensor: ...
     def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Any: ...
@@ -1087,24 +1090,17 @@ class Tensor:
         """
     def hypot_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`hypot`, in place: the tensor itself is changed and returned."""
-    def index_add(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
-        """This tensor with the slices of `source` added to those along `dim` that `index` names.
+    def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+        """The elements, with `alpha * source` added at the places along `dim` that `index` names; a place that is named twice gets both.
 
-        Shapes: [.., n, ..], index [m] and source [.., m, ..] -> [.., n, ..]
-
-        Raises:
-            IndexError: an axis that does not exist, an index outside it.
-            TypeError: an index that is not int32 or int64, a source of another dtype.
-            ValueError: an index of several axes, a source of another shape.
-        """
-    def index_add_(self, dim: _int, index: Tensor, source: Tensor) -> Self:
-        """`index_add`, in place.
-
-        Shapes and errors as of `index_add`
+        Shapes: input and source [..], of other sizes along `dim` alone; index [size of source along dim] (int32 or int64) -> the input's
 
         Raises:
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            ValueError: shapes that do not fit.
+            IndexError: an index outside the axis.
         """
+    def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+        """`index_add`, in place: the tensor itself is changed and returned."""
     def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
         """This tensor with the slices of `source` in place of those along `dim` that `index` names.
 

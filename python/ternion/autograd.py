@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Union
 
 from . import _ternion
+from ._own_gradients import Function
 from ._scopes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._ternion import Tensor, is_grad_enabled
 
-__all__ = ["backward", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+__all__ = ["Function", "backward", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]
 
 
 def __dir__() -> list[str]:
@@ -20,6 +21,8 @@ Tensors = Union[Tensor, Sequence[Tensor]]
 
 
 def _listed(tensors: Any, what: str) -> list[Tensor]:
+    if not isinstance(tensors, Iterable):
+        raise TypeError(f"{what}: expected tensors, got {type(tensors).__name__}")
     found = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     for tensor in found:
         if not isinstance(tensor, Tensor):
@@ -30,7 +33,7 @@ def _listed(tensors: Any, what: str) -> list[Tensor]:
 def _weights(given: Any, outputs: list[Tensor], what: str) -> list[Any]:
     if given is None:
         return [None] * len(outputs)
-    found = [given] if isinstance(given, Tensor) else list(given)
+    found = [None if each is None else _listed(each, f"{what}: gradients")[0] for each in ([given] if isinstance(given, Tensor) or not isinstance(given, Iterable) else given)]
     if len(found) != len(outputs):
         raise ValueError(f"{what}: {len(found)} gradients for {len(outputs)} outputs")
     return found

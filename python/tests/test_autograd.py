@@ -1,8 +1,10 @@
 """Gradients as PyTorch gathers them, and what is refused."""
 
 import gc
+import resource
 import threading
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,8 +128,60 @@ def test_hooks():
         raise KeyError("no")
 
     y.register_hook(fails)
-    with pytest.raises(RuntimeError, match="a hook raised KeyError"):
+    with pytest.raises(KeyError, match="no") as raised:
         y.sum().backward()
+    assert raised.traceback[-1].name == "fails"
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_what_a_hook_raises_arrives_as_it_is(kind):
+    def fails(grad):
+        raise kind
+
+    y = ternion.ones(2, requires_grad=True) * 2
+    y.register_hook(fails)
+    with pytest.raises(kind):
+        y.sum().backward()
+
+
+def test_a_hook_that_returns_no_tensor_is_told():
+    y = ternion.ones(2, requires_grad=True) * 2
+    y.register_hook(lambda grad: 3)
+    with pytest.raises(TypeError, match="register_hook: the hook returned int, expected a tensor or None"):
+        y.sum().backward()
+
+
+def test_modules_are_let_go_though_hooks_of_their_parameters_refer_to_them():
+    alive = []
+    for _ in range(3):
+        module = ternion.nn.Linear(3, 2)
+        module.weight.register_hook(lambda grad, module=module: grad / module.in_features)
+        module(ternion.ones(1, 3)).sum().backward()
+        assert module.weight.grad.tolist() == [[pytest.approx(1 / 3)] * 3] * 2
+        alive.append(weakref.ref(module))
+        del module
+    gc.collect()
+    assert [module() for module in alive] == [None] * 3
+
+
+def test_the_memory_of_a_parameter_is_given_back():
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    ternion.nn.Linear(2048, 2048)
+    before = resident()
+    for _ in range(20):
+        ternion.nn.Linear(2048, 2048)
+    # One of them is 16 MiB.
+    assert resident() - before < 64 * 2**20
+
+
+def test_tensors_have_attributes():
+    parameter, x = ternion.nn.Parameter(ternion.ones(2)), ternion.ones(2)
+    parameter.no_weight_decay, x.label = True, "x"
+    assert (parameter.no_weight_decay, x.label) == (True, "x")
+    with pytest.raises(AttributeError):
+        x.other
 
 
 def test_gradients_are_those_of_differences():

@@ -198,3 +198,18 @@ class TestOpenFiles:
             file.write(b"no safetensors")
             file.seek(0)
             ternion.load(file)
+
+
+@pytest.mark.parametrize("settings", [dict(), dict(_use_new_zipfile_serialization=False)])
+def test_files_of_torch_save_are_told_as_such(tmp_path, settings):
+    torch = pytest.importorskip("torch")
+    torch.save({"weight": torch.ones(2)}, tmp_path / "model.pt", **settings)
+    told = "a pickle of PyTorch, which would run code: save it there with safetensors.torch.save_file"
+    with pytest.raises(OSError, match=f"model.pt: {told}"):
+        ternion.load(tmp_path / "model.pt")
+    with open(tmp_path / "model.pt", "rb") as file, pytest.raises(OSError, match=told):
+        ternion.load(file)
+    np.savez(tmp_path / "arrays.npz", np.ones(2))
+    with pytest.raises(OSError) as refused:
+        ternion.load(tmp_path / "arrays.npz")
+    assert "pickle" not in str(refused.value)

@@ -41,6 +41,10 @@ m.matrix_power(s, 5) | s.matrix_power(0) * s | m.vdot(v, v) | m.select_scatter(a
 m.logcumsumexp(a, 1) | m.msort(a) | m.trapezoid(a, dim=0) | m.trapz(a, v[:3]) | m.trapezoid(a, dx=0.5) | m.rot90(a) | m.rot90(t, 3, (1, 2)) | m.rot90(a, 2) | t.sum_to_size(3, 1) | t.sum_to_size((4,))
 m.combinations(v) | m.combinations(v[:3], 3, True) | m.cat(m.hsplit(a, 3), 0) | m.vsplit(a, [1])[1] | m.dsplit(t, 2)[1] | m.prelu(a, p[0, :1]) | m.prelu(t, p[1])
 a.amax(axis=1) | a.prod(axis=0) | m.copysign(a, b) | m.copysign(a, -1.0) | m.round(a * 0, decimals=2) | a.detach().clone(memory_format=m.preserve_format) * b | m.div(a, b)
+m.conv1d(t, b[:, :, None], stride=2) | m.conv2d(t[None], s.repeat(2, 2, 1, 1), padding=1) | m.conv_transpose1d(t, b.T[:, :, None]) | m.layer_norm(t, (4,), v)
+m.conv_transpose2d(t[None], s.repeat(2, 3, 1, 1)[:, :, :, :2]) | m.cosine_similarity(a, b, dim=0) | m.pairwise_distance(a, b) | m.bilinear(a, b, t[:, :, :3].reshape(2, 3, 3)) | m.group_norm(t, 3)
+m.adaptive_avg_pool1d(t, 2) | m.avg_pool1d(t, 2) | m.max_pool1d(t, 2) | m.max_pool2d(t, 2) | m.celu(a, 0.5) | m.selu(a) | m.rrelu(a) | m.hardshrink(a) | m.threshold(a, 0.1, 2.0) | m.rms_norm(t, (4,)) | m.dropout(a, 0.5, False)
+m.pixel_shuffle(t.reshape(1, 4, 2, 3), 2) | m.pixel_unshuffle(t.reshape(1, 1, 4, 6), 2) | m.index_add(a, 1, m.tensor([2, 0]), b[:, :2], alpha=2) | a.index_add(0, m.tensor([1, 1]), b) | (a * 1).index_add_(1, m.tensor([0]), b[:, :1], alpha=-0.5)
 a.contiguous(memory_format=m.contiguous_format) * 1 | a.to(m.float64, non_blocking=True) * 1 | a.to("cpu", m.float64, True, True) * 1
 """.replace("\n", " | ")
 
@@ -426,3 +430,10 @@ def test_losses_keep_their_dtype_within_autocast():
 def test_what_pytorch_refuses_is_told_at_once(case, error, message):
     with pytest.raises(error, match=message):
         eval(case, {"m": ternion, "F": ternion.nn.functional, "math": math})
+
+
+def test_functions_of_python_take_tensors():
+    x, of = ternion.tensor([7.26, -7.26]), ternion.tensor([2, 3])
+    assert [part.tolist() for part in divmod(x, 2)] == [(x // 2).tolist(), (x % 2).tolist()]
+    assert [part.tolist() for part in divmod(7, of)] == [[3, 2], [1, 1]] and [part.tolist() for part in divmod(of * 3, of)] == [[3, 3], [0, 0]]
+    assert round(x).tolist() == [7.0, -7.0] and round(x, 1).tolist() == ternion.round(x, decimals=1).tolist()

@@ -409,3 +409,13 @@ def test_wrong_arguments_are_told(number):
 def test_softplus_is_exact_where_it_is_linear():
     x = ternion.tensor([-800.0, 0.0, 30.0, 800.0], dtype=ternion.float64)
     assert nn.Softplus(0.5)(x).tolist() == pytest.approx([0.0, 2 * math.log(2), 30 + 2 * math.exp(-15), 800.0], abs=1e-12)
+
+
+@pytest.mark.parametrize("shape, settings", [
+    ((2, 3, 5, 4), dict(size=(8, 3))), ((2, 3, 5, 4), dict(size=7)), ((1, 2, 5, 4), dict(scale_factor=1.7)), ((1, 2, 5, 4), dict(scale_factor=(0.6, 2.0))),
+    ((1, 2, 5, 4), dict(scale_factor=1.7, recompute_scale_factor=True)), ((2, 3, 7), dict(size=4)), ((2, 3, 7), dict(scale_factor=1.5)),
+])  # fmt: skip
+def test_the_nearest_by_centres_is_pytorchs(shape, settings):
+    torch = pytest.importorskip("torch")
+    same(torch, lambda x: F.interpolate(x, mode="nearest-exact", **settings), lambda x: torch.nn.functional.interpolate(x, mode="nearest-exact", **settings), shape)
+    same(torch, nn.Upsample(mode="nearest-exact", **settings), torch.nn.Upsample(mode="nearest-exact", **settings), shape)

@@ -11,8 +11,8 @@ import pytest
 import ternion
 from ternion import data, nn
 from ternion.utils.data import (
-    BatchSampler, ChainDataset, ConcatDataset, DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler, StackDataset, Subset,
-    SubsetRandomSampler, TensorDataset, WeightedRandomSampler, default_collate, default_convert, random_split,
+    BatchSampler, ChainDataset, ConcatDataset, DataLoader, Dataset, IterableDataset, RandomSampler, Sampler, SequentialSampler, StackDataset,
+    Subset, SubsetRandomSampler, TensorDataset, WeightedRandomSampler, default_collate, default_convert, get_worker_info, random_split,
 )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ class TestOrders:
     def test_refused(self):
         for call, kind, told in [
             (lambda: RandomSampler(range(3), num_samples=0), ValueError, "num_samples 0"),
-            (lambda: RandomSampler(range(3), generator="a"), TypeError, "a generator of type str, expected a seed or a random.Random"),
+            (lambda: RandomSampler(range(3), generator="a"), TypeError, "a generator of type str, expected a seed, a ternion.Generator or a random.Random"),
             (lambda: BatchSampler([1], 0, False), ValueError, "batch_size 0"),
             (lambda: WeightedRandomSampler([1, 0], 2, replacement=False), ValueError, "num_samples 2 of 1 that can come"),
             (lambda: WeightedRandomSampler([-1, 2], 2), ValueError, "expected finite ones of at least 0"),
@@ -260,3 +260,55 @@ def test_sequences_that_make_no_batch_are_told():
             nn.utils.rnn.pad_sequence(sequences)
     with pytest.raises(ValueError, match="padding_side 'top'"):
         nn.utils.rnn.pad_sequence([ternion.ones(2)], padding_side="top")
+
+
+def test_kinds_of_examples_are_said_in_brackets():
+    class Points(Dataset[tuple[ternion.Tensor, int]]):
+        def __getitem__(self, index):
+            return ternion.full((2,), float(index)), index
+
+        def __len__(self):
+            return 3
+
+    class Flow(IterableDataset[int]):
+        def __iter__(self):
+            return iter(range(3))
+
+    class Backwards(Sampler[int]):
+        def __iter__(self):
+            return iter([2, 1, 0])
+
+    loader = DataLoader[tuple[ternion.Tensor, int]](Points(), batch_size=3, sampler=Backwards())
+    ((points, labels),) = loader
+    assert points.tolist() == [[2.0, 2.0], [1.0, 1.0], [0.0, 0.0]] and labels.tolist() == [2, 1, 0]
+    assert [batch.tolist() for batch in DataLoader(Flow(), batch_size=2)] == [[0, 1], [2]]
+    assert len(ConcatDataset[int]([Points(), Points()])) == 6
+
+
+def test_a_thread_knows_which_one_it_is():
+    class Asking(Dataset):
+        def __getitem__(self, index):
+            told = get_worker_info()
+            return told.id, told.num_workers, told.dataset is self
+
+        def __len__(self):
+            return 8
+
+    assert get_worker_info() is None
+    told = [row for batch in DataLoader(Asking(), num_workers=2, collate_fn=list) for row in batch]
+    assert {row[0] for row in told} <= {0, 1} and {row[1:] for row in told} == {(2, True)}
+    assert get_worker_info() is None
+
+
+def test_orders_are_drawn_by_a_generator():
+    def drawn(seed):
+        generator = ternion.Generator().manual_seed(seed)
+        loader = DataLoader(TensorDataset(ternion.arange(20)), batch_size=20, shuffle=True, generator=generator)
+        parts = random_split(range(20), [0.5, 0.5], generator=generator)
+        several = [list(RandomSampler(range(20), True, 9, generator)), list(WeightedRandomSampler([1.0] * 20, 9, generator=generator))]
+        return [next(iter(loader))[0].tolist(), next(iter(loader))[0].tolist(), *(list(part.indices) for part in parts), *several]
+
+    one, two = drawn(1), drawn(1)
+    assert one == two != drawn(2) and one[0] != one[1] and sorted(one[0]) == list(range(20))
+    with pytest.raises(TypeError, match="expected a seed, a ternion.Generator or a random.Random"):
+        DataLoader([1], generator="1")

@@ -429,6 +429,23 @@ def test_losses_of_epochs():
     assert len(model.loss_curve_) == 3 and model.loss_curve_ == model.history["loss"] and model.loss_ == model.loss_curve_[-1]
 
 
+@pytest.mark.parametrize("y", [RING, X.sum(1)], ids=["classes", "numbers"])
+def test_weights_of_examples_count_in_the_loss(y):
+    """What weighs nothing might as well not be there, and what weighs twice be there twice: in batches of everything the steps are the same."""
+    weights = np.arange(len(X)) % 3
+    outputs = 2 if y is RING else 1
+    weighted = quiet(2, 8, outputs, epochs=5, random_state=1, batch_size=10**6).fit(X, y, sample_weight=weights)
+    repeated = quiet(2, 8, outputs, epochs=5, random_state=1, batch_size=10**6).fit(X.repeat(weights, 0), y.repeat(weights))
+    plain = quiet(2, 8, outputs, epochs=5, random_state=1, batch_size=10**6).fit(X, y)
+    assert weighted.loss_curve_ == pytest.approx(repeated.loss_curve_, rel=1e-5) and weighted.loss_ != pytest.approx(plain.loss_, rel=1e-5)
+    for found, expected in zip(weighted.parameters(), repeated.parameters()):
+        np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), atol=1e-5)
+    quiet(2, 8, outputs, batch_size=1).fit(X[:9], y[:9], sample_weight=list(weights[:9]))
+    for wrong, told in [(weights[1:], "sample_weight has shape"), (weights - 1, "numbers below 0"), (weights * 0, "zeros alone"), (weights / 0.0, "sample_weight")]:
+        with pytest.raises(ValueError, match=told), np.errstate(all="ignore"):
+            quiet(2, 8, outputs).fit(X, y, sample_weight=wrong)
+
+
 # ---- scikit-learn itself
 
 

@@ -30,9 +30,9 @@ class Private(nn.Module):
 
 def test_attributes_that_begin_with_an_underscore_are_found():
     model = Private()
-    keys = ["_linear.weight", "_linear.bias", "_w", "_hooks.0.weight", "_hooks.0.bias", "_own.weight"]
-    assert [key for key, _ in model.named_parameters()] == keys
-    assert list(model.state_dict()) == [*keys, "_count"]
+    within = ["_linear.weight", "_linear.bias", "_hooks.0.weight", "_hooks.0.bias", "_own.weight"]
+    assert [key for key, _ in model.named_parameters()] == ["_w", *within]
+    assert list(model.state_dict()) == ["_w", "_count", *within]
     assert [key for key, _ in model.named_children()] == ["_linear", "_hooks.0", "_own"]
     model.register_forward_hook(lambda *_: None)
     model(ternion.ones(1, 2)).sum().backward()
@@ -395,3 +395,156 @@ class TestParametersOfWholeNumbers:
         assert layer.places.grad is None and layer.weight.grad is not None
         layer.places.data = ternion.tensor([5, 6])
         assert layer.places.tolist() == [5, 6]
+
+
+class TestOrder:
+    """A module's own parameters come before those of the modules within, in order of registration."""
+
+    @staticmethod
+    def made(m, nn):
+        class Inner(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(2, 2)
+                self.register_buffer("count", m.zeros(1))
+                self.late = None
+                self.scale = nn.Parameter(m.ones(3))
+                self.register_parameter("kept", None)
+                self.late = nn.Parameter(m.ones(4))
+                self.kept = nn.Parameter(m.ones(5))
+
+        class Outer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = Inner()
+                self.norm = nn.BatchNorm1d(2)
+                self.weight = nn.Parameter(m.ones(6))
+                self.register_buffer("steps", m.zeros(2))
+                self.register_buffer("passing", m.zeros(3), persistent=False)
+                self.rows = nn.ModuleList([nn.Linear(2, 1), Inner()])
+                self.bias = nn.Parameter(m.ones(7))
+                self.swapped = nn.Linear(1, 1)
+                self.swapped = None
+                self.again = nn.Parameter(m.ones(8))
+                self.weight = nn.Parameter(m.ones(6))
+
+        return Outer()
+
+    def test_is_pytorchs(self):
+        torch = pytest.importorskip("torch")
+        own, theirs = self.made(ternion, nn), self.made(torch, torch.nn)
+        assert list(own.state_dict()) == list(theirs.state_dict())
+        for name in ("named_parameters", "named_buffers", "named_modules", "named_children"):
+            assert [key for key, _ in getattr(own, name)()] == [key for key, _ in getattr(theirs, name)()], name
+        assert [tuple(one.shape) for one in own.parameters()] == [tuple(one.shape) for one in theirs.parameters()]
+
+    def test_of_lists_too(self):
+        class Listed(nn.Module):
+            def __init__(self):
+                self.layers = [nn.Linear(2, 2), nn.Parameter(ternion.ones(1))]
+                self.last = nn.Parameter(ternion.ones(2))
+
+        assert list(Listed().state_dict()) == ["layers.1", "last", "layers.0.weight", "layers.0.bias"]
+
+
+class TestRegistered:
+    def test_is_pytorchs(self):
+        torch = pytest.importorskip("torch")
+        own, theirs = TestOrder.made(ternion, nn), TestOrder.made(torch, torch.nn)
+        for name in ("_parameters", "_buffers", "_modules"):
+            for one, other in ((own, theirs), (own.inner, theirs.inner), (nn.GRUCell(1, 1, bias=False), torch.nn.GRUCell(1, 1, bias=False))):
+                assert list(getattr(one, name)) == [key for key in getattr(other, name)], name
+                assert [value is None for value in getattr(one, name).values()] == [value is None for value in getattr(other, name).values()]
+
+    def test_is_read_only_and_gives_way(self):
+        layer = nn.Linear(2, 2)
+        with pytest.raises(TypeError):
+            layer._parameters["bias"] = None
+        layer._modules = 3
+        assert layer._modules == 3 and list(layer._parameters) == ["weight", "bias"]
+
+
+class Counting(nn.Module):
+    """With a state beside its tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.words = nn.Linear(2, 2), {"a": 1}
+        self.weight = nn.Parameter(ternion.ones(1))
+
+    def get_extra_state(self):
+        return self.words
+
+    def set_extra_state(self, state):
+        self.words = state
+
+
+class TestState:
+    def test_what_a_module_adds_is_saved_and_loaded(self, tmp_path):
+        one, two = nn.Sequential(Counting()), nn.Sequential(Counting())
+        one[0].words = {"b": [2, 3]}
+        ternion.save(one.state_dict(), tmp_path / "state")
+        assert list(one.state_dict()) == ["0.weight", "0._extra_state", "0.layer.weight", "0.layer.bias"]
+        two.load_state_dict(ternion.load(tmp_path / "state"))
+        assert two[0].words == {"b": [2, 3]}
+        state = one.state_dict()
+        del state["0._extra_state"]
+        with pytest.raises(RuntimeError, match="missing: 0._extra_state"):
+            two.load_state_dict(state)
+        assert two.load_state_dict(state, strict=False).missing_keys == ["0._extra_state"]
+        with pytest.raises(RuntimeError, match="no get_extra_state"):
+            nn.Linear(1, 1).get_extra_state()
+
+    def hooked(self, m, nn):
+        """What hooks of modules of one of the two are told."""
+        torch_like, told = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 1))), []
+        for key, module in torch_like.named_modules():
+            module.register_state_dict_pre_hook(lambda module, prefix, keep_vars, key=key: told.append((key, prefix, keep_vars)))
+            module.register_load_state_dict_post_hook(lambda module, keys, key=key: told.append((key, list(keys.missing_keys), list(keys.unexpected_keys))))
+        state = torch_like.state_dict(keep_vars=True)
+        state["other"] = state.pop("1.0.bias")
+        torch_like[1][0].register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.clear())
+        torch_like.register_load_state_dict_post_hook(lambda module, keys: keys.unexpected_keys.clear())
+        torch_like.load_state_dict(state)
+        return told
+
+    def test_hooks_are_called_and_settle_keys(self):
+        torch = pytest.importorskip("torch")
+        own, theirs = self.hooked(ternion, nn), self.hooked(torch, torch.nn)
+        # In the order in which PyTorch calls them, but that children are loaded from the last to the first here.
+        assert sorted(map(str, own[:4])) == sorted(map(str, theirs[:4])) and own[-1] == theirs[-1]
+        assert {key for key, *_ in own} == {key for key, *_ in theirs}
+
+    def test_a_hook_may_change_what_is_told_and_be_removed(self):
+        layer = nn.Linear(1, 1)
+        handle = layer.register_state_dict_pre_hook(lambda module, prefix, keep_vars: module.weight.detach().fill_(7.0))
+        assert layer.state_dict()["weight"].tolist() == [[7.0]]
+        handle.remove()
+        layer.weight.detach().fill_(1.0)
+        assert layer.state_dict()["weight"].tolist() == [[1.0]]
+
+    def renamed(self, m, nn):
+        """A model that writes and reads keys of its own."""
+        model, told = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)), []
+
+        def written(module, state, prefix, metadata):
+            state[prefix + "kernel"] = state.pop(prefix + "weight")
+
+        def read(module, state, prefix, metadata, strict, missing, unexpected, errors):
+            told.append((prefix, strict, list(missing), list(unexpected)))
+            state[prefix + "weight"] = state.pop(prefix + "kernel")
+
+        model[1].register_state_dict_post_hook(written)
+        model[1].register_load_state_dict_pre_hook(read)
+        state = model.state_dict()
+        before = list(state)
+        model.load_state_dict(state)
+        assert list(state) == before
+        model[0].register_load_state_dict_pre_hook(lambda *arguments: arguments[-1].append("not today"))
+        with pytest.raises(RuntimeError, match="not today"):
+            model.load_state_dict(state)
+        return sorted(state), told
+
+    def test_hooks_rename_keys_as_in_pytorch(self):
+        torch = pytest.importorskip("torch")
+        assert self.renamed(ternion, nn) == self.renamed(torch, torch.nn)

@@ -153,8 +153,8 @@ class TestModule:
         model = Nested()
         first = ["first.0.weight", "first.0.bias", "first.1.weight", "first.1.bias"]
         heads = ["heads.a.weight", "heads.a.bias", "heads.b.weight"]
-        assert [key for key, _ in model.named_parameters()] == [*first, *heads, "scale"]
-        assert list(model.state_dict()) == [*first, *heads, "scale", "tied.weight", "tied.bias", "count"]
+        assert [key for key, _ in model.named_parameters()] == ["scale", *first, *heads]
+        assert list(model.state_dict()) == ["scale", "count", *first, *heads, "tied.weight", "tied.bias"]
         assert [key for key, _ in model.named_buffers()] == ["count", "scratch"]
         assert [key for key, _ in model.named_children()] == ["first.0", "first.1", "heads.a", "heads.b"]
         assert len(list(model.modules())) == 5

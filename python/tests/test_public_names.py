@@ -9,17 +9,18 @@ import pytest
 import ternion
 
 MODULES = """
-ternion ternion.amp ternion.autograd ternion.cuda ternion.data ternion.models ternion.nn ternion.nn.functional ternion.nn.init ternion.nn.utils
-ternion.nn.utils.rnn ternion.optim ternion.optim.lr_scheduler ternion.optim.swa_utils ternion.testing ternion.train ternion.utils
+ternion ternion.amp ternion.autograd ternion.cuda ternion.data ternion.formats ternion.models ternion.nn ternion.nn.functional ternion.nn.init
+ternion.nn.utils ternion.nn.utils.rnn ternion.optim ternion.optim.lr_scheduler ternion.optim.swa_utils ternion.testing ternion.train ternion.utils
 ternion.utils.checkpoint ternion.utils.data
 """.split()
 
 #: What PyTorch has not in the module of this name.
 OWN = {
     "ternion": """
-        CapturedStep HookHandle Parameter Stats capture check checkpoint data devices elu gelu leaky_relu models silu softplus stats train
+        CapturedStep HookHandle Parameter Stats capture check checkpoint data devices elu formats gelu leaky_relu models silu softplus stats train
     """,
     "ternion.nn": "FeedForward KeyValueCache LayerSummary ResidualBlock Rotary Summary Timeline TransformerBlock summary trace",
+    "ternion.nn.modules": "FeedForward ResidualBlock Rotary TransformerBlock",
     "ternion.nn.functional": "accuracy add_relu bias_activation sinusoidal",
     "ternion.nn.utils": "StatsMonitor",
     "ternion.optim": "Ema Lion",

@@ -19,6 +19,7 @@ SCHEDULES = [
     ("PolynomialLR", dict(total_iters=4, power=2.0)),
     ("OneCycleLR", dict(max_lr=0.4, total_steps=9, cycle_momentum=False)),
     ("OneCycleLR", dict(max_lr=0.4, epochs=2, steps_per_epoch=5, pct_start=0.4, anneal_strategy="linear", three_phase=True, cycle_momentum=False)),
+    ("OneCycleLR", dict(max_lr=0.4, total_steps=10, pct_start=1.0, three_phase=True, cycle_momentum=False)),
 ]
 
 
@@ -29,10 +30,26 @@ def test_schedules_are_pytorchs(name, settings):
     there = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.5)
     own = getattr(optim, name)(here, **settings)
     theirs = getattr(torch.optim.lr_scheduler, name)(there, **settings)
-    for _ in range(7):
-        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
+    for _ in range(getattr(theirs, "total_steps", 24)):
+        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-9, abs=1e-12)
         there.step()
         own.step(), theirs.step()
+    assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-9, abs=1e-12)
+
+
+def test_one_cycle_takes_the_calls_that_pytorchs_takes():
+    here, there = both_of_two_groups()
+    import torch
+
+    told = dict(max_lr=0.1, epochs=2, steps_per_epoch=3, cycle_momentum=False)
+    own, theirs = optim.OneCycleLR(here, **told), torch.optim.lr_scheduler.OneCycleLR(there, **told)
+    for _ in range(6):
+        there.step()
+        own.step(), theirs.step()
+        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
+    for schedule in (own, theirs):
+        with pytest.raises(ValueError):
+            schedule.step()
 
 
 def both_of_two_groups():
@@ -132,6 +149,6 @@ def test_schedules_refuse():
         with pytest.raises(ValueError, match=told):
             make()
     course = optim.OneCycleLR(sgd, 0.1, 2)
-    course.step()
+    course.step(), course.step()
     with pytest.raises(ValueError, match="step 3, but total_steps is 2"):
         course.step()

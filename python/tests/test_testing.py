@@ -320,3 +320,15 @@ def test_models_on_two_devices():
     device = other_device()
     one, other = twins()
     assert testing.compare_models(one.to(device), other, ternion.tensor(np.ones((5, 4), np.float32)).cumsum(0)) > 0
+
+
+def test_gradcheck_tells_what_is_nan():
+    x = ternion.tensor([[4.0, -1.0]], dtype=ternion.float64, requires_grad=True)
+    with pytest.raises(testing.GradcheckError, match=r"output 1 is nan at output\[0, 1\]: nothing can be compared there"):
+        testing.gradcheck(lambda x: (x * 2, x.sqrt()), x)
+    assert not testing.gradcheck(lambda x: x.sqrt(), x, raise_exception=False)
+    # The gradient of the root at 0 is infinite, and 0 times that NaN.
+    zero = ternion.tensor([1.0, 0.0], dtype=ternion.float64, requires_grad=True)
+    told = r"the gradient of output 0 for input 0 is nan, first that of output\[0\] by input\[1\]: numerical"
+    with pytest.raises(testing.GradcheckError, match=told):
+        testing.gradcheck(lambda x: ternion.stack([x[0], (x[1] * 0).sqrt()]), zero)

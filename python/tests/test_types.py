@@ -36,6 +36,21 @@ assert_type(x.sum().item(), float)
 assert_type(nn.Linear(3, 2)(x), ternion.Tensor)
 assert_type(nn.functional.cross_entropy(x, ternion.tensor([0, 1])), ternion.Tensor)
 optim.AdamW(nn.Linear(3, 2).parameters(), lr=1e-3).step()
+optim.Adam(nn.Linear(3, 2).named_parameters())
+optim.Adam([{"params": nn.Linear(3, 2).parameters(), "lr": 0.1}, {"params": [x]}], betas=(0.9, 0.99))
+optim.SGD([x, nn.Linear(3, 2).weight], momentum=0.9)
+groups = [{"params": [x], "lr": 0.1}]
+optim.Adam(groups)
+nn.Conv2d(1, 2, 3, padding="same", stride=(1, 1))
+nn.Conv1d(1, 2, (3,), padding="valid")
+packed = nn.utils.rnn.pack_sequence([x])
+assert_type(nn.LSTM(3, 2)(packed)[0], nn.utils.rnn.PackedSequence)
+assert_type(nn.GRU(3, 2)(x, None), tuple[ternion.Tensor, ternion.Tensor])
+assert_type(nn.LSTMCell(3, 2)(x), tuple[ternion.Tensor, ternion.Tensor])
+assert_type(divmod(x, 2), tuple[ternion.Tensor, ternion.Tensor])
+assert_type(round(x, 2), ternion.Tensor)
+assert_type(ternion.cosine_similarity(x, x), ternion.Tensor)
+assert_type(nn.modules.Linear(3, 2)(x), ternion.Tensor)
 
 x.reshape("2")  # wrong
 x.sum(keepdim="yes")  # wrong
@@ -47,6 +62,9 @@ nn.Linear("3", 2)  # wrong
 nn.Linear(3, 2)("x")  # wrong
 nn.Linear(3, 2)(x, x)  # wrong
 nn.NoSuchLayer()  # wrong
+nn.GRU(3, 2)("x")  # wrong
+nn.Conv2d(1, 2, 3, stride="same")  # wrong
+optim.Adam(3)  # wrong
 optim.AdamW(nn.Linear(3, 2).parameters(), betas=0.9)  # wrong
 """
 
@@ -91,8 +109,8 @@ def test_a_program_of_a_user_is_accepted(checked):
 
 
 MODULES = [
-    ternion.amp, ternion.data, ternion.models, ternion.nn, ternion.nn.init, ternion.nn.utils, ternion.optim, ternion.optim.lr_scheduler,
-    ternion.optim.swa_utils, ternion.testing, ternion.train,
+    ternion.amp, ternion.data, ternion.formats, ternion.models, ternion.nn, ternion.nn.init, ternion.nn.utils, ternion.optim,
+    ternion.optim.lr_scheduler, ternion.optim.swa_utils, ternion.testing, ternion.train,
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import ternion
 from ternion import amp, data, models, nn, optim, testing, train
 from ternion.optim.lr_scheduler import CosineAnnealingLR
+from ternion.utils.data import DataLoader, Dataset, IterableDataset, Sampler, random_split
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
@@ -115,6 +116,40 @@ def fed() -> None:
     table = data.read_csv("prices.csv")
     rows, held_out = table.train_held_out(seed=1)
     assert_type(data.Standardisation(rows).apply(held_out).tensor("cpu"), ternion.Tensor)
+
+
+class Points(Dataset[tuple[ternion.Tensor, int]]):
+    def __getitem__(self, index: int) -> tuple[ternion.Tensor, int]:
+        return ternion.ones(2), index
+
+    def __len__(self) -> int:
+        return 3
+
+
+class Untold(Dataset):
+    def __getitem__(self, index: int) -> ternion.Tensor:
+        return ternion.ones(2)
+
+
+class Flow(IterableDataset[int]):
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(3))
+
+
+class Backwards(Sampler[int]):
+    def __iter__(self) -> Iterator[int]:
+        return iter([2, 1, 0])
+
+
+def loaded() -> None:
+    assert_type(Points()[0], tuple[ternion.Tensor, int])
+    loader: DataLoader[tuple[ternion.Tensor, int]] = DataLoader(Points(), batch_size=2, sampler=Backwards())
+    for points, labels in loader:
+        print(points, labels)
+    for numbers in DataLoader(Flow(), batch_size=2):
+        print(numbers)
+    few, many = random_split(Points(), [1, 2])
+    print(len(few), len(many), Untold()[0])
 
 
 if __name__ == "__main__":

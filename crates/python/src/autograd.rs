@@ -1,29 +1,52 @@
 //! Gradients as PyTorch has them: gathered in `grad` of the tensors that ask for them.
 
-use crate::error::{Failure, Outcome};
+use crate::error::{Failure, Outcome, carried};
 use crate::expected::of;
 use crate::run::{interruptible, wait};
 use crate::tensor::{PyTensor, apart};
 use parking_lot::Mutex;
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use ternion::autograd::TensorId;
 use ternion::nn::Param;
 use ternion::{GradOptions, Gradients, Tensor, grad};
 
 /// Where the gradient of a tensor is gathered.
 #[derive(Default)]
-pub struct Slot(Mutex<Option<Py<PyTensor>>>);
+pub struct Slot {
+    grad: Mutex<Option<Py<PyTensor>>>,
+    /// Of a parameter alone: most tensors do without.
+    param: OnceLock<Box<Trained>>,
+}
+
+/// A parameter as its object knows it.
+struct Trained {
+    param: Param,
+    /// Here rather than in the graph, so that Python's collector sees what they refer to: often the module that has the parameter.
+    hooks: Mutex<Vec<(u64, Py<PyAny>)>>,
+}
+
+impl Trained {
+    fn hook(&self, py: Python<'_>, number: u64) -> Option<Py<PyAny>> {
+        let hooks = self.hooks.lock();
+        hooks.iter().find(|(own, _)| *own == number).map(|(_, hook)| hook.clone_ref(py))
+    }
+}
+
+static NEXT_HOOK: AtomicU64 = AtomicU64::new(0);
 
 impl Slot {
     pub fn get(&self, py: Python<'_>) -> Option<Py<PyTensor>> {
-        self.0.lock().as_ref().map(|grad| grad.clone_ref(py))
+        self.grad.lock().as_ref().map(|grad| grad.clone_ref(py))
     }
 
     pub fn set(&self, grad: Option<Py<PyTensor>>) {
         // The old one is dropped behind the lock.
-        let old = std::mem::replace(&mut *self.0.lock(), grad);
+        let old = std::mem::replace(&mut *self.grad.lock(), grad);
         drop(old);
     }
 
@@ -33,7 +56,7 @@ impl Slot {
             return Ok(Some(there));
         }
         let first = Py::new(py, PyTensor::new(own(py, grad)?))?;
-        let mut place = self.0.lock();
+        let mut place = self.grad.lock();
         if let Some(there) = place.as_ref() {
             return Ok(Some(there.clone_ref(py)));
         }
@@ -52,13 +75,26 @@ impl Slot {
         }
         Ok(())
     }
+
+    /// Shows the collector what the hooks of a parameter refer to.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // While a hook is put there by another thread the parameter is in use, and nothing of it is to be collected.
+        let Some(hooks) = self.param.get().and_then(|own| own.hooks.try_lock()) else { return Ok(()) };
+        hooks.iter().try_for_each(|(_, hook)| visit.call(hook))
+    }
+
+    /// Lets the hooks of a parameter go.
+    pub fn forget_hooks(&self) {
+        let hooks = self.param.get().map(|own| std::mem::take(&mut *own.hooks.lock()));
+        drop(hooks);
+    }
 }
 
 /// The tensors that ask for a gradient, by the names under which their gradients are found.
 #[derive(Default)]
 struct Asking {
     leaves: HashMap<TensorId, Weak<Slot>>,
-    params: Vec<(Param, Weak<Slot>)>,
+    params: Vec<Weak<Slot>>,
     /// Entries at which those that nobody has any more are looked for.
     full: usize,
 }
@@ -69,7 +105,7 @@ impl Asking {
     fn tidy(&mut self) {
         if self.leaves.len() + self.params.len() > self.full {
             self.leaves.retain(|_, slot| slot.strong_count() > 0);
-            self.params.retain(|(_, slot)| slot.strong_count() > 0);
+            self.params.retain(|slot| slot.strong_count() > 0);
             self.full = 2 * (self.leaves.len() + self.params.len()) + 1024;
         }
     }
@@ -84,23 +120,25 @@ pub fn register_leaf(tensor: &Tensor, slot: &Arc<Slot>) {
 }
 
 pub fn register_param(param: &Param, slot: &Arc<Slot>) {
+    let hooks = Mutex::default();
+    let _ = slot.param.set(Box::new(Trained { param: param.clone(), hooks }));
     let mut asking = ASKING.lock();
     asking.tidy();
-    asking.params.push((param.clone(), Arc::downgrade(slot)));
+    asking.params.push(Arc::downgrade(slot));
 }
 
 /// The places for these gradients, in the order in which the leaves were made.
 fn places(gradients: &Gradients) -> Vec<(TensorId, Arc<Slot>)> {
     let asking = ASKING.lock();
-    let mut of_params: HashMap<TensorId, &Weak<Slot>> = HashMap::new();
-    for (param, slot) in &asking.params {
-        if let Some(id) = param.tensor().id() {
+    let mut of_params: HashMap<TensorId, Arc<Slot>> = HashMap::new();
+    for slot in asking.params.iter().filter_map(Weak::upgrade) {
+        if let Some(id) = slot.param.get().and_then(|own| own.param.tensor().id()) {
             of_params.insert(id, slot);
         }
     }
     let find = |(id, _): (TensorId, &Tensor)| {
-        let slot = asking.leaves.get(&id).or_else(|| of_params.get(&id).copied())?;
-        Some((id, slot.upgrade()?))
+        let leaf = asking.leaves.get(&id).map(Weak::upgrade);
+        Some((id, leaf.unwrap_or_else(|| of_params.get(&id).cloned())?))
     };
     let mut found: Vec<_> = gradients.iter().filter_map(find).collect();
     found.sort_by_key(|(id, _)| *id);
@@ -140,7 +178,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::backward)] gradient: Option<Bound<'_, PyTensor>>,
         #[pyo3(from_py_with = of::backward)] retain_graph: Option<bool>,
         #[pyo3(from_py_with = of::backward)] create_graph: bool,
-        inputs: Option<Vec<Bound<'_, PyTensor>>>,
+        #[pyo3(from_py_with = of::backward)] inputs: Option<Vec<Bound<'_, PyTensor>>>,
     ) -> Outcome<()> {
         let tensor = self.tensor();
         if let Some(inputs) = inputs {
@@ -313,24 +351,46 @@ impl PyTensor {
     /// Raises:
     ///     RuntimeError: no gradient flows to this tensor.
     fn register_hook(&self, hook: Py<PyAny>) -> Outcome<PyHook> {
-        let called = move |grad: &Tensor| {
-            let grad = grad.clone();
-            let changed = Python::attach(|py| -> PyResult<Option<Tensor>> {
-                let given = hook.bind(py).call1((PyTensor::new(grad),))?;
-                if given.is_none() {
-                    return Ok(None);
-                }
-                Ok(Some(given.cast::<PyTensor>()?.get().tensor()))
-            });
-            changed.map_err(|error| ternion::Error::Autograd(format!("a hook raised {error}")))
-        };
         let tensor = self.tensor();
         if !tensor.needs_grad() {
             return Err(Failure::state("register_hook: no gradient flows to this tensor"));
         }
-        let handle = tensor.register_hook(called)?;
-        Ok(PyHook(Mutex::new(Some(handle))))
+        let Some(own) = self.slot.param.get() else {
+            let handle =
+                tensor.register_hook(move |grad| Python::attach(|py| changed(py, hook.bind(py), grad)))?;
+            return Ok(PyHook { handle: Mutex::new(Some(handle)), own: None });
+        };
+        let (number, slot) = (NEXT_HOOK.fetch_add(1, Relaxed), Arc::downgrade(&self.slot));
+        let place = slot.clone();
+        let handle = tensor.register_hook(move |grad| {
+            Python::attach(|py| {
+                let slot = place.upgrade();
+                let hook = slot.and_then(|slot| slot.param.get().and_then(|own| own.hook(py, number)));
+                hook.map_or(Ok(None), |hook| changed(py, hook.bind(py), grad))
+            })
+        })?;
+        own.hooks.lock().push((number, hook));
+        Ok(PyHook { handle: Mutex::new(Some(handle)), own: Some((slot, number)) })
     }
+}
+
+/// What a hook makes of a gradient.
+fn changed(py: Python<'_>, hook: &Bound<'_, PyAny>, grad: &Tensor) -> ternion::Result<Option<Tensor>> {
+    let call = || -> PyResult<Option<Tensor>> {
+        let given = hook.call1((PyTensor::new(grad.clone()),))?;
+        if given.is_none() {
+            return Ok(None);
+        }
+        match given.cast::<PyTensor>() {
+            Ok(given) => Ok(Some(given.get().tensor())),
+            Err(_) => {
+                let kind = given.get_type().name()?;
+                let told = format!("register_hook: the hook returned {kind}, expected a tensor or None");
+                Err(PyTypeError::new_err(told))
+            }
+        }
+    };
+    call().map_err(|error| carried(py, "a hook", error))
 }
 
 fn options(retain_graph: Option<bool>, create_graph: bool, allow_unused: bool) -> GradOptions {
@@ -370,9 +430,9 @@ fn _grad(
     py: Python<'_>,
     outputs: Vec<Bound<'_, PyTensor>>,
     inputs: Vec<Bound<'_, PyTensor>>,
-    grad_outputs: Vec<Option<Bound<'_, PyTensor>>>,
-    retain_graph: Option<bool>,
-    create_graph: bool,
+    #[pyo3(from_py_with = of::grad)] grad_outputs: Vec<Option<Bound<'_, PyTensor>>>,
+    #[pyo3(from_py_with = of::grad)] retain_graph: Option<bool>,
+    #[pyo3(from_py_with = of::grad)] create_graph: bool,
     allow_unused: bool,
 ) -> Outcome<Vec<Option<PyTensor>>> {
     let tensors = |objects: &[Bound<'_, PyTensor>]| -> Vec<Tensor> {
@@ -402,14 +462,28 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// A hook that was registered.
 #[pyclass(name = "HookHandle", module = "ternion", frozen)]
-pub struct PyHook(Mutex<Option<ternion::autograd::HookHandle>>);
+pub struct PyHook {
+    handle: Mutex<Option<ternion::autograd::HookHandle>>,
+    /// Where a parameter keeps the hook, and its number there.
+    own: Option<(Weak<Slot>, u64)>,
+}
 
 #[pymethods]
 impl PyHook {
     /// Removes the hook.
     fn remove(&self) {
-        if let Some(handle) = self.0.lock().take() {
-            handle.remove();
+        let Some(handle) = self.handle.lock().take() else { return };
+        handle.remove();
+        let Some((slot, number)) = &self.own else { return };
+        if let Some(slot) = slot.upgrade()
+            && let Some(own) = slot.param.get()
+        {
+            let mut hooks = own.hooks.lock();
+            let at = hooks.iter().position(|(other, _)| other == number);
+            let hook = at.map(|at| hooks.remove(at));
+            // What the hook refers to is let go behind the lock: it may have this parameter.
+            drop(hooks);
+            drop(hook);
         }
     }
 }

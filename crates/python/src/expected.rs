@@ -7,7 +7,7 @@ use crate::error::{Failure, Outcome};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PyString};
 
 /// What an argument of a function of this name is made of.
 pub trait Expected<'py>: Sized {
@@ -121,6 +121,17 @@ impl<'py> Expected<'py> for Bound<'py, PyTensor> {
     }
 }
 
+impl<'py, T: Expected<'py>> Expected<'py> for Vec<T> {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        // A text and a tensor have items, too, of which none is what is meant.
+        if object.is_instance_of::<PyString>() || object.is_instance_of::<PyTensor>() {
+            return Err(refused(function, object, "a list")?);
+        }
+        let Ok(items) = object.try_iter() else { return Err(refused(function, object, "a list")?) };
+        items.map(|item| T::of(function, &item?)).collect()
+    }
+}
+
 impl<'py, T: Expected<'py>> Expected<'py> for Option<T> {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
         if object.is_none() { Ok(None) } else { T::of(function, object).map(Some) }
@@ -130,6 +141,7 @@ impl<'py, T: Expected<'py>> Expected<'py> for Option<T> {
 macro_rules! functions {
     ($($name:ident)*) => {
         /// What arguments are made of, by functions of the names of those that they are given to.
+        #[allow(non_snake_case, reason = "some are of classes")]
         pub mod of {
             use super::Expected;
             use pyo3::prelude::*;
@@ -144,12 +156,13 @@ macro_rules! functions {
 }
 
 functions! {
+    Parameter
     adaptive_avg_pool2d add_relu addcmul addmm addmm_ all allclose amax amin any arange argmax argmin argsort atan2 avg_pool2d
     backward batch_norm bernoulli_ bias_activation binary_cross_entropy_with_logits bincount bmm cat chunk concat conv1d conv2d
-    conv_transpose2d copy_ cross_entropy cuda cumsum data dot dropout einsum elu empty empty_like equal expand_as eye flatten fold full
-    full_like gather grad group_norm histc huber_loss index_add index_add_ index_select interpolate isclose kl_div layer_norm leaky_relu
+    conv_transpose2d copy_ cross_entropy cuda cumsum data div div_ dot dropout einsum elu empty empty_like equal expand_as eye flatten fold full
+    full_like gather gelu grad group_norm histc huber_loss index_add index_add_ index_select interpolate isclose kl_div l1_loss layer_norm leaky_relu
     linear linspace log_softmax logical_and logical_or logical_xor logsumexp max_abs masked_fill masked_fill_ masked_scatter masked_select
-    matmul max max_pool2d maximum mean min minimum mm mv narrow nll_loss nonzero norm normal_ one_hot ones ones_like outer pad prod
+    matmul max max_pool2d maximum mean min minimum mm mse_loss mv narrow nll_loss nonzero norm normal_ one_hot ones ones_like outer pad prod
     r#where rand rand_like randint randn randn_like randperm requires_grad requires_grad_ rms_norm roll scaled_dot_product_attention scatter scatter_ scatter_add
     scatter_add_ select size softmax softplus sort split squeeze stack std stride sum sum_squares tensor to topk transpose tril triu unbind
     unflatten unfold uniform_ unsqueeze var zeros zeros_like

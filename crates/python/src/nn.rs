@@ -1,6 +1,7 @@
 //! The native part of `ternion.nn`: parameters, and their first values.
 
 use crate::arguments::{ShapeArgument, operand};
+use crate::autograd::Slot;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
@@ -8,8 +9,10 @@ use crate::expected::of;
 use crate::promote::default_dtype;
 use crate::run::{run, wait};
 use crate::tensor::{PyTensor, apart};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::sync::Arc;
 use ternion::nn::Param;
 use ternion::nn::init::{Fan, Init, Nonlinearity};
 use ternion::{Shape, Tensor};
@@ -23,33 +26,54 @@ use ternion::{Shape, Tensor};
 /// Raises:
 ///     TypeError: no floating dtype, unless with requires_grad=False.
 #[pyclass(name = "Parameter", module = "ternion.nn", extends = PyTensor, frozen, subclass)]
-pub struct PyParameter;
+pub struct PyParameter {
+    /// That of the tensor: the collector is shown its hooks.
+    slot: Arc<Slot>,
+}
+
+impl PyParameter {
+    fn of(tensor: PyTensor) -> PyClassInitializer<PyParameter> {
+        let slot = tensor.slot.clone();
+        PyClassInitializer::from(tensor).add_subclass(PyParameter { slot })
+    }
+}
 
 /// What a parameter of whole numbers or truth values is: a tensor that no gradient flows to. Cells of layers hold floats alone.
-fn untrained(data: &Tensor, requires_grad: bool) -> Outcome<PyClassInitializer<PyTensor>> {
+fn untrained(data: &Tensor, requires_grad: bool) -> Outcome<PyTensor> {
     if requires_grad {
         let name = crate::dtype::name(data.dtype());
         return Err(Failure::kind(format!(
             "Parameter: data is {name}, expected a floating dtype, or requires_grad=False: gradients flow to floats alone"
         )));
     }
-    Ok(PyClassInitializer::from(PyTensor::new(apart(data.detach()))))
+    Ok(PyTensor::new(apart(data.detach())))
 }
 
 #[pymethods]
 impl PyParameter {
     #[new]
     #[pyo3(signature = (data, requires_grad=true))]
-    fn new(data: &Bound<'_, PyAny>, requires_grad: bool) -> Outcome<PyClassInitializer<PyParameter>> {
+    fn new(
+        data: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = of::Parameter)] requires_grad: bool,
+    ) -> Outcome<PyClassInitializer<PyParameter>> {
         let data = operand("Parameter", "data", data)?;
         if !data.dtype().is_float() {
-            return untrained(&data, requires_grad).map(|tensor| tensor.add_subclass(PyParameter));
+            return untrained(&data, requires_grad).map(PyParameter::of);
         }
         let param = Param::new(&data)?;
         if !requires_grad {
             param.freeze();
         }
-        Ok(PyClassInitializer::from(PyTensor::of_param(param)).add_subclass(PyParameter))
+        Ok(PyParameter::of(PyTensor::of_param(param)))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.slot.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.slot.forget_hooks();
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

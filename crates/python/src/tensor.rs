@@ -20,7 +20,7 @@ use ternion::{Axes, DType, Tensor};
 ///
 /// Methods have the names and meanings of PyTorch's. Views share memory; `requires_grad` asks for a gradient, which `backward` of what was computed
 /// from it adds to `grad`.
-#[pyclass(name = "Tensor", module = "ternion", frozen, subclass, weakref)]
+#[pyclass(name = "Tensor", module = "ternion", frozen, subclass, weakref, dict)]
 pub struct PyTensor {
     handle: Handle,
     /// Where the gradient is gathered, if the tensor asks for one itself.
@@ -106,6 +106,18 @@ impl PyTensor {
         let tensor = self.tensor();
         let result = run(py, tensor.elements(), || f(&tensor))?;
         Ok(self.shown(&tensor, result))
+    }
+
+    /// As `map`, of what has memory of its own, though the values may be those of the tensor in another order: what is done to it in place is seen nowhere else.
+    pub fn map_apart(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Tensor) -> ternion::Result<Tensor> + Send,
+    ) -> Outcome<PyTensor> {
+        self.map(py, |x| match f(x)? {
+            shared if shared.buffer().is(x.buffer()) => shared.copy(),
+            own => Ok(own),
+        })
     }
 
     /// As `map`, of what runs along axes: a tensor without axes stands for one of size 1, which 0 and -1 name, as in PyTorch.

@@ -2,6 +2,7 @@
 //! Python holds their classes.
 
 mod check;
+mod function;
 mod monitor;
 mod ops;
 mod precision;
@@ -19,5 +20,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     monitor::register(module)?;
     summary::register(module)?;
     ops::register(module)?;
+    function::register(module)?;
     rerun::register(module)
 }

@@ -4,15 +4,17 @@ use crate::dtype;
 use ternion::{DType, Error};
 
 /// Ops whose functions have another name in Python.
-const OPS: [(&str, &str); 21] = [
+const OPS: [(&str, &str); 23] = [
     ("and_scalar", "logical_and"),
     ("attention", "scaled_dot_product_attention"),
     ("bce_with_logits", "binary_cross_entropy_with_logits"),
+    ("col2im", "fold"),
     ("concat", "cat"),
     ("copy", "copy_"),
     ("from_slice", "tensor"),
     ("from_vec", "tensor"),
     ("histogram", "histc"),
+    ("im2col", "unfold"),
     ("iota", "arange"),
     ("or_scalar", "logical_or"),
     ("permutation", "randperm"),

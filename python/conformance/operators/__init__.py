@@ -13,6 +13,7 @@ from . import (  # noqa: F401  Each module enters its functions into the table.
     optimizers,
     pools,
     products,
+    quantisation,
     recurrent,
     reductions,
     resize,

@@ -5,13 +5,17 @@ import ternion
 TABLE = {}
 
 
-def operator(*names):
-    """Enters a function under names of operators: it takes the node and a value for each input, and returns the output or a tuple of them."""
+def operator(*names, takes_coded=False):
+    """Enters a function under names of operators: it takes the node and a value for each input, and returns the output or a tuple of them.
+
+    With `takes_coded` it knows values of formats that are no dtypes.
+    """
 
     def enter(function):
         for name in names:
             assert name not in TABLE, f"{name} is in the table twice"
             TABLE[name] = function
+        function.takes_coded = takes_coded
         return function
 
     return enter

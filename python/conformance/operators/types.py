@@ -1,4 +1,4 @@
-"""Element types, quantisation, and tensors that are passed on or made of nothing."""
+"""Tensors that are passed on or made of nothing."""
 
 import math
 
@@ -11,17 +11,7 @@ from arrays import dtype_of_type
 from .table import numbers, operator
 
 
-@operator("Cast")
-def cast(node, x):
-    return x.to(dtype_of_type(node.attribute("to")))
-
-
-@operator("CastLike")
-def cast_like(node, x, like):
-    return x.to(like.dtype)
-
-
-@operator("Identity")
+@operator("Identity", takes_coded=True)
 def identity(node, x):
     return x
 
@@ -58,50 +48,6 @@ def eye_like(node, x):
 @operator("Range")
 def arange(node, start, limit, delta):
     return ternion.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype)
-
-
-@operator("QuantizeLinear")
-def quantize_linear(node, x, scale, zero_point=None):
-    """`clamp(round(x / scale) + zero_point)` in the zero point's dtype, uint8 if nothing says another; of a whole tensor or along an axis."""
-    if node.attribute("block_size", 0):
-        raise node.unsupported("blocks")
-    if scale.dim() == 1:
-        sizes = [1] * x.dim()
-        sizes[node.attribute("axis", 1)] = -1
-        scale, zero_point = scale.reshape(sizes), None if zero_point is None else zero_point.reshape(sizes)
-    steps = (x / scale).round()
-    if zero_point is not None:
-        steps = steps + zero_point.to(x.dtype)
-    # A conversion of floats to integers stays within what the dtype holds.
-    return steps.to(_quantized_dtype(node, zero_point))
-
-
-def _quantized_dtype(node, zero_point):
-    if zero_point is not None:
-        return zero_point.dtype
-    return dtype_of_type(node.attribute("output_dtype", 0) or TensorProto.UINT8)
-
-
-@operator("DequantizeLinear")
-def dequantize_linear(node, x, scale, zero_point=None):
-    """`(x - zero_point) * scale`, of a whole tensor or along an axis."""
-    if node.attribute("block_size", 0):
-        raise node.unsupported("blocks")
-    if scale.dim() == 1:
-        sizes = [1] * x.dim()
-        sizes[node.attribute("axis", 1)] = -1
-        scale, zero_point = scale.reshape(sizes), None if zero_point is None else zero_point.reshape(sizes)
-    x = x.to(scale.dtype)
-    return (x if zero_point is None else x - zero_point.to(scale.dtype)) * scale
-
-
-@operator("DynamicQuantizeLinear")
-def dynamic_quantize_linear(node, x):
-    """To uint8, by the range of the elements and 0."""
-    low, high = x.min().clamp(max=0), x.max().clamp(min=0)
-    scale = (high - low) / 255
-    zero_point = (-low / scale).round().clamp(0, 255).to(ternion.uint8)
-    return quantize_linear(node, x, scale, zero_point), scale, zero_point
 
 
 @operator("MelWeightMatrix")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._refusals import name_all, named
 from .._ternion import Tensor
 from . import arithmetic, arrays, creation, indexing, kinds, matrices, reductions, shapes
 
@@ -13,20 +14,20 @@ MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds)
 FUNCTIONS = """
 acosh addcdiv addmv aminmax argwhere asarray asinh atanh atleast_1d atleast_2d atleast_3d baddbmm block_diag broadcast_shapes broadcast_tensors broadcast_to
 bucketize can_cast cartesian_prod clamp_max clamp_min column_stack copysign corrcoef count_nonzero cov cumprod deg2rad diag diag_embed diagflat diagonal diff
-dist dstack erfc exp2 float_power fliplr flipud fmod frac heaviside hstack hypot index_copy index_fill index_put inner is_complex is_floating_point is_nonzero
+dist dstack erfc exp2 float_power fliplr flipud fmod frac heaviside hstack hypot index_add index_copy index_fill index_put inner is_complex is_floating_point is_nonzero
 is_same_size isin isneginf isposinf kthvalue lerp logaddexp logit logspace median meshgrid movedim multinomial nan_to_num nanmean nansum normal
 positive promote_types quantile rad2deg randint_like ravel repeat_interleave result_type round rsub scalar_tensor scatter_reduce searchsorted sinc std_mean
 swapaxes take take_along_dim tensor_split tensordot tile trace tril_indices triu_indices unique unique_consecutive var_mean vstack xlogy
-addbmm addr cdist chain_matmul combinations conj cross dsplit fmax fmin hsplit isreal kron logaddexp2 logcumsumexp matrix_power msort prelu real rot90
-select_scatter signbit slice_scatter trapezoid typename unravel_index vdot vsplit
+addbmm addr cdist chain_matmul combinations conj cross dsplit fmax fmin get_device hsplit is_signed isreal kron logaddexp2 logcumsumexp matrix_power msort prelu real rot90
+select_scatter signbit slice_scatter split_with_sizes trapezoid typename unravel_index vdot vsplit
 BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor finfo iinfo
 """.split()
 
 # Methods of tensors.
 METHODS = """
 acosh addcdiv addmv aminmax argwhere asinh atanh baddbmm broadcast_to byte clamp_max clamp_min copysign corrcoef count_nonzero cov cumprod deg2rad diag
-diag_embed diagflat diagonal diff dist erfc exp2 exponential_ fill_diagonal_ float_power fliplr flipud fmod frac get_device heaviside hypot index_copy
-index_fill index_put index_put_ inner is_complex is_nonzero is_same_size is_signed isneginf isposinf kthvalue lerp logaddexp logit masked_scatter_ median
+diag_embed diagflat diagonal diff dist erfc exp2 exponential_ fill_diagonal_ float_power fliplr flipud fmod frac get_device heaviside hypot index_add index_add_
+index_copy index_fill index_put index_put_ inner is_complex is_nonzero is_same_size is_signed isneginf isposinf kthvalue lerp logaddexp logit masked_scatter_ median
 movedim multinomial nan_to_num nanmean nansum ndimension nelement new_empty new_full new_ones new_tensor new_zeros pin_memory positive quantile rad2deg
 random_ ravel repeat_interleave reshape_as round scatter_reduce sinc split_with_sizes swapaxes take take_along_dim tensor_split tile trace type unique
 unique_consecutive view_as xlogy
@@ -57,7 +58,7 @@ def _changing(name: str, function: Any) -> Any:
 
     changed.__name__ = changed.__qualname__ = f"{name}_"
     changed.__doc__ = f"`{name}`, in place: the tensor itself is changed and returned."
-    return changed
+    return named(changed)
 
 
 def _combining(name: str, operator: Any) -> Any:
@@ -72,13 +73,16 @@ def _combining(name: str, operator: Any) -> Any:
 
 def _found(name: str) -> Any:
     for module in MODULES:
-        if name in vars(module):
-            return vars(module)[name]
+        found = vars(module).get(name)
+        if getattr(found, "__module__", None) == module.__name__:
+            return found
     raise AttributeError(name)
 
 
 def _attach() -> None:
     """Gives tensors the methods that are written in Python."""
+    for module in MODULES:
+        name_all(vars(module))
     for name in METHODS:
         setattr(Tensor, name, _found(name))
     for name in IN_PLACE:
@@ -88,6 +92,9 @@ def _attach() -> None:
     for name, shift in (("lshift", arithmetic.shifted_left), ("rshift", arithmetic.shifted_right)):
         setattr(Tensor, f"__{name}__", shift)
         setattr(Tensor, f"__r{name}__", arithmetic.reflected(shift))
+    # What the functions of Python of these names ask for.
+    for name, function in (("divmod", arithmetic._divided), ("rdivmod", arithmetic._dividing), ("round", arithmetic._rounded)):
+        setattr(Tensor, f"__{name}__", function)
     setattr(Tensor, "__array_function__", arrays.array_function)
     for name, known in ALIASES.items():
         setattr(Tensor, name, getattr(Tensor, known))

@@ -496,3 +496,15 @@ def _shift(input: Tensor, other: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     is_inside = (other >= 0) & (other < bits)
     places = _ternion.where(is_inside, other, 0).long()
     return input, other, is_inside, table[places]
+
+
+def _divided(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+    return input // other, input % other
+
+
+def _dividing(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+    return other // input, other % input
+
+
+def _rounded(input: Tensor, ndigits: int | None = None) -> Tensor:
+    return round(input, decimals=ndigits or 0)

@@ -225,7 +225,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
             break
         high, low = input.narrow(axis, 1, size - 1), input.narrow(axis, 0, size - 1)
         input = high ^ low if input.dtype == _ternion.bool else high - low
-    return input
+    return input if n else input.clone()
 
 
 def cov(input: Tensor, *, correction: int = 1) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from .._ternion import Tensor
 
 def _axis(function: str, input: Tensor, dim: int) -> int:
     """An axis counted from the front."""
+    dim = operator.index(dim)
     if not -input.ndim <= dim < input.ndim:
         raise IndexError(f"{function}: axis {dim} on shape {list(input.shape)}")
     return dim % input.ndim

@@ -54,6 +54,23 @@ def numbers(y: Any, what: str, outputs: int, device: Device, dtype: DType) -> Te
     return targets
 
 
+def weights(sample_weight: Any, what: str, like: Tensor) -> Tensor | None:
+    """Weights of the examples that a tensor holds, [examples]; None if there are none.
+
+    Raises:
+        ValueError: another number of them; NaN, infinity or numbers below 0; none above 0.
+    """
+    if sample_weight is None:
+        return None
+    given = _of_array(sample_weight, what, "sample_weight", like.device, like.dtype)
+    if tuple(given.shape) != (len(like),):
+        raise ValueError(f"{what}: sample_weight has shape {tuple(given.shape)}, expected ({len(like)},)")
+    _finite(given, what, "sample_weight")
+    if given.min().item() < 0 or given.max().item() == 0:
+        raise ValueError(f"{what}: sample_weight holds numbers below 0, or zeros alone")
+    return given
+
+
 def labels(y: Any, what: str) -> Array:
     """Labels as an array with one axis: whole numbers, bools or strings.
 

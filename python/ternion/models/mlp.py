@@ -43,6 +43,7 @@ class _Data(NamedTuple):
     inputs: Tensor
     targets: Tensor
     learned: _Learned
+    weights: Tensor | None = None
 
 
 class MLP(Estimator):
@@ -116,6 +117,7 @@ class MLP(Estimator):
     def fit(
         self, X: Any, y: Any, epochs: int | None = None, batch_size: int | None = None, learning_rate: float | None = None,
         validation_data: tuple[Any, Any] | None = None, verbose: bool | None = None, seed: Any = None, optimizer: optim.Optimizer | None = None,
+        sample_weight: Any = None,
     ) -> Self:  # fmt: skip
         """Learns `y` from `X`; the model itself. What was learned before is forgotten, unless `warm_start` is set.
 
@@ -132,6 +134,7 @@ class MLP(Estimator):
             verbose: whether a line on stderr tells how it goes.
             seed: the `random_state` of this call.
             optimizer: steps the parameters in place of AdamW.
+            sample_weight: how much each example counts in the loss, [examples]; all the same by default.
 
         Raises:
             ValueError: shapes that do not fit, NaN, infinities, labels that do not fit the number of outputs, settings out of range.
@@ -142,6 +145,7 @@ class MLP(Estimator):
         size = _setting("batch_size", self.batch_size if batch_size is None else batch_size, 1)
         rate = _rate(self.learning_rate if learning_rate is None else learning_rate)
         data = self._data(X, y, "fit", None)
+        data = data._replace(weights=examples.weights(sample_weight, "fit", data.inputs))
         tested = None if validation_data is None else self._data(*_pair(validation_data), "validation_data", data.learned)
         seed = seed_of(self.random_state if seed is None else seed)
         if not self.warm_start and (seed is not None or self._learned is not None):
@@ -206,18 +210,20 @@ class MLP(Estimator):
     def _pass(self, data, size, optimizer, order, line):
         """The mean loss of a pass over the examples in a new order."""
         chosen = as_tensor(order.permutation(len(data.inputs)).astype(np.int64)).to(data.inputs.device)
-        losses, sizes = [], []
+        losses: list[Tensor] = []
+        sizes: list[Any] = []
         for batch in chosen.split(size):
             optimizer.zero_grad()
             with enable_grad():
-                loss = self._loss(self._of_classes(self(data.inputs[batch])), data.targets[batch])
+                weights = None if data.weights is None else data.weights[batch]
+                loss = self._loss(self._of_classes(self(data.inputs[batch])), data.targets[batch], weights)
             loss.backward()
             optimizer.step()
             line.tell(loss)
             # Read at the end of the epoch: reading waits for the device.
             losses.append(loss.detach())
-            sizes.append(len(batch))
-        mean = float(np.average(stack(losses).cpu().numpy().astype(np.float64), weights=sizes))
+            sizes.append(len(batch) if weights is None else weights.sum())
+        mean = float(np.average(stack(losses).cpu().numpy().astype(np.float64), weights=[float(size) for size in sizes]))
         if not math.isfinite(mean):
             raise RuntimeError(f"fit: the loss of epoch {self.n_iter_ + 1} is {mean}: try a smaller learning_rate, or features of similar size (StandardScaler)")
         return mean
@@ -336,10 +342,14 @@ class MLP(Estimator):
         classes = None if self._learned is None else self._learned.classes
         return outputs if classes is None or len(classes) == outputs.shape[1] else outputs[:, : len(classes)]
 
-    def _loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        if targets.is_floating_point():
-            return nn.functional.mse_loss(outputs, targets)
-        return nn.functional.cross_entropy(outputs, targets)
+    def _loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+        is_of_numbers = targets.is_floating_point()
+        loss = nn.functional.mse_loss if is_of_numbers else nn.functional.cross_entropy
+        if weights is None:
+            return loss(outputs, targets)
+        losses = loss(outputs, targets, reduction="none")
+        # A batch that does not count at all has no gradient.
+        return ((losses.mean(1) if is_of_numbers else losses) * weights).sum() / weights.sum().clamp(min=1e-30)
 
     # ---- Habits of estimators
 

@@ -1,7 +1,8 @@
 """Layers, and what models are made of. Names, arguments, defaults and keys of the state dict are PyTorch's."""
 
+from .._refusals import name_classes as _name_classes
 from .._ternion import Parameter as Parameter
-from . import activations, functional as functional, images, init as init, layers, losses, norms, utils as utils
+from . import activations, functional as functional, images, init as init, layers, losses, modules as modules, norms, parameter as parameter, utils as utils
 from .activations import *  # noqa: F401,F403
 from .attention import KeyValueCache as KeyValueCache, MultiheadAttention as MultiheadAttention, Rotary as Rotary
 from .blocks import FeedForward as FeedForward, ResidualBlock as ResidualBlock, TransformerBlock as TransformerBlock
@@ -11,7 +12,7 @@ from .layers import *  # noqa: F401,F403
 from .losses import *  # noqa: F401,F403
 from .module import Module as Module
 from .norms import *  # noqa: F401,F403
-from .recurrent import GRU as GRU, LSTM as LSTM
+from .recurrent import GRU as GRU, GRUCell as GRUCell, LSTM as LSTM, LSTMCell as LSTMCell, RNN as RNN, RNNCell as RNNCell
 from .summaries import LayerSummary as LayerSummary, Summary as Summary, Timeline as Timeline, summary as summary, trace as trace
 from .transformer import (
     Transformer as Transformer, TransformerDecoder as TransformerDecoder, TransformerDecoderLayer as TransformerDecoderLayer,
@@ -20,16 +21,18 @@ from .transformer import (
 
 # Without the modules that layers are written in.
 __all__ = [
-    "FeedForward", "GRU", "KeyValueCache", "LSTM", "LayerSummary", "Module", "ModuleDict", "ModuleList", "MultiheadAttention", "Parameter",
-    "ParameterDict", "ParameterList", "ResidualBlock", "Rotary", "Sequential", "Summary", "Timeline", "Transformer", "TransformerBlock",
-    "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "functional", "init", "summary",
-    "trace", "utils",
+    "FeedForward", "GRU", "GRUCell", "KeyValueCache", "LSTM", "LSTMCell", "LayerSummary", "Module", "ModuleDict", "ModuleList",
+    "MultiheadAttention", "Parameter", "ParameterDict", "ParameterList", "RNN", "RNNCell", "ResidualBlock", "Rotary", "Sequential", "Summary",
+    "Timeline", "Transformer", "TransformerBlock", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerEncoderLayer", "functional", "init", "modules", "parameter", "summary", "trace", "utils",
 ]  # fmt: skip
 __all__ += activations.__all__
 __all__ += images.__all__
 __all__ += layers.__all__
 __all__ += losses.__all__
 __all__ += norms.__all__
+
+_name_classes(Module)
 
 
 def __dir__() -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._refusals import name_all
 from .._ternion import Tensor, is_grad_enabled, where
 from .._ternion import rand_like
 
@@ -301,3 +302,6 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
     chosen = soft.detach().argmax(dim, keepdim=True)
     one = (soft.detach() * 0.0).scatter(dim, chosen, 1.0)
     return one - soft.detach() + soft
+
+
+name_all(globals())

@@ -40,6 +40,11 @@ class Hooks:
         self.after: dict[int, _Hook] = {}
         self.backward: dict[int, _Hook] = {}
         self.before_backward: dict[int, _Hook] = {}
+        # Around state dicts.
+        self.before_state: dict[int, _Hook] = {}
+        self.after_state: dict[int, _Hook] = {}
+        self.before_load: dict[int, _Hook] = {}
+        self.after_load: dict[int, _Hook] = {}
         self._numbers = 0
 
     def add(self, hooks: dict[int, _Hook], hook: _Hook, prepend: bool) -> RemovableHandle:

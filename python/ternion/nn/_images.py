@@ -10,6 +10,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from .._refusals import name_all
 from .._ternion import Tensor, cat, int64, tensor
 from .._ternion import _functional as _native
 
@@ -72,7 +73,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         before, behind = amounts[2 * number : 2 * number + 2]
         if before or behind:
             input = _around(input, input.ndim - 1 - number, before, behind, mode)
-    return input
+    return input if any(amounts) else input.clone()
 
 
 def _around(input, axis, before, behind, mode):
@@ -421,7 +422,7 @@ def interpolate(
     Args:
         size: rows and columns, or one number for both.
         scale_factor: instead of a size, what rows and columns are multiplied by, rounded down.
-        mode: "nearest", "bilinear" (of images), "linear" (of sequences) or "area".
+        mode: "nearest", "nearest-exact" (by the centres of the elements, as other programs do), "bilinear" (of images), "linear" (of sequences) or "area".
         align_corners: of "bilinear" and "linear": whether the elements in the corners stay where they are, rather than the corners of the images.
         recompute_scale_factor: whether factors only tell the size, and places follow from that.
 
@@ -432,23 +433,43 @@ def interpolate(
         raise ValueError("interpolate: antialias=True, expected False: PyTorch alone has it")
     if mode == "area":
         return _of_area(input, size, scale_factor)
+    if mode == "nearest-exact":
+        return _of_centres(input, size, scale_factor, recompute_scale_factor)
     if input.ndim != 3:
         return _native.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor)
     if mode not in ("nearest", "linear"):
-        raise ValueError(f"interpolate: mode {mode!r} of sequences, expected \"nearest\", \"linear\" or \"area\"")
+        raise ValueError(f"interpolate: mode {mode!r} of sequences, expected \"nearest\", \"nearest-exact\", \"linear\" or \"area\"")
     (length,), (factor,) = (tuple(value) if isinstance(value, (list, tuple)) else (value,) for value in (size, scale_factor))
     options = (None if length is None else (1, length), None if factor is None else (1.0, factor))
     native = "bilinear" if mode == "linear" else mode
     return _native.interpolate(input.unsqueeze(2), *options, native, align_corners, recompute_scale_factor).squeeze(2)
 
 
-def _of_area(input, size, scale_factor):
+def _new_sizes(input, size, scale_factor):
+    """The new size of each axis, and the factors if they were given."""
     sizes = input.shape[2:]
     if (size is None) == (scale_factor is None) or len(sizes) not in (1, 2):
         raise ValueError(f"interpolate: size {size}, scale_factor {scale_factor}, shape {tuple(input.shape)}, expected either of the two, and 3 or 4 axes")
-    if size is None:
-        factors = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * len(sizes)
-        size = [int(length * factor) for length, factor in zip(sizes, factors)]
+    if size is not None:
+        return list(size) if isinstance(size, (list, tuple)) else [size] * len(sizes), None
+    factors = list(scale_factor) if isinstance(scale_factor, (list, tuple)) else [scale_factor] * len(sizes)
+    return [int(length * factor) for length, factor in zip(sizes, factors)], factors
+
+
+def _of_centres(input, size, scale_factor, recompute_scale_factor):
+    """Of each element the one that lies over its centre."""
+    size, factors = _new_sizes(input, size, scale_factor)
+    for axis, wanted in enumerate(size):
+        length = input.shape[2 + axis]
+        scale = length / wanted if factors is None or recompute_scale_factor else 1 / factors[axis]
+        places = [min(int((place + 0.5) * scale), length - 1) for place in range(wanted)]
+        input = input.index_select(2 + axis, tensor(places, dtype=int64, device=input.device))
+    return input
+
+
+def _of_area(input, size, scale_factor):
+    sizes = input.shape[2:]
+    size, _ = _new_sizes(input, size, scale_factor)
     return adaptive_avg_pool1d(input, size) if len(sizes) == 1 else adaptive_avg_pool2d(input, size)
 
 
@@ -474,7 +495,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     if upscale_factor < 1 or channels % square:
         raise ValueError(f"pixel_shuffle: {channels} channels by a factor of {upscale_factor}, expected a multiple of its square")
     parts = input.reshape(-1, channels // square, upscale_factor, upscale_factor, height, width).permute(0, 1, 4, 2, 5, 3)
-    return parts.reshape(*outer, channels // square, height * upscale_factor, width * upscale_factor)
+    return parts.clone().reshape(*outer, channels // square, height * upscale_factor, width * upscale_factor)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -488,4 +509,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     if by < 1 or height % by or width % by:
         raise ValueError(f"pixel_unshuffle: images of {height} x {width} by a factor of {by}, expected multiples of it")
     parts = input.reshape(-1, channels, height // by, by, width // by, by).permute(0, 1, 3, 5, 2, 4)
-    return parts.reshape(*outer, channels * by * by, height // by, width // by)
+    return parts.clone().reshape(*outer, channels * by * by, height // by, width // by)
+
+
+name_all(globals())

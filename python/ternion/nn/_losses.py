@@ -7,6 +7,7 @@ from typing import Any
 
 from .._functions.kinds import result_type
 from .._functions.shapes import broadcast_tensors
+from .._refusals import name_all
 from .._ternion import Tensor, is_grad_enabled, where
 from .._ternion import _functional as _native
 
@@ -263,3 +264,6 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = F
     var = var + (var.detach().clamp(min=eps) - var.detach())
     losses = 0.5 * (var.log() + (input - target).square() / var)
     return _reduced("gaussian_nll_loss", losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
+
+
+name_all(globals())

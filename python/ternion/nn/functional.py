@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._functions.methods import function_of as _function_of
+from .._refusals import name_all as _name_all
 from .._ternion import Tensor, _sinusoidal, einsum as _einsum, ones as _ones, where as _where
 from .._ternion import _functional as _native
 
@@ -31,7 +32,7 @@ def _axis_of(op: str, input: Tensor, dim: int | None, axis: int | None) -> int:
     if named is not None:
         return named
     chosen = 0 if input.ndim in (0, 1, 3) else 1
-    _warnings.warn(f"{op}: without dim it is along axis {chosen} of shape {list(input.shape)}; name it", UserWarning, stacklevel=3)
+    _warnings.warn(f"{op}: without dim it is along axis {chosen} of shape {list(input.shape)}; name it", UserWarning, stacklevel=4)
     return chosen
 
 
@@ -161,6 +162,8 @@ def sinusoidal(positions: int, width: int, device: Any = None) -> Tensor:
     """
     return _sinusoidal(positions, width, device)
 
+
+_name_all(globals())
 
 _NEEDED = ("Any", "Sequence", "Tensor", "annotations")
 __all__ = [name for name in globals() if not name.startswith("_") and name not in _NEEDED]

@@ -42,7 +42,7 @@ def bias_activation(input: Tensor, bias: Tensor, activation: str) -> Tensor:
         ValueError: another activation, shapes that do not fit.
         TypeError: dtypes that differ.
     """
-def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: _int = ..., reduction: str = "mean", label_smoothing: _float = 0.0) -> Tensor:
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: _int = -100, reduction: str = "mean", label_smoothing: _float = 0.0) -> Tensor:
     """Cross-entropy of logits and class indices, or probabilities.
 
     Shapes: [batch, classes, ..] and [batch, ..] (int32 or int64) or probabilities of the logits' shape -> []
@@ -115,7 +115,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     Raises:
         ValueError: shapes that do not broadcast, another name as `reduction`.
     """
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: _int = ..., reduction: str = "mean") -> Tensor:
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: _int = -100, reduction: str = "mean") -> Tensor:
     """Minus the log-probability of each class index.
 
     Shapes: log-probabilities [batch, classes, ..] and [batch, ..] (int32 or int64) -> []
@@ -298,7 +298,7 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     Args:
         size: rows and columns, or one number for both.
         scale_factor: instead of a size, what rows and columns are multiplied by, rounded down.
-        mode: "nearest", "bilinear" (of images), "linear" (of sequences) or "area".
+        mode: "nearest", "nearest-exact" (by the centres of the elements, as other programs do), "bilinear" (of images), "linear" (of sequences) or "area".
         align_corners: of "bilinear" and "linear": whether the elements in the corners stay where they are, rather than the corners of the images.
         recompute_scale_factor: whether factors only tell the size, and places follow from that.
 

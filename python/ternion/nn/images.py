@@ -41,7 +41,7 @@ class _Conv(Module):
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int],
-        padding: int | Sequence[int], dilation: int | Sequence[int], groups: int, bias: bool, padding_mode: str, device: Any, dtype: Any,
+        padding: int | Sequence[int] | str, dilation: int | Sequence[int], groups: int, bias: bool, padding_mode: str, device: Any, dtype: Any,
     ):  # fmt: skip
         name = type(self).__name__
         (in_channels,), (out_channels,) = _numbers(name, "in_channels", in_channels, 1, 1), _numbers(name, "out_channels", out_channels, 1)
@@ -117,8 +117,9 @@ class Conv1d(_Conv):
     _axes = 1
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1,
-        bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
 
@@ -143,7 +144,7 @@ class Conv2d(_Conv):
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True,
+        padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True,
         padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from .. import _ternion
+from .._refusals import name_all
 from .._scopes import no_grad
 from .._ternion import Tensor, _initial
 
@@ -196,7 +197,7 @@ def _spread(name, tensor, a, mode, nonlinearity):
     inner = math.prod(tensor.shape[2:])
     fan = tensor.shape[1 if mode == "fan_in" else 0] * inner
     if tensor.numel() == 0:
-        warnings.warn(f"{name}: a tensor without elements has no first values", stacklevel=3)
+        warnings.warn(f"{name}: a tensor without elements has no first values", stacklevel=4)
     return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
 
@@ -276,3 +277,6 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
             for row in _ternion.randperm(rows)[:zeros].tolist():
                 tensor[row, column] = 0.0
     return tensor
+
+
+name_all(globals())

@@ -4,53 +4,24 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .._names import note_name
 from .._scopes import no_grad
-from .._ternion import Parameter, Tensor, _trust, tensor
+from .._ternion import Parameter, Tensor, _trust
 from ._hooks import Hooks, RemovableHandle, _Hook
+from ._parts import BUFFERS as _BUFFERS, HOOKS as _HOOKS, KINDS as _KINDS, own as _own, walk as walk
+from ._state import IncompatibleKeys as IncompatibleKeys, Stateful, gathered, taken
 
 if TYPE_CHECKING:
     from ._calls import Forwards, P, R
     from typing_extensions import Self
 
-# What a module keeps about itself, beside its attributes: under names that no attribute can be called by.
-_KINDS = "kinds of attributes"
-_BUFFERS = "names of buffers"
-_HOOKS = "hooks of calls"
-_OWN = frozenset((_KINDS, _BUFFERS, _HOOKS))
-
-
-def _members(value, key):
-    """The parameters, buffers and modules within an attribute, with their keys: lists, tuples and dicts are looked into."""
-    if isinstance(value, (Parameter, Module)):
-        yield key, value
-    elif isinstance(value, (list, tuple)):
-        for number, item in enumerate(value):
-            yield from _members(item, f"{key}.{number}")
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            yield from _members(item, f"{key}.{name}")
-
-
-class IncompatibleKeys(NamedTuple):
-    """The keys that a state and a module do not share."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
-
-    def __repr__(self) -> str:
-        if not self.missing_keys and not self.unexpected_keys:
-            return "<All keys matched successfully>"
-        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
-
-
-class Module:
+class Module(Stateful):
     """A model or part of one.
 
-    A subclass assigns parameters and modules to attributes and says in `forward` how it computes. Attributes are found as they are, in the order of
-    assignment, also within lists, tuples and dicts; `super().__init__()` may be called, but need not be.
+    A subclass assigns parameters and modules to attributes and says in `forward` how it computes. Attributes are found as they are, a module's
+    own parameters before those of the modules within, also within lists, tuples and dicts; `super().__init__()` may be called, but need not be.
 
         class Classifier(nn.Module):
             def __init__(self):
@@ -139,7 +110,12 @@ class Module:
         own = self.__dict__
         if isinstance(value, (Parameter, Module)):
             own.get(_BUFFERS, {}).pop(name, None)
-            own.setdefault(_KINDS, {})[name] = "parameter" if isinstance(value, Parameter) else "module"
+            kinds, kind = own.setdefault(_KINDS, {}), "parameter" if isinstance(value, Parameter) else "module"
+            if kinds.get(name) != kind:
+                # What was something else comes behind the others, as in PyTorch.
+                own.pop(name, None)
+                kinds.pop(name, None)
+                kinds[name] = kind
         elif value is not None:
             _check_kind(self, name, value)
         object.__setattr__(self, name, value)
@@ -294,10 +270,7 @@ class Module:
             prefix: what keys begin with, such as "model.".
             keep_vars: the parameters themselves rather than tensors without history.
         """
-        told = {} if destination is None else destination
-        for key, value in walk(self, persistent=True):
-            told[prefix + key] = value if keep_vars else value.detach()
-        return told
+        return gathered(self, {} if destination is None else destination, prefix, keep_vars)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> IncompatibleKeys:
         """Overwrites parameters and buffers with the tensors of `state_dict`. Nothing is changed unless all of them fit.
@@ -315,26 +288,47 @@ class Module:
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"load_state_dict: a {type(state_dict).__name__}, expected a dict of tensors")
-        own = dict(walk(self, persistent=True))
-        missing = [key for key in own if key not in state_dict]
-        unexpected = [key for key in state_dict if key not in own]
-        given = {key: _tensor(key, state_dict[key]) for key in own if key in state_dict}
-        told = [f"missing: {', '.join(missing)}"] if strict and missing else []
-        told += [f"unexpected: {', '.join(map(str, unexpected))}"] if strict and unexpected else []
-        told += [
-            f"size mismatch for {key}: {tuple(value.shape)}, expected {tuple(own[key].shape)}"
-            for key, value in given.items()
-            if tuple(value.shape) != tuple(own[key].shape)
-        ]
-        if told:
-            raise RuntimeError(f"the state does not fit {type(self).__name__}: " + "; ".join(told))
-        with no_grad():
-            for key, source in given.items():
-                if assign:
-                    own[key].data = source
-                else:
-                    own[key].copy_(source)
-        return IncompatibleKeys(missing, unexpected)
+        return taken(self, state_dict, strict, assign)
+
+    def register_state_dict_pre_hook(self, hook: Any) -> RemovableHandle:
+        """Calls `hook(module, prefix, keep_vars)` before the module's part of a state dict is gathered.
+
+        Raises:
+            TypeError: a hook that is no function.
+        """
+        hooks = _hooks_of(self)
+        return hooks.add(hooks.before_state, _Hook(hook), False)
+
+    def register_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
+        """Calls `hook(module, state_dict, prefix, local_metadata)` after the state dict was gathered, which it may change; `local_metadata` is an empty dict.
+
+        Raises:
+            TypeError: a hook that is no function.
+        """
+        hooks = _hooks_of(self)
+        return hooks.add(hooks.after_state, _Hook(hook), False)
+
+    def register_load_state_dict_pre_hook(self, hook: Any) -> RemovableHandle:
+        """Calls `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` before a state is taken.
+
+        It may change `state_dict`, which is a copy, and put words into `error_msgs`, which are an error then.
+
+        Raises:
+            TypeError: a hook that is no function.
+        """
+        hooks = _hooks_of(self)
+        return hooks.add(hooks.before_load, _Hook(hook), False)
+
+    def register_load_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
+        """Calls `hook(module, incompatible_keys)` after `load_state_dict` overwrote the tensors; keys that it takes out of the lists are no error.
+
+        Where there is such a hook, tensors are overwritten before keys that are missing or unexpected are an error.
+
+        Raises:
+            TypeError: a hook that is no function.
+        """
+        hooks = _hooks_of(self)
+        return hooks.add(hooks.after_load, _Hook(hook), False)
 
     # ---- Changes of all of it
 
@@ -487,14 +481,6 @@ def _check_name(module, what, name, known):
         raise KeyError(f"{what}: {type(module).__name__} has an attribute {name!r} already")
 
 
-def _own(module):
-    """Parameters and modules of this module's attributes, with their keys."""
-    buffers = module.__dict__.get(_BUFFERS, ())
-    for name, value in list(module.__dict__.items()):
-        if name not in _OWN and name not in buffers:
-            yield from _members(value, name)
-
-
 def _found(module, target):
     found: Any = module
     for part in target.split(".") if target else ():
@@ -503,33 +489,6 @@ def _found(module, target):
         except (AttributeError, LookupError, ValueError):
             raise AttributeError(f"{type(module).__name__} has no {target!r}: {type(found).__name__} has no {part!r}") from None
     return found
-
-
-def walk(module: Any, prefix: str = "", recurse: bool = True, persistent: Any = False, _around: Any = ()):
-    """Parameters and buffers with their keys, in the order of assignment."""
-    dot = f"{prefix}." if prefix else ""
-    buffers = module.__dict__.get(_BUFFERS, {})
-    for name, value in list(module.__dict__.items()):
-        if name in buffers:
-            if value is not None and (buffers[name] or not persistent):
-                yield dot + name, value
-        elif name not in _OWN:
-            for key, member in _members(value, name):
-                if not isinstance(member, Module):
-                    yield dot + key, member
-                # A module that knows the one around it is no part of itself.
-                elif recurse and member is not module and member not in _around:
-                    yield from walk(member, dot + key, True, persistent, (*_around, module))
-
-
-def _tensor(key, value):
-    """A value of a state dict as a tensor."""
-    if isinstance(value, Tensor):
-        return value.detach()
-    try:
-        return tensor(value)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"load_state_dict: {key} is of type {type(value).__name__}, expected a tensor: {error}") from None
 
 
 def _moved(value, args, kwargs):

@@ -3,13 +3,43 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _ternion
 from .._ternion import Tensor
 from . import functional as F
 from .images import _uniform
 from .module import Module
+from .utils.rnn import PackedSequence, _gathered, _spread
+
+# A batch that is padded, or packed, comes out as it went in.
+Sequences = TypeVar("Sequences", Tensor, PackedSequence)
+
+
+def _lstm_step(x, recur, states):
+    insert, forget, cell, out = (x + recur(states[0])).chunk(4, 1)
+    inner = forget.sigmoid() * states[1] + insert.sigmoid() * cell.tanh()
+    return [out.sigmoid() * inner.tanh(), inner]
+
+
+def _gru_step(x, recur, states):
+    x_reset, x_update, x_new = x.chunk(3, 1)
+    h_reset, h_update, h_new = recur(states[0]).chunk(3, 1)
+    update = (x_update + h_update).sigmoid()
+    new = (x_new + (x_reset + h_reset).sigmoid() * h_new).tanh()
+    # (1 - update) new + update old.
+    return [new + update * (states[0] - new)]
+
+
+def _simple_step(nonlinearity, x, recur, states):
+    total = x + recur(states[0])
+    return [total.relu() if nonlinearity == "relu" else total.tanh()]
+
+
+def _check_nonlinearity(name, nonlinearity):
+    if nonlinearity not in ("tanh", "relu"):
+        raise ValueError(f"{name}: nonlinearity {nonlinearity!r}, expected \"tanh\" or \"relu\"")
 
 
 class _Recurrent(Module):
@@ -51,8 +81,14 @@ class _Recurrent(Module):
         """The new states, of which the first is the output, from an input times its weight and the old states."""
         raise NotImplementedError
 
-    def _read(self, suffix, input, states, reverse):
-        """A sequence [batch, length, inputs]: outputs [batch, length, width] in its order, and the last states."""
+    def flatten_parameters(self) -> None:
+        """Taken as in PyTorch: parameters lie as they are."""
+
+    def _read(self, suffix, input, states, reverse, running):
+        """A sequence [batch, length, inputs]: outputs [batch, length, width] in its order, and the last states.
+
+        Where `running`, of each step, is not None, it tells which sequences have an element there; the states of others stay.
+        """
         own = self.__dict__
         weight, bias = own[f"weight_hh_{suffix}"], own.get(f"bias_hh_{suffix}")
         # The inputs of all steps in one product.
@@ -61,13 +97,15 @@ class _Recurrent(Module):
         def recur(state):
             return F.linear(state, weight, bias)
 
-        outputs = []
-        for x in reversed(steps) if reverse else steps:
-            states = self._step(x, recur, states)
+        outputs, order = [], range(len(steps))
+        for place in reversed(order) if reverse else order:
+            before, states = states, self._step(steps[place], recur, states)
+            if running is not None and running[place] is not None:
+                states = [_ternion.where(running[place], state, old) for state, old in zip(states, before)]
             outputs.append(states[0])
         return _ternion.stack(outputs[::-1] if reverse else outputs, 1), states
 
-    def _run(self, input, states):
+    def _run(self, input, states, running=None):
         """All layers over [batch, length, inputs]; states [layers * directions, batch, width]."""
         last: list[list[Tensor]] = []
         for layer in range(self.num_layers):
@@ -76,40 +114,57 @@ class _Recurrent(Module):
             outputs = []
             for direction, suffix in enumerate(self._suffixes(layer)):
                 first = [state[layer * self._directions + direction] for state in states]
-                output, end = self._read(suffix, input, first, direction == 1)
+                output, end = self._read(suffix, input, first, direction == 1, running)
                 outputs.append(output)
                 last.append(end)
             input = outputs[0] if len(outputs) == 1 else _ternion.cat(outputs, -1)
         return input, [_ternion.stack([states[number] for states in last]) for number in range(self._states)]
 
-    def _checked(self, input, given):
-        """The input as [batch, length, inputs] and states for it, which begin at 0 if none are given."""
+    def _both(self, input, given):
+        """Outputs and last states of what `forward` takes: a batch, a sequence without one, or packed sequences."""
         name = type(self).__name__
+        if isinstance(input, PackedSequence):
+            return self._packed(input, given)
         if not isinstance(input, Tensor):
-            raise TypeError(f"{name}: an input of type {type(input).__name__}, expected a tensor")
+            raise TypeError(f"{name}: an input of type {type(input).__name__}, expected a tensor or a PackedSequence")
         if input.ndim not in (2, 3) or input.shape[-1] != self.input_size:
             raise ValueError(f"{name}: an input of shape {tuple(input.shape)}, expected 2 or 3 axes, the last of {self.input_size}")
         is_single = input.ndim == 2
-        if is_single:
-            input = input.unsqueeze(0)
-        elif not self.batch_first:
-            input = input.transpose(0, 1)
-        if input.shape[1] == 0:
+        batches = input.unsqueeze(0) if is_single else input if self.batch_first else input.transpose(0, 1)
+        if batches.shape[1] == 0:
             raise ValueError(f"{name}: a sequence of length 0, expected at least 1")
-        shape = (self.num_layers * self._directions, input.shape[0], self.hidden_size)
-        if given is None:
-            zeros = _ternion.zeros(shape, dtype=input.dtype, device=input.device)
-            return input, [zeros] * self._states
-        states = [state.unsqueeze(1) if is_single else state for state in given]
-        for state in states:
-            if tuple(state.shape) != shape:
-                raise ValueError(f"{name}: a state of shape {tuple(state.shape)}, expected {shape}")
-        return input, states
-
-    def _told(self, output, states, is_single):
+        if given is not None and is_single:
+            given = [state.unsqueeze(1) for state in given]
+        output, last = self._run(batches, self._first_states(batches, given))
         if is_single:
-            return output.squeeze(0), [state.squeeze(1) for state in states]
-        return output if self.batch_first else output.transpose(0, 1), states
+            return output.squeeze(0), [state.squeeze(1) for state in last]
+        return output if self.batch_first else output.transpose(0, 1), last
+
+    def _packed(self, packed, given):
+        """The same of packed sequences, which are padded meanwhile; states are in the order in which the sequences were given."""
+        if packed.data.ndim != 2 or packed.data.shape[-1] != self.input_size:
+            shape = tuple(packed.data.shape)
+            raise ValueError(f"{type(self).__name__}: packed data of shape {shape}, expected 2 axes, the last of {self.input_size}")
+        batches, has_element = _spread(packed)
+        running = [None if row.all() else _ternion.tensor(row[:, None].tolist(), device=batches.device) for row in has_element]
+        states = self._first_states(batches, given)
+        if given is not None and packed.sorted_indices is not None:
+            states = [state.index_select(1, packed.sorted_indices) for state in states]
+        output, last = self._run(batches, states, running)
+        if packed.unsorted_indices is not None:
+            last = [state.index_select(1, packed.unsorted_indices) for state in last]
+        return _gathered(packed, output, has_element), last
+
+    def _first_states(self, batches, given):
+        """The states before [batch, length, inputs]: 0 if none are given."""
+        shape = (self.num_layers * self._directions, batches.shape[0], self.hidden_size)
+        if given is None:
+            zeros = _ternion.zeros(shape, dtype=batches.dtype, device=batches.device)
+            return [zeros] * self._states
+        for state in given:
+            if tuple(state.shape) != shape:
+                raise ValueError(f"{type(self).__name__}: a state of shape {tuple(state.shape)}, expected {shape}")
+        return list(given)
 
     def extra_repr(self) -> str:
         return (
@@ -133,44 +188,63 @@ class LSTM(_Recurrent):
 
     Raises:
         ValueError: less than 1 layer or column, a `dropout` outside 0 to 1, a `proj_size`; when called, shapes that do not fit, or a sequence of length 0.
-        TypeError: when called, no tensor, or an `hx` that is no pair.
+        TypeError: when called, neither a tensor nor packed sequences, or an `hx` that is no pair.
     """
 
     _gates, _states = 4, 2
 
-    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def forward(self, input: Sequences, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Sequences, tuple[Tensor, Tensor]]:
         """Outputs of the last layer, and the outputs and cells of every layer after the last element: `output, (h_n, c_n)`.
 
         Shapes: [length, batch, input_size], with `batch_first` [batch, length, input_size], or [length, input_size] -> the same with
-        directions * hidden_size; states [layers * directions, batch, hidden_size], without a batch if the input has none
+        directions * hidden_size; states [layers * directions, batch, hidden_size], without a batch if the input has none. Of a
+        `PackedSequence` the outputs are packed as well.
 
         Args:
             hx: outputs and cells before the first element; 0 by default.
         """
-        if hx is not None and (not isinstance(hx, (tuple, list)) or len(hx) != 2):
-            raise TypeError("LSTM: hx, expected a pair of tensors: outputs and cells")
-        batches, states = self._checked(input, hx)
-        outputs, last = self._run(batches, states)
-        output, (h_n, c_n) = self._told(outputs, last, input.ndim == 2)
+        _check_pair("LSTM", hx)
+        output, (h_n, c_n) = self._both(input, hx)
         return output, (h_n, c_n)
 
+    if TYPE_CHECKING:
+        # Checkers do not see through the call of a module whose `forward` has a type of its own for each kind of input.
+        def __call__(self, input: Sequences, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Sequences, tuple[Tensor, Tensor]]: ...  # type: ignore[override]
+
     def _step(self, x, recur, states):
-        insert, forget, cell, out = (x + recur(states[0])).chunk(4, 1)
-        inner = forget.sigmoid() * states[1] + insert.sigmoid() * cell.tanh()
-        return [out.sigmoid() * inner.tanh(), inner]
+        return _lstm_step(x, recur, states)
 
 
-class GRU(_Recurrent):
+class _OfOneState(_Recurrent):
+    """What `GRU` and `RNN` have in common."""
+
+    _states = 1
+
+    def forward(self, input: Sequences, hx: Tensor | None = None) -> tuple[Sequences, Tensor]:
+        """Outputs of the last layer, and the outputs of every layer after the last element: `output, h_n`.
+
+        Shapes and the state before the first element are those of `LSTM`.
+        """
+        _check_state(type(self).__name__, hx)
+        output, (h_n,) = self._both(input, None if hx is None else [hx])
+        return output, h_n
+
+    if TYPE_CHECKING:
+
+        def __call__(self, input: Sequences, hx: Tensor | None = None) -> tuple[Sequences, Tensor]: ...  # type: ignore[override]
+
+
+class GRU(_OfOneState):
     """Gated recurrent units (Cho et al. 2014, with the reset gate behind the product). Rows of the weights: reset, update and new gate.
 
     Shapes: [length, batch, input_size] -> [length, batch, directions * hidden_size], and the states `h_n`; see `LSTM`, also for arguments
 
     Raises:
         ValueError: less than 1 layer or column, a `dropout` outside 0 to 1; when called, shapes that do not fit, or a sequence of length 0.
-        TypeError: when called, no tensor, or an `hx` that is none.
+        TypeError: when called, neither a tensor nor packed sequences, or an `hx` that is no tensor.
     """
 
-    _gates, _states = 3, 1
+    _gates = 3
 
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
@@ -178,22 +252,162 @@ class GRU(_Recurrent):
     ):  # fmt: skip
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Outputs of the last layer, and the outputs of every layer after the last element: `output, h_n`.
+    def _step(self, x, recur, states):
+        return _gru_step(x, recur, states)
 
-        Shapes and the state before the first element are those of `LSTM`.
-        """
-        if hx is not None and not isinstance(hx, Tensor):
-            raise TypeError(f"GRU: hx is of type {type(hx).__name__}, expected a tensor")
-        batches, states = self._checked(input, None if hx is None else [hx])
-        outputs, last = self._run(batches, states)
-        output, (h_n,) = self._told(outputs, last, input.ndim == 2)
-        return output, h_n
+
+class RNN(_OfOneState):
+    """A layer that reads its own output (Elman 1990): `tanh(W_ih x + b_ih + W_hh h + b_hh)`.
+
+    Shapes: [length, batch, input_size] -> [length, batch, directions * hidden_size], and the states `h_n`; see `LSTM`, also for arguments
+
+    Args:
+        nonlinearity: "tanh" or "relu".
+
+    Raises:
+        ValueError: less than 1 layer or column, a `dropout` outside 0 to 1, another nonlinearity; when called, shapes that do not fit, or a sequence of length 0.
+        TypeError: when called, neither a tensor nor packed sequences, or an `hx` that is no tensor.
+    """
+
+    _gates = 1
+
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", bias: bool = True,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, device: Any = None, dtype: Any = None,
+    ):  # fmt: skip
+        _check_nonlinearity("RNN", nonlinearity)
+        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+        self.nonlinearity = nonlinearity
 
     def _step(self, x, recur, states):
-        x_reset, x_update, x_new = x.chunk(3, 1)
-        h_reset, h_update, h_new = recur(states[0]).chunk(3, 1)
-        update = (x_update + h_update).sigmoid()
-        new = (x_new + (x_reset + h_reset).sigmoid() * h_new).tanh()
-        # (1 - update) new + update old.
-        return [new + update * (states[0] - new)]
+        return _simple_step(self.nonlinearity, x, recur, states)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, nonlinearity={self.nonlinearity!r}"
+
+
+def _check_pair(name, hx):
+    if hx is not None and (not isinstance(hx, (tuple, list)) or len(hx) != 2):
+        raise TypeError(f"{name}: hx, expected a pair of tensors: outputs and cells")
+
+
+def _check_state(name, hx):
+    if hx is not None and not isinstance(hx, Tensor):
+        raise TypeError(f"{name}: hx is of type {type(hx).__name__}, expected a tensor")
+
+
+class _Cell(Module):
+    """One step of a recurrent layer."""
+
+    _gates = 1
+    _states = 1
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None):
+        if hidden_size < 1:
+            raise ValueError(f"{type(self).__name__}: width {hidden_size}, expected at least 1")
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        bound, rows = 1 / math.sqrt(hidden_size), self._gates * hidden_size
+        self.weight_ih = _uniform((rows, input_size), bound, device, dtype)
+        self.weight_hh = _uniform((rows, hidden_size), bound, device, dtype)
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, _uniform((rows,), bound, device, dtype) if bias else None)
+
+    def _step(self, x: Tensor, recur: Any, states: list[Tensor]) -> list[Tensor]:
+        """The new states from an input times its weight and the old states."""
+        raise NotImplementedError
+
+    def _after(self, input: Any, given: Sequence[Tensor] | None) -> list[Tensor]:
+        """The states after an element, which are without a batch if it is."""
+        name, own = type(self).__name__, self.__dict__
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{name}: an input of type {type(input).__name__}, expected a tensor")
+        if input.ndim not in (1, 2) or input.shape[-1] != self.input_size:
+            raise ValueError(f"{name}: an input of shape {tuple(input.shape)}, expected 1 or 2 axes, the last of {self.input_size}")
+        shape = (*input.shape[:-1], self.hidden_size)
+        states = [_ternion.zeros(shape, dtype=input.dtype, device=input.device)] * self._states if given is None else list(given)
+        for state in states:
+            if tuple(state.shape) != shape:
+                raise ValueError(f"{name}: a state of shape {tuple(state.shape)}, expected {shape}")
+        is_single = input.ndim == 1
+        if is_single:
+            input, states = input.unsqueeze(0), [state.unsqueeze(0) for state in states]
+        x = F.linear(input, self.weight_ih, own["bias_ih"])
+        after = self._step(x, lambda state: F.linear(state, self.weight_hh, own["bias_hh"]), states)
+        return [state.squeeze(0) for state in after] if is_single else after
+
+    def extra_repr(self) -> str:
+        more = "" if self.bias else ", bias=False"
+        chosen = self.__dict__.get("nonlinearity", "tanh")
+        return f"{self.input_size}, {self.hidden_size}{more}" + (f", nonlinearity={chosen}" if chosen != "tanh" else "")
+
+
+class LSTMCell(_Cell):
+    """A step of `LSTM`: rows of the weights and equations are its own.
+
+    Shapes: [batch, input_size], states `(h, c)` [batch, hidden_size] each -> `(h, c)`; all of them without a batch, too
+
+    Raises:
+        ValueError: less than 1 column; when called, shapes that do not fit.
+        TypeError: when called, no tensor, or an `hx` that is no pair.
+    """
+
+    _gates, _states = 4, 2
+
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """Output and cell after an element; before it they are `hx`, 0 by default."""
+        _check_pair("LSTMCell", hx)
+        output, cell = self._after(input, hx)
+        return output, cell
+
+    def _step(self, x, recur, states):
+        return _lstm_step(x, recur, states)
+
+
+class _CellOfOneState(_Cell):
+    """What `GRUCell` and `RNNCell` have in common."""
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """The output after an element; before it it is `hx`, 0 by default."""
+        _check_state(type(self).__name__, hx)
+        (output,) = self._after(input, None if hx is None else [hx])
+        return output
+
+
+class GRUCell(_CellOfOneState):
+    """A step of `GRU`: rows of the weights and equations are its own.
+
+    Shapes: [batch, input_size], state [batch, hidden_size] -> [batch, hidden_size]; all of them without a batch, too
+
+    Raises:
+        ValueError: less than 1 column; when called, shapes that do not fit.
+        TypeError: when called, no tensor.
+    """
+
+    _gates = 3
+
+    def _step(self, x, recur, states):
+        return _gru_step(x, recur, states)
+
+
+class RNNCell(_CellOfOneState):
+    """A step of `RNN`.
+
+    Shapes: [batch, input_size], state [batch, hidden_size] -> [batch, hidden_size]; all of them without a batch, too
+
+    Args:
+        nonlinearity: "tanh" or "relu".
+
+    Raises:
+        ValueError: less than 1 column, another nonlinearity; when called, shapes that do not fit.
+        TypeError: when called, no tensor.
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None, dtype: Any = None
+    ):
+        _check_nonlinearity("RNNCell", nonlinearity)
+        super().__init__(input_size, hidden_size, bias, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def _step(self, x, recur, states):
+        return _simple_step(self.nonlinearity, x, recur, states)

@@ -312,18 +312,19 @@ class OneCycleLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rates_at(self, epoch: int) -> list[float]:
-        if epoch >= self.total_steps:
-            raise ValueError(f"OneCycleLR: step {epoch + 1}, but total_steps is {self.total_steps}")
+        # One call beyond the last rate, as in PyTorch: a loop calls `step()` behind its last step of the optimiser, too.
+        if epoch > self.total_steps:
+            raise ValueError(f"OneCycleLR: step {epoch}, but total_steps is {self.total_steps}")
         return [self._rate(epoch, first, largest) for first, largest in zip(self.base_lrs, self.max_lrs)]
 
     def _rate(self, epoch, first, largest):
         last = first / self.final_div_factor
         points = [first, largest, last] if len(self._ends) == 2 else [first, largest, first, last]
         start = 0.0
-        for end, lr_from, lr_to in zip(self._ends, points, points[1:]):
-            if epoch <= end or end == self._ends[-1]:
+        for phase, (end, lr_from, lr_to) in enumerate(zip(self._ends, points, points[1:]), 1):
+            if epoch <= end or phase == len(self._ends):
                 # A phase without length is at its end.
-                share = (epoch - start) / (end - start) if end > start else 1.0
+                share = (epoch - start) / (end - start) if end != start else 1.0
                 return self._between(lr_from, lr_to, share)
             start = end
         raise AssertionError("the last phase takes every step")

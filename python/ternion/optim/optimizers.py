@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Union
 
 from .._capture import note_step
 from .._names import name_of
 from .._scopes import enable_grad
-from .._ternion import Tensor, _Steps
+from .._ternion import Parameter, Tensor, _Steps, zeros
+from ..nn._hooks import RemovableHandle
+
+# Parameters, pairs of names and parameters, or groups with settings of their own. (One list, so that checkers see dicts of several kinds as groups.)
+Params = Iterable[Union[Tensor, tuple[str, Tensor], dict[str, Any]]]
 
 _TRUTHS = frozenset(("nesterov", "amsgrad", "centered", "maximize"))
 # What is told at each step; other settings are those of the steps themselves.
@@ -43,20 +47,44 @@ def _described(parameter: Tensor, label: str) -> str:
     return name if name and "." in name else f"{name or label} of shape {tuple(parameter.shape)}"
 
 
+def _steps_of(kind: str, parameters: list[Tensor], names: list[str], labels: list[str], settings: Mapping[str, Any]) -> Any:
+    """Steps of the parameters that can have gradients; whole numbers and truth values are never changed."""
+    stepped = [each for each in zip(parameters, names, labels) if each[0].is_floating_point()]
+    if parameters and not stepped:
+        # Steps are of one parameter at least: one that is frozen.
+        stepped = [(Parameter(zeros(1, 1), requires_grad=False), "none", "none")]
+    return _Steps(kind, *(list(of) for of in zip(*stepped)) if stepped else ([], [], []), settings)
+
+
+def _hooked(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
+    if not callable(hook):
+        raise TypeError(f"a hook of type {type(hook).__name__}, expected a function")
+    number = max(hooks, default=0) + 1
+    hooks[number] = hook
+    return RemovableHandle(hooks, number)
+
+
+def _arguments(told: Any) -> Any:
+    """What a hook before a step returned, as arguments."""
+    if not isinstance(told, tuple) or len(told) != 2:
+        raise RuntimeError(f"a step pre-hook returned {told!r}, expected None or a tuple of new args and kwargs")
+    return told
+
+
 class Optimizer:
     """What all optimisers have in common.
 
-    `params` is a list of parameters (or other tensors that ask for their gradient), of pairs of names and parameters, or of dicts with `params` and settings of their
+    `params` is a list of parameters (or other tensors that ask for their gradient; what asks for none is never changed, of whatever dtype it is), of pairs of names and parameters, or of dicts with `params` and settings of their
     own. The groups are in `param_groups`; a change of a setting there counts from the next step on.
 
     Raises:
-        TypeError: no list, something that is no floating tensor, a setting that is no number or that the optimiser does not have.
+        TypeError: no list, something that is no tensor, a setting that is no number or that the optimiser does not have.
         ValueError: no parameters, one that is given twice or is computed from others.
     """
 
     _kind = ""
 
-    def __init__(self, params: Any, defaults: Any, strict: bool = False):
+    def __init__(self, params: Params, defaults: Any, strict: bool = False):
         _check(type(self).__name__, defaults)
         self.defaults, self.strict = defaults, strict
         self.param_groups: list[dict[str, Any]] = []
@@ -66,14 +94,16 @@ class Optimizer:
         self._names: list[tuple[list[str], list[str]]] = []
         self._made: list[dict[str, Any]] = []
         self._labels: set[str] = set()
+        self._hooks_before: dict[int, Any] = {}
+        self._hooks_after: dict[int, Any] = {}
         if isinstance(params, Tensor) or not isinstance(params, Iterable):
             raise TypeError(f"{type(self).__name__}: params of type {type(params).__name__}, expected a list of parameters or of dicts")
-        params = list(params)
-        if not params:
+        groups: list[Any] = list(params)
+        if not groups:
             raise ValueError(f"{type(self).__name__}: no parameters")
-        if not isinstance(params[0], dict):
-            params = [{"params": params}]
-        for group in params:
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: dict) -> None:
@@ -95,7 +125,7 @@ class Optimizer:
         parameters = [parameter for _, _, parameter in named]
         names, labels = [name for name, _, _ in named], [self._label(label) for _, label, _ in named]
         try:
-            self._steps.append(_Steps(self._kind, parameters, names, labels, settings))
+            self._steps.append(_steps_of(self._kind, parameters, names, labels, settings))
         except Exception:
             self._labels.difference_update(labels)
             raise
@@ -114,8 +144,6 @@ class Optimizer:
             label, parameter = item if isinstance(item, tuple) else (f"parameter {number}", item)
             if not isinstance(parameter, Tensor):
                 raise TypeError(f"{optimizer}: {label} of type {type(parameter).__name__}, expected a tensor")
-            if not parameter.is_floating_point():
-                raise TypeError(f"{optimizer}: {label} of dtype {parameter.dtype}, expected a floating one")
             if not parameter.is_leaf:
                 raise ValueError(f"{optimizer}: {label} is computed from others, expected a parameter or another leaf: its gradient is not gathered")
             name = label if isinstance(item, tuple) else _described(parameter, label)
@@ -140,7 +168,7 @@ class Optimizer:
     def _new_steps(self, number, settings):
         _check(type(self).__name__, settings)
         names, labels = self._names[number]
-        return _Steps(self._kind, self.param_groups[number]["params"], names, labels, {**self.param_groups[number], **settings})
+        return _steps_of(self._kind, self.param_groups[number]["params"], names, labels, {**self.param_groups[number], **settings})
 
     def _follow(self):
         """Has the settings of `param_groups` count."""
@@ -165,6 +193,18 @@ class Optimizer:
             RuntimeError: a parameter without a gradient, with `strict=True`.
             TypeError: a closure that is no function.
         """
+        args: Any = (self,) if closure is None else (self, closure)
+        kwargs: Any = {}
+        for hook in list(self._hooks_before.values()):
+            told = hook(self, args, kwargs)
+            if told is not None:
+                args, kwargs = _arguments(told)
+        loss = self._stepped(*args[1:], **kwargs)
+        for hook in list(self._hooks_after.values()):
+            hook(self, args, kwargs)
+        return loss
+
+    def _stepped(self, closure=None):
         loss = None
         if closure is not None:
             with enable_grad():
@@ -174,6 +214,22 @@ class Optimizer:
         for group, steps in zip(self.param_groups, self._steps):
             self._warned |= steps.step(_number(group["lr"]), group["maximize"], self.strict, self._warned)
         return loss
+
+    def register_step_pre_hook(self, hook: Any) -> RemovableHandle:
+        """Calls `hook(optimizer, args, kwargs)` before each step; what it returns, if not None, takes the place of both, of which the first is the optimiser.
+
+        Raises:
+            TypeError: a hook that is no function.
+        """
+        return _hooked(self._hooks_before, hook)
+
+    def register_step_post_hook(self, hook: Any) -> RemovableHandle:
+        """Calls `hook(optimizer, args, kwargs)` after each step.
+
+        Raises:
+            TypeError: a hook that is no function.
+        """
+        return _hooked(self._hooks_after, hook)
 
     def _take_rates(self) -> None:
         """Has the learning rates of `param_groups` count for a step that is replayed."""
@@ -241,7 +297,8 @@ class Optimizer:
         return states, settings
 
     def __getstate__(self):
-        kept = {name: value for name, value in self.__dict__.items() if name != "_steps"}
+        # Hooks are of this process.
+        kept = {name: {} if name.startswith("_hooks") else value for name, value in self.__dict__.items() if name != "_steps"}
         return {**kept, "states": [steps.state() for steps in self._steps]}
 
     def __setstate__(self, kept: Any):
@@ -277,13 +334,13 @@ class SGD(Optimizer):
 
     Raises:
         ValueError: settings below 0, `nesterov` without momentum or with dampening, `differentiable`, no parameters or one given twice.
-        TypeError: settings that are no numbers, something that is no floating tensor.
+        TypeError: settings that are no numbers, something that is no tensor.
     """
 
     _kind = "SGD"
 
     def __init__(
-        self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
+        self, params: Params, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
         nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None, differentiable: bool = False,
         fused: bool | None = None, strict: bool = False,
     ):  # fmt: skip
@@ -312,13 +369,13 @@ class Adam(Optimizer):
 
     Raises:
         ValueError: settings below 0, `betas` outside 0 to below 1, `differentiable`, no parameters or one given twice.
-        TypeError: settings that are no numbers, something that is no floating tensor.
+        TypeError: settings that are no numbers, something that is no tensor.
     """
 
     _kind = "Adam"
 
     def __init__(
-        self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0,
+        self, params: Params, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0,
         amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
         differentiable: bool = False, fused: bool | None = None, decoupled_weight_decay: bool = False, strict: bool = False,
     ):  # fmt: skip
@@ -334,13 +391,13 @@ class AdamW(Optimizer):
 
     Raises:
         ValueError: settings below 0, `betas` outside 0 to below 1, `differentiable`, no parameters or one given twice.
-        TypeError: settings that are no numbers, something that is no floating tensor.
+        TypeError: settings that are no numbers, something that is no tensor.
     """
 
     _kind = "AdamW"
 
     def __init__(
-        self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2,
+        self, params: Params, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2,
         amsgrad: bool = False, *, maximize: bool = False, foreach: bool | None = None, capturable: bool = False,
         differentiable: bool = False, fused: bool | None = None, strict: bool = False,
     ):  # fmt: skip
@@ -358,13 +415,13 @@ class RMSprop(Optimizer):
 
     Raises:
         ValueError: settings below 0, `alpha` outside 0 to 1, `differentiable`, no parameters or one given twice.
-        TypeError: settings that are no numbers, something that is no floating tensor.
+        TypeError: settings that are no numbers, something that is no tensor.
     """
 
     _kind = "RMSprop"
 
     def __init__(
-        self, params: Any, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0, momentum: float = 0.0,
+        self, params: Params, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0, momentum: float = 0.0,
         centered: bool = False, capturable: bool = False, foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
         *, strict: bool = False,
     ):  # fmt: skip
@@ -382,13 +439,13 @@ class Adagrad(Optimizer):
 
     Raises:
         ValueError: settings below 0, `differentiable`, no parameters or one given twice.
-        TypeError: settings that are no numbers, something that is no floating tensor.
+        TypeError: settings that are no numbers, something that is no tensor.
     """
 
     _kind = "Adagrad"
 
     def __init__(
-        self, params: Any, lr: float = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0, initial_accumulator_value: float = 0.0,
+        self, params: Params, lr: float = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0, initial_accumulator_value: float = 0.0,
         eps: float = 1e-10, foreach: bool | None = None, *, maximize: bool = False, differentiable: bool = False, fused: bool | None = None,
         strict: bool = False,
     ):  # fmt: skip
@@ -407,13 +464,13 @@ class Lion(Optimizer):
 
     Raises:
         ValueError: settings below 0, `betas` outside 0 to below 1, no parameters or one given twice.
-        TypeError: settings that are no numbers, something that is no floating tensor.
+        TypeError: settings that are no numbers, something that is no tensor.
     """
 
     _kind = "Lion"
 
     def __init__(
-        self, params: Any, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0, maximize: bool = False, *,
+        self, params: Params, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0, maximize: bool = False, *,
         strict: bool = False,
     ):  # fmt: skip
         super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay, maximize=maximize), strict)
@@ -424,13 +481,13 @@ class Muon(Optimizer):
 
     Raises:
         ValueError: a parameter that is no matrix, `momentum` outside 0 to 1, other settings below 0, no parameters or one given twice.
-        TypeError: settings that are no numbers, something that is no floating tensor.
+        TypeError: settings that are no numbers, something that is no tensor.
     """
 
     _kind = "Muon"
 
     def __init__(
-        self, params: Any, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
+        self, params: Params, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
         maximize: bool = False, *, strict: bool = False,
     ):  # fmt: skip
         super().__init__(params, dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov, maximize=maximize), strict)

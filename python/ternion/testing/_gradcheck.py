@@ -30,7 +30,8 @@ def gradcheck(
         nondet_tol: by how much a gradient may differ when the function is called again.
 
     Raises:
-        GradcheckError: a derivative is another, and which one; the function is not the same when it is called again. With `raise_exception=False` the result is False.
+        GradcheckError: a derivative is another, or NaN, and which one; an output is NaN; the function is not the same when it is called
+            again. With `raise_exception=False` the result is False.
         ValueError: no input asks for a gradient, or none of the outputs depends on one; an input whose elements share memory; `eps` not above 0.
         TypeError: an input that asks for one is not float64; no function, or no tensor among what it takes and gives.
     """
@@ -82,7 +83,10 @@ class _Checked:
         return [output for output in outputs if output.requires_grad]
 
     def check_values(self, nondet_tol):
-        """That the function gave the same when it was called again."""
+        """That the function gave numbers, and the same when it was called again."""
+        for number, values in enumerate(self._values):
+            if np.isnan(values).any():
+                raise GradcheckError(f"gradcheck: output {number} is nan at output{self._place(number, np.isnan(values).argmax())}: nothing can be compared there")
         told = "switch dropout off, or seed the device within the function"
         if len(self._second) != len(self._outputs):
             raise GradcheckError(f"gradcheck: the function gave {len(self._outputs)} outputs, and {len(self._second)} when it was called again: {told}")
@@ -97,10 +101,19 @@ class _Checked:
         found, again = self._found[number]
         wanted = self._numerical(number)
         for output, (first, second, want) in enumerate(zip(found, again, wanted)):
+            if np.isnan(first).any():
+                row, column = (int(place) for place in np.argwhere(np.isnan(first))[0])
+                places = f"output{self._place(output, row)} by input{_index(np.unravel_index(column, self._tensors[number].shape))}"
+                told = f"the gradient of output {output} for input {number} is nan, first that of {places}: numerical {want[row, column]:.9g}"
+                raise GradcheckError(f"gradcheck: {told}")
             if first.size and not np.abs(first - second).max() <= nondet_tol:
                 told = f"the gradient of output {output} for input {number} is another when it is formed again: by {np.abs(first - second).max():g}"
                 raise GradcheckError(f"gradcheck: {told}")
             self._compare(output, number, first, want, atol, rtol)
+
+    def _place(self, output, element):
+        """The index of an element of an output."""
+        return _index(np.unravel_index(int(element), self._outputs[output].shape))
 
     def _analytical(self, outputs, number):
         """For each output its Jacobian, [elements of the output, elements of the input]: a row for each vector-Jacobian product."""
@@ -148,11 +161,10 @@ class _Checked:
         if not wrong.any():
             return
         row, column = (int(place) for place in np.argwhere(wrong)[0])
-        of = np.unravel_index(row, self._outputs[output].shape)
         by = np.unravel_index(column, self._tensors[number].shape)
         raise GradcheckError(
             f"gradcheck: Jacobian mismatch for output {output} with respect to input {number}: {int(wrong.sum())} of {wrong.size} derivatives differ; "
-            f"first that of output{_index(of)} by input{_index(by)}: numerical {want[row, column]:.9g}, analytical {found[row, column]:.9g}"
+            f"first that of output{self._place(output, row)} by input{_index(by)}: numerical {want[row, column]:.9g}, analytical {found[row, column]:.9g}"
         )
 
 

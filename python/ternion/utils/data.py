@@ -6,7 +6,8 @@
     for images, labels in loader:
         ...
 
-Workers are threads. Where PyTorch takes a `torch.Generator`, a seed or a `random.Random` is taken; without one the order is drawn by Ternion's own random numbers.
+Workers are threads. Where PyTorch takes a `torch.Generator`, a `ternion.Generator`, a seed or a `random.Random` is taken; without one the order is
+drawn by the random numbers of the device.
 """
 
 from __future__ import annotations
@@ -15,20 +16,33 @@ import bisect
 import itertools
 import math
 import operator
-import random
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
-from .._ternion import Tensor, as_tensor, float64, rand, randint, randperm, stack, tensor
+from .._ternion import Tensor, as_tensor, float64, stack, tensor
+from ._orders import (
+    BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler, batched, random_order, source_of,
+)  # fmt: skip
 
 __all__ = [
     "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler",
     "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "default_collate", "default_convert",
-    "random_split",
+    "get_worker_info", "random_split",
 ]  # fmt: skip
+
+# What an example is. A class may leave it out.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Example = TypeVar("Example", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    Example = TypeVar("Example", covariant=True)
 
 
 def __dir__() -> list[str]:
@@ -38,35 +52,35 @@ def __dir__() -> list[str]:
 # ---- Data sets
 
 
-class Dataset:
-    """What has examples by their numbers: a subclass says `__getitem__`, and `__len__`.
+class Dataset(Generic[Example]):
+    """What has examples by their numbers: a subclass says `__getitem__`, and `__len__`. `Dataset[tuple[Tensor, int]]` says what an example is.
 
     Raises:
         NotImplementedError: the subclass does not say `__getitem__`.
     """
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> Example:
         raise NotImplementedError(f"{type(self).__name__} has no __getitem__()")
 
-    def __add__(self, other: Any) -> ConcatDataset:
+    def __add__(self, other: Any) -> ConcatDataset[Example]:
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset):
+class IterableDataset(Dataset[Example], Iterable[Example]):
     """What gives its examples one after the other: a subclass says `__iter__`.
 
     Raises:
         NotImplementedError: the subclass does not say `__iter__`.
     """
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Example]:
         raise NotImplementedError(f"{type(self).__name__} has no __iter__()")
 
-    def __add__(self, other: Any) -> ChainDataset:  # type: ignore[override]
+    def __add__(self, other: Any) -> ChainDataset[Example]:  # type: ignore[override]
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset):
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """The rows of several tensors side by side: an example is a tuple.
 
     Raises:
@@ -89,7 +103,7 @@ class TensorDataset(Dataset):
         return len(self.tensors[0])
 
 
-class StackDataset(Dataset):
+class StackDataset(Dataset[Any]):
     """Several data sets side by side: an example is a tuple, or with names a dict.
 
     Raises:
@@ -114,7 +128,7 @@ class StackDataset(Dataset):
         return self._length
 
 
-class ConcatDataset(Dataset):
+class ConcatDataset(Dataset[Example]):
     """Data sets one behind the other.
 
     Raises:
@@ -142,7 +156,7 @@ class ConcatDataset(Dataset):
         return self.datasets[number][index - (self.cumulative_sizes[number - 1] if number else 0)]
 
 
-class ChainDataset(IterableDataset):
+class ChainDataset(IterableDataset[Example]):
     """Iterable data sets one behind the other.
 
     Raises:
@@ -159,7 +173,7 @@ class ChainDataset(IterableDataset):
         return sum(len(part) for part in self.datasets)
 
 
-class Subset(Dataset):
+class Subset(Dataset[Example]):
     """The examples of a data set with these numbers.
 
     Raises:
@@ -183,7 +197,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
 
     Args:
         lengths: how many examples each part has; or shares of all, which sum to 1.
-        generator: a seed or a `random.Random`.
+        generator: a seed, a `ternion.Generator` or a `random.Random`.
 
     Raises:
         ValueError: lengths that do not sum to that of the data set.
@@ -199,7 +213,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
         sizes = [operator.index(size) for size in lengths]  # type: ignore[arg-type]
     if sum(sizes) != count:
         raise ValueError(f"random_split: lengths {sizes} of {count} examples, expected that they sum to it")
-    order, ends = _order(count, _source(generator)), list(itertools.accumulate(sizes))
+    order, ends = random_order(count, source_of(generator)), list(itertools.accumulate(sizes))
     return [Subset(dataset, order[start:end]) for start, end in zip([0, *ends], ends)]
 
 
@@ -208,183 +222,6 @@ def _indexed(dataset: Any) -> Any:
     if not hasattr(dataset, "__getitem__") and hasattr(dataset, "images") and hasattr(dataset, "labels"):
         return TensorDataset(dataset.images, dataset.labels)
     return dataset
-
-
-# ---- Orders
-
-
-def _source(generator: Any) -> random.Random | None:
-    """Where orders are drawn: None for Ternion's own random numbers."""
-    if generator is None or isinstance(generator, random.Random):
-        return generator
-    if isinstance(generator, int) and not isinstance(generator, bool):
-        return random.Random(generator)
-    raise TypeError(f"a generator of type {type(generator).__name__}, expected a seed or a random.Random")
-
-
-def _order(count: int, source: random.Random | None) -> list[int]:
-    if source is None:
-        return randperm(count).tolist() if count else []
-    order = list(range(count))
-    source.shuffle(order)
-    return order
-
-
-class Sampler:
-    """Numbers of examples in some order: a subclass says `__iter__`, and `__len__` if it can.
-
-    Raises:
-        NotImplementedError: the subclass does not say `__iter__`.
-    """
-
-    def __iter__(self) -> Iterator[Any]:
-        raise NotImplementedError(f"{type(self).__name__} has no __iter__()")
-
-
-class SequentialSampler(Sampler):
-    """The numbers of all examples in their order.
-
-    Raises:
-        TypeError: when read, a data set without a length.
-    """
-
-    def __init__(self, data_source: Any):
-        self.data_source = data_source
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(len(self.data_source)))
-
-    def __len__(self) -> int:
-        return len(self.data_source)
-
-
-class RandomSampler(Sampler):
-    """The numbers of examples in random order, another one each time.
-
-    Args:
-        replacement: whether an example may come again before all were there.
-        num_samples: how many numbers; as many as there are examples by default.
-        generator: a seed or a `random.Random`.
-
-    Raises:
-        ValueError: `num_samples` below 1.
-        TypeError: a `replacement` that is neither True nor False, another generator.
-    """
-
-    def __init__(self, data_source: Any, replacement: bool = False, num_samples: int | None = None, generator: Any = None):
-        if not isinstance(replacement, bool):
-            raise TypeError(f"RandomSampler: replacement {replacement!r}, expected True or False")
-        if num_samples is not None and (isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples < 1):
-            raise ValueError(f"RandomSampler: num_samples {num_samples!r}, expected a whole number of at least 1")
-        self.data_source, self.replacement, self._samples = data_source, replacement, num_samples
-        self.generator = _source(generator)
-
-    @property
-    def num_samples(self) -> int:
-        """How many numbers there are."""
-        return len(self.data_source) if self._samples is None else self._samples
-
-    def __iter__(self) -> Iterator[int]:
-        count, wanted = len(self.data_source), self.num_samples
-        if self.replacement:
-            return iter(_numbers(count, wanted, self.generator))
-        return itertools.islice(self._orders(count), wanted) if count else iter(())
-
-    def _orders(self, count):
-        while True:
-            yield from _order(count, self.generator)
-
-    def __len__(self) -> int:
-        return self.num_samples
-
-
-def _numbers(count: int, wanted: int, source: random.Random | None) -> list[int]:
-    if source is None:
-        return randint(0, count, (wanted,)).tolist()
-    return [source.randrange(count) for _ in range(wanted)]
-
-
-class SubsetRandomSampler(Sampler):
-    """These numbers in random order.
-
-    Raises:
-        TypeError: a generator that is neither a seed nor a `random.Random`.
-    """
-
-    def __init__(self, indices: Sequence[int], generator: Any = None):
-        self.indices, self.generator = indices, _source(generator)
-
-    def __iter__(self) -> Iterator[int]:
-        return (self.indices[place] for place in _order(len(self.indices), self.generator))
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-
-class WeightedRandomSampler(Sampler):
-    """Numbers drawn with these weights.
-
-    Args:
-        replacement: whether a number may come again.
-
-    Raises:
-        ValueError: weights that are below 0, not finite or all 0; less than 1 sample, or without replacement more than there are.
-    """
-
-    def __init__(self, weights: Any, num_samples: int, replacement: bool = True, generator: Any = None):
-        self.weights = [float(weight) for weight in weights]
-        positive = sum(weight > 0 for weight in self.weights)
-        if any(not 0 <= weight < math.inf for weight in self.weights) or not positive:
-            raise ValueError("WeightedRandomSampler: weights, expected finite ones of at least 0, not all 0")
-        if num_samples < 1 or (not replacement and num_samples > positive):
-            raise ValueError(f"WeightedRandomSampler: num_samples {num_samples} of {positive} that can come, expected at least 1, and no more without replacement")
-        self.num_samples, self.replacement, self.generator = num_samples, replacement, _source(generator)
-
-    def __iter__(self) -> Iterator[int]:
-        if self.replacement:
-            sums = list(itertools.accumulate(self.weights))
-            last = max(number for number, weight in enumerate(self.weights) if weight > 0)
-            return iter([min(bisect.bisect_right(sums, share * sums[-1]), last) for share in self._shares(self.num_samples)])
-        # The first by times that are exponentially distributed with these rates (Efraimidis and Spirakis 2006).
-        shares = self._shares(len(self.weights))
-        times = [(-math.log(1 - share) / weight, number) for number, (share, weight) in enumerate(zip(shares, self.weights)) if weight > 0]
-        return iter([number for _, number in sorted(times)[: self.num_samples]])
-
-    def _shares(self, count):
-        if self.generator is None:
-            return rand(count, dtype=float64).tolist()
-        return [self.generator.random() for _ in range(count)]
-
-    def __len__(self) -> int:
-        return self.num_samples
-
-
-class BatchSampler(Sampler):
-    """Lists of `batch_size` numbers of another sampler; the last one may have less, unless `drop_last`.
-
-    Raises:
-        ValueError: a `batch_size` that is no whole number of at least 1, a `drop_last` that is neither True nor False.
-    """
-
-    def __init__(self, sampler: Any, batch_size: int, drop_last: bool):
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            raise ValueError(f"BatchSampler: batch_size {batch_size!r}, expected a whole number of at least 1")
-        if not isinstance(drop_last, bool):
-            raise ValueError(f"BatchSampler: drop_last {drop_last!r}, expected True or False")
-        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return _batched(iter(self.sampler), self.batch_size, self.drop_last)
-
-    def __len__(self) -> int:
-        full, rest = divmod(len(self.sampler), self.batch_size)
-        return full + (rest > 0 and not self.drop_last)
-
-
-def _batched(items: Iterator[Any], size: int, drop_last: bool) -> Iterator[list[Any]]:
-    while batch := list(itertools.islice(items, size)):
-        if len(batch) == size or not drop_last:
-            yield batch
 
 
 # ---- Batches
@@ -443,7 +280,23 @@ def _parts(first, batch):
     return type(first)(*parts) if isinstance(first, tuple) and hasattr(first, "_fields") else parts
 
 
-class DataLoader:
+class WorkerInfo(NamedTuple):
+    """Which thread of a `DataLoader` it is, of how many, and whose examples it fetches."""
+
+    id: int
+    num_workers: int
+    dataset: Any
+
+
+_worker = threading.local()
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """In a thread that fetches batches, `id`, `num_workers` and `dataset`; None elsewhere."""
+    return getattr(_worker, "info", None)
+
+
+class DataLoader(Generic[Example]):
     """Batches of a data set; each `iter` goes once through it.
 
     Args:
@@ -457,7 +310,7 @@ class DataLoader:
         drop_last: leaves out a last batch that is not full.
         timeout: seconds after which a batch that a thread has not fetched is an error; 0 waits.
         worker_init_fn: is called with its number by each thread.
-        generator: a seed or a `random.Random` for the order.
+        generator: a seed, a `ternion.Generator` or a `random.Random` for the order.
         prefetch_factor: batches that each thread is ahead; 2 by default.
 
     Raises:
@@ -473,7 +326,7 @@ class DataLoader:
         self.dataset = _indexed(dataset)
         self.num_workers, self.timeout, self.worker_init_fn = num_workers, timeout, worker_init_fn
         self.prefetch_factor = (2 if num_workers else None) if prefetch_factor is None else prefetch_factor
-        self.pin_memory, self.persistent_workers, self.generator = pin_memory, persistent_workers, _source(generator)
+        self.pin_memory, self.persistent_workers, self.generator = pin_memory, persistent_workers, source_of(generator)
         self._is_iterable = isinstance(self.dataset, IterableDataset) or not hasattr(self.dataset, "__getitem__")
         self._check(multiprocessing_context)
         self._take_order(batch_size, shuffle, sampler, batch_sampler, drop_last)
@@ -520,7 +373,7 @@ class DataLoader:
         examples = iter(self.dataset)
         if self.batch_size is None:
             return map(self.collate_fn, examples)
-        return map(self.collate_fn, _batched(examples, self.batch_size, self.drop_last))
+        return map(self.collate_fn, batched(examples, self.batch_size, self.drop_last))
 
     def _fetch(self, chosen: Any) -> Any:
         """The batch of these numbers, or the example of one."""
@@ -539,8 +392,9 @@ class DataLoader:
         numbers = itertools.count()
 
         def begin():
+            _worker.info = WorkerInfo(next(numbers), self.num_workers, self.dataset)
             if self.worker_init_fn is not None:
-                self.worker_init_fn(next(numbers))
+                self.worker_init_fn(_worker.info.id)
 
         pool = ThreadPoolExecutor(self.num_workers, "ternion-loader", begin)
         waiting: deque[Any] = deque()

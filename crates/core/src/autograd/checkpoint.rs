@@ -3,13 +3,14 @@
 //! Both runs are recorded and watched. The first record is dropped at once; the second is walked from the segment's outputs to its edge,
 //! and no further: what lies beyond (and hooks there) belongs to the walk that asked for the gradient.
 
-use super::node::{External, Grads, next_node_id};
+use super::node::{Context, External, Grads, next_node_id};
 use super::record::record_external;
 use super::walk::{Boundary, TensorId, grad_within};
 use super::{GradOptions, enable_grad, mode};
 use crate::backend::{Buffer, WeakBuffer};
 use crate::error::{Error, Result};
 use crate::observe::{OpCall, observe_ops};
+use crate::op::Saves;
 use crate::precision::{self, Precision};
 use crate::tensor::Tensor;
 use crate::{DType, Shape};
@@ -71,7 +72,7 @@ pub fn checkpoint(
     let handles: Vec<&Tensor> = handles.iter().collect();
     let segment = Checkpoint { f: Box::new(f), inputs, arguments, random_position, precision, first: trace };
     let outputs = outputs.into_iter().map(|tensor| tensor.detach()).collect();
-    Ok(record_external(std::sync::Arc::new(segment), &handles, outputs))
+    Ok(record_external(std::sync::Arc::new(segment), &handles, outputs, Saves::NOTHING))
 }
 
 /// The arguments as tensors of this run alone, so that what the segment does with them is told from what it captures. With `linked`, they
@@ -208,7 +209,12 @@ impl External for Checkpoint {
         "checkpoint"
     }
 
-    fn backward(&self, needs: &[bool], grad_outputs: &[Option<Tensor>], create_graph: bool) -> Result<Grads> {
+    fn backward(
+        &self,
+        context: &Context<'_>,
+        grad_outputs: &[Option<Tensor>],
+        create_graph: bool,
+    ) -> Result<Grads> {
         self.must_be_unchanged()?;
         let device = self.inputs[0].device();
         let position = device.random_position();
@@ -221,8 +227,8 @@ impl External for Checkpoint {
         self.must_repeat(&second)?;
         let edge = arguments.iter().chain(&self.inputs[self.arguments..]);
         let targets: Vec<Option<Tensor>> = edge
-            .zip(needs)
-            .map(|(tensor, &needed)| (needed && tensor.needs_grad()).then(|| tensor.clone()))
+            .enumerate()
+            .map(|(index, tensor)| (context.needs(index) && tensor.needs_grad()).then(|| tensor.clone()))
             .collect();
         let (roots, cotangents): (Vec<Tensor>, Vec<Tensor>) = second
             .outputs

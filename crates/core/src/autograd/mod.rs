@@ -4,6 +4,7 @@
 //! gradient rule needs. `walk` goes from outputs to leaves, each node once; nothing here recurses, neither walking nor dropping.
 
 mod checkpoint;
+mod custom;
 mod dot;
 mod mode;
 mod node;
@@ -12,6 +13,7 @@ mod view_op;
 mod walk;
 
 pub use checkpoint::checkpoint;
+pub use custom::with_gradient;
 pub use dot::DotOptions;
 pub use mode::{enable_grad, is_recording, no_grad, set_recording};
 pub use node::{Context, Edge, Function, Grads, Node, next_node_id};

@@ -24,10 +24,15 @@ pub struct Edge {
     pub(crate) index: u32,
 }
 
-/// A gradient that is not an op's: checkpointed segments.
+/// A gradient that is not an op's: checkpointed segments, and functions whose users give it.
 pub(crate) trait External: Send + Sync {
     fn name(&self) -> &'static str;
-    fn backward(&self, needs: &[bool], grad_outputs: &[Option<Tensor>], create_graph: bool) -> Result<Grads>;
+    fn backward(
+        &self,
+        context: &Context<'_>,
+        grad_outputs: &[Option<Tensor>],
+        create_graph: bool,
+    ) -> Result<Grads>;
 }
 
 /// What a node ran.
@@ -41,7 +46,7 @@ pub enum Function {
     View(ViewOp),
     /// A move from this device to another.
     Transfer(Device),
-    /// A segment that is run again for its gradient.
+    /// A segment that is run again for its gradient, or a function whose user gives it.
     #[doc(hidden)]
     Segment(Segment),
 }
@@ -290,19 +295,17 @@ impl Node {
         create_graph: bool,
     ) -> Result<Grads> {
         let saved = self.unpack(retain)?;
+        let context = Context { node: self, saved: &saved, needs };
         match &self.function {
             Function::Leaf => Ok(Grads::new()),
-            Function::Op(op) => {
-                let context = Context { node: self, saved: &saved, needs };
-                match op.rule().differentiability() {
-                    Differentiability::Stated(_) => self.complete(op.rule().backward(&context, grads)?),
-                    Differentiability::Composition => composition_backward(op, &context, grads, create_graph),
-                    Differentiability::NonDifferentiable => Ok(Grads::from_elem(None, self.edges.len())),
-                }
-            }
+            Function::Op(op) => match op.rule().differentiability() {
+                Differentiability::Stated(_) => self.complete(op.rule().backward(&context, grads)?),
+                Differentiability::Composition => composition_backward(op, &context, grads, create_graph),
+                Differentiability::NonDifferentiable => Ok(Grads::from_elem(None, self.edges.len())),
+            },
             Function::View(view) => view_backward(view, self.inputs[0].0.shape(), grads),
             Function::Transfer(from) => one(&grads[0], |grad| grad.to_device(from)),
-            Function::Segment(segment) => segment.0.backward(needs, grads, create_graph),
+            Function::Segment(segment) => self.complete(segment.0.backward(&context, grads, create_graph)?),
         }
     }
 

@@ -1,7 +1,9 @@
 //! From tensors to nodes: which ops are recorded, and what of a tensor concerns its place in the graph.
 
 use super::mode;
-use super::node::{Edge, External, Function, Hook, HookList, Kept, KeptOutput, Leaf, Node, Segment};
+use super::node::{
+    Edge, External, Function, Hook, HookList, Kept, KeptOutput, Leaf, Node, SavedTensors, Segment,
+};
 use super::view_op::ViewOp;
 use crate::backend::Buffer;
 use crate::dispatch::Tensors;
@@ -108,7 +110,13 @@ fn node_of(
         Differentiability::Stated(saves) => saves,
         _ => Saves::INPUTS,
     };
-    Node::new(Function::Op(op), inputs, outputs.len(), |saved| {
+    Node::new(Function::Op(op), inputs, outputs.len(), keeping(saves, inputs, outputs))
+}
+
+/// Puts into a node what its gradient needs.
+#[inline(always)]
+fn keeping(saves: Saves, inputs: &[&Tensor], outputs: &[Parts<'_>]) -> impl FnOnce(&mut SavedTensors) {
+    move |saved| {
         if saves.inputs != 0 {
             for (index, &tensor) in inputs.iter().enumerate() {
                 saved.inputs.push(
@@ -129,7 +137,7 @@ fn node_of(
             };
             saved.outputs = outputs.iter().enumerate().map(keep).collect();
         }
-    })
+    }
 }
 
 /// A view of `source` with `layout`, recorded as `view`.
@@ -176,13 +184,17 @@ pub(crate) fn record_transfer(source: &Tensor, moved: Tensor) -> Result<Tensor> 
     Ok(moved.attach(Edge { node, index: 0 }))
 }
 
-/// `outputs` with one node behind them that leads to `inputs`.
+/// `outputs` with one node behind them that leads to `inputs` and keeps what `saves` tells.
 pub(super) fn record_external(
     external: Arc<dyn External>,
     inputs: &[&Tensor],
     outputs: Vec<Tensor>,
+    saves: Saves,
 ) -> Vec<Tensor> {
-    let node = Node::new(Function::Segment(Segment(external)), inputs, outputs.len(), |_| {});
+    let node = {
+        let parts: SmallVec<[Parts<'_>; 1]> = outputs.iter().map(Parts::of).collect();
+        Node::new(Function::Segment(Segment(external)), inputs, outputs.len(), keeping(saves, inputs, &parts))
+    };
     let attach = |(index, tensor): (usize, Tensor)| match tensor.dtype().is_float() {
         true => tensor.attach(Edge { node: node.clone(), index: index as u32 }),
         false => tensor,

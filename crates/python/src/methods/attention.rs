@@ -117,9 +117,9 @@ fn bias_activation(
     py: Python<'_>,
     #[pyo3(from_py_with = of::bias_activation)] input: Bound<'_, PyTensor>,
     #[pyo3(from_py_with = of::bias_activation)] bias: Bound<'_, PyTensor>,
-    activation: &str,
+    #[pyo3(from_py_with = of::bias_activation)] activation: String,
 ) -> Outcome<PyTensor> {
-    let activation = match activation {
+    let activation = match activation.as_str() {
         "relu" => UnaryOp::Relu,
         "gelu" => UnaryOp::GeluErf,
         "gelu_tanh" => UnaryOp::GeluTanh,

@@ -120,7 +120,7 @@ macro_rules! of_fractions {
                 ///
                 /// Shapes: [..] -> the same
                 fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
-                    self.map(py, |x| if x.dtype().is_float() { x.$method() } else { Ok(x.clone()) })
+                    self.map(py, |x| if x.dtype().is_float() { x.$method() } else { x.copy() })
                 }
                 $(#[$doc])*
                 ///
@@ -285,9 +285,13 @@ impl PyTensor {
     ///
     /// Raises:
     ///     ValueError: another name as `approximate`.
-    #[pyo3(signature = (approximate="none"))]
-    fn gelu(&self, py: Python<'_>, approximate: &str) -> Outcome<PyTensor> {
-        match approximate {
+    #[pyo3(signature = (approximate="none".to_owned()), text_signature = "($self, approximate=\"none\")")]
+    fn gelu(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::gelu)] approximate: String,
+    ) -> Outcome<PyTensor> {
+        match approximate.as_str() {
             "none" => self.map(py, |x| floating(x)?.gelu()),
             "tanh" => self.map(py, |x| floating(x)?.gelu_tanh()),
             other => {

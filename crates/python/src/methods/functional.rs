@@ -1,6 +1,6 @@
 //! Functions of layers, without their parameters: the native part of `ternion.nn.functional`.
 
-use crate::arguments::operand;
+use crate::arguments::{AxesArgument, operand};
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
 use crate::promote::floating;
@@ -450,15 +450,18 @@ fn one_hot(
 
 /// A constant around the elements: pairs of amounts (before, behind) for the last axis, the one before it, and so on.
 #[pyfunction]
-#[pyo3(signature = (input, pad, mode="constant", value=0.0))]
+#[pyo3(
+    signature = (input, pad, mode="constant".to_owned(), value=0.0),
+    text_signature = "(input, pad, mode=\"constant\", value=0.0)"
+)]
 fn pad(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
-    pad: Vec<isize>,
-    mode: &str,
+    #[pyo3(from_py_with = of::pad)] pad: AxesArgument,
+    #[pyo3(from_py_with = of::pad)] mode: String,
     #[pyo3(from_py_with = of::pad)] value: f64,
 ) -> Outcome<PyTensor> {
-    let x = operand("pad", "input", input)?;
+    let (x, pad) = (operand("pad", "input", input)?, pad.0);
     if mode != "constant" {
         return Err(Failure::value(format!("pad: mode {mode:?}, expected \"constant\"")));
     }

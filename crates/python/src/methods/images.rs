@@ -55,13 +55,16 @@ fn mode_of(mode: &str, align_corners: Option<bool>) -> Outcome<UpsampleMode> {
 /// Raises:
 ///     ValueError: both a size and a factor or neither, another mode, another number of axes.
 #[pyfunction]
-#[pyo3(signature = (input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None))]
+#[pyo3(
+    signature = (input, size=None, scale_factor=None, mode="nearest".to_owned(), align_corners=None, recompute_scale_factor=None),
+    text_signature = "(input, size=None, scale_factor=None, mode=\"nearest\", align_corners=None, recompute_scale_factor=None)"
+)]
 fn interpolate(
     py: Python<'_>,
     #[pyo3(from_py_with = of::interpolate)] input: Bound<'_, PyTensor>,
     size: Option<Pair>,
     scale_factor: Option<Factors>,
-    mode: &str,
+    #[pyo3(from_py_with = of::interpolate)] mode: String,
     #[pyo3(from_py_with = of::interpolate)] align_corners: Option<bool>,
     #[pyo3(from_py_with = of::interpolate)] recompute_scale_factor: Option<bool>,
 ) -> Outcome<PyTensor> {
@@ -83,8 +86,8 @@ fn interpolate(
         (None, Some(factors)) => UpsampleSize::Times(factors.0),
         _ => return Err(Failure::value("interpolate: expected either a size or a scale_factor")),
     };
-    let upsample = Upsample { size, mode: mode_of(mode, align_corners)? };
-    run(py, x.elements(), || upsample.forward(&x)).map(PyTensor::new)
+    let upsample = Upsample { size, mode: mode_of(&mode, align_corners)? };
+    input.get().map_apart(py, |x| upsample.forward(x))
 }
 
 fn window(kernel: Pair, dilation: Option<Pair>, padding: Option<Pair>, stride: Option<Pair>) -> Window {

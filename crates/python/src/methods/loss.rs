@@ -76,18 +76,21 @@ fn broadcast(op: &'static str, x: &Tensor, target: &Tensor) -> Result<(Tensor, T
 ///     IndexError: an index that is none of a class.
 ///     ValueError: shapes that do not fit, another name as `reduction`.
 #[pyfunction]
-#[pyo3(signature = (input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0))]
+#[pyo3(
+    signature = (input, target, weight=None, ignore_index=-100, reduction="mean".to_owned(), label_smoothing=0.0),
+    text_signature = "(input, target, weight=None, ignore_index=-100, reduction=\"mean\", label_smoothing=0.0)"
+)]
 fn cross_entropy(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = of::cross_entropy)] weight: Option<Bound<'_, PyTensor>>,
     ignore_index: i64,
-    reduction: &str,
+    #[pyo3(from_py_with = of::cross_entropy)] reduction: String,
     #[pyo3(from_py_with = of::cross_entropy)] label_smoothing: f64,
 ) -> Outcome<PyTensor> {
     let (weight, reduction) =
-        (weight.map(|weight| weight.get().tensor()), self::reduction("cross_entropy", reduction)?);
+        (weight.map(|weight| weight.get().tensor()), self::reduction("cross_entropy", &reduction)?);
     loss(py, "cross_entropy", (input, target), |x, target| {
         let options =
             CrossEntropyOptions { weight: weight.as_ref(), ignore_index, label_smoothing, reduction };
@@ -104,17 +107,20 @@ fn cross_entropy(
 ///     ValueError: shapes that do not fit.
 ///     TypeError: indices that are not int32 or int64.
 #[pyfunction]
-#[pyo3(signature = (input, target, weight=None, ignore_index=-100, reduction="mean"))]
+#[pyo3(
+    signature = (input, target, weight=None, ignore_index=-100, reduction="mean".to_owned()),
+    text_signature = "(input, target, weight=None, ignore_index=-100, reduction=\"mean\")"
+)]
 fn nll_loss(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = of::nll_loss)] weight: Option<Bound<'_, PyTensor>>,
     ignore_index: i64,
-    reduction: &str,
+    #[pyo3(from_py_with = of::nll_loss)] reduction: String,
 ) -> Outcome<PyTensor> {
     let (weight, reduction) =
-        (weight.map(|weight| weight.get().tensor()), self::reduction("nll_loss", reduction)?);
+        (weight.map(|weight| weight.get().tensor()), self::reduction("nll_loss", &reduction)?);
     loss(py, "nll_loss", (input, target), |x, target| {
         x.nll_loss_with(target, NllOptions { weight: weight.as_ref(), ignore_index, reduction })
     })
@@ -131,17 +137,20 @@ fn nll_loss(
 ///     TypeError: no floating dtype.
 ///     ValueError: another name as `reduction`.
 #[pyfunction]
-#[pyo3(signature = (input, target, reduction="mean", pos_weight=None))]
+#[pyo3(
+    signature = (input, target, reduction="mean".to_owned(), pos_weight=None),
+    text_signature = "(input, target, reduction=\"mean\", pos_weight=None)"
+)]
 fn binary_cross_entropy_with_logits(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
-    reduction: &str,
+    #[pyo3(from_py_with = of::binary_cross_entropy_with_logits)] reduction: String,
     #[pyo3(from_py_with = of::binary_cross_entropy_with_logits)] pos_weight: Option<Bound<'_, PyTensor>>,
 ) -> Outcome<PyTensor> {
     let (weight, reduction) = (
         pos_weight.map(|weight| weight.get().tensor()),
-        self::reduction("binary_cross_entropy_with_logits", reduction)?,
+        self::reduction("binary_cross_entropy_with_logits", &reduction)?,
     );
     loss(py, "binary_cross_entropy_with_logits", (input, target), |x, target| {
         x.bce_with_logits_with(target, BceOptions { pos_weight: weight.as_ref(), reduction })
@@ -155,14 +164,17 @@ fn binary_cross_entropy_with_logits(
 /// Raises:
 ///     ValueError: shapes that do not broadcast, another name as `reduction`.
 #[pyfunction]
-#[pyo3(signature = (input, target, reduction="mean"))]
+#[pyo3(
+    signature = (input, target, reduction="mean".to_owned()),
+    text_signature = "(input, target, reduction=\"mean\")"
+)]
 fn mse_loss(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
-    reduction: &str,
+    #[pyo3(from_py_with = of::mse_loss)] reduction: String,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction("mse_loss", reduction)?;
+    let reduction = self::reduction("mse_loss", &reduction)?;
     distance(py, "mse_loss", (input, target), |x, target| x.mse_loss(target, reduction))
 }
 
@@ -173,14 +185,17 @@ fn mse_loss(
 /// Raises:
 ///     ValueError: shapes that do not broadcast, another name as `reduction`.
 #[pyfunction]
-#[pyo3(signature = (input, target, reduction="mean"))]
+#[pyo3(
+    signature = (input, target, reduction="mean".to_owned()),
+    text_signature = "(input, target, reduction=\"mean\")"
+)]
 fn l1_loss(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
-    reduction: &str,
+    #[pyo3(from_py_with = of::l1_loss)] reduction: String,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction("l1_loss", reduction)?;
+    let reduction = self::reduction("l1_loss", &reduction)?;
     distance(py, "l1_loss", (input, target), |x, target| x.l1_loss(target, reduction))
 }
 
@@ -191,15 +206,18 @@ fn l1_loss(
 /// Raises:
 ///     ValueError: shapes that do not broadcast, a `delta` that is not above 0, another name as `reduction`.
 #[pyfunction]
-#[pyo3(signature = (input, target, reduction="mean", delta=1.0))]
+#[pyo3(
+    signature = (input, target, reduction="mean".to_owned(), delta=1.0),
+    text_signature = "(input, target, reduction=\"mean\", delta=1.0)"
+)]
 fn huber_loss(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
-    reduction: &str,
+    #[pyo3(from_py_with = of::huber_loss)] reduction: String,
     #[pyo3(from_py_with = of::huber_loss)] delta: f64,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction("huber_loss", reduction)?;
+    let reduction = self::reduction("huber_loss", &reduction)?;
     distance(py, "huber_loss", (input, target), |x, target| x.huber_loss(target, delta, reduction))
 }
 
@@ -211,15 +229,18 @@ fn huber_loss(
 ///     TypeError: no floating dtype.
 ///     ValueError: another name as `reduction`.
 #[pyfunction]
-#[pyo3(signature = (input, target, reduction="mean", log_target=false))]
+#[pyo3(
+    signature = (input, target, reduction="mean".to_owned(), log_target=false),
+    text_signature = "(input, target, reduction=\"mean\", log_target=False)"
+)]
 fn kl_div(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
-    reduction: &str,
+    #[pyo3(from_py_with = of::kl_div)] reduction: String,
     #[pyo3(from_py_with = of::kl_div)] log_target: bool,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction("kl_div", reduction)?;
+    let reduction = self::reduction("kl_div", &reduction)?;
     loss(py, "kl_div", (input, target), |x, target| x.kl_div(target, reduction, log_target))
 }
 

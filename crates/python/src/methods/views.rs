@@ -239,7 +239,7 @@ impl PyTensor {
     #[pyo3(signature = (*repeats))]
     fn repeat(&self, py: Python<'_>, repeats: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
         let counts = sizes(repeats, "repeat")?;
-        self.map(py, |x| {
+        self.map_apart(py, |x| {
             let mut x = x.clone();
             while x.rank() < counts.len() {
                 x = x.unsqueeze(0)?;
@@ -399,7 +399,7 @@ impl PyTensor {
     #[pyo3(signature = (*dims))]
     fn flip(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
         let dims = numbers(dims, "flip")?;
-        self.along(py, &dims[..], |x| x.flip(&dims[..]))
+        self.along(py, &dims[..], |x| x.flip(&dims[..])?.copy())
     }
 
     /// Windows of `size` elements along `dimension`, `step` apart, as a further axis at the end.

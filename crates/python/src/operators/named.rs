@@ -3,7 +3,7 @@
 use super::{ADD, Answer, DIV, FLOOR_DIV, MUL, Operator, POW, REMAINDER, SUB};
 use crate::arguments::Operand;
 use crate::error::{Failure, Outcome};
-use crate::expected::Expected;
+use crate::expected::{Expected, of};
 use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -150,11 +150,15 @@ impl PyTensor {
     /// Args:
     ///     rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
     #[pyo3(signature = (other, *, rounding_mode=None))]
-    fn div<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, rounding_mode: Option<&str>) -> Answer {
-        if rounding_mode == Some("trunc") {
+    fn div<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = of::div)] rounding_mode: Option<String>,
+    ) -> Answer {
+        if rounding_mode.as_deref() == Some("trunc") {
             return Ok(Self::truncated(slf, other)?.unbind());
         }
-        Self::division(rounding_mode)?.apply_named("div", slf.get(), other)
+        Self::division(rounding_mode.as_deref())?.apply_named("div", slf.get(), other)
     }
 
     /// This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned.
@@ -162,13 +166,13 @@ impl PyTensor {
     fn div_<'py>(
         slf: &Bound<'py, Self>,
         other: &Bound<'py, PyAny>,
-        rounding_mode: Option<&str>,
+        #[pyo3(from_py_with = of::div_)] rounding_mode: Option<String>,
     ) -> Outcome<Bound<'py, Self>> {
-        if rounding_mode == Some("trunc") {
+        if rounding_mode.as_deref() == Some("trunc") {
             slf.call_method1("copy_", (Self::truncated(slf, other)?,))?;
             return Ok(slf.clone());
         }
-        Self::division(rounding_mode)?.apply_in_place("div_", slf.get(), other)?;
+        Self::division(rounding_mode.as_deref())?.apply_in_place("div_", slf.get(), other)?;
         Ok(slf.clone())
     }
 

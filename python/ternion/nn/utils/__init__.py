@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from . import rnn as rnn
+from ..._refusals import name_all
 from ..._scopes import no_grad
 from ..._ternion import Tensor, _clip_grad_norm, _trust, cat, float32, stack, zeros
 
@@ -199,3 +200,6 @@ class _Watch:
         if self._is_open:
             self._monitor.close()
         self._is_open = False
+
+
+name_all(globals())

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from ..._ternion import Tensor, stack
+import numpy as np
+
+from ..._ternion import Tensor, as_tensor, cat, full, stack, tensor
 from .. import functional as F
 
-__all__ = ["pad_sequence", "unpad_sequence"]
+__all__ = ["PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence", "unpack_sequence", "unpad_sequence"]
 
 
 def __dir__() -> list[str]:
@@ -44,3 +47,158 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Iterable[int], batch_first
     """
     batch = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [sequence[: int(length)] for sequence, length in zip(batch.unbind(0), lengths)]
+
+
+class PackedSequence(NamedTuple):
+    """Sequences of several lengths without padding: the first elements of all, then the second ones of those that have one, and so on; the longest sequence first.
+
+    Shapes: data [elements of all, ..], batch_sizes [longest], sorted_indices and unsorted_indices [batch]
+
+    Args:
+        data: the elements.
+        batch_sizes: how many sequences have an element at each place; on the processor.
+        sorted_indices: of each sequence, from the longest on, which one it was; None if they were given so.
+        unsorted_indices: where each sequence is now.
+    """
+
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None = None
+    unsorted_indices: Tensor | None = None
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the elements are on a CUDA device."""
+        return self.data.is_cuda
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """The elements on another device, in another dtype, or both.
+
+        Raises:
+            RuntimeError: a device that there is not.
+        """
+        data = self.data.to(*args, **kwargs)
+        moved = (index if index is None else index.to(data.device) for index in self[2:])
+        return PackedSequence(data, self.batch_sizes, *moved)
+
+    def cpu(self) -> PackedSequence:
+        """`to("cpu")`."""
+        return self.to("cpu")
+
+    def cuda(self, device: Any = None) -> PackedSequence:
+        """`to("cuda")`.
+
+        Raises:
+            RuntimeError: there is no such device.
+        """
+        return self.to(f"cuda:{device or 0}")
+
+
+# Packed data are rows in the order of the places at which there are elements: of a table [longest, batch], the longest sequence first.
+
+
+def _has_element(lengths: np.ndarray) -> np.ndarray:
+    """Whether a sequence of these, the longest first, has an element at each place: [longest, batch]."""
+    return np.asarray(np.arange(lengths.max())[:, None] < lengths)
+
+
+def _elements_of(sequence: PackedSequence) -> np.ndarray:
+    sizes = np.asarray(sequence.batch_sizes.tolist())
+    return np.asarray(np.arange(sizes[0]) < sizes[:, None])
+
+
+def _rows(input: Tensor, numbers: np.ndarray) -> Tensor:
+    return input.index_select(0, as_tensor(np.ascontiguousarray(numbers, np.int64).reshape(-1)).to(input.device))
+
+
+def _padded(data: Tensor, has_element: np.ndarray, longest: int, value: float, order: Any) -> Tensor:
+    """[batch, longest, ..] of packed data, with the sequences in this order."""
+    rows = np.full((longest, has_element.shape[1]), len(data))
+    rows[: len(has_element)][has_element] = np.arange(len(data))
+    padding = full((1, *data.shape[1:]), value, dtype=data.dtype, device=data.device)
+    return _rows(cat([data, padding]), rows[:, order].T).reshape(rows.shape[1], longest, *data.shape[1:])
+
+
+def _spread(sequence: PackedSequence) -> tuple[Tensor, np.ndarray]:
+    """[batch, longest, ..], the longest sequence first, and where there are elements: [longest, batch]."""
+    has_element = _elements_of(sequence)
+    return _padded(sequence.data, has_element, len(has_element), 0.0, slice(None)), has_element
+
+
+def _gathered(sequence: PackedSequence, batches: Tensor, has_element: np.ndarray) -> PackedSequence:
+    """[batch, longest, ..] packed as a sequence is that was spread."""
+    places, sequences = np.nonzero(has_element)
+    data = _rows(batches.reshape(-1, *batches.shape[2:]), sequences * len(has_element) + places)
+    return PackedSequence(data, *sequence[1:])
+
+
+def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
+    """Padded sequences without their padding, as `nn.LSTM` and its like take them.
+
+    Shapes: [longest, batch, ..], with `batch_first` [batch, longest, ..], lengths [batch] -> data [elements of all, ..]
+
+    Args:
+        lengths: of each sequence, a list or a tensor.
+        enforce_sorted: whether lengths that rise are an error; otherwise the sequences are sorted, and `pad_packed_sequence` gives their own order back.
+
+    Raises:
+        ValueError: lengths below 1 or above the padded one, another number of them than of sequences, lengths that rise with `enforce_sorted`.
+    """
+    sizes = np.asarray(lengths.tolist() if isinstance(lengths, Tensor) else [int(length) for length in lengths])
+    batch, longest = input.shape[:2] if batch_first else (input.shape[1], input.shape[0])
+    if sizes.shape != (batch,):
+        raise ValueError(f"pack_padded_sequence: lengths of shape {sizes.shape} for {batch} sequences")
+    if batch == 0 or sizes.min() < 1 or sizes.max() > longest:
+        raise ValueError(f"pack_padded_sequence: lengths {sizes.tolist()}, expected 1 to {longest}")
+    order = np.arange(batch) if enforce_sorted else np.argsort(-sizes, kind="stable")
+    if (np.diff(sizes[order]) > 0).any():
+        raise ValueError(f"pack_padded_sequence: lengths {sizes.tolist()}, expected the longest first: enforce_sorted=False sorts them")
+    has_element = _has_element(sizes[order])
+    places, sequences = np.nonzero(has_element)
+    steps = (longest, 1) if batch_first else (1, batch)
+    data = _rows(input.reshape(-1, *input.shape[2:]), order[sequences] * steps[0] + places * steps[1])
+    indices = () if enforce_sorted else (tensor(order.tolist(), device=input.device), tensor(np.argsort(order).tolist(), device=input.device))
+    return PackedSequence(data, tensor(has_element.sum(1).tolist(), device="cpu"), *indices)
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """The sequences padded, in the order in which they were given, and their lengths.
+
+    Shapes: data [elements of all, ..] -> [longest, batch, ..], with `batch_first` [batch, longest, ..], and [batch]
+
+    Args:
+        total_length: the length with the padding; that of the longest sequence by default.
+
+    Raises:
+        ValueError: a `total_length` below that of the longest sequence.
+    """
+    has_element = _elements_of(sequence)
+    longest = len(has_element) if total_length is None else total_length
+    if longest < len(has_element):
+        raise ValueError(f"pad_packed_sequence: total_length {longest}, expected at least {len(has_element)}, the length of the longest sequence")
+    order = slice(None) if sequence.unsorted_indices is None else np.asarray(sequence.unsorted_indices.tolist())
+    batches = _padded(sequence.data, has_element, longest, padding_value, order)
+    lengths = tensor(has_element.sum(0)[order].tolist(), device="cpu")
+    return batches if batch_first else batches.transpose(0, 1), lengths
+
+
+def pack_sequence(sequences: Iterable[Tensor], enforce_sorted: bool = True) -> PackedSequence:
+    """Sequences [length, ..] of several lengths, packed.
+
+    Raises:
+        ValueError: no sequences, one without elements, axes behind the first that differ, lengths that rise with `enforce_sorted`.
+    """
+    listed = list(sequences)
+    return pack_padded_sequence(pad_sequence(listed), [len(sequence) for sequence in listed], enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The sequences [length, ..], in the order in which they were given.
+
+    Raises:
+        AttributeError: no `PackedSequence`.
+    """
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths.tolist(), batch_first=True)

@@ -1,0 +1,72 @@
+//! Functions whose gradients their users give: what is computed inside is not recorded, and one node stands for it.
+
+use super::node::{Context, External, Grads};
+use super::record::{record_external, wants_record};
+use crate::error::{Error, Result};
+use crate::op::Saves;
+use crate::tensor::Tensor;
+use std::sync::Arc;
+
+struct Custom<F> {
+    name: &'static str,
+    backward: F,
+}
+
+/// `outputs`, which were computed of `inputs`, with `backward` as their gradient; as they are if no gradient flows to an input, or nothing is recorded.
+///
+/// Compute the outputs in [`no_grad`](super::no_grad): a history that they have is not walked. `backward` is given the gradients of the outputs (`None`
+/// for one that nothing depends on) and returns one for each input, of its shape; those that are not [needed](Context::needs) may be `None`. The context
+/// has the tensors that `saves` names, and errors for those that were changed in place since. While gradients of gradients are wanted, `backward` itself
+/// is recorded.
+///
+/// Outputs that are not floating stay without history.
+///
+/// # Errors
+/// More inputs or outputs than [`Saves`] can name, where it names some. In the backward pass, those of `backward`, and gradients of another number or
+/// shape than the inputs.
+pub fn with_gradient(
+    name: &'static str,
+    inputs: &[&Tensor],
+    outputs: Vec<Tensor>,
+    saves: Saves,
+    backward: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads> + Send + Sync + 'static,
+) -> Result<Vec<Tensor>> {
+    let bits = u16::BITS as usize;
+    if (saves.inputs != 0 && inputs.len() > bits) || (saves.outputs != 0 && outputs.len() > bits) {
+        let detail =
+            format!("{} inputs and {} outputs, expected at most {bits}", inputs.len(), outputs.len());
+        return Err(Error::invalid(name, detail));
+    }
+    if !wants_record(inputs) {
+        return Ok(outputs);
+    }
+    let outputs = outputs.into_iter().map(|output| output.detach()).collect();
+    Ok(record_external(Arc::new(Custom { name, backward }), inputs, outputs, saves))
+}
+
+impl<F> External for Custom<F>
+where
+    F: Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads> + Send + Sync,
+{
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>], _: bool) -> Result<Grads> {
+        let grads = (self.backward)(context, grad_outputs)?;
+        for (index, grad) in grads.iter().enumerate().take(context.inputs()) {
+            let Some(grad) = grad else { continue };
+            if grad.shape() != context.shape(index) || grad.dtype() != context.dtype(index) {
+                return Err(Error::Autograd(format!(
+                    "{} returned a gradient of shape {:?} {} for input {index}, which has shape {:?} {}",
+                    self.name,
+                    grad.shape(),
+                    grad.dtype(),
+                    context.shape(index),
+                    context.dtype(index)
+                )));
+            }
+        }
+        Ok(grads)
+    }
+}

@@ -1,0 +1,106 @@
+//! Functions of Python whose gradients are given by Python: the native part of `ternion.autograd.Function`.
+
+use crate::error::{Failure, Outcome, carried};
+use crate::tensor::PyTensor;
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use std::collections::HashSet;
+use std::sync::LazyLock;
+use ternion::autograd::{Context, Grads, with_gradient};
+use ternion::op::Saves;
+use ternion::{Error, Tensor};
+
+/// Names live as long as the program, as those of ops do: one for each class.
+static NAMES: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
+
+fn lasting(name: &str) -> &'static str {
+    let mut names = NAMES.lock();
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let lasting: &'static str = Box::leak(name.into());
+    names.insert(lasting);
+    lasting
+}
+
+/// A tensor that was saved: an output by its number, since the graph must not hold itself, or any other with its version.
+enum Saved {
+    Output(usize),
+    Tensor(Tensor, u64),
+}
+
+impl Saved {
+    fn of(object: &Bound<'_, PyAny>, outputs: usize) -> Outcome<Saved> {
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            let tensor = tensor.get().tensor();
+            let version = tensor.buffer().version();
+            return Ok(Saved::Tensor(tensor, version));
+        }
+        let index: usize = object.extract()?;
+        if index >= outputs {
+            return Err(Failure::value(format!("save_for_backward: output {index} of {outputs}")));
+        }
+        Ok(Saved::Output(index))
+    }
+
+    /// The tensor as it was.
+    fn tensor(&self, context: &Context<'_>, name: &'static str, index: usize) -> ternion::Result<Tensor> {
+        let (tensor, saved) = match self {
+            Saved::Output(index) => return context.output(*index).cloned(),
+            Saved::Tensor(tensor, saved) => (tensor, *saved),
+        };
+        let now = tensor.buffer().version();
+        if now != saved {
+            let (what, shape) = (format!("saved tensor {index}"), Box::new(*tensor.shape()));
+            return Err(Error::ChangedInPlace { op: name, what, shape, saved, now });
+        }
+        Ok(tensor.clone())
+    }
+}
+
+/// What the function of Python makes of the gradients of the outputs and the saved tensors.
+fn called(
+    py: Python<'_>,
+    backward: &Py<PyAny>,
+    grads: &[Option<Tensor>],
+    saved: Vec<Tensor>,
+) -> PyResult<Grads> {
+    let grads: Vec<Option<PyTensor>> = grads.iter().map(|grad| grad.clone().map(PyTensor::new)).collect();
+    let saved: Vec<PyTensor> = saved.into_iter().map(PyTensor::new).collect();
+    let found: Vec<Option<Py<PyTensor>>> = backward.call1(py, (grads, saved))?.extract(py)?;
+    Ok(found.into_iter().map(|grad| grad.map(|grad| grad.get().tensor())).collect())
+}
+
+/// `outputs`, whose gradients `backward(grads of outputs, saved tensors)` turns into those of `inputs`. Of `saved`, tensors are themselves and numbers are outputs.
+#[pyfunction]
+#[pyo3(name = "with_gradient")]
+fn function(
+    py: Python<'_>,
+    name: &str,
+    inputs: Vec<Py<PyTensor>>,
+    outputs: Vec<Py<PyTensor>>,
+    saved: Vec<Bound<'_, PyAny>>,
+    backward: Py<PyAny>,
+) -> Outcome<Vec<PyTensor>> {
+    let name = lasting(name);
+    let tensors = |objects: Vec<Py<PyTensor>>| -> Vec<Tensor> {
+        objects.into_iter().map(|object| object.get().tensor()).collect()
+    };
+    let (inputs, outputs) = (tensors(inputs), tensors(outputs));
+    let saved: Vec<Saved> =
+        saved.iter().map(|object| Saved::of(object, outputs.len())).collect::<Outcome<_>>()?;
+    let has_outputs = saved.iter().any(|saved| matches!(saved, Saved::Output(_)));
+    let saves = if has_outputs { Saves::OUTPUTS } else { Saves::NOTHING };
+    let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let saved = saved.iter().enumerate();
+        let saved = saved.map(|(index, saved)| saved.tensor(context, name, index));
+        let saved: Vec<Tensor> = saved.collect::<ternion::Result<_>>()?;
+        Python::attach(|py| called(py, &backward, grads, saved).map_err(|error| carried(py, name, error)))
+    };
+    let made = py.detach(|| with_gradient(name, &inputs.iter().collect::<Vec<_>>(), outputs, saves, rule))?;
+    Ok(made.into_iter().map(PyTensor::new).collect())
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(function, module)?)
+}

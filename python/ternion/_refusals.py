@@ -1,0 +1,154 @@
+"""Errors in the name of the function that was called: functions are made of others, which speak of themselves, and Python speaks of its own types."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+from typing import Any
+
+from ._ternion import Tensor
+
+# What an argument of an annotation must be, and has if it is.
+_KINDS = {"Tensor": "a tensor", "int": "a whole number", "float": "a number", "bool": "True or False", "str": "a str"}
+_MARKS = {"int": "__index__", "float": "__float__"}
+_PREFIX = re.compile(r"([\w+*/%@&|^<>=-]+): ")
+# What Python calls a class that was given too many arguments, or too few.
+_OF_INIT = re.compile(r"^\w+\.__init__\(\)")
+# What Python says of its own types, and what is said in place of it.
+_PHRASES = [(re.compile(own), said) for own, said in (
+    (r"^'(\w+)' object is not (?:iterable|subscriptable)$", r"expected a list, got \1"),
+    (r"^cannot unpack non-iterable (\w+) object$", r"expected a list, got \1"),
+    (r"^'(\w+)' object cannot be interpreted as an integer$", r"expected a whole number, got \1"),
+    (r"^must be real number, not (\w+)$", r"expected a number, got \1"),
+    (r"^invalid literal for int\(\) with base 10: (.+)$", r"expected a whole number, got \1"),
+    (r"^could not convert string to float: (.+)$", r"expected a number, got \1"),
+    (r"^int\(\) argument must be .*, not '(\w+)'$", r"expected a whole number, got \1"),
+    (r"^float\(\) argument must be .*, not '(\w+)'$", r"expected a number, got \1"),
+    (r"^'[<>=]+' not supported between instances of '([\w.]+)' and '([\w.]+)'$", r"expected numbers, got \1 and \2"),
+    (r"^unsupported operand type\(s\) for .*: '([\w.]+)' and '([\w.]+)'$", r"expected numbers or tensors, got \1 and \2"),
+    (r"^bad operand type for .*: '(\w+)'$", r"expected a number or a tensor, got \1"),
+    (r"^'(\w+)' object is not an instance of '(\w+)'$", r"expected a \2, got \1"),
+    (r"^only a tensor of integers with one element is an index$", r"expected numbers or tensors"),
+    (r"^not all arguments converted during string formatting$", r"expected a number, got str"),
+    (r"^'(\w+)' object has no attribute '\w+'$", r"expected a tensor, got \1"),
+)]  # fmt: skip
+_RENAMED = (TypeError, ValueError, IndexError, RuntimeError, AttributeError)
+
+
+@functools.lru_cache(maxsize=None)
+def _functions() -> frozenset[str]:
+    """What functions of the package are called in messages."""
+    package = sys.modules["ternion"]
+    names = {"index", *dir(package), *dir(package.Tensor), *dir(package.nn.functional), *dir(package.nn.init), *dir(package.nn)}
+    return frozenset(names)
+
+
+def _fits(value: Any, kind: str) -> bool:
+    if kind != "Tensor" and isinstance(value, Tensor) and value.numel() != 1:
+        return False
+    if kind in _MARKS:
+        return hasattr(value, _MARKS[kind]) or (kind == "float" and hasattr(value, "__index__"))
+    return isinstance(value, {"Tensor": Tensor, "bool": bool, "str": str}[kind])
+
+
+def _unfit(function: Any, args: Any, kwargs: Any) -> str | None:
+    """What is said of the first argument that is not what its annotation says."""
+    signature = inspect.signature(function)
+    try:
+        given = signature.bind_partial(*args, **kwargs).arguments
+    except TypeError:
+        return None
+    for name, value in given.items():
+        parameter = signature.parameters[name]
+        kind, _, others = str(parameter.annotation).partition(" | ")
+        if kind not in _KINDS or others not in ("", "None") or (others and value is None):
+            continue
+        for each in value if parameter.kind is parameter.VAR_POSITIONAL else [value]:
+            if not _fits(each, kind):
+                return f"{name} is {type(each).__name__}, expected {_KINDS[kind]}"
+    return None
+
+
+def _refusal(name: str, function: Any, error: Any, args: Any, kwargs: Any) -> Any:
+    """The error that is to be raised in place of one that came out of a function of this name; None to leave it as it is."""
+    kind, text = type(error), str(error)
+    if kind not in _RENAMED or text.startswith((f"{name}: ", f"{name}(", f"{name} ")):
+        return None
+    if _OF_INIT.match(text):
+        return kind(_OF_INIT.sub(f"{name}()", text))
+    said = _PREFIX.match(text)
+    plain = _plain(text)
+    if kind in (TypeError, AttributeError) or plain != text:
+        unfit = _unfit(function, args, kwargs)
+        if unfit is not None or said is None or said[1] not in _functions():
+            return TypeError(f"{name}: {unfit or plain}")
+    if said is not None and said[1] in _functions():
+        return kind(f"{name}: {text[said.end() :]}")
+    return _of_value(name, function, text, args, kwargs) if kind is ValueError else None
+
+
+def _of_value(name: str, function: Any, text: str, args: Any, kwargs: Any) -> Any:
+    """What is raised in place of a ValueError that names no function, as that of a tensor of many elements in the place of a number."""
+    unfit = _unfit(function, args, kwargs)
+    return ValueError(f"{name}: {text}") if unfit is None else TypeError(f"{name}: {unfit}")
+
+
+def _plain(text: str) -> str:
+    """What is said in place of a message of Python's own; else the message."""
+    for own, phrase in _PHRASES:
+        if own.search(text):
+            return own.sub(phrase, text)
+    return text
+
+
+def named(function: Any) -> Any:
+    """The function, with its errors in its own name."""
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except _RENAMED as error:
+            refusal = _refusal(function.__name__, function, error, args, kwargs)
+            if refusal is None:
+                raise
+            raise refusal.with_traceback(error.__traceback__) from None
+
+    return checked
+
+
+def name_all(namespace: dict[str, Any]) -> None:
+    """Gives the public functions of a module, whose names these are, errors in their own names."""
+    for name, function in list(namespace.items()):
+        is_own = inspect.isfunction(function) and function.__module__ == namespace["__name__"] and not hasattr(function, "__wrapped__")
+        if is_own and not name.startswith("_"):
+            namespace[name] = named(function)
+
+
+def _class_of(module: Any) -> str:
+    """The name of the class of the package that an object is of: subclasses of users are named as what they are made from."""
+    return next(kind.__name__ for kind in type(module).__mro__ if kind.__module__.startswith("ternion.") and not kind.__name__.startswith("_"))
+
+
+def _named_init(init: Any) -> Any:
+    @functools.wraps(init)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            init(self, *args, **kwargs)
+        except _RENAMED as error:
+            refusal = _refusal(_class_of(self), init, error, (self, *args), kwargs)
+            if refusal is None:
+                raise
+            raise refusal.with_traceback(error.__traceback__) from None
+
+    return checked
+
+
+def name_classes(base: Any) -> None:
+    """Gives the classes that are made from this one errors in their own names, where they are made from wrong arguments."""
+    for kind in base.__subclasses__():
+        if "__init__" in vars(kind) and kind.__module__.startswith("ternion."):
+            kind.__init__ = _named_init(kind.__init__)
+        name_classes(kind)

@@ -1,0 +1,265 @@
+"""Numbers of 8 bits and fewer that are no dtypes: kept as their bits in uint8, one number in a byte. For checkpoints and quantisation.
+
+    from ternion import formats
+
+    bits = formats.encode(weights / scale, "float8_e4m3fn")  # uint8, on the device of the weights
+    weights = formats.decode(bits, "float8_e4m3fn") * scale
+
+The names say how many bits exponent and mantissa (e4m3) have; what follows says what is not there: "fn" has no infinities, "uz" no negative zero, "u" no sign.
+
+| format | numbers | |
+|---|---|---|
+| float8_e4m3fn | -448 to 448 | NaN (Micikevicius et al. 2022, arXiv 2209.05433) |
+| float8_e5m2 | -57344 to 57344 | infinities, NaN (the same) |
+| float8_e4m3fnuz | -240 to 240 | one NaN (Noune et al. 2022, arXiv 2206.02915) |
+| float8_e5m2fnuz | -57344 to 57344 | one NaN (the same) |
+| float8_e8m0fnu | 2^-127 to 2^127 | powers of two, for scales; NaN (OCP Microscaling Formats 1.0) |
+| float4_e2m1fn | -6 to 6 | (OCP Microscaling Formats 1.0) |
+| int4, uint4, int2, uint2 | -8 to 7, 0 to 15, -2 to 1, 0 to 3 | two's complement in the low bits |
+
+Conversions are those of ONNX's operator Cast, and of the package `ml_dtypes`, whose arrays have the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ._ternion import Tensor, dtype as _dtype, float32, float64, int32, int64, tensor, uint8, where, zeros_like
+
+__all__ = ["FORMATS", "decode", "encode"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class _Float(NamedTuple):
+    """Bits of exponent and fraction, the exponent that stands for 2^0, and the codes of the largest number and of NaN."""
+
+    exponent: int
+    fraction: int
+    bias: int
+    largest: int
+    nan: int | None
+    signed: bool = True
+
+    @property
+    def sign(self) -> int:
+        """The sign's bit."""
+        return 1 << (self.exponent + self.fraction)
+
+    @property
+    def codes(self) -> int:
+        """How many there are."""
+        return 2 * self.sign if self.signed else self.sign
+
+    def magnitude(self, code: int) -> float:
+        """What a code without sign stands for; one above the largest is what would come next, where rounding to it begins."""
+        exponent, fraction = divmod(code, 1 << self.fraction)
+        if exponent == 0 and self.signed:  # Numbers below the normal ones; what has no sign has no zero, either.
+            return math.ldexp(fraction, 1 - self.bias - self.fraction)
+        return math.ldexp(1 + fraction / (1 << self.fraction), exponent - self.bias)
+
+    def number(self, code: int) -> float:
+        """What a code stands for."""
+        magnitude = code % self.sign
+        if code == self.nan:
+            return math.nan
+        if magnitude > self.largest:
+            is_infinite = magnitude == self.largest + 1 != self.nan
+            return math.copysign(math.inf if is_infinite else math.nan, -1 if code >= self.sign else 1)
+        return math.copysign(self.magnitude(magnitude), -1 if code >= self.sign else 1)
+
+
+class _Whole(NamedTuple):
+    """The least and the greatest number."""
+
+    low: int
+    high: int
+
+    @property
+    def codes(self) -> int:
+        """How many there are."""
+        return self.high - self.low + 1
+
+    def number(self, code: int) -> int:
+        """What a code stands for."""
+        return code - self.codes if code > self.high else code
+
+
+_LAYOUTS: dict[str, _Float | _Whole] = {
+    "float8_e4m3fn": _Float(4, 3, 7, largest=0x7E, nan=0x7F),
+    "float8_e4m3fnuz": _Float(4, 3, 8, largest=0x7F, nan=0x80),
+    "float8_e5m2": _Float(5, 2, 15, largest=0x7B, nan=0x7E),
+    "float8_e5m2fnuz": _Float(5, 2, 16, largest=0x7F, nan=0x80),
+    "float8_e8m0fnu": _Float(8, 0, 127, largest=0xFE, nan=0xFF, signed=False),
+    "float4_e2m1fn": _Float(2, 1, 1, largest=0x7, nan=None),
+    "int4": _Whole(-8, 7),
+    "uint4": _Whole(0, 15),
+    "int2": _Whole(-2, 1),
+    "uint2": _Whole(0, 3),
+}
+
+#: The names of the formats.
+FORMATS = tuple(_LAYOUTS)
+
+_ROUNDINGS = ("nearest", "up", "down")
+
+
+def _layout(function: str, format: Any) -> _Float | _Whole:
+    if format not in FORMATS:
+        raise ValueError(f"{function}: format {format!r}, expected one of {', '.join(FORMATS)}")
+    return _LAYOUTS[format]
+
+
+def _check_tensor(function: str, name: str, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{function}: {name} is a {type(value).__name__}, expected a tensor")
+
+
+# ---- Bits to numbers
+
+
+def decode(bits: Tensor, format: str, dtype: _dtype = float32) -> Tensor:
+    """The numbers that bits stand for: exact in float32 and float64, rounded where `dtype` is narrower.
+
+    Of the formats that have fewer bits than a byte the low bits count alone. No gradient flows.
+
+    Shapes: [..] -> the same
+
+    Args:
+        bits: uint8, one number in each.
+        format: one of `FORMATS`.
+        dtype: of the result: of floats, or for formats of whole numbers any but bool.
+
+    Raises:
+        ValueError: an unknown format.
+        TypeError: bits of another dtype than uint8, or a `dtype` that is none, bool, or of whole numbers for a format of floats.
+    """
+    layout = _layout("decode", format)
+    _check_tensor("decode", "bits", bits)
+    if bits.dtype != uint8:
+        raise TypeError(f"decode: bits of {bits.dtype}, expected uint8")
+    if not isinstance(dtype, _dtype) or not (dtype.is_floating_point or (isinstance(layout, _Whole) and _is_whole(dtype))):
+        raise TypeError(f"decode: dtype {dtype}, expected {'floats' if isinstance(layout, _Float) else 'floats or whole numbers'}")
+    return _table(layout, bits.device)[bits.int()].to(dtype)
+
+
+def _is_whole(dtype: _dtype) -> bool:
+    return not dtype.is_floating_point and str(dtype).split(".")[-1] != "bool"
+
+
+def _table(layout: _Float | _Whole, device: Any) -> Tensor:
+    """What each of the 256 bytes stands for, [256]."""
+    numbers = [layout.number(byte % layout.codes) for byte in range(256)]
+    return tensor(numbers, dtype=int32 if isinstance(layout, _Whole) else float32, device=device)
+
+
+# ---- Numbers to bits
+
+
+def encode(input: Tensor, format: str, saturate: bool = True, rounding: str = "nearest") -> Tensor:
+    """The bits of numbers in a format, each rounded once from its own dtype.
+
+    What is too large after rounding becomes the largest number (infinities, too), or with `saturate=False` NaN, infinity in float8_e5m2, and for whole numbers
+    the low bits. NaN becomes NaN, with the sign that the format's has first; in float4_e2m1fn, which has none and always saturates, and in whole numbers it is 0.
+    float8_e8m0fnu has neither negative numbers, which become NaN, nor a zero: 0 and what is below 2^-127 become 2^-127, or NaN with `saturate=False`. Float32 has
+    2^-127 below its normal numbers, which some GPUs take for 0. No gradient flows.
+
+    Shapes: [..] -> the same, uint8
+
+    Args:
+        input: floats; for formats of whole numbers any numbers.
+        format: one of `FORMATS`.
+        saturate: whether numbers beyond the format's are brought to its ends.
+        rounding: "nearest" (between two the even one; in float8_e8m0fnu the greater), "up" (away from 0) or "down" (towards 0).
+
+    Raises:
+        ValueError: an unknown format or rounding.
+        TypeError: something that is no tensor; whole numbers for a format of floats.
+    """
+    layout = _layout("encode", format)
+    _check_tensor("encode", "input", input)
+    if rounding not in _ROUNDINGS:
+        raise ValueError(f"encode: rounding {rounding!r}, expected one of {', '.join(_ROUNDINGS)}")
+    numbers = input.detach()
+    if isinstance(layout, _Whole):
+        return _encode_whole(numbers, layout, saturate, rounding)
+    if not numbers.is_floating_point():
+        raise TypeError(f"encode: input of {input.dtype}, expected floats for the format {format}")
+    numbers = numbers if numbers.dtype == float64 else numbers.float()
+    return _encode_float(numbers, layout, saturate, rounding)
+
+
+def _encode_float(numbers: Tensor, layout: _Float, saturate: bool, rounding: str) -> Tensor:
+    codes = _places(numbers.abs(), _crossings(layout, rounding, numbers.dtype))
+    if saturate or layout.nan is None:
+        codes = codes.clamp(max=layout.largest)
+    is_nan = numbers.isnan()
+    if layout.signed:
+        negative = numbers.signbit()
+        if layout.nan == layout.sign:  # The place of a negative zero is that of NaN, which has no sign.
+            negative = negative & (codes > 0) & (codes < layout.sign)
+        codes = where(negative, codes + layout.sign, codes)
+    else:
+        is_nan = is_nan | (numbers < (0.0 if saturate else layout.magnitude(0)))
+    return where(is_nan, layout.nan or 0, codes).to(uint8)
+
+
+def _places(numbers: Tensor, crossings: list[float]) -> Tensor:
+    """How many of the crossings each number has reached, by halving what is left: exact, and without a copy for each crossing.
+
+    Shapes: [..] -> the same, int32
+    """
+    step = 1 << (len(crossings).bit_length() - 1)
+    padding = [math.inf] * (2 * step - 1 - len(crossings))
+    bounds = tensor(crossings + padding, dtype=numbers.dtype, device=numbers.device)
+    places = zeros_like(numbers, dtype=int32)
+    while step:
+        places = where(numbers >= bounds[places + (step - 1)], places + step, places)
+        step //= 2
+    # Infinity has reached what was added, too.
+    return places.clamp(max=len(crossings))
+
+
+def _crossings(layout: _Float, rounding: str, dtype: _dtype) -> list[float]:
+    """The least number of a dtype that is rounded to each code but the first, and to what is beyond the largest."""
+    bounds = []
+    for code in range(layout.largest + 1):
+        low, high = layout.magnitude(code), layout.magnitude(code + 1)
+        if rounding == "down":
+            bounds.append(high)
+        elif rounding == "up":
+            bounds.append(_next(low, dtype))
+        else:
+            middle = (low + high) / 2
+            # Halfway belongs to the even code, above or below; to the greater power of two.
+            bounds.append(middle if code % 2 or not layout.signed else _next(middle, dtype))
+    return bounds if dtype == float64 else [bound if bound < 2.0**128 else math.inf for bound in bounds]
+
+
+def _next(number: float, dtype: _dtype) -> float:
+    """The next greater number of float64 or float32."""
+    if dtype == float64:
+        return math.nextafter(number, math.inf)
+    apart = 2.0**-149 if number < 2.0**-126 else math.ldexp(1.0, math.frexp(number)[1] - 24)
+    return number + apart
+
+
+def _encode_whole(numbers: Tensor, layout: _Whole, saturate: bool, rounding: str) -> Tensor:
+    if not numbers.is_floating_point():
+        numbers = numbers if numbers.dtype == int64 else numbers.int()
+        numbers = numbers.clamp(layout.low, layout.high) if saturate else numbers
+        return numbers.remainder(layout.codes).to(uint8)
+    numbers = _rounded(numbers if numbers.dtype == float64 else numbers.float(), rounding)
+    numbers = numbers.clamp(layout.low, layout.high) if saturate else numbers
+    numbers = where(numbers.isfinite(), numbers, 0.0)
+    # A power of two divides without an error by its reciprocal, on a device whose division is not exact, too.
+    return (numbers - (numbers * (1 / layout.codes)).floor() * layout.codes).to(uint8)
+
+
+def _rounded(numbers: Tensor, rounding: str) -> Tensor:
+    if rounding == "nearest":
+        return numbers.round()
+    return numbers.trunc() if rounding == "down" else where(numbers < 0, numbers.floor(), numbers.ceil())

@@ -1,0 +1,93 @@
+"""What a module is made of: the parameters, buffers and modules among its attributes, with their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from .._ternion import Parameter
+
+# What a module keeps about itself, beside its attributes: under names that no attribute can be called by.
+KINDS = "kinds of attributes"
+BUFFERS = "names of buffers"
+HOOKS = "hooks of calls"
+_OWN = frozenset((KINDS, BUFFERS, HOOKS))
+
+
+class Registered:
+    """The parameters, buffers or modules that are a module's own, by their keys, as they are now; an attribute of the same name takes its place."""
+
+    def __init__(self, kind: str):
+        self._kind = kind
+
+    def __get__(self, module: Any, owner: Any = None) -> Mapping[str, Any]:
+        return MappingProxyType({} if module is None else dict(registered(module, self._kind)))
+
+
+class Part:
+    """What is looked for in attributes: every module is one."""
+
+    _parameters = Registered("parameter")
+    _buffers = Registered("buffer")
+    _modules = Registered("module")
+
+
+def members(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """The parameters and modules within an attribute, with their keys: lists, tuples and dicts are looked into."""
+    if isinstance(value, (Parameter, Part)):
+        yield key, value
+    elif isinstance(value, (list, tuple)):
+        for number, item in enumerate(value):
+            yield from members(item, f"{key}.{number}")
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from members(item, f"{key}.{name}")
+
+
+def own(module: Any) -> Iterator[tuple[str, Any]]:
+    """Parameters and modules of this module's attributes, with their keys."""
+    buffers = module.__dict__.get(BUFFERS, ())
+    for name, value in list(module.__dict__.items()):
+        if name not in _OWN and name not in buffers:
+            yield from members(value, name)
+
+
+def registered(module: Any, kind: str) -> Iterator[tuple[str, Any]]:
+    """What is of one kind, with None for a name that is kept for it."""
+    attributes = module.__dict__
+    if kind == "buffer":
+        yield from ((name, attributes[name]) for name in attributes.get(BUFFERS, ()))
+        return
+    kinds, wanted = attributes.get(KINDS, {}), Parameter if kind == "parameter" else Part
+    for name, value in list(attributes.items()):
+        if value is None and kinds.get(name) == kind:
+            yield name, None
+        elif name not in _OWN and name not in attributes.get(BUFFERS, ()):
+            yield from ((key, member) for key, member in members(value, name) if isinstance(member, wanted))
+
+
+def parts(module: Any, prefix: str = "", recurse: bool = True, _around: Any = ()) -> Iterator[tuple[str, Any]]:
+    """This module and those within, before them those around them, each with what its keys begin with."""
+    yield prefix, module
+    for key, member in own(module) if recurse else ():
+        # A module that knows the one around it is no part of itself.
+        if isinstance(member, Part) and member is not module and member not in _around:
+            yield from parts(member, f"{prefix}{key}.", True, (*_around, module))
+
+
+def tensors(module: Any, prefix: str = "", persistent: bool = False) -> Iterator[tuple[str, Any]]:
+    """The parameters of this module alone, then its buffers, with their keys."""
+    for key, member in own(module):
+        if not isinstance(member, Part):
+            yield prefix + key, member
+    for name, is_kept in list(module.__dict__.get(BUFFERS, {}).items()):
+        value = module.__dict__[name]
+        if value is not None and (is_kept or not persistent):
+            yield prefix + name, value
+
+
+def walk(module: Any, prefix: str = "", recurse: bool = True, persistent: bool = False) -> Iterator[tuple[str, Any]]:
+    """Parameters and buffers with their keys, in PyTorch's order: a module's own parameters, its own buffers, then those of the modules within."""
+    for start, part in parts(module, f"{prefix}." if prefix else "", recurse):
+        yield from tensors(part, start, persistent)

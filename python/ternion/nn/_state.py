@@ -1,0 +1,126 @@
+"""State dicts of modules: how they are gathered and taken, with hooks and states of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from .._scopes import no_grad
+from .._ternion import Tensor, tensor
+from ._parts import HOOKS, Part, parts, tensors
+
+EXTRA = "_extra_state"
+
+
+class IncompatibleKeys(NamedTuple):
+    """The keys that a state and a module do not share."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+
+class Stateful(Part):
+    """The part of a module that a subclass may say: what its state has beside tensors."""
+
+    def get_extra_state(self) -> Any:
+        """What a state dict is to hold of the module beside its tensors, under "_extra_state": numbers, texts, and lists and dicts of them fit a file.
+
+        Raises:
+            RuntimeError: the subclass does not say it.
+        """
+        raise RuntimeError(f"{type(self).__name__} has no get_extra_state()")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Takes what `get_extra_state` told.
+
+        Raises:
+            RuntimeError: the subclass does not say it.
+        """
+        raise RuntimeError(f"{type(self).__name__} has no set_extra_state(), but its state holds one")
+
+
+def _hooks(module: Any, kind: str) -> list[Any]:
+    hooks = module.__dict__.get(HOOKS)
+    return [] if hooks is None else [hook.call for hook in getattr(hooks, kind).values()]
+
+
+def _has(part: Any, method: str) -> bool:
+    return getattr(type(part), method) is not getattr(Stateful, method)
+
+
+def gathered(module: Any, told: dict[str, Any], prefix: str, keep_vars: bool) -> dict[str, Any]:
+    """The state of a module, put into a dict."""
+    everything = list(parts(module, prefix))
+    for start, part in everything:
+        for hook in _hooks(part, "before_state"):
+            hook(part, start, keep_vars)
+        for key, value in tensors(part, start, persistent=True):
+            told[key] = value if keep_vars else value.detach()
+        if _has(part, "get_extra_state"):
+            told[start + EXTRA] = part.get_extra_state()
+    for start, part in reversed(everything):
+        for hook in _hooks(part, "after_state"):
+            hook(part, told, start, {})
+    return told
+
+
+def taken(module: Any, given: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
+    """Overwrites the tensors of a module with those of a state; nothing, unless all of them fit."""
+    everything, state = list(parts(module)), dict(given)
+    keys = IncompatibleKeys([], [])
+    unfit: list[str] = []
+    for start, part in everything:
+        for hook in _hooks(part, "before_load"):
+            hook(part, state, start, {}, strict, *keys, unfit)
+    own = {key: value for start, part in everything for key, value in tensors(part, start, persistent=True)}
+    extra = {start + EXTRA: part for start, part in everything if _has(part, "get_extra_state") or _has(part, "set_extra_state")}
+    keys.missing_keys.extend(key for key in (*own, *extra) if key not in state)
+    keys.unexpected_keys.extend(key for key in state if key not in own and key not in extra)
+    sources = {key: _tensor(key, state[key]) for key in own if key in state}
+    unfit += [
+        f"size mismatch for {key}: {tuple(value.shape)}, expected {tuple(own[key].shape)}"
+        for key, value in sources.items()
+        if tuple(value.shape) != tuple(own[key].shape)
+    ]
+    # Hooks may settle what does not fit: they are called with the tensors in their places.
+    hooks = [(hook, part) for _, part in reversed(everything) for hook in _hooks(part, "after_load")]
+    _check(module, keys if strict and not hooks else IncompatibleKeys([], []), unfit)
+    _overwrite(own, sources, assign)
+    for key, part in extra.items():
+        if key in state:
+            part.set_extra_state(state[key])
+    for hook, part in hooks:
+        hook(part, keys)
+    _check(module, keys if strict else IncompatibleKeys([], []), [])
+    return keys
+
+
+def _overwrite(own: dict[str, Any], sources: dict[str, Tensor], assign: bool) -> None:
+    with no_grad():
+        for key, source in sources.items():
+            if assign:
+                own[key].data = source
+            else:
+                own[key].copy_(source)
+
+
+def _check(module: Any, keys: IncompatibleKeys, unfit: list[str]) -> None:
+    told = [f"missing: {', '.join(keys.missing_keys)}"] if keys.missing_keys else []
+    told += [f"unexpected: {', '.join(map(str, keys.unexpected_keys))}"] if keys.unexpected_keys else []
+    if told or unfit:
+        raise RuntimeError(f"the state does not fit {type(module).__name__}: " + "; ".join([*told, *unfit]))
+
+
+def _tensor(key: str, value: Any) -> Tensor:
+    """A value of a state dict as a tensor."""
+    if isinstance(value, Tensor):
+        return value.detach()
+    try:
+        return tensor(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"load_state_dict: {key} is of type {type(value).__name__}, expected a tensor: {error}") from None

@@ -1,0 +1,201 @@
+"""Orders in which examples are taken: the samplers of `ternion.utils.data`."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+import random
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Union
+
+from .._ternion import Generator, float64, rand, randint, randperm
+
+# Where random numbers come from: None for those of the device.
+Source = Union[random.Random, Generator, None]
+
+# What a sampler gives. A class may leave it out.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Chosen = TypeVar("Chosen", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    Chosen = TypeVar("Chosen", covariant=True)
+
+
+def source_of(generator: Any) -> Source:
+    """Where orders are drawn."""
+    if generator is None or isinstance(generator, (random.Random, Generator)):
+        return generator
+    if isinstance(generator, int) and not isinstance(generator, bool):
+        return random.Random(generator)
+    raise TypeError(f"a generator of type {type(generator).__name__}, expected a seed, a ternion.Generator or a random.Random")
+
+
+def random_order(count: int, source: Source) -> list[int]:
+    """The numbers from 0 to below `count`."""
+    if not isinstance(source, random.Random):
+        return randperm(count, generator=source).tolist() if count else []
+    order = list(range(count))
+    source.shuffle(order)
+    return order
+
+
+class Sampler(Generic[Chosen]):
+    """Numbers of examples in some order: a subclass says `__iter__`, and `__len__` if it can.
+
+    Raises:
+        NotImplementedError: the subclass does not say `__iter__`.
+    """
+
+    def __iter__(self) -> Iterator[Chosen]:
+        raise NotImplementedError(f"{type(self).__name__} has no __iter__()")
+
+
+class SequentialSampler(Sampler[int]):
+    """The numbers of all examples in their order.
+
+    Raises:
+        TypeError: when read, a data set without a length.
+    """
+
+    def __init__(self, data_source: Any):
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler[int]):
+    """The numbers of examples in random order, another one each time.
+
+    Args:
+        replacement: whether an example may come again before all were there.
+        num_samples: how many numbers; as many as there are examples by default.
+        generator: a seed, a `ternion.Generator` or a `random.Random`.
+
+    Raises:
+        ValueError: `num_samples` below 1.
+        TypeError: a `replacement` that is neither True nor False, another generator.
+    """
+
+    def __init__(self, data_source: Any, replacement: bool = False, num_samples: int | None = None, generator: Any = None):
+        if not isinstance(replacement, bool):
+            raise TypeError(f"RandomSampler: replacement {replacement!r}, expected True or False")
+        if num_samples is not None and (isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples < 1):
+            raise ValueError(f"RandomSampler: num_samples {num_samples!r}, expected a whole number of at least 1")
+        self.data_source, self.replacement, self._samples = data_source, replacement, num_samples
+        self.generator = source_of(generator)
+
+    @property
+    def num_samples(self) -> int:
+        """How many numbers there are."""
+        return len(self.data_source) if self._samples is None else self._samples
+
+    def __iter__(self) -> Iterator[int]:
+        count, wanted = len(self.data_source), self.num_samples
+        if self.replacement:
+            return iter(_numbers(count, wanted, self.generator))
+        return itertools.islice(self._orders(count), wanted) if count else iter(())
+
+    def _orders(self, count):
+        while True:
+            yield from random_order(count, self.generator)
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+def _numbers(count: int, wanted: int, source: Source) -> list[int]:
+    if not isinstance(source, random.Random):
+        return randint(0, count, (wanted,), generator=source).tolist()
+    return [source.randrange(count) for _ in range(wanted)]
+
+
+class SubsetRandomSampler(Sampler[int]):
+    """These numbers in random order.
+
+    Raises:
+        TypeError: a generator that is none of these.
+    """
+
+    def __init__(self, indices: Sequence[int], generator: Any = None):
+        self.indices, self.generator = indices, source_of(generator)
+
+    def __iter__(self) -> Iterator[int]:
+        return (self.indices[place] for place in random_order(len(self.indices), self.generator))
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler[int]):
+    """Numbers drawn with these weights.
+
+    Args:
+        replacement: whether a number may come again.
+
+    Raises:
+        ValueError: weights that are below 0, not finite or all 0; less than 1 sample, or without replacement more than there are.
+    """
+
+    def __init__(self, weights: Any, num_samples: int, replacement: bool = True, generator: Any = None):
+        self.weights = [float(weight) for weight in weights]
+        positive = sum(weight > 0 for weight in self.weights)
+        if any(not 0 <= weight < math.inf for weight in self.weights) or not positive:
+            raise ValueError("WeightedRandomSampler: weights, expected finite ones of at least 0, not all 0")
+        if num_samples < 1 or (not replacement and num_samples > positive):
+            raise ValueError(f"WeightedRandomSampler: num_samples {num_samples} of {positive} that can come, expected at least 1, and no more without replacement")
+        self.num_samples, self.replacement, self.generator = num_samples, replacement, source_of(generator)
+
+    def __iter__(self) -> Iterator[int]:
+        if self.replacement:
+            sums = list(itertools.accumulate(self.weights))
+            last = max(number for number, weight in enumerate(self.weights) if weight > 0)
+            return iter([min(bisect.bisect_right(sums, share * sums[-1]), last) for share in self._shares(self.num_samples)])
+        # The first by times that are exponentially distributed with these rates (Efraimidis and Spirakis 2006).
+        shares = self._shares(len(self.weights))
+        times = [(-math.log(1 - share) / weight, number) for number, (share, weight) in enumerate(zip(shares, self.weights)) if weight > 0]
+        return iter([number for _, number in sorted(times)[: self.num_samples]])
+
+    def _shares(self, count):
+        if not isinstance(self.generator, random.Random):
+            return rand(count, dtype=float64, generator=self.generator).tolist()
+        return [self.generator.random() for _ in range(count)]
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler[list[int]]):
+    """Lists of `batch_size` numbers of another sampler; the last one may have less, unless `drop_last`.
+
+    Raises:
+        ValueError: a `batch_size` that is no whole number of at least 1, a `drop_last` that is neither True nor False.
+    """
+
+    def __init__(self, sampler: Any, batch_size: int, drop_last: bool):
+        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+            raise ValueError(f"BatchSampler: batch_size {batch_size!r}, expected a whole number of at least 1")
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"BatchSampler: drop_last {drop_last!r}, expected True or False")
+        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return batched(iter(self.sampler), self.batch_size, self.drop_last)
+
+    def __len__(self) -> int:
+        full, rest = divmod(len(self.sampler), self.batch_size)
+        return full + (rest > 0 and not self.drop_last)
+
+
+def batched(items: Iterator[Any], size: int, drop_last: bool) -> Iterator[list[Any]]:
+    """Lists of so many items; the last one may have less, unless `drop_last`."""
+    while batch := list(itertools.islice(items, size)):
+        if len(batch) == size or not drop_last:
+            yield batch
