@@ -27,6 +27,7 @@ OTHERWISE = {
     "BoolTensor FloatTensor LongTensor Tensor": "classes of one dtype here make tensors of numbers",
     "dropout dropout1d dropout2d": "with a probability of 0: PyTorch gives the input itself",
     "chain_matmul": "of a single matrix: the matrix itself",
+    "pin_memory": "changes nothing here",
 }
 SKIPPED = {
     name for names in OTHERWISE for name in names.split()
