@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import ternion
-import torch
+
+torch = pytest.importorskip("torch")
 
 # Each of the two libraries has its words for a mask of bytes.
 pytestmark = pytest.mark.filterwarnings("ignore:indexing with .*uint8")

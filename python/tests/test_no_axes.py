@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import ternion
-import torch
+
+torch = pytest.importorskip("torch")
 
 
 def parts(result):

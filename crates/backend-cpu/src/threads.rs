@@ -2,11 +2,14 @@
 //!
 //! The caller works off pieces itself and rayon's threads help as they come free. While it waits for them it runs nothing else: an op holds
 //! the locks of its buffers, and a foreign task picked up meanwhile might want one of them.
+//!
+//! Ops follow each other within microseconds, and to wake a thread takes as long as a small op. So a helper whose job is done lingers: it looks for the
+//! next job for a while before it goes back to rayon, and only helpers that do not linger are asked for there.
 
 use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Thread;
 
@@ -55,6 +58,63 @@ const CLOSED: usize = 1 << (usize::BITS - 1);
 /// Rounds of waiting for a helper's last piece before the thread is put to sleep.
 const SPINS: usize = 1 << 12;
 
+/// Looks for another job before a helper goes back to rayon: a tenth of a millisecond or so, in which Python forms the arguments of the next op.
+const LOOKS: usize = 1 << 6;
+/// Rounds of waiting between two looks, after which the processor is offered to whoever else is ready.
+const ROUNDS: usize = 1 << 5;
+
+/// The jobs that helpers may join.
+static OPEN: Mutex<Vec<Arc<Job>>> = Mutex::new(Vec::new());
+/// Grows with each job.
+static OPENED: AtomicUsize = AtomicUsize::new(0);
+/// Helpers that look for one.
+static LINGERING: AtomicUsize = AtomicUsize::new(0);
+
+fn open_jobs() -> std::sync::MutexGuard<'static, Vec<Arc<Job>>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a thread of rayon does for a job, and for those that follow it closely.
+fn help_and_linger(job: Arc<Job>) {
+    job.help();
+    drop(job);
+    let mut seen = OPENED.load(Ordering::Relaxed);
+    LINGERING.fetch_add(1, Ordering::SeqCst);
+    let mut looks = 0;
+    while looks < LOOKS {
+        if help_newer(&mut seen) {
+            looks = 0;
+            continue;
+        }
+        looks += 1;
+        (0..ROUNDS).for_each(|_| std::hint::spin_loop());
+        std::thread::yield_now();
+    }
+    LINGERING.fetch_sub(1, Ordering::SeqCst);
+    // Whoever opened a job meanwhile counted on this thread.
+    help_newer(&mut seen);
+}
+
+/// Helps with what is open, if any job was opened since `seen`; whether there was one.
+fn help_newer(seen: &mut usize) -> bool {
+    fence(Ordering::SeqCst);
+    let now = OPENED.load(Ordering::SeqCst);
+    if now == *seen {
+        return false;
+    }
+    *seen = now;
+    let mut helped = false;
+    while let Some(job) = job_with_pieces() {
+        job.help();
+        helped = true;
+    }
+    helped
+}
+
+fn job_with_pieces() -> Option<Arc<Job>> {
+    open_jobs().iter().find(|job| job.has_pieces()).cloned()
+}
+
 /// Pieces of work that several threads take from.
 struct Job {
     /// Points into the caller's stack: alive until the job is closed and no helper is at work.
@@ -85,11 +145,15 @@ fn share(pieces: usize, helpers: usize, work: &(dyn Fn(usize) + Sync)) {
         panic: Mutex::new(None),
         caller: std::thread::current(),
     });
-    for _ in 0..helpers {
+    open_jobs().push(job.clone());
+    OPENED.fetch_add(1, Ordering::SeqCst);
+    fence(Ordering::SeqCst);
+    for _ in LINGERING.load(Ordering::SeqCst)..helpers {
         let job = job.clone();
-        rayon::spawn(move || job.help());
+        rayon::spawn(move || help_and_linger(job));
     }
     job.work_off(work);
+    open_jobs().retain(|other| !Arc::ptr_eq(other, &job));
     job.close();
     let panic = job.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(panic) = panic {
@@ -98,6 +162,10 @@ fn share(pieces: usize, helpers: usize, work: &(dyn Fn(usize) + Sync)) {
 }
 
 impl Job {
+    fn has_pieces(&self) -> bool {
+        self.next.load(Ordering::Relaxed) < self.pieces
+    }
+
     /// Takes pieces until none is left. A panic ends the job and is kept for the caller.
     fn work_off(&self, work: &(dyn Fn(usize) + Sync)) {
         let result = catch_unwind(AssertUnwindSafe(|| {

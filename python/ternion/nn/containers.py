@@ -133,8 +133,12 @@ class Sequential(_Row):
             self.add_module(str(name), _checked(self, module))
 
     def forward(self, input: Tensor) -> Tensor:
-        for _, module in _items(self):
-            input = module(input)
+        # As `_items`, without lists of pairs: this runs for every batch.
+        own = self.__dict__
+        for name, kind in tuple(own.get(_KINDS, {}).items()):
+            module = own.get(name) if kind == "module" else None
+            if module is not None:
+                input = module(input)
         return input
 
     def __getitem__(self, index: Any) -> Any:

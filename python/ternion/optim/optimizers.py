@@ -173,8 +173,9 @@ class Optimizer:
     def _follow(self):
         """Has the settings of `param_groups` count."""
         for number, group in enumerate(self.param_groups):
-            settings = self._of_steps(group)
-            if settings != self._made[number]:
+            # Of views of dicts, which are compared without a dict being made.
+            if not self._made[number].items() <= group.items():
+                settings = self._of_steps(group)
                 steps = self._new_steps(number, settings)
                 steps.load(self._fitting(self._steps[number].state(), self._made[number], settings))
                 self._steps[number], self._made[number] = steps, settings
@@ -193,6 +194,8 @@ class Optimizer:
             RuntimeError: a parameter without a gradient, with `strict=True`.
             TypeError: a closure that is no function.
         """
+        if not self._hooks_before and not self._hooks_after:
+            return self._stepped(closure)
         args: Any = (self,) if closure is None else (self, closure)
         kwargs: Any = {}
         for hook in list(self._hooks_before.values()):
