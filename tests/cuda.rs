@@ -4,14 +4,17 @@
 mod kernels;
 // A program of its own for the processor; here too, since this one travels to machines with a GPU.
 mod mnist_steps;
+#[path = "support/recorded.rs"]
+mod recorded;
 
 use mnist_steps::support::{self, beside, cuda};
+use recorded::Training;
 use std::cell::RefCell;
 use std::sync::RwLockReadGuard;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use ternion::nn::Param;
 use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
-use ternion::nn::{Dropout, Forward, Linear, Mlp, Module, Param};
-use ternion::{DType, Device, Error, Result, Tensor};
+use ternion::{DType, Device, Result, Tensor};
 use ternion_core::capture::{CapturedStep, is_recording_step};
 
 /// A CUDA device where there is one, once nobody wants it alone.
@@ -139,135 +142,28 @@ fn a_process_may_end_with_launches_on_their_way() -> Result<()> {
     Ok(())
 }
 
-/// A step of a small network with dropout, on fixed tensors.
-struct Training {
-    model: Mlp,
-    dropout: Dropout,
-    head: Linear,
-    optimizer: Box<dyn Optimizer>,
-    images: Tensor,
-    labels: Tensor,
-}
-
-impl Training {
-    fn new(device: &Device, adam: bool) -> Result<Training> {
-        device.seed(3);
-        let model = Mlp::new([20, 33, 16], device)?;
-        let head = Linear::new(16, 5, device)?;
-        let parameters = [model.parameters(), head.parameters()].concat();
-        let optimizer: Box<dyn Optimizer> = match adam {
-            true => Box::new(AdamW::new(
-                parameters,
-                AdamWConfig { lr: 1e-2, max_grad_norm: Some(0.5), ..Default::default() },
-            )?),
-            false => {
-                Box::new(SGD::new(parameters, SGDConfig { lr: 0.1, momentum: 0.9, ..Default::default() })?)
-            }
-        };
-        let images = Tensor::randn([12, 20], DType::F32, device)?;
-        let labels = Tensor::randint(0, 5, [12], DType::I64, device)?;
-        Ok(Training { model, dropout: Dropout::new(0.25)?, head, optimizer, images, labels })
-    }
-
-    fn step(&mut self) -> Result<Tensor> {
-        let hidden = self.dropout.forward(&self.model.forward(&self.images)?.relu()?)?;
-        let loss = self.head.forward(&hidden)?.cross_entropy(&self.labels)?;
-        self.optimizer.step(&loss.backward()?)?;
-        Ok(loss.detach())
-    }
-
-    fn parameters(&self) -> Result<Vec<f32>> {
-        let all = [self.model.parameters(), self.head.parameters()].concat();
-        let values =
-            all.iter().map(|parameter| parameter.tensor().to_vec::<f32>()).collect::<Result<Vec<_>>>()?;
-        Ok(values.concat())
-    }
-}
-
-/// Twelve steps with another batch and another learning rate on the way, each run; the losses and the parameters at the end.
-fn eager(device: &Device, adam: bool, batches: &[Tensor]) -> Result<(Vec<f32>, Vec<f32>)> {
-    let mut training = Training::new(device, adam)?;
-    let mut losses = Vec::new();
-    for (number, batch) in batches.iter().enumerate() {
-        training.images.copy_(batch)?;
-        if number == 6 {
-            training.optimizer.set_lr(3e-3)?;
-        }
-        losses.push(training.step()?.item::<f32>()?);
-    }
-    Ok((losses, training.parameters()?))
-}
-
 #[test]
 fn replays_train_exactly_as_steps_do() -> Result<()> {
     let Some((_beside, device)) = beside_others() else { return Ok(()) };
-    for adam in [true, false] {
-        device.seed(11);
-        let batches: Vec<Tensor> =
-            (0..12).map(|_| Tensor::randn([12, 20], DType::F32, &device)).collect::<Result<_>>()?;
-        let (losses, parameters) = eager(&device, adam, &batches)?;
-        let training = RefCell::new(Training::new(&device, adam)?);
-        let images = training.borrow().images.clone();
-        images.copy_(&batches[0])?;
-        let mut first = Vec::new();
-        let mut step = device.capture(|| {
-            let loss = training.borrow_mut().step()?;
-            first.push(loss.clone());
-            Ok(loss)
-        })?;
-        assert!(step.is_recorded());
-        let mut replayed = vec![];
-        for (number, batch) in batches.iter().enumerate().skip(1) {
-            images.copy_(batch)?;
-            if number == 6 {
-                training.borrow_mut().optimizer.set_lr(3e-3)?;
-            }
-            replayed.push(step.replay()?.item::<f32>()?);
-        }
-        drop(step);
-        assert_eq!(first[0].item::<f32>()?, losses[0]);
-        assert_eq!(replayed, losses[1..], "adam: {adam}");
-        assert_eq!(training.borrow().parameters()?, parameters, "adam: {adam}");
-        let untrained = Training::new(&device, adam)?.parameters()?;
-        assert!(
-            parameters.iter().zip(&untrained).any(|(trained, fresh)| trained != fresh),
-            "nothing was trained"
-        );
-    }
-    Ok(())
+    recorded::replays_train_exactly_as_steps_do(&device)
 }
 
 #[test]
 fn a_step_that_cannot_be_recorded_says_why() -> Result<()> {
     let Some((_beside, device)) = beside_others() else { return Ok(()) };
-    let x = Tensor::ones([4], DType::F32, &device)?;
-    let refused = |error: Option<Error>| error.expect("refused").to_string();
-    let read = device.capture(|| x.add(&x)?.to_vec::<f32>()).err();
-    assert!(refused(read).contains("download: the step that is being recorded waits for the device"));
-    let written = device.capture(|| Tensor::from_slice(&[1.0f32], 1, &device)).err();
-    assert!(refused(written).contains("upload: the step that is being recorded waits"));
-    let mut size = 4;
-    let changing = device.capture(|| {
-        size -= 1;
-        x.narrow(0, 0, size)?.add_scalar(1.0)
-    });
-    let message = refused(changing.err());
-    assert!(
-        message.contains("op 0 was add_scalar of [3] f32 when the step ran and add_scalar of [2] f32"),
-        "{message}"
-    );
-    let mut factor = 1.0;
-    let scaled = device.capture(|| {
-        factor *= 0.5;
-        x.mul_scalar(factor)
-    });
-    let message = refused(scaled.err());
-    assert!(message.contains("op 0, mul_scalar of [4] f32, had other settings"), "{message}");
-    // The device is as it was.
-    assert_eq!(x.add(&x)?.to_vec::<f32>()?, [2.0; 4]);
-    let mut doubled = device.capture(|| x.add(&x))?;
-    assert_eq!(doubled.replay()?.to_vec::<f32>()?, [2.0; 4]);
-    Ok(())
+    recorded::a_step_that_cannot_be_recorded_says_why(&device)
+}
+
+#[test]
+fn a_step_that_reads_other_tensors_is_refused() -> Result<()> {
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    recorded::a_step_that_reads_other_tensors_is_refused(&device)
+}
+
+#[test]
+fn a_step_may_be_dropped_while_another_is_recorded() -> Result<()> {
+    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    recorded::a_step_may_be_dropped_while_another_is_recorded(&device)
 }
 
 /// What a thread is told that asks for something while another records a step: of an op, a write in place, an upload, a download, a wait, a recording and a
@@ -431,21 +327,6 @@ fn halves_whose_lines_begin_anywhere_are_copied_only_where_that_is_faster() -> R
         assert!(worst <= 1.0, "{sizes:?}: {worst} of what is allowed");
     }
     Ok(())
-}
-
-#[test]
-fn a_step_may_be_dropped_while_another_is_recorded() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
-    let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], 3, &device)?;
-    let mut ended = Some(device.capture(|| x.add_scalar(1.0))?);
-    let mut step = device.capture(|| {
-        if is_recording_step() {
-            drop(ended.take());
-        }
-        x.mul_scalar(3.0)
-    })?;
-    assert_eq!(step.replay()?.to_vec::<f32>()?, [3.0, 6.0, 9.0]);
-    device.synchronize()
 }
 
 /// Eager steps of the next tests, and a tenth of the replays; `TERNION_MEMORY_STEPS` asks for another number (100,000 take a minute or two).

@@ -209,18 +209,18 @@ fn what_is_wrong_with_the_arguments_is_told_before_the_data_is_looked_for() {
     assert_eq!(left.len(), 2, "the checks left something behind: {left:?}");
 }
 
-/// 70 digits in batches of 16: the last one is filled up. A device that records nothing runs the same steps op by op.
+/// 70 digits in batches of 16: the last one is filled up.
 #[test]
 fn a_captured_run_ends_where_an_eager_one_does() {
     let folder = Folder::new("capture");
-    let run = |weights: &str, capture: &[&str]| {
+    let run = |weights: &str, eager: &[&str]| {
         let arguments =
             ["--device", "cpu", "--epochs", "3", "--batch", "16", "--lr", "0.01", "--save", weights];
-        let printed = success(folder.mnist(&[&arguments, capture].concat()));
+        let printed = success(folder.mnist(&[&arguments, eager].concat()));
         let last = printed.lines().find(|line| line.starts_with("test accuracy ")).expect("it is told");
         (last.to_string(), fs::read(folder.file(weights)).expect("they were saved"))
     };
-    let (eager, captured) = (run("eager.st", &[]), run("captured.st", &["--capture"]));
+    let (eager, captured) = (run("eager.st", &["--eager"]), run("captured.st", &[]));
     assert_eq!(eager.0, captured.0);
     assert!(eager.1 == captured.1, "the weights differ");
     success(folder.mnist(&["--epochs", "0", "--save", "untrained.st"]));

@@ -76,8 +76,8 @@ def thousand(library, device):
     return calls, 1
 
 
-# Name -> the arguments of both forms of the program `mnist`. Only CUDA records steps.
-PROGRAMS = {"mnist": [], "mnist_captured": ["--capture"]}
+# Name -> the arguments of both forms of the program `mnist`.
+PROGRAMS = {"mnist": [], "mnist_eager": ["--eager"]}
 # Of the speed of the Rust program.
 LEAST = 0.95
 # Each form runs so often, in turn; the fastest counts, which other work on the machine disturbed least.
@@ -147,8 +147,6 @@ def run(given):
     libraries = {"ternion": ternion, "torch": torch}
     for device in given.device:
         for case in PROGRAMS if given.mnist else ():
-            if PROGRAMS[case] and device == "cpu":
-                continue
             line = {**header(device, given.commit), "device": device, "case": case, "python": platform.python_version(), "versions": {"torch": torch.__version__}, "programs": mnist(given, device, PROGRAMS[case])}
             note(given, line)
             print(f"{device} {case}: {line['programs']}", flush=True)

@@ -62,10 +62,10 @@ def accuracy_of(model, digits):
 
 
 class Step:
-    """Forward, loss, backward and the optimiser's step on one batch; recorded once and replayed, if that is asked for."""
+    """Forward, loss, backward and the optimiser's step on one batch: recorded once and replayed, where the device can, or else op by op."""
 
-    def __init__(self, model, adam, digits, batch, captured):
-        self.model, self.adam, self.digits, self.captured = model, adam, digits, captured
+    def __init__(self, model, adam, digits, batch, eager):
+        self.model, self.adam, self.digits, self.eager = model, adam, digits, eager
         self.rows = ternion.zeros(batch, dtype="int64", device=digits.images.device)
         self.total = ternion.zeros((), device=digits.images.device)
         self.recorded = None
@@ -82,16 +82,16 @@ class Step:
         self.rows.copy_(rows)
         if self.recorded is not None:
             self.recorded.replay()
-        elif self.captured:
-            self.recorded = ternion.capture(self.once, self.rows.device)
-        else:
+        elif self.eager:
             self.once()
+        else:
+            self.recorded = ternion.capture(self.once, self.rows.device)
 
 
 def train(model, digits, arguments, device):
     """The seconds that all steps but the first took, which compiles kernels on some devices."""
     adam = optim.AdamW(model.named_parameters(), lr=arguments.lr)
-    training = Step(model, adam, digits, min(arguments.batch, len(digits)), arguments.capture)
+    training = Step(model, adam, digits, min(arguments.batch, len(digits)), arguments.eager)
     steps, begun = 0, time.perf_counter()
     for epoch in range(arguments.epochs):
         rows = digits.rows(epoch, arguments.seed, len(training.rows))
@@ -127,7 +127,7 @@ def main():
     parser.add_argument("--hidden", type=positive, default=128)
     parser.add_argument("--limit", type=positive, help="takes only the first so many digits")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--capture", action="store_true", help="records the step where the device can, and replays it")
+    parser.add_argument("--eager", action="store_true", help="runs each step op by op, and records none")
     parser.add_argument("--json", help="writes the results")
     arguments = parser.parse_args()
     device = ternion.device(arguments.device)

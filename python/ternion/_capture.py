@@ -22,7 +22,7 @@ class CapturedStep:
     """A step that `replay()`, or a call, runs again. Made by `capture`.
 
     Attributes:
-        output: what the step returned; each replay fills the memory of its tensors anew.
+        output: what the step returned when it ran or was replayed last. Each replay fills the memory of the same tensors anew.
         is_recorded: whether the device recorded it; else each replay calls the function.
     """
 
@@ -32,11 +32,11 @@ class CapturedStep:
         before = getattr(_stepping, "optimizers", None)
         _stepping.optimizers = self._optimizers
         try:
-            self._recorded = _trust.record(step, device)
+            recorded = _trust.record(step, device)
         finally:
             _stepping.optimizers = before
-        self.is_recorded = self._recorded is not None
-        self.output = None
+        self.is_recorded = recorded is not None
+        self._recorded, self.output = recorded or (None, None)
         if not self.is_recorded:
             self.output = step()
 
@@ -62,16 +62,17 @@ class CapturedStep:
 
 
 def capture(step: Any, device: Any = None) -> CapturedStep:
-    """Runs `step` once, and records it where the device can: a CUDA graph, which `replay()` repeats without work of Python for each op.
+    """Runs `step` once, and records it where the device can: `replay()` repeats it without work of Python for each op.
 
-        captured = ternion.capture(step)    # step() works on tensors x and y
+        captured = ternion.capture(step, x.device)    # step() works on tensors x and y
         for images, labels in batches:
             x.copy_(images), y.copy_(labels)
             loss = captured.replay()
 
-    Where the device records nothing (the processor, wgpu) the function itself runs each time. The first run is a step like any other. A recorded step works on the same
-    memory each time: feed it by writing into its inputs in place. Learning rates, the counts of optimisers and random numbers go on from replay to replay; the precision stays
-    that of the recording.
+    On CUDA a recording is a graph, on the processor a list of ops; wgpu records nothing, and the function itself runs each time. Where it is recorded the function is called
+    twice: the first call is a step like any other, at the second its ops are noted and nothing is computed. What else it does, such as counting or fetching a batch, is done
+    twice, and not repeated. A recorded step works in the same memory each time: feed it by writing into its inputs in place. Learning rates, the counts of optimisers and
+    random numbers go on from replay to replay; the precision stays that of the recording.
 
     Args:
         step: a function without arguments; what it returns is `output`.
@@ -79,7 +80,7 @@ def capture(step: Any, device: Any = None) -> CapturedStep:
 
     Raises:
         ValueError: the step reads from the device (`item()`, `print`), writes to it from the host, works on another device too, or does not call the same ops on the same
-            shapes with the same numbers each time: such a step cannot be recorded.
+            shapes, with the same numbers and on the same tensors each time: such a step cannot be recorded.
         TypeError: no function.
     """
     if not callable(step):

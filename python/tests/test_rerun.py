@@ -2,6 +2,7 @@
 
 import collections
 
+import numpy
 import pytest
 
 import ternion
@@ -124,8 +125,8 @@ def test_a_captured_step_is_the_step():
     step, x, _ = training()
     captured = ternion.capture(step)
     found = [captured.output.item()] + [captured.replay().item() for _ in range(3)] + [captured().item()]
-    assert found == wanted and not captured.is_recorded
-    assert repr(captured) == "CapturedStep(training.<locals>.step, is_recorded=False)"
+    assert found == wanted and captured.is_recorded
+    assert repr(captured) == "CapturedStep(training.<locals>.step, is_recorded=True)"
     x.copy_(x * 0)
     assert captured.replay().item() != found[-1]
 
@@ -145,6 +146,42 @@ def test_what_cannot_be_captured():
         ternion.capture(3)
     with pytest.raises(KeyError, match="step"):
         ternion.capture(lambda: {}["step"])
+    x, rows = ternion.ones(2), ternion.tensor([0, 1])
+    with pytest.raises(ValueError, match="download: the step that is being recorded waits for the device"):
+        ternion.capture(lambda: x.sum().item())
+    with pytest.raises(ValueError, match="address: the step that is being recorded waits for the device"):
+        ternion.capture(lambda: (x + 1).numpy())
+    with pytest.raises(ValueError, match="upload: the step that is being recorded waits for the device"):
+        ternion.capture(lambda: x * ternion.tensor([1.0, 2.0]))
+    batches = iter([ternion.ones(2), ternion.zeros(2)])
+    with pytest.raises(ValueError, match=r"op 0, mul of .* read another tensor as input 1 .* copy new values into a tensor that stays"):
+        ternion.capture(lambda: x * next(batches))
+    with pytest.raises(ValueError, match="read another tensor"):
+        ternion.capture(lambda: x + ternion.from_numpy(numpy.ones(2, dtype="float32")))
+    # Everything is as it was, and a step that can be recorded is.
+    captured = ternion.capture(lambda: x.index_select(0, rows) + 1)
+    assert captured.output.tolist() == [2.0, 2.0]
+    x.fill_(3)
+    assert captured.replay().tolist() == [4.0, 4.0]
+    rows.fill_(5)
+    with pytest.raises(IndexError, match="index 5 is out of range for size 2"):
+        captured.replay()
+
+
+def test_random_numbers_go_on_where_a_step_is_recorded():
+    x = ternion.ones(1000)
+    ternion.manual_seed(3)
+    wanted = [(nn.functional.dropout(x, 0.5).sum() + ternion.rand(1)).item() for _ in range(4)]
+    ternion.manual_seed(3)
+    captured = ternion.capture(lambda: nn.functional.dropout(x, 0.5).sum() + ternion.rand(1))
+    assert [captured.output.item()] + [captured.replay().item() for _ in range(3)] == wanted and len(set(wanted)) == 4
+
+
+def test_a_step_calls_python_twice_and_never_again():
+    calls = []
+    captured = ternion.capture(lambda: calls.append(len(calls)))
+    captured.replay()
+    assert calls == [0, 1] and captured.output is None
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ mod lanes;
 mod memory;
 mod number;
 mod ops;
+mod recording;
 mod rows;
 mod select;
 mod simd;
@@ -26,10 +27,11 @@ mod walk;
 pub use custom::{CpuInput, CpuKernel, CpuOutput, register_custom_kernel};
 
 use memory::{CpuMemory, Pool};
+use recording::Recorder;
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use ternion_core::backend::{Backend, Buffer, Interop, MemoryStats, Meta, Plan, Unsupported, View};
+use ternion_core::backend::{Backend, Buffer, Capture, Interop, MemoryStats, Meta, Plan, Unsupported, View};
 use ternion_core::{Device, Error, Op, Result};
 
 /// A device that runs on this machine's processor.
@@ -41,12 +43,14 @@ pub fn device() -> Device {
 #[derive(Debug)]
 pub struct CpuBackend {
     pool: Arc<Pool>,
+    recorder: Recorder,
 }
 
 impl CpuBackend {
     /// A backend with a memory pool of its own.
     pub fn new() -> CpuBackend {
-        CpuBackend { pool: Arc::default() }
+        let pool: Arc<Pool> = Arc::default();
+        CpuBackend { recorder: Recorder { pool: pool.clone() }, pool }
     }
 
     /// A buffer on `bytes` bytes from `address` on, which `owner` keeps alive: memory of another library.
@@ -80,14 +84,20 @@ impl Backend for CpuBackend {
 
     #[inline]
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        Pool::alloc(&self.pool, bytes).map(Buffer::new)
+        let buffer = Pool::alloc(&self.pool, bytes).map(Buffer::new)?;
+        if recording::is_recording() {
+            recording::note_made(&self.pool, &buffer);
+        }
+        Ok(buffer)
     }
 
     fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
+        recording::refuse_while_recording("upload")?;
         memory("upload", to)?.write(host, offset_bytes)
     }
 
     fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
+        recording::refuse_while_recording("download")?;
         memory("download", from)?.read(offset_bytes, host)
     }
 
@@ -98,18 +108,21 @@ impl Backend for CpuBackend {
 
     #[inline]
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
-        match select::kernel(op, inputs) {
-            Ok(kernel) => access::with_locked(op, inputs, outputs, kernel),
-            Err(unsupported) => Err(Error::Unsupported {
-                op: op.name(),
-                device: "cpu".into(),
-                why: unsupported.why.into_owned(),
-            }),
+        let kernel = select::kernel(op, inputs).map_err(|unsupported| Error::Unsupported {
+            op: op.name(),
+            device: "cpu".into(),
+            why: unsupported.why.into_owned(),
+        })?;
+        if recording::is_recording()
+            && recording::note_call(&self.pool, op, kernel, inputs, outputs).is_some()
+        {
+            return Ok(());
         }
+        access::with_locked(op, inputs, outputs, kernel)
     }
 
     fn synchronize(&self) -> Result<()> {
-        Ok(())
+        recording::refuse_while_recording("synchronize")
     }
 
     fn memory(&self) -> MemoryStats {
@@ -125,6 +138,10 @@ impl Backend for CpuBackend {
         self.pool.restart_peak(floor);
     }
 
+    fn capture(&self) -> Option<&dyn Capture> {
+        Some(&self.recorder)
+    }
+
     fn interop(&self) -> Option<&dyn Interop> {
         Some(self)
     }
@@ -132,6 +149,9 @@ impl Backend for CpuBackend {
 
 impl Interop for CpuBackend {
     fn address(&self, buffer: &Buffer) -> Option<usize> {
+        if recording::is_recording() {
+            return None;
+        }
         buffer.downcast().map(|memory: &CpuMemory| memory.start().expose_provenance())
     }
 }

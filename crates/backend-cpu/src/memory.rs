@@ -292,6 +292,13 @@ impl CpuMemory {
         Ok(())
     }
 
+    /// Makes every byte 0.
+    pub(crate) fn clear(&self) {
+        let _guard = self.lock.write();
+        // SAFETY: the storage has `bytes` bytes, and nobody else touches them (write lock).
+        unsafe { self.start().write_bytes(0, self.bytes) };
+    }
+
     pub(crate) fn read(&self, offset: usize, host: &mut [u8]) -> Result<()> {
         self.check("download", offset, host.len())?;
         let _guard = self.lock.read();

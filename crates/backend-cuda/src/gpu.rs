@@ -17,6 +17,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ternion_core::backend::{Buffer, MemoryStats, View};
+use ternion_core::capture::refused_while_recording;
 use ternion_core::{Error, Result};
 
 /// A device and everything that is kept for it.
@@ -360,13 +361,10 @@ impl Gpu {
             return Ok(());
         }
         let own = self.recording.lock().as_ref().is_some_and(|one| one.thread == std::thread::current().id());
-        let detail = match own {
-            true => {
-                "the step that is being recorded waits for the device or copies from the host; a recorded step does neither"
-            }
-            false => "another thread records a step on this device",
-        };
-        Err(Error::invalid(what, detail))
+        Err(match own {
+            true => refused_while_recording(what),
+            false => Error::invalid(what, "another thread records a step on this device"),
+        })
     }
 
     /// Holds the buffers of an op that is being recorded.

@@ -60,10 +60,18 @@ pub(crate) fn adapters() -> &'static [Adapter] {
         // WGPU_BACKEND=vulkan and so on pick interfaces, as in every program on wgpu.
         Some(backends) => offered(backends),
         // GL only where there is nothing better: its loaders write messages of their own.
-        None => Some(offered(wgpu::Backends::PRIMARY))
-            .filter(|found| !found.is_empty())
-            .unwrap_or_else(|| offered(wgpu::Backends::GL)),
+        None => match offered(wgpu::Backends::PRIMARY) {
+            found if found.is_empty() && has_hardware() => offered(wgpu::Backends::GL),
+            found => found,
+        },
     })
+}
+
+/// Whether a GPU may be behind GL. Where there is none Mesa computes on the processor, by an LLVM in whose symbols every library that is loaded later finds its own:
+/// Triton, which PyTorch loads, ends the process then.
+fn has_hardware() -> bool {
+    let devices = ["/dev/dri", "/dev/nvidia0", "/dev/mali0", "/dev/dxg"];
+    !cfg!(target_os = "linux") || devices.iter().any(|device| std::path::Path::new(device).exists())
 }
 
 /// What adapters there are.

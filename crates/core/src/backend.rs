@@ -276,12 +276,12 @@ impl Buffer {
     }
 
     /// What tells this memory from all other memory that there are handles on.
-    pub(crate) fn address(&self) -> usize {
+    pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0).cast::<()>() as usize
     }
 
     /// A handle that does not keep the memory alive.
-    pub(crate) fn downgrade(&self) -> WeakBuffer {
+    pub fn downgrade(&self) -> WeakBuffer {
         WeakBuffer(Arc::downgrade(&self.0))
     }
 
@@ -298,11 +298,12 @@ impl Buffer {
 }
 
 /// A handle on device memory that does not keep it alive.
-pub(crate) struct WeakBuffer(std::sync::Weak<dyn Memory>);
+#[derive(Clone, Debug)]
+pub struct WeakBuffer(std::sync::Weak<dyn Memory>);
 
 impl WeakBuffer {
     /// The memory, if it is still there.
-    pub(crate) fn upgrade(&self) -> Option<Buffer> {
+    pub fn upgrade(&self) -> Option<Buffer> {
         self.0.upgrade().map(Buffer)
     }
 }

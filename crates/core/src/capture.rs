@@ -5,7 +5,7 @@ use crate::device::RandomPosition;
 use crate::error::{Error, Result};
 use crate::observe::{observe_ops, unobserved};
 use crate::precision::{self, Precision};
-use crate::{DType, Device, Op, Shape};
+use crate::{DType, Device, Op, Shape, Tensor};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,6 +24,14 @@ thread_local! {
 /// Whether this thread records a step: ops are noted, not run.
 pub fn is_recording_step() -> bool {
     RECORDING.with_borrow(Option::is_some)
+}
+
+/// The error for what a step that is being recorded asked of its device and cannot have: to wait for it, or to copy from the host or to it.
+pub fn refused_while_recording(what: &'static str) -> Error {
+    Error::invalid(
+        what,
+        "the step that is being recorded waits for the device or copies from the host; a recorded step does neither",
+    )
 }
 
 /// While a step is recorded: has `hook` called before each of its replays. What changes from step to step and comes from the host, such as a learning
@@ -137,8 +145,15 @@ impl Recorded {
     }
 }
 
-/// One op of a step, as far as a recording depends on it: its name, its inputs, and a digest of its settings.
-type Called = (&'static str, SmallVec<[(Shape, DType); 4]>, u64);
+/// One op of a step, as far as a recording depends on it.
+struct Called {
+    name: &'static str,
+    inputs: SmallVec<[(Shape, DType); 4]>,
+    /// A digest.
+    settings: u64,
+    /// Of each input: where it lies, if the step has not written there before.
+    outside: SmallVec<[Option<usize>; 4]>,
+}
 
 impl Device {
     /// Runs `step` once as it is, so that kernels are compiled and optimisers have their states, then records it: what comes back repeats it without
@@ -150,7 +165,7 @@ impl Device {
     ///
     /// # Errors
     /// What the step says. A step that reads from the device, writes to it from the host, works on another device too, or does not call the same ops on
-    /// the same shapes with the same numbers each time, cannot be recorded.
+    /// the same shapes, with the same numbers and in the same memory each time, cannot be recorded.
     pub fn capture<'f, T>(&self, mut step: impl FnMut() -> Result<T> + 'f) -> Result<CapturedStep<'f, T>> {
         if let Some(recorded) = self.record(&mut step)? {
             return Ok(CapturedStep(Form::Recorded(recorded)));
@@ -181,6 +196,7 @@ impl Device {
         let (from, blocks) = drawing.end();
         let output = output?;
         same_ops(&first.called, &second.called)?;
+        same_memory(&first.called, &second.called, state.address())?;
         let random = Random { state, from, blocks };
         let recorded =
             Recorded { replay: replay?, written: second.written(), hooks, device: self.clone(), random };
@@ -250,9 +266,21 @@ struct Trace {
     called: Vec<Called>,
     /// Outputs of its ops, each once.
     outputs: BTreeMap<usize, WeakBuffer>,
+    /// What it read before it wrote there, so that no other memory takes the address.
+    outside: BTreeMap<usize, WeakBuffer>,
 }
 
 impl Trace {
+    /// The address of `tensor`, if it was there before the step, or came to be without an op.
+    fn outside(&mut self, tensor: &Tensor) -> Option<usize> {
+        let address = tensor.buffer().address();
+        if self.outputs.contains_key(&address) {
+            return None;
+        }
+        self.outside.entry(address).or_insert_with(|| tensor.buffer().downgrade());
+        Some(address)
+    }
+
     /// What is left of the memory that it wrote: that of tensors from outside, and of those that it returned.
     fn written(self) -> Vec<WeakBuffer> {
         self.outputs.into_values().filter(|buffer| buffer.upgrade().is_some()).collect()
@@ -265,12 +293,13 @@ fn traced<T>(device: &Device, step: &mut impl FnMut() -> Result<T>) -> (Trace, R
     let (noted, recorded) = (trace.clone(), device.clone());
     let note = move |call: &crate::OpCall<'_>| {
         let mut noted = noted.borrow_mut();
+        let outside = call.inputs.iter().map(|tensor| noted.outside(tensor)).collect();
         for output in call.outputs {
             on(&recorded, call.op, output.device())?;
             noted.outputs.insert(output.buffer().address(), output.buffer().downgrade());
         }
         let inputs = call.inputs.iter().map(|tensor| (*tensor.shape(), tensor.dtype())).collect();
-        noted.called.push((call.op.name(), inputs, settings(call.op)));
+        noted.called.push(Called { name: call.op.name(), inputs, settings: settings(call.op), outside });
         Ok(())
     };
     // What a scope of precision has cast before is no part of the step: its own casts are, and are recorded with it.
@@ -285,7 +314,7 @@ fn on(recorded: &Device, op: &Op, device: &Device) -> Result<()> {
         false => Err(Error::invalid(
             "capture",
             format!(
-                "{} runs on {device}: a step that is recorded on {recorded} replays nothing elsewhere",
+                "{} runs on {device}: a step that is recorded on {recorded} replays nothing elsewhere; name the device of its tensors",
                 op.name()
             ),
         )),
@@ -307,6 +336,21 @@ fn settings(op: &Op) -> u64 {
     digest.finish()
 }
 
+impl Called {
+    /// Without where its inputs lie.
+    fn is_as(&self, other: &Called) -> bool {
+        (self.name, &self.inputs, self.settings) == (other.name, &other.inputs, other.settings)
+    }
+}
+
+impl std::fmt::Display for Called {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let inputs: Vec<String> =
+            self.inputs.iter().map(|(shape, dtype)| format!("{shape:?} {dtype}")).collect();
+        write!(f, "{} of {}", self.name, inputs.join(", "))
+    }
+}
+
 /// A step that does something else the second time would do the first thing for ever.
 fn same_ops(first: &[Called], second: &[Called]) -> Result<()> {
     let differs = |detail: String| {
@@ -317,22 +361,15 @@ fn same_ops(first: &[Called], second: &[Called]) -> Result<()> {
             ),
         ))
     };
-    let told = |(name, inputs, _): &Called| {
-        let inputs: Vec<String> = inputs.iter().map(|(shape, dtype)| format!("{shape:?} {dtype}")).collect();
-        format!("{name} of {}", inputs.join(", "))
-    };
-    if let Some(at) = first.iter().zip(second).position(|(first, second)| first != second) {
-        if told(&first[at]) == told(&second[at]) {
-            return differs(format!(
-                "op {at}, {}, had other settings when it was recorded than when the step ran: numbers that change belong in tensors",
-                told(&first[at])
-            ));
-        }
-        return differs(format!(
-            "op {at} was {} when the step ran and {} when it was recorded",
-            told(&first[at]),
-            told(&second[at])
-        ));
+    let other = first.iter().zip(second).enumerate().find(|(_, (first, second))| !first.is_as(second));
+    if let Some((at, (first, second))) = other {
+        let [ran, recorded] = [first, second].map(Called::to_string);
+        return differs(match ran == recorded {
+            true => format!(
+                "op {at}, {ran}, had other settings when it was recorded than when the step ran: numbers that change belong in tensors"
+            ),
+            false => format!("op {at} was {ran} when the step ran and {recorded} when it was recorded"),
+        });
     }
     match first.len() == second.len() {
         true => Ok(()),
@@ -342,4 +379,23 @@ fn same_ops(first: &[Called], second: &[Called]) -> Result<()> {
             second.len()
         )),
     }
+}
+
+/// A step that reads other tensors the second time, such as a batch that it fetches itself, would read those of the recording for ever. Random numbers are
+/// read from `random` while it is recorded.
+fn same_memory(first: &[Called], second: &[Called], random: usize) -> Result<()> {
+    for (at, (first, second)) in first.iter().zip(second).enumerate() {
+        let places = first.outside.iter().zip(&second.outside).enumerate();
+        let moved = |(_, (first, second)): &(usize, (&Option<usize>, &Option<usize>))| matches!((first, second), (Some(first), Some(second)) if first != second && *second != random);
+        if let Some((input, _)) = places.into_iter().find(moved) {
+            return Err(Error::invalid(
+                "capture",
+                format!(
+                    "op {at}, {second}, read another tensor as input {input} when it was recorded than when the step ran; a recorded step works in the same \
+                     memory each time: copy new values into a tensor that stays (copy_)"
+                ),
+            ));
+        }
+    }
+    Ok(())
 }

@@ -36,7 +36,7 @@ fn a_step_on_two_devices_is_refused() -> Result<()> {
     assert_eq!(
         told.err().map(|error| error.to_string()).as_deref(),
         Some(
-            "capture: add_scalar runs on cpu: a step that is recorded on recording replays nothing elsewhere"
+            "capture: add_scalar runs on cpu: a step that is recorded on recording replays nothing elsewhere; name the device of its tensors"
         )
     );
     assert!(device.capture(|| x.add_scalar(1.0)).is_ok());

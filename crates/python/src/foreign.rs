@@ -2,6 +2,7 @@
 
 use crate::error::{Failure, Outcome};
 use std::any::Any;
+use ternion::capture::refused_while_recording;
 use ternion::{Buffer, DType, Device, Layout, Shape, Tensor};
 use ternion_cpu::CpuBackend;
 
@@ -13,6 +14,9 @@ pub fn address(tensor: &Tensor) -> Outcome<usize> {
         None => None,
     };
     let start = start.ok_or_else(|| {
+        if ternion::capture::is_recording_step() {
+            return refused_while_recording("address").into();
+        }
         Failure::kind(format!(
             "memory on {} cannot be shared: copy the tensor with cpu() first",
             device.name()

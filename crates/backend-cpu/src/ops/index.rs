@@ -1,6 +1,6 @@
 //! Picking, putting and adding along an axis.
 
-use crate::access::Locked;
+use crate::access::{Locked, Pointer};
 use crate::elementwise::{BLOCK, Operand, Reader, Scratch, Writer};
 use crate::memory::zeros;
 use crate::number::Number;
@@ -33,6 +33,9 @@ fn run_index_select(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> R
     let Op::IndexSelect(IndexSelect { axis }) = op else {
         return Err(Error::invalid(op.name(), "is not index_select"));
     };
+    if let Some(rows) = Rows::of(*axis, inputs[0], outputs[0]) {
+        return rows.select(inputs[1]);
+    }
     let expanded = along(*axis, inputs[1].layout, outputs[0].layout)?;
     gather("index_select", *axis, inputs[0], inputs[1].part(&expanded), outputs[0])
 }
@@ -104,6 +107,78 @@ fn line_starts(axis: usize, base: &Layout, target: &Layout) -> SmallVec<[isize; 
     (0..target.shape().rank()).map(|other| if other == axis { 0 } else { base.strides()[other] }).collect()
 }
 
+/// Bytes from which on what lies behind the selected axis is copied as a row: a call that copies costs as much as some elements one by one.
+const ROW: usize = 32;
+/// Bytes of rows in a piece of work: half of a first-level cache, as rows from all over a table wait for memory, which threads do at the same time.
+const ROWS_PIECE: usize = 1 << 15;
+
+/// A selection of which all behind the axis is dense: `x [outer.., size, row]` gives `y [outer.., length, row]`, and rows are copied whole.
+struct Rows<'a> {
+    axis: usize,
+    x: Locked<'a>,
+    y: Locked<'a>,
+    row_bytes: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// `None` if the rows are no such rows, or small.
+    fn of(axis: usize, x: Locked<'a>, y: Locked<'a>) -> Option<Rows<'a>> {
+        let (dims, strides) = (x.layout.shape().dims(), x.layout.strides());
+        let mut row = 1;
+        for inner in (axis + 1..dims.len()).rev() {
+            if dims[inner] != 1 && strides[inner] != row as isize {
+                return None;
+            }
+            row *= dims[inner];
+        }
+        let row_bytes = row * x.dtype.size();
+        (row_bytes >= ROW && y.layout.is_contiguous()).then_some(Rows { axis, x, y, row_bytes })
+    }
+
+    fn select(&self, index: Locked<'_>) -> Result<()> {
+        with_index!("index_select", index.dtype, I => {
+            let size = self.x.layout.shape().dim(self.axis);
+            check("index_select", &Operand::<I>::new("index_select", index)?, size)?;
+            self.copy::<I>(index);
+            Ok(())
+        })
+    }
+
+    /// Copies the rows at these indices, which have been checked.
+    fn copy<I: Index>(&self, index: Locked<'_>) {
+        let (length, index_step) = (index.layout.elements(), index.layout.strides()[0]);
+        let rows = self.y.layout.elements() * self.y.dtype.size() / self.row_bytes;
+        let per_piece = (ROWS_PIECE / self.row_bytes).max(1);
+        let (indices, from, to) =
+            (Pointer(index.first().cast::<I>()), Pointer(self.x.first()), Pointer(self.y.first()));
+        let step = self.x.layout.strides()[self.axis];
+        for_ranges(rows, per_piece, |range| {
+            for row in range {
+                let (outer, at) = (row / length, row % length);
+                // SAFETY: inside the index, whose only axis has `length` elements.
+                let at = unsafe { indices.get().offset(at as isize * index_step).read() }.value();
+                let start = (self.line(outer) + at as isize * step) * self.x.dtype.size() as isize;
+                // SAFETY: a whole row of x (the line by its layout, the index by the check), and one of y, which is dense and apart from x.
+                unsafe {
+                    let to = to.get().add(row * self.row_bytes);
+                    std::ptr::copy_nonoverlapping(from.get().offset(start), to, self.row_bytes);
+                }
+            }
+        });
+    }
+
+    /// Where line number `outer` along the axis begins.
+    fn line(&self, mut outer: usize) -> isize {
+        let (dims, strides) = (self.x.layout.shape().dims(), self.x.layout.strides());
+        let mut offset = 0;
+        for axis in (0..self.axis).rev() {
+            offset += (outer % dims[axis]) as isize * strides[axis];
+            outer /= dims[axis];
+        }
+        offset
+    }
+}
+
 fn gather(op: &'static str, axis: usize, x: Locked<'_>, index: Locked<'_>, y: Locked<'_>) -> Result<()> {
     with_index!(op, index.dtype, I => {
         let index = Operand::<I>::new(op, index)?;
@@ -136,7 +211,7 @@ fn pick<I: Index, C: Compute>(
         .collect();
     axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
     let walk = Walk::in_order(&axes);
-    let first = crate::access::Pointer(x.first().cast::<C>());
+    let first = Pointer(x.first().cast::<C>());
     for_ranges(walk.elements(), Cost::Heavy.piece(), |range| {
         let (mut scratch_y, mut scratch_index) = (Scratch::new(), Scratch::new());
         let mut writer = Writer::new(&y, walk.operand(0), &mut scratch_y);
@@ -272,7 +347,7 @@ impl Put<'_> {
         let length = shape.dim(self.axis);
         let inner: usize = shape.dims()[self.axis + 1..].iter().product();
         let (outer, tiles) = (walk.elements() / (length * inner), inner.div_ceil(BLOCK));
-        let (first, step) = (crate::access::Pointer(y.first().cast::<C>()), y.layout.strides()[self.axis]);
+        let (first, step) = (Pointer(y.first().cast::<C>()), y.layout.strides()[self.axis]);
         let work = |piece: usize| {
             let (mut scratch_index, mut scratch_source) = (Scratch::new(), Scratch::new());
             let mut indices = Reader::new(&index, walk.operand(1), std::ptr::null_mut(), &mut scratch_index);

@@ -70,13 +70,25 @@ impl Recorded {
     }
 }
 
-/// Records `step` on a device; None if the device records nothing, and `step` has not run.
+/// Records `step` on a device, and what it returned when it ran; None if the device records nothing, and `step` has not run.
 #[pyfunction]
-fn record(py: Python<'_>, step: Py<PyAny>, device: Option<DeviceArgument>) -> Outcome<Option<Recorded>> {
+fn record(
+    py: Python<'_>,
+    step: Py<PyAny>,
+    device: Option<DeviceArgument>,
+) -> Outcome<Option<(Recorded, Option<Py<PyAny>>)>> {
     let device = or_default(py, device)?;
-    let run = || Python::attach(|py| step.call0(py).map_err(|error| carried(py, "capture: the step", error)));
+    // It is called twice, and has run the first time.
+    let mut ran = None;
+    let run = || {
+        Python::attach(|py| {
+            let output = step.call0(py).map_err(|error| carried(py, "capture: the step", error))?;
+            ran.get_or_insert_with(|| output.clone_ref(py));
+            Ok(output)
+        })
+    };
     let recorded = wait(py, || device.record(run))?;
-    Ok(recorded.map(|recorded| Recorded(Mutex::new(recorded))))
+    Ok(recorded.map(|recorded| (Recorded(Mutex::new(recorded)), ran)))
 }
 
 /// Whether this thread records a step.

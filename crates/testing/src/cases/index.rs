@@ -258,6 +258,9 @@ fn selections() -> Vec<OpCase> {
             .on([&[5, 3], &[0]])
             .on([&[3, 0], &[2]])
             .on([&[1, 33], &[1]])
+            // Rows that are copied whole, in one piece of work and in several.
+            .on([&[5, 2, 17], &[9]])
+            .on([&[5, 40], &[300]])
             // Hundreds of gradients meet in each element.
             .on([&[1, 1], &[1400]])
             .on([&[3, 1], &[1400]])
@@ -270,7 +273,12 @@ fn selections() -> Vec<OpCase> {
             .rejects("index_select: index is u8, expected i32 or i64", |device| {
                 Tensor::zeros([4], F32, device)?.index_select(0, &Tensor::zeros([1], U8, device)?)
             }),
-        select(1).on([&[4, 6], &[9]]).on([&[2, 3, 5], &[4]]).perf([&[512, 4096], &[4096]]),
+        select(1)
+            .on([&[4, 6], &[9]])
+            .on([&[2, 3, 5], &[4]])
+            .on([&[3, 4, 33], &[5]])
+            .on([&[2, 3, 4, 1, 12], &[5]])
+            .perf([&[512, 4096], &[4096]]),
         select(2).on([&[2, 3, 7], &[33]]),
         add(0)
             .on([&[5], &[13], &[13]])

@@ -1,0 +1,312 @@
+//! Steps recorded as lists of ops.
+//!
+//! While a thread records, its ops are noted with their kernels instead of run, and a replay runs through the list: without graph, dispatch and memory to be found.
+//! Buffers from outside that the step touches are held as long as the list lives. What the step makes and lets go again has no memory of its own: when the
+//! recording ends, each such buffer is given a place that nothing else uses between its first and its last op.
+//!
+//! ```text
+//! ops      0    1    2    3    4        x is from outside, y is returned
+//! a        #----#                       slot 0
+//! b             #---------#             slot 1, as a is read where b is written
+//! c                  #----#             slot 0
+//! y                            #        its own buffer
+//! ```
+
+use crate::access::with_locked;
+use crate::memory::Pool;
+use crate::select::Kernel;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc;
+use ternion_core::backend::{Buffer, Capture, Replay, View, WeakBuffer};
+use ternion_core::capture::refused_while_recording;
+use ternion_core::{DType, Error, Layout, Op, Result};
+
+thread_local! {
+    /// Whether this thread records: what each op asks.
+    static IS_RECORDING: Cell<bool> = const { Cell::new(false) };
+    static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) };
+}
+
+/// A recording under way.
+struct Recording {
+    /// Of the backend that records.
+    pool: Arc<Pool>,
+    /// By address: buffers that were made since the recording began, most of which are let go before it ends.
+    made: HashMap<usize, (WeakBuffer, usize)>,
+    /// By address: places in `buffers`.
+    known: HashMap<usize, usize>,
+    buffers: Vec<Held>,
+    calls: Vec<Call>,
+}
+
+/// A buffer of a step.
+enum Held {
+    /// There before the recording.
+    Outside(Buffer),
+    /// Made by the step, of so many bytes.
+    Made(WeakBuffer, usize),
+}
+
+/// One op of a step.
+struct Call {
+    op: Op,
+    kernel: Kernel,
+    /// Those it reads, then those it writes.
+    operands: SmallVec<[Operand; 4]>,
+    /// How many it reads.
+    inputs: usize,
+}
+
+/// A tensor: the place of its buffer in the list of those of the step.
+struct Operand {
+    buffer: usize,
+    dtype: DType,
+    layout: Layout,
+}
+
+/// Whether this thread records.
+#[inline]
+pub(crate) fn is_recording() -> bool {
+    IS_RECORDING.get()
+}
+
+/// What the thread that records cannot do.
+#[inline]
+pub(crate) fn refuse_while_recording(what: &'static str) -> Result<()> {
+    if is_recording() { Err(refused_while_recording(what)) } else { Ok(()) }
+}
+
+/// Notes a fresh buffer of the step that this thread records.
+pub(crate) fn note_made(pool: &Arc<Pool>, buffer: &Buffer) {
+    with_recording(pool, |recording| {
+        recording.made.insert(buffer.address(), (buffer.downgrade(), buffer.bytes()));
+    });
+}
+
+/// Notes an op of the step that this thread records; `None` if that is a step of another device.
+pub(crate) fn note_call(
+    pool: &Arc<Pool>,
+    op: &Op,
+    kernel: Kernel,
+    inputs: &[View<'_>],
+    outputs: &[View<'_>],
+) -> Option<()> {
+    with_recording(pool, |recording| {
+        let operands = inputs.iter().chain(outputs).map(|view| recording.operand(view)).collect();
+        recording.calls.push(Call { op: op.clone(), kernel, operands, inputs: inputs.len() });
+    })
+}
+
+fn with_recording<T>(pool: &Arc<Pool>, f: impl FnOnce(&mut Recording) -> T) -> Option<T> {
+    RECORDING.with_borrow_mut(|recording| {
+        recording.as_mut().filter(|recording| Arc::ptr_eq(&recording.pool, pool)).map(f)
+    })
+}
+
+impl Recording {
+    fn operand(&mut self, view: &View<'_>) -> Operand {
+        let address = view.buffer.address();
+        let buffer = *self.known.entry(address).or_insert_with(|| {
+            // An address is that of one buffer as long as there is a handle on it, weak ones included.
+            self.buffers.push(match self.made.remove(&address) {
+                Some((memory, bytes)) => Held::Made(memory, bytes),
+                None => Held::Outside(view.buffer.clone()),
+            });
+            self.buffers.len() - 1
+        });
+        Operand { buffer, dtype: view.dtype, layout: *view.layout }
+    }
+
+    /// The first and the last op that each buffer is used by.
+    fn lives(&self) -> Vec<(usize, usize)> {
+        let mut lives = vec![(usize::MAX, 0); self.buffers.len()];
+        for (at, call) in self.calls.iter().enumerate() {
+            for operand in &call.operands {
+                let (first, last) = &mut lives[operand.buffer];
+                (*first, *last) = ((*first).min(at), at);
+            }
+        }
+        lives
+    }
+
+    /// The list, with memory for all that it uses.
+    fn end(self) -> Result<Recorded> {
+        let lives = self.lives();
+        // What is left is kept: tensors from outside, and those that the step returned or stored.
+        let kept: Vec<Option<Buffer>> = self.buffers.iter().map(Held::buffer).collect();
+        let wanted: Vec<Option<usize>> = self
+            .buffers
+            .iter()
+            .zip(&kept)
+            .map(|(held, kept)| if kept.is_some() { None } else { Some(held.bytes()) })
+            .collect();
+        let places = placed(&wanted, &lives, self.calls.len());
+        for buffer in
+            kept.iter().zip(&self.buffers).filter_map(|(kept, held)| kept.as_ref().filter(|_| held.is_made()))
+        {
+            // What the step returned is read by anybody before the first replay: nothing has been written there.
+            crate::memory("capture", buffer)?.clear();
+        }
+        let slots: Vec<Buffer> = places
+            .sizes
+            .iter()
+            .map(|&bytes| Pool::alloc(&self.pool, bytes).map(Buffer::new))
+            .collect::<Result<_>>()?;
+        let buffers = kept
+            .into_iter()
+            .zip(places.slots)
+            .map(|(kept, slot)| kept.unwrap_or_else(|| slots[slot].clone()));
+        Ok(Recorded { buffers: buffers.collect(), calls: self.calls, turn: Mutex::new(()) })
+    }
+}
+
+impl Held {
+    /// The buffer, if anybody has a handle on it.
+    fn buffer(&self) -> Option<Buffer> {
+        match self {
+            Held::Outside(buffer) => Some(buffer.clone()),
+            Held::Made(memory, _) => memory.upgrade(),
+        }
+    }
+
+    fn is_made(&self) -> bool {
+        matches!(self, Held::Made(..))
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Held::Outside(buffer) => buffer.bytes(),
+            Held::Made(_, bytes) => *bytes,
+        }
+    }
+}
+
+/// Where buffers lie that live for a part of the step.
+#[derive(Default)]
+struct Places {
+    /// The bytes of each slot.
+    sizes: Vec<usize>,
+    /// The slot of each buffer; without meaning for those that have memory of their own.
+    slots: Vec<usize>,
+}
+
+/// Gives each buffer that wants memory a slot that no other has between its first and its last op.
+fn placed(wanted: &[Option<usize>], lives: &[(usize, usize)], calls: usize) -> Places {
+    let (mut begin, mut end) = (vec![Vec::new(); calls], vec![Vec::new(); calls]);
+    for (buffer, &(first, last)) in lives.iter().enumerate().filter(|(buffer, _)| wanted[*buffer].is_some()) {
+        begin[first].push(buffer);
+        end[last].push(buffer);
+    }
+    let mut places = Places { sizes: Vec::new(), slots: vec![0; wanted.len()] };
+    let mut free = Vec::new();
+    for (begin, end) in begin.iter().zip(&end) {
+        for &buffer in begin {
+            places.slots[buffer] = places.take(&mut free, wanted[buffer].unwrap_or(0));
+        }
+        // Only now: what an op reads last is not where it writes.
+        free.extend(end.iter().map(|&buffer| places.slots[buffer]));
+    }
+    places
+}
+
+impl Places {
+    /// A free slot that fits, or a new one. Of those that fit equally well it is the one that was used last, which is in the caches.
+    fn take(&mut self, free: &mut Vec<usize>, bytes: usize) -> usize {
+        // A slot of more than twice the size is left to who needs it.
+        let fits = |slot: usize| (bytes..=bytes.saturating_mul(2)).contains(&self.sizes[slot]);
+        let best = (0..free.len()).rev().filter(|&at| fits(free[at])).min_by_key(|&at| self.sizes[free[at]]);
+        if let Some(best) = best {
+            return free.remove(best);
+        }
+        self.sizes.push(bytes);
+        self.sizes.len() - 1
+    }
+}
+
+/// Recording on a backend.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    pub(crate) pool: Arc<Pool>,
+}
+
+impl Capture for Recorder {
+    fn begin(&self) -> Result<()> {
+        if is_recording() {
+            return Err(Error::invalid("capture", "this thread records a step on the CPU already"));
+        }
+        RECORDING.set(Some(Recording {
+            pool: self.pool.clone(),
+            made: HashMap::new(),
+            known: HashMap::new(),
+            buffers: Vec::new(),
+            calls: Vec::new(),
+        }));
+        IS_RECORDING.set(true);
+        Ok(())
+    }
+
+    fn end(&self) -> Result<Arc<dyn Replay>> {
+        IS_RECORDING.set(false);
+        let recording = RECORDING.take().filter(|recording| Arc::ptr_eq(&recording.pool, &self.pool));
+        let recording = recording.ok_or_else(|| Error::invalid("capture", "nothing is being recorded"))?;
+        Ok(Arc::new(recording.end()?))
+    }
+}
+
+/// A recorded step.
+struct Recorded {
+    buffers: Vec<Buffer>,
+    calls: Vec<Call>,
+    /// Held by a replay: two at once would share the memory between the ops.
+    turn: Mutex<()>,
+}
+
+impl Replay for Recorded {
+    fn ready(&self) -> Result<()> {
+        refuse_while_recording("replay")
+    }
+
+    fn replay(&self) -> Result<()> {
+        self.ready()?;
+        let _turn = self.turn.lock();
+        self.calls.iter().try_for_each(|call| call.run(&self.buffers))
+    }
+}
+
+impl Call {
+    fn run(&self, buffers: &[Buffer]) -> Result<()> {
+        let view = |operand| {
+            let Operand { buffer, dtype, layout }: &Operand = operand;
+            View { buffer: &buffers[*buffer], dtype: *dtype, layout }
+        };
+        let views: SmallVec<[View<'_>; 4]> = self.operands.iter().map(view).collect();
+        let (inputs, outputs) = views.split_at(self.inputs);
+        with_locked(&self.op, inputs, outputs, self.kernel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_that_live_at_the_same_time_have_places_of_their_own() {
+        // The picture above, and one that wants much more memory than any that is free.
+        let wanted = [Some(100), Some(100), Some(80), None, Some(1000)];
+        let lives = [(0, 1), (1, 3), (2, 3), (4, 4), (4, 4)];
+        let places = placed(&wanted, &lives, 5);
+        assert_eq!(places.slots[..3], [0, 1, 0]);
+        assert_eq!((places.slots[4], places.sizes), (2, vec![100, 100, 1000]));
+    }
+
+    #[test]
+    fn of_free_places_the_tightest_is_taken_and_the_last_used_among_equals() {
+        let mut places = Places { sizes: vec![64, 100, 64, 200], slots: Vec::new() };
+        let mut free = vec![0, 1, 2, 3];
+        let taken: Vec<usize> = [60, 60, 60, 60].map(|bytes| places.take(&mut free, bytes)).to_vec();
+        assert_eq!((taken, free), (vec![2, 0, 1, 4], vec![3]), "200 is more than twice as much as 60");
+    }
+}
