@@ -261,3 +261,25 @@ def test_numpy_on_the_left_keeps_the_graph():
         assert isinstance(y, ternion.Tensor)
         y.sum().backward()
         assert x.grad.tolist() == [2.0] * 3
+
+
+@pytest.mark.parametrize("make", [lambda: ternion.ones(3, requires_grad=True), lambda: ternion.ones(3, requires_grad=True) * 2, lambda: ternion.nn.Parameter(ternion.ones(3))])
+def test_a_tensor_whose_hook_refers_to_it_is_let_go(make):
+    x = make()
+    x.register_hook(lambda grad: x)
+    seen = weakref.ref(x)
+    x = None
+    gc.collect()
+    assert seen() is None
+
+
+def test_a_hook_is_called_though_nobody_has_its_tensor():
+    x, seen = ternion.ones(3, requires_grad=True), []
+    handle = x.register_hook(lambda grad: seen.append(grad.tolist()))
+    y = (x * 3).sum()
+    del x
+    gc.collect()
+    y.backward(retain_graph=True)
+    handle.remove()
+    y.backward()
+    assert seen == [[3.0, 3.0, 3.0]]

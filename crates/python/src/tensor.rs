@@ -9,6 +9,7 @@ use crate::promote::default_dtype;
 use crate::run::{run, wait};
 use crate::shared::Value;
 use parking_lot::RwLock;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
@@ -243,6 +244,14 @@ impl PyTensor {
         crate::create::legacy(py, args, device)
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.slot.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.slot.forget_hooks();
+    }
+
     /// Whether it is on a CUDA device.
     #[getter]
     fn is_cuda(&self) -> bool {
@@ -304,6 +313,12 @@ impl PyTensor {
     /// Where in its memory the first element is, counted in elements.
     fn storage_offset(&self) -> usize {
         self.tensor().layout().offset()
+    }
+
+    /// How often the memory was changed in place.
+    #[getter]
+    fn _version(&self) -> u64 {
+        self.tensor().buffer().version()
     }
 
     /// The number of axes.
