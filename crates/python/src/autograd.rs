@@ -42,6 +42,32 @@ impl Trained {
     }
 }
 
+/// The slot of an object. It is there from the start, but CPython 3.11 and 3.12 may collect while they make an object's dict, when all of its memory is still 0: the collector
+/// asks by `made`.
+pub struct OwnSlot(Option<Arc<Slot>>);
+
+impl Default for OwnSlot {
+    fn default() -> OwnSlot {
+        OwnSlot(Some(Arc::default()))
+    }
+}
+
+impl OwnSlot {
+    pub fn made(&self) -> Option<&Slot> {
+        self.0.as_deref()
+    }
+}
+
+impl std::ops::Deref for OwnSlot {
+    type Target = Arc<Slot>;
+
+    #[inline]
+    fn deref(&self) -> &Arc<Slot> {
+        // A finished object has one.
+        self.0.as_ref().expect("the slot of an object that is made")
+    }
+}
+
 static NEXT_HOOK: AtomicU64 = AtomicU64::new(0);
 
 impl Slot {

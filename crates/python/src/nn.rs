@@ -8,6 +8,7 @@ use crate::expected::of;
 use crate::promote::default_dtype;
 use crate::run::{run, wait};
 use crate::tensor::{PyTensor, apart};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use ternion::nn::Param;
@@ -60,6 +61,13 @@ impl PyParameter {
         }
         Ok(PyParameter::of(PyTensor::of_param(param)))
     }
+
+    /// The tensor shows its hooks, which PyO3 asks it for. Only a class that has this itself is taken out of the collector's sight before it is dropped.
+    fn __traverse__(&self, _visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        Ok(())
+    }
+
+    fn __clear__(&self) {}
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let tensor = slf.as_super().call_method0("detach")?.repr()?.to_string();
