@@ -68,10 +68,11 @@ SPECIAL = {
     "*.dim": "int", "stride.dim": "int | None", "*.axis": "int | None", "eye.m": "int | None", "set_default_dtype.d": "DTypeLike", "*.shifts": "SizeLike", "*.dims": "SizeLike | None", "*.other": "Other", "*.exponent": "Other", "*.min": "Operand | None", "*.max": "Operand | None",
     "*.fill_value": "Number | Tensor", "*.start": "Number", "*.end": "Number | None",
     "histc.min": "float", "histc.max": "float", "linspace.start": "float", "linspace.end": "float", "arange.step": "Number | None",
-    "narrow.start": "int", "select.index": "int", "unfold.size": "int", "split.split_size_or_sections": "SizeLike", "randint.size": "SizeLike | None",
+    "narrow.start": "int", "select.index": "int", "unfold.size": "int", "randint.size": "SizeLike | None",
     "permute.dims": "SizeLike", "flip.dims": "SizeLike", "fill_.value": "Number | Tensor", "masked_fill.value": "Number | Tensor",
     "masked_fill_.value": "Number | Tensor", "scatter.src": "Operand | None", "scatter_.src": "Operand | None", "scatter.value": "Number | None", "scatter_.value": "Number | None", 
-    "addcmul.value": "float", "pad.value": "float", "norm.p": "float | str | None", "cuda.device": "int | DeviceLike | None", "einsum.operands": "Tensor",
+    "split.split_size_or_sections": "SizeLike | None", "split.split_size": "SizeLike | None", "scatter.reduce": "str | None", "scatter_.reduce": "str | None",
+    "bincount.weights": "Tensor | None", "bernoulli.p": "float | None", "from_dlpack.copy": "bool | None", "addcmul.value": "float", "pad.value": "float", "norm.p": "float | str | None", "cuda.device": "int | DeviceLike | None", "einsum.operands": "Tensor",
     "set_default_device.device": "DeviceLike", "conv1d.stride": "int | None", "cross_entropy.weight": "Tensor | None",
     "nll_loss.weight": "Tensor | None", "batch_norm.weight": "Tensor | None", "layer_norm.weight": "Tensor | None",
     "rms_norm.weight": "Tensor | None", "rms_norm.eps": "float | None", "group_norm.weight": "Tensor | None", "roll.dims": "SizeLike | None",
@@ -94,7 +95,7 @@ RESULTS = {
 }  # fmt: skip
 PROPERTIES = {
     "shape": "Size", "is_cuda": "bool", "is_cpu": "bool", "itemsize": "int", "dtype": "dtype", "device": "device", "ndim": "int", "nbytes": "int", "is_leaf": "bool",
-    "grad_fn": "str | None", "T": "Tensor", "mT": "Tensor",
+    "grad_fn": "str | None", "real": "Tensor", "is_sparse": "bool", "is_quantized": "bool", "is_meta": "bool", "T": "Tensor", "mT": "Tensor",
 }  # fmt: skip
 WRITABLE = {"grad": "Tensor | None", "requires_grad": "bool", "data": "Tensor"}
 

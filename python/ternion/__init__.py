@@ -34,12 +34,13 @@ __version__ = _ternion.__version__
 inf = _math.inf
 nan = _math.nan
 pi = _math.pi
+e = _math.e
 newaxis = None
 
 # Methods that are functions, too: ternion.exp(x) is x.exp().
 _METHODS = """
-abs acos add addcmul addmm all allclose amax amin any argmax argmin argsort asin atan atan2 bernoulli bincount bmm ceil chunk clamp clip clone cos cosh cumsum detach
-div dot elu eq equal erf exp expm1 flatten flip floor floor_divide gather ge gelu gt histc index_select isclose isfinite isinf isnan le
+abs acos acosh add addcmul addmm all allclose amax amin any argmax argmin argsort asin asinh atan atan2 atanh bernoulli bincount bmm ceil chunk clamp clip clone cos cosh cumsum detach
+div dot elu eq equal erf erfc exp expm1 flatten flip floor floor_divide fmod gather ge gelu gt histc index_select isclose isfinite isinf isnan le
 leaky_relu log log10 log1p log2 log_softmax logical_and logical_not logical_or logical_xor logsumexp lt masked_fill masked_scatter masked_select
 matmul max maximum mean min minimum mm mul mv narrow ne neg nonzero norm outer permute pow prod reciprocal relu remainder reshape roll rsqrt
 scatter scatter_add select sigmoid sign silu sin sinh softmax softplus sort split sqrt square squeeze std sub sum t tan tanh topk transpose tril triu
@@ -87,9 +88,11 @@ def initial_seed() -> int:
     return get_rng_state()[0]
 
 
-def seed(number: int) -> None:
-    """`manual_seed`."""
+def seed(number: int | None = None) -> int:
+    """`manual_seed`, by default with a seed that nobody knows before; the seed."""
+    number = Generator().seed() if number is None else number
     manual_seed(number)
+    return number
 
 
 # Threads and devices do not survive a fork: the child is told when it tries to use them.

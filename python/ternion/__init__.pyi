@@ -13,28 +13,25 @@ from .amp import autocast as autocast, is_autocast_enabled as is_autocast_enable
 from .utils.checkpoint import checkpoint as checkpoint
 from ._scopes import enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from ._size import Size as Size
-from ._functions.arithmetic import acosh as acosh
 from ._functions.arithmetic import addcdiv as addcdiv
 from ._functions.arithmetic import addmv as addmv
-from ._functions.arithmetic import asinh as asinh
-from ._functions.arithmetic import atanh as atanh
 from ._functions.arithmetic import baddbmm as baddbmm
 from ._functions.arithmetic import clamp_max as clamp_max
 from ._functions.arithmetic import clamp_min as clamp_min
 from ._functions.arithmetic import copysign as copysign
 from ._functions.arithmetic import deg2rad as deg2rad
-from ._functions.arithmetic import erfc as erfc
 from ._functions.arithmetic import exp2 as exp2
 from ._functions.arithmetic import float_power as float_power
 from ._functions.arithmetic import fmax as fmax
 from ._functions.arithmetic import fmin as fmin
-from ._functions.arithmetic import fmod as fmod
 from ._functions.arithmetic import frac as frac
+from ._functions.arithmetic import frexp as frexp
 from ._functions.arithmetic import heaviside as heaviside
 from ._functions.arithmetic import hypot as hypot
 from ._functions.arithmetic import inner as inner
 from ._functions.arithmetic import isneginf as isneginf
 from ._functions.arithmetic import isposinf as isposinf
+from ._functions.arithmetic import ldexp as ldexp
 from ._functions.arithmetic import lerp as lerp
 from ._functions.arithmetic import logaddexp as logaddexp
 from ._functions.arithmetic import logaddexp2 as logaddexp2
@@ -93,14 +90,17 @@ from ._functions.matrices import kron as kron
 from ._functions.matrices import matrix_power as matrix_power
 from ._functions.matrices import select_scatter as select_scatter
 from ._functions.matrices import slice_scatter as slice_scatter
+from ._functions.matrices import vander as vander
 from ._functions.matrices import vdot as vdot
 from ._functions.reductions import aminmax as aminmax
 from ._functions.reductions import corrcoef as corrcoef
 from ._functions.reductions import count_nonzero as count_nonzero
 from ._functions.reductions import cov as cov
 from ._functions.reductions import cumprod as cumprod
+from ._functions.reductions import cumulative_trapezoid as cumulative_trapezoid
 from ._functions.reductions import diff as diff
 from ._functions.reductions import dist as dist
+from ._functions.reductions import gradient as gradient
 from ._functions.reductions import kthvalue as kthvalue
 from ._functions.reductions import logcumsumexp as logcumsumexp
 from ._functions.reductions import median as median
@@ -144,6 +144,7 @@ from ._functions.kinds import can_cast as can_cast
 from ._functions.kinds import conj as conj
 from ._functions.kinds import finfo as finfo
 from ._functions.kinds import get_device as get_device
+from ._functions.kinds import get_float32_matmul_precision as get_float32_matmul_precision
 from ._functions.kinds import iinfo as iinfo
 from ._functions.kinds import is_complex as is_complex
 from ._functions.kinds import is_floating_point as is_floating_point
@@ -154,7 +155,13 @@ from ._functions.kinds import isreal as isreal
 from ._functions.kinds import promote_types as promote_types
 from ._functions.kinds import real as real
 from ._functions.kinds import result_type as result_type
+from ._functions.kinds import set_float32_matmul_precision as set_float32_matmul_precision
 from ._functions.kinds import typename as typename
+from ._functions.windows import bartlett_window as bartlett_window
+from ._functions.windows import blackman_window as blackman_window
+from ._functions.windows import hamming_window as hamming_window
+from ._functions.windows import hann_window as hann_window
+from ._functions.windows import kaiser_window as kaiser_window
 from .nn.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
 from .nn.functional import avg_pool1d as avg_pool1d
 from .nn.functional import bilinear as bilinear
@@ -233,6 +240,11 @@ def abs(input: Tensor) -> Tensor:
     """
 def acos(input: Tensor) -> Tensor:
     """The angle of each element's cosine, from 0 to pi.
+
+    Shapes: [..] -> the same; integers become float32
+    """
+def acosh(input: Tensor) -> Tensor:
+    """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1.
 
     Shapes: [..] -> the same; integers become float32
     """
@@ -346,6 +358,11 @@ def asin(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same; integers become float32
     """
+def asinh(input: Tensor) -> Tensor:
+    """The number whose hyperbolic sine each element is.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def atan(input: Tensor) -> Tensor:
     """The angle of each element's tangent, from -pi/2 to pi/2.
 
@@ -360,23 +377,27 @@ def atan2(input: Tensor, other: Tensor) -> Tensor:
         ValueError: shapes that do not broadcast.
         TypeError: `other` is no tensor.
     """
-def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
-    """1 with the probability that each element is, else 0; of the same dtype. No gradient flows.
+def atanh(input: Tensor) -> Tensor:
+    """The number whose hyperbolic tangent each element is; NaN outside -1 to 1.
+
+    Shapes: [..] -> the same; integers become float32
+    """
+def bernoulli(input: Tensor, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
+    """1 with the probability that each element is, or with probability `p`, else 0; of the same dtype. No gradient flows.
 
     Shapes: [..] -> the same
 
     Raises:
         ValueError: a number outside 0 to 1, or NaN, on the processor: of a device that would mean to wait for it.
-        TypeError: no floating dtype.
-        ValueError: a probability outside 0 to 1.
+        TypeError: no floating dtype, and no `p`.
     """
-def bincount(input: Tensor, minlength: _int = 0) -> Tensor:
-    """How often each number from 0 on occurs.
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
+    """How often each number from 0 on occurs, int64; or the sum of the weights of the places where it does, float32 of such weights, else float64.
 
-    Shapes: [n] -> [numbers up to the largest, at least minlength]
+    Shapes: [n], weights [n] -> [numbers up to the largest, at least minlength]
 
     Raises:
-        ValueError: another number of axes, a negative number.
+        ValueError: another number of axes, a negative number, weights of another shape.
     """
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
@@ -390,7 +411,7 @@ def ceil(input: Tensor) -> Tensor:
     Shapes: [..] -> the same
     """
 def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` equal parts of axis `dim`.
+    """At most `chunks` equal parts of axis `dim`; of one without elements as many as are asked for.
 
     Shapes: [.., n, ..] -> a tuple of [.., size, ..]
 
@@ -471,6 +492,11 @@ def erf(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same; integers become float32
     """
+def erfc(input: Tensor) -> Tensor:
+    """1 less the error function of each element, to the last digits where that is near 1.
+
+    Shapes: [..] -> the same; integers become float32
+    """
 def exp(input: Tensor) -> Tensor:
     """`e^x` of each element.
 
@@ -506,6 +532,8 @@ def floor(input: Tensor) -> Tensor:
     """
 def floor_divide(input: Tensor, other: Other) -> Tensor:
     """The largest whole number not above the quotient, broadcast."""
+def fmod(input: Tensor, other: Other) -> Tensor:
+    """What is left over of this tensor by division, with its own sign; broadcast."""
 def gather(input: Tensor, dim: _int, index: Tensor) -> Tensor:
     """The elements whose places along `dim` are in `index`, a tensor of as many axes.
 
@@ -720,7 +748,6 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 
     Raises:
         ValueError: no vectors.
-        TypeError: dtypes that differ.
     """
 def permute(input: Tensor, *dims: SizeLike) -> Tensor:
     """The axes in another order.
@@ -782,10 +809,13 @@ def rsqrt(input: Tensor) -> Tensor:
 
     Shapes: [..] -> the same; integers become float32
     """
-def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None) -> Tensor:
+def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None, reduce: str | None = None) -> Tensor:
     """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
 
     Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] -> [.., n, ..]
+
+    Args:
+        reduce: "add" adds to what is there.
 
     Raises:
         IndexError: an axis that does not exist, an index outside it.
@@ -819,9 +849,6 @@ def sign(input: Tensor) -> Tensor:
     """-1, 0 or 1 for each element; NaN stays.
 
     Shapes: [..] -> the same
-
-    Raises:
-        TypeError: an input of truth values.
     """
 def silu(input: Tensor) -> Tensor:
     """`x * sigmoid(x)` of each element.
@@ -867,7 +894,7 @@ def sort(input: Tensor, dim: _int | None = None, descending: _bool = False, stab
     Raises:
         IndexError: an axis that does not exist.
     """
-def split(input: Tensor, split_size_or_sections: SizeLike, dim: _int = 0) -> tuple[Tensor, ...]:
+def split(input: Tensor, split_size_or_sections: SizeLike | None = None, dim: _int = 0, *, split_size: SizeLike | None = None) -> tuple[Tensor, ...]:
     """Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes.
 
     Shapes: [.., n, ..] -> a tuple of [.., size, ..]; a last part may be smaller
@@ -882,12 +909,9 @@ def sqrt(input: Tensor) -> Tensor:
     Shapes: [..] -> the same; integers become float32
     """
 def square(input: Tensor) -> Tensor:
-    """`x * x` of each element.
+    """`x * x` of each element; of truth values in int64.
 
     Shapes: [..] -> the same
-
-    Raises:
-        TypeError: an input of truth values.
     """
 def squeeze(input: Tensor, dim: SizeLike | None = None, *, axis: SizeLike | None = None) -> Tensor:
     """Without the axes of size 1, or without these if their size is 1.
@@ -1050,6 +1074,7 @@ arctan2 = atan2
 arctanh = atanh
 divide = div
 fix = trunc
+ger = outer
 greater = gt
 greater_equal = ge
 less = lt

@@ -184,7 +184,7 @@ class Tensor:
     def acosh(self) -> Tensor:
         """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same; integers become float32
         """
     def acosh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`acosh`, in place: the tensor itself is changed and returned."""
@@ -323,7 +323,7 @@ class Tensor:
     def arccosh(self) -> Tensor:
         """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same; integers become float32
         """
     def arccosh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`acosh`, in place: the tensor itself is changed and returned."""
@@ -337,7 +337,7 @@ class Tensor:
     def arcsinh(self) -> Tensor:
         """The number whose hyperbolic sine each element is.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same; integers become float32
         """
     def arcsinh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`asinh`, in place: the tensor itself is changed and returned."""
@@ -362,7 +362,7 @@ class Tensor:
     def arctanh(self) -> Tensor:
         """The number whose hyperbolic tangent each element is; NaN outside -1 to 1.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same; integers become float32
         """
     def arctanh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atanh`, in place: the tensor itself is changed and returned."""
@@ -409,7 +409,7 @@ class Tensor:
     def asinh(self) -> Tensor:
         """The number whose hyperbolic sine each element is.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same; integers become float32
         """
     def asinh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`asinh`, in place: the tensor itself is changed and returned."""
@@ -434,7 +434,7 @@ class Tensor:
     def atanh(self) -> Tensor:
         """The number whose hyperbolic tangent each element is; NaN outside -1 to 1.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same; integers become float32
         """
     def atanh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atanh`, in place: the tensor itself is changed and returned."""
@@ -457,15 +457,14 @@ class Tensor:
         Raises:
             ValueError: other numbers of axes, inner sizes that differ.
         """
-    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
-        """1 with the probability that each element is, else 0; of the same dtype. No gradient flows.
+    def bernoulli(self, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
+        """1 with the probability that each element is, or with probability `p`, else 0; of the same dtype. No gradient flows.
 
         Shapes: [..] -> the same
 
         Raises:
             ValueError: a number outside 0 to 1, or NaN, on the processor: of a device that would mean to wait for it.
-            TypeError: no floating dtype.
-            ValueError: a probability outside 0 to 1.
+            TypeError: no floating dtype, and no `p`.
         """
     def bernoulli_(self, p: _float = 0.5, *, generator: Generator | None = None) -> Self:
         """1 with probability `p`, else 0, in place: the tensor itself is changed and returned.
@@ -479,13 +478,13 @@ class Tensor:
 
         Shapes: [..] -> the same
         """
-    def bincount(self, minlength: _int = 0) -> Tensor:
-        """How often each number from 0 on occurs.
+    def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
+        """How often each number from 0 on occurs, int64; or the sum of the weights of the places where it does, float32 of such weights, else float64.
 
-        Shapes: [n] -> [numbers up to the largest, at least minlength]
+        Shapes: [n], weights [n] -> [numbers up to the largest, at least minlength]
 
         Raises:
-            ValueError: another number of axes, a negative number.
+            ValueError: another number of axes, a negative number, weights of another shape.
         """
     def bmm(self, mat2: Tensor) -> Tensor:
         """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
@@ -530,7 +529,7 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
-        """At most `chunks` equal parts of axis `dim`.
+        """At most `chunks` equal parts of axis `dim`; of one without elements as many as are asked for.
 
         Shapes: [.., n, ..] -> a tuple of [.., size, ..]
 
@@ -614,10 +613,7 @@ class Tensor:
     def corrcoef(self) -> Tensor:
         """The correlations of rows, whose columns are observations.
 
-        Shapes: [variables, observations] -> [variables, variables]
-
-        Raises:
-            TypeError: whole numbers.
+        Shapes: [variables, observations] -> [variables, variables], of one variable []
         """
     def cos(self) -> Tensor:
         """The cosine of each element, in radians.
@@ -648,11 +644,16 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
-    def cov(self, *, correction: _int = 1) -> Tensor:
-        """The covariances of rows, whose columns are observations: [variables, observations] -> [variables, variables].
+    def cov(self, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+        """The covariances of rows, whose columns are observations: [variables, observations] -> [variables, variables], of one variable [].
+
+        Args:
+            fweights: how often each observation was made, whole numbers: [observations].
+            aweights: how much each counts: [observations].
 
         Raises:
-            TypeError: whole numbers.
+            ValueError: weights of another shape or below 0, more than two axes.
+            TypeError: `fweights` that are no whole numbers.
         """
     def cpu(self) -> Tensor:
         """The tensor on the processor.
@@ -747,10 +748,10 @@ class Tensor:
             IndexError: an axis that does not exist.
             ValueError: one axis twice.
         """
-    def diff(self, n: _int = 1, dim: _int = -1) -> Tensor:
-        """The differences of neighbours along `dim`, `n` times.
+    def diff(self, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+        """The differences of neighbours along `dim`, `n` times, with `prepend` before the elements and `append` behind them.
 
-        Shapes: [.., size, ..] -> [.., size - n, ..]
+        Shapes: [.., size, ..] -> [.., size - n, ..], of the size with what is put to it
 
         Raises:
             IndexError: an axis that does not exist.
@@ -831,9 +832,9 @@ class Tensor:
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def erfc(self) -> Tensor:
-        """1 less the error function of each element.
+        """1 less the error function of each element, to the last digits where that is near 1.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same; integers become float32
         """
     def erfc_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`erfc`, in place: the tensor itself is changed and returned."""
@@ -1002,16 +1003,13 @@ class Tensor:
         Raises:
             ValueError: shapes that do not broadcast.
         """
-    def fmod(self, other: Any) -> Tensor:
-        """What is left over by division, with the sign of `input`; broadcast.
+    def fmod(self, other: Other) -> Tensor:
+        """What is left over of this tensor by division, with its own sign; broadcast."""
+    def fmod_(self, other: Other) -> Self:
+        """What is left over of this tensor by division, with its own sign; broadcast.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-        Raises:
-            ValueError: shapes that do not broadcast.
+        In place: the tensor itself is changed and returned.
         """
-    def fmod_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`fmod`, in place: the tensor itself is changed and returned."""
     def frac(self) -> Tensor:
         """What is behind the point of each element, with its sign.
 
@@ -1019,6 +1017,14 @@ class Tensor:
         """
     def frac_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`frac`, in place: the tensor itself is changed and returned."""
+    def frexp(self) -> tuple[Tensor, Tensor]:
+        """The parts of each element as `mantissa * 2^exponent`, with mantissas from 0.5 to below 1 (0 of 0) and exponents in int32.
+
+        Shapes: [..] -> two of the same
+
+        Raises:
+            TypeError: whole numbers.
+        """
     def gather(self, dim: _int, index: Tensor) -> Tensor:
         """The elements whose places along `dim` are in `index`, a tensor of as many axes.
 
@@ -1038,6 +1044,12 @@ class Tensor:
 
         Raises:
             ValueError: another name as `approximate`.
+        """
+    def ger(self, vec2: Tensor) -> Tensor:
+        """The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
+
+        Raises:
+            ValueError: no vectors.
         """
     def get_device(self) -> _int:
         """The number of the device among those of its kind; -1 on the processor."""
@@ -1175,6 +1187,8 @@ class Tensor:
         """Whether the dtype is a floating one."""
     @property
     def is_leaf(self) -> _bool: ...
+    @property
+    def is_meta(self) -> _bool: ...
     def is_nonzero(self) -> _bool:
         """Whether the only element is not 0.
 
@@ -1185,10 +1199,16 @@ class Tensor:
         """
     def is_pinned(self) -> _bool:
         """Whether the memory is pinned: it never is."""
+    @property
+    def is_quantized(self) -> _bool: ...
     def is_same_size(self, other: Tensor) -> _bool:
         """Whether both have one shape."""
+    def is_shared(self) -> _bool:
+        """Whether the memory is shared with other processes: it never is."""
     def is_signed(self) -> _bool:
         """Whether the dtype has negative numbers."""
+    @property
+    def is_sparse(self) -> _bool: ...
     def isclose(self, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> Tensor:
         """Where the elements are near those of `other`: `|a - b| <= atol + rtol * |b|`."""
     def isfinite(self) -> Tensor:
@@ -1232,6 +1252,14 @@ class Tensor:
 
         Raises:
             ValueError: a k that is not from 1 to the size of the axis.
+        """
+    def ldexp(self, other: Tensor) -> Tensor:
+        """`input * 2^other`, broadcast.
+
+        Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+        Raises:
+            ValueError: shapes that do not broadcast.
         """
     def le(self, other: Other) -> Tensor:
         """Where the elements are at most those of `other`."""
@@ -1325,7 +1353,7 @@ class Tensor:
     def logcumsumexp(self, dim: _int) -> Tensor:
         """The logarithms of the sums of `e^x` up to each element, along `dim`, without overflow.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same; integers become float32
 
         Raises:
             IndexError: an axis that does not exist.
@@ -1681,7 +1709,6 @@ class Tensor:
 
         Raises:
             ValueError: no vectors.
-            TypeError: dtypes that differ.
         """
     def permute(self, *dims: SizeLike) -> Tensor:
         """The axes in another order.
@@ -1728,6 +1755,15 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
+    def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+        """The elements of `source` in these places of all elements in a row, or added to them, in place: the tensor itself is changed and returned.
+
+        Shapes: [..], index and source of as many elements -> the input's
+
+        Raises:
+            IndexError: a place that does not exist.
+            ValueError: as many elements as there are no places.
+        """
     def quantile(self, q: Any, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = "linear") -> Tensor:
         """The numbers below which these shares of the elements are.
 
@@ -1746,19 +1782,22 @@ class Tensor:
         """
     def rad2deg_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`rad2deg`, in place: the tensor itself is changed and returned."""
-    def random_(self, low: _int = 0, high: _int | None = None, *, generator: Any = None) -> Tensor:
-        """Random whole numbers from `low` up to, not including, `high` (by default all that the dtype can count exactly, up to 2**40), in place.
+    def random_(self, *limits: _int, to: _int | None = None, generator: Any = None, **first: _int) -> Tensor:
+        """Random whole numbers, in place: `random_(to)` from 0 up to, not including, `to`; `random_(from, to)` from the first on; by default all that the dtype can count exactly, up to 2**40.
 
         Shapes: [..] -> the same
 
         Raises:
-            ValueError: no number from `low` to below `high`.
+            ValueError: no number from the first to below `to`.
+            TypeError: other arguments, `from` without `to`.
         """
     def ravel(self) -> Tensor:
         """All elements as one axis.
 
         Shapes: [..] -> [elements]
         """
+    @property
+    def real(self) -> Tensor: ...
     def reciprocal(self) -> Tensor:
         """`1 / x` of each element.
 
@@ -1902,17 +1941,20 @@ class Tensor:
             RuntimeError: integers, which cannot hold the result.
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
-    def scatter(self, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None) -> Tensor:
+    def scatter(self, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None, reduce: str | None = None) -> Tensor:
         """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
 
         Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] -> [.., n, ..]
+
+        Args:
+            reduce: "add" adds to what is there.
 
         Raises:
             IndexError: an axis that does not exist, an index outside it.
             TypeError: an index that is not int32 or int64, a source of another dtype, both `src` and `value` or neither.
             ValueError: shapes that do not fit.
         """
-    def scatter_(self, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None) -> Self:
+    def scatter_(self, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None, reduce: str | None = None) -> Self:
         """`scatter`, in place.
 
         Shapes and errors as of `scatter`
@@ -1971,9 +2013,6 @@ class Tensor:
         """-1, 0 or 1 for each element; NaN stays.
 
         Shapes: [..] -> the same
-
-        Raises:
-            TypeError: an input of truth values.
         """
     def sgn_(self) -> Self:
         """-1, 0 or 1 for each element; NaN stays.
@@ -1981,7 +2020,6 @@ class Tensor:
         In place: the tensor itself is changed and returned.
 
         Raises:
-            TypeError: an input of truth values.
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     @property
@@ -2009,9 +2047,6 @@ class Tensor:
         """-1, 0 or 1 for each element; NaN stays.
 
         Shapes: [..] -> the same
-
-        Raises:
-            TypeError: an input of truth values.
         """
     def sign_(self) -> Self:
         """-1, 0 or 1 for each element; NaN stays.
@@ -2019,7 +2054,6 @@ class Tensor:
         In place: the tensor itself is changed and returned.
 
         Raises:
-            TypeError: an input of truth values.
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def signbit(self) -> Tensor:
@@ -2113,7 +2147,7 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist.
         """
-    def split(self, split_size_or_sections: SizeLike, dim: _int = 0) -> tuple[Tensor, ...]:
+    def split(self, split_size_or_sections: SizeLike | None = None, dim: _int = 0, *, split_size: SizeLike | None = None) -> tuple[Tensor, ...]:
         """Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes.
 
         Shapes: [.., n, ..] -> a tuple of [.., size, ..]; a last part may be smaller
@@ -2146,12 +2180,9 @@ class Tensor:
             RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
         """
     def square(self) -> Tensor:
-        """`x * x` of each element.
+        """`x * x` of each element; of truth values in int64.
 
         Shapes: [..] -> the same
-
-        Raises:
-            TypeError: an input of truth values.
         """
     def square_(self) -> Self:
         """`x * x` of each element.
@@ -2486,10 +2517,11 @@ class Tensor:
             ValueError: tensors that are no vectors, or of other sizes.
         """
     def view(self, *shape: SizeLike) -> Tensor:
-        """The elements of the same memory under other sizes, one of which may be -1.
+        """The elements of the same memory under other sizes, one of which may be -1; or, by a dtype, its bytes as numbers of another dtype of as many bytes.
 
         Raises:
             ValueError: sizes that do not fit, or that only a copy could have.
+            TypeError: a dtype of another number of bytes, or of truth values.
         """
     def view_as(self, other: Tensor) -> Tensor:
         """The elements of the same memory in the shape of `other`.
@@ -2509,8 +2541,8 @@ class Tensor:
         """
     def where(self, condition: Tensor, other: Other) -> Tensor:
         """The elements where the condition is true, those of `other` elsewhere; broadcast."""
-    def xlogy(self, other: Tensor) -> Tensor:
-        """`input * log(other)`, 0 where input is 0.
+    def xlogy(self, other: Any) -> Tensor:
+        """`input * log(other)`, 0 where input is 0; one of both may be a number.
 
         Shapes: [..] and what broadcasts to it -> the shape that they have together
 
@@ -2605,12 +2637,17 @@ def eye(n: _int, m: _int | None = None, *, dtype: DTypeLike | None = None, devic
     Raises:
         ValueError: a negative size.
     """
-def from_dlpack(x: Any) -> Tensor:
+def from_dlpack(x: Any, *, device: DeviceLike | None = None, copy: _bool | None = None) -> Tensor:
     """A tensor on the memory of `x`, an array of another library with `__dlpack__`, or what that gave: a change of one is seen in the other.
+
+    Args:
+        device: where the tensor is to be; where `x` is by default.
+        copy: a copy in any case if True, in no case if False.
 
     Raises:
         TypeError: `x` has no `__dlpack__`, or a dtype that Ternion does not have.
         ValueError: memory that cannot be shared.
+        BufferError: a copy is needed, and `copy` is False.
     """
 def from_numpy(array: Any) -> Tensor:
     """A tensor on the memory of an array of NumPy: a change of one is seen in the other. A read-only array is copied.
@@ -2716,7 +2753,7 @@ def randint(low: _int | None = None, high: Any = None, size: SizeLike | None = N
 
     Raises:
         ValueError: no whole number from `low` up to `high`.
-        TypeError: a dtype that is not one of integers, no size.
+        TypeError: a dtype of truth values, no size.
     """
 def randn(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
     """Random numbers of a normal distribution with mean 0 and variance 1.

@@ -2,6 +2,8 @@
 
 import gc
 import resource
+import subprocess
+import sys
 import threading
 import weakref
 from pathlib import Path
@@ -261,3 +263,45 @@ def test_numpy_on_the_left_keeps_the_graph():
         assert isinstance(y, ternion.Tensor)
         y.sum().backward()
         assert x.grad.tolist() == [2.0] * 3
+
+
+@pytest.mark.parametrize("make", [lambda: ternion.ones(3, requires_grad=True), lambda: ternion.ones(3, requires_grad=True) * 2, lambda: ternion.nn.Parameter(ternion.ones(3))])
+def test_a_tensor_whose_hook_refers_to_it_is_let_go(make):
+    x = make()
+    x.register_hook(lambda grad: x)
+    seen = weakref.ref(x)
+    x = None
+    gc.collect()
+    assert seen() is None
+
+
+def test_a_hook_is_called_though_nobody_has_its_tensor():
+    x, seen = ternion.ones(3, requires_grad=True), []
+    handle = x.register_hook(lambda grad: seen.append(grad.tolist()))
+    y = (x * 3).sum()
+    del x
+    gc.collect()
+    y.backward(retain_graph=True)
+    handle.remove()
+    y.backward()
+    assert seen == [[3.0, 3.0, 3.0]]
+
+
+@pytest.mark.parametrize("of", ["tensor", "parameter", "subclass", "leaf"])
+def test_objects_are_dropped_while_the_collector_runs(of):
+    """In a process of its own: what goes wrong is no exception."""
+    program = f"""
+import gc, ternion
+class Own(ternion.nn.Parameter):
+    pass
+make = {{"tensor": lambda x: x + 1, "parameter": ternion.nn.Parameter, "subclass": Own, "leaf": lambda x: (x * 2).requires_grad_()}}["{of}"]
+gc.set_threshold(1)
+x = ternion.ones(2)
+for step in range(3000):
+    kept = [make(x) for _ in range(3)]
+    if "{of}" != "tensor":
+        kept[0].register_hook(lambda grad, kept=kept: kept[0])
+        (kept[0] * kept[1]).sum().backward()
+    kept.append([kept])
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)

@@ -236,6 +236,29 @@ class TestRandom:
         with pytest.raises(TypeError, match="probabilities are int64"):
             ternion.multinomial(ternion.tensor([1, 2]), 1)
 
+    def test_draws_that_may_come_twice_take_little_memory(self):
+        drawn = ternion.multinomial(ternion.tensor([0.0, 1.0, 0.0, 3.0, 0.0]).repeat(8000), 100000, replacement=True)
+        assert set((drawn % 5).tolist()) == {1, 3} and abs((drawn % 5 == 3).float().mean().item() - 0.75) < 0.01
+
+    def test_one_limit_is_the_upper_one(self):
+        whole = ternion.zeros(2000, dtype=ternion.int64)
+        for draw, low, high in [
+            (lambda: whole.random_(10), 0, 10), (lambda: whole.random_(to=3), 0, 3), (lambda: whole.random_(5, 8), 5, 8), (lambda: whole.random_(5, to=8), 5, 8),
+            (lambda: whole.random_(**{"from": -2, "to": 2}), -2, 2), (lambda: whole.float().random_(4), 0, 4),
+        ]:  # fmt: skip
+            assert sorted(set(draw().tolist())) == list(range(low, high))
+        for wrong in ({"from": 1}, {"low": 1, "to": 3}, {"from": 1, "to": 2, "high": 3}):
+            with pytest.raises(TypeError, match="random_: .*expected"):
+                whole.random_(**wrong)
+
+    def test_float64_has_53_random_bits(self):
+        for drawn in (ternion.rand(4000, dtype=ternion.float64), ternion.zeros(4000, dtype=ternion.float64).uniform_(), ternion.rand_like(ternion.ones(4000, dtype=ternion.float64))):
+            bits = drawn * 2**53
+            assert bits.equal(bits.floor()) and 0 <= drawn.min() and drawn.max() < 1 and abs(drawn.mean().item() - 0.5) < 0.03
+            for place in range(53):
+                share = (bits // 2**place % 2).mean().item()
+                assert 0.45 < share < 0.55, place
+
     def test_normal(self):
         drawn = ternion.normal(ternion.full((2000,), 5.0), 0.5)
         assert abs(drawn.mean().item() - 5) < 0.05 and abs(drawn.std().item() - 0.5) < 0.05

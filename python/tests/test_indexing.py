@@ -1,5 +1,7 @@
 """Indices as PyTorch has them: what is read, what is written, and the gradients of both."""
 
+import math
+
 import numpy as np
 import pytest
 import ternion
@@ -208,3 +210,24 @@ def test_properties():
     del p.grad
     assert p.grad is None
     assert p.is_cpu and p.itemsize == 4 and p.double().itemsize == 8
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e30, 300, -1, 1e10])
+@pytest.mark.parametrize("assign", ["x[0] = v", "x[1:] = v", "x[x > 0] = v", "x[m.tensor([0, 2])] = v", "x[:2] = [v, 1]", "x[...] = v"])
+def test_numbers_that_do_not_fit_are_not_assigned(assign, value):
+    x = ternion.arange(3, dtype=ternion.uint8)
+    with pytest.raises(ValueError, match="the number (nan|-?inf|1e30|300|-1|1e10|10000000000.0) does not fit uint8"):
+        exec(assign, {"x": x, "v": value, "m": ternion})
+    assert x.tolist() == [0, 1, 2]
+
+
+def test_assigned_numbers_lose_what_is_behind_their_point():
+    x = ternion.arange(4)
+    x[0], x[1:3] = 1.5, [7.9, 2]
+    assert x.tolist() == [1, 7, 2, 3]
+    for value in (math.nan, math.inf, 1e30):
+        with pytest.raises(ValueError, match="does not fit int64"):
+            x[0] = value
+    truths = ternion.zeros(2, dtype=ternion.bool)
+    truths[0] = math.nan
+    assert truths.tolist() == [True, False]

@@ -239,3 +239,18 @@ for _ in range(200):
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
+
+
+def test_what_others_have_no_strides_for_is_copied():
+    torch = pytest.importorskip("torch")
+    x = ternion.arange(6.0)[::-1]
+    assert x.stride() == (-1,) and torch.from_dlpack(x).tolist() == [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]
+    with pytest.raises(BufferError, match="negative strides.*contiguous\\(\\) copies it"):
+        x.__dlpack__(copy=False)
+
+
+def test_arguments_of_from_dlpack():
+    array = np.arange(3.0)
+    shared, copied = ternion.from_dlpack(array, device="cpu", copy=False), ternion.from_dlpack(array, copy=True)
+    array[0] = 7
+    assert shared.tolist() == [7.0, 1.0, 2.0] and copied.tolist() == [0.0, 1.0, 2.0]

@@ -7,7 +7,7 @@ use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple, PyType};
 use ternion::{Axes, Tensor};
 
 /// The other operand of an operator.
@@ -116,6 +116,27 @@ pub fn operand(op: &str, argument: &str, object: &Bound<'_, PyAny>) -> Outcome<T
         "{op}: {argument} of type {name}, expected a tensor: ternion.tensor() makes one of numbers and arrays"
     );
     Err(Failure::kind(told))
+}
+
+/// What is given one by one, or by its name as one: `zeros(2, 3)`, `zeros(size=(2, 3))`.
+pub fn by_name<'py>(
+    arguments: &Bound<'py, PyTuple>,
+    named: Option<&Bound<'py, PyDict>>,
+    name: &str,
+    function: &str,
+) -> Outcome<Bound<'py, PyTuple>> {
+    let Some(named) = named else { return Ok(arguments.clone()) };
+    for key in named.keys() {
+        let key: String = key.extract()?;
+        if key != name {
+            return Err(Failure::kind(format!("{function}: got an unexpected keyword argument '{key}'")));
+        }
+    }
+    match named.get_item(name)? {
+        None => Ok(arguments.clone()),
+        Some(value) if arguments.is_empty() => Ok(PyTuple::new(arguments.py(), [value])?),
+        Some(_) => Err(Failure::kind(format!("{function}: {name} by its place and by its name"))),
+    }
 }
 
 /// Whole numbers that were given one by one, or as one tuple or list: `x.reshape(2, 3)`, `x.reshape((2, 3))`.

@@ -21,7 +21,12 @@ pub struct Slot {
     grad: Mutex<Option<Py<PyTensor>>>,
     /// Of a parameter alone: most tensors do without.
     param: OnceLock<Box<Trained>>,
+    /// Of other tensors that have hooks.
+    hooks: OnceLock<Box<Mutex<Vec<Hooked>>>>,
 }
+
+/// A hook that the graph calls, with or without the object that it was registered on, and that this object shows Python's collector: often the hook refers to it.
+type Hooked = Arc<Mutex<Option<Py<PyAny>>>>;
 
 /// A parameter as its object knows it.
 struct Trained {
@@ -34,6 +39,32 @@ impl Trained {
     fn hook(&self, py: Python<'_>, number: u64) -> Option<Py<PyAny>> {
         let hooks = self.hooks.lock();
         hooks.iter().find(|(own, _)| *own == number).map(|(_, hook)| hook.clone_ref(py))
+    }
+}
+
+/// The slot of an object. It is there from the start, but CPython 3.11 and 3.12 may collect while they make an object's dict, when all of its memory is still 0: the collector
+/// asks by `made`.
+pub struct OwnSlot(Option<Arc<Slot>>);
+
+impl Default for OwnSlot {
+    fn default() -> OwnSlot {
+        OwnSlot(Some(Arc::default()))
+    }
+}
+
+impl OwnSlot {
+    pub fn made(&self) -> Option<&Slot> {
+        self.0.as_deref()
+    }
+}
+
+impl std::ops::Deref for OwnSlot {
+    type Target = Arc<Slot>;
+
+    #[inline]
+    fn deref(&self) -> &Arc<Slot> {
+        // A finished object has one.
+        self.0.as_ref().expect("the slot of an object that is made")
     }
 }
 
@@ -76,17 +107,37 @@ impl Slot {
         Ok(())
     }
 
-    /// Shows the collector what the hooks of a parameter refer to.
+    /// Shows the collector what the hooks refer to.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // While a hook is put there by another thread the parameter is in use, and nothing of it is to be collected.
-        let Some(hooks) = self.param.get().and_then(|own| own.hooks.try_lock()) else { return Ok(()) };
-        hooks.iter().try_for_each(|(_, hook)| visit.call(hook))
+        // While a hook is put there by another thread the tensor is in use, and nothing of it is to be collected.
+        if let Some(hooks) = self.param.get().and_then(|own| own.hooks.try_lock()) {
+            hooks.iter().try_for_each(|(_, hook)| visit.call(hook))?;
+        }
+        let Some(hooks) = self.hooks.get().and_then(|hooks| hooks.try_lock()) else { return Ok(()) };
+        for hook in hooks.iter().filter_map(|hook| hook.try_lock()) {
+            hook.iter().try_for_each(|hook| visit.call(hook))?;
+        }
+        Ok(())
     }
 
-    /// Lets the hooks of a parameter go.
+    /// Lets the hooks go.
     pub fn forget_hooks(&self) {
         let hooks = self.param.get().map(|own| std::mem::take(&mut *own.hooks.lock()));
         drop(hooks);
+        let hooks = self.hooks.get().map(|hooks| std::mem::take(&mut *hooks.lock()));
+        hooks.into_iter().flatten().for_each(|hook| {
+            let hook = hook.lock().take();
+            drop(hook);
+        });
+    }
+
+    /// Keeps a hook in the sight of the collector.
+    fn show(&self, hook: Py<PyAny>) -> Hooked {
+        let hooked = Arc::new(Mutex::new(Some(hook)));
+        let mut hooks = self.hooks.get_or_init(Box::default).lock();
+        hooks.retain(|hook| hook.try_lock().is_none_or(|hook| hook.is_some()));
+        hooks.push(hooked.clone());
+        hooked
     }
 }
 
@@ -356,9 +407,15 @@ impl PyTensor {
             return Err(Failure::state("register_hook: no gradient flows to this tensor"));
         }
         let Some(own) = self.slot.param.get() else {
-            let handle =
-                tensor.register_hook(move |grad| Python::attach(|py| changed(py, hook.bind(py), grad)))?;
-            return Ok(PyHook { handle: Mutex::new(Some(handle)), own: None });
+            let hooked = self.slot.show(hook);
+            let called = hooked.clone();
+            let handle = tensor.register_hook(move |grad| {
+                Python::attach(|py| {
+                    let hook = called.lock().as_ref().map(|hook| hook.clone_ref(py));
+                    hook.map_or(Ok(None), |hook| changed(py, hook.bind(py), grad))
+                })
+            })?;
+            return Ok(PyHook { handle: Mutex::new(Some(handle)), own: None, hooked: Some(hooked) });
         };
         let (number, slot) = (NEXT_HOOK.fetch_add(1, Relaxed), Arc::downgrade(&self.slot));
         let place = slot.clone();
@@ -370,7 +427,7 @@ impl PyTensor {
             })
         })?;
         own.hooks.lock().push((number, hook));
-        Ok(PyHook { handle: Mutex::new(Some(handle)), own: Some((slot, number)) })
+        Ok(PyHook { handle: Mutex::new(Some(handle)), own: Some((slot, number)), hooked: None })
     }
 }
 
@@ -466,6 +523,8 @@ pub struct PyHook {
     handle: Mutex<Option<ternion::autograd::HookHandle>>,
     /// Where a parameter keeps the hook, and its number there.
     own: Option<(Weak<Slot>, u64)>,
+    /// The hook of another tensor.
+    hooked: Option<Hooked>,
 }
 
 #[pymethods]
@@ -474,6 +533,8 @@ impl PyHook {
     fn remove(&self) {
         let Some(handle) = self.handle.lock().take() else { return };
         handle.remove();
+        let hook = self.hooked.as_ref().and_then(|hooked| hooked.lock().take());
+        drop(hook);
         let Some((slot, number)) = &self.own else { return };
         if let Some(slot) = slot.upgrade()
             && let Some(own) = slot.param.get()

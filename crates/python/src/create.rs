@@ -2,7 +2,7 @@
 
 mod nested;
 
-use crate::arguments::{Count, ShapeArgument, number, sizes};
+use crate::arguments::{Count, ShapeArgument, by_name, number, sizes};
 use crate::autograd::register_leaf;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
@@ -13,9 +13,9 @@ use crate::run::{run, wait};
 use crate::tensor::PyTensor;
 use crate::words::Called;
 use nested::Nested;
-pub use nested::is_list;
+pub use nested::{holds, is_list};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyTuple};
 use ternion::{DType, Device, Result, Scalar, Shape, Tensor};
 
 /// The tensor as an object that asks for its gradient if that is wanted.
@@ -203,14 +203,19 @@ macro_rules! of_a_shape {
             ///     ValueError: a negative size.
             ///     TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
             #[pyfunction]
-            #[pyo3(signature = (*size, dtype=None, device=None, requires_grad=false))]
+            #[pyo3(
+                signature = (*size, dtype=None, device=None, requires_grad=false, **named),
+                text_signature = "(*size, dtype=None, device=None, requires_grad=False)"
+            )]
             fn $name(
                 py: Python<'_>,
                 size: &Bound<'_, PyTuple>,
                 dtype: Option<DTypeArgument>,
                 device: Option<DeviceArgument>,
                 #[pyo3(from_py_with = of::$name)] requires_grad: bool,
+                named: Option<&Bound<'_, PyDict>>,
             ) -> Outcome<PyTensor> {
+                let size = &by_name(size, named, "size", stringify!($name))?;
                 Making::new(py, size, dtype, device, requires_grad, stringify!($name))?.make(py, $make)
             }
         )*
@@ -417,7 +422,7 @@ like! {
     /// A tensor of the shape, dtype and device of `input` whose contents nobody has decided: zeros here.
     empty_like => |shape, dtype, device| Tensor::zeros(shape, dtype, device);
     /// Random numbers from 0 up to, not including, 1, of the shape, dtype and device of `input`.
-    rand_like => |shape, dtype, device| Tensor::rand(shape, dtype, device);
+    rand_like => crate::random::uniform;
     /// Random numbers of a normal distribution, of the shape, dtype and device of `input`.
     randn_like => |shape, dtype, device| Tensor::randn(shape, dtype, device);
 }

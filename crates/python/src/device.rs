@@ -1,6 +1,8 @@
 //! `ternion.device`, and the device on which new tensors are made.
 
+use crate::arguments::Count;
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::random::Seed;
 use crate::run::wait;
 use parking_lot::RwLock;
@@ -18,8 +20,12 @@ pub struct PyDevice(pub Device);
 impl PyDevice {
     #[new]
     #[pyo3(signature = (name, index=None))]
-    fn new(py: Python<'_>, name: DeviceArgument, index: Option<usize>) -> Outcome<PyDevice> {
-        let name = match (name, index) {
+    fn new(
+        py: Python<'_>,
+        name: DeviceArgument,
+        #[pyo3(from_py_with = of::device)] index: Option<Count>,
+    ) -> Outcome<PyDevice> {
+        let name = match (name, index.map(|index| index.0)) {
             (DeviceArgument::Named(kind), Some(_)) if kind == "cpu" => DeviceArgument::Named(kind),
             (DeviceArgument::Named(kind), Some(index)) => DeviceArgument::Named(format!("{kind}:{index}")),
             (name, _) => name,

@@ -2,6 +2,7 @@
 
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
 use crate::foreign::{Foreign, address};
 use crate::run::wait;
 use crate::streams;
@@ -248,6 +249,15 @@ impl PyTensor {
         } else if copy == Some(true) {
             tensor = wait(py, || tensor.copy())?;
         }
+        if tensor.layout().strides().iter().any(|&stride| stride < 0) {
+            // PyTorch and JAX have no such strides, and speak of other things.
+            if copy == Some(false) {
+                let told =
+                    "the tensor has negative strides, which others do not take: contiguous() copies it";
+                return Err(PyBufferError::new_err(told).into());
+            }
+            tensor = wait(py, || tensor.copy())?;
+        }
         let stream = streams::asked(stream)?;
         wait(py, || streams::precede(tensor.device(), stream))?;
         if max_version.is_some_and(|(major, _)| major >= 1) {
@@ -369,16 +379,36 @@ fn of_capsule(capsule: &Bound<'_, PyAny>) -> Outcome<Tensor> {
 
 /// A tensor on the memory of `x`, an array of another library with `__dlpack__`, or what that gave: a change of one is seen in the other.
 ///
+/// Args:
+///     device: where the tensor is to be; where `x` is by default.
+///     copy: a copy in any case if True, in no case if False.
+///
 /// Raises:
 ///     TypeError: `x` has no `__dlpack__`, or a dtype that Ternion does not have.
 ///     ValueError: memory that cannot be shared.
+///     BufferError: a copy is needed, and `copy` is False.
 #[pyfunction]
-fn from_dlpack(x: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
+#[pyo3(signature = (x, *, device=None, copy=None))]
+fn from_dlpack(
+    x: &Bound<'_, PyAny>,
+    device: Option<DeviceArgument>,
+    #[pyo3(from_py_with = of::from_dlpack)] copy: Option<bool>,
+) -> Outcome<PyTensor> {
     if !x.hasattr("__dlpack__")? && x.cast::<PyCapsule>().is_err() {
         let kind = x.get_type().name()?.to_string();
         return Err(Failure::kind(format!("from_dlpack: expected an array with __dlpack__, got {kind}")));
     }
-    imported(x).map(PyTensor::new)
+    let (py, shared) = (x.py(), imported(x)?);
+    let device = device.map_or_else(|| Ok(shared.device().clone()), |device| device.open(py))?;
+    if device.is(shared.device()) {
+        return Ok(PyTensor::new(if copy == Some(true) { wait(py, || shared.copy())? } else { shared }));
+    }
+    if copy == Some(false) {
+        let (own, asked) = (shared.device().name(), device.name());
+        let told = format!("from_dlpack: an array on {own} for {asked}, which is a copy, and copy is False");
+        return Err(PyBufferError::new_err(told).into());
+    }
+    Ok(PyTensor::new(wait(py, || shared.to_device(&device))?))
 }
 
 /// Puts the functions into the module.

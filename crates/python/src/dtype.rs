@@ -83,7 +83,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// A dtype as it may be asked for: a `ternion.dtype`, its name, one of NumPy or PyTorch, or Python's `float`, `int`, `bool`.
+/// A dtype as it may be asked for: a `ternion.dtype`, its name, one of NumPy or PyTorch, or Python's `float`, `int`, `bool`, which are float64, int64 and bool.
 pub struct DTypeArgument(pub DType);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for DTypeArgument {
@@ -109,7 +109,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for DTypeArgument {
 fn of_class(class: &Bound<'_, PyType>) -> String {
     let py = class.py();
     let known = [
-        (PyFloat::type_object(py), "float32"),
+        (PyFloat::type_object(py), "float64"),
         (PyInt::type_object(py), "int64"),
         (PyBool::type_object(py), "bool"),
     ];

@@ -3,6 +3,7 @@
 pub mod attention;
 mod compare;
 mod elementwise;
+mod extremes;
 pub mod functional;
 pub mod images;
 mod index;
@@ -11,6 +12,7 @@ mod linear;
 pub mod loss;
 mod places;
 mod reduce;
+mod sloped;
 mod spread;
 mod views;
 

@@ -1,7 +1,6 @@
 //! The native part of `ternion.nn`: parameters, and their first values.
 
 use crate::arguments::{ShapeArgument, operand};
-use crate::autograd::Slot;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
@@ -12,7 +11,6 @@ use crate::tensor::{PyTensor, apart};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::sync::Arc;
 use ternion::nn::Param;
 use ternion::nn::init::{Fan, Init, Nonlinearity};
 use ternion::{Shape, Tensor};
@@ -26,15 +24,11 @@ use ternion::{Shape, Tensor};
 /// Raises:
 ///     TypeError: no floating dtype, unless with requires_grad=False.
 #[pyclass(name = "Parameter", module = "ternion.nn", extends = PyTensor, frozen, subclass)]
-pub struct PyParameter {
-    /// That of the tensor: the collector is shown its hooks.
-    slot: Arc<Slot>,
-}
+pub struct PyParameter {}
 
 impl PyParameter {
     fn of(tensor: PyTensor) -> PyClassInitializer<PyParameter> {
-        let slot = tensor.slot.clone();
-        PyClassInitializer::from(tensor).add_subclass(PyParameter { slot })
+        PyClassInitializer::from(tensor).add_subclass(PyParameter {})
     }
 }
 
@@ -68,13 +62,12 @@ impl PyParameter {
         Ok(PyParameter::of(PyTensor::of_param(param)))
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.slot.traverse(&visit)
+    /// The tensor shows its hooks, which PyO3 asks it for. Only a class that has this itself is taken out of the collector's sight before it is dropped.
+    fn __traverse__(&self, _visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        Ok(())
     }
 
-    fn __clear__(&self) {
-        self.slot.forget_hooks();
-    }
+    fn __clear__(&self) {}
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let tensor = slf.as_super().call_method0("detach")?.repr()?.to_string();

@@ -11,7 +11,9 @@ use crate::run::run;
 use crate::tensor::{PyTensor, is_recorded, may_change};
 use pyo3::class::basic::CompareOp;
 use pyo3::prelude::*;
-use ternion::{DType, Result, Scalar, Tensor, no_grad};
+use ternion::autograd::{Context, Grads, with_gradient};
+use ternion::op::Saves;
+use ternion::{DType, Error, Result, Scalar, Tensor, no_grad};
 
 /// What Python understands as: ask the other side.
 type Answer = Outcome<Py<PyAny>>;
@@ -80,18 +82,59 @@ const FLOOR_DIV: Operator = Operator {
     kind: Kind::Division,
 };
 
+const FMOD: Operator = Operator {
+    tensors: left_over,
+    right: |a, number| left_over(a, &Tensor::full((), number, a.dtype(), a.device())?),
+    left: |a, number| left_over(&Tensor::full((), number, a.dtype(), a.device())?, a),
+    kind: Kind::Division,
+};
+
+/// `a - b * trunc(a / b)`: the sign of a. By choices, through which gradients flow at 0, too, where those of `|a|` and of the sign are 0.
+fn left_over(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    if !a.dtype().is_float() {
+        // A rest has the sign of b, and with the other sign it is nearer to 0 than b: nothing leaves the dtype.
+        let rest = a.remainder(b)?;
+        let is_negative = a.lt_scalar(0)?.ne(&b.lt_scalar(0)?)?;
+        return rest.ne_scalar(0)?.logical_and(&is_negative)?.where_(&rest.sub(b)?, &rest);
+    }
+    let is_negative = a.lt_scalar(0)?;
+    let rest = is_negative.where_(&a.neg()?, a)?.remainder(&b.abs()?)?;
+    let signed = is_negative.where_(&rest.neg()?, &rest)?;
+    // The sign of -0; of 0 and 0 it is NaN.
+    a.eq_scalar(0)?.logical_and(&rest.eq_scalar(0)?)?.where_(a, &signed)
+}
+
 /// `floor(a / b)`. Floats divided by 0 are infinite, or no number.
 fn floor_divided(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let rest = a.remainder(b)?;
     if a.dtype().is_float() {
-        // What is left over divides without a rest.
-        let quotient = a.sub(&rest)?.div(b)?.round()?;
-        return b.eq_scalar(0)?.where_(&a.div(b)?, &quotient);
+        let quotient = no_grad(|| floor_of_floats(a, b))?;
+        return without_slope("floor_divide", &[a, b], quotient);
     }
     // Integers divide towards zero, which is one too far where the quotient is negative and has a rest; `a - rest` may not fit the dtype.
+    let rest = a.remainder(b)?;
     let is_negative = a.lt_scalar(0)?.ne(&b.lt_scalar(0)?)?;
     let too_far = rest.ne_scalar(0)?.logical_and(&is_negative)?;
     a.div(b)?.sub(&too_far.to_dtype(a.dtype())?)
+}
+
+/// What is left over towards 0 divides without a rest, and so it does by an infinite b; where there is a rest and the signs differ, the next whole number below is meant.
+fn floor_of_floats(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let rest = left_over(a, b)?;
+    let towards_zero = a.sub(&rest)?.div(b)?.round()?;
+    let too_far = rest.ne_scalar(0)?.logical_and(&rest.lt_scalar(0)?.ne(&b.lt_scalar(0)?)?)?;
+    let quotient = towards_zero.sub(&too_far.to_dtype(a.dtype())?)?;
+    b.eq_scalar(0)?.where_(&a.div(b)?, &quotient)
+}
+
+/// `output`, whose gradients are 0.
+fn without_slope(name: &'static str, inputs: &[&Tensor], output: Tensor) -> Result<Tensor> {
+    let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {
+        let Some(grad) = &grads[0] else { return Ok(Grads::new()) };
+        let zeros =
+            |input| Tensor::zeros(*context.shape(input), context.dtype(input), grad.device()).map(Some);
+        (0..context.inputs()).map(zeros).collect()
+    };
+    Ok(with_gradient(name, inputs, vec![output], Saves::NOTHING, rule)?.swap_remove(0))
 }
 
 impl Operator {
@@ -204,7 +247,11 @@ impl Operator {
     fn of_number(self, a: &Tensor, number: Number, is_left: bool) -> Result<Tensor> {
         let dtype = self.dtype_with(a.dtype(), number);
         if dtype == DType::Bool {
-            return self.of_different(a, &beside(a, number)?);
+            return match (self.kind, is_left) {
+                // To the power of True each is itself, to that of False it is True.
+                (Kind::Power, false) => a.logical_or(&beside(a, number)?.logical_not()?),
+                _ => self.of_different(a, &beside(a, number)?),
+            };
         }
         let a = if dtype == a.dtype() { a.clone() } else { a.to_dtype(dtype)? };
         let f = if is_left { self.left } else { self.right };
@@ -239,7 +286,7 @@ impl Operator {
     }
 
     /// In place; where that would lose a gradient, another tensor takes the place of this object's.
-    fn apply_in_place(self, name: &str, slf: &PyTensor, other: &Bound<'_, PyAny>) -> Outcome<()> {
+    fn apply_in_place(self, name: &'static str, slf: &PyTensor, other: &Bound<'_, PyAny>) -> Outcome<()> {
         let (py, a) = (other.py(), slf.tensor());
         let operand = Operand::named(name, other, &a)?;
         may_change(&a)?;
@@ -254,6 +301,13 @@ impl Operator {
                 Operand::Tensor(b) => self.of_tensors(&a, &b)?,
                 Operand::Number(number) => self.of_number(&a, number, false)?,
             };
+            if result.shape() != a.shape() {
+                let (got, own) = (result.dims(), a.dims());
+                return Err(Error::invalid(
+                    name,
+                    format!("in place: a result of shape {got:?}, expected that of the tensor, {own:?}"),
+                ));
+            }
             if !is_recorded {
                 a.copy_(&result)?;
             }

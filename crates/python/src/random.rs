@@ -1,6 +1,6 @@
 //! Random numbers: where a device's stand, generators of one's own, and draws.
 
-use crate::arguments::{Count, ShapeArgument};
+use crate::arguments::{Count, ShapeArgument, by_name};
 use crate::create::{Making, dtype_or};
 use crate::device::{DeviceArgument, PyDevice, or_default};
 use crate::dtype::DTypeArgument;
@@ -11,7 +11,7 @@ use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use ternion::{DType, Device, Error, Result, Shape, Tensor};
 
 /// Seed of the device's random numbers, and how many were drawn.
@@ -143,8 +143,21 @@ impl<'g> Source<'g> {
     }
 }
 
+/// Even over [0, 1): of 24 bits, as they are within the framework, but in float64 of all 53 that it has, in three draws.
+pub fn uniform(shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
+    let high = Tensor::rand(shape, dtype, device)?;
+    if dtype != DType::F64 {
+        return Ok(high);
+    }
+    let bits = |before: i32, count: i32| {
+        let drawn = Tensor::rand(shape, dtype, device)?.mul_scalar(2_f64.powi(count))?.floor()?;
+        drawn.mul_scalar(2_f64.powi(-before - count))
+    };
+    high.add(&bits(24, 24)?)?.add(&bits(48, 5)?)
+}
+
 macro_rules! random_of_a_shape {
-    ($($(#[$doc:meta])* $name:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident => $draw:expr;)*) => {
         $(
             $(#[$doc])*
             ///
@@ -161,7 +174,11 @@ macro_rules! random_of_a_shape {
             ///     ValueError: a negative size.
             ///     TypeError: no floating dtype, a generator that is none.
             #[pyfunction]
-            #[pyo3(signature = (*size, generator=None, dtype=None, device=None, requires_grad=false))]
+            #[pyo3(
+                signature = (*size, generator=None, dtype=None, device=None, requires_grad=false, **named),
+                text_signature = "(*size, generator=None, dtype=None, device=None, requires_grad=False)"
+            )]
+            #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
             fn $name(
                 py: Python<'_>,
                 size: &Bound<'_, PyTuple>,
@@ -169,10 +186,12 @@ macro_rules! random_of_a_shape {
                 dtype: Option<DTypeArgument>,
                 device: Option<DeviceArgument>,
                 #[pyo3(from_py_with = of::$name)] requires_grad: bool,
+                named: Option<&Bound<'_, PyDict>>,
             ) -> Outcome<PyTensor> {
+                let size = &by_name(size, named, "size", stringify!($name))?;
                 let making = Making::new(py, size, dtype, device, requires_grad, stringify!($name))?;
                 let source = Source::of(generator, &making.device)?;
-                making.make(py, |shape, dtype, device| source.draw(device, || Tensor::$name(shape, dtype, device)))
+                making.make(py, |shape, dtype, device| source.draw(device, || $draw(shape, dtype, device)))
             }
         )*
 
@@ -185,9 +204,9 @@ macro_rules! random_of_a_shape {
 
 random_of_a_shape! {
     /// Random numbers from 0 up to, not including, 1.
-    rand;
+    rand => uniform;
     /// Random numbers of a normal distribution with mean 0 and variance 1.
-    randn;
+    randn => Tensor::randn;
 }
 
 /// Random whole numbers from `low` up to, not including, `high`: `randint(high, size)`, `randint(low, high, size)`.
@@ -196,7 +215,7 @@ random_of_a_shape! {
 ///
 /// Raises:
 ///     ValueError: no whole number from `low` up to `high`.
-///     TypeError: a dtype that is not one of integers, no size.
+///     TypeError: a dtype of truth values, no size.
 #[pyfunction]
 #[pyo3(signature = (low=None, high=None, size=None, *, generator=None, dtype=None, device=None))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -219,7 +238,9 @@ fn randint(
     };
     let (dtype, device, shape) = (dtype_or(dtype, DType::I64), or_default(py, device)?, Shape::new(&size.0)?);
     let source = Source::of(generator, &device)?;
-    let draw = || source.draw(&device, || Tensor::randint(low, high, shape, dtype, &device));
+    // Whole numbers in a floating dtype are drawn as such.
+    let whole = if dtype.is_float() { DType::I64 } else { dtype };
+    let draw = || source.draw(&device, || Tensor::randint(low, high, shape, whole, &device))?.to_dtype(dtype);
     run(py, shape.elements(), draw).map(PyTensor::new)
 }
 
@@ -271,18 +292,26 @@ fn check_probabilities(x: &Tensor) -> Result<()> {
 
 #[pymethods]
 impl PyTensor {
-    /// 1 with the probability that each element is, else 0; of the same dtype. No gradient flows.
+    /// 1 with the probability that each element is, or with probability `p`, else 0; of the same dtype. No gradient flows.
     ///
     /// Shapes: [..] -> the same
     ///
     /// Raises:
     ///     ValueError: a number outside 0 to 1, or NaN, on the processor: of a device that would mean to wait for it.
-    ///     TypeError: no floating dtype.
-    ///     ValueError: a probability outside 0 to 1.
-    #[pyo3(signature = (*, generator=None))]
-    fn bernoulli(&self, py: Python<'_>, generator: Option<&Bound<'_, PyGenerator>>) -> Outcome<PyTensor> {
+    ///     TypeError: no floating dtype, and no `p`.
+    #[pyo3(signature = (p=None, *, generator=None))]
+    fn bernoulli(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::bernoulli)] p: Option<f64>,
+        generator: Option<&Bound<'_, PyGenerator>>,
+    ) -> Outcome<PyTensor> {
         let source = Source::of(generator, self.tensor().device())?;
         self.map(py, |x| {
+            if let Some(p) = p {
+                let draw = || Tensor::bernoulli_scalar(p, *x.shape(), x.dtype(), x.device());
+                return source.draw(x.device(), draw);
+            }
             check_probabilities(x)?;
             source.draw(x.device(), || x.bernoulli())
         })
@@ -321,7 +350,7 @@ impl PyTensor {
             )));
         }
         drawn(slf, generator, |x| {
-            Tensor::rand(*x.shape(), x.dtype(), x.device())?.mul_scalar(high - low)?.add_scalar(low)
+            uniform(*x.shape(), x.dtype(), x.device())?.mul_scalar(high - low)?.add_scalar(low)
         })
     }
 

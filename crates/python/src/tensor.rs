@@ -1,6 +1,6 @@
 //! `ternion.Tensor`: a handle on a tensor, with the place where its gradient is gathered.
 
-use crate::autograd::{self, Slot};
+use crate::autograd::{self, OwnSlot};
 use crate::device::PyDevice;
 use crate::dtype::PyDType;
 use crate::error::{Failure, Outcome};
@@ -9,10 +9,10 @@ use crate::promote::default_dtype;
 use crate::run::{run, wait};
 use crate::shared::Value;
 use parking_lot::RwLock;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
-use std::sync::Arc;
 use ternion::nn::{Param, StateTensor};
 use ternion::{Axes, DType, Tensor};
 
@@ -24,7 +24,7 @@ use ternion::{Axes, DType, Tensor};
 pub struct PyTensor {
     handle: Handle,
     /// Where the gradient is gathered, if the tensor asks for one itself.
-    pub(crate) slot: Arc<Slot>,
+    pub(crate) slot: OwnSlot,
 }
 
 /// What the object stands for: a tensor, or a cell of a layer, whose tensor may be replaced (another dtype or device).
@@ -37,17 +37,17 @@ pub(crate) enum Handle {
 impl PyTensor {
     #[inline]
     pub fn new(tensor: Tensor) -> PyTensor {
-        PyTensor { handle: Handle::Value(RwLock::new(Value::new(tensor))), slot: Arc::default() }
+        PyTensor { handle: Handle::Value(RwLock::new(Value::new(tensor))), slot: OwnSlot::default() }
     }
 
     pub fn of_param(param: Param) -> PyTensor {
-        let slot = Arc::default();
+        let slot = OwnSlot::default();
         autograd::register_param(&param, &slot);
         PyTensor { handle: Handle::Param(param), slot }
     }
 
     pub fn of_state(state: StateTensor) -> PyTensor {
-        PyTensor { handle: Handle::State(state), slot: Arc::default() }
+        PyTensor { handle: Handle::State(state), slot: OwnSlot::default() }
     }
 
     /// The tensor as it is now.
@@ -139,7 +139,7 @@ impl PyTensor {
     pub fn shown(&self, tensor: &Tensor, result: Tensor) -> PyTensor {
         if result.buffer().is(tensor.buffer()) {
             let value = self.view_value(tensor, result);
-            return PyTensor { handle: Handle::Value(RwLock::new(value)), slot: Arc::default() };
+            return PyTensor { handle: Handle::Value(RwLock::new(value)), slot: OwnSlot::default() };
         }
         PyTensor::new(result)
     }
@@ -243,6 +243,14 @@ impl PyTensor {
         crate::create::legacy(py, args, device)
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.slot.made().map_or(Ok(()), |slot| slot.traverse(&visit))
+    }
+
+    fn __clear__(&self) {
+        self.slot.forget_hooks();
+    }
+
     /// Whether it is on a CUDA device.
     #[getter]
     fn is_cuda(&self) -> bool {
@@ -304,6 +312,12 @@ impl PyTensor {
     /// Where in its memory the first element is, counted in elements.
     fn storage_offset(&self) -> usize {
         self.tensor().layout().offset()
+    }
+
+    /// How often the memory was changed in place.
+    #[getter]
+    fn _version(&self) -> u64 {
+        self.tensor().buffer().version()
     }
 
     /// The number of axes.

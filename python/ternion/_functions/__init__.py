@@ -6,45 +6,51 @@ from typing import Any
 
 from .._refusals import name_all, named
 from .._ternion import Tensor
-from . import arithmetic, arrays, creation, indexing, kinds, matrices, reductions, shapes
+from . import arithmetic, arrays, creation, indexing, kinds, matrices, reductions, shapes, windows
 
-MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds)
+MODULES = (arithmetic, shapes, matrices, reductions, indexing, creation, kinds, windows)
 
 # Functions of the package.
 FUNCTIONS = """
-acosh addcdiv addmv aminmax argwhere asarray asinh atanh atleast_1d atleast_2d atleast_3d baddbmm block_diag broadcast_shapes broadcast_tensors broadcast_to
+addcdiv addmv aminmax argwhere asarray atleast_1d atleast_2d atleast_3d baddbmm block_diag broadcast_shapes broadcast_tensors broadcast_to
 bucketize can_cast cartesian_prod clamp_max clamp_min column_stack copysign corrcoef count_nonzero cov cumprod deg2rad diag diag_embed diagflat diagonal diff
-dist dstack erfc exp2 float_power fliplr flipud fmod frac heaviside hstack hypot index_add index_copy index_fill index_put inner is_complex is_floating_point is_nonzero
+dist dstack exp2 float_power fliplr flipud frac heaviside hstack hypot index_add index_copy index_fill index_put inner is_complex is_floating_point is_nonzero
 is_same_size isin isneginf isposinf kthvalue lerp logaddexp logit logspace median meshgrid movedim multinomial nan_to_num nanmean nansum normal
 positive promote_types quantile rad2deg randint_like ravel repeat_interleave result_type round rsub scalar_tensor scatter_reduce searchsorted sinc std_mean
 swapaxes take take_along_dim tensor_split tensordot tile trace tril_indices triu_indices unique unique_consecutive var_mean vstack xlogy
 addbmm addr cdist chain_matmul combinations conj cross dsplit fmax fmin get_device hsplit is_signed isreal kron logaddexp2 logcumsumexp matrix_power msort prelu real rot90
 select_scatter signbit slice_scatter split_with_sizes trapezoid typename unravel_index vdot vsplit
+bartlett_window blackman_window cumulative_trapezoid frexp get_float32_matmul_precision gradient hamming_window hann_window kaiser_window ldexp
+set_float32_matmul_precision vander
 BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor finfo iinfo
 """.split()
 
 # Methods of tensors.
 METHODS = """
-acosh addcdiv addmv aminmax argwhere asinh atanh baddbmm broadcast_to byte clamp_max clamp_min copysign corrcoef count_nonzero cov cumprod deg2rad diag
-diag_embed diagflat diagonal diff dist erfc exp2 exponential_ fill_diagonal_ float_power fliplr flipud fmod frac get_device heaviside hypot index_add index_add_
+addcdiv addmv aminmax argwhere baddbmm broadcast_to byte clamp_max clamp_min copysign corrcoef count_nonzero cov cumprod deg2rad diag
+diag_embed diagflat diagonal diff dist exp2 exponential_ fill_diagonal_ float_power fliplr flipud frac get_device heaviside hypot index_add index_add_
 index_copy index_fill index_put index_put_ inner is_complex is_nonzero is_same_size is_signed isneginf isposinf kthvalue lerp logaddexp logit masked_scatter_ median
 movedim multinomial nan_to_num nanmean nansum ndimension nelement new_empty new_full new_ones new_tensor new_zeros pin_memory positive quantile rad2deg
 random_ ravel repeat_interleave reshape_as round scatter_reduce sinc split_with_sizes swapaxes take take_along_dim tensor_split tile trace type unique
 unique_consecutive view_as xlogy
 addbmm addr conj cross dsplit fmax fmin hsplit is_pinned isreal kron logaddexp2 logcumsumexp matrix_power msort prelu rot90 select_scatter signbit
 slice_scatter sum_to_size vdot vsplit
+frexp is_shared ldexp put_
 """.split()
+
+# What a tensor says of itself that is the same of all: none has imaginary parts, is sparse, quantised or without memory.
+PROPERTIES = {"real": lambda self: self, "is_sparse": lambda self: False, "is_quantized": lambda self: False, "is_meta": lambda self: False}
 
 # Methods with a form that changes the tensor itself.
 IN_PLACE = """
-acos acosh addcdiv addcmul asin asinh atan atan2 atanh clamp_max clamp_min clip copysign cosh cumprod cumsum deg2rad erfc exp2 float_power fmod frac hypot
+acos acosh addcdiv addcmul asin asinh atan atan2 atanh clamp_max clamp_min clip copysign cosh cumprod cumsum deg2rad erfc exp2 float_power frac hypot
 index_copy index_fill lerp log10 log2 logical_and logical_not logical_or logical_xor logit nan_to_num rad2deg scatter_reduce sinc sinh tan tril triu xlogy
 """.split()
 
 # Other names of functions and of methods.
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
-    "divide": "div", "fix": "trunc", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "moveaxis": "movedim", "multiply": "mul",
+    "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "moveaxis": "movedim", "multiply": "mul",
     "negative": "neg", "not_equal": "ne", "sgn": "sign", "subtract": "sub", "swapdims": "swapaxes", "true_divide": "div",
 }  # fmt: skip
 
@@ -85,6 +91,8 @@ def _attach() -> None:
         name_all(vars(module))
     for name in METHODS:
         setattr(Tensor, name, _found(name))
+    for name, told in PROPERTIES.items():
+        setattr(Tensor, name, property(told))
     for name in IN_PLACE:
         setattr(Tensor, f"{name}_", _changing(name, getattr(Tensor, name)))
     for sign in ("and", "or", "xor"):

@@ -23,6 +23,18 @@ def _together(input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     return input.to(dtype), other.to(dtype)
 
 
+def _beside(function: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
+    """Both as tensors, of which one may be a number."""
+    tensors = [value for value in (input, other) if isinstance(value, Tensor)]
+    for value in (input, other):
+        if not isinstance(value, (Tensor, int, float)):
+            raise TypeError(f"{function}: expected tensors or a number beside one, got {type(value).__name__}")
+    if not tensors:
+        raise TypeError(f"{function}: expected a tensor and a number, got two numbers")
+    first, second = (value if isinstance(value, Tensor) else _ternion.tensor(value, device=tensors[0].device) for value in (input, other))
+    return first, second
+
+
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """From `input`, where the weight is 0, to `end`, where it is 1: `input + weight * (end - input)`; weight is a number or a tensor.
 
@@ -63,19 +75,6 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1.0, alpha: 
         ValueError: other numbers of axes, inner sizes that differ.
     """
     return beta * input + alpha * mat.mv(vec)
-
-
-def fmod(input: Tensor, other: Any) -> Tensor:
-    """What is left over by division, with the sign of `input`; broadcast.
-
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
-
-    Raises:
-        ValueError: shapes that do not broadcast.
-    """
-    if not hasattr(other, "__abs__"):
-        raise TypeError(f"fmod: other is {type(other).__name__}, expected a tensor or a number")
-    return input.abs().remainder(abs(other)) * input.sign()
 
 
 def frac(input: Tensor) -> Tensor:
@@ -121,17 +120,20 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     return high + ((input - high).exp() + (other - high).exp()).log()
 
 
-def xlogy(input: Tensor, other: Tensor) -> Tensor:
-    """`input * log(other)`, 0 where input is 0.
+def xlogy(input: Any, other: Any) -> Tensor:
+    """`input * log(other)`, 0 where input is 0; one of both may be a number.
 
     Shapes: [..] and what broadcasts to it -> the shape that they have together
 
     Raises:
         ValueError: shapes that do not broadcast.
     """
+    input, other = _beside("xlogy", input, other)
     input, other = _together(input, other)
-    empty = (input == 0) & ~other.isnan()
-    return (input * _ternion.where(empty, 1.0, other).log()).masked_fill(empty, 0)
+    zero = input == 0
+    # Where the logarithm is finite it is the gradient, at 0 too.
+    empty = zero & ((other <= 0) | other.isinf())
+    return input * _ternion.where(empty, 1.0, other).log()
 
 
 def _quotient_towards_zero(input: Tensor, other: Any) -> Tensor:
@@ -140,6 +142,40 @@ def _quotient_towards_zero(input: Tensor, other: Any) -> Tensor:
         return (input / other).trunc()
     floor = input // other
     return floor + ((floor < 0) & (floor * other != input))
+
+
+def ldexp(input: Tensor, other: Tensor) -> Tensor:
+    """`input * 2^other`, broadcast.
+
+    Shapes: [..] and what broadcasts to it -> the shape that they have together
+
+    Raises:
+        ValueError: shapes that do not broadcast.
+    """
+    dtype = result_type(input, other)
+    dtype = dtype if dtype.is_floating_point else _ternion.get_default_dtype()
+    # In two factors: the power alone may leave the dtype where the product does not.
+    first = (other.to(dtype) / 2).trunc()
+    return input.to(dtype) * 2.0**first * 2.0 ** (other.to(dtype) - first)
+
+
+def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
+    """The parts of each element as `mantissa * 2^exponent`, with mantissas from 0.5 to below 1 (0 of 0) and exponents in int32.
+
+    Shapes: [..] -> two of the same
+
+    Raises:
+        TypeError: whole numbers.
+    """
+    if not input.is_floating_point():
+        raise TypeError(f"frexp: input is {str(input.dtype).split('.')[-1]}, expected a floating dtype")
+    whole = input.isfinite() & (input != 0)
+    # The logarithm may be rounded to the next number: then the mantissa is outside by a factor of 2.
+    exponent = _ternion.where(whole, input, 1.0).abs().log2().floor() + 1
+    mantissa = ldexp(input, -exponent)
+    over, under = whole & (mantissa.abs() >= 1), whole & (mantissa.abs() < 0.5)
+    exponent = exponent + over.to(input.dtype) - under.to(input.dtype)
+    return _ternion.where(whole, ldexp(input, -exponent), input), _ternion.where(whole, exponent, 0).int()
 
 
 def deg2rad(input: Tensor) -> Tensor:
@@ -156,35 +192,6 @@ def rad2deg(input: Tensor) -> Tensor:
     Shapes: [..] -> the same
     """
     return _float(input) * (180 / math.pi)
-
-
-def asinh(input: Tensor) -> Tensor:
-    """The number whose hyperbolic sine each element is.
-
-    Shapes: [..] -> the same
-    """
-    x = _float(input)
-    size = x.abs()
-    # log1p keeps small numbers: sqrt(x^2 + 1) - 1 = x^2 / (sqrt(x^2 + 1) + 1).
-    return (size + size * size / ((size * size + 1).sqrt() + 1)).log1p() * x.sign()
-
-
-def acosh(input: Tensor) -> Tensor:
-    """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1.
-
-    Shapes: [..] -> the same
-    """
-    x = _float(input)
-    return (x + (x - 1).sqrt() * (x + 1).sqrt()).log()
-
-
-def atanh(input: Tensor) -> Tensor:
-    """The number whose hyperbolic tangent each element is; NaN outside -1 to 1.
-
-    Shapes: [..] -> the same
-    """
-    x = _float(input)
-    return 0.5 * (x.log1p() - (-x).log1p())
 
 
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
@@ -294,22 +301,16 @@ def copysign(input: Tensor, other: Any) -> Tensor:
     return _ternion.where(negative, -x.abs(), x.abs())
 
 
-def erfc(input: Tensor) -> Tensor:
-    """1 less the error function of each element.
-
-    Shapes: [..] -> the same
-    """
-    return 1 - input.erf()
-
-
 def sinc(input: Tensor) -> Tensor:
     """`sin(pi x) / (pi x)` of each element, 1 at 0.
 
     Shapes: [..] -> the same
     """
-    x = math.pi * _float(input)
+    own = _float(input)
+    # In halves pi itself would be rounded.
+    x = math.pi * (own.float() if own.dtype.itemsize < 4 else own)
     zero = x == 0
-    return (x.sin() / x.masked_fill(zero, 1)).masked_fill(zero, 1)
+    return (x.sin() / x.masked_fill(zero, 1)).masked_fill(zero, 1).to(own.dtype)
 
 
 def positive(input: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _ternion
 from .._ternion import Tensor
+from .indexing import searchsorted
 from .kinds import finfo, iinfo
 from .shapes import broadcast_shapes
 
@@ -121,19 +122,31 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any
     return drawn.to(dtype or input.dtype)
 
 
-def random_(input: Tensor, low: int = 0, high: int | None = None, *, generator: Any = None) -> Tensor:
-    """Random whole numbers from `low` up to, not including, `high` (by default all that the dtype can count exactly, up to 2**40), in place.
+def random_(input: Tensor, *limits: int, to: int | None = None, generator: Any = None, **first: int) -> Tensor:
+    """Random whole numbers, in place: `random_(to)` from 0 up to, not including, `to`; `random_(from, to)` from the first on; by default all that the dtype can count exactly, up to 2**40.
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: no number from `low` to below `high`.
+        ValueError: no number from the first to below `to`.
+        TypeError: other arguments, `from` without `to`.
     """
-    if high is None:
-        exact = 2 if input.dtype == _ternion.bool else int(2 / finfo(input.dtype).eps) if input.is_floating_point() else iinfo(input.dtype).max + 1
-        high = min(exact, 2**40)
+    low, high = _limits(input, limits, to, first)
     drawn = _ternion.randint(low, high, input.shape, generator=generator, device=input.device)
     return input.copy_(drawn)
+
+
+def _limits(input: Tensor, limits: tuple[int, ...], to: int | None, first: dict[str, int]) -> tuple[int, int]:
+    """What `random_` draws from: `from` is no name of an argument in Python, and comes by `first`."""
+    given = [*limits, *first.values(), *(() if to is None else (to,))]
+    if len(given) > 2 or not first.keys() <= {"from"} or (first and (limits and to is not None or to is None and not limits)):
+        raise TypeError(f"random_: {limits} with {first} and to={to}, expected nothing, to, or from and to")
+    if first and limits:
+        raise TypeError(f"random_: from={first['from']} behind {limits}, expected from and to")
+    if given:
+        return (0, given[0]) if len(given) == 1 else (given[0], given[1])
+    exact = 2 if input.dtype == _ternion.bool else int(2 / finfo(input.dtype).eps) if input.is_floating_point() else iinfo(input.dtype).max + 1
+    return 0, min(exact, 2**40)
 
 
 def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
@@ -188,7 +201,9 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     if replacement:
         sums = weights.cumsum(-1)
         drawn = _ternion.rand([*input.shape[:-1], num_samples], generator=generator, dtype=_ternion.float64, device=input.device)
-        return (drawn.unsqueeze(-1) >= (sums / sums[..., -1:]).unsqueeze(-2)).sum(-1)
+        # Behind the sums that are at most what was drawn; the last may be reached by rounding, and is of a category that can be.
+        last = (weights > 0).long().cumsum(-1).argmax(-1, keepdim=True)
+        return searchsorted(sums, drawn * sums[..., -1:], right=True).minimum(last)
     drawn = _ternion.rand(input.shape, generator=generator, dtype=_ternion.float64, device=input.device)
     # The first of clocks that ring at these rates: Efraimidis and Spirakis, 2006.
     times = (-(-drawn).log1p()).clamp(min=1e-300)

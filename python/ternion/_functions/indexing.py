@@ -194,6 +194,24 @@ def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return input.copy_(input.masked_scatter(mask, source))
 
 
+def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """The elements of `source` in these places of all elements in a row, or added to them, in place: the tensor itself is changed and returned.
+
+    Shapes: [..], index and source of as many elements -> the input's
+
+    Raises:
+        IndexError: a place that does not exist.
+        ValueError: as many elements as there are no places.
+    """
+    if index.numel() != source.numel():
+        raise ValueError(f"put_: {source.numel()} elements for {index.numel()} places")
+    places = index.reshape(-1)
+    places = _ternion.where(places < 0, places + input.numel(), places)
+    flat, given = input.reshape(-1), source.reshape(-1).to(input.dtype)
+    found = flat.scatter_add(0, places, given) if accumulate else flat.scatter(0, places, given)
+    return input.copy_(found.reshape(input.shape))
+
+
 def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """`fill_value` on the diagonal of a matrix, in place: the tensor itself is changed and returned.
 
@@ -219,11 +237,25 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, right: bool = False, si
     """
     behind = right or side == "right"
     values = input if isinstance(input, Tensor) else _ternion.tensor(input, device=sorted_sequence.device)
-    sequence = sorted_sequence
-    if sequence.ndim > 1:
-        sequence = sequence.unsqueeze(-2)
-    before = sequence <= values.unsqueeze(-1) if behind else sequence < values.unsqueeze(-1)
-    return before.sum(-1)
+    if sorted_sequence.ndim == 0 or (sorted_sequence.ndim > 1 and values.shape[:-1] != sorted_sequence.shape[:-1]):
+        told = f"{list(sorted_sequence.shape)} and {list(values.shape)}"
+        raise ValueError(f"searchsorted: shapes {told}, expected one sequence, or as many as there are rows of elements")
+    if sorted_sequence.ndim == 1:
+        return _places_in(sorted_sequence, values.reshape(-1), behind).reshape(values.shape)
+    return _places_in(sorted_sequence, values, behind)
+
+
+def _places_in(sequence: Tensor, values: Tensor, behind: bool) -> Tensor:
+    """By halving what is left, all elements at once: as many steps as the length of the sequence has bits. NaN is behind everything."""
+    size = sequence.shape[-1]
+    low = _ternion.zeros(values.shape, dtype=_ternion.int64, device=values.device)
+    high = low + size
+    for _ in range(size.bit_length()):
+        middle = (low + high) // 2
+        there = sequence.gather(-1, middle.clamp(max=size - 1))
+        is_later = ~(there > values if behind else there >= values) & (low < high)
+        low, high = _ternion.where(is_later, middle + 1, low), _ternion.where(is_later, high, middle)
+    return low
 
 
 def bucketize(input: Any, boundaries: Tensor, *, right: bool = False) -> Tensor:
@@ -232,6 +264,9 @@ def bucketize(input: Any, boundaries: Tensor, *, right: bool = False) -> Tensor:
     Shapes: [..] and [boundaries] -> the input's, int64
 
     Raises:
+        ValueError: boundaries of another number of axes.
         TypeError: something that is neither a tensor nor a number.
     """
+    if boundaries.ndim != 1:
+        raise ValueError(f"bucketize: boundaries of shape {list(boundaries.shape)}, expected one axis")
     return searchsorted(boundaries, input, right=right)

@@ -206,6 +206,26 @@ def conj(input: Tensor) -> Tensor:
     return input
 
 
+def is_shared(input: Tensor) -> bool:
+    """Whether the memory is shared with other processes: it never is."""
+    return False
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Takes "highest", as products of float32 are those of float32 in any case: `autocast(dtype="tf32")` is for others.
+
+    Raises:
+        ValueError: another precision.
+    """
+    if precision != "highest":
+        raise ValueError(f'set_float32_matmul_precision: {precision!r}, expected "highest"; autocast(dtype="tf32") rounds factors to TF32')
+
+
+def get_float32_matmul_precision() -> str:
+    """How products of float32 are computed: "highest"."""
+    return "highest"
+
+
 def is_pinned(input: Tensor) -> bool:
     """Whether the memory is pinned: it never is."""
     return False

@@ -98,6 +98,23 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     return found
 
 
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The powers of the elements of a vector, from the highest to 0 or, if `increasing`, from 0 on; as many as there are elements by default.
+
+    Shapes: [n] -> [n, N]
+
+    Raises:
+        ValueError: a tensor that is no vector, `N` below 0.
+    """
+    count = x.shape[0] if N is None and x.ndim == 1 else N
+    if x.ndim != 1 or count is None or count < 0:
+        raise ValueError(f"vander: {count} powers of shape {list(x.shape)}, expected one axis and at least 0")
+    column = x.long() if x.dtype == _ternion.bool else x
+    exponents = _ternion.arange(count, device=x.device)
+    powers = column.unsqueeze(-1) ** exponents.to(column.dtype if column.is_floating_point() else _ternion.int64)
+    return powers if increasing else powers.flip(1)
+
+
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The sum of the products of the elements of two vectors.
 

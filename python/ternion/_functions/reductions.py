@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _results, _ternion
 from .._ternion import Tensor
-from .arithmetic import logaddexp
+from .arithmetic import _float, logaddexp
 from .shapes import _axis, _axis_or_only
 
 
@@ -210,15 +210,17 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     return x
 
 
-def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
-    """The differences of neighbours along `dim`, `n` times.
+def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+    """The differences of neighbours along `dim`, `n` times, with `prepend` before the elements and `append` behind them.
 
-    Shapes: [.., size, ..] -> [.., size - n, ..]
+    Shapes: [.., size, ..] -> [.., size - n, ..], of the size with what is put to it
 
     Raises:
         IndexError: an axis that does not exist.
     """
     axis = _axis("diff", input, dim)
+    ends = [part for part in (prepend, input, append) if part is not None]
+    input = input if len(ends) == 1 else _ternion.cat(ends, axis)
     for _ in range(n):
         size = input.shape[axis]
         if size == 0:
@@ -228,25 +230,48 @@ def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
     return input if n else input.clone()
 
 
-def cov(input: Tensor, *, correction: int = 1) -> Tensor:
-    """The covariances of rows, whose columns are observations: [variables, observations] -> [variables, variables].
+def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    """The covariances of rows, whose columns are observations: [variables, observations] -> [variables, variables], of one variable [].
+
+    Args:
+        fweights: how often each observation was made, whole numbers: [observations].
+        aweights: how much each counts: [observations].
 
     Raises:
-        TypeError: whole numbers.
+        ValueError: weights of another shape or below 0, more than two axes.
+        TypeError: `fweights` that are no whole numbers.
     """
-    x = input.reshape(1, -1) if input.ndim < 2 else input
-    centred = x - x.mean(1, True)
-    found = centred @ centred.t() / max(x.shape[1] - correction, 0)
-    return found.reshape(()) if input.ndim < 2 else found
+    if input.ndim > 2:
+        raise ValueError(f"cov: input of shape {list(input.shape)}, expected at most two axes")
+    x = _float(input.reshape(1, -1) if input.ndim < 2 else input)
+    weights = _weights("cov", x, fweights, aweights)
+    total = x.shape[1] if weights is None else weights.sum()
+    mean = x.mean(1, True) if weights is None else (x * weights).sum(1, True) / total
+    lost = correction if aweights is None or weights is None else correction * (weights * aweights).sum() / total
+    count = total - lost
+    centred = x - mean
+    weighted = centred if weights is None else centred * weights
+    found = weighted @ centred.t() / (count.clamp(min=0) if isinstance(count, Tensor) else max(count, 0))
+    return found.reshape(()) if x.shape[0] == 1 else found
+
+
+def _weights(function: str, x: Tensor, fweights: Tensor | None, aweights: Tensor | None) -> Tensor | None:
+    """What each column counts, in the dtype of `x`."""
+    for name, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is not None and weights.shape != (x.shape[1],):
+            raise ValueError(f"{function}: {name} of shape {list(weights.shape)}, expected [{x.shape[1]}]")
+        if weights is not None and bool((weights < 0).any()):
+            raise ValueError(f"{function}: {name} below 0")
+    if fweights is not None and fweights.is_floating_point():
+        raise TypeError(f"{function}: fweights of {str(fweights.dtype).split('.')[-1]}, expected whole numbers")
+    given = [weights.to(x.dtype) for weights in (fweights, aweights) if weights is not None]
+    return None if not given else given[0] if len(given) == 1 else given[0] * given[1]
 
 
 def corrcoef(input: Tensor) -> Tensor:
     """The correlations of rows, whose columns are observations.
 
-    Shapes: [variables, observations] -> [variables, variables]
-
-    Raises:
-        TypeError: whole numbers.
+    Shapes: [variables, observations] -> [variables, variables], of one variable []
     """
     found = cov(input)
     if found.ndim == 0:
@@ -331,20 +356,21 @@ def _numbered(first: Tensor, places: Tensor, shape: Any, return_inverse: bool, r
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """The logarithms of the sums of `e^x` up to each element, along `dim`, without overflow.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same; integers become float32
 
     Raises:
         IndexError: an axis that does not exist.
     """
     axis = _axis_or_only("logcumsumexp", input, dim)
+    own = _float(input)
     if input.ndim == 0:
-        return input.clone()
-    x, size, reach = input, input.shape[axis], 1
+        return own.clone()
+    x, size, reach = own, input.shape[axis], 1
     while reach < size:
         grown = logaddexp(x.narrow(axis, reach, size - reach), x.narrow(axis, 0, size - reach))
         x = _ternion.cat([x.narrow(axis, 0, reach), grown], axis)
         reach *= 2
-    return x.clone() if x is input else x
+    return x.clone() if x is own else x
 
 
 def msort(input: Tensor) -> Tensor:
@@ -353,6 +379,65 @@ def msort(input: Tensor) -> Tensor:
     Shapes: [..] -> the same
     """
     return input.sort(0).values
+
+
+def _areas(y: Tensor, x: Any, dx: float, axis: int) -> Tensor:
+    """The areas between neighbours along an axis, by straight lines."""
+    size = y.shape[axis]
+    middle = (y.narrow(axis, 1, size - 1) + y.narrow(axis, 0, size - 1)) / 2
+    if x is None:
+        return middle * dx
+    return middle * (x.diff() if x.ndim > 1 else x.diff().reshape([-1 if at == axis else 1 for at in range(y.ndim)]))
+
+
+def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """The areas below `y` up to each element but the first: see `trapezoid`.
+
+    Shapes: [.., n, ..] -> [.., n - 1, ..]
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: another number of places `x` than of elements, no elements.
+    """
+    axis = _axis("cumulative_trapezoid", y, dim)
+    return _areas(y, x, dx, axis).cumsum(axis)
+
+
+def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
+    """The slopes along axes, by central differences (at the ends by those of one side): a tensor for each axis.
+
+    Args:
+        spacing: how far apart elements are, for all axes or a list with one for each; a tensor tells the places along its axis.
+        dim: the axis or axes; all of them by default.
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: an axis with less than 2 elements, as many spacings as neither 1 nor the axes, an `edge_order` other than 1.
+    """
+    if edge_order != 1:
+        raise ValueError(f"gradient: edge_order {edge_order}, expected 1")
+    dims = range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
+    axes = [_axis("gradient", input, one) for one in dims]
+    spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(axes)
+    if len(spacings) != len(axes):
+        raise ValueError(f"gradient: {len(spacings)} spacings for {len(axes)} axes")
+    return tuple(_slope_along(_float(input), axis, step) for axis, step in zip(axes, spacings))
+
+
+def _slope_along(x: Tensor, axis: int, step: Any) -> Tensor:
+    size = x.shape[axis]
+    if size < 2:
+        raise ValueError(f"gradient: {size} elements along axis {axis}, expected at least 2")
+    steps = step.diff() if isinstance(step, Tensor) else _ternion.full((size - 1,), float(step), dtype=x.dtype, device=x.device)
+    if steps.shape != (size - 1,):
+        raise ValueError(f"gradient: places of shape {list(step.shape)}, expected [{size}]")
+    steps = steps.to(x.dtype).reshape([-1 if at == axis else 1 for at in range(x.ndim)])
+    between = x.diff(dim=axis) / steps
+    before, behind = between.narrow(axis, 0, size - 2), between.narrow(axis, 1, size - 2)
+    # The slopes on both sides, each by how near the other side's neighbour is.
+    left, right = steps.narrow(axis, 0, size - 2), steps.narrow(axis, 1, size - 2)
+    inner = (before * right + behind * left) / (left + right)
+    return _ternion.cat([between.narrow(axis, 0, 1), inner, between.narrow(axis, size - 2, 1)], axis)
 
 
 def trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
@@ -365,11 +450,4 @@ def trapezoid(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Te
         ValueError: another number of places `x` than of elements.
     """
     axis = _axis("trapezoid", y, dim)
-    size = y.shape[axis]
-    if size == 0:
-        return y.sum(axis)
-    middle = (y.narrow(axis, 1, size - 1) + y.narrow(axis, 0, size - 1)) / 2
-    width = dx
-    if x is not None:
-        width = x.diff() if x.ndim > 1 else x.diff().reshape([-1 if at == axis else 1 for at in range(y.ndim)])
-    return (middle * width).sum(axis)
+    return _areas(y, x, dx, axis).sum(axis) if y.shape[axis] else y.sum(axis)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._refusals import name_all
-from .._ternion import Tensor, is_grad_enabled, where
+from .._ternion import Tensor, _functional, is_grad_enabled, where
 from .._ternion import rand_like
 
 __all__ = [
@@ -45,7 +45,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, Tensor.clamp(input, 0.0, 6.0), inplace)
+    return _placed(input, _functional.hardtanh(input, 0.0, 6.0), inplace)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -160,7 +160,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """
     if min_val > max_val:
         raise ValueError(f"hardtanh: from {min_val} to {max_val}, expected the lower one first")
-    return _placed(input, Tensor.clamp(input, min_val, max_val), inplace)
+    return _placed(input, _functional.hardtanh(input, min_val, max_val), inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
@@ -171,7 +171,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, Tensor.clamp(input + 3.0, 0.0, 6.0) / 6.0, inplace)
+    return _placed(input, _functional.hardtanh(input + 3.0, 0.0, 6.0) / 6.0, inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -240,7 +240,8 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
-    return where(Tensor.abs(input) <= lambd, 0.0, input)
+    # By two comparisons: of int8 -128 has no absolute value.
+    return where((input >= -lambd) & (input <= lambd), 0.0, input)
 
 
 def tanhshrink(input: Tensor) -> Tensor:

@@ -132,6 +132,7 @@ def one_hot(tensor: Tensor, num_classes: _int = ...) -> Tensor:
 
     Raises:
         TypeError: indices that are not int32 or int64.
+        ValueError: no elements, and no `num_classes`.
     """
 def rms_norm(input: Tensor, normalized_shape: SizeLike, weight: Tensor | None = None, eps: _float | None = None) -> Tensor:
     """Rows over the last `normalized_shape` axes divided by the root of their mean square, then `* weight`.
@@ -266,6 +267,14 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: _int | None = None, ma
         IndexError: a number that is none of a row.
         ValueError: a `padding_idx` that is none; `max_norm`, `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
     """
+def hardtanh(input: Tensor, min_val: _float = -1.0, max_val: _float = 1.0, inplace: _bool = False) -> Tensor:
+    """Each element, but at least `min_val` and at most `max_val`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        ValueError: `min_val` above `max_val`.
+    """
 def pad(input: Tensor, pad: Sequence[_int], mode: str = "constant", value: _float | None = None) -> Tensor:
     """Elements around those that are there: pairs of amounts (before, behind) for the last axis, the one before it, and so on.
 
@@ -383,14 +392,6 @@ def hardswish(input: Tensor, inplace: _bool = False) -> Tensor:
 
     Raises:
         TypeError: an input that is no tensor.
-    """
-def hardtanh(input: Tensor, min_val: _float = -1.0, max_val: _float = 1.0, inplace: _bool = False) -> Tensor:
-    """Each element, but at least `min_val` and at most `max_val`.
-
-    Shapes: [..] -> the same
-
-    Raises:
-        ValueError: `min_val` above `max_val`.
     """
 def leaky_relu(input: Tensor, negative_slope: _float = 0.01, inplace: _bool = False) -> Tensor:
     """`x` where it is positive, else `negative_slope * x`.

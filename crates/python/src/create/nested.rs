@@ -122,7 +122,7 @@ fn own_dtype(object: &Bound<'_, PyAny>) -> Option<DType> {
 }
 
 /// Whether a dtype holds a number, but for what is behind its point.
-fn holds(dtype: DType, number: Number) -> bool {
+pub fn holds(dtype: DType, number: Number) -> bool {
     if !dtype.is_int() {
         return true;
     }

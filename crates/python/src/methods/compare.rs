@@ -68,6 +68,9 @@ logical! {
 
 /// |a - b| <= atol + rtol * |b|, or both the same infinity, or (if wanted) both NaN.
 fn close(a: &Tensor, b: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Result<Tensor> {
+    if !a.dtype().is_float() && !b.dtype().is_float() {
+        return whole_close(a, b, rtol, atol);
+    }
     let (a, b) = meet(&floating(a)?, &floating(b)?)?;
     let near = a.sub(&b)?.abs()?.le(&b.abs()?.mul_scalar(rtol)?.add_scalar(atol)?)?;
     // An infinite b would be near everything.
@@ -77,6 +80,17 @@ fn close(a: &Tensor, b: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Resul
         close = close.logical_or(&a.ne(&a)?.logical_and(&b.ne(&b)?)?)?;
     }
     Ok(close)
+}
+
+/// `close` of whole numbers, whose difference is exact in 64 bits, but for those so far apart that it is none of these.
+fn whole_close(a: &Tensor, b: &Tensor, rtol: f64, atol: f64) -> Result<Tensor> {
+    let (a, b) = meet(&a.to_dtype(DType::I64)?, &b.to_dtype(DType::I64)?)?;
+    let (high, low) = (a.maximum(&b)?, a.minimum(&b)?);
+    let exact = high.sub(&low)?;
+    let rounded = floating(&high)?.sub(&floating(&low)?)?;
+    let difference = exact.ge_scalar(0)?.where_(&floating(&exact)?, &rounded)?;
+    let allowed = floating(&b)?.abs()?.mul_scalar(rtol)?.add_scalar(atol)?;
+    difference.le(&allowed)?.logical_or(&a.eq(&b)?)
 }
 
 /// A tensor, or an array or a number as one beside `x`.

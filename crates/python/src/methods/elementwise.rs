@@ -45,12 +45,8 @@ of_numbers! {
     neg neg_ => neg;
     /// The absolute value of each element.
     abs abs_ => abs;
-    /// -1, 0 or 1 for each element; NaN stays.
-    sign sign_ => sign;
     /// `max(x, 0)` of each element; NaN stays.
     relu relu_ => relu;
-    /// `x * x` of each element.
-    square square_ => square;
 }
 
 /// Of floats: integers become float32 first.
@@ -148,6 +144,11 @@ of_fractions! {
     trunc trunc_ => truncated;
 }
 
+/// The signs; a truth value is its own.
+fn signs(x: &Tensor) -> Result<Tensor> {
+    if x.dtype() == DType::Bool { x.copy() } else { x.sign() }
+}
+
 /// The whole part, towards zero.
 trait Truncated {
     fn truncated(&self) -> Result<Tensor>;
@@ -161,6 +162,41 @@ impl Truncated for Tensor {
 
 #[pymethods]
 impl PyTensor {
+    /// -1, 0 or 1 for each element; NaN stays.
+    ///
+    /// Shapes: [..] -> the same
+    fn sign(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, signs)
+    }
+
+    /// -1, 0 or 1 for each element; NaN stays.
+    ///
+    /// In place: the tensor itself is changed and returned.
+    ///
+    /// Raises:
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    fn sign_<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+        PyTensor::change(slf, &[], signs, |x| x.copy_(&signs(x)?))
+    }
+
+    /// `x * x` of each element; of truth values in int64.
+    ///
+    /// Shapes: [..] -> the same
+    fn square(&self, py: Python<'_>) -> Outcome<PyTensor> {
+        self.map(py, |x| if x.dtype() == DType::Bool { x.to_dtype(DType::I64) } else { x.square() })
+    }
+
+    /// `x * x` of each element.
+    ///
+    /// In place: the tensor itself is changed and returned.
+    ///
+    /// Raises:
+    ///     TypeError: an input of truth values.
+    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    fn square_<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
+        PyTensor::change(slf, &[], Tensor::square, |x| x.copy_(&x.square()?))
+    }
+
     /// `not x` of each truth value.
     ///
     /// Shapes: [..] -> the same
@@ -168,62 +204,11 @@ impl PyTensor {
         self.map(py, |x| x.ne_scalar(0)?.logical_not())
     }
 
-    /// The tangent of each element, in radians.
-    ///
-    /// Shapes: [..] -> the same; integers become float32
-    fn tan(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, |x| {
-            let x = floating(x)?;
-            x.sin()?.div(&x.cos()?)
-        })
-    }
-
-    /// The hyperbolic sine of each element.
-    ///
-    /// Shapes: [..] -> the same; integers become float32
-    fn sinh(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, |x| {
-            // By e^x - 1, which is exact where sinh is small.
-            let grown = floating(x)?.expm1()?;
-            grown.add(&grown.div(&grown.add_scalar(1)?)?)?.mul_scalar(0.5)
-        })
-    }
-
-    /// The hyperbolic cosine of each element.
-    ///
-    /// Shapes: [..] -> the same; integers become float32
-    fn cosh(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, |x| {
-            let x = floating(x)?;
-            x.exp()?.add(&x.neg()?.exp()?)?.mul_scalar(0.5)
-        })
-    }
-
     /// The angle of each element's tangent, from -pi/2 to pi/2.
     ///
     /// Shapes: [..] -> the same; integers become float32
     fn atan(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| floating(x)?.atan2_scalar(1))
-    }
-
-    /// The angle of each element's sine, from -pi/2 to pi/2.
-    ///
-    /// Shapes: [..] -> the same; integers become float32
-    fn asin(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, |x| {
-            let x = floating(x)?;
-            x.atan2(&x.rsub_scalar(1)?.mul(&x.add_scalar(1)?)?.sqrt()?)
-        })
-    }
-
-    /// The angle of each element's cosine, from 0 to pi.
-    ///
-    /// Shapes: [..] -> the same; integers become float32
-    fn acos(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, |x| {
-            let x = floating(x)?;
-            x.rsub_scalar(1)?.mul(&x.add_scalar(1)?)?.sqrt()?.atan2(&x)
-        })
     }
 
     /// The logarithm to base 2 of each element.
@@ -466,7 +451,21 @@ impl End {
     }
 }
 
+/// The bound as an integer of 64 bits, or `none` where there is none; nothing for a bound of another kind.
+fn whole(end: &End, none: i64) -> Option<i64> {
+    match *end {
+        End::None => Some(none),
+        End::Number(Number::Int(value)) => Some(value),
+        End::Number(Number::Bool(truth)) => Some(i64::from(truth)),
+        End::Number(Number::Float(_)) | End::Tensor(_) => None,
+    }
+}
+
 fn clamped(x: &Tensor, min: &End, max: &End) -> Result<Tensor> {
+    // Not every number of 64 bits is one of `clamp`, whose bounds are f64.
+    if let (DType::I64, Some(low), Some(high)) = (x.dtype(), whole(min, i64::MIN), whole(max, i64::MAX)) {
+        return x.maximum_scalar(low)?.minimum_scalar(high);
+    }
     if let (Some(low), Some(high)) = (min.or(f64::NEG_INFINITY), max.or(f64::INFINITY)) {
         // As in PyTorch, everything becomes `max` where the bounds are the wrong way round.
         return x.clamp(low.min(high), high);

@@ -430,6 +430,7 @@ fn embedding(py: Python<'_>, input: &Bound<'_, PyAny>, weight: &Bound<'_, PyAny>
 ///
 /// Raises:
 ///     TypeError: indices that are not int32 or int64.
+///     ValueError: no elements, and no `num_classes`.
 #[pyfunction]
 #[pyo3(signature = (tensor, num_classes=-1))]
 fn one_hot(
@@ -438,6 +439,10 @@ fn one_hot(
     #[pyo3(from_py_with = of::one_hot)] num_classes: isize,
 ) -> Outcome<PyTensor> {
     let x = operand("one_hot", "tensor", tensor)?;
+    if num_classes < 0 && x.elements() == 0 {
+        let told = format!("one_hot: of shape {:?}, expected elements or num_classes", x.dims());
+        return Err(Failure::value(told));
+    }
     wait(py, || {
         let classes = match usize::try_from(num_classes) {
             Ok(classes) => classes,
@@ -446,6 +451,23 @@ fn one_hot(
         x.one_hot(classes, DType::I64)
     })
     .map(PyTensor::new)
+}
+
+/// Each element, but at least `min_val` and at most `max_val`; at the bounds the gradient is 0.
+///
+/// Shapes: [..] -> the same
+///
+/// Raises:
+///     TypeError: an input of truth values.
+#[pyfunction]
+fn hardtanh(
+    py: Python<'_>,
+    input: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = of::hardtanh)] min_val: f64,
+    #[pyo3(from_py_with = of::hardtanh)] max_val: f64,
+) -> Outcome<PyTensor> {
+    let x = operand("hardtanh", "input", input)?;
+    made(py, x.elements(), || super::sloped::held(&x, min_val, max_val))
 }
 
 /// A constant around the elements: pairs of amounts (before, behind) for the last axis, the one before it, and so on.
@@ -513,5 +535,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dropout, module)?)?;
     module.add_function(wrap_pyfunction!(embedding, module)?)?;
     module.add_function(wrap_pyfunction!(one_hot, module)?)?;
+    module.add_function(wrap_pyfunction!(hardtanh, module)?)?;
     module.add_function(wrap_pyfunction!(pad, module)?)
 }

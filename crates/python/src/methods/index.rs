@@ -211,6 +211,28 @@ fn put(x: &Tensor, index: Index, source: &Tensor) -> Result<Tensor> {
     flat.scatter(0, &places.reshape([count])?, &source)?.reshape(*x.shape())
 }
 
+/// What is written into places of `x`: a tensor, a number or a list as the tensor's dtype says them, or an array.
+fn assigned(x: &Tensor, value: &Bound<'_, PyAny>) -> Outcome<Tensor> {
+    match Operand::of(value)? {
+        Some(Operand::Tensor(tensor)) => Ok(tensor),
+        Some(Operand::Number(number)) if crate::create::holds(x.dtype(), number) => {
+            Ok(beside(x, number)?.to_dtype(x.dtype())?)
+        }
+        Some(Operand::Number(number)) => {
+            let name = crate::dtype::name(x.dtype());
+            Err(Failure::value(format!("index: the number {number} does not fit {name}")))
+        }
+        None => {
+            let dtype = match crate::create::is_list(value) {
+                true => Some(crate::dtype::object(value.py(), x.dtype())?),
+                false => None,
+            };
+            let made = value.py().import("ternion._ternion")?.getattr("as_tensor")?.call1((value, dtype))?;
+            Ok(made.cast::<PyTensor>().map_err(PyErr::from)?.get().tensor())
+        }
+    }
+}
+
 #[pymethods]
 impl PyTensor {
     fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
@@ -224,19 +246,7 @@ impl PyTensor {
     fn __setitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Outcome<()> {
         let x = self.tensor();
         let index = Index::of(index, &x)?;
-        let source = match Operand::of(value)? {
-            Some(Operand::Tensor(tensor)) => tensor,
-            Some(Operand::Number(number)) => {
-                // A number is written as the tensor's dtype says it.
-                let exact = beside(&x, number)?;
-                exact.to_dtype(x.dtype())?
-            }
-            None => {
-                let module = py.import("ternion._ternion")?;
-                let tensor = module.getattr("as_tensor")?.call1((value,))?;
-                tensor.cast::<PyTensor>().map_err(PyErr::from)?.get().tensor()
-            }
-        };
+        let source = assigned(&x, value)?;
         let of_graph = ternion::autograd::is_recording() && (x.needs_grad() || source.needs_grad());
         may_change(&x)?;
         let changed = wait(py, || {
@@ -308,11 +318,14 @@ impl PyTensor {
     ///
     /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] -> [.., n, ..]
     ///
+    /// Args:
+    ///     reduce: "add" adds to what is there.
+    ///
     /// Raises:
     ///     IndexError: an axis that does not exist, an index outside it.
     ///     TypeError: an index that is not int32 or int64, a source of another dtype, both `src` and `value` or neither.
     ///     ValueError: shapes that do not fit.
-    #[pyo3(signature = (dim, index, src=None, *, value=None))]
+    #[pyo3(signature = (dim, index, src=None, *, value=None, reduce=None))]
     fn scatter(
         &self,
         py: Python<'_>,
@@ -320,10 +333,12 @@ impl PyTensor {
         #[pyo3(from_py_with = of::scatter)] index: Bound<'_, PyTensor>,
         src: Option<&Bound<'_, PyAny>>,
         value: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = of::scatter)] reduce: Option<String>,
     ) -> Outcome<PyTensor> {
         let (x, index) = (self.tensor(), index.get().tensor());
         let source = scattered(src.xor(value), &x, &index)?;
-        run(py, x.elements(), || placed(&x, dim, &index, &source, Tensor::scatter)).map(PyTensor::new)
+        let put = if adds("scatter", reduce.as_deref())? { Tensor::scatter_add } else { Tensor::scatter };
+        run(py, x.elements(), || placed(&x, dim, &index, &source, put)).map(PyTensor::new)
     }
 
     /// `scatter`, in place.
@@ -332,16 +347,25 @@ impl PyTensor {
     ///
     /// Raises:
     ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
-    #[pyo3(signature = (dim, index, src=None, *, value=None))]
+    #[pyo3(signature = (dim, index, src=None, *, value=None, reduce=None))]
     fn scatter_<'py>(
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = of::scatter_)] dim: isize,
         #[pyo3(from_py_with = of::scatter_)] index: Bound<'py, PyTensor>,
         src: Option<&Bound<'py, PyAny>>,
         value: Option<&Bound<'py, PyAny>>,
+        #[pyo3(from_py_with = of::scatter_)] reduce: Option<String>,
     ) -> Outcome<Bound<'py, Self>> {
         let (x, index) = (slf.get().tensor(), index.get().tensor());
         let source = scattered(src.xor(value), &x, &index)?;
+        if adds("scatter_", reduce.as_deref())? {
+            return PyTensor::change(
+                slf,
+                &[&source],
+                |x| placed(x, dim, &index, &source, Tensor::scatter_add),
+                |x| placed_in_place(x, dim, &index, &source, Tensor::scatter_add_),
+            );
+        }
         PyTensor::change(
             slf,
             &[&source],
@@ -495,6 +519,15 @@ fn placed_in_place(
         return f(x, dim, index, source);
     }
     f(&row(x)?, 0, &row(index)?, &row(source)?)
+}
+
+/// Whether what is scattered is added, rather than written.
+fn adds(op: &str, reduce: Option<&str>) -> Outcome<bool> {
+    match reduce {
+        None => Ok(false),
+        Some("add") => Ok(true),
+        Some(other) => Err(Failure::value(format!("{op}: reduce {other:?}, expected \"add\" or None"))),
+    }
 }
 
 /// All elements as one axis.

@@ -7,7 +7,7 @@ use crate::run::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use ternion::{Result, Tensor};
+use ternion::{DType, Result, Tensor};
 
 impl PyTensor {
     /// The product of tensors with `ranks` axes.
@@ -96,14 +96,19 @@ impl PyTensor {
     ///
     /// Raises:
     ///     ValueError: no vectors.
-    ///     TypeError: dtypes that differ.
     fn outer(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = of::outer)] vec2: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let other = vec2.get().tensor();
-        self.map(py, |x| x.outer(&other))
+        self.map(py, |x| {
+            let (x, other) = meet(x, &other)?;
+            if x.dtype() != DType::Bool {
+                return x.outer(&other);
+            }
+            x.to_dtype(DType::U8)?.outer(&other.to_dtype(DType::U8)?)?.to_dtype(DType::Bool)
+        })
     }
 
     /// `beta * self + alpha * (mat1 @ mat2)`, self broadcast.

@@ -1,5 +1,6 @@
 //! Methods that reduce or run along axes.
 
+use super::extremes::{counted, extremes, place};
 use crate::arguments::{AxesArgument, Count, axes, either, one_of};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
@@ -11,7 +12,7 @@ use crate::words::Called;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use ternion::{Axes, DType, Result, Tensor};
+use ternion::{Axes, DType, Error, Result, Tensor};
 
 /// Values and where they were found, as PyTorch's named tuples.
 fn values_and_indices<'py>(
@@ -45,6 +46,20 @@ fn cast(x: &Tensor, dtype: &Option<DTypeArgument>) -> Result<Tensor> {
     dtype.as_ref().map_or_else(|| Ok(x.clone()), |dtype| x.to_dtype(dtype.0))
 }
 
+/// The sum of all elements of narrow integers where there are many, in parts: each becomes int64 first, which of all at once would be eight times their memory.
+fn sum_of_parts(name: &str, x: &Tensor, axes: &Axes) -> Result<Option<Tensor>> {
+    const PART: usize = 1 << 25;
+    let (count, dtype) = (x.elements(), x.dtype());
+    let is_narrow = !dtype.is_float() && dtype != DType::I64;
+    if name != "sum" || !matches!(axes, Axes::All) || !is_narrow || count <= PART || !x.is_contiguous() {
+        return Ok(None);
+    }
+    let row = x.reshape([count])?;
+    let part = |start: usize| row.narrow(0, start, PART.min(count - start))?.sum(..);
+    let first = part(0)?;
+    (PART..count).step_by(PART).try_fold(first, |total, start| total.add(&part(start)?)).map(Some)
+}
+
 macro_rules! sums {
     ($($(#[$doc:meta])* $name:ident => $method:ident $keep:ident;)*) => {
         #[pymethods]
@@ -75,6 +90,9 @@ macro_rules! sums {
                     let axes = axes(either(stringify!($name), dim, axis)?);
                     self.along(py, axes.clone(), |x| {
                         let x = cast(x, &dtype)?;
+                        if let Some(total) = sum_of_parts(stringify!($name), &x, &axes)? {
+                            return cast(&total.reshape(&vec![1; if keepdim || keepdims { x.rank() } else { 0 }][..])?, &dtype);
+                        }
                         let found = if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) };
                         cast(&found?, &dtype)
                     })
@@ -91,6 +109,24 @@ sums! {
     prod => prod prod_keep;
     /// The mean over axes; of floating dtypes (else a TypeError).
     mean => mean mean_keep;
+}
+
+/// That truth values of which the extremes are wanted are there: of none `any` and `all` have an answer, and are what computes them.
+fn has_extremes(name: &'static str, x: &Tensor, axes: &Axes) -> Result<()> {
+    if x.dtype() != DType::Bool || x.elements() > 0 || !matches!(name, "amax" | "amin") {
+        return Ok(());
+    }
+    let reduced: Vec<usize> = match axes {
+        Axes::All => x.dims().to_vec(),
+        Axes::List(list) => {
+            let size = |&axis: &isize| Ok(x.dims()[ternion::Axis(axis).resolve(x.shape(), name)?]);
+            list.iter().map(size).collect::<Result<_>>()?
+        }
+    };
+    match reduced.contains(&0) {
+        true => Err(Error::invalid(name, format!("of shape {:?}, expected elements", x.dims()))),
+        false => Ok(()),
+    }
 }
 
 macro_rules! reductions {
@@ -119,7 +155,10 @@ macro_rules! reductions {
                     #[pyo3(from_py_with = of::$name)] keepdims: bool,
                 ) -> Outcome<PyTensor> {
                     let axes = axes(either(stringify!($name), dim, axis)?);
-                    self.along(py, axes.clone(), |x| if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) })
+                    self.along(py, axes.clone(), |x| {
+                        has_extremes(stringify!($name), x, &axes)?;
+                        if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) }
+                    })
                 }
             )*
         }
@@ -135,14 +174,6 @@ reductions! {
     amax => max max_keep;
     /// The smallest element over axes; equals share the gradient.
     amin => min min_keep;
-}
-
-/// The largest or smallest elements along an axis, and where they are.
-fn extremes(x: &Tensor, dim: isize, keepdim: bool, is_largest: bool) -> Result<(Tensor, Tensor)> {
-    let found = if is_largest { x.argmax_keep(dim)? } else { x.argmin_keep(dim)? };
-    let values = x.gather(dim, &found)?;
-    let found = found.to_dtype(DType::I64)?;
-    if keepdim { Ok((values, found)) } else { Ok((values.squeeze(dim)?, found.squeeze(dim)?)) }
 }
 
 impl PyTensor {
@@ -183,18 +214,6 @@ impl PyTensor {
             }
         }
     }
-}
-
-/// The place of an extreme, i64.
-fn place(x: &Tensor, dim: Option<isize>, keepdim: bool, is_largest: bool) -> Result<Tensor> {
-    let axes = dim.map_or(Axes::All, Axes::from);
-    let found = match (is_largest, keepdim) {
-        (true, true) => x.argmax_keep(axes),
-        (true, false) => x.argmax(axes),
-        (false, true) => x.argmin_keep(axes),
-        (false, false) => x.argmin(axes),
-    };
-    found?.to_dtype(DType::I64)
 }
 
 #[pymethods]
@@ -392,6 +411,7 @@ impl PyTensor {
         let (x, dim) = (self.tensor(), either("sort", dim, axis)?.unwrap_or(-1));
         let pair = run(py, x.elements(), || {
             pair_along(&x, dim, |x| {
+                counted("sort", x, dim)?;
                 let (values, found) = x.sort(dim, descending)?;
                 Ok((values, found.to_dtype(DType::I64)?))
             })
@@ -416,7 +436,10 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let _ = stable;
         let dim = either("argsort", dim, axis)?.unwrap_or(-1);
-        self.along(py, dim, |x| x.argsort(dim, descending)?.to_dtype(DType::I64))
+        self.along(py, dim, |x| {
+            counted("argsort", x, dim)?;
+            x.argsort(dim, descending)?.to_dtype(DType::I64)
+        })
     }
 
     /// The `k` largest (or smallest) elements along `dim` in order, and where they are: a tuple of values and indices (int64).
@@ -442,6 +465,7 @@ impl PyTensor {
         let (x, Count(k)) = (self.tensor(), k);
         let pair = run(py, x.elements(), || {
             pair_along(&x, dim, |x| {
+                counted("topk", x, dim)?;
                 let (values, found) = x.topk(k, dim, largest)?;
                 Ok((values, found.to_dtype(DType::I64)?))
             })
@@ -449,19 +473,31 @@ impl PyTensor {
         values_and_indices(py, "topk", pair)
     }
 
-    /// How often each number from 0 on occurs.
+    /// How often each number from 0 on occurs, int64; or the sum of the weights of the places where it does, float32 of such weights, else float64.
     ///
-    /// Shapes: [n] -> [numbers up to the largest, at least minlength]
+    /// Shapes: [n], weights [n] -> [numbers up to the largest, at least minlength]
     ///
     /// Raises:
-    ///     ValueError: another number of axes, a negative number.
-    #[pyo3(signature = (minlength=Count(0)), text_signature = "($self, minlength=0)")]
+    ///     ValueError: another number of axes, a negative number, weights of another shape.
+    #[pyo3(signature = (weights=None, minlength=Count(0)), text_signature = "($self, weights=None, minlength=0)")]
     fn bincount(
         &self,
         py: Python<'_>,
+        #[pyo3(from_py_with = of::bincount)] weights: Option<Bound<'_, PyTensor>>,
         #[pyo3(from_py_with = of::bincount)] minlength: Count,
     ) -> Outcome<PyTensor> {
-        self.map(py, |x| x.bincount(minlength.0)?.to_dtype(DType::I64))
+        let weights = weights.map(|weights| weights.get().tensor());
+        self.map(py, |x| {
+            let counts = x.bincount(minlength.0)?.to_dtype(DType::I64)?;
+            let Some(weights) = &weights else { return Ok(counts) };
+            if weights.shape() != x.shape() {
+                let told = format!("weights of shape {:?}, expected {:?}", weights.dims(), x.dims());
+                return Err(Error::invalid("bincount", told));
+            }
+            let dtype = if weights.dtype() == DType::F32 { DType::F32 } else { DType::F64 };
+            let none = Tensor::zeros(*counts.shape(), dtype, x.device())?;
+            none.scatter_add(0, &x.to_dtype(DType::I64)?, &weights.to_dtype(dtype)?)
+        })
     }
 
     /// How many elements fall into each of `bins` equal parts of the range from `min` to `max`.

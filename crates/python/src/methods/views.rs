@@ -1,6 +1,7 @@
 //! Other views of the same elements.
 
-use crate::arguments::{AxesArgument, Count, ShapeArgument, axes, either, numbers, one_of, sizes};
+use crate::arguments::{AxesArgument, Count, ShapeArgument, axes, by_name, either, numbers, one_of, sizes};
+use crate::dtype::{DTypeArgument, PyDType};
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
 use crate::run::{run, wait};
@@ -8,7 +9,7 @@ use crate::tensor::{PyTensor, stands_for_one};
 use crate::words::Called;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use ternion::{Axes, DType, Result, Tensor};
+use ternion::{Axes, DType, Error, Result, Tensor};
 
 /// Parts of `x`, the tensor of `of`.
 fn objects<'py>(
@@ -21,25 +22,73 @@ fn objects<'py>(
     Ok(PyTuple::new(py, objects?)?)
 }
 
+/// More tensors than these are no tuple of Python: they would take all memory.
+const MOST_PARTS: usize = 1 << 24;
+
+/// The dtype that is the only argument, if it is one.
+fn only_dtype(arguments: &Bound<'_, PyTuple>, is_named: bool) -> Outcome<Option<DType>> {
+    match arguments.len() {
+        1 if is_named || arguments.get_item(0)?.cast::<PyDType>().is_ok() => {
+            Ok(Some(arguments.get_item(0)?.extract::<DTypeArgument>()?.0))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The same memory, its bytes taken as numbers of another dtype.
+fn as_bytes_of(x: &Tensor, dtype: DType) -> Outcome<Tensor> {
+    let (own, asked) = (crate::dtype::name(x.dtype()), crate::dtype::name(dtype));
+    if x.dtype().size() != dtype.size() || (dtype == DType::Bool && x.dtype() != DType::Bool) {
+        return Err(Failure::kind(format!(
+            "view: {own} as {asked}, expected a dtype of numbers of {} bytes; to() converts",
+            x.dtype().size()
+        )));
+    }
+    if x.device().name().starts_with("wgpu") {
+        return Err(Failure::kind(format!(
+            "view: {own} as {asked} on wgpu, whose memory has no bytes of a dtype"
+        )));
+    }
+    let x = x.detach();
+    Ok(Tensor::from_buffer(x.buffer().clone(), *x.layout(), dtype, x.device())?)
+}
+
 #[pymethods]
 impl PyTensor {
     /// The elements in row-major order under other sizes, one of which may be -1; a view where that can be.
     ///
     /// Raises:
     ///     ValueError: sizes that do not multiply to the number of elements.
-    #[pyo3(signature = (*shape))]
-    fn reshape(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
-        let shape = numbers(shape, "reshape")?;
+    #[pyo3(signature = (*shape, **named), text_signature = "($self, *shape)")]
+    fn reshape(
+        &self,
+        py: Python<'_>,
+        shape: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> Outcome<PyTensor> {
+        let shape = numbers(&by_name(shape, named, "shape", "reshape")?, "reshape")?;
         self.map(py, |x| x.reshape(&shape[..]))
     }
 
-    /// The elements of the same memory under other sizes, one of which may be -1.
+    /// The elements of the same memory under other sizes, one of which may be -1; or, by a dtype, its bytes as numbers of another dtype of as many bytes.
     ///
     /// Raises:
     ///     ValueError: sizes that do not fit, or that only a copy could have.
-    #[pyo3(signature = (*shape))]
-    fn view(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
-        let (own, shape) = (self.tensor(), numbers(shape, "view")?);
+    ///     TypeError: a dtype of another number of bytes, or of truth values.
+    #[pyo3(signature = (*shape, **named), text_signature = "($self, *shape)")]
+    fn view(
+        &self,
+        py: Python<'_>,
+        shape: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> Outcome<PyTensor> {
+        let is_dtype = named.map_or(Ok(false), |named| named.contains("dtype"))?;
+        let shape = by_name(shape, named, if is_dtype { "dtype" } else { "size" }, "view")?;
+        let own = self.tensor();
+        if let Some(dtype) = only_dtype(&shape, is_dtype)? {
+            return Ok(PyTensor::new(as_bytes_of(&own, dtype)?));
+        }
+        let shape = numbers(&shape, "view")?;
         let viewed = run(py, own.elements(), || own.reshape(&shape[..]).called("view"))?;
         if !viewed.buffer().is(own.buffer()) {
             return Err(Failure::value("view: only a copy of these elements has this shape: use reshape"));
@@ -100,9 +149,14 @@ impl PyTensor {
     /// Raises:
     ///     IndexError: an axis that does not exist.
     ///     ValueError: an order that does not name each axis once.
-    #[pyo3(signature = (*dims))]
-    fn permute(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> Outcome<PyTensor> {
-        let dims = numbers(dims, "permute")?;
+    #[pyo3(signature = (*dims, **named), text_signature = "($self, *dims)")]
+    fn permute(
+        &self,
+        py: Python<'_>,
+        dims: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> Outcome<PyTensor> {
+        let dims = numbers(&by_name(dims, named, "dims", "permute")?, "permute")?;
         self.map(py, |x| x.permute(&dims[..]))
     }
 
@@ -306,14 +360,19 @@ impl PyTensor {
     /// Raises:
     ///     IndexError: an axis that does not exist.
     ///     ValueError: parts of size 0, sizes that do not add up to that of the axis.
-    #[pyo3(signature = (split_size_or_sections, dim=0))]
+    #[pyo3(signature = (split_size_or_sections=None, dim=0, *, split_size=None))]
     fn split<'py>(
         &self,
         py: Python<'py>,
-        split_size_or_sections: &Bound<'py, PyAny>,
+        split_size_or_sections: Option<&Bound<'py, PyAny>>,
         #[pyo3(from_py_with = of::split)] dim: isize,
+        split_size: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, PyTuple>> {
         let x = self.tensor();
+        let split_size_or_sections = match (split_size_or_sections, split_size) {
+            (Some(sizes), None) | (None, Some(sizes)) => sizes,
+            _ => return Err(Failure::kind("split: expected split_size_or_sections, or split_size")),
+        };
         let parts = match split_size_or_sections.extract::<usize>() {
             Ok(size) => run(py, x.elements(), || x.split(dim, size))?,
             Err(_) => {
@@ -324,7 +383,7 @@ impl PyTensor {
         objects(self, &x, parts, py)
     }
 
-    /// At most `chunks` equal parts of axis `dim`.
+    /// At most `chunks` equal parts of axis `dim`; of one without elements as many as are asked for.
     ///
     /// Shapes: [.., n, ..] -> a tuple of [.., size, ..]
     ///
@@ -339,7 +398,18 @@ impl PyTensor {
         #[pyo3(from_py_with = of::chunk)] dim: isize,
     ) -> Outcome<Bound<'py, PyTuple>> {
         let (x, Count(chunks)) = (self.tensor(), chunks);
-        objects(self, &x, run(py, x.elements(), || x.chunk(dim, chunks))?, py)
+        let parts = run(py, x.elements(), || {
+            let parts = x.chunk(dim, chunks)?;
+            let is_empty = x.dims()[ternion::Axis(dim).resolve(x.shape(), "chunk")?] == 0;
+            if is_empty && chunks > MOST_PARTS {
+                let told = format!(
+                    "{chunks} parts without elements, expected at most {MOST_PARTS}: each is a tensor"
+                );
+                return Err(Error::invalid("chunk", told));
+            }
+            Ok(if is_empty { vec![x.clone(); chunks] } else { parts })
+        })?;
+        objects(self, &x, parts, py)
     }
 
     /// The elements of axis `dim`, without it.

@@ -1,6 +1,6 @@
 //! Arithmetic under its names: `x.add(y)`.
 
-use super::{ADD, Answer, DIV, FLOOR_DIV, MUL, Operator, POW, REMAINDER, SUB};
+use super::{ADD, Answer, DIV, FLOOR_DIV, FMOD, MUL, Operator, POW, REMAINDER, SUB};
 use crate::arguments::Operand;
 use crate::error::{Failure, Outcome};
 use crate::expected::{Expected, of};
@@ -120,6 +120,8 @@ named! {
     mul mul_ => MUL;
     /// What is left over of this tensor by division, with the sign of the divisor; broadcast.
     remainder remainder_ => REMAINDER;
+    /// What is left over of this tensor by division, with its own sign; broadcast.
+    fmod fmod_ => FMOD;
     /// The largest whole number not above the quotient, broadcast.
     floor_divide floor_divide_ => FLOOR_DIV;
 }

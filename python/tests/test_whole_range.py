@@ -1,0 +1,176 @@
+"""Functions over the whole range of their dtypes: values and gradients where formulas for them overflow or cancel, beside formulas in float64 that hold there."""
+
+import math
+
+import numpy as np
+import pytest
+
+import ternion
+
+inf, nan = math.inf, math.nan
+
+# Arguments and what the function and its slope are of them, by formulas in float64 that hold there.
+POINTS = {
+    "sinh": [-1e-8, -0.3, -1.0, -5.0, -40.0, 0.0, 1e-5, 0.5, 2.0, 20.0, 80.0],
+    "cosh": [-1e-8, -0.3, -1.0, -5.0, -40.0, 0.0, 1e-5, 0.5, 2.0, 20.0, 80.0],
+    "asinh": [-1e-8, -0.3, -1.0, -5.0, -1e4, -1e20, 0.0, 1e-20, 1e-5, 0.5, 2.0, 1e7, 1e9, 1e20, 3e38],
+    "acosh": [1.0, 1.0000001, 1.001, 1.5, 2.0, 30.0, 1e7, 1e9, 1e20, 3e38],
+    "atanh": [-0.9999999, -0.5, -1e-8, 0.0, 1e-20, 1e-5, 0.5, 0.999, 0.9999999],
+    "asin": [-1.0, -0.9999999, -0.5, -1e-8, 0.0, 0.3, 0.999, 1.0],
+    "acos": [-1.0, -0.9999999, -0.5, -1e-8, 0.0, 0.3, 0.999, 1.0],
+    "tan": [-1.5, -1e-8, 0.0, 0.3, 1.0, 1.57, 3.0],
+    "erfc": [-30.0, -3.0, -1.0, -1e-8, 0.0, 1e-5, 0.3, 0.499, 0.5, 0.501, 1.0, 2.0, 3.0, 4.0, 5.5, 7.0, 8.0, 8.75, 9.0],
+}
+SLOPES = {
+    "sinh": np.cosh, "cosh": np.sinh,
+    "asinh": lambda x: 1 / np.hypot(x, 1), "acosh": lambda x: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)), "atanh": lambda x: 1 / ((1 - x) * (1 + x)),
+    "asin": lambda x: 1 / np.sqrt((1 - x) * (1 + x)), "acos": lambda x: -1 / np.sqrt((1 - x) * (1 + x)), "tan": lambda x: 1 + np.tan(x) ** 2,
+    "erfc": lambda x: np.array([-2 / math.sqrt(math.pi) * bell(value) for value in x]),
+}  # fmt: skip
+FUNCTIONS = {
+    "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "asin": np.arcsin, "acos": np.arccos, "tan": np.tan,
+    "erfc": np.vectorize(math.erfc),
+}  # fmt: skip
+
+
+def bell(x):
+    """`exp(-x^2)`, whose argument is not rounded: Python's numbers have whole digits where these are needed."""
+    from fractions import Fraction
+
+    exact = -(Fraction(float(x)) ** 2)
+    near = float(exact)
+    return math.exp(near) * (1 + float(exact - Fraction(near)))
+
+
+def slope(found, x):
+    found.sum().backward()
+    return x.grad.numpy().astype(np.float64)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 5e-7), ("float64", 1e-13)])
+@pytest.mark.parametrize("name", POINTS)
+def test_values_and_slopes_have_all_digits(name, dtype, tolerance):
+    points = np.array(POINTS[name], dtype)
+    x = ternion.tensor(points, requires_grad=True)
+    found = getattr(ternion, name)(x)
+    exact = points.astype(np.float64)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(found.detach().numpy(), FUNCTIONS[name](exact), rtol=tolerance, atol=0)
+        np.testing.assert_allclose(slope(found, x), SLOPES[name](exact), rtol=tolerance, atol=0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", POINTS)
+def test_halves_are_rounded_once(name, dtype):
+    points = ternion.tensor(POINTS[name], dtype=dtype)
+    wide = points.float()
+    assert getattr(points, name)().tolist() == pytest.approx(getattr(wide, name)().to(dtype).tolist(), abs=0, rel=0, nan_ok=True)
+    found, x = points.clone().requires_grad_(), wide.clone().requires_grad_()
+    getattr(found, name)().sum().backward()
+    getattr(x, name)().sum().backward()
+    assert found.grad.tolist() == pytest.approx(x.grad.to(dtype).tolist(), abs=0, rel=0, nan_ok=True)
+
+
+@pytest.mark.parametrize("dtype, near, far", [("float32", 89.0, 90.0), ("float64", 710.0, 711.0), ("float16", 11.5, 30.0)])
+def test_hyperbolic_functions_overflow_where_they_must(dtype, near, far):
+    x = ternion.tensor([-inf, -far, -near, near, far, inf], dtype=dtype, requires_grad=True)
+    size = float(np.cosh(near)) if dtype != "float16" else x.detach()[3:4].float().cosh().half().item()
+    rel = 1e-5 if dtype == "float32" else 1e-12
+    assert x.sinh().tolist() == pytest.approx([-inf, -inf, -size, size, inf, inf], rel=rel)
+    assert x.cosh().tolist() == pytest.approx([inf, inf, size, size, inf, inf], rel=rel)
+    assert slope(x.sinh(), x).tolist() == pytest.approx([inf, inf, size, size, inf, inf], rel=rel)
+
+
+def test_zeros_keep_their_signs_and_integers_become_floats():
+    for name in ("sinh", "asinh", "atanh", "asin", "tan"):
+        assert [math.copysign(1, value) for value in getattr(ternion.tensor([-0.0, 0.0]), name)().tolist()] == [-1, 1], name
+    assert ternion.tensor([100]).sinh().dtype is ternion.float32
+    assert ternion.tensor([100]).sinh().tolist() == [inf] and ternion.tensor([2]).erfc().item() == pytest.approx(math.erfc(2))
+
+
+def test_limits_of_inverses():
+    x = ternion.tensor([-inf, inf, nan, 0.0], requires_grad=True)
+    found = x.asinh()
+    assert found.tolist() == pytest.approx([-inf, inf, nan, 0.0], nan_ok=True)
+    found.sum().backward()
+    assert x.grad.tolist() == pytest.approx([0.0, 0.0, nan, 1.0], nan_ok=True)
+    assert ternion.tensor([-3.0, 0.0, 0.5, 1.0, inf]).acosh().tolist() == pytest.approx([nan, nan, nan, 0.0, inf], nan_ok=True)
+    assert ternion.tensor([-2.0, -1.0, 1.0, 2.0]).atanh().tolist() == pytest.approx([nan, -inf, inf, nan], nan_ok=True)
+    assert ternion.tensor([300.0, 1000.0], dtype="float16").asinh().tolist() == pytest.approx([6.3984375, 7.6015625], rel=1e-3)
+    assert ternion.tensor([1e200], dtype="float64").asinh().item() == pytest.approx(math.asinh(1e200), rel=1e-15)
+    one = ternion.tensor([-1.0, 1.0], requires_grad=True)
+    assert slope(one.asin(), one).tolist() == [inf, inf]
+
+
+def test_erfc_is_small_where_erf_is_1():
+    wide = ternion.tensor([5.0, 6.0, 9.0, 20.0, 26.0, 28.0, inf, -inf], dtype="float64")
+    assert wide.erfc().tolist() == pytest.approx([*(math.erfc(value) for value in (5, 6, 9, 20, 26)), 0.0, 0.0, 2.0], rel=1e-13, abs=0)
+    assert ternion.tensor([3.0, 4.0, 11.0, nan]).erfc().tolist() == pytest.approx([math.erfc(3), math.erfc(4), 0.0, nan], rel=3e-7, abs=0, nan_ok=True)
+    assert ternion.tensor([3.0], dtype="float16").erfc().item() == pytest.approx(math.erfc(3), rel=3e-3)
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_gradients_of_gradients(name):
+    points = [value for value in POINTS[name] if 1e-4 < abs(value) < 3 and abs(value) not in (1.0, 0.9999999, 1.0000001, 1.57)]
+    x = ternion.tensor(points, dtype="float64", requires_grad=True)
+    assert ternion.testing.gradcheck(getattr(ternion, name), x)
+    assert ternion.testing.gradcheck(lambda x: ternion.autograd.grad(getattr(x, name)().sum(), x, create_graph=True)[0], x)
+
+
+def test_sinc_of_halves_is_rounded_once():
+    for dtype in ("float16", "bfloat16"):
+        x = ternion.arange(-40, 40).to(dtype) / 16
+        assert x.sinc().tolist() == x.float().sinc().to(dtype).tolist()
+
+
+@pytest.mark.parametrize("divisor", ["2.0", "m.tensor(2.0)", "m.tensor([2.0, 2.0, 2.0, -2.0, 2.0])"])
+def test_fmod_has_its_gradient_at_0_too(divisor):
+    x = ternion.tensor([0.0, -0.0, 2.5, -2.5, -4.0], requires_grad=True)
+    found = ternion.fmod(x, eval(divisor, {"m": ternion}))
+    found.sum().backward()
+    assert x.grad.tolist() == [1.0] * 5
+    assert [str(value) for value in found.tolist()] == ["0.0", "-0.0", "0.5", "-0.5", "-0.0"]
+
+
+def test_fmod_of_two_tensors():
+    torch = pytest.importorskip("torch")
+    values = [5.5, -5.5, 0.0, -0.0, 1.0, inf, -1.0, 7.0, 3.0, -7.25], [2.0, -2.0, 2.0, -3.0, inf, 2.0, -inf, 0.0, 3.0, 2.5]
+    (a, b), (own, theirs) = ([module.tensor(value, requires_grad=True) for value in values] for module in (ternion, torch))
+    found, wanted = ternion.fmod(a, b), torch.fmod(own, theirs)
+    assert [str(value) for value in found.tolist()] == [str(value) for value in wanted.tolist()]
+    finite = slice(0, 5)
+    found[finite].sum().backward()
+    wanted[finite].sum().backward()
+    assert a.grad.tolist()[finite] == own.grad.tolist()[finite] and b.grad.tolist()[finite] == theirs.grad.tolist()[finite] == [-2.0, -2.0, 0.0, 0.0, 0.0]
+    whole = [-128, 127, -128, 5, -5, 6], [-1, -128, 127, -3, 3, 4]
+    here, there = (module.fmod(*(module.tensor(value, dtype=module.int8) for value in whole)) for module in (ternion, torch))
+    assert here.tolist() == there.tolist() == [0, 127, -1, 2, -2, 2]
+    y = ternion.tensor([5.0, -5.0])
+    assert y.fmod_(3).tolist() == [2.0, -2.0] and y.tolist() == [2.0, -2.0]
+
+
+def test_xlogy_has_its_gradient_at_0_too():
+    x, y = (ternion.tensor(value, requires_grad=True) for value in ([0.0, 1.0, 0.0, 0.0, 2.0], [2.0, 3.0, 0.0, -1.0, 4.0]))
+    found = ternion.xlogy(x, y)
+    found.sum().backward()
+    assert found.tolist() == pytest.approx([0.0, math.log(3), 0.0, 0.0, 2 * math.log(4)])
+    assert x.grad.tolist() == pytest.approx([math.log(2), math.log(3), 0.0, 0.0, math.log(4)])
+    assert y.grad.tolist() == pytest.approx([0.0, 1 / 3, 0.0, 0.0, 0.5])
+    assert ternion.xlogy(ternion.tensor([0.0, 0.0, nan]), ternion.tensor([inf, nan, 1.0])).tolist() == pytest.approx([0.0, nan, nan], nan_ok=True)
+    assert ternion.xlogy(2, ternion.tensor([2.0])).item() == ternion.tensor([2.0]).xlogy(2.0).item() == pytest.approx(2 * math.log(2))
+    assert ternion.xlogy(ternion.tensor([0]), ternion.tensor([0])).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("quotient", ["a // b", "m.floor_divide(a, b)", "m.div(a, b, rounding_mode='floor')"])
+def test_floats_are_divided_by_infinity(quotient):
+    torch = pytest.importorskip("torch")
+    values = [1.0, -1.0, 1.0, -1.0, inf, 2.0, -2.0, 0.0, -0.0, 5.5, -5.5, 0.3, 6.0], [inf, inf, -inf, -inf, 2.0, 0.0, 0.0, 3.0, 2.0, 2.0, 2.0, 0.1, -3.0]
+    here, there = (eval(quotient, {"m": module, "a": module.tensor(values[0]), "b": module.tensor(values[1])}) for module in (ternion, torch))
+    assert here.tolist() == pytest.approx(there.tolist(), nan_ok=True, rel=0, abs=0)
+    assert (ternion.tensor([-1.0]) // inf).tolist() == (-1.0 // ternion.tensor([inf])).tolist() == [-1.0]
+
+
+def test_quotients_of_whole_numbers_have_no_slope():
+    x, y = (ternion.tensor(value, requires_grad=True) for value in ([5.5, 3.0, 1.0], [2.0, 0.0, inf]))
+    (x // y).sum().backward()
+    assert x.grad.tolist() == y.grad.tolist() == [0.0, 0.0, 0.0]
