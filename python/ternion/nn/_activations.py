@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from .._refusals import name_all
@@ -24,6 +25,27 @@ def _placed(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
     return result
 
 
+def _is_recorded(input: Tensor) -> bool:
+    return is_grad_enabled() and isinstance(input, Tensor) and input.requires_grad
+
+
+def _without_bounds(input: Tensor, low: float, high: float, inner: Tensor, outer: Tensor) -> Tensor:
+    """`inner` where the input is between the bounds, else `outer`, which is the same there, as a constant: at the bounds themselves the gradient of `clamp` is 1."""
+    return where((input > low) & (input < high), inner, outer.detach())
+
+
+def _axis_of(op: str, input: Tensor, dim: int | None, axis: int | None = None, stacklevel: int = 4) -> int:
+    """The axis of a softmax; where none is named the first of 0, 1 or 3 axes, else the second, with a warning, as in PyTorch."""
+    if dim is not None and axis is not None:
+        raise TypeError(f"{op}: both dim and axis")
+    named = axis if dim is None else dim
+    if named is not None:
+        return named
+    chosen = 0 if input.ndim in (0, 1, 3) else 1
+    warnings.warn(f"{op}: without dim it is along axis {chosen} of shape {list(input.shape)}; name it", UserWarning, stacklevel=stacklevel)
+    return chosen
+
+
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """`max(x, 0)` of each element; NaN stays.
 
@@ -38,14 +60,14 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """`min(max(x, 0), 6)` of each element.
+    """`min(max(x, 0), 6)` of each element; the gradient is 0 at both bounds.
 
     Shapes: [..] -> the same
 
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, Tensor.clamp(input, 0.0, 6.0), inplace)
+    return hardtanh(input, 0.0, 6.0, inplace)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -151,7 +173,7 @@ def rrelu(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: b
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """Each element, but at least `min_val` and at most `max_val`.
+    """Each element, but at least `min_val` and at most `max_val`; the gradient is 0 at both bounds.
 
     Shapes: [..] -> the same
 
@@ -160,18 +182,24 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """
     if min_val > max_val:
         raise ValueError(f"hardtanh: from {min_val} to {max_val}, expected the lower one first")
-    return _placed(input, Tensor.clamp(input, min_val, max_val), inplace)
+    bounded = Tensor.clamp(input, min_val, max_val)
+    if _is_recorded(input):
+        return _without_bounds(input, min_val, max_val, input, bounded)
+    return _placed(input, bounded, inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """`min(max(x + 3, 0), 6) / 6` of each element.
+    """`min(max(x + 3, 0), 6) / 6` of each element; the gradient is 0 at -3 and 3.
 
     Shapes: [..] -> the same
 
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, Tensor.clamp(input + 3.0, 0.0, 6.0) / 6.0, inplace)
+    result = Tensor.clamp(input + 3.0, 0.0, 6.0) / 6.0
+    if _is_recorded(input):
+        return _without_bounds(input, -3.0, 3.0, result, result)
+    return _placed(input, result, inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -209,14 +237,14 @@ def softsign(input: Tensor) -> Tensor:
 
 
 def softmin(input: Tensor, dim: int | None = None) -> Tensor:
-    """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, as in PyTorch.
+    """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, with a warning, as in PyTorch.
 
     Shapes: [..] -> the same
 
     Raises:
         IndexError: an axis that is not there.
     """
-    return Tensor.softmax(-input, (0 if input.ndim in (0, 1, 3) else 1) if dim is None else dim)
+    return Tensor.softmax(-input, _axis_of("softmin", input, dim))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -255,14 +283,14 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """Each element that is above `threshold`, else `value`.
+    """Each element that is above `threshold`, else `value`; NaN stays.
 
     Shapes: [..] -> the same
 
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, where(input > threshold, input, value), inplace)
+    return _placed(input, where(input <= threshold, value, input), inplace)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
