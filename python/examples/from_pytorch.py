@@ -64,13 +64,29 @@ def positive(text):
     return int(text)
 
 
+def writable(text):
+    """A file that can be written: told before the training, not behind it."""
+    file = Path(text)
+    if file.is_dir() or not file.absolute().parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a folder" if file.is_dir() else f"{text}: there is no folder {file.parent}")
+    return file
+
+
+def written(safetensors, model, file):
+    """Writes the weights of a model of PyTorch."""
+    try:
+        safetensors.torch.save_file(model.state_dict(), file)
+    except safetensors.SafetensorError as error:
+        raise OSError(f"{file} cannot be written: {error}") from None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="auto", help="where the model is used here")
     parser.add_argument("--data", default="auto", help="a directory with MNIST's files, synthetic, or auto")
     parser.add_argument("--limit", type=positive, default=2000, help="takes only the first so many digits")
     parser.add_argument("--steps", type=positive, default=200, help="of the training in PyTorch")
-    parser.add_argument("--weights", help="keeps the weights in this file")
+    parser.add_argument("--weights", type=writable, help="keeps the weights in this file")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", help="writes the results")
     arguments = parser.parse_args()
@@ -84,7 +100,7 @@ def main():
     there = train_there(torch, images, labels, arguments.steps, arguments.seed)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(arguments.weights or Path(folder) / "model.safetensors")
-        safetensors.torch.save_file(there.state_dict(), file)
+        written(safetensors, there, file)
         here = layers_of(nn)
         here.load_state_dict(ternion.load(file))
     here.to(device).eval()

@@ -10,6 +10,7 @@ repository. What --save wrote is a checkpoint, which the Rust example takes with
 
 import argparse
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -128,7 +129,9 @@ class Training:
                 total += loss_of(self.model, inputs, targets).item() * len(inputs)
                 count += len(inputs)
         loss = self.losses[-1][1] if self.losses else float("nan")
-        print(f"step {self.step}  loss {loss:.4f}  validation {total / count:.4f}  {self.speed() or 0:.0f} tokens/s", flush=True)
+        speed = self.speed()
+        told = "" if speed is None else f"  {speed:.0f} tokens/s"
+        print(f"step {self.step}  loss {loss:.4f}  validation {total / count:.4f}{told}", flush=True)
         if self.step > 0:
             print(self.vocabulary.decode(self.model.generate([0], 120)).strip(), flush=True)
         ternion.set_rng_state(position, self.device)
@@ -167,6 +170,21 @@ def positive(text):
     return int(text)
 
 
+def number(expected, fits):
+    """What makes numbers of a kind of texts: settings are told to be wrong before anything is computed or written."""
+
+    def parse(text):
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not fits(value):
+            raise argparse.ArgumentTypeError(f"{text}, expected {expected}")
+        return value
+
+    return parse
+
+
 def arguments_of():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER")
@@ -179,10 +197,10 @@ def arguments_of():
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--eval-every", type=positive, default=250, help="steps between two tests on the held-out text")
     parser.add_argument("--generate", metavar="TEXT", help="writes what follows this text")
-    parser.add_argument("--tokens", type=int, default=500, help="characters to write")
-    parser.add_argument("--temperature", type=float, default=1.0)
-    parser.add_argument("--top-k", type=int)
-    parser.add_argument("--top-p", type=float)
+    parser.add_argument("--tokens", type=positive, default=500, help="characters to write")
+    parser.add_argument("--temperature", type=number("a number of at least 0", lambda value: 0 <= value < math.inf), default=1.0)
+    parser.add_argument("--top-k", type=positive)
+    parser.add_argument("--top-p", type=number("a number above 0, at most 1", lambda value: 0 < value <= 1))
     parser.add_argument("--save", metavar="FILE", help="writes a checkpoint behind the training")
     parser.add_argument("--load", metavar="FILE", help="starts from the weights of a checkpoint, whose sizes hold")
     parser.add_argument("--json", help="writes the results")

@@ -73,10 +73,12 @@ class TrainingState:
         """Moments, step counts and learning rates of an optimiser. Its settings are not kept: make it as it was.
 
         Raises:
-            TypeError: no optimiser.
+            TypeError: no optimiser, or one with a `step` of its own.
         """
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"optimizer {name}: of type {type(optimizer).__name__}, expected an Optimizer")
+        if not optimizer._is_native:
+            raise TypeError(f"optimizer {name}: {type(optimizer).__name__} has a step of its own, expected one of ternion.optim: ternion.save keeps its state_dict()")
         return self._with("optimizer", name, optimizer)
 
     def part(self, name: str, part: Any) -> TrainingState:
@@ -122,9 +124,11 @@ class TrainingState:
         """Writes everything to one file, which appears whole or not at all; `step` is the number of steps that were made.
 
         Raises:
-            ValueError: two parts of one name, or a value that JSON cannot say.
+            ValueError: two parts of one name, or a value that JSON cannot say; a `step` below 0.
+            TypeError: a `step` that is no whole number.
             OSError: the file cannot be written.
         """
+        _check_step("save", step)
         _native._save(path, step, self.device, self._listed())
 
     def resume(self, path: str | os.PathLike[str]) -> int:
@@ -167,6 +171,13 @@ class TrainingState:
             elif kind == "value":
                 setattr(part, name, told[name])
         return step
+
+
+def _check_step(function, step):
+    if isinstance(step, bool) or not hasattr(step, "__index__"):
+        raise TypeError(f"{function}: step of type {type(step).__name__}, expected a whole number")
+    if not 0 <= step < 2**64:
+        raise ValueError(f"{function}: step {step}, expected 0 or more, below 2**64")
 
 
 def _json(kind, name, said):
@@ -229,6 +240,8 @@ class Checkpoints:
     """
 
     def __init__(self, folder: str | os.PathLike[str], keep: int | None = 3):
+        if keep is not None and keep < 1:
+            raise ValueError(f"Checkpoints: keep {keep}, expected at least 1, or None")
         self._native = _native._Folder(folder, keep)
 
     def list(self) -> list[tuple[int, Any]]:
@@ -240,8 +253,10 @@ class Checkpoints:
 
         Raises:
             OSError: the file cannot be written.
-            ValueError: a value that JSON cannot say.
+            ValueError: a value that JSON cannot say; a `step` below 0.
+            TypeError: a `step` that is no whole number.
         """
+        _check_step("save", step)
         return self._native.save(step, state.device, state._listed())
 
     def resume(self, state: TrainingState) -> Resumed | None:

@@ -81,3 +81,39 @@ def test_tables(tmp_path):
         data.read_csv(file)
     with pytest.raises(FileNotFoundError, match="missing.csv"):
         data.read_csv(tmp_path / "missing.csv")
+
+
+def test_seeds_below_0_are_those_of_manual_seed(digits):
+    table, windows = data.Table(["a"], [[float(row)] for row in range(20)]), data.Windows(ternion.arange(100), 5)
+    drawn = {
+        "train_held_out": lambda seed: table.train_held_out(seed)[0].tensor().flatten().tolist(),
+        "random": lambda seed: next(windows.random(2, seed=seed))[0].tolist(),
+        "order": lambda seed: digits.train.order(0, seed).tolist(),
+        "batches": lambda seed: next(iter(digits.train.batches(20, shuffle=seed)))[1].tolist(),
+    }
+    for name, draw in drawn.items():
+        # PyTorch's rule: as many below 2**64 - 1.
+        assert draw(-1) == draw(2**64 - 2) != draw(0)
+        with pytest.raises(ValueError, match=rf"{name}: a seed of {2**64}, expected -2\*\*63 to 2\*\*64 - 1"):
+            draw(2**64)
+        with pytest.raises(TypeError, match=f"{name}: a seed of type str, expected a whole number"):
+            draw("a")
+
+
+def test_numbers_below_0_are_refused_by_name(digits):
+    windows = data.Windows(ternion.arange(100), 5)
+    calls = {
+        "order": lambda: digits.train.order(-1, 0),
+        "first": lambda: digits.train.first(-1),
+        "batches": lambda: digits.train.batches(-1),
+        "epoch": lambda: digits.train.batches(2).epoch(-1),
+        "random": lambda: windows.random(-1, 0),
+        "sequential": lambda: windows.sequential(-1),
+        "position": lambda: setattr(windows.random(2, 0), "position", -1),
+        "Windows": lambda: data.Windows(ternion.arange(9), -1),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=f"{name}: a count of -1, expected 0 or more"):
+            call()
+    with pytest.raises(TypeError, match="Windows: expected a tensor, got list"):
+        data.Windows([1, 2, 3], 5)

@@ -210,3 +210,11 @@ class TestGpt2:
         ternion.save(tmp_path / "weights", {"wte.weight": ternion.ones(3, 64), "wpe.weight": ternion.ones(4, 64)})
         with pytest.raises(OSError, match="weights: this is no GPT-2; missing: ln_f.weight, ln_f.bias"):
             models.GPT.from_gpt2(tmp_path / "weights")
+
+
+def test_seeds_below_0():
+    ternion.manual_seed(1)
+    model = models.GPT(vocabulary=9, context=8, layers=1, heads=1, width=4).eval()
+    assert model.generate([1], 20, seed=-1) == model.generate([1], 20, seed=2**64 - 2) != model.generate([1], 20, seed=0)
+    with pytest.raises(ValueError, match="a seed of .*, expected"):
+        model.generate([1], 3, seed=2**64)

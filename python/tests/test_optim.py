@@ -349,6 +349,23 @@ class TestClipping:
         again = nn.utils.clip_grad_norm_(iter(parameters), 5.0, norm_type).item()
         assert again == pytest.approx(1.0, rel=1e-5) and parameters[1].grad.item() == pytest.approx(12 / norm, rel=1e-5)
 
+    @pytest.mark.parametrize("norm_type", [0.5, 1.0, 2.0, float("inf"), 0.0])
+    def test_in_float64_nothing_is_rounded_to_less(self, norm_type):
+        torch, values = pytest.importorskip("torch"), [1 / 3, -2 / 3, 1 / 7]
+        found, expected = [], []
+        for told, module, tensor, float64 in [(found, nn, ternion.tensor, ternion.float64), (expected, torch.nn, torch.tensor, torch.float64)]:
+            parameter = module.Parameter(tensor(values, dtype=float64))
+            parameter.grad = tensor(values, dtype=float64)
+            norm = module.utils.clip_grad_norm_([parameter], 0.1, norm_type)
+            assert norm.dtype == float64
+            told += [norm.item(), *parameter.grad.tolist()]
+        assert found == pytest.approx(expected, rel=1e-14)
+
+    def test_norms_of_halves_do_not_overflow(self):
+        halves = [ternion.full((4,), 30000.0, dtype="float16"), ternion.full((2,), 30000.0, dtype="bfloat16")]
+        for norm_type, norm in [(1.0, 180000.0), (2.0, 30000 * 6**0.5)]:
+            assert nn.utils.get_total_norm(halves, norm_type).item() == pytest.approx(norm, rel=1e-2)
+
     def test_what_is_not_finite_can_be_an_error(self):
         parameters = self.gradients()
         parameters[1].grad = ternion.tensor([float("nan")])

@@ -141,10 +141,24 @@ def test_attention_of_shared_heads_and_windows():
     expected = torch.nn.functional.scaled_dot_product_attention(q[1], k[1], v[1], enable_gqa=True)
     close(F.scaled_dot_product_attention(q[0], k[0], v[0], enable_gqa=True), expected)
     near = np.abs(np.subtract.outer(np.arange(5), np.arange(5))) < 2
-    within = F.scaled_dot_product_attention(q[0], k[0], v[0], window=2)
-    close(within, F.scaled_dot_product_attention(q[0], k[0], v[0], ternion.tensor(near)))
+    within = F.scaled_dot_product_attention(q[0], k[0], v[0], enable_gqa=True, window=2)
+    close(within, F.scaled_dot_product_attention(q[0], k[0], v[0], ternion.tensor(near), enable_gqa=True))
     with pytest.raises(ValueError, match="attention"):
-        F.scaled_dot_product_attention(q[0], k[0][..., :2], v[0])
+        F.scaled_dot_product_attention(q[0], k[0][..., :2], v[0], enable_gqa=True)
+
+
+def test_heads_are_shared_only_if_that_is_asked_for():
+    torch = torch_of()
+    q, k, v = pair(torch, 2, 4, 5, 3), pair(torch, 2, 2, 5, 3), pair(torch, 2, 2, 5, 3)
+    with pytest.raises(RuntimeError):
+        torch.nn.functional.scaled_dot_product_attention(q[1], k[1], v[1])
+    with pytest.raises(ValueError, match="attention: key of 2 heads for 4 of queries, expected as many, or enable_gqa=True"):
+        F.scaled_dot_product_attention(q[0], k[0], v[0])
+    with pytest.raises(ValueError, match="attention: value of 2 heads for 4 of queries"):
+        F.scaled_dot_product_attention(q[0], q[0], v[0])
+    # A single head is broadcast in PyTorch, too.
+    found = F.scaled_dot_product_attention(q[0], k[0][:, :1], v[0][:, :1])
+    close(found, torch.nn.functional.scaled_dot_product_attention(q[1], k[1][:, :1], v[1][:, :1]))
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])

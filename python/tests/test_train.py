@@ -167,3 +167,13 @@ def test_a_folder_keeps_the_last_ones(tmp_path):
     del folder
     resumed = train.Checkpoints(tmp_path / "run").resume(other.state())
     assert resumed.step == 2 and other.losses == losses[:2] and "damaged" in resumed.passed_over[0]
+
+
+@pytest.mark.parametrize("step, kind, told", [(-1, ValueError, "save: step -1, expected 0 or more"), (2**64, ValueError, "save: step"), (1.5, TypeError, "save: step of type float")])
+def test_numbers_of_steps_that_are_none(tmp_path, step, kind, told):
+    for save in (lambda: train.TrainingState().save(step, tmp_path / "run"), lambda: train.Checkpoints(tmp_path).save(step, train.TrainingState())):
+        with pytest.raises(kind, match=told):
+            save()
+    for keep in (0, -1):
+        with pytest.raises(ValueError, match=f"Checkpoints: keep {keep}, expected at least 1, or None"):
+            train.Checkpoints(tmp_path, keep)

@@ -2,6 +2,8 @@
 
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
+use crate::expected::of;
+use crate::random::Seed;
 use crate::run::{wait, wait_apart};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
@@ -103,16 +105,21 @@ impl PySplit {
     }
 
     /// The first `count` images.
-    fn first(&self, count: usize) -> PySplit {
+    fn first(&self, #[pyo3(from_py_with = of::first)] count: usize) -> PySplit {
         PySplit(self.0.first(count))
     }
 
     /// The numbers of the images in the order in which an epoch has them, shuffled by `seed`: int64, [images], on the processor. For programs that keep the
     /// images on a device and pick batches there.
-    fn order(&self, py: Python<'_>, epoch: u64, seed: u64) -> Outcome<PyTensor> {
+    fn order(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::order)] epoch: u64,
+        #[pyo3(from_py_with = of::order)] seed: Seed,
+    ) -> Outcome<PyTensor> {
         let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
         let order = wait(py, || {
-            let order = self.0.shuffled(seed).order(epoch).into_iter().map(|place| place as i64).collect();
+            let order = self.0.shuffled(seed.0).order(epoch).into_iter().map(|place| place as i64).collect();
             Tensor::from_vec(order, [self.0.len()], &cpu)
         })?;
         Ok(PyTensor::new(order))
@@ -132,20 +139,21 @@ impl PySplit {
     fn batches(
         &self,
         py: Python<'_>,
-        batch_size: usize,
-        shuffle: Option<u64>,
+        #[pyo3(from_py_with = of::batches)] batch_size: usize,
+        #[pyo3(from_py_with = of::batches)] shuffle: Option<Seed>,
         device: Option<DeviceArgument>,
         drop_last: bool,
         mean: Option<Vec<f32>>,
         std: Option<Vec<f32>>,
-        padding: usize,
+        #[pyo3(from_py_with = of::batches)] padding: usize,
         flip: bool,
-        prefetch: usize,
+        #[pyo3(from_py_with = of::batches)] prefetch: usize,
     ) -> Outcome<PyBatches> {
         let device = or_default(py, device)?;
         if batch_size == 0 {
             return Err(Failure::value("batches: a batch size of 0"));
         }
+        let shuffle = shuffle.map(|Seed(seed)| seed);
         let mut batches = match shuffle {
             Some(seed) => self.0.shuffled(seed).batches(batch_size, &device),
             None => self.0.batches(batch_size, &device),
@@ -191,7 +199,7 @@ impl PyBatches {
     }
 
     /// The batches of one epoch, by its number.
-    fn epoch(&self, number: u64) -> PyBatchIterator {
+    fn epoch(&self, #[pyo3(from_py_with = of::epoch)] number: u64) -> PyBatchIterator {
         PyBatchIterator(Mutex::new(self.batches.epoch(number).into_iter()))
     }
 }
@@ -295,8 +303,11 @@ impl PyTable {
     }
 
     /// Four fifths of the rows to learn from, and a fifth to be tested on, by a seed.
-    fn train_held_out(&self, seed: u64) -> Outcome<(PyTable, PyTable)> {
-        let (train, test) = self.0.train_held_out(seed)?;
+    fn train_held_out(
+        &self,
+        #[pyo3(from_py_with = of::train_held_out)] seed: Seed,
+    ) -> Outcome<(PyTable, PyTable)> {
+        let (train, test) = self.0.train_held_out(seed.0)?;
         Ok((PyTable(train), PyTable(test)))
     }
 

@@ -4,6 +4,7 @@
 
 use crate::arguments::{AxesArgument, Count, ShapeArgument, listed, size};
 use crate::error::{Failure, Outcome};
+use crate::random::Seed;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -51,6 +52,26 @@ impl<'py> Expected<'py> for isize {
 impl<'py> Expected<'py> for i64 {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
         plain(function, object, "a whole number")
+    }
+}
+
+impl<'py> Expected<'py> for Seed {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        object.extract::<Seed>().map_err(|failure| {
+            let (error, py) = (PyErr::from(failure), object.py());
+            let message = format!("{function}: {}", error.value(py));
+            if error.is_instance_of::<PyTypeError>(py) {
+                Failure::kind(message)
+            } else {
+                Failure::value(message)
+            }
+        })
+    }
+}
+
+impl<'py> Expected<'py> for u64 {
+    fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
+        Count::of(function, object).map(|Count(count)| count as u64)
     }
 }
 
@@ -156,14 +177,14 @@ macro_rules! functions {
 }
 
 functions! {
-    Parameter
+    Parameter Windows
     adaptive_avg_pool2d add_relu addcmul addmm addmm_ all allclose amax amin any arange argmax argmin argsort atan2 avg_pool2d
-    backward batch_norm bernoulli bernoulli_ bias_activation binary_cross_entropy_with_logits bincount bmm cat chunk concat conv1d conv2d
-    conv_transpose2d copy_ cross_entropy cuda cumsum data device div div_ dot dropout einsum elu empty empty_like equal expand_as eye flatten fold from_dlpack full
+    backward batches batch_norm bernoulli bernoulli_ bias_activation binary_cross_entropy_with_logits bincount bmm cat chunk concat conv1d conv2d
+    conv_transpose2d copy_ cross_entropy cuda cumsum data device div div_ dot dropout einsum elu empty epoch empty_like equal expand_as eye first flatten fold from_dlpack full
     full_like gather gelu grad group_norm hardtanh histc huber_loss index_add index_add_ index_select interpolate isclose kl_div l1_loss layer_norm leaky_relu
     linear linspace log_softmax logical_and logical_or logical_xor logsumexp max_abs masked_fill masked_fill_ masked_scatter masked_select
-    matmul max max_pool2d maximum mean min minimum mm mse_loss mv narrow nll_loss nonzero norm normal_ one_hot ones ones_like outer pad prod
-    r#where rand rand_like randint randn randn_like randperm requires_grad requires_grad_ rms_norm roll scaled_dot_product_attention scatter scatter_ scatter_add
-    scatter_add_ select size softmax softplus sort split squeeze stack std stride sum sum_squares tensor to topk transpose tril triu unbind
+    matmul max max_pool2d maximum mean min minimum mm mse_loss mv narrow nll_loss nonzero norm normal_ one_hot ones ones_like order outer pad position prod
+    r#where rand rand_like randint randn randn_like random randperm requires_grad requires_grad_ rms_norm roll scaled_dot_product_attention scatter scatter_ scatter_add
+    scatter_add_ select sequential size softmax softplus sort split squeeze stack std stride sum sum_squares tensor to topk train_held_out transpose tril triu unbind
     unflatten unfold uniform_ unsqueeze var zeros zeros_like
 }

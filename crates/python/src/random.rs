@@ -24,8 +24,13 @@ fn _random_position(py: Python<'_>, device: Option<DeviceArgument>) -> Outcome<(
 /// Goes on where `_random_position` was told.
 #[pyfunction]
 #[pyo3(signature = (position, device=None))]
-fn _set_random_position(py: Python<'_>, position: (u64, u64), device: Option<DeviceArgument>) -> Outcome<()> {
-    or_default(py, device)?.set_random_position(position);
+fn _set_random_position(
+    py: Python<'_>,
+    position: (Seed, u64),
+    device: Option<DeviceArgument>,
+) -> Outcome<()> {
+    let (Seed(seed), drawn) = position;
+    or_default(py, device)?.set_random_position((seed, drawn));
     Ok(())
 }
 

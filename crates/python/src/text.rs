@@ -2,6 +2,8 @@
 
 use crate::device::{DeviceArgument, or_default};
 use crate::error::Outcome;
+use crate::expected::of;
+use crate::random::Seed;
 use crate::run::wait;
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
@@ -154,7 +156,11 @@ impl PyWindows {
     /// Raises:
     ///     ValueError: a context of 0, or without a token behind the first window.
     #[new]
-    fn new(py: Python<'_>, tokens: &Bound<'_, PyTensor>, context: usize) -> Outcome<PyWindows> {
+    fn new(
+        py: Python<'_>,
+        #[pyo3(from_py_with = of::Windows)] tokens: Bound<'_, PyTensor>,
+        #[pyo3(from_py_with = of::Windows)] context: usize,
+    ) -> Outcome<PyWindows> {
         let tokens = numbers(py, &tokens.get().tensor())?;
         Ok(PyWindows(run(py, || Tokens::new(tokens).windows(context))?))
     }
@@ -172,12 +178,12 @@ impl PyWindows {
     fn random(
         &self,
         py: Python<'_>,
-        batch_size: usize,
-        seed: u64,
+        #[pyo3(from_py_with = of::random)] batch_size: usize,
+        #[pyo3(from_py_with = of::random)] seed: Seed,
         device: Option<DeviceArgument>,
     ) -> Outcome<PyRandomWindows> {
         let device = or_default(py, device)?;
-        Ok(PyRandomWindows(Mutex::new(self.0.random(batch_size, seed, &device)?)))
+        Ok(PyRandomWindows(Mutex::new(self.0.random(batch_size, seed.0, &device)?)))
     }
 
     /// Batches of the windows that lie side by side from the first token on; the last batch may be smaller.
@@ -185,7 +191,7 @@ impl PyWindows {
     fn sequential(
         &self,
         py: Python<'_>,
-        batch_size: usize,
+        #[pyo3(from_py_with = of::sequential)] batch_size: usize,
         device: Option<DeviceArgument>,
     ) -> Outcome<PySequentialWindows> {
         let device = or_default(py, device)?;
@@ -212,7 +218,7 @@ impl PyRandomWindows {
     }
 
     #[setter]
-    fn set_position(&self, position: u64) {
+    fn set_position(&self, #[pyo3(from_py_with = of::position)] position: u64) {
         let mut windows = self.0.lock();
         *windows = windows.clone().at(position);
     }

@@ -104,7 +104,7 @@ def attention(node, query, key, value, attn_mask=None, past_key=None, past_value
     if steps:
         result, shown = _steps(node, q, k, v, mask, scale)
     else:
-        result, shown = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale), None
+        result, shown = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale, enable_gqa=True), None
     if query.dim() == 3:
         result = result.transpose(1, 2).flatten(2)
     return result, k, v, shown

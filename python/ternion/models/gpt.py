@@ -174,7 +174,8 @@ class GPT(nn.Module):
             each: called with every token, or the list of those of a batch, as soon as it is chosen.
 
         Raises:
-            ValueError: an empty prompt, settings out of range, scores that are no numbers.
+            ValueError: an empty prompt, settings out of range, scores that are no numbers, a seed that is not from -2**63 to 2**64 - 1.
+            TypeError: a seed that is no whole number.
             IndexError: a token outside the vocabulary.
         """
         device = self.wte.weight.device

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from .._refusals import name_all
@@ -24,6 +25,18 @@ def _placed(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
     return result
 
 
+def _axis_of(op: str, input: Tensor, dim: int | None, axis: int | None = None, stacklevel: int = 4) -> int:
+    """The axis of a softmax; where none is named the first of 0, 1 or 3 axes, else the second, with a warning, as in PyTorch."""
+    if dim is not None and axis is not None:
+        raise TypeError(f"{op}: both dim and axis")
+    named = axis if dim is None else dim
+    if named is not None:
+        return named
+    chosen = 0 if input.ndim in (0, 1, 3) else 1
+    warnings.warn(f"{op}: without dim it is along axis {chosen} of shape {list(input.shape)}; name it", UserWarning, stacklevel=stacklevel)
+    return chosen
+
+
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """`max(x, 0)` of each element; NaN stays.
 
@@ -38,7 +51,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """`min(max(x, 0), 6)` of each element.
+    """`min(max(x, 0), 6)` of each element; the gradient is 0 at both bounds.
 
     Shapes: [..] -> the same
 
@@ -151,7 +164,7 @@ def rrelu(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: b
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """Each element, but at least `min_val` and at most `max_val`.
+    """Each element, but at least `min_val` and at most `max_val`; the gradient is 0 at both bounds.
 
     Shapes: [..] -> the same
 
@@ -164,7 +177,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """`min(max(x + 3, 0), 6) / 6` of each element.
+    """`min(max(x + 3, 0), 6) / 6` of each element; the gradient is 0 at -3 and 3.
 
     Shapes: [..] -> the same
 
@@ -209,14 +222,14 @@ def softsign(input: Tensor) -> Tensor:
 
 
 def softmin(input: Tensor, dim: int | None = None) -> Tensor:
-    """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, as in PyTorch.
+    """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, with a warning, as in PyTorch.
 
     Shapes: [..] -> the same
 
     Raises:
         IndexError: an axis that is not there.
     """
-    return Tensor.softmax(-input, (0 if input.ndim in (0, 1, 3) else 1) if dim is None else dim)
+    return Tensor.softmax(-input, _axis_of("softmin", input, dim))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -256,14 +269,14 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """Each element that is above `threshold`, else `value`.
+    """Each element that is above `threshold`, else `value`; NaN stays.
 
     Shapes: [..] -> the same
 
     Raises:
         TypeError: an input that is no tensor.
     """
-    return _placed(input, where(input > threshold, input, value), inplace)
+    return _placed(input, where(input <= threshold, value, input), inplace)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

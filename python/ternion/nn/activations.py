@@ -7,6 +7,7 @@ from typing import Any
 from .. import _ternion
 from .._ternion import Parameter, Tensor
 from . import functional as F
+from ._first_values import draw_again
 from .module import Module
 
 __all__ = [
@@ -253,8 +254,12 @@ class PReLU(Module):
     """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None):
-        self.num_parameters = num_parameters
-        self.weight = Parameter(_ternion.full((num_parameters,), float(_check("PReLU", "init", init)), dtype=dtype, device=device))
+        self.num_parameters, self.init = num_parameters, float(_check("PReLU", "init", init))
+        self.weight = Parameter(_ternion.full((num_parameters,), self.init, dtype=dtype, device=device))
+
+    def reset_parameters(self) -> None:
+        """Slopes of `init`."""
+        draw_again(self.weight, "constant", [self.init])
 
     def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)
@@ -427,17 +432,21 @@ class Tanhshrink(Module):
 
 
 class _Along(_Activation):
-    """A layer that works along an axis, by default the last."""
+    """A layer that works along an axis; where none is named along that which `functional.softmax` chooses."""
 
-    dim: int
+    dim: int | None
     _settings = ("dim",)
 
-    def __init__(self, dim: int | None = -1):
-        self._take(dim=-1 if dim is None else dim)
+    def __init__(self, dim: int | None = None):
+        self._take(dim=dim)
+
+    def _chosen(self, input: Tensor) -> int:
+        # The warning is of the line that calls the layer, behind `forward` and `__call__`.
+        return F._axis_of(type(self).__name__, input, None, stacklevel=5)
 
 
 class Softmax(_Along):
-    """`e^x / sum(e^x)` along `dim`.
+    """`e^x / sum(e^x)` along `dim`; without one along the first of 0, 1 or 3 axes, else the second, with a warning.
 
     Shapes: [..] -> the same
 
@@ -447,11 +456,11 @@ class Softmax(_Along):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return Tensor.softmax(input, self.dim)
+        return Tensor.softmax(input, self._chosen(input) if self.dim is None else self.dim)
 
 
 class Softmin(_Along):
-    """`softmax(-x)` along `dim`.
+    """`softmax(-x)` along `dim`; without one along the first of 0, 1 or 3 axes, else the second, with a warning.
 
     Shapes: [..] -> the same
 
@@ -461,11 +470,11 @@ class Softmin(_Along):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.softmin(input, self.dim)
+        return F.softmin(input, self._chosen(input) if self.dim is None else self.dim)
 
 
 class LogSoftmax(_Along):
-    """The logarithm of `Softmax` along `dim`.
+    """The logarithm of `Softmax` along `dim`; without one along the first of 0, 1 or 3 axes, else the second, with a warning.
 
     Shapes: [..] -> the same
 
@@ -475,10 +484,10 @@ class LogSoftmax(_Along):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return Tensor.log_softmax(input, self.dim)
+        return Tensor.log_softmax(input, self._chosen(input) if self.dim is None else self.dim)
 
 
-class GLU(_Along):
+class GLU(_Activation):
     """The first half along `dim` times the sigmoid of the second.
 
     Shapes: [.., 2 n, ..] -> [.., n, ..]
@@ -488,6 +497,12 @@ class GLU(_Along):
         ValueError: when called, an odd size.
         IndexError: when called, an axis that is not there.
     """
+
+    dim: int
+    _settings = ("dim",)
+
+    def __init__(self, dim: int = -1):
+        self._take(dim=dim)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.glu(input, self.dim)

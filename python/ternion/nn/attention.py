@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 from .. import _ternion
-from .._ternion import Parameter, Tensor, is_grad_enabled
+from .._ternion import Parameter, Tensor, _functional as _native, is_grad_enabled
 from . import functional as F
+from ._first_values import draw_again
 from .layers import Linear, _zero_bias
 from .module import Module
 
@@ -137,6 +138,13 @@ class MultiheadAttention(Module):
         self.in_proj_bias = Parameter(_ternion.zeros(sum(rows), **made)) if bias else None
         self.out_proj = _zero_bias(Linear(self.embed_dim, self.embed_dim, bias=False, **made), bias)
 
+    def _reset_parameters(self) -> None:
+        """Draws the first values of the projections of the inputs anew; all biases are 0."""
+        for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
+            draw_again(weight, "xavier_uniform", [1.0])
+        for bias in (self.in_proj_bias, self.out_proj.bias):
+            draw_again(bias, "constant", [0.0])
+
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None, need_weights: bool = True,
         attn_mask: Tensor | None = None, average_attn_weights: bool = True, is_causal: bool = False,
@@ -195,7 +203,8 @@ class MultiheadAttention(Module):
             q, k = self._rotary(q, first), self._rotary(k, first)
         if cache is not None:
             k, v = cache.append(k, v)
-        heads = F.scaled_dot_product_attention(q, k, v, mask, self.dropout if self.training else 0.0, is_causal, window=window)
+        # Heads were counted when the module was made.
+        heads = _native.scaled_dot_product_attention(q, k, v, mask, self.dropout if self.training else 0.0, is_causal, window=window)
         return self._joined(heads)
 
     def _projected(self, query, key, value):
@@ -220,7 +229,7 @@ class MultiheadAttention(Module):
     def _attended(self, q, k, v, mask, is_causal, need_weights):
         dropout = self.dropout if self.training else 0.0
         if not need_weights:
-            return self._joined(F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal)), None
+            return self._joined(_native.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal)), None
         if is_causal:
             mask = _with_causal(mask, q, k)
         groups = self.num_heads // self.num_kv_heads

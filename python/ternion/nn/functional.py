@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings as _warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from .._ternion import _functional as _native
 globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_")})
 
 from ._activations import *  # noqa: E402,F401,F403  In place of native functions of the same names.
-from ._activations import _placed  # noqa: E402
+from ._activations import _axis_of, _placed  # noqa: E402
 from ._images import *  # noqa: E402,F401,F403
 from ._losses import *  # noqa: E402,F401,F403
 
@@ -22,18 +21,6 @@ gelu, sigmoid, tanh = _function_of("gelu"), _function_of("sigmoid"), _function_o
 logsigmoid = _function_of("logsigmoid", __name__)
 
 linear = _native.linear
-
-
-def _axis_of(op: str, input: Tensor, dim: int | None, axis: int | None) -> int:
-    """The axis of a softmax; where none is named the first of 0, 1 or 3 axes, else the second, with a warning, as in PyTorch."""
-    if dim is not None and axis is not None:
-        raise TypeError(f"{op}: both dim and axis")
-    named = axis if dim is None else dim
-    if named is not None:
-        return named
-    chosen = 0 if input.ndim in (0, 1, 3) else 1
-    _warnings.warn(f"{op}: without dim it is along axis {chosen} of shape {list(input.shape)}; name it", UserWarning, stacklevel=4)
-    return chosen
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, *, axis: int | None = None) -> Tensor:
@@ -150,6 +137,61 @@ def instance_norm(
     if input.ndim < 3 or input[0, 0].numel() < 2:
         raise ValueError(f"instance_norm: an input of shape {tuple(input.shape)}, expected more than 1 value a channel")
     return _native.group_norm(input, input.shape[1], weight, bias, eps)
+
+
+def batch_norm(
+    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None,
+    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """Each channel shifted to mean 0 and scaled to variance 1: of the batch in training, else of the running statistics, which follow the batch in training.
+
+    Shapes: [batch, channels, ..], the others [channels] -> the input's; of an empty batch nothing follows
+
+    Raises:
+        ValueError: training on a single value for each channel; no running statistics, unless in training.
+    """
+    for name, running in (("running_mean", running_mean), ("running_var", running_var)):
+        if running is None and not training:
+            raise ValueError(f"batch_norm: {name} is None, expected a tensor, or training=True")
+    if training and isinstance(input, Tensor) and not input.numel():
+        running_mean = running_var = None
+    return _native.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False, *, window: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
+
+    Shapes: query [.., heads, queries, head_dim], key [.., kv_heads, keys, head_dim], value [.., kv_heads, keys, value_dim] -> [.., heads, queries,
+    value_dim]; axes before the last two may be left out
+
+    Args:
+        attn_mask: bool, true where a key is seen, or numbers that are added to the scores; broadcast.
+        dropout_p: the probability with which a weight becomes 0.
+        is_causal: whether a query sees only keys up to its own place; the last query stands at the last key.
+        scale: of the scores; 1 / sqrt(head_dim) by default.
+        enable_gqa: whether heads of keys and values may be shared by several heads of queries; a single one is shared by all without it, too.
+        window: how many places back, and ahead unless causal, a query sees, its own counted.
+
+    Raises:
+        ValueError: shapes that do not fit, a probability outside 0 to 1.
+    """
+    if not enable_gqa:
+        _check_heads(query, key, value)
+    return _native.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, window=window)
+
+
+def _check_heads(query: Any, key: Any, value: Any) -> None:
+    """That as many heads are of keys and values as of queries, or one. What is no tensor is refused later."""
+    if not all(isinstance(operand, Tensor) and operand.ndim > 2 for operand in (query, key, value)):
+        return
+    heads = query.shape[-3]
+    for name, operand in (("key", key), ("value", value)):
+        if operand.shape[-3] not in (heads, 1):
+            told = f"{name} of {operand.shape[-3]} heads for {heads} of queries, expected as many, or enable_gqa=True"
+            raise ValueError(f"scaled_dot_product_attention: {told}")
 
 
 def sinusoidal(positions: int, width: int, device: Any = None) -> Tensor:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .. import _ternion
-from .._ternion import Parameter, Tensor
+from .._ternion import Tensor
 from . import functional as F
+from ._first_values import draw_weight_and_bias_again, weight_and_bias
 from ._images import _numbers
 from .module import Module
 from .padding import (
@@ -22,17 +22,6 @@ __all__ = [
     "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d", "ReflectionPad1d",
     "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d", "CircularPad1d", "CircularPad2d",
 ]  # fmt: skip
-
-
-def _uniform(shape: Any, bound: float, device: Any, dtype: Any) -> Parameter:
-    return Parameter(_ternion._initial(shape, "uniform", [-bound, bound], device=device, dtype=dtype))
-
-
-def _weight_and_bias(weight_shape: Any, fan_in: int, out: int, bias: bool, device: Any, dtype: Any) -> tuple[Parameter, Parameter | None]:
-    """What PyTorch's linear and convolution layers start from."""
-    weight = Parameter(_ternion._initial(weight_shape, "kaiming_uniform", [math.sqrt(5.0)], device=device, dtype=dtype))
-    bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0.0
-    return weight, (_uniform((out,), bound, device, dtype) if bias else None)
 
 
 class _Conv(Module):
@@ -54,7 +43,11 @@ class _Conv(Module):
         outer, inner = (in_channels, out_channels) if self._is_transposed else (out_channels, in_channels)
         inner //= groups
         fan_in = inner * math.prod(kernel)
-        self.weight, self.bias = _weight_and_bias((outer, inner, *kernel), fan_in, out_channels, bias, device, dtype)
+        self.weight, self.bias = weight_and_bias((outer, inner, *kernel), fan_in, out_channels, bias, device, dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws the first values anew."""
+        draw_weight_and_bias_again(self)
 
     def _set(self, channels, options):
         self.in_channels, self.out_channels = channels

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _ternion
+from .._scopes import no_grad
 from .._ternion import Parameter, Tensor
 from . import functional as F
+from ._first_values import draw_again, draw_uniform_again, draw_weight_and_bias_again, uniform, weight_and_bias
 from ._images import _numbers
-from .images import _uniform, _weight_and_bias
 from .module import Module
 
 __all__ = [
@@ -46,7 +47,11 @@ class Linear(Module):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
         (self.in_features,), (self.out_features,) = _numbers("Linear", "in_features", in_features, 1), _numbers("Linear", "out_features", out_features, 1)
-        self.weight, self.bias = _weight_and_bias((out_features, in_features), in_features, out_features, bias, device, dtype)
+        self.weight, self.bias = weight_and_bias((out_features, in_features), in_features, out_features, bias, device, dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws the first values anew."""
+        draw_weight_and_bias_again(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight, self.bias)
@@ -65,8 +70,13 @@ class Bilinear(Module):
     def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         bound = in1_features**-0.5
-        self.weight = _uniform((out_features, in1_features, in2_features), bound, device, dtype)
-        self.bias = _uniform((out_features,), bound, device, dtype) if bias else None
+        self.weight = uniform((out_features, in1_features, in2_features), bound, device, dtype)
+        self.bias = uniform((out_features,), bound, device, dtype) if bias else None
+
+    def reset_parameters(self) -> None:
+        """Draws the first values anew."""
+        for parameter in (self.weight, self.bias):
+            draw_uniform_again(parameter, self.in1_features**-0.5)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         return F.bilinear(input1, input2, self.weight, self.bias)
@@ -120,6 +130,13 @@ class Embedding(Module):
         layer._set(embeddings.shape[0], embeddings.shape[1], padding_idx)
         layer.weight = Parameter(embeddings, not freeze)
         return layer
+
+    def reset_parameters(self) -> None:
+        """Draws the rows anew; that of `padding_idx` is 0."""
+        draw_again(self.weight, "normal", [0.0, 1.0])
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx] = 0.0
 
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(input, self.weight, self.padding_idx)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _ternion
-from .._ternion import Parameter, Tensor
+from .._ternion import Parameter, Tensor, _functional as _native
 from . import functional as F
+from ._first_values import make_neutral
 from .module import Module
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "LayerNorm", "RMSNorm"]
@@ -39,6 +40,10 @@ class LayerNorm(Module):
         self.weight = Parameter(_ternion.ones(self.normalized_shape, **made)) if elementwise_affine else None
         self.bias = Parameter(_ternion.zeros(self.normalized_shape, **made)) if elementwise_affine and bias else None
 
+    def reset_parameters(self) -> None:
+        """A weight of 1 and a bias of 0, where there are any."""
+        make_neutral(self)
+
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
@@ -63,6 +68,10 @@ class RMSNorm(Module):
         self.normalized_shape, self.eps, self.elementwise_affine = _shape(normalized_shape), eps, elementwise_affine
         self.weight = Parameter(_ternion.ones(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None
 
+    def reset_parameters(self) -> None:
+        """A weight of 1, where there is one."""
+        make_neutral(self)
+
     def forward(self, input: Tensor) -> Tensor:
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
@@ -86,6 +95,10 @@ class GroupNorm(Module):
         made = dict(device=device, dtype=dtype)
         self.weight = Parameter(_ternion.ones(num_channels, **made)) if affine else None
         self.bias = Parameter(_ternion.zeros(num_channels, **made)) if affine else None
+
+    def reset_parameters(self) -> None:
+        """A weight of 1 and a bias of 0, where there are any."""
+        make_neutral(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -121,6 +134,11 @@ class _BatchNorm(Module):
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
+    def reset_parameters(self) -> None:
+        """A weight of 1 and a bias of 0, where there are any, and statistics of no batches."""
+        self.reset_running_stats()
+        make_neutral(self)
+
     def forward(self, input: Tensor) -> Tensor:
         if not isinstance(input, Tensor):
             raise TypeError(f"{type(self).__name__}: an input of type {type(input).__name__}, expected a tensor")
@@ -130,7 +148,9 @@ class _BatchNorm(Module):
         if momentum is None:
             momentum = 1 / (self.num_batches_tracked.item() + 1) if follows else 0.0
         of_batch = self.training or not self.track_running_stats
-        output = F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, of_batch, momentum, self.eps)
+        # Statistics of no values are none to follow.
+        mean, var = (self.running_mean, self.running_var) if not follows or input.numel() else (None, None)
+        output = _native.batch_norm(input, mean, var, self.weight, self.bias, of_batch, momentum, self.eps)
         if follows:
             self.num_batches_tracked.add_(1)
         return output
@@ -182,6 +202,10 @@ class _InstanceNorm(Module):
         made = dict(device=device, dtype=dtype)
         self.weight = Parameter(_ternion.ones(num_features, **made)) if affine else None
         self.bias = Parameter(_ternion.zeros(num_features, **made)) if affine else None
+
+    def reset_parameters(self) -> None:
+        """A weight of 1 and a bias of 0, where there are any."""
+        make_neutral(self)
 
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in (self._rank - 1, self._rank):

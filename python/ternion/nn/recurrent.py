@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .. import _ternion
 from .._ternion import Tensor
 from . import functional as F
-from .images import _uniform
+from ._first_values import draw_uniform_again, uniform
 from .module import Module
 from .utils.rnn import PackedSequence, _gathered, _spread
 
@@ -65,10 +65,15 @@ class _Recurrent(Module):
         for layer in range(num_layers):
             inputs = input_size if layer == 0 else hidden_size * self._directions
             for suffix in self._suffixes(layer):
-                setattr(self, f"weight_ih_{suffix}", _uniform((rows, inputs), bound, device, dtype))
-                setattr(self, f"weight_hh_{suffix}", _uniform((rows, hidden_size), bound, device, dtype))
+                setattr(self, f"weight_ih_{suffix}", uniform((rows, inputs), bound, device, dtype))
+                setattr(self, f"weight_hh_{suffix}", uniform((rows, hidden_size), bound, device, dtype))
                 for part in ("ih", "hh") if bias else ():
-                    setattr(self, f"bias_{part}_{suffix}", _uniform((rows,), bound, device, dtype))
+                    setattr(self, f"bias_{part}_{suffix}", uniform((rows,), bound, device, dtype))
+
+    def reset_parameters(self) -> None:
+        """Draws the first values anew."""
+        for parameter in self.parameters():
+            draw_uniform_again(parameter, 1 / math.sqrt(self.hidden_size))
 
     @property
     def _directions(self):
@@ -307,10 +312,15 @@ class _Cell(Module):
             raise ValueError(f"{type(self).__name__}: width {hidden_size}, expected at least 1")
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         bound, rows = 1 / math.sqrt(hidden_size), self._gates * hidden_size
-        self.weight_ih = _uniform((rows, input_size), bound, device, dtype)
-        self.weight_hh = _uniform((rows, hidden_size), bound, device, dtype)
+        self.weight_ih = uniform((rows, input_size), bound, device, dtype)
+        self.weight_hh = uniform((rows, hidden_size), bound, device, dtype)
         for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, _uniform((rows,), bound, device, dtype) if bias else None)
+            self.register_parameter(name, uniform((rows,), bound, device, dtype) if bias else None)
+
+    def reset_parameters(self) -> None:
+        """Draws the first values anew."""
+        for parameter in self.parameters():
+            draw_uniform_again(parameter, 1 / math.sqrt(self.hidden_size))
 
     def _step(self, x: Tensor, recur: Any, states: list[Tensor]) -> list[Tensor]:
         """The new states from an input times its weight and the old states."""

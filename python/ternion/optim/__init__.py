@@ -5,7 +5,8 @@
 
 from . import lr_scheduler as lr_scheduler, swa_utils as swa_utils
 from .lr_scheduler import *  # noqa: F401,F403
-from .optimizers import SGD as SGD, Adagrad as Adagrad, Adam as Adam, AdamW as AdamW, Lion as Lion, Muon as Muon, Optimizer as Optimizer, RMSprop as RMSprop
+from .optimizer import Optimizer as Optimizer
+from .optimizers import SGD as SGD, Adagrad as Adagrad, Adam as Adam, AdamW as AdamW, Lion as Lion, Muon as Muon, RMSprop as RMSprop
 from .swa_utils import Ema as Ema
 
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Ema", "Lion", "Muon", "Optimizer", "RMSprop", "lr_scheduler", "swa_utils"]

@@ -23,14 +23,17 @@ def __dir__() -> list[str]:
 
 
 class LRScheduler:
-    """What the schedules have in common.
+    """What the schedules have in common. A subclass says `get_lr`, as in PyTorch: the rates of the groups, of `base_lrs`, `last_epoch` or the rates that there are.
 
     Raises:
-        NotImplementedError: a subclass that says neither `factor` nor `rates_at`.
+        NotImplementedError: a subclass that does not say it, nor `factor` or `rates_at`.
     """
 
+    # Schedules that were written for PyTorch ask for it before they warn.
+    _get_lr_called_within_step = True
+
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
-        self.optimizer, self.last_epoch = optimizer, last_epoch
+        self.optimizer, self.last_epoch, self._step_count = optimizer, last_epoch, 0
         for group in optimizer.param_groups:
             # A schedule behind another one begins with the rates that both found.
             group.setdefault("initial_lr", group["lr"])
@@ -43,15 +46,35 @@ class LRScheduler:
         Raises:
             NotImplementedError: the subclass does not say it.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no get_lr(), which a schedule of one's own says")
 
     def rates_at(self, epoch: int) -> list[float]:
         """The learning rates after `epoch` calls of `step()`."""
-        return [lr * self.factor(epoch) for lr in self.base_lrs]
+        if not self._says_get_lr():
+            return [lr * self.factor(epoch) for lr in self.base_lrs]
+        before, self.last_epoch = self.last_epoch, epoch
+        try:
+            return list(self.get_lr())
+        finally:
+            self.last_epoch = before
 
-    def step(self) -> None:
-        """Goes on by one."""
-        self.last_epoch += 1
+    def get_lr(self) -> list[float]:
+        """The learning rates at `last_epoch`; `get_last_lr` tells those that count."""
+        return self.rates_at(self.last_epoch)
+
+    def _says_get_lr(self) -> bool:
+        return type(self).get_lr is not LRScheduler.get_lr
+
+    def step(self, epoch: int | None = None) -> None:
+        """Goes on by one; or to `epoch`.
+
+        Raises:
+            ValueError: an epoch below 0.
+        """
+        if epoch is not None and epoch < 0:
+            raise ValueError(f"{type(self).__name__}: epoch {epoch}, expected at least 0")
+        self._step_count += 1
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._set(self.rates_at(self.last_epoch))
 
     def _set(self, rates):
@@ -66,7 +89,9 @@ class LRScheduler:
         return _described(self)
 
     def state_dict(self) -> dict:
-        """How far it is."""
+        """How far it is; of one with a `get_lr` of its own all its attributes but the optimiser and those whose names begin with _."""
+        if self._says_get_lr():
+            return {name: value for name, value in vars(self).items() if name != "optimizer" and not name.startswith("_")}
         return {"last_epoch": self.last_epoch, "base_lrs": self.base_lrs}
 
     def load_state_dict(self, state_dict: dict) -> None:
@@ -76,7 +101,11 @@ class LRScheduler:
             KeyError: a state that lacks something.
         """
         self.last_epoch, self.base_lrs = state_dict["last_epoch"], list(state_dict["base_lrs"])
-        self._set(self.rates_at(self.last_epoch))
+        if self._says_get_lr():
+            # Its rates may follow from those before: they are the optimiser's to remember.
+            vars(self).update(state_dict)
+        else:
+            self._set(self.rates_at(self.last_epoch))
 
 
 class LambdaLR(LRScheduler):

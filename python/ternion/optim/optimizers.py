@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Union
+from collections.abc import Mapping
+from typing import Any
 
 from .._capture import note_step
-from .._names import name_of
 from .._scopes import enable_grad
 from .._ternion import Parameter, Tensor, _Steps, zeros
-from ..nn._hooks import RemovableHandle
-
-# Parameters, pairs of names and parameters, or groups with settings of their own. (One list, so that checkers see dicts of several kinds as groups.)
-Params = Iterable[Union[Tensor, tuple[str, Tensor], dict[str, Any]]]
+from .optimizer import Optimizer as Optimizer, Params
 
 _TRUTHS = frozenset(("nesterov", "amsgrad", "centered", "maximize"))
 # What is told at each step; other settings are those of the steps themselves.
@@ -41,12 +37,6 @@ def _check(optimizer: str, settings: Mapping[str, Any]) -> None:
             raise TypeError(f"{optimizer}: {name} {value!r}, expected {expected}") from None
 
 
-def _described(parameter: Tensor, label: str) -> str:
-    """What messages call a parameter that is given without a name: as its module does. A name without dots may be one of several modules' own."""
-    name = name_of(parameter)
-    return name if name and "." in name else f"{name or label} of shape {tuple(parameter.shape)}"
-
-
 def _steps_of(kind: str, parameters: list[Tensor], names: list[str], labels: list[str], settings: Mapping[str, Any]) -> Any:
     """Steps of the parameters that can have gradients; whole numbers and truth values are never changed."""
     stepped = [each for each in zip(parameters, names, labels) if each[0].is_floating_point()]
@@ -56,102 +46,39 @@ def _steps_of(kind: str, parameters: list[Tensor], names: list[str], labels: lis
     return _Steps(kind, *(list(of) for of in zip(*stepped)) if stepped else ([], [], []), settings)
 
 
-def _hooked(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
-    if not callable(hook):
-        raise TypeError(f"a hook of type {type(hook).__name__}, expected a function")
-    number = max(hooks, default=0) + 1
-    hooks[number] = hook
-    return RemovableHandle(hooks, number)
+class _Built(Optimizer):
+    """An optimiser whose steps are native."""
 
-
-def _arguments(told: Any) -> Any:
-    """What a hook before a step returned, as arguments."""
-    if not isinstance(told, tuple) or len(told) != 2:
-        raise RuntimeError(f"a step pre-hook returned {told!r}, expected None or a tuple of new args and kwargs")
-    return told
-
-
-class Optimizer:
-    """What all optimisers have in common.
-
-    `params` is a list of parameters (or other tensors that ask for their gradient; what asks for none is never changed, of whatever dtype it is), of pairs of names and parameters, or of dicts with `params` and settings of their
-    own. The groups are in `param_groups`; a change of a setting there counts from the next step on.
-
-    Raises:
-        TypeError: no list, something that is no tensor, a setting that is no number or that the optimiser does not have.
-        ValueError: no parameters, one that is given twice or is computed from others.
-    """
-
+    _is_native = True
     _kind = ""
 
     def __init__(self, params: Params, defaults: Any, strict: bool = False):
         _check(type(self).__name__, defaults)
-        self.defaults, self.strict = defaults, strict
-        self.param_groups: list[dict[str, Any]] = []
+        self.strict = strict
+        super().__init__(params, defaults)
+
+    def _begin(self) -> None:
         self._steps: list[Any] = []
         self._warned = False
         # Of each group: what its parameters are called in messages and in the state, and the settings that its steps were made with.
         self._names: list[tuple[list[str], list[str]]] = []
         self._made: list[dict[str, Any]] = []
         self._labels: set[str] = set()
-        self._hooks_before: dict[int, Any] = {}
-        self._hooks_after: dict[int, Any] = {}
-        if isinstance(params, Tensor) or not isinstance(params, Iterable):
-            raise TypeError(f"{type(self).__name__}: params of type {type(params).__name__}, expected a list of parameters or of dicts")
-        groups: list[Any] = list(params)
-        if not groups:
-            raise ValueError(f"{type(self).__name__}: no parameters")
-        if not isinstance(groups[0], dict):
-            groups = [{"params": groups}]
-        for group in groups:
-            self.add_param_group(group)
 
-    def add_param_group(self, param_group: dict) -> None:
-        """Adds parameters with settings of their own.
-
-        Raises:
-            TypeError: no dict, a setting that the optimiser does not have, or something that is no tensor.
-            ValueError: a parameter that is given twice, or that is computed from others.
-        """
-        optimizer = type(self).__name__
-        if not isinstance(param_group, dict) or "params" not in param_group:
-            raise TypeError(f"{optimizer}: a group {param_group!r}, expected a dict with params and settings")
-        unknown = [name for name in param_group if name != "params" and name not in self.defaults]
+    def _take(self, named, group):
+        optimizer, settings = type(self).__name__, {name: value for name, value in group.items() if name != "params"}
+        unknown = [name for name in settings if name not in self.defaults]
         if unknown:
             raise TypeError(f"{optimizer} has no setting {', '.join(unknown)}; it has {', '.join(self.defaults)}")
-        named = self._named(param_group["params"])
-        settings = {**self.defaults, **{name: value for name, value in param_group.items() if name != "params"}}
         _check(optimizer, settings)
-        parameters = [parameter for _, _, parameter in named]
         names, labels = [name for name, _, _ in named], [self._label(label) for _, label, _ in named]
         try:
-            self._steps.append(_steps_of(self._kind, parameters, names, labels, settings))
+            self._steps.append(_steps_of(self._kind, group["params"], names, labels, settings))
         except Exception:
             self._labels.difference_update(labels)
             raise
         self._names.append((names, labels))
         self._made.append(self._of_steps(settings))
-        self.param_groups.append({"params": parameters, **settings})
-
-    def _named(self, given):
-        """Parameters with what messages and the state call them."""
-        optimizer = type(self).__name__
-        if isinstance(given, (set, frozenset)):
-            raise TypeError(f"{optimizer}: params in a set, expected a list: sets have no order")
-        first = sum(len(group["params"]) for group in self.param_groups)
-        named = []
-        for number, item in enumerate([given] if isinstance(given, Tensor) else list(given), first):
-            label, parameter = item if isinstance(item, tuple) else (f"parameter {number}", item)
-            if not isinstance(parameter, Tensor):
-                raise TypeError(f"{optimizer}: {label} of type {type(parameter).__name__}, expected a tensor")
-            if not parameter.is_leaf:
-                raise ValueError(f"{optimizer}: {label} is computed from others, expected a parameter or another leaf: its gradient is not gathered")
-            name = label if isinstance(item, tuple) else _described(parameter, label)
-            named.append((name, label, parameter))
-        held = [id(parameter) for group in self.param_groups for parameter in group["params"]] + [id(parameter) for _, _, parameter in named]
-        if len(set(held)) < len(held):
-            raise ValueError(f"{optimizer}: a parameter is given twice")
-        return named
 
     def _label(self, name):
         """What the state calls a parameter: two models may use the same names."""
@@ -196,16 +123,7 @@ class Optimizer:
         """
         if not self._hooks_before and not self._hooks_after:
             return self._stepped(closure)
-        args: Any = (self,) if closure is None else (self, closure)
-        kwargs: Any = {}
-        for hook in list(self._hooks_before.values()):
-            told = hook(self, args, kwargs)
-            if told is not None:
-                args, kwargs = _arguments(told)
-        loss = self._stepped(*args[1:], **kwargs)
-        for hook in list(self._hooks_after.values()):
-            hook(self, args, kwargs)
-        return loss
+        return self._between_hooks(type(self)._stepped, () if closure is None else (closure,), {})
 
     def _stepped(self, closure=None):
         loss = None
@@ -218,35 +136,10 @@ class Optimizer:
             self._warned |= steps.step(_number(group["lr"]), group["maximize"], self.strict, self._warned)
         return loss
 
-    def register_step_pre_hook(self, hook: Any) -> RemovableHandle:
-        """Calls `hook(optimizer, args, kwargs)` before each step; what it returns, if not None, takes the place of both, of which the first is the optimiser.
-
-        Raises:
-            TypeError: a hook that is no function.
-        """
-        return _hooked(self._hooks_before, hook)
-
-    def register_step_post_hook(self, hook: Any) -> RemovableHandle:
-        """Calls `hook(optimizer, args, kwargs)` after each step.
-
-        Raises:
-            TypeError: a hook that is no function.
-        """
-        return _hooked(self._hooks_after, hook)
-
     def _take_rates(self) -> None:
         """Has the learning rates of `param_groups` count for a step that is replayed."""
         for group, steps in zip(self.param_groups, self._steps):
             steps.set_lr(float(group["lr"]))
-
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forgets the gradients of all parameters, or makes them 0."""
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if set_to_none:
-                    parameter.grad = None
-                elif parameter.grad is not None:
-                    parameter.grad.zero_()
 
     @property
     def state(self) -> dict[Tensor, dict[str, Tensor]]:
@@ -286,13 +179,7 @@ class Optimizer:
 
     def _told(self, state_dict):
         """The states and settings of all groups."""
-        name = type(self).__name__
-        if not isinstance(state_dict, Mapping):
-            raise TypeError(f"{name}: a state of type {type(state_dict).__name__}, expected what state_dict() gave")
-        missing = [key for key in ("state", "param_groups") if key not in state_dict]
-        if missing:
-            raise ValueError(f"{name}: a state without {' and '.join(missing)}, expected what state_dict() gave")
-        states, settings = state_dict["state"], state_dict["param_groups"]
+        name, (states, settings) = type(self).__name__, self._parted(state_dict)
         if not isinstance(states, (list, tuple)):
             raise ValueError(f"{name}: a state whose moments are a {type(states).__name__}, expected a list for the groups: states of PyTorch do not fit")
         if len(states) != len(self._steps) or len(settings) != len(self._steps):
@@ -300,8 +187,7 @@ class Optimizer:
         return states, settings
 
     def __getstate__(self):
-        # Hooks are of this process.
-        kept = {name: {} if name.startswith("_hooks") else value for name, value in self.__dict__.items() if name != "_steps"}
+        kept = {name: value for name, value in super().__getstate__().items() if name != "_steps"}
         return {**kept, "states": [steps.state() for steps in self._steps]}
 
     def __setstate__(self, kept: Any):
@@ -311,13 +197,6 @@ class Optimizer:
         for steps, state in zip(self._steps, states):
             steps.load(state)
 
-    def __repr__(self) -> str:
-        lines = []
-        for number, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {number}")
-            lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
-        return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
-
 
 def _one_way(optimizer: str, differentiable: bool) -> None:
     """`foreach`, `fused` and `capturable` choose between ways to compute, of which there is one here; `differentiable` would need another."""
@@ -325,7 +204,7 @@ def _one_way(optimizer: str, differentiable: bool) -> None:
         raise ValueError(f"{optimizer}: differentiable=True, expected False: no gradient flows through a step")
 
 
-class SGD(Optimizer):
+class SGD(_Built):
     """Stochastic gradient descent, with momentum if wanted.
 
     Args:
@@ -358,7 +237,7 @@ class SGD(Optimizer):
         return state if before["momentum"] else {"lr": state["lr"]}
 
 
-class Adam(Optimizer):
+class Adam(_Built):
     """Adam (Kingma and Ba 2015).
 
     Args:
@@ -389,7 +268,7 @@ class Adam(Optimizer):
         super().__init__(params, settings, strict)
 
 
-class AdamW(Optimizer):
+class AdamW(_Built):
     """Adam with weights that decay apart from the gradient (Loshchilov and Hutter 2019). Args are those of `Adam`.
 
     Raises:
@@ -409,7 +288,7 @@ class AdamW(Optimizer):
         super().__init__(params, settings, strict)
 
 
-class RMSprop(Optimizer):
+class RMSprop(_Built):
     """Gradients divided by a running root of their mean square (Hinton 2012).
 
     Args:
@@ -433,7 +312,7 @@ class RMSprop(Optimizer):
         super().__init__(params, settings, strict)
 
 
-class Adagrad(Optimizer):
+class Adagrad(_Built):
     """Gradients divided by the root of the sum of all their squares (Duchi et al. 2011).
 
     Args:
@@ -459,7 +338,7 @@ class Adagrad(Optimizer):
         super().__init__(params, settings, strict)
 
 
-class Lion(Optimizer):
+class Lion(_Built):
     """The sign of a momentum (Chen et al. 2023).
 
     Args:
@@ -479,7 +358,7 @@ class Lion(Optimizer):
         super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay, maximize=maximize), strict)
 
 
-class Muon(Optimizer):
+class Muon(_Built):
     """Momenta of matrices made orthogonal (Jordan et al. 2024); of matrices alone.
 
     Raises:

@@ -2,10 +2,11 @@
 
 from ._close import assert_close
 from ._devices import compare_devices
-from ._gradcheck import GradcheckError, gradcheck
+from ._gradcheck import GradcheckError, gradcheck, gradgradcheck
+from ._make import make_tensor
 from ._models import compare_models
 
-__all__ = ["GradcheckError", "assert_close", "compare_devices", "compare_models", "gradcheck"]
+__all__ = ["GradcheckError", "assert_close", "compare_devices", "compare_models", "gradcheck", "gradgradcheck", "make_tensor"]
 
 
 def __dir__() -> list[str]:

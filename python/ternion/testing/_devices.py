@@ -78,7 +78,7 @@ def _computed(function, tensors, rebuild, where, seed, rng) -> list[Item]:
         outputs = tensors_given(function(*rebuild(leaves)), "compare_devices")
     items: list[Item] = [(f"output {number}", *values_of(output)) for number, output in enumerate(outputs)]
     roots = [output for output in outputs if output.requires_grad]
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(seed % 2**64)
     asking = [leaf for leaf in leaves if leaf.requires_grad]
     found = iter(_trust.grad(roots, asking, [weights_for(root, draw) for root in roots], False, False))
     for number, leaf in enumerate(leaves):

@@ -1,4 +1,4 @@
-"""`gradcheck`: gradients against central differences."""
+"""`gradcheck` and `gradgradcheck`: gradients, and gradients of gradients, against central differences."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _tree
 from .._scopes import enable_grad, no_grad
 from .._ternion import Tensor, _trust, float64, tensor
 from ._agreement import tensors_given, tensors_within
@@ -16,28 +17,33 @@ class GradcheckError(RuntimeError):
 
 
 def gradcheck(
-    function: Any, inputs: Any, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
-    nondet_tol: float = 0.0,
+    func: Any, inputs: Any, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True, nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False, masked: bool | None = None,
 ) -> bool:  # fmt: skip
-    """Whether the gradient of `function` at `inputs` is that of central differences, for each output and each input that asks for a gradient.
+    """Whether the gradient of `func` at `inputs` is that of central differences, for each output and each input that asks for a gradient.
 
     Every partial derivative is compared: `|analytical - numerical| <= atol + rtol * |numerical|`. Inputs keep their strides, so that gradients of views are checked, too.
 
     Args:
-        function: of tensors; gives a tensor, or tuples, lists and dicts of them. Outputs that no gradient flows to are left out.
+        func: of tensors; gives a tensor, or tuples, lists and dicts of them. Outputs that no gradient flows to are left out.
         inputs: a tensor or a tuple of arguments; those that ask for a gradient are float64.
         eps: how far elements are moved to either side.
         nondet_tol: by how much a gradient may differ when the function is called again.
+        check_undefined_grad, check_grad_dtypes, fast_mode, masked: taken as in PyTorch; all derivatives are compared, one by one.
+        check_batched_grad, check_batched_forward_grad, check_forward_ad: not there: an error; so is `check_backward_ad=False`.
 
     Raises:
         GradcheckError: a derivative is another, or NaN, and which one; an output is NaN; the function is not the same when it is called
             again. With `raise_exception=False` the result is False.
-        ValueError: no input asks for a gradient, or none of the outputs depends on one; an input whose elements share memory; `eps` not above 0.
+        ValueError: no input asks for a gradient, or none of the outputs depends on one; an input whose elements share memory; `eps` not above 0; a check that is not there.
         TypeError: an input that asks for one is not float64; no function, or no tensor among what it takes and gives.
     """
+    absent = dict(check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad, check_forward_ad=check_forward_ad)
+    _refuse("gradcheck", absent, check_backward_ad=check_backward_ad)
     if not eps > 0:
         raise ValueError(f"gradcheck: eps {eps}, expected a number above 0")
-    tensors, rebuild = tensors_within(function, inputs, "gradcheck")
+    tensors, rebuild = tensors_within(func, inputs, "gradcheck")
     asking = [number for number, value in enumerate(tensors) if value.requires_grad]
     if not asking:
         raise ValueError("gradcheck: no input asks for a gradient: requires_grad_() at least one")
@@ -46,7 +52,7 @@ def gradcheck(
             raise TypeError(f"gradcheck: input {number} is {tensors[number].dtype}, expected float64: differences of narrower types show nothing")
         if any(size > 1 and step == 0 for size, step in zip(tensors[number].shape, tensors[number].stride())):
             raise ValueError(f"gradcheck: input {number} has elements that share memory (strides {tensors[number].stride()}): give a copy, x.contiguous()")
-    checked = _Checked(function, rebuild, tensors, eps)
+    checked = _Checked(func, rebuild, tensors, eps)
     try:
         checked.check_values(nondet_tol)
         for number in asking:
@@ -56,6 +62,74 @@ def gradcheck(
             raise
         return False
     return True
+
+
+def gradgradcheck(
+    func: Any, inputs: Any, grad_outputs: Any = None, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True,
+    fast_mode: bool = False, masked: bool | None = False,
+) -> bool:  # fmt: skip
+    """As `gradcheck`, of the gradients of `func` as a function of its inputs and of the weights of its outputs.
+
+    Args:
+        func: of tensors; gives a tensor, or tuples, lists and dicts of them.
+        inputs: a tensor or a tuple of arguments; those that ask for a gradient are float64.
+        grad_outputs: weights of the elements of each output that a gradient flows to; random ones by default, the same each time.
+        gen_non_contig_grad_outputs: whether those have strides of 2.
+        check_batched_grad, check_fwd_over_rev: not there: an error; so is `check_rev_over_rev=False`.
+
+    Raises:
+        GradcheckError: a derivative is another; see `gradcheck`.
+        ValueError: as of `gradcheck`; another number of weights than of outputs.
+        TypeError: as of `gradcheck`.
+    """
+    _refuse("gradgradcheck", dict(check_batched_grad=check_batched_grad, check_fwd_over_rev=check_fwd_over_rev), check_rev_over_rev=check_rev_over_rev)
+    arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    tensors_within(func, arguments, "gradgradcheck")
+    outputs = _differentiable(func, arguments, "gradgradcheck")
+    if grad_outputs is None:
+        draw = np.random.default_rng(0)
+        weights = [_weights_of(output, draw, gen_non_contig_grad_outputs) for output in outputs]
+    else:
+        weights = list(grad_outputs) if isinstance(grad_outputs, (tuple, list)) else [grad_outputs]
+    if len(weights) != len(outputs):
+        raise ValueError(f"gradgradcheck: {len(weights)} grad_outputs for {len(outputs)} outputs that a gradient flows to")
+
+    def gradients(*given: Any) -> tuple[Tensor, ...]:
+        own, weights = given[: len(arguments)], list(given[len(arguments) :])
+        asking = [value for value in _tree.flatten(own)[0] if value.requires_grad]
+        found = _trust.grad(_differentiable(func, own, "gradgradcheck"), asking, weights, True, True)
+        return tuple(grad for grad in found if grad is not None)
+
+    try:
+        return gradcheck(gradients, (*arguments, *weights), eps, atol, rtol, raise_exception, nondet_tol)
+    except (GradcheckError, ValueError, TypeError) as error:
+        raise type(error)(f"gradgradcheck: of the gradients: {str(error).removeprefix('gradcheck: ')}") from None
+
+
+def _refuse(name: str, absent: dict[str, bool], **needed: bool) -> None:
+    """That no check is asked for which is not there, and the one that is is not left out."""
+    for setting, value in {**absent, **needed}.items():
+        if value is not (setting in needed):
+            raise ValueError(f"{name}: {setting}={value!r}, expected {setting in needed}: gradients flow backwards, one at a time")
+
+
+def _differentiable(function: Any, arguments: Any, what: str) -> list[Tensor]:
+    """The outputs that a gradient flows to."""
+    with enable_grad():
+        outputs = [output for output in tensors_given(function(*arguments), what) if output.requires_grad]
+    if not outputs:
+        raise ValueError(f"{what}: no output depends on an input that asks for a gradient, by operations that have one")
+    return outputs
+
+
+def _weights_of(output: Tensor, draw: Any, is_strided: bool) -> Tensor:
+    """Weights of the elements of an output, which ask for their gradient."""
+    is_strided = is_strided and output.ndim > 0
+    shape = (*output.shape[:-1], 2 * output.shape[-1]) if is_strided else tuple(output.shape)
+    drawn = tensor(draw.uniform(-1.0, 1.0, shape), dtype=output.dtype, device=output.device)
+    return (drawn[..., 1::2] if is_strided else drawn).requires_grad_()
 
 
 class _Checked:

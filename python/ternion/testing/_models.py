@@ -139,7 +139,7 @@ class _Side(abc.ABC):
                 if rng is not None:
                     name, values = self._values(parameter)
                     self._write(parameter, nudged(values, name, rng))
-            return self._computed(arguments, np.random.default_rng(seed), rng)
+            return self._computed(arguments, np.random.default_rng(seed % 2**64), rng)
         finally:
             for value, copy in zip(tensors, before):
                 self._write(value, copy)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import rnn as rnn
 from ..._refusals import name_all
 from ..._scopes import no_grad
-from ..._ternion import Tensor, _clip_grad_norm, _trust, cat, float32, stack, zeros
+from ..._ternion import Tensor, _clip_grad_norm, _trust, cat, float32, float64, stack, zeros
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -59,9 +59,12 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     Raises:
         RuntimeError: a norm that is not finite, if `error_if_nonfinite`.
     """
-    norms = [tensor.detach().norm(norm_type).to(float32) for tensor in _listed(tensors)]
-    if not norms:
+    tensors = _listed(tensors)
+    if not tensors:
         return zeros(())
+    # Of halves the squares would not fit; of float64 nothing is rounded to less.
+    dtype = float64 if any(tensor.dtype == float64 for tensor in tensors) else float32
+    norms = [tensor.detach().to(dtype).norm(norm_type) for tensor in tensors]
     norm = stack([norm.to(norms[0].device) for norm in norms]).norm(norm_type)
     if error_if_nonfinite and not math.isfinite(norm.item()):
         raise RuntimeError(f"get_total_norm: the norm is {norm.item()}, expected a finite number")

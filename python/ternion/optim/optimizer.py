@@ -1,0 +1,264 @@
+"""`Optimizer`: groups of parameters with settings, gradients, hooks; and the state of optimisers that say their own `step`."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, Union
+
+from .._capture import note_step
+from .._names import name_of
+from .._ternion import Tensor
+from ..nn._hooks import RemovableHandle
+
+# Parameters, pairs of names and parameters, or groups with settings of their own. (One list, so that checkers see dicts of several kinds as groups.)
+Params = Iterable[Union[Tensor, tuple[str, Tensor], dict[str, Any]]]
+
+
+def _described(parameter: Tensor, label: str) -> str:
+    """What messages call a parameter that is given without a name: as its module does. A name without dots may be one of several modules' own."""
+    name = name_of(parameter)
+    return name if name and "." in name else f"{name or label} of shape {tuple(parameter.shape)}"
+
+
+def _hooked(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
+    if not callable(hook):
+        raise TypeError(f"a hook of type {type(hook).__name__}, expected a function")
+    number = max(hooks, default=0) + 1
+    hooks[number] = hook
+    return RemovableHandle(hooks, number)
+
+
+def _arguments(told: Any) -> Any:
+    """What a hook before a step returned, as arguments."""
+    if not isinstance(told, tuple) or len(told) != 2:
+        raise RuntimeError(f"a step pre-hook returned {told!r}, expected None or a tuple of new args and kwargs")
+    return told
+
+
+def _with_hooks(step: Any) -> Any:
+    """The `step` of a subclass, with its hooks around, and known to a recording."""
+
+    @functools.wraps(step)
+    def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        note_step(self)
+        self._rates = [group.get("lr") for group in self.param_groups]
+        return self._between_hooks(step, args, kwargs)
+
+    return hooked
+
+
+class Optimizer:
+    """What all optimisers have in common.
+
+    `params` is a list of parameters (or other tensors that ask for their gradient; what asks for none is never changed, of whatever dtype it is), of pairs of names and parameters, or of dicts with `params` and settings of their
+    own. The groups are in `param_groups`; a change of a setting there counts from the next step on.
+
+    A subclass may say its own `step`, over `param_groups` and under `no_grad`, and keep what it must remember of a parameter in `self.state[parameter]`:
+
+        class Descent(optim.Optimizer):
+            def __init__(self, params, lr=0.1):
+                super().__init__(params, dict(lr=lr))
+
+            @ternion.no_grad()
+            def step(self, closure=None):
+                for group in self.param_groups:
+                    for parameter in group["params"]:
+                        if parameter.grad is not None:
+                            parameter.sub_(group["lr"] * parameter.grad)
+
+    Raises:
+        TypeError: no list, something that is no tensor, `defaults` that are no dict.
+        ValueError: no parameters, one that is given twice or is computed from others.
+    """
+
+    # Whether steps are native, and put their hooks around themselves.
+    _is_native = False
+
+    def __init__(self, params: Params, defaults: dict[str, Any]):
+        if not isinstance(defaults, Mapping):
+            raise TypeError(f"{type(self).__name__}: defaults of type {type(defaults).__name__}, expected a dict of settings")
+        self.defaults = defaults
+        self.param_groups: list[dict[str, Any]] = []
+        self._hooks_before: dict[int, Any] = {}
+        self._hooks_after: dict[int, Any] = {}
+        self._begin()
+        if isinstance(params, Tensor) or not isinstance(params, Iterable):
+            raise TypeError(f"{type(self).__name__}: params of type {type(params).__name__}, expected a list of parameters or of dicts")
+        groups: list[Any] = list(params)
+        if not groups:
+            raise ValueError(f"{type(self).__name__}: no parameters")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        if "step" in vars(cls) and not cls._is_native:
+            cls.step = _with_hooks(cls.step)  # type: ignore[method-assign]
+
+    def _begin(self) -> None:
+        """What there is before the first group."""
+        self.state: Any = defaultdict(dict)
+        # The rates of the last step, which a recording of it has.
+        self._rates: list[Any] = []
+
+    def add_param_group(self, param_group: dict) -> None:
+        """Adds parameters with settings of their own.
+
+        Raises:
+            TypeError: no dict, or something that is no tensor; a setting that one of the optimisers here does not have.
+            ValueError: a parameter that is given twice, or that is computed from others.
+        """
+        if not isinstance(param_group, dict) or "params" not in param_group:
+            raise TypeError(f"{type(self).__name__}: a group {param_group!r}, expected a dict with params and settings")
+        given = {name: value for name, value in param_group.items() if name != "params"}
+        named = self._named(param_group["params"])
+        group = {"params": [parameter for _, _, parameter in named], **self.defaults, **given}
+        self._take(named, group)
+        self.param_groups.append(group)
+
+    def _take(self, named: list[tuple[str, str, Tensor]], group: dict[str, Any]) -> None:
+        """Prepares the steps of a group that is about to be there."""
+
+    def _named(self, given):
+        """Parameters with what messages and the state call them."""
+        optimizer = type(self).__name__
+        if isinstance(given, (set, frozenset)):
+            raise TypeError(f"{optimizer}: params in a set, expected a list: sets have no order")
+        first = sum(len(group["params"]) for group in self.param_groups)
+        named = []
+        for number, item in enumerate([given] if isinstance(given, Tensor) else list(given), first):
+            label, parameter = item if isinstance(item, tuple) else (f"parameter {number}", item)
+            if not isinstance(parameter, Tensor):
+                raise TypeError(f"{optimizer}: {label} of type {type(parameter).__name__}, expected a tensor")
+            if not parameter.is_leaf:
+                raise ValueError(f"{optimizer}: {label} is computed from others, expected a parameter or another leaf: its gradient is not gathered")
+            name = label if isinstance(item, tuple) else _described(parameter, label)
+            named.append((name, label, parameter))
+        held = [id(parameter) for group in self.param_groups for parameter in group["params"]] + [id(parameter) for _, _, parameter in named]
+        if len(set(held)) < len(held):
+            raise ValueError(f"{optimizer}: a parameter is given twice")
+        return named
+
+    def step(self, closure: Any = None) -> Any:
+        """Changes the parameters by the gradients that were gathered.
+
+        Raises:
+            NotImplementedError: the subclass does not say it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no step()")
+
+    def _between_hooks(self, step: Any, args: Any, kwargs: Any) -> Any:
+        args = (self, *args)
+        for hook in list(self._hooks_before.values()):
+            told = hook(self, args, kwargs)
+            if told is not None:
+                args, kwargs = _arguments(told)
+        loss = step(self, *args[1:], **kwargs)
+        for hook in list(self._hooks_after.values()):
+            hook(self, args, kwargs)
+        return loss
+
+    def register_step_pre_hook(self, hook: Any) -> RemovableHandle:
+        """Calls `hook(optimizer, args, kwargs)` before each step; what it returns, if not None, takes the place of both, of which the first is the optimiser.
+
+        Raises:
+            TypeError: a hook that is no function.
+        """
+        return _hooked(self._hooks_before, hook)
+
+    def register_step_post_hook(self, hook: Any) -> RemovableHandle:
+        """Calls `hook(optimizer, args, kwargs)` after each step.
+
+        Raises:
+            TypeError: a hook that is no function.
+        """
+        return _hooked(self._hooks_after, hook)
+
+    def _take_rates(self) -> None:
+        """Has the learning rates of `param_groups` count for a step that is replayed."""
+        # A step that is said in Python was recorded with its rates as constants.
+        rates = [group.get("lr") for group in self.param_groups]
+        if rates != self._rates:
+            raise RuntimeError(f"{type(self).__name__}: rates {rates}, but the step was recorded with {self._rates}: capture it again")
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forgets the gradients of all parameters, or makes them 0."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if set_to_none:
+                    parameter.grad = None
+                elif parameter.grad is not None:
+                    parameter.grad.zero_()
+
+    def state_dict(self) -> dict:
+        """What is remembered of each parameter, by its number, and the groups with their settings, in PyTorch's form."""
+        numbers = _numbered(self.param_groups)
+        state = {numbers.get(id(key), key): value for key, value in self.state.items()}
+        groups = [{**group, "params": [numbers[id(parameter)] for parameter in group["params"]]} for group in self.param_groups]
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Goes on from what `state_dict` told, with its settings.
+
+        Raises:
+            ValueError: other groups, or a state that does not fit.
+            TypeError: no dict.
+        """
+        state, groups = self._parted(state_dict)
+        sizes, own = [len(group["params"]) for group in groups], [len(group["params"]) for group in self.param_groups]
+        if sizes != own:
+            raise ValueError(f"{type(self).__name__}: a state of groups of {sizes} parameters, expected {own}")
+        told = [number for group in groups for number in group["params"]]
+        parameters = dict(zip(told, (parameter for group in self.param_groups for parameter in group["params"])))
+        self.state = defaultdict(dict)
+        for key, value in state.items():
+            parameter = parameters.get(key)
+            self.state[key if parameter is None else parameter] = _beside(parameter, value)
+        for group, told_group in zip(self.param_groups, groups):
+            group.update({name: copy.deepcopy(value) for name, value in told_group.items() if name != "params"})
+
+    def _parted(self, state_dict: Any) -> tuple[Any, Any]:
+        """The state and the groups that a state dict has."""
+        name = type(self).__name__
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"{name}: a state of type {type(state_dict).__name__}, expected what state_dict() gave")
+        missing = [key for key in ("state", "param_groups") if key not in state_dict]
+        if missing:
+            raise ValueError(f"{name}: a state without {' and '.join(missing)}, expected what state_dict() gave")
+        return state_dict["state"], state_dict["param_groups"]
+
+    def __getstate__(self) -> Any:
+        # Hooks are of this process.
+        return {name: {} if name.startswith("_hooks") else value for name, value in self.__dict__.items()}
+
+    def __repr__(self) -> str:
+        lines = []
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}")
+            lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
+        return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
+
+
+def _numbered(groups: list[dict[str, Any]]) -> dict[int, int]:
+    """The numbers of parameters in a state dict: their places in all groups together."""
+    parameters = (parameter for group in groups for parameter in group["params"])
+    return {id(parameter): number for number, parameter in enumerate(parameters)}
+
+
+def _beside(parameter: Any, value: Any, name: str = "") -> Any:
+    """A copy of what was remembered, where the parameter is; in its dtype, if both are floating and it is no count of steps."""
+    if isinstance(value, Tensor):
+        if parameter is None or name == "step":
+            return value.clone()
+        is_like = parameter.is_floating_point() and value.is_floating_point()
+        return value.to(parameter.device, parameter.dtype if is_like else value.dtype, copy=True)
+    if isinstance(value, dict):
+        return {key: _beside(parameter, each, key) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_beside(parameter, each, name) for each in value)
+    return copy.deepcopy(value)
