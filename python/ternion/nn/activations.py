@@ -7,6 +7,7 @@ from typing import Any
 from .. import _ternion
 from .._ternion import Parameter, Tensor
 from . import functional as F
+from ._activations import _axis_of
 from ._first_values import draw_again
 from .module import Module
 
@@ -442,7 +443,7 @@ class _Along(_Activation):
 
     def _chosen(self, input: Tensor) -> int:
         # The warning is of the line that calls the layer, behind `forward` and `__call__`.
-        return F._axis_of(type(self).__name__, input, None, stacklevel=5)
+        return _axis_of(type(self).__name__, input, None, stacklevel=5)
 
 
 class Softmax(_Along):
