@@ -11,7 +11,7 @@ from ._size import Size
 
 Number = Union[_bool, _int, _float]
 Operand = Union["Tensor", Number]
-Other = Union["Tensor", Number, "np.ndarray[Any, Any]"]
+Other = Union["Tensor", Number, "np.ndarray[Any, Any]", "np.number[Any]", "np.bool_"]
 SizeLike = Union[_int, Sequence[_int]]
 DTypeLike = Union["dtype", str, type, Any]
 DeviceLike = Union["device", str]

@@ -348,7 +348,7 @@ class TestInput:
         "call",
         """m.sum(input=a, dim=0) | m.abs(input=a) | m.exp(input=a) | m.mean(input=a) | m.softmax(input=a, dim=1) | m.matmul(input=a, other=s) | m.clamp(input=a, min=0)
         m.gather(input=a, dim=1, index=m.tensor([[0], [2]])) | m.topk(input=a, k=2).values | m.add(input=a, other=b, alpha=2) | m.add(a, other=b) | m.reshape(input=a, shape=(3, 2))
-        m.flatten(input=a) | m.std(input=a) | m.permute(input=a, dims=(1, 0)) | m.flip(input=a, dims=(0,)) | m.nn.functional.gelu(input=a) | m.nn.functional.softmax(input=a, dim=1)
+        m.flatten(input=a) | m.std(input=a) | m.permute(input=a, dims=(1, 0)) | m.flip(input=a, dims=(0,)) | m.nn.functional.gelu(input=a.double()) | m.nn.functional.softmax(input=a, dim=1)
         m.nn.functional.logsigmoid(input=a) | m.pow(2, a) | m.pow(2, exponent=a) | m.pow(input=a, exponent=2) | a.pow(exponent=2) | m.remainder(5, b) | m.add(2, a) | m.sub(2, a) | m.mul(2.5, a)""".replace("\n", "|").split("|"),
     )
     def test_calls_are_those_of_pytorch(self, call):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, assert_type
 
 import numpy as np
@@ -89,6 +89,31 @@ def learn(model: Classifier, x: ternion.Tensor, target: ternion.Tensor) -> float
     return loss.item()
 
 
+class Descent(optim.Optimizer):
+    def __init__(self, params: Iterable[ternion.Tensor], lr: float = 0.1):
+        super().__init__(params, {"lr": lr})
+
+    def step(self, closure: Any = None) -> Any:
+        with ternion.no_grad():
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    self.state[parameter]["step"] = self.state[parameter].get("step", 0) + 1
+                    parameter.sub_(group["lr"] * parameter.grad)
+
+
+class Halving(optim.lr_scheduler.LRScheduler):
+    def get_lr(self) -> list[float]:
+        return [lr * 0.5**self.last_epoch for lr in self.base_lrs]
+
+
+def learn_in_its_own_way(model: Classifier) -> list[float]:
+    descent = Descent(model.parameters())
+    schedule = Halving(descent)
+    descent.step()
+    schedule.step()
+    return schedule.get_last_lr()
+
+
 def classic(images: Array, labels: list[str]) -> dict[str, float]:
     model = models.MLP(784, 128, 10, random_state=1).fit(images, labels, epochs=5, validation_data=(images, labels))
     assert_type(model, models.MLP)
@@ -100,6 +125,9 @@ def classic(images: Array, labels: list[str]) -> dict[str, float]:
 
 def trusted(model: Classifier, x: ternion.Tensor) -> None:
     assert_type(testing.gradcheck(lambda x: x.tanh(), x), bool)
+    assert_type(testing.gradgradcheck(lambda x: x.tanh(), x, fast_mode=True), bool)
+    assert_type(testing.make_tensor(2, 3, dtype=ternion.float32, device="cpu"), ternion.Tensor)
+    assert_type(x + np.float32(3) * x - np.int64(2), ternion.Tensor)
     assert_type(testing.compare_models(model, model, x), int)
     testing.assert_close(x, x.numpy())
     with ternion.check("cpu") as check:

@@ -12,7 +12,8 @@ from .layers import *  # noqa: F401,F403
 from .losses import *  # noqa: F401,F403
 from .module import Module as Module
 from .norms import *  # noqa: F401,F403
-from .recurrent import GRU as GRU, GRUCell as GRUCell, LSTM as LSTM, LSTMCell as LSTMCell, RNN as RNN, RNNCell as RNNCell
+from .parameter import Buffer as Buffer
+from .recurrent import GRU as GRU, GRUCell as GRUCell, LSTM as LSTM, LSTMCell as LSTMCell, RNN as RNN, RNNBase as RNNBase, RNNCell as RNNCell, RNNCellBase as RNNCellBase
 from .summaries import LayerSummary as LayerSummary, Summary as Summary, Timeline as Timeline, summary as summary, trace as trace
 from .transformer import (
     Transformer as Transformer, TransformerDecoder as TransformerDecoder, TransformerDecoderLayer as TransformerDecoderLayer,
@@ -21,8 +22,8 @@ from .transformer import (
 
 # Without the modules that layers are written in.
 __all__ = [
-    "FeedForward", "GRU", "GRUCell", "KeyValueCache", "LSTM", "LSTMCell", "LayerSummary", "Module", "ModuleDict", "ModuleList",
-    "MultiheadAttention", "Parameter", "ParameterDict", "ParameterList", "RNN", "RNNCell", "ResidualBlock", "Rotary", "Sequential", "Summary",
+    "Buffer", "FeedForward", "GRU", "GRUCell", "KeyValueCache", "LSTM", "LSTMCell", "LayerSummary", "Module", "ModuleDict", "ModuleList",
+    "MultiheadAttention", "Parameter", "ParameterDict", "ParameterList", "RNN", "RNNBase", "RNNCell", "RNNCellBase", "ResidualBlock", "Rotary", "Sequential", "Summary",
     "Timeline", "Transformer", "TransformerBlock", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerEncoderLayer", "functional", "init", "modules", "parameter", "summary", "trace", "utils",
 ]  # fmt: skip

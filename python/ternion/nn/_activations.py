@@ -13,7 +13,8 @@ from .._ternion import Tensor, _functional, is_grad_enabled, where
 from .._ternion import rand_like
 
 __all__ = [
-    "celu", "elu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "prelu", "relu", "relu6",
+    "celu", "elu", "elu_", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "leaky_relu_", "mish", "prelu", "relu",
+    "relu6", "relu_",
     "rrelu", "selu", "silu", "softmin", "softplus", "softshrink", "softsign", "tanhshrink", "threshold",
 ]  # fmt: skip
 
@@ -48,6 +49,39 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     if inplace and not (input.requires_grad and is_grad_enabled()):
         return input.relu_()
     return Tensor.relu(input)
+
+
+def relu_(input: Tensor) -> Tensor:
+    """`relu`, in place where nothing is recorded for a gradient.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
+    return relu(input, True)
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """`elu`, in place where nothing is recorded for a gradient.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
+    return elu(input, alpha, True)
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """`leaky_relu`, in place where nothing is recorded for a gradient.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
+    return leaky_relu(input, negative_slope, True)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:

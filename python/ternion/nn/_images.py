@@ -431,6 +431,7 @@ def interpolate(
     """
     if antialias:
         raise ValueError("interpolate: antialias=True, expected False: PyTorch alone has it")
+    _check_result(input, size, scale_factor)
     if mode == "area":
         return _of_area(input, size, scale_factor)
     if mode == "nearest-exact":
@@ -443,6 +444,24 @@ def interpolate(
     options = (None if length is None else (1, length), None if factor is None else (1.0, factor))
     native = "bilinear" if mode == "linear" else mode
     return _native.interpolate(input.unsqueeze(2), *options, native, align_corners, recompute_scale_factor).squeeze(2)
+
+
+# As much as a tensor of float32 that no device has the memory for, and less than sizes that do not fit 64 bits.
+_MOST_ELEMENTS = 2**44
+
+
+def _check_result(input, size, scale_factor):
+    """That the result is no larger than any memory: axes are made one after the other, each of which may be possible."""
+    if not isinstance(input, Tensor) or input.ndim not in (3, 4):
+        return
+    told = scale_factor if size is None else size
+    several = told if isinstance(told, (list, tuple)) else (told,) * (input.ndim - 2)
+    if len(several) != input.ndim - 2 or not all(isinstance(each, (int, float)) for each in several):
+        return
+    new = several if size is not None else [length * factor for length, factor in zip(input.shape[2:], several)]
+    if math.prod(input.shape[:2]) * math.prod(new) > _MOST_ELEMENTS:
+        sizes = ", ".join(f"{each:.0f}" for each in (*input.shape[:2], *new))
+        raise MemoryError(f"interpolate: a result of shape [{sizes}] of a tensor of shape {list(input.shape)}: more than memory holds")
 
 
 def _new_sizes(input, size, scale_factor):

@@ -6,15 +6,15 @@ import math
 from typing import Any
 
 from .._functions.kinds import result_type
-from .._functions.shapes import broadcast_tensors
+from .._functions.shapes import broadcast_tensors, triu_indices
 from .._refusals import name_all
-from .._ternion import Tensor, is_grad_enabled, where
+from .._ternion import Tensor, is_grad_enabled, tensor, where
 from .._ternion import _functional as _native
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity", "gaussian_nll_loss",
-    "hinge_embedding_loss", "margin_ranking_loss", "multilabel_soft_margin_loss", "normalize", "pairwise_distance", "poisson_nll_loss",
-    "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
+    "hinge_embedding_loss", "margin_ranking_loss", "multilabel_soft_margin_loss", "normalize", "pairwise_distance", "pdist", "poisson_nll_loss",
+    "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]  # fmt: skip
 
 
@@ -69,6 +69,20 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
         ValueError: shapes that do not broadcast.
     """
     return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The distances of all pairs of rows, each pair once: of the first row to the others, of the second to those behind it, and so on.
+
+    Shapes: [rows, width] -> [rows * (rows - 1) / 2]
+
+    Raises:
+        ValueError: another number of axes than 2, `p` below 0.
+    """
+    if input.ndim != 2 or not p >= 0:
+        raise ValueError(f"pdist: shape {list(input.shape)} and p {p}, expected 2 axes, and at least 0")
+    first, second = triu_indices(input.shape[0], input.shape[0], 1, device=input.device)
+    return (input[first] - input[second]).norm(p, -1)
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
@@ -222,10 +236,36 @@ def triplet_margin_loss(
     Raises:
         ValueError: shapes that do not broadcast, another reduction.
     """
-    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
+    return _of_triplets("triplet_margin_loss", lambda one, other: pairwise_distance(one, other, p, eps), (anchor, positive, negative), margin, swap, reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None, margin: float = 1.0, swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """As `triplet_margin_loss`, of any distance.
+
+    Shapes: [.., width], the same and the same -> [], of reduction "none" what the distance gives
+
+    Args:
+        distance_function: of two tensors; `pairwise_distance` by default.
+        swap: takes the distance of positive and negative where that is the smaller one.
+
+    Raises:
+        ValueError: a margin that is not above 0, shapes that do not broadcast, another reduction.
+    """
+    if not margin > 0:
+        raise ValueError(f"triplet_margin_with_distance_loss: margin {margin}, expected above 0")
+    distance = pairwise_distance if distance_function is None else distance_function
+    return _of_triplets("triplet_margin_with_distance_loss", distance, (anchor, positive, negative), margin, swap, reduction)
+
+
+def _of_triplets(op: str, distance: Any, triplet: tuple[Tensor, Tensor, Tensor], margin: float, swap: bool, reduction: str) -> Tensor:
+    anchor, positive, negative = triplet
+    near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
-        far = far.minimum(pairwise_distance(positive, negative, p, eps))
-    return _reduced("triplet_margin_loss", (near - far + margin).relu(), reduction)
+        far = far.minimum(distance(positive, negative))
+    return _reduced(op, (near - far + margin).relu(), reduction)
 
 
 def poisson_nll_loss(
@@ -252,14 +292,22 @@ def poisson_nll_loss(
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
     """Minus the log-probability of normal distributions with these variances, which count as `eps` if they are less.
 
-    Shapes: [..], the same and the same -> [], of reduction "none" [..]
+    Shapes: [..], the same and the same -> [], of reduction "none" [..]; a variance of each row may be without the last axis
 
     Args:
         full: adds the constant `log(2 pi) / 2`.
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction.
+        ValueError: shapes that do not broadcast, another reduction, variances below 0 (on the processor: of a device that would mean to wait for it).
     """
+    if not isinstance(var, Tensor):
+        var = tensor(float(var), dtype=input.dtype, device=input.device)
+    if var.ndim and var.shape != input.shape and var.shape == input.shape[:-1]:
+        var = var.unsqueeze(-1)
+    if var.ndim not in (0, input.ndim):
+        raise ValueError(f"gaussian_nll_loss: var of shape {tuple(var.shape)} for an input of shape {tuple(input.shape)}, expected the same, or without the last axis")
+    if var.device.type == "cpu" and bool((var.detach() < 0).any()):
+        raise ValueError("gaussian_nll_loss: a variance below 0, expected none")
     # No gradient flows through what keeps the variance from 0.
     var = var + (var.detach().clamp(min=eps) - var.detach())
     losses = 0.5 * (var.log() + (input - target).square() / var)

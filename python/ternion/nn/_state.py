@@ -10,6 +10,8 @@ from .._ternion import Tensor, tensor
 from ._parts import HOOKS, Part, parts, tensors
 
 EXTRA = "_extra_state"
+# What a module whose loading is its usual one notes down.
+_TAKES_ITS_OWN = "takes its own tensors"
 
 
 class IncompatibleKeys(NamedTuple):
@@ -42,6 +44,17 @@ class Stateful(Part):
             RuntimeError: the subclass does not say it.
         """
         raise RuntimeError(f"{type(self).__name__} has no set_extra_state(), but its state holds one")
+
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], strict: bool, missing_keys: list[str],
+        unexpected_keys: list[str], error_msgs: list[str],
+    ) -> None:  # fmt: skip
+        """Takes the module's own tensors out of `state_dict`, a copy, where they are under `prefix`. A subclass may change keys before, or take them itself.
+
+        What is wrong is told in the lists. The tensors are overwritten once the whole state is known to fit.
+        """
+        local_metadata[_TAKES_ITS_OWN] = True
 
 
 def _hooks(module: Any, kind: str) -> list[Any]:
@@ -77,10 +90,11 @@ def taken(module: Any, given: Mapping[str, Any], strict: bool, assign: bool) -> 
     for start, part in everything:
         for hook in _hooks(part, "before_load"):
             hook(part, state, start, {}, strict, *keys, unfit)
-    own = {key: value for start, part in everything for key, value in tensors(part, start, persistent=True)}
+    others = _taken_otherwise(everything, state, strict, keys, unfit)
+    own = {key: value for start, part in everything if start not in others for key, value in tensors(part, start, persistent=True)}
     extra = {start + EXTRA: part for start, part in everything if _has(part, "get_extra_state") or _has(part, "set_extra_state")}
     keys.missing_keys.extend(key for key in (*own, *extra) if key not in state)
-    keys.unexpected_keys.extend(key for key in state if key not in own and key not in extra)
+    keys.unexpected_keys.extend(key for key in state if key not in own and key not in extra and key.rpartition(".")[0] not in others.values())
     sources = {key: _tensor(key, state[key]) for key in own if key in state}
     unfit += [
         f"size mismatch for {key}: {tuple(value.shape)}, expected {tuple(own[key].shape)}"
@@ -98,6 +112,18 @@ def taken(module: Any, given: Mapping[str, Any], strict: bool, assign: bool) -> 
         hook(part, keys)
     _check(module, keys if strict else IncompatibleKeys([], []), [])
     return keys
+
+
+def _taken_otherwise(everything: list[Any], state: dict[str, Any], strict: bool, keys: IncompatibleKeys, unfit: list[str]) -> dict[str, str]:
+    """Asks the modules that say how they take a state; what the keys of those begin with that take their tensors themselves, with and without the dot."""
+    others = {}
+    for start, part in everything:
+        if _has(part, "_load_from_state_dict"):
+            notes: dict[str, Any] = {}
+            part._load_from_state_dict(state, start, notes, strict, *keys, unfit)
+            if _TAKES_ITS_OWN not in notes:
+                others[start] = start[:-1]
+    return others
 
 
 def _overwrite(own: dict[str, Any], sources: dict[str, Tensor], assign: bool) -> None:

@@ -7,12 +7,13 @@ from typing import Any
 from .. import _ternion
 from .._ternion import Parameter, Tensor
 from . import functional as F
+from ._activations import _axis_of
 from ._first_values import draw_again
 from .module import Module
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "PReLU",
-    "ReLU", "ReLU6", "RReLU", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink",
+    "ReLU", "ReLU6", "RReLU", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink",
     "Threshold",
 ]  # fmt: skip
 
@@ -442,7 +443,7 @@ class _Along(_Activation):
 
     def _chosen(self, input: Tensor) -> int:
         # The warning is of the line that calls the layer, behind `forward` and `__call__`.
-        return F._axis_of(type(self).__name__, input, None, stacklevel=5)
+        return _axis_of(type(self).__name__, input, None, stacklevel=5)
 
 
 class Softmax(_Along):
@@ -457,6 +458,22 @@ class Softmax(_Along):
 
     def forward(self, input: Tensor) -> Tensor:
         return Tensor.softmax(input, self._chosen(input) if self.dim is None else self.dim)
+
+
+class Softmax2d(Module):
+    """`e^x / sum(e^x)` of the channels of each place of images.
+
+    Shapes: [batch, channels, height, width] or [channels, height, width] -> the same
+
+    Raises:
+        ValueError: when called, another number of axes.
+        TypeError: an input that is no tensor.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        if isinstance(input, Tensor) and input.ndim not in (3, 4):
+            raise ValueError(f"Softmax2d: an input of shape {tuple(input.shape)}, expected 3 or 4 axes")
+        return Tensor.softmax(input, -3)
 
 
 class Softmin(_Along):

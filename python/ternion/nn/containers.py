@@ -266,6 +266,43 @@ class ParameterDict(_Named):
     def _put(self, name, value):
         self.register_parameter(name, _parameter(self, value))
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """What is under a name, or `default`."""
+        return self[name] if name in self else default
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """What is under a name, where `default` is put if there is nothing.
+
+        Raises:
+            TypeError: a default that is neither a parameter nor a tensor.
+        """
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def popitem(self) -> tuple[str, Any]:
+        """Takes out what was put in last, which is returned with its name.
+
+        Raises:
+            KeyError: there is nothing.
+        """
+        if not len(self):
+            raise KeyError("ParameterDict: nothing is in it")
+        name = self.keys()[-1]
+        return name, self.pop(name)
+
+    def copy(self) -> ParameterDict:
+        """Another dict with the same parameters."""
+        return ParameterDict(self.items())
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """Another dict, with `default` under each of these names.
+
+        Raises:
+            TypeError: a default that is neither a parameter nor a tensor.
+        """
+        return ParameterDict((name, default) for name in keys)
+
     def extra_repr(self) -> str:
         return ", ".join(f"{name}: {tuple(value.shape)}" for name, value in self.items())
 

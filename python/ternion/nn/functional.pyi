@@ -22,14 +22,6 @@ def add_relu(input: Tensor, other: Tensor) -> Tensor:
     Raises:
         TypeError: dtypes that differ.
     """
-def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-5) -> Tensor:
-    """Each channel shifted to mean 0 and scaled to variance 1: of the batch in training, else of the running statistics, which follow the batch in training.
-
-    Shapes: [batch, channels, ..], the others [channels]
-
-    Raises:
-        ValueError: training on a single value for each channel.
-    """
 def bias_activation(input: Tensor, bias: Tensor, activation: str) -> Tensor:
     """`activation(input + bias)`, in one pass.
 
@@ -145,23 +137,6 @@ def rms_norm(input: Tensor, normalized_shape: SizeLike, weight: Tensor | None = 
     Raises:
         ValueError: last axes of other sizes.
     """
-def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: _float = 0.0, is_causal: _bool = False, scale: _float | None = None, enable_gqa: _bool = False, *, window: _int | None = None) -> Tensor:
-    """Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
-
-    Shapes: query [.., heads, queries, head_dim], key [.., kv_heads, keys, head_dim], value [.., kv_heads, keys, value_dim] -> [.., heads, queries,
-    value_dim]; axes before the last two may be left out
-
-    Args:
-        attn_mask: bool, true where a key is seen, or numbers that are added to the scores; broadcast.
-        dropout_p: the probability with which a weight becomes 0.
-        is_causal: whether a query sees only keys up to its own place; the last query stands at the last key.
-        scale: of the scores; 1 / sqrt(head_dim) by default.
-        enable_gqa: taken as in PyTorch; heads of keys and values may be shared by several heads of queries without it, too.
-        window: how many places back, and ahead unless causal, a query sees, its own counted.
-
-    Raises:
-        ValueError: shapes that do not fit, a probability outside 0 to 1.
-    """
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh".
 
@@ -247,6 +222,14 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
         ValueError: another number of axes, a size below 1, more than 2 sizes.
         TypeError: no tensor, or a size that is no whole number.
     """
+def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
+    """Each channel shifted to mean 0 and scaled to variance 1: of the batch in training, else of the running statistics, which follow the batch in training.
+
+    Shapes: [batch, channels, ..], the others [channels] -> the input's; of an empty batch nothing follows
+
+    Raises:
+        ValueError: training on a single value for each channel; no running statistics, unless in training.
+    """
 def dropout(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
     """Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False.
 
@@ -268,7 +251,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: _int | None = None, ma
         ValueError: a `padding_idx` that is none; `max_norm`, `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
     """
 def hardtanh(input: Tensor, min_val: _float = -1.0, max_val: _float = 1.0, inplace: _bool = False) -> Tensor:
-    """Each element, but at least `min_val` and at most `max_val`.
+    """Each element, but at least `min_val` and at most `max_val`; the gradient is 0 at both bounds.
 
     Shapes: [..] -> the same
 
@@ -298,6 +281,23 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     Raises:
         ValueError: shapes that differ, weights that do not broadcast, another reduction.
         TypeError: whole numbers, or no tensors.
+    """
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: _float = 0.0, is_causal: _bool = False, scale: _float | None = None, enable_gqa: _bool = False, *, window: _int | None = None) -> Tensor:
+    """Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
+
+    Shapes: query [.., heads, queries, head_dim], key [.., kv_heads, keys, head_dim], value [.., kv_heads, keys, value_dim] -> [.., heads, queries,
+    value_dim]; axes before the last two may be left out
+
+    Args:
+        attn_mask: bool, true where a key is seen, or numbers that are added to the scores; broadcast.
+        dropout_p: the probability with which a weight becomes 0.
+        is_causal: whether a query sees only keys up to its own place; the last query stands at the last key.
+        scale: of the scores; 1 / sqrt(head_dim) by default.
+        enable_gqa: whether heads of keys and values may be shared by several heads of queries; a single one is shared by all without it, too.
+        window: how many places back, and ahead unless causal, a query sees, its own counted.
+
+    Raises:
+        ValueError: shapes that do not fit, a probability outside 0 to 1.
     """
 def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None, antialias: _bool = False) -> Tensor:
     """Images or sequences of another size.
@@ -347,6 +347,14 @@ def elu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
     Raises:
         TypeError: an input that is no tensor.
     """
+def elu_(input: Tensor, alpha: _float = 1.0) -> Tensor:
+    """`elu`, in place where nothing is recorded for a gradient.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
 def glu(input: Tensor, dim: _int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2017).
 
@@ -378,7 +386,7 @@ def hardshrink(input: Tensor, lambd: _float = 0.5) -> Tensor:
         TypeError: an input that is no tensor.
     """
 def hardsigmoid(input: Tensor, inplace: _bool = False) -> Tensor:
-    """`min(max(x + 3, 0), 6) / 6` of each element.
+    """`min(max(x + 3, 0), 6) / 6` of each element; the gradient is 0 at -3 and 3.
 
     Shapes: [..] -> the same
 
@@ -395,6 +403,14 @@ def hardswish(input: Tensor, inplace: _bool = False) -> Tensor:
     """
 def leaky_relu(input: Tensor, negative_slope: _float = 0.01, inplace: _bool = False) -> Tensor:
     """`x` where it is positive, else `negative_slope * x`.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
+def leaky_relu_(input: Tensor, negative_slope: _float = 0.01) -> Tensor:
+    """`leaky_relu`, in place where nothing is recorded for a gradient.
 
     Shapes: [..] -> the same
 
@@ -426,7 +442,15 @@ def relu(input: Tensor, inplace: _bool = False) -> Tensor:
         TypeError: an input that is no tensor.
     """
 def relu6(input: Tensor, inplace: _bool = False) -> Tensor:
-    """`min(max(x, 0), 6)` of each element.
+    """`min(max(x, 0), 6)` of each element; the gradient is 0 at both bounds.
+
+    Shapes: [..] -> the same
+
+    Raises:
+        TypeError: an input that is no tensor.
+    """
+def relu_(input: Tensor) -> Tensor:
+    """`relu`, in place where nothing is recorded for a gradient.
 
     Shapes: [..] -> the same
 
@@ -459,7 +483,7 @@ def silu(input: Tensor, inplace: _bool = False) -> Tensor:
         TypeError: an input that is no tensor.
     """
 def softmin(input: Tensor, dim: _int | None = None) -> Tensor:
-    """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, as in PyTorch.
+    """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, with a warning, as in PyTorch.
 
     Shapes: [..] -> the same
 
@@ -499,7 +523,7 @@ def tanhshrink(input: Tensor) -> Tensor:
         TypeError: an input that is no tensor.
     """
 def threshold(input: Tensor, threshold: _float, value: _float, inplace: _bool = False) -> Tensor:
-    """Each element that is above `threshold`, else `value`.
+    """Each element that is above `threshold`, else `value`; NaN stays.
 
     Shapes: [..] -> the same
 
@@ -613,13 +637,13 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = 1e-08
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: _bool = False, eps: _float = 1e-06, reduction: str = "mean") -> Tensor:
     """Minus the log-probability of normal distributions with these variances, which count as `eps` if they are less.
 
-    Shapes: [..], the same and the same -> [], of reduction "none" [..]
+    Shapes: [..], the same and the same -> [], of reduction "none" [..]; a variance of each row may be without the last axis
 
     Args:
         full: adds the constant `log(2 pi) / 2`.
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction.
+        ValueError: shapes that do not broadcast, another reduction, variances below 0 (on the processor: of a device that would mean to wait for it).
     """
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, reduction: str = "mean") -> Tensor:
     """The input where the target is 1, `max(0, margin - input)` where it is -1.
@@ -662,6 +686,14 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: _float = 2.0, eps: _float = 1e-
     Raises:
         ValueError: shapes that do not broadcast.
     """
+def pdist(input: Tensor, p: _float = 2.0) -> Tensor:
+    """The distances of all pairs of rows, each pair once: of the first row to the others, of the second to those behind it, and so on.
+
+    Shapes: [rows, width] -> [rows * (rows - 1) / 2]
+
+    Raises:
+        ValueError: another number of axes than 2, `p` below 0.
+    """
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool = True, full: _bool = False, eps: _float = 1e-08, reduction: str = "mean") -> Tensor:
     """Minus the log-probability of counts, without what does not depend on the input.
 
@@ -700,6 +732,18 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
 
     Raises:
         ValueError: shapes that do not broadcast, another reduction.
+    """
+def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None, margin: _float = 1.0, swap: _bool = False, reduction: str = "mean") -> Tensor:
+    """As `triplet_margin_loss`, of any distance.
+
+    Shapes: [.., width], the same and the same -> [], of reduction "none" what the distance gives
+
+    Args:
+        distance_function: of two tensors; `pairwise_distance` by default.
+        swap: takes the distance of positive and negative where that is the smaller one.
+
+    Raises:
+        ValueError: a margin that is not above 0, shapes that do not broadcast, another reduction.
     """
 def softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: Any = None, *, axis: _int | None = None) -> Tensor:
     """`e^x / sum(e^x)` along `dim`; axis is another name of it."""
@@ -741,7 +785,7 @@ def sinusoidal(positions: _int, width: _int, device: Any = None) -> Tensor:
     Raises:
         ValueError: an odd width.
     """
-def _axis_of(*args: Any, **kwargs: Any) -> Any: ...
 def _of_channels(*args: Any, **kwargs: Any) -> Any: ...
 def _only_pytorchs(*args: Any, **kwargs: Any) -> Any: ...
+def _check_heads(*args: Any, **kwargs: Any) -> Any: ...
 def __dir__(*args: Any, **kwargs: Any) -> Any: ...

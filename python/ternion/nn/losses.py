@@ -6,12 +6,13 @@ from typing import Any
 
 from .._ternion import Tensor
 from . import functional as F
+from .layers import PairwiseDistance
 from .module import Module
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss",
     "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "MultiLabelSoftMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss",
-    "SoftMarginLoss", "TripletMarginLoss",
+    "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
 ]  # fmt: skip
 
 
@@ -387,3 +388,30 @@ class GaussianNLLLoss(_Loss):
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor) -> Tensor:
         return F.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
+
+
+class TripletMarginWithDistanceLoss(_Loss):
+    """As `TripletMarginLoss`, of any distance.
+
+    Shapes: [.., width], the same and the same -> [], of reduction "none" what the distance gives
+
+    Args:
+        distance_function: of two tensors; `PairwiseDistance()` by default.
+        swap: takes the distance of positive and negative where that is the smaller one.
+
+    Raises:
+        ValueError: a margin that is not above 0, another reduction; when called, shapes that do not broadcast.
+    """
+
+    margin: float
+    swap: bool
+
+    def __init__(self, *, distance_function: Any = None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"):
+        if not margin > 0:
+            raise ValueError(f"TripletMarginWithDistanceLoss: margin {margin}, expected above 0")
+        self._take(reduction, margin=margin, swap=swap)
+        self.distance_function = PairwiseDistance() if distance_function is None else distance_function
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        settings: Any = dict(distance_function=self.distance_function, margin=self.margin, swap=self.swap, reduction=self.reduction)
+        return F.triplet_margin_with_distance_loss(anchor, positive, negative, **settings)

@@ -118,6 +118,8 @@ class Module(Stateful):
                 kinds[name] = kind
         elif value is not None:
             _check_kind(self, name, value)
+            if type(value) is Tensor and getattr(value, "_is_buffer", False):
+                own.setdefault(_BUFFERS, {})[name] = value.persistent  # type: ignore[attr-defined]
         object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -439,14 +441,18 @@ class Module(Stateful):
         """What `repr` says of the module besides the modules within."""
         return ""
 
+    def _get_name(self) -> str:
+        """What `repr` calls the module."""
+        return type(self).__name__
+
     @reprlib.recursive_repr()
     def __repr__(self) -> str:
         parts = [(key, child) for key, child in _own(self) if isinstance(child, Module)]
         lines = [f"({key}): {child!r}".replace("\n", "\n  ") for key, child in parts]
         extra = self.extra_repr()
         if not lines:
-            return f"{type(self).__name__}({extra})"
-        return f"{type(self).__name__}({extra}\n  " + "\n  ".join(lines) + "\n)"
+            return f"{self._get_name()}({extra})"
+        return f"{self._get_name()}({extra}\n  " + "\n  ".join(lines) + "\n)"
 
 
 # No methods: a subclass may have attributes of any name.

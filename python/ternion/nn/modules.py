@@ -9,7 +9,7 @@ from .layers import *  # noqa: F401,F403
 from .losses import *  # noqa: F401,F403
 from .module import Module as Module
 from .norms import *  # noqa: F401,F403
-from .recurrent import GRU as GRU, GRUCell as GRUCell, LSTM as LSTM, LSTMCell as LSTMCell, RNN as RNN, RNNCell as RNNCell
+from .recurrent import GRU as GRU, GRUCell as GRUCell, LSTM as LSTM, LSTMCell as LSTMCell, RNN as RNN, RNNBase as RNNBase, RNNCell as RNNCell, RNNCellBase as RNNCellBase
 from .transformer import (
     Transformer as Transformer, TransformerDecoder as TransformerDecoder, TransformerDecoderLayer as TransformerDecoderLayer,
     TransformerEncoder as TransformerEncoder, TransformerEncoderLayer as TransformerEncoderLayer,

@@ -1,9 +1,39 @@
-"""`Parameter`, under the name of PyTorch's file."""
+"""`Parameter` and `Buffer`, under the name of PyTorch's file."""
 
-from .._ternion import Parameter as Parameter
+from __future__ import annotations
 
-__all__ = ["Parameter"]
+from typing import Any
+
+from .._ternion import Parameter as Parameter, Tensor, zeros
+
+__all__ = ["Buffer", "Parameter"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _OfBuffers(type):
+    """A buffer is a tensor that is marked as one."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(metaclass=_OfBuffers):
+    """A tensor that becomes a buffer of the module that it is assigned to: as `register_buffer`.
+
+    Args:
+        data: a tensor, whose memory it shares; none by default.
+        persistent: whether it is part of the state.
+
+    Raises:
+        TypeError: no tensor.
+    """
+
+    def __new__(cls, data: Any = None, persistent: bool = True) -> Any:
+        if data is not None and not isinstance(data, Tensor):
+            raise TypeError(f"Buffer: data of type {type(data).__name__}, expected a tensor")
+        buffer: Any = zeros(0) if data is None else data.detach()
+        buffer._is_buffer, buffer.persistent = True, persistent
+        return buffer

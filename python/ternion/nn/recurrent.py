@@ -79,6 +79,13 @@ class _Recurrent(Module):
     def _directions(self):
         return 2 if self.bidirectional else 1
 
+    @property
+    def all_weights(self) -> list[list[Any]]:
+        """The parameters of each layer, and of each direction: weights of the input and of the state, then biases, if there are any."""
+        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.bias else ("weight_ih", "weight_hh")
+        suffixes = [suffix for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
+        return [[getattr(self, f"{kind}_{suffix}") for kind in kinds] for suffix in suffixes]
+
     def _suffixes(self, layer):
         return [f"l{layer}", f"l{layer}_reverse"][: self._directions]
 
@@ -421,3 +428,7 @@ class RNNCell(_CellOfOneState):
 
     def _step(self, x, recur, states):
         return _simple_step(self.nonlinearity, x, recur, states)
+
+
+# PyTorch's names of what recurrent layers, and cells, are made from: for `isinstance`.
+RNNBase, RNNCellBase = _Recurrent, _Cell

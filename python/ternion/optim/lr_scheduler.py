@@ -104,6 +104,7 @@ class LRScheduler:
         if self._says_get_lr():
             # Its rates may follow from those before: they are the optimiser's to remember.
             vars(self).update(state_dict)
+            self._step_count = self.last_epoch + 1
         else:
             self._set(self.rates_at(self.last_epoch))
 

@@ -8,7 +8,7 @@ from typing import Any
 from .._capture import note_step
 from .._scopes import enable_grad
 from .._ternion import Parameter, Tensor, _Steps, zeros
-from .optimizer import Optimizer as Optimizer, Params
+from .optimizer import Optimizer, Params
 
 _TRUTHS = frozenset(("nesterov", "amsgrad", "centered", "maximize"))
 # What is told at each step; other settings are those of the steps themselves.

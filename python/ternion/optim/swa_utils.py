@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from .._scopes import no_grad
 from .._ternion import Parameter, Tensor, bfloat16, float16, float32, int64, tensor
 from ..nn.module import Module
+from .lr_scheduler import LRScheduler
 
-__all__ = ["AveragedModel", "Ema", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "update_bn"]
+__all__ = ["AveragedModel", "Ema", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "update_bn"]
 
 
 def __dir__() -> list[str]:
@@ -288,3 +290,41 @@ def update_bn(loader: Any, model: Any, device: Any = None) -> None:
         for norm, momentum in zip(norms, momenta):
             norm.momentum = momentum
         model.train(was_training)
+
+
+class SWALR(LRScheduler):
+    """From the rates that are there to `swa_lr` in `anneal_epochs`, where they stay: for the part of a training whose weights are averaged.
+
+    Args:
+        swa_lr: the rate in the end; or one for each group.
+        anneal_strategy: "cos" or "linear".
+
+    Raises:
+        ValueError: another number of rates than of groups, another strategy, `anneal_epochs` below 0.
+    """
+
+    def __init__(self, optimizer: Any, swa_lr: Any, anneal_epochs: int = 10, anneal_strategy: str = "cos", last_epoch: int = -1):
+        groups = len(optimizer.param_groups)
+        self.swa_lrs = list(swa_lr) if isinstance(swa_lr, (list, tuple)) else [swa_lr] * groups
+        if len(self.swa_lrs) != groups:
+            raise ValueError(f"SWALR: {len(self.swa_lrs)} rates for {groups} groups of parameters")
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"SWALR: anneal_strategy {anneal_strategy!r}, expected \"cos\" or \"linear\"")
+        if isinstance(anneal_epochs, bool) or not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+            raise ValueError(f"SWALR: anneal_epochs {anneal_epochs!r}, expected a whole number of at least 0")
+        self.anneal_epochs, self.anneal_strategy = anneal_epochs, anneal_strategy
+        super().__init__(optimizer, last_epoch)
+
+    def _share(self, epoch: float) -> float:
+        done = max(0.0, min(1.0, epoch / max(1, self.anneal_epochs)))
+        return done if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
+
+    def get_lr(self) -> list[float]:
+        """The rates at `last_epoch`, on from those that the optimiser has: another schedule may have set them before."""
+        epoch = self._step_count - 1 if self.anneal_epochs else max(1, self._step_count - 1)
+        before, now = self._share(epoch - 1), self._share(epoch)
+        rates = []
+        for group, end in zip(self.optimizer.param_groups, self.swa_lrs):
+            first = end if before == 1 else (group["lr"] - before * end) / (1 - before)
+            rates.append(end * now + first * (1 - now))
+        return rates

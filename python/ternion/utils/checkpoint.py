@@ -7,7 +7,7 @@ from typing import Any
 from .. import _tree
 from .._ternion import _trust, is_grad_enabled
 
-__all__ = ["checkpoint"]
+__all__ = ["checkpoint", "checkpoint_sequential"]
 
 
 def __dir__() -> list[str]:
@@ -48,3 +48,31 @@ def checkpoint(function: Any, *args: Any, use_reentrant: bool | None = None, pre
 
     outputs = _trust.checkpoint(segment, tensors)
     return rebuilt(outputs)
+
+
+def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, preserve_rng_state: bool = True) -> Any:
+    """What `functions` give one after the other, in so many parts of which all but the last are a `checkpoint`.
+
+    Args:
+        functions: a `Sequential`, or a list of modules or functions.
+        segments: from 1 to the number of functions.
+
+    Raises:
+        ValueError: another number of segments; as `checkpoint`.
+    """
+    steps = list(functions)
+    if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= len(steps):
+        raise ValueError(f"checkpoint_sequential: {segments!r} segments of {len(steps)} functions, expected from 1 to as many")
+
+    def part(start, end):
+        def run(value):
+            for step in steps[start:end]:
+                value = step(value)
+            return value
+
+        return run
+
+    length = len(steps) // segments
+    for start in range(0, length * (segments - 1), length):
+        input = checkpoint(part(start, start + length), input, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state)
+    return part(length * (segments - 1), len(steps))(input)

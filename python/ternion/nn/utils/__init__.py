@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from . import rnn as rnn
+from . import fusion as fusion, rnn as rnn
 from ..._refusals import name_all
 from ..._scopes import no_grad
 from ..._ternion import Tensor, _clip_grad_norm, _trust, cat, float32, float64, stack, zeros
+from .fusion import (
+    fuse_conv_bn_eval as fuse_conv_bn_eval, fuse_conv_bn_weights as fuse_conv_bn_weights, fuse_linear_bn_eval as fuse_linear_bn_eval,
+    fuse_linear_bn_weights as fuse_linear_bn_weights, skip_init as skip_init,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = [
-    "StatsMonitor", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm", "parameters_to_vector", "rnn",
-    "vector_to_parameters",
+    "StatsMonitor", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval", "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval", "fuse_linear_bn_weights", "fusion", "get_total_norm", "parameters_to_vector", "rnn", "skip_init", "vector_to_parameters",
 ]  # fmt: skip
 
 

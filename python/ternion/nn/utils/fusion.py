@@ -1,0 +1,103 @@
+"""Layers made ready for use: a batch norm as part of the layer before it, and layers without first values."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from ..._refusals import name_all
+from ..._scopes import no_grad
+from ..._ternion import Parameter, Tensor, ones_like, zeros_like
+from ..module import Module
+
+__all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "skip_init"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def _fused(layer: Any, norm: Any, op: str, axis: int) -> Any:
+    if layer.training or norm.training:
+        raise ValueError(f"{op}: modules in training, expected them in use: eval()")
+    if norm.running_mean is None or norm.running_var is None:
+        raise ValueError(f"{op}: a batch norm without running statistics, expected one that has them")
+    fused = copy.deepcopy(layer)
+    of_norm = (norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)
+    fused.weight, fused.bias = _weights(fused.weight, fused.bias, *of_norm, axis)
+    return fused
+
+
+def _weights(weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float, scale: Any, shift: Any, axis: int) -> tuple[Parameter, Parameter]:
+    """`norm(weight x + bias)` is `(weight s) x + (bias - mean) s + shift`, where `s = scale / sqrt(var + eps)`, along the axis of the outputs."""
+    with no_grad():
+        scales = (ones_like(mean) if scale is None else scale) * (var + eps).rsqrt()
+        sizes = [-1 if each == axis else 1 for each in range(weight.ndim)]
+        moved = ((zeros_like(mean) if bias is None else bias) - mean) * scales
+        fused = (weight * scales.reshape(sizes)).to(weight.dtype)
+        shifted = (moved if shift is None else moved + shift).to(weight.dtype if bias is None else bias.dtype)
+    return Parameter(fused, weight.requires_grad), Parameter(shifted, True if bias is None else bias.requires_grad)
+
+
+def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
+    """A convolution that does what `conv` and then `bn` do in use.
+
+    Args:
+        transpose: whether it is a transposed one, of one group.
+
+    Raises:
+        ValueError: a module in training, a batch norm without running statistics.
+    """
+    return _fused(conv, bn, "fuse_conv_bn_eval", 1 if transpose else 0)
+
+
+def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
+    """A linear layer that does what `linear` and then `bn` do in use.
+
+    Raises:
+        ValueError: a module in training, a batch norm without running statistics.
+    """
+    return _fused(linear, bn, "fuse_linear_bn_eval", 0)
+
+
+def fuse_conv_bn_weights(
+    conv_w: Any, conv_b: Any, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Any, bn_b: Any, transpose: bool = False
+) -> tuple[Parameter, Parameter]:
+    """Weight and bias of `fuse_conv_bn_eval`.
+
+    Raises:
+        ValueError: statistics of another number of channels.
+    """
+    return _weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 1 if transpose else 0)
+
+
+def fuse_linear_bn_weights(
+    linear_w: Any, linear_b: Any, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Any, bn_b: Any
+) -> tuple[Parameter, Parameter]:
+    """Weight and bias of `fuse_linear_bn_eval`.
+
+    Raises:
+        ValueError: statistics of another number of features.
+    """
+    return _weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 0)
+
+
+def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """A layer whose values nobody relies on, as a state will overwrite them. The random numbers go on as if nothing had been drawn.
+
+    Raises:
+        TypeError: no class of modules.
+    """
+    from ..._random import get_rng_state, set_rng_state
+
+    if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
+        raise TypeError(f"skip_init: {module_cls!r}, expected a class of modules")
+    device = kwargs.get("device")
+    before = get_rng_state(device)
+    try:
+        return module_cls(*args, **kwargs)
+    finally:
+        set_rng_state(before, device)
+
+
+name_all(globals())

@@ -1,0 +1,61 @@
+"""`make_tensor`: random tensors for tests."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import _ternion
+from .._functions.kinds import finfo, iinfo
+from .._scopes import no_grad
+from .._ternion import Tensor
+
+
+def make_tensor(
+    *shape: Any, dtype: Any, device: Any, low: float | None = None, high: float | None = None, requires_grad: bool = False,
+    noncontiguous: bool = False, exclude_zero: bool = False, memory_format: Any = None,
+) -> Tensor:  # fmt: skip
+    """A tensor of numbers drawn evenly from `low` to below `high`: by default from -9 to 9, of bytes from 0 on, of truth values of both.
+
+    Args:
+        noncontiguous: whether the last axis has a stride of 2; not of less than 2 elements.
+        exclude_zero: puts 1, or the least normal number, in the place of 0.
+        memory_format: taken as in PyTorch; elements are in row-major order.
+
+    Raises:
+        ValueError: limits that are NaN, or of which the lower is not below the upper, or that the dtype does not have; whole numbers that are to ask for
+            a gradient; `noncontiguous` with a `memory_format`.
+    """
+    sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    if noncontiguous and memory_format is not None:
+        raise ValueError("make_tensor: noncontiguous and memory_format, expected one of them")
+    is_strided = noncontiguous and math.prod(sizes) > 1
+    drawn = _drawn((*sizes[:-1], 2 * sizes[-1]) if is_strided else sizes, dtype, device, low, high)
+    if requires_grad and not drawn.is_floating_point():
+        raise ValueError(f"make_tensor: requires_grad of {drawn.dtype}, expected a floating dtype")
+    # From 1 on, so that an offset that is forgotten is found, too.
+    result = drawn[..., 1::2] if is_strided else drawn
+    if exclude_zero:
+        with no_grad():
+            result.masked_fill_(result == 0, finfo(result.dtype).tiny if result.is_floating_point() else 1)
+    return result.requires_grad_() if requires_grad else result
+
+
+def _drawn(sizes: tuple[int, ...], dtype: Any, device: Any, low: Any, high: Any) -> Tensor:
+    """Numbers within the limits, as far as the dtype has them."""
+    kind = _ternion.zeros(0, dtype=dtype).dtype
+    is_floating = kind.is_floating_point
+    if is_floating:
+        least, most, usual = finfo(kind).min, finfo(kind).max, (-9, 9)
+    elif kind == _ternion.bool:
+        least, most, usual = 0, 2, (0, 2)
+    else:
+        # The upper limit is left out, and must be a number itself.
+        least, most, usual = iinfo(kind).min, iinfo(kind).max + (kind != _ternion.int64), (-9, 10)
+    low, high = usual[0] if low is None else low, usual[1] if high is None else high
+    if not low < high or high < least or low >= most:
+        raise ValueError(f"make_tensor: from {low} to {high}, expected the lower number first, and numbers that {kind} has")
+    low, high = max(low, least), min(high, most)
+    if is_floating:
+        return (_ternion.rand(*sizes, dtype=_ternion.float64, device=device) * (high - low) + low).clamp(low, high).to(kind)
+    return _ternion.randint(math.ceil(low), math.ceil(high), sizes, dtype=_ternion.int64, device=device).to(kind)
