@@ -244,9 +244,9 @@ pub fn held(x: &Tensor, low: f64, high: f64) -> Result<Tensor> {
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(grad) = &grads[0] else { return Ok(Grads::new()) };
         let x = context.input(0)?;
-        // NaN is not outside.
-        let outside = x.le_scalar(low)?.logical_or(&x.ge_scalar(high)?)?;
-        Ok(Grads::from_elem(Some(grad.masked_fill(&outside, 0)?), 1))
+        // NaN is not within, as in PyTorch.
+        let within = x.gt_scalar(low)?.logical_and(&x.lt_scalar(high)?)?;
+        Ok(Grads::from_elem(Some(grad.masked_fill(&within.logical_not()?, 0)?), 1))
     };
     Ok(with_gradient("hardtanh", &[x], vec![found], Saves::INPUTS, rule)?.swap_remove(0))
 }
