@@ -146,7 +146,7 @@ def test_without_pytorch_it_says_what_is_missing(tmp_path):
     (tmp_path / "safetensors" / "__init__.py").write_text("")
     (tmp_path / "safetensors" / "torch.py").write_text("import torch\n")
     command = [sys.executable, EXAMPLES / "from_pytorch.py", "--device", "cpu"]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "from_pytorch needs PyTorch and safetensors (pip install torch safetensors): no torch here" in done.stderr
