@@ -36,9 +36,9 @@ class CapturedStep:
         finally:
             _stepping.optimizers = before
         self.is_recorded = recorded is not None
-        self._recorded, self.output = recorded or (None, None)
-        if not self.is_recorded:
-            self.output = step()
+        self._recorded: Any
+        self.output: Any
+        self._recorded, self.output = recorded if recorded is not None else (None, step())
 
     def replay(self) -> Any:
         """Runs the step again, on the same tensors; what the function returned.
