@@ -158,6 +158,13 @@ def test_what_cannot_be_captured():
         ternion.capture(lambda: x * next(batches))
     with pytest.raises(ValueError, match="read another tensor"):
         ternion.capture(lambda: x + ternion.from_numpy(numpy.ones(2, dtype="float32")))
+    table, numbers = ternion.zeros(20, 2), iter(range(20))
+    with pytest.raises(ValueError, match="worked on another part of a tensor"):
+        ternion.capture(lambda: table[next(numbers)] * x)
+    step, _, sgd = training()
+    schedule = optim.lr_scheduler.ExponentialLR(sgd, 0.5)
+    with pytest.raises(ValueError, match=r"capture: the step changes the rates of SGD from \[0.5\] to \[0.25\], which no replay would"):
+        ternion.capture(lambda: (step(), schedule.step()))
     # Everything is as it was, and a step that can be recorded is.
     captured = ternion.capture(lambda: x.index_select(0, rows) + 1)
     assert captured.output.tolist() == [2.0, 2.0]

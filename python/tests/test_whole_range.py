@@ -156,6 +156,11 @@ def test_xlogy_has_its_gradient_at_0_too():
     assert found.tolist() == pytest.approx([0.0, math.log(3), 0.0, 0.0, 2 * math.log(4)])
     assert x.grad.tolist() == pytest.approx([math.log(2), math.log(3), 0.0, 0.0, math.log(4)])
     assert y.grad.tolist() == pytest.approx([0.0, 1 / 3, 0.0, 0.0, 0.5])
+    near = ternion.logaddexp(ternion.tensor([-7.28e-5, inf, -inf, inf, 1.0]), ternion.tensor([-17.0, inf, -inf, -inf, 1.0]))
+    assert near.tolist() == pytest.approx([-7.27586e-5, inf, -inf, inf, 1 + math.log(2)], rel=1e-5)
+    halves = ternion.logaddexp(ternion.tensor(-0.002037, dtype=ternion.float16), ternion.tensor(-5.78, dtype=ternion.float16))
+    assert halves.item() == pytest.approx(1.049e-3, rel=1e-3)
+    assert ternion.hypot(ternion.tensor([inf, 1.0, 3.0]), ternion.tensor([0.0, -inf, 4.0])).tolist() == [inf, inf, 5.0]
     assert ternion.xlogy(ternion.tensor([0.0, 0.0, nan]), ternion.tensor([inf, nan, 1.0])).tolist() == pytest.approx([0.0, nan, nan], nan_ok=True)
     assert ternion.xlogy(2, ternion.tensor([2.0])).item() == ternion.tensor([2.0]).xlogy(2.0).item() == pytest.approx(2 * math.log(2))
     assert ternion.xlogy(ternion.tensor([0]), ternion.tensor([0])).tolist() == [0.0]

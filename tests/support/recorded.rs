@@ -155,6 +155,23 @@ pub fn a_step_that_reads_other_tensors_is_refused(device: &Device) -> Result<()>
         told(device.capture(&mut next).map(drop))
             .contains("op 0, add of [2] f32, [2] f32, read another tensor as input 0")
     );
+    // One that takes its batch from a larger tensor, and one that writes to another place of it.
+    let rows = Tensor::zeros([8, 2], DType::F32, device)?;
+    let mut row = 0;
+    let mut next = || {
+        row += 1;
+        rows.narrow(0, row, 1)?.mul(&w)
+    };
+    assert!(
+        told(device.capture(&mut next).map(drop))
+            .contains("op 0, mul of [1, 2] f32, [2] f32, worked on another part of a tensor when")
+    );
+    let mut row = 0;
+    let mut next = || {
+        row += 1;
+        rows.select(0, row)?.copy_(&w)
+    };
+    assert!(told(device.capture(&mut next).map(drop)).contains("worked on another part of a tensor"));
     // In place it goes on.
     let state = Tensor::ones([2], DType::F32, device)?;
     let mut step = device.capture(|| state.add_(&w))?;

@@ -5,7 +5,7 @@ use crate::device::RandomPosition;
 use crate::error::{Error, Result};
 use crate::observe::{observe_ops, unobserved};
 use crate::precision::{self, Precision};
-use crate::{DType, Device, Op, Shape, Tensor};
+use crate::{DType, Device, Layout, Op, Shape, Tensor};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -153,6 +153,8 @@ struct Called {
     settings: u64,
     /// Of each input: where it lies, if the step has not written there before.
     outside: SmallVec<[Option<usize>; 4]>,
+    /// How inputs and outputs lie in their memory.
+    layouts: SmallVec<[Layout; 4]>,
 }
 
 impl Device {
@@ -299,7 +301,15 @@ fn traced<T>(device: &Device, step: &mut impl FnMut() -> Result<T>) -> (Trace, R
             noted.outputs.insert(output.buffer().address(), output.buffer().downgrade());
         }
         let inputs = call.inputs.iter().map(|tensor| (*tensor.shape(), tensor.dtype())).collect();
-        noted.called.push(Called { name: call.op.name(), inputs, settings: settings(call.op), outside });
+        let layouts =
+            call.inputs.iter().copied().chain(call.outputs).map(|tensor| *tensor.layout()).collect();
+        noted.called.push(Called {
+            name: call.op.name(),
+            inputs,
+            settings: settings(call.op),
+            outside,
+            layouts,
+        });
         Ok(())
     };
     // What a scope of precision has cast before is no part of the step: its own casts are, and are recorded with it.
@@ -387,14 +397,20 @@ fn same_memory(first: &[Called], second: &[Called], random: usize) -> Result<()>
     for (at, (first, second)) in first.iter().zip(second).enumerate() {
         let places = first.outside.iter().zip(&second.outside).enumerate();
         let moved = |(_, (first, second)): &(usize, (&Option<usize>, &Option<usize>))| matches!((first, second), (Some(first), Some(second)) if first != second && *second != random);
-        if let Some((input, _)) = places.into_iter().find(moved) {
-            return Err(Error::invalid(
+        let differs = |detail: String| {
+            Err(Error::invalid(
                 "capture",
                 format!(
-                    "op {at}, {second}, read another tensor as input {input} when it was recorded than when the step ran; a recorded step works in the same \
-                     memory each time: copy new values into a tensor that stays (copy_)"
+                    "op {at}, {second}, {detail} when it was recorded than when the step ran; a recorded step works in the same memory each time: copy new values \
+                     into a tensor that stays (copy_)"
                 ),
-            ));
+            ))
+        };
+        if let Some((input, _)) = places.into_iter().find(moved) {
+            return differs(format!("read another tensor as input {input}"));
+        }
+        if first.layouts != second.layouts && !second.outside.contains(&Some(random)) {
+            return differs("worked on another part of a tensor".into());
         }
     }
     Ok(())

@@ -102,7 +102,7 @@ def hypot(input: Tensor, other: Tensor) -> Tensor:
         ValueError: shapes that do not broadcast.
     """
     high = input.abs().maximum(other.abs())
-    scale = high.masked_fill(high == 0, 1).detach()
+    scale = high.masked_fill((high == 0) | high.isinf(), 1).detach()
     return scale * ((input / scale).square() + (other / scale).square()).sqrt()
 
 
@@ -115,9 +115,15 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
         ValueError: shapes that do not broadcast.
     """
     input, other = _together(input, other)
-    high = input.maximum(other).detach()
-    high = high.masked_fill(high.isinf(), 0)
-    return high + ((input - high).exp() + (other - high).exp()).log()
+    if not input.is_floating_point():
+        input, other = input.float(), other.float()
+    dtype = input.dtype
+    if dtype.itemsize < 4:
+        input, other = input.float(), other.float()
+    high = input.maximum(other)
+    # Of equal infinities there is no difference.
+    gap = (input - other).masked_fill(high.isinf(), 0).abs()
+    return (high + (-gap).exp().log1p()).to(dtype)
 
 
 def xlogy(input: Any, other: Any) -> Tensor:
