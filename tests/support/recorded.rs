@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
-use ternion::nn::{Dropout, Forward, Linear, Mlp, Module};
+use ternion::nn::{Dropout, Forward, Linear, MaxPool2d, Mlp, Module};
 use ternion::{DType, Device, Error, Result, Tensor};
 use ternion_core::capture::is_recording_step;
 
@@ -172,6 +172,12 @@ pub fn a_step_that_reads_other_tensors_is_refused(device: &Device) -> Result<()>
         rows.select(0, row)?.copy_(&w)
     };
     assert!(told(device.capture(&mut next).map(drop)).contains("worked on another part of a tensor"));
+    // What an op keeps for its gradient is of the step, too.
+    let images = Tensor::ones([2, 1, 4, 4], DType::F32, device)?.requires_grad()?;
+    let pool = MaxPool2d::new(2);
+    let mut pooled = device
+        .capture(|| pool.forward(&images)?.sum(..)?.backward()?.get(&images).expect("a gradient").sum(..))?;
+    assert_eq!(pooled.replay()?.item::<f32>()?, 8.0);
     // In place it goes on.
     let state = Tensor::ones([2], DType::F32, device)?;
     let mut step = device.capture(|| state.add_(&w))?;

@@ -7,7 +7,7 @@ use crate::observe::{observe_ops, unobserved};
 use crate::precision::{self, Precision};
 use crate::{DType, Device, Layout, Op, Shape, Tensor};
 use smallvec::SmallVec;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
@@ -19,6 +19,36 @@ type Hook = Box<dyn FnMut() -> Result<()> + Send>;
 thread_local! {
     /// The hooks of the step that this thread records.
     static RECORDING: RefCell<Option<Vec<Hook>>> = const { RefCell::new(None) };
+    /// Whether this thread runs a step that is to be recorded, and by address the memory that was made meanwhile.
+    static IS_TRACED: Cell<bool> = const { Cell::new(false) };
+    static MADE: RefCell<BTreeMap<usize, WeakBuffer>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Notes fresh memory for an op: it belongs to the step that this thread runs.
+#[inline]
+pub(crate) fn note_made(buffer: &Buffer) {
+    if IS_TRACED.get() {
+        MADE.with_borrow_mut(|made| made.insert(buffer.address(), buffer.downgrade()));
+    }
+}
+
+/// Notes what is made, until it is dropped.
+struct Tracing {
+    was_traced: bool,
+    made: BTreeMap<usize, WeakBuffer>,
+}
+
+impl Tracing {
+    fn begin() -> Tracing {
+        Tracing { was_traced: IS_TRACED.replace(true), made: MADE.take() }
+    }
+}
+
+impl Drop for Tracing {
+    fn drop(&mut self) {
+        IS_TRACED.set(self.was_traced);
+        MADE.set(std::mem::take(&mut self.made));
+    }
 }
 
 /// Whether this thread records a step: ops are noted, not run.
@@ -273,10 +303,10 @@ struct Trace {
 }
 
 impl Trace {
-    /// The address of `tensor`, if it was there before the step, or came to be without an op.
+    /// The address of `tensor`, if it was there before the step, or came from the host.
     fn outside(&mut self, tensor: &Tensor) -> Option<usize> {
         let address = tensor.buffer().address();
-        if self.outputs.contains_key(&address) {
+        if self.outputs.contains_key(&address) || MADE.with_borrow(|made| made.contains_key(&address)) {
             return None;
         }
         self.outside.entry(address).or_insert_with(|| tensor.buffer().downgrade());
@@ -313,7 +343,9 @@ fn traced<T>(device: &Device, step: &mut impl FnMut() -> Result<T>) -> (Trace, R
         Ok(())
     };
     // What a scope of precision has cast before is no part of the step: its own casts are, and are recorded with it.
+    let tracing = Tracing::begin();
     let output = precision::apart(precision::current(), || observe_ops(note, step));
+    drop(tracing);
     (trace.take(), output)
 }
 

@@ -207,6 +207,7 @@ fn elementwise<const N: usize>(op: &Op, inputs: [&Tensor; N]) -> Result<Option<(
         return Ok(None);
     };
     let buffer = backend.alloc(bytes)?;
+    crate::capture::note_made(&buffer);
     backend.run(op, &inputs.map(Tensor::view), &[View { buffer: &buffer, dtype, layout }])?;
     Ok(Some((buffer, dtype)))
 }
@@ -231,6 +232,7 @@ fn single<const N: usize>(
     let Ok(plan) = backend.plan(op, metas) else { return Ok(None) };
     let layout = shared_layout(&plan, inputs[0], metas, spec);
     let buffer = backend.alloc(bytes_of(spec)?)?;
+    crate::capture::note_made(&buffer);
     backend.run(
         op,
         &inputs.map(Tensor::view),
@@ -544,6 +546,7 @@ fn execute(
 #[inline]
 fn allocate(device: &Device, spec: &Output, layout: Layout) -> Result<Tensor> {
     let buffer = device.backend().alloc(bytes_of(spec)?)?;
+    crate::capture::note_made(&buffer);
     Ok(Tensor::from_parts(buffer, layout, spec.dtype, device.clone()))
 }
 
