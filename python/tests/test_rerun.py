@@ -182,6 +182,12 @@ def test_random_numbers_go_on_where_a_step_is_recorded():
     ternion.manual_seed(3)
     captured = ternion.capture(lambda: nn.functional.dropout(x, 0.5).sum() + ternion.rand(1))
     assert [captured.output.item()] + [captured.replay().item() for _ in range(3)] == wanted and len(set(wanted)) == 4
+    layer, sequence = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.5, batch_first=True), ternion.randn(3, 5, 8)
+    ternion.manual_seed(3)
+    wanted = [layer(sequence).sum().item() for _ in range(3)]
+    ternion.manual_seed(3)
+    captured = ternion.capture(lambda: layer(sequence).sum())
+    assert [captured.output.item()] + [captured.replay().item() for _ in range(2)] == wanted and len(set(wanted)) == 3
 
 
 def test_a_step_calls_python_twice_and_never_again():

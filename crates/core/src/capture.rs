@@ -4,6 +4,7 @@ use crate::backend::{Buffer, Capture, Replay, WeakBuffer};
 use crate::device::RandomPosition;
 use crate::error::{Error, Result};
 use crate::observe::{observe_ops, unobserved};
+use crate::ops::attention::AttentionConfig;
 use crate::precision::{self, Precision};
 use crate::{DType, Device, Layout, Op, Shape, Tensor};
 use smallvec::SmallVec;
@@ -371,11 +372,19 @@ fn settings(op: &Op) -> u64 {
         Op::Uniform(drawn) => drawn.offset = 0,
         Op::Normal(drawn) => drawn.offset = 0,
         Op::Dropout(drawn) => drawn.offset = 0,
+        Op::Attention(attention) => forget_offset(&mut attention.config),
+        Op::AttentionGrad(attention) => forget_offset(&mut attention.config),
         _ => {}
     }
     let mut digest = DefaultHasher::new();
     format!("{op:?}").hash(&mut digest);
     digest.finish()
+}
+
+fn forget_offset(config: &mut AttentionConfig) {
+    if let Some(drawn) = &mut config.dropout {
+        drawn.offset = 0;
+    }
 }
 
 impl Called {
