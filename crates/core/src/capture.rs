@@ -436,8 +436,10 @@ fn same_ops(first: &[Called], second: &[Called]) -> Result<()> {
 /// read from `random` while it is recorded.
 fn same_memory(first: &[Called], second: &[Called], random: usize) -> Result<()> {
     for (at, (first, second)) in first.iter().zip(second).enumerate() {
-        let places = first.outside.iter().zip(&second.outside).enumerate();
-        let moved = |(_, (first, second)): &(usize, (&Option<usize>, &Option<usize>))| matches!((first, second), (Some(first), Some(second)) if first != second && *second != random);
+        let moved = first.outside.iter().zip(&second.outside).position(|places| match places {
+            (Some(first), Some(second)) => first != second && *second != random,
+            _ => false,
+        });
         let differs = |detail: String| {
             Err(Error::invalid(
                 "capture",
@@ -447,7 +449,7 @@ fn same_memory(first: &[Called], second: &[Called], random: usize) -> Result<()>
                 ),
             ))
         };
-        if let Some((input, _)) = places.into_iter().find(moved) {
+        if let Some(input) = moved {
             return differs(format!("read another tensor as input {input}"));
         }
         if first.layouts != second.layouts && !second.outside.contains(&Some(random)) {
