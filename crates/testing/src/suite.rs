@@ -10,14 +10,17 @@
 //! }
 //! ```
 
+mod fingerprints;
 mod guards;
 
+pub use fingerprints::FINGERPRINTS;
 pub use guards::{complaints, every_op_has_a_row, expected_devices, reached};
 
 use crate::check::{Filter, GUARD, NOTHING_FUSED, Target, check_row, is_unwatched, keys, skipped_wholly};
 use crate::coverage::{self, Coverage};
 use crate::report::{Check, Outcome};
 use crate::table::{OpCase, table};
+use fingerprints::Fingerprints;
 use guards::guards;
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 use std::collections::BTreeMap;
@@ -171,6 +174,10 @@ fn run(command: &'static str, targets: &[Target], expected: &str) -> ExitCode {
         Some(folder) => run.write(Path::new(&folder), &conclusion),
         None => Ok(()),
     };
+    let written = written.and_then(|()| match std::env::var_os(FINGERPRINTS) {
+        Some(folder) => run.write_fingerprints(Path::new(&folder)),
+        None => Ok(()),
+    });
     match run.summary(&conclusion).and(written) {
         Ok(()) => conclusion.exit_code(),
         Err(error) => {
@@ -204,6 +211,7 @@ struct Run {
 struct Found {
     totals: Outcome,
     coverage: Coverage,
+    fingerprints: Fingerprints,
 }
 
 /// One check of some rows on a device.
@@ -267,10 +275,12 @@ impl Run {
         let mut all = self.found();
         let found = all.entry(device.name().to_string()).or_insert_with(|| Found {
             totals: Outcome::default(),
+            fingerprints: Fingerprints::default(),
             coverage: Coverage::new(&test.target, if smallest_alone() { SMALLEST } else { WHOLE }),
         });
         if let Some(row) = test.rows.first() {
             found.coverage.note(row.op, test.check, &outcome);
+            found.fingerprints.add(row.op, test.check, &outcome);
         }
         found.totals.merge(outcome);
     }
@@ -299,6 +309,13 @@ impl Run {
         }
         for found in self.found().values() {
             println!("{} written", coverage::write_file(folder, &found.coverage)?.display());
+        }
+        Ok(())
+    }
+
+    fn write_fingerprints(&self, folder: &Path) -> Result<(), String> {
+        for (device, found) in self.found().iter() {
+            println!("{} written", found.fingerprints.write(folder, device)?.display());
         }
         Ok(())
     }
