@@ -20,43 +20,43 @@ macro_rules! file {
 /// A file of `kernels/`: its name and its text.
 type File = (&'static str, &'static str);
 
-const PRELUDE: File = file!("prelude.cuh");
-const FUNCTIONS: File = file!("functions.cuh");
-const NARROW: File = file!("narrow.cuh");
-const ELEMENTWISE: File = file!("elementwise.cu");
-const COPY: File = file!("copy.cu");
-const CREATE: File = file!("create.cu");
-const PHILOX: File = file!("philox.cuh");
-const RANDOM: File = file!("random.cu");
-const REDUCE: File = file!("reduce.cu");
-const CUMULATIVE: File = file!("cumulative.cu");
-const ROWS: File = file!("rows.cuh");
-const SOFTMAX: File = file!("softmax.cu");
-const NORM: File = file!("norm.cu");
-const LOSS: File = file!("loss.cu");
-const BATCH_NORM: File = file!("batch_norm.cu");
-const INDEX: File = file!("index.cu");
-const SCATTER: File = file!("scatter.cu");
-const SORT: File = file!("sort.cu");
-const ATTENTION: File = file!("attention.cuh");
-const ATTENTION_HALVES: File = file!("attention_halves.cuh");
-const ATTENTION_MMA: File = file!("attention_mma.cuh");
-const ATTENTION_WGMMA: File = file!("attention_wgmma.cuh");
-const ATTENTION_SIMT: File = file!("attention_simt.cuh");
-const ATTENTION_FORWARD: File = file!("attention.cu");
-const ATTENTION_GRAD: File = file!("attention_grad.cu");
-const ATTENTION_F32: File = file!("attention_f32.cu");
-const ATTENTION_GRAD_F32: File = file!("attention_grad_f32.cu");
-const ATTENTION_GRAD_ROWS: File = file!("attention_grad_rows.cu");
-const STEP: File = file!("step.cu");
-const MATMUL: File = file!("matmul.cuh");
-const MATMUL_SIMT: File = file!("matmul.cu");
-const MATMUL_TENSOR: File = file!("matmul_tensor.cu");
-const MATMUL_TF32: File = file!("matmul_tf32.cu");
-const WINDOW: File = file!("window.cuh");
-const POOL: File = file!("pool.cu");
-const CONV: File = file!("conv.cu");
-const ASSEMBLE: File = file!("assemble.cu");
+const PRELUDE: File = file!("lib/prelude.cuh");
+const FUNCTIONS: File = file!("lib/functions.cuh");
+const NARROW: File = file!("lib/narrow.cuh");
+const ELEMENTWISE: File = file!("ops/elementwise.cu");
+const COPY: File = file!("ops/copy.cu");
+const CREATE: File = file!("ops/create.cu");
+const PHILOX: File = file!("lib/philox.cuh");
+const RANDOM: File = file!("ops/random.cu");
+const REDUCE: File = file!("ops/reduce.cu");
+const CUMULATIVE: File = file!("ops/cumulative.cu");
+const ROWS: File = file!("lib/rows.cuh");
+const SOFTMAX: File = file!("ops/softmax.cu");
+const NORM: File = file!("ops/norm.cu");
+const LOSS: File = file!("ops/loss.cu");
+const BATCH_NORM: File = file!("ops/batch_norm.cu");
+const INDEX: File = file!("ops/index.cu");
+const SCATTER: File = file!("ops/scatter.cu");
+const SORT: File = file!("ops/sort.cu");
+const ATTENTION: File = file!("attention/attention.cuh");
+const ATTENTION_HALVES: File = file!("attention/half.cuh");
+const ATTENTION_MMA: File = file!("attention/mma.cuh");
+const ATTENTION_WGMMA: File = file!("attention/wgmma.cuh");
+const ATTENTION_SIMT: File = file!("attention/simt.cuh");
+const ATTENTION_FORWARD: File = file!("attention/forward.cu");
+const ATTENTION_GRAD: File = file!("attention/grad.cu");
+const ATTENTION_F32: File = file!("attention/simt_forward.cu");
+const ATTENTION_GRAD_F32: File = file!("attention/simt_grad.cu");
+const ATTENTION_GRAD_ROWS: File = file!("attention/grad_rows.cu");
+const STEP: File = file!("ops/step.cu");
+const MATMUL: File = file!("gemm/gemm.cuh");
+const MATMUL_SIMT: File = file!("gemm/simt.cu");
+const MATMUL_TENSOR: File = file!("gemm/mma.cu");
+const MATMUL_TF32: File = file!("gemm/tf32.cu");
+const WINDOW: File = file!("lib/window.cuh");
+const POOL: File = file!("ops/pool.cu");
+const CONV: File = file!("conv/im2col.cu");
+const ASSEMBLE: File = file!("ops/assemble.cu");
 
 /// One thing to compile: kernels of a family for an op and its dtypes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -455,7 +455,7 @@ impl Unit {
     fn elementwise(&self) -> Source {
         let Elementwise { expression, inputs, output, pack } = self.expression();
         let input = |at: usize| inputs.get(at).unwrap_or(&"u8").to_string();
-        let name = format!("elementwise.cu ({}: {} -> {output})", expression.1, inputs.join(", "));
+        let name = format!("ops/elementwise.cu ({}: {} -> {output})", expression.1, inputs.join(", "));
         let defines = vec![
             expression,
             ("LEAST_BLOCKS", self.least_blocks().to_string()),
