@@ -1,8 +1,9 @@
 //! Every kernel that the CUDA backend can ask for exists in the machine code that its source gives, for every op and dtype. Needs NVRTC but no GPU.
 
 use std::io::Write;
+use ternion_core::UnaryOp;
+use ternion_core::ops::{binary::BinaryOp, compare::CompareOp};
 use ternion_cuda::{machine_code, nvrtc, sources};
-use ternion_testing::kinds::{binary_kinds, compare_kinds, unary_kinds};
 
 /// The architecture whose code is looked at; `cargo xtask kernels` compiles for the others too.
 const ARCHITECTURE: &str = "sm_90a";
@@ -44,9 +45,9 @@ fn every_function_of_elements_has_units() {
         let wanted = format!("family: {family}, name: {name:?},");
         assert!(listed.iter().any(|unit| unit.contains(&wanted)), "no unit of {family} {name}");
     };
-    unary_kinds().iter().for_each(|op| has("Unary", op.name()));
-    binary_kinds().iter().for_each(|op| has("Binary", op.name()));
-    compare_kinds().iter().for_each(|op| has("Compare", op.name()));
+    UnaryOp::ALL.iter().for_each(|op| has("Unary", op.name()));
+    BinaryOp::ALL.iter().for_each(|op| has("Binary", op.name()));
+    CompareOp::ALL.iter().for_each(|op| has("Compare", op.name()));
 }
 
 #[test]

@@ -52,7 +52,6 @@ use crate::ops::binary::BinaryOp;
 use crate::ops::conv::ConvConfig;
 use crate::ops::matmul::{Epilogue, Matmul};
 use crate::ops::reduce::ReduceOp;
-use crate::ops::unary::UnaryOp;
 use crate::{DType, Tensor};
 use casts::Casts;
 use smallvec::SmallVec;
@@ -273,16 +272,8 @@ fn kind(op: &Op) -> Kind {
                 Kind::AsTheyAre
             }
         },
-        Op::Unary(unary) => match unary.op {
-            UnaryOp::Exp
-            | UnaryOp::Expm1
-            | UnaryOp::Log
-            | UnaryOp::Log1p
-            | UnaryOp::Recip
-            | UnaryOp::Rsqrt
-            | UnaryOp::Softplus => Kind::Full,
-            _ => Kind::AsTheyAre,
-        },
+        Op::Unary(unary) if unary.op.autocasts_to_f32() => Kind::Full,
+        Op::Unary(_) => Kind::AsTheyAre,
         Op::BinaryScalar(binary) if binary.op == BinaryOp::Pow => Kind::Full,
         Op::Binary(binary) if binary.op == BinaryOp::Pow => Kind::Full,
         Op::Binary(_)

@@ -34,55 +34,30 @@ impl fmt::Display for OpName {
     }
 }
 
-/// Lists the variants of an enum, and a function that stops compiling when one is added to the enum and not to the list.
-macro_rules! every {
-    ($list:ident, $kind:ident: $($variant:ident $({ $($field:ident: $value:expr),* })?),* $(,)?) => {
-        /// One of each kind.
-        pub fn $list() -> Vec<$kind> {
-            let complete = |kind: &$kind| match kind {
-                $($kind::$variant $({ $($field: _),* })? => {})*
-            };
-            let all = vec![$($kind::$variant $({ $($field: $value),* })?),*];
-            all.iter().for_each(complete);
-            all
-        }
-    };
-}
-
-every! { unary_kinds, UnaryOp:
-    Neg, Abs, Sign, Exp, Log, Log1p, Expm1, Sqrt, Rsqrt, Sin, Cos, Tanh, Sigmoid, Relu, Erf, Square, Recip, Floor, Ceil, Round, Not,
-    LeakyRelu { slope: 0.1 }, Elu { alpha: 1.0 }, GeluErf, GeluTanh, Silu, Softplus, Clamp { low: 0.0, high: 1.0 },
-}
-every! { binary_kinds, BinaryOp: Add, Sub, Mul, Div, Pow, Max, Min, Atan2, Remainder, And, Or, Xor }
-every! { compare_kinds, CompareOp: Eq, Ne, Lt, Le, Gt, Ge }
-every! { reduce_kinds, ReduceOp: Sum, Prod, Max, Min, ArgMax, ArgMin, Mean, SumSquares, MaxAbs, Norm, LogSumExp }
-every! { scatter_kinds, ScatterMode: Set, Add }
-
 /// Every op of the list but those of other crates.
 pub fn every_op() -> Vec<OpName> {
     let mut all = Vec::new();
     let mut add = |op: Op| all.push(OpName { variant: op.variant(), name: op.name() });
-    for op in unary_kinds() {
+    for op in UnaryOp::ALL {
         add(Op::Unary(Unary { op }));
-        // Steps have no gradient, truth values none either: their gradient ops are never asked for.
-        if op != UnaryOp::Not && !is_step(op) {
+        if op.has_grad_op() {
             add(Op::UnaryGrad(UnaryGrad { op }));
         }
     }
-    for op in binary_kinds() {
+    for op in BinaryOp::ALL {
         add(Op::Binary(Binary { op }));
         if !op.is_logical() && op != BinaryOp::Atan2 {
             add(Op::BinaryScalar(BinaryScalar { op, scalar: Scalar::Float(0.0), side: Side::Left }));
         }
     }
-    for op in compare_kinds() {
+    for op in CompareOp::ALL {
         add(Op::Compare(Compare { op }));
         add(Op::CompareScalar(CompareScalar { op, scalar: Scalar::Float(0.0) }));
     }
-    for op in reduce_kinds() {
+    for op in ReduceOp::ALL {
         add(Op::Reduce(Reduce { op, axes: AxisSet::EMPTY, keep: false }));
     }
-    for mode in scatter_kinds() {
+    for mode in ScatterMode::ALL {
         add(Op::Scatter(Scatter { axis: 0, mode }));
     }
     let listed: Vec<&str> = all.iter().map(|op| op.variant).collect();
@@ -90,10 +65,6 @@ pub fn every_op() -> Vec<OpName> {
     let others = Op::VARIANTS.iter().filter(|variant| **variant != "Custom" && !listed.contains(variant));
     all.extend(others.map(|&variant| OpName { variant, name: "" }));
     all
-}
-
-fn is_step(op: UnaryOp) -> bool {
-    matches!(op, UnaryOp::Sign | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round)
 }
 
 #[cfg(test)]

@@ -6,6 +6,11 @@ use crate::delegate_backend;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::op::Op;
+use crate::ops::binary::BinaryOp;
+use crate::ops::compare::CompareOp;
+use crate::ops::index::ScatterMode;
+use crate::ops::reduce::ReduceOp;
+use crate::ops::unary::UnaryOp;
 
 /// Runs the named ops on another device: to go on in spite of a broken kernel, or to find out which one is.
 ///
@@ -81,11 +86,6 @@ impl Backend for Fallback {
     }
 }
 
-const UNARY: &str = "neg abs sign exp log log1p expm1 sqrt rsqrt sin cos tanh sigmoid relu erf square recip floor ceil round logical_not leaky_relu elu gelu_erf gelu_tanh silu softplus clamp";
-const BINARY: &str = "add sub mul div pow maximum minimum atan2 remainder logical_and logical_or logical_xor";
-const COMPARE: &str = "eq ne lt le gt ge";
-const REDUCE: &str = "sum prod max min argmax argmin mean sum_squares max_abs norm logsumexp";
-
 /// Methods under whose names users look for ops that are called otherwise.
 const METHODS: &[(&str, &str)] = &[
     ("gelu", "gelu_erf, or gelu_tanh"),
@@ -106,25 +106,26 @@ const METHODS: &[(&str, &str)] = &[
 
 /// The names of all ops of this crate, as in messages and `TERNION_FALLBACK`.
 pub fn known_names() -> Vec<String> {
-    let family = |names: &str, ending: &str| -> Vec<String> {
-        names.split(' ').map(|name| format!("{name}{ending}")).collect()
-    };
     let of_variant = |&variant: &&str| match variant {
-        "Unary" => family(UNARY, ""),
-        "UnaryGrad" => family(UNARY, "_grad"),
-        "Binary" => family(BINARY, ""),
-        "BinaryScalar" => family(BINARY, "_scalar"),
-        "Compare" => family(COMPARE, ""),
-        "CompareScalar" => family(COMPARE, "_scalar"),
-        "Reduce" => family(REDUCE, ""),
-        "Scatter" => family("scatter_set scatter_add", ""),
-        "Select" => vec!["where".into()],
-        "Variance" => vec!["var".into()],
-        "CumulativeSum" => vec!["cumsum".into()],
+        "Unary" => names(UnaryOp::ALL.map(UnaryOp::name)),
+        "UnaryGrad" => names(UnaryOp::ALL.map(UnaryOp::grad_name)),
+        "Binary" => names(BinaryOp::ALL.map(BinaryOp::name)),
+        "BinaryScalar" => names(BinaryOp::ALL.map(BinaryOp::scalar_name)),
+        "Compare" => names(CompareOp::ALL.map(CompareOp::name)),
+        "CompareScalar" => names(CompareOp::ALL.map(CompareOp::scalar_name)),
+        "Reduce" => names(ReduceOp::ALL.map(ReduceOp::name)),
+        "Scatter" => names(ScatterMode::ALL.map(ScatterMode::name)),
+        "Select" => names(["where"]),
+        "Variance" => names(["var"]),
+        "CumulativeSum" => names(["cumsum"]),
         "Custom" => Vec::new(),
         other => vec![snake_case(other)],
     };
     Op::VARIANTS.iter().flat_map(of_variant).collect()
+}
+
+fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_string).to_vec()
 }
 
 /// `LayerNormGrad` as `layer_norm_grad`.

@@ -15,54 +15,38 @@ use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::ops::create::exact_scalar;
 use crate::tensor::Tensor;
 
-/// A function of two elements of the same dtype.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BinaryOp {
-    /// `a + b`. Integers wrap.
-    Add,
-    /// `a - b`.
-    Sub,
-    /// `a * b`.
-    Mul,
-    /// `a / b`. Integers: rounded towards zero; by zero gives 0.
-    Div,
-    /// `a^b`. Integers: by repeated multiplication, wrapping; a negative exponent gives 0 (1 and -1 excepted).
-    Pow,
-    /// The larger; NaN if either is. Gradient shared equally where both are equal.
-    Max,
-    /// The smaller; NaN if either is. Gradient shared equally where both are equal.
-    Min,
-    /// The angle of the point `(b, a)`, in radians. Floats only.
-    Atan2,
-    /// `a - b * floor(a / b)`: the sign of b. Integers: by zero gives 0.
-    Remainder,
-    /// Logical and. Bool only.
-    And,
-    /// Logical or. Bool only.
-    Or,
-    /// Logical exclusive or. Bool only.
-    Xor,
+op_enum! {
+    /// A function of two elements of the same dtype.
+    pub enum BinaryOp: name, scalar_name {
+        /// `a + b`. Integers wrap.
+        Add: "add", "add_scalar";
+        /// `a - b`.
+        Sub: "sub", "sub_scalar";
+        /// `a * b`.
+        Mul: "mul", "mul_scalar";
+        /// `a / b`. Integers: rounded towards zero; by zero gives 0.
+        Div: "div", "div_scalar";
+        /// `a^b`. Integers: by repeated multiplication, wrapping; a negative exponent gives 0 (1
+        /// and -1 excepted).
+        Pow: "pow", "pow_scalar";
+        /// The larger; NaN if either is. Gradient shared equally where both are equal.
+        Max: "maximum", "maximum_scalar";
+        /// The smaller; NaN if either is. Gradient shared equally where both are equal.
+        Min: "minimum", "minimum_scalar";
+        /// The angle of the point `(b, a)`, in radians. Floats only.
+        Atan2: "atan2", "atan2_scalar";
+        /// `a - b * floor(a / b)`: the sign of b. Integers: by zero gives 0.
+        Remainder: "remainder", "remainder_scalar";
+        /// Logical and. Bool only.
+        And: "logical_and", "and_scalar";
+        /// Logical or. Bool only.
+        Or: "logical_or", "or_scalar";
+        /// Logical exclusive or. Bool only.
+        Xor: "logical_xor", "xor_scalar";
+    }
 }
 
 impl BinaryOp {
-    /// The stem.
-    pub fn name(self) -> &'static str {
-        match self {
-            BinaryOp::Add => "add",
-            BinaryOp::Sub => "sub",
-            BinaryOp::Mul => "mul",
-            BinaryOp::Div => "div",
-            BinaryOp::Pow => "pow",
-            BinaryOp::Max => "maximum",
-            BinaryOp::Min => "minimum",
-            BinaryOp::Atan2 => "atan2",
-            BinaryOp::Remainder => "remainder",
-            BinaryOp::And => "logical_and",
-            BinaryOp::Or => "logical_or",
-            BinaryOp::Xor => "logical_xor",
-        }
-    }
-
     /// Whether operands are truth values.
     pub fn is_logical(self) -> bool {
         matches!(self, BinaryOp::And | BinaryOp::Or | BinaryOp::Xor)
@@ -181,20 +165,7 @@ pub struct BinaryScalar {
 
 impl Rule for BinaryScalar {
     fn name(&self) -> &'static str {
-        match self.op {
-            BinaryOp::Add => "add_scalar",
-            BinaryOp::Sub => "sub_scalar",
-            BinaryOp::Mul => "mul_scalar",
-            BinaryOp::Div => "div_scalar",
-            BinaryOp::Pow => "pow_scalar",
-            BinaryOp::Max => "maximum_scalar",
-            BinaryOp::Min => "minimum_scalar",
-            BinaryOp::Atan2 => "atan2_scalar",
-            BinaryOp::Remainder => "remainder_scalar",
-            BinaryOp::And => "and_scalar",
-            BinaryOp::Or => "or_scalar",
-            BinaryOp::Xor => "xor_scalar",
-        }
+        self.op.scalar_name()
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         check::count(self.name(), inputs, 1)?;

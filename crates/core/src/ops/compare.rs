@@ -10,34 +10,21 @@ use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::ops::create::exact_scalar;
 use crate::tensor::Tensor;
 
-/// A comparison. All are false if either side is NaN, but `Ne`, which is true.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompareOp {
-    /// `a == b`
-    Eq,
-    /// `a != b`
-    Ne,
-    /// `a < b`
-    Lt,
-    /// `a <= b`
-    Le,
-    /// `a > b`
-    Gt,
-    /// `a >= b`
-    Ge,
-}
-
-impl CompareOp {
-    /// The stem.
-    pub fn name(self) -> &'static str {
-        match self {
-            CompareOp::Eq => "eq",
-            CompareOp::Ne => "ne",
-            CompareOp::Lt => "lt",
-            CompareOp::Le => "le",
-            CompareOp::Gt => "gt",
-            CompareOp::Ge => "ge",
-        }
+op_enum! {
+    /// A comparison. All are false if either side is NaN, but `Ne`, which is true.
+    pub enum CompareOp: name, scalar_name {
+        /// `a == b`
+        Eq: "eq", "eq_scalar";
+        /// `a != b`
+        Ne: "ne", "ne_scalar";
+        /// `a < b`
+        Lt: "lt", "lt_scalar";
+        /// `a <= b`
+        Le: "le", "le_scalar";
+        /// `a > b`
+        Gt: "gt", "gt_scalar";
+        /// `a >= b`
+        Ge: "ge", "ge_scalar";
     }
 }
 
@@ -81,14 +68,7 @@ pub struct CompareScalar {
 
 impl Rule for CompareScalar {
     fn name(&self) -> &'static str {
-        match self.op {
-            CompareOp::Eq => "eq_scalar",
-            CompareOp::Ne => "ne_scalar",
-            CompareOp::Lt => "lt_scalar",
-            CompareOp::Le => "le_scalar",
-            CompareOp::Gt => "gt_scalar",
-            CompareOp::Ge => "ge_scalar",
-        }
+        self.op.scalar_name()
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         check::count(self.name(), inputs, 1)?;

@@ -48,13 +48,15 @@ impl Rule for Gather {
     }
 }
 
-/// What scatter does where elements meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScatterMode {
-    /// The last one (in row-major order of the source) stays.
-    Set,
-    /// They are added, in row-major order of the source (halves: in f32, rounded once at the end).
-    Add,
+op_enum! {
+    /// What scatter does where indices repeat.
+    pub enum ScatterMode: name {
+        /// The last element (in row-major order of the source) stays.
+        Set: "scatter_set";
+        /// They are added, in row-major order of the source (f16 and bf16: in f32, rounded once at
+        /// the end).
+        Add: "scatter_add";
+    }
 }
 
 /// `y = base`, then `y[.., index[.., i, ..], ..] = source[.., i, ..]` (or `+=`) along `axis`. Inputs: base, index (i32/i64) and source, all of one
@@ -71,10 +73,7 @@ pub struct Scatter {
 
 impl Rule for Scatter {
     fn name(&self) -> &'static str {
-        match self.mode {
-            ScatterMode::Set => "scatter_set",
-            ScatterMode::Add => "scatter_add",
-        }
+        self.mode.name()
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         let name = self.name();

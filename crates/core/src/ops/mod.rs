@@ -1,6 +1,9 @@
 //! The ops by family. Each file holds the payload structs with their shape rules, compositions and gradients, and the
 //! `Tensor` methods that users call. Views (no kernel) are in `view`.
 
+#[macro_use]
+mod list;
+
 pub mod assemble;
 pub mod attention;
 pub mod binary;

@@ -11,51 +11,41 @@ use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::shape::AxisSet;
 use crate::tensor::Tensor;
 
-/// What a reduction forms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReduceOp {
-    /// Sum; of nothing: 0. Halves accumulate in f32; integers wrap in their dtype ([`Tensor::sum`] widens them first); bool is rejected. Primitive.
-    Sum,
-    /// Product; of nothing: 1. Dtypes as for the sum. Primitive.
-    Prod,
-    /// Largest element; NaN if there is one. bool: any. Of nothing: an error (bool: false). Primitive.
-    Max,
-    /// Smallest element; NaN if there is one. bool: all. Of nothing: an error (bool: true). Primitive.
-    Min,
-    /// Position (i32, row-major within the reduced axes) of the first largest element; the first NaN wins. Primitive.
-    ArgMax,
-    /// Position (i32, row-major within the reduced axes) of the first smallest element; the first NaN wins. Primitive.
-    ArgMin,
-    /// Sum divided by count; of nothing: NaN. Floats. Composite.
-    Mean,
-    /// Sum of squares. Floats. Composite.
-    SumSquares,
-    /// Largest absolute value; of nothing: an error. Floats. Composite.
-    MaxAbs,
-    /// `sqrt(sum of squares)`. Gradient 0 at 0. Floats. Composite.
-    Norm,
-    /// `log(sum(e^x))`, shifted by the maximum. All -infinity: -infinity, with gradient 0. Of nothing: -infinity. Floats. Composite.
-    LogSumExp,
+op_enum! {
+    /// What a reduction computes.
+    pub enum ReduceOp: name {
+        /// Sum; of nothing: 0. f16 and bf16 accumulate in f32; integers wrap in their dtype
+        /// ([`Tensor::sum`] widens them first); bool is rejected. Primitive.
+        Sum: "sum";
+        /// Product; of nothing: 1. Dtypes as for the sum. Primitive.
+        Prod: "prod";
+        /// Largest element; NaN if there is one. bool: any. Of nothing: an error (bool: false).
+        /// Primitive.
+        Max: "max";
+        /// Smallest element; NaN if there is one. bool: all. Of nothing: an error (bool: true).
+        /// Primitive.
+        Min: "min";
+        /// Index (i32, row-major within the reduced axes) of the first largest element; the first
+        /// NaN wins. Primitive.
+        ArgMax: "argmax";
+        /// Index (i32, row-major within the reduced axes) of the first smallest element; the first
+        /// NaN wins. Primitive.
+        ArgMin: "argmin";
+        /// Sum divided by count; of nothing: NaN. Floats. Composite.
+        Mean: "mean";
+        /// Sum of squares. Floats. Composite.
+        SumSquares: "sum_squares";
+        /// Largest absolute value; of nothing: an error. Floats. Composite.
+        MaxAbs: "max_abs";
+        /// `sqrt(sum of squares)`. Gradient 0 at 0. Floats. Composite.
+        Norm: "norm";
+        /// `log(sum(e^x))`, shifted by the maximum. All -infinity: -infinity, with gradient 0. Of
+        /// nothing: -infinity. Floats. Composite.
+        LogSumExp: "logsumexp";
+    }
 }
 
 impl ReduceOp {
-    /// The stem.
-    pub fn name(self) -> &'static str {
-        match self {
-            ReduceOp::Sum => "sum",
-            ReduceOp::Prod => "prod",
-            ReduceOp::Max => "max",
-            ReduceOp::Min => "min",
-            ReduceOp::ArgMax => "argmax",
-            ReduceOp::ArgMin => "argmin",
-            ReduceOp::Mean => "mean",
-            ReduceOp::SumSquares => "sum_squares",
-            ReduceOp::MaxAbs => "max_abs",
-            ReduceOp::Norm => "norm",
-            ReduceOp::LogSumExp => "logsumexp",
-        }
-    }
-
     /// Whether every backend must have it.
     pub fn is_primitive(self) -> bool {
         !matches!(

@@ -1,4 +1,5 @@
-//! Functions of one element: their names, their shape rule and their methods. Formulas and derivatives are in `formulas`.
+//! Functions of one element: the list of them, with formulas and gradients, and their shape rule.
+//! Formulas of more than a line are in `formulas`.
 
 mod formulas;
 
@@ -10,177 +11,271 @@ use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::precision;
 use crate::tensor::Tensor;
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-/// A function of one element.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum UnaryOp {
+unary_ops! {
     /// `-x`. Integers wrap.
-    Neg,
+    Neg = "neg" (neg neg_) {
+        takes: Numbers,
+        autocast: Unchanged,
+        grad: Constant |_x, dy| dy.neg(),
+    }
     /// `|x|`. Gradient 0 at 0.
-    Abs,
+    Abs = "abs" (abs abs_) {
+        takes: Numbers,
+        autocast: Unchanged,
+        grad: FromInput |x, dy| dy.mul(&x.sign()?),
+    }
     /// -1, 0 or 1; NaN stays. Gradient 0.
-    Sign,
+    Sign = "sign" (sign sign_) {
+        takes: Numbers,
+        autocast: Unchanged,
+        grad: Zero |_x, dy| dy.zeros_like(),
+    }
     /// `e^x`.
-    Exp,
+    Exp = "exp" (exp exp_) {
+        takes: Floats,
+        autocast: ToF32,
+        grad: FromOutput |y, dy| dy.mul(y),
+    }
     /// Natural logarithm.
-    Log,
+    Log = "log" (log log_) {
+        takes: Floats,
+        autocast: ToF32,
+        grad: FromInput |x, dy| dy.div(x),
+    }
     /// `log(1 + x)`, accurate near 0.
-    Log1p,
+    Log1p = "log1p" (log1p log1p_) {
+        takes: Floats,
+        autocast: ToF32,
+        grad: FromInput |x, dy| dy.div(&x.add_scalar(1i64)?),
+    }
     /// `e^x - 1`, accurate near 0.
-    Expm1,
+    Expm1 = "expm1" (expm1 expm1_) {
+        takes: Floats,
+        autocast: ToF32,
+        grad: FromOutput |y, dy| dy.mul(&y.add_scalar(1i64)?),
+    }
     /// Square root.
-    Sqrt,
+    Sqrt = "sqrt" (sqrt sqrt_) {
+        takes: Floats,
+        autocast: Unchanged,
+        grad: FromOutput |y, dy| dy.div(&y.mul_scalar(2i64)?),
+    }
     /// `1 / sqrt(x)`.
-    Rsqrt,
+    Rsqrt = "rsqrt" (rsqrt rsqrt_) {
+        takes: Floats,
+        autocast: ToF32,
+        // y^3 in factors: d/dx x^-1/2 = -y^3 / 2
+        grad: FromOutput |y, dy| dy.mul(&y.square()?.mul(y)?.mul_scalar(-0.5)?),
+    }
     /// Sine, x in radians.
-    Sin,
+    Sin = "sin" (sin sin_) {
+        takes: Floats,
+        autocast: Unchanged,
+        grad: FromInput |x, dy| dy.mul(&x.cos()?),
+    }
     /// Cosine, x in radians.
-    Cos,
+    Cos = "cos" (cos cos_) {
+        takes: Floats,
+        autocast: Unchanged,
+        grad: FromInput |x, dy| dy.mul(&x.sin()?.neg()?),
+    }
     /// Hyperbolic tangent.
-    Tanh,
+    Tanh = "tanh" (tanh tanh_) {
+        takes: Floats,
+        autocast: Unchanged,
+        grad: FromOutput |y, dy| dy.mul(&y.square()?.rsub_scalar(1i64)?),
+    }
     /// `1 / (1 + e^-x)`.
-    Sigmoid,
+    Sigmoid = "sigmoid" (sigmoid sigmoid_) {
+        takes: Floats,
+        autocast: Unchanged,
+        grad: FromOutput |y, dy| dy.mul(&y.mul(&y.rsub_scalar(1i64)?)?),
+    }
     /// `max(x, 0)`; NaN stays. Gradient 0 at 0.
-    Relu,
+    Relu = "relu" (relu relu_) {
+        takes: Numbers,
+        autocast: Unchanged,
+        grad: FromOutput |y, dy| y.gt_scalar(0i64)?.where_(dy, &dy.scalar_like(0i64)?),
+    }
     /// Error function.
-    Erf,
+    Erf = "erf" (erf erf_) {
+        takes: Floats,
+        autocast: Unchanged,
+        grad: FromInput |x, dy| dy.mul(&x.square()?.neg()?.exp()?.mul_scalar(FRAC_2_SQRT_PI)?),
+    }
     /// `x * x`.
-    Square,
+    Square = "square" (square square_) {
+        takes: Numbers,
+        autocast: Unchanged,
+        // Doubled last: twice a large x could overflow where the product does not.
+        grad: FromInput |x, dy| dy.mul(x)?.mul_scalar(2i64),
+    }
     /// `1 / x`.
-    Recip,
-    /// Largest whole number not above x. Gradient 0.
-    Floor,
-    /// Smallest whole number not below x. Gradient 0.
-    Ceil,
-    /// Nearest whole number, halves to even. Gradient 0.
-    Round,
+    Recip = "recip" (recip recip_) {
+        takes: Floats,
+        autocast: ToF32,
+        grad: FromOutput |y, dy| dy.mul(&y.square()?.neg()?),
+    }
+    /// Largest integer not above x. Gradient 0.
+    Floor = "floor" (floor floor_) {
+        takes: Floats,
+        autocast: Unchanged,
+        grad: Zero |_x, dy| dy.zeros_like(),
+    }
+    /// Smallest integer not below x. Gradient 0.
+    Ceil = "ceil" (ceil ceil_) {
+        takes: Floats,
+        autocast: Unchanged,
+        grad: Zero |_x, dy| dy.zeros_like(),
+    }
+    /// Nearest integer, ties to even. Gradient 0.
+    Round = "round" (round round_) {
+        takes: Floats,
+        autocast: Unchanged,
+        grad: Zero |_x, dy| dy.zeros_like(),
+    }
     /// `!x` of a bool.
-    Not,
-    /// `x` if `x > 0`, else `slope * x`. Gradient `slope` at 0. Composite.
+    Not = "logical_not" (logical_not logical_not_) {
+        takes: Bools,
+        autocast: Unchanged,
+        grad: None |_x, _dy| Err(Error::Autograd("not has no gradient".into())),
+    }
+    /// `x` if `x > 0`, else `slope * x`. Gradient `slope` at 0.
     LeakyRelu {
         /// Slope for negative x.
-        slope: f64,
-    },
-    /// `x` if `x > 0`, else `alpha * (e^x - 1)` (Clevert et al. 2015, eq. 15). Composite.
+        slope: 0.1
+    } = "leaky_relu" (leaky_relu leaky_relu_) {
+        takes: Floats,
+        autocast: Unchanged,
+        value: |x| x.gt_scalar(0i64)?.where_(x, &x.mul_scalar(slope)?),
+        grad: FromInput |x, dy| x.gt_scalar(0i64)?.where_(dy, &dy.mul_scalar(slope)?),
+    }
+    /// `x` if `x > 0`, else `alpha * (e^x - 1)` (Clevert et al. 2015, eq. 15).
     Elu {
         /// Scale for negative x.
-        alpha: f64,
-    },
-    /// `x * Phi(x)` with the exact normal distribution function: `x/2 * (1 + erf(x / sqrt 2))` (Hendrycks and Gimpel 2016). Composite.
-    GeluErf,
-    /// `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))`, the tanh form of the same. Composite.
-    GeluTanh,
-    /// `x * sigmoid(x)`. Composite.
-    Silu,
-    /// `log(1 + e^x)`, as `max(x, 0) + log1p(e^-|x|)`. Composite.
-    Softplus,
-    /// `min(max(x, low), high)`; NaN stays. Gradient 1 inside and at the bounds, 0 outside. Integers: bounds are whole
-    /// numbers or infinite; one beyond the dtype is the dtype's own extreme. Composite.
+        alpha: 1.0
+    } = "elu" (elu elu_) {
+        takes: Floats,
+        autocast: Unchanged,
+        value: |x| x.gt_scalar(0i64)?.where_(x, &x.expm1()?.mul_scalar(alpha)?),
+        grad: FromInput |x, dy| formulas::elu_grad(x, dy, alpha),
+    }
+    /// `x * Phi(x)` with the normal distribution function `Phi`: `x/2 * (1 + erf(x / sqrt 2))`
+    /// (Hendrycks and Gimpel 2016).
+    GeluErf = "gelu_erf" (gelu gelu_) {
+        takes: Floats,
+        autocast: Unchanged,
+        value: |x| x.mul_scalar(0.5)?.mul(&x.mul_scalar(FRAC_1_SQRT_2)?.erf()?.add_scalar(1i64)?),
+        grad: FromInput |x, dy| dy.mul(&formulas::gelu_erf_derivative(x)?),
+    }
+    /// `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))`, which approximates
+    /// [`gelu`](Tensor::gelu).
+    GeluTanh = "gelu_tanh" (gelu_tanh gelu_tanh_) {
+        takes: Floats,
+        autocast: Unchanged,
+        value: |x| x.mul_scalar(0.5)?.mul(&formulas::gelu_inner(x)?.tanh()?.add_scalar(1i64)?),
+        grad: FromInput |x, dy| dy.mul(&formulas::gelu_tanh_derivative(x)?),
+    }
+    /// `x * sigmoid(x)`.
+    Silu = "silu" (silu silu_) {
+        takes: Floats,
+        autocast: Unchanged,
+        value: |x| x.mul(&x.sigmoid()?),
+        grad: FromInput |x, dy| formulas::silu_grad(x, dy),
+    }
+    /// `log(1 + e^x)`, as `max(x, 0) + log1p(e^-|x|)`.
+    Softplus = "softplus" (softplus softplus_) {
+        takes: Floats,
+        autocast: ToF32,
+        value: |x| x.relu()?.add(&x.abs()?.neg()?.exp()?.log1p()?),
+        grad: FromInput |x, dy| dy.mul(&x.sigmoid()?),
+    }
+    /// `min(max(x, low), high)`; NaN stays. Gradient 1 inside and at the bounds, 0 outside.
+    /// Integers: bounds are integers or infinite; one beyond the dtype is the dtype's own extreme.
     Clamp {
         /// Lower bound, possibly -infinity.
-        low: f64,
+        low: 0.0,
         /// Upper bound, possibly infinity.
-        high: f64,
-    },
+        high: 1.0
+    } = "clamp" (clamp clamp_) {
+        takes: Numbers,
+        autocast: Unchanged,
+        value: |x| formulas::clamp(x, low, high),
+        grad: FromInput |x, dy| formulas::clamp_grad(x, dy, low, high),
+    }
 }
 
 impl UnaryOp {
-    /// The table: the compiler asks for a row when a variant is added.
-    const fn facts(self) -> Facts {
-        use {Derivative::*, Domain::*, Kind::*};
-        match self {
-            UnaryOp::Neg => Facts("neg", "neg_grad", Primitive, Numbers, Constant),
-            UnaryOp::Abs => Facts("abs", "abs_grad", Primitive, Numbers, FromInput),
-            UnaryOp::Sign => Facts("sign", "sign_grad", Primitive, Numbers, Zero),
-            UnaryOp::Exp => Facts("exp", "exp_grad", Primitive, Floats, FromOutput),
-            UnaryOp::Log => Facts("log", "log_grad", Primitive, Floats, FromInput),
-            UnaryOp::Log1p => Facts("log1p", "log1p_grad", Primitive, Floats, FromInput),
-            UnaryOp::Expm1 => Facts("expm1", "expm1_grad", Primitive, Floats, FromOutput),
-            UnaryOp::Sqrt => Facts("sqrt", "sqrt_grad", Primitive, Floats, FromOutput),
-            UnaryOp::Rsqrt => Facts("rsqrt", "rsqrt_grad", Primitive, Floats, FromOutput),
-            UnaryOp::Sin => Facts("sin", "sin_grad", Primitive, Floats, FromInput),
-            UnaryOp::Cos => Facts("cos", "cos_grad", Primitive, Floats, FromInput),
-            UnaryOp::Tanh => Facts("tanh", "tanh_grad", Primitive, Floats, FromOutput),
-            UnaryOp::Sigmoid => Facts("sigmoid", "sigmoid_grad", Primitive, Floats, FromOutput),
-            UnaryOp::Relu => Facts("relu", "relu_grad", Primitive, Numbers, FromOutput),
-            UnaryOp::Erf => Facts("erf", "erf_grad", Primitive, Floats, FromInput),
-            UnaryOp::Square => Facts("square", "square_grad", Primitive, Numbers, FromInput),
-            UnaryOp::Recip => Facts("recip", "recip_grad", Primitive, Floats, FromOutput),
-            UnaryOp::Floor => Facts("floor", "floor_grad", Primitive, Floats, Zero),
-            UnaryOp::Ceil => Facts("ceil", "ceil_grad", Primitive, Floats, Zero),
-            UnaryOp::Round => Facts("round", "round_grad", Primitive, Floats, Zero),
-            UnaryOp::Not => Facts("logical_not", "logical_not_grad", Primitive, TruthValues, None),
-            UnaryOp::LeakyRelu { .. } => Facts("leaky_relu", "leaky_relu_grad", Composite, Floats, FromInput),
-            UnaryOp::Elu { .. } => Facts("elu", "elu_grad", Composite, Floats, FromInput),
-            UnaryOp::GeluErf => Facts("gelu_erf", "gelu_erf_grad", Composite, Floats, FromInput),
-            UnaryOp::GeluTanh => Facts("gelu_tanh", "gelu_tanh_grad", Composite, Floats, FromInput),
-            UnaryOp::Silu => Facts("silu", "silu_grad", Composite, Floats, FromInput),
-            UnaryOp::Softplus => Facts("softplus", "softplus_grad", Composite, Floats, FromInput),
-            UnaryOp::Clamp { .. } => Facts("clamp", "clamp_grad", Composite, Numbers, FromInput),
-        }
-    }
-
     /// The stem.
-    pub fn name(self) -> &'static str {
-        self.facts().0
+    pub const fn name(self) -> &'static str {
+        self.facts().name
     }
 
     /// The name of the gradient's op.
-    pub fn grad_name(self) -> &'static str {
-        self.facts().1
+    pub const fn grad_name(self) -> &'static str {
+        self.facts().grad_name
     }
 
     /// Whether this is one of the functions that every backend must have.
-    pub fn is_primitive(self) -> bool {
-        self.facts().2 == Kind::Primitive
+    pub const fn is_primitive(self) -> bool {
+        self.facts().is_primitive
     }
 
     /// Whether integers are taken as well as floats.
-    pub fn takes_integers(self) -> bool {
-        self.facts().3 == Domain::Numbers
-    }
-
-    /// The numbers that the function has beside x, in the order of its fields; zeros where it has none.
-    pub fn constants(self) -> [f64; 2] {
-        match self {
-            UnaryOp::LeakyRelu { slope } => [slope, 0.0],
-            UnaryOp::Elu { alpha } => [alpha, 0.0],
-            UnaryOp::Clamp { low, high } => [low, high],
-            _ => [0.0; 2],
-        }
+    pub const fn takes_integers(self) -> bool {
+        matches!(self.facts().domain, Domain::Numbers)
     }
 
     /// Whether the derivative is formed from the output (else from the input).
-    pub fn saves_output(self) -> bool {
-        self.facts().4 == Derivative::FromOutput
+    pub const fn saves_output(self) -> bool {
+        matches!(self.facts().derivative, Derivative::FromOutput)
     }
 
     /// Whether the function is constant between jumps, so that its gradient is 0 wherever it exists.
-    pub fn is_stepwise(self) -> bool {
-        self.facts().4 == Derivative::Zero
+    pub const fn is_stepwise(self) -> bool {
+        matches!(self.facts().derivative, Derivative::Zero)
+    }
+
+    /// Whether there is a [`UnaryGrad`] of this function: not where the gradient is 0 or does not
+    /// exist.
+    pub const fn has_grad_op(self) -> bool {
+        !matches!(self.facts().derivative, Derivative::Zero | Derivative::None)
+    }
+
+    /// Whether a scope of mixed precision computes the function in f32.
+    pub(crate) const fn autocasts_to_f32(self) -> bool {
+        matches!(self.facts().autocast, Autocast::ToF32)
     }
 }
 
-/// What there is to know of a function besides its formulas: its name, its gradient's, who computes it, what it takes, and what its derivative is formed from.
-struct Facts(&'static str, &'static str, Kind, Domain, Derivative);
-
-#[derive(PartialEq)]
-enum Kind {
-    /// Every backend must have it.
-    Primitive,
-    /// Composed of others where a backend lacks it: see `formulas::compose`.
-    Composite,
+/// What there is to know of a function besides its formulas.
+struct Facts {
+    name: &'static str,
+    grad_name: &'static str,
+    /// Every backend must have it; a composite one is composed where a backend lacks it.
+    is_primitive: bool,
+    domain: Domain,
+    autocast: Autocast,
+    derivative: Derivative,
 }
 
-#[derive(PartialEq)]
+/// What inputs a function takes.
 enum Domain {
     Floats,
     /// Floats and integers.
     Numbers,
-    TruthValues,
+    Bools,
 }
 
-#[derive(PartialEq)]
+/// What a scope of mixed precision does with the input.
+enum Autocast {
+    Unchanged,
+    ToF32,
+}
+
+/// What the derivative is formed from.
 enum Derivative {
     FromInput,
     FromOutput,
@@ -190,6 +285,11 @@ enum Derivative {
     Zero,
     /// There is none.
     None,
+}
+
+/// `constants`, at most two, and zeros.
+fn pad_with_zeros(constants: &[f64]) -> [f64; 2] {
+    [constants.first().copied().unwrap_or(0.0), constants.get(1).copied().unwrap_or(0.0)]
 }
 
 /// `y = f(x)`. Input: x. Output: y, same shape and dtype, may take x's place. Halves are computed in f32 and rounded once.
@@ -228,7 +328,7 @@ impl Rule for Unary {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let input = &inputs[0];
-        let output = formulas::compose(self.op, &input.to_accumulator()?)?;
+        let output = compose(self.op, &input.to_accumulator()?)?;
         Ok(vec![output.to_dtype(input.dtype())?])
     }
     fn differentiability(&self) -> Differentiability {
@@ -290,94 +390,9 @@ impl Rule for UnaryGrad {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (saved, dy) = (inputs[0].to_accumulator()?, inputs[1].to_accumulator()?);
-        let dx = formulas::gradient(self.op, &saved, &dy)?;
+        let dx = gradient(self.op, &saved, &dy)?;
         Ok(vec![dx.to_dtype(inputs[1].dtype())?])
     }
-}
-
-macro_rules! unary_methods {
-    ($($(#[$doc:meta])* $name:ident $in_place:ident ($($argument:ident),*) => $op:expr;)*) => {
-        impl Tensor {
-            $(
-                $(#[$doc])*
-                ///
-                /// # Errors
-                /// A dtype that the function does not take (see [`UnaryOp`]), no memory.
-                #[inline]
-                pub fn $name(&self $(, $argument: f64)*) -> Result<Tensor> {
-                    apply_one(Unary { op: $op }, &[self])
-                }
-
-                #[doc = concat!("In place of this tensor: [`", stringify!($name), "`](Tensor::", stringify!($name), ").")]
-                ///
-                /// # Errors
-                #[doc = concat!("As [`", stringify!($name), "`](Tensor::", stringify!($name), ") and [`apply_into`].")]
-                #[inline]
-                pub fn $in_place(&self $(, $argument: f64)*) -> Result<()> {
-                    apply_into(Unary { op: $op }, &[self], self)
-                }
-            )*
-        }
-    };
-}
-
-unary_methods! {
-    /// `-x`. Integers wrap.
-    neg neg_ () => UnaryOp::Neg;
-    /// `|x|`. Its gradient at 0 is 0.
-    abs abs_ () => UnaryOp::Abs;
-    /// -1, 0 or 1. Its gradient is 0.
-    sign sign_ () => UnaryOp::Sign;
-    /// `e^x`.
-    exp exp_ () => UnaryOp::Exp;
-    /// Natural logarithm.
-    log log_ () => UnaryOp::Log;
-    /// `log(1 + x)`, accurate near 0.
-    log1p log1p_ () => UnaryOp::Log1p;
-    /// `e^x - 1`, accurate near 0.
-    expm1 expm1_ () => UnaryOp::Expm1;
-    /// Square root.
-    sqrt sqrt_ () => UnaryOp::Sqrt;
-    /// `1 / sqrt(x)`.
-    rsqrt rsqrt_ () => UnaryOp::Rsqrt;
-    /// Sine, x in radians.
-    sin sin_ () => UnaryOp::Sin;
-    /// Cosine, x in radians.
-    cos cos_ () => UnaryOp::Cos;
-    /// Hyperbolic tangent.
-    tanh tanh_ () => UnaryOp::Tanh;
-    /// `1 / (1 + e^-x)`.
-    sigmoid sigmoid_ () => UnaryOp::Sigmoid;
-    /// `max(x, 0)`. Its gradient at 0 is 0.
-    relu relu_ () => UnaryOp::Relu;
-    /// Error function.
-    erf erf_ () => UnaryOp::Erf;
-    /// `x * x`.
-    square square_ () => UnaryOp::Square;
-    /// `1 / x`.
-    recip recip_ () => UnaryOp::Recip;
-    /// Largest whole number not above x. Its gradient is 0.
-    floor floor_ () => UnaryOp::Floor;
-    /// Smallest whole number not below x. Its gradient is 0.
-    ceil ceil_ () => UnaryOp::Ceil;
-    /// Nearest whole number, halves to even. Its gradient is 0.
-    round round_ () => UnaryOp::Round;
-    /// `!x` of a bool.
-    logical_not logical_not_ () => UnaryOp::Not;
-    /// `x` if `x > 0`, else `slope * x`.
-    leaky_relu leaky_relu_ (slope) => UnaryOp::LeakyRelu { slope };
-    /// `x` if `x > 0`, else `alpha * (e^x - 1)` (Clevert et al. 2015, eq. 15).
-    elu elu_ (alpha) => UnaryOp::Elu { alpha };
-    /// `x/2 * (1 + erf(x / sqrt 2))` (Hendrycks and Gimpel 2016).
-    gelu gelu_ () => UnaryOp::GeluErf;
-    /// `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))`, which approximates [`gelu`](Tensor::gelu).
-    gelu_tanh gelu_tanh_ () => UnaryOp::GeluTanh;
-    /// `x * sigmoid(x)`.
-    silu silu_ () => UnaryOp::Silu;
-    /// `log(1 + e^x)`.
-    softplus softplus_ () => UnaryOp::Softplus;
-    /// `min(max(x, low), high)`; a bound may be infinite. Its gradient is 1 at the bounds.
-    clamp clamp_ (low, high) => UnaryOp::Clamp { low, high };
 }
 
 impl Tensor {

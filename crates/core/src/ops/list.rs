@@ -1,0 +1,167 @@
+//! Macros that declare the functions that an op can carry: each function is one entry, from which
+//! the enum, its `ALL` and its facts are generated, so that no list can miss one.
+
+/// Declares an enum of functions: `ALL` lists the variants in order, and each further column is a
+/// method that returns the variant's text.
+macro_rules! op_enum {
+    (
+        $(#[$meta:meta])*
+        pub enum $enum:ident: $name:ident {
+            $($(#[$doc:meta])* $variant:ident: $text:literal;)*
+        }
+    ) => {
+        op_enum! { @enum $(#[$meta])* $enum { $($(#[$doc])* $variant)* } }
+
+        impl $enum {
+            /// The stem.
+            pub const fn $name(self) -> &'static str {
+                match self { $($enum::$variant => $text,)* }
+            }
+        }
+    };
+    (
+        $(#[$meta:meta])*
+        pub enum $enum:ident: $name:ident, $scalar_name:ident {
+            $($(#[$doc:meta])* $variant:ident: $text:literal, $scalar_text:literal;)*
+        }
+    ) => {
+        op_enum! {
+            $(#[$meta])*
+            pub enum $enum: $name { $($(#[$doc])* $variant: $text;)* }
+        }
+
+        impl $enum {
+            /// The stem of the form whose second operand is a number.
+            pub const fn $scalar_name(self) -> &'static str {
+                match self { $($enum::$variant => $scalar_text,)* }
+            }
+        }
+    };
+    (@enum $(#[$meta:meta])* $enum:ident { $($(#[$doc:meta])* $variant:ident)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $enum { $($(#[$doc])* $variant,)* }
+
+        impl $enum {
+            /// Every variant, in the order of declaration.
+            pub const ALL: [$enum; [$(stringify!($variant)),*].len()] = [$($enum::$variant),*];
+        }
+    };
+}
+
+/// Declares the functions of one element. An entry is
+///
+/// ```text
+/// /// Documentation of the variant and of the methods.
+/// Variant { field: 0.1 } = "name" (method method_in_place) {
+///     takes: Floats,                  // what inputs: a `Domain`
+///     autocast: Unchanged,            // in a scope of mixed precision: an `Autocast`
+///     value: |x| formula,             // in tensor ops; left out if the function is a primitive
+///     grad: FromInput |x, dy| formula,    // from what (a `Derivative`), and how, in tensor ops
+/// }
+/// ```
+///
+/// The number beside a field is what [`UnaryOp::ALL`](super::UnaryOp::ALL) holds there. Formulas
+/// may name the fields and use `?`.
+macro_rules! unary_ops {
+    ($(
+        $(#[$doc:meta])*
+        $variant:ident $({ $($(#[$field_doc:meta])* $field:ident: $sample:literal),+ })?
+        = $name:literal ($method:ident $in_place:ident) {
+            takes: $domain:ident,
+            autocast: $autocast:ident,
+            $(value: |$x:ident| $value:expr,)?
+            grad: $derivative:ident |$saved:ident, $dy:ident| $grad:expr $(,)?
+        }
+    )*) => {
+        /// A function of one element.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub enum UnaryOp {
+            $($(#[$doc])* $variant $({ $($(#[$field_doc])* $field: f64),+ })?,)*
+        }
+
+        impl UnaryOp {
+            /// Every function, in the order of declaration; constants have some valid value.
+            pub const ALL: [UnaryOp; [$(stringify!($variant)),*].len()] =
+                [$(UnaryOp::$variant $({ $($field: $sample),+ })?),*];
+
+            const fn facts(self) -> Facts {
+                match self {
+                    $(UnaryOp::$variant $({ $($field: _),+ })? => Facts {
+                        name: $name,
+                        grad_name: concat!($name, "_grad"),
+                        is_primitive: unary_ops!(@primitive $($x)?),
+                        domain: Domain::$domain,
+                        autocast: Autocast::$autocast,
+                        derivative: Derivative::$derivative,
+                    },)*
+                }
+            }
+
+            /// The numbers that the function has beside x, in the order of its fields; zeros where
+            /// it has none.
+            pub fn constants(self) -> [f64; 2] {
+                match self {
+                    $(UnaryOp::$variant $({ $($field),+ })? => pad_with_zeros(&[$($($field),+)?]),)*
+                }
+            }
+        }
+
+        /// `f(x)` of a composite function.
+        #[allow(unused_variables, reason = "not every formula uses the function's constants")]
+        fn compose(op: UnaryOp, x: &Tensor) -> Result<Tensor> {
+            match op {
+                $(UnaryOp::$variant $({ $($field),+ })? => unary_ops!(@value op, x $(, $x, $value)?),)*
+            }
+        }
+
+        /// `f'(x) * dy`, where `saved` is y or x as [`UnaryOp::saves_output`] says.
+        ///
+        /// Every path from `saved` stays finite where the result is, so that the formula can be
+        /// differentiated again.
+        #[allow(unused_variables, reason = "not every formula uses the function's constants")]
+        fn gradient(op: UnaryOp, saved: &Tensor, dy: &Tensor) -> Result<Tensor> {
+            match op {
+                $(UnaryOp::$variant $({ $($field),+ })? => {
+                    let ($saved, $dy) = (saved, dy);
+                    $grad
+                })*
+            }
+        }
+
+        impl Tensor {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Errors
+                /// A dtype that the function does not take (see [`UnaryOp`]), no memory.
+                #[inline]
+                pub fn $method(&self $($(, $field: f64)+)?) -> Result<Tensor> {
+                    apply_one(Unary { op: UnaryOp::$variant $({ $($field),+ })? }, &[self])
+                }
+
+                #[doc = concat!("In place of this tensor: [`", stringify!($method), "`](Tensor::", stringify!($method), ").")]
+                ///
+                /// # Errors
+                #[doc = concat!("As [`", stringify!($method), "`](Tensor::", stringify!($method), ") and [`apply_into`].")]
+                #[inline]
+                pub fn $in_place(&self $($(, $field: f64)+)?) -> Result<()> {
+                    apply_into(Unary { op: UnaryOp::$variant $({ $($field),+ })? }, &[self], self)
+                }
+            )*
+        }
+    };
+    (@primitive) => { true };
+    (@primitive $x:ident) => { false };
+    (@value $op:ident, $input:ident) => {
+        Err(Error::Unsupported {
+            op: $op.name(),
+            device: "composition".into(),
+            why: "it is a primitive".into(),
+        })
+    };
+    (@value $op:ident, $input:ident, $x:ident, $value:expr) => {{
+        let $x = $input;
+        $value
+    }};
+}
