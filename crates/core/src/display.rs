@@ -1,7 +1,7 @@
 //! Tensors as text: [`Display`](fmt::Display) shows the numbers as NumPy does, [`Debug`](fmt::Debug) what kind of tensor it is.
 
 use crate::autograd;
-use crate::dispatch::with_element;
+use crate::dtype::with_element;
 use crate::dtype::{Element, Scalar};
 use crate::error::Result;
 use crate::shape::MAX_RANK;

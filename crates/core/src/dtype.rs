@@ -274,3 +274,52 @@ impl Element for bool {
         Scalar::Bool(self)
     }
 }
+
+/// Runs `$body` with `$element` naming the host type of `$dtype`.
+macro_rules! with_element {
+    ($dtype:expr, $element:ident => $body:expr) => {
+        match $dtype {
+            $crate::DType::F64 => {
+                type $element = f64;
+                $body
+            }
+            $crate::DType::F32 => {
+                type $element = f32;
+                $body
+            }
+            $crate::DType::F16 => {
+                type $element = half::f16;
+                $body
+            }
+            $crate::DType::BF16 => {
+                type $element = half::bf16;
+                $body
+            }
+            $crate::DType::I64 => {
+                type $element = i64;
+                $body
+            }
+            $crate::DType::I32 => {
+                type $element = i32;
+                $body
+            }
+            $crate::DType::I16 => {
+                type $element = i16;
+                $body
+            }
+            $crate::DType::I8 => {
+                type $element = i8;
+                $body
+            }
+            $crate::DType::U8 => {
+                type $element = u8;
+                $body
+            }
+            $crate::DType::Bool => {
+                type $element = bool;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_element;

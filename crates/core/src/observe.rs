@@ -81,9 +81,9 @@ pub(crate) fn is_watched() -> bool {
     WATCHED.get()
 }
 
-/// Applies `op`, by `apply`, of which nothing is told, and then tells of it as a whole.
+/// Runs `apply` unobserved, then notifies the observers once, for the whole op.
 #[cold]
-pub(crate) fn told<T>(
+pub(crate) fn apply_observed<T>(
     op: &Op,
     inputs: &[&Tensor],
     apply: impl FnOnce() -> Result<T>,

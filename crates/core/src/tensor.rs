@@ -210,7 +210,7 @@ impl Tensor {
             T::from_bytes(bytes).into_iter().map(|value| value.to_scalar().as_f64()).collect()
         }
         let bytes = self.to_bytes()?;
-        Ok(crate::dispatch::with_element!(self.dtype(), T => convert::<T>(&bytes)))
+        Ok(crate::dtype::with_element!(self.dtype(), T => convert::<T>(&bytes)))
     }
 
     /// The bytes of the elements in row-major order.

@@ -1,8 +1,8 @@
 //! Values of a view, read back to the host and put on another device.
 
 use crate::backend::{Backend, View};
-use crate::dispatch::with_element;
 use crate::dtype::Element;
+use crate::dtype::with_element;
 use crate::error::Result;
 use crate::op::Op;
 use crate::ops::copy::Copy;

@@ -1,0 +1,100 @@
+//! What no path may run: tensors on different devices, changes that a gradient would miss, reads
+//! that would take days.
+
+use super::collect_inline;
+use crate::Device;
+use crate::autograd;
+use crate::backend::Meta;
+use crate::error::{Error, Result};
+use crate::op::{Op, Output, Outputs, Role, Rule};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+
+/// All inputs are on `device`.
+#[inline]
+pub(super) fn same_device(rule: &dyn Rule, device: &Device, inputs: &[&Tensor]) -> Result<()> {
+    match inputs.iter().find(|tensor| !tensor.device().is(device)) {
+        None => Ok(()),
+        Some(other) => Err(Error::DeviceMismatch {
+            op: rule.name(),
+            left: device.name().into(),
+            right: other.device().name().into(),
+        }),
+    }
+}
+
+/// Refuses ops that always change an input while the change would be recorded, and where it would
+/// reach another input.
+pub(super) fn refuse_recorded_change(op: &Op, inputs: &[&Tensor], specs: &Outputs) -> Result<()> {
+    if !specs.iter().any(|spec| matches!(spec.role, Role::Aliases(_) | Role::Accumulates(_))) {
+        return Ok(());
+    }
+    // Sorted, as an optimizer's step may have hundreds of inputs: comparing each with each would
+    // take longer than the step.
+    let mut addresses: SmallVec<[usize; 8]> =
+        collect_inline(inputs.iter().map(|tensor| tensor.buffer().address()));
+    addresses.sort_unstable();
+    let is_shared = |tensor: &Tensor| {
+        let address = tensor.buffer().address();
+        let first = addresses.partition_point(|&other| other < address);
+        addresses.get(first + 1) == Some(&address)
+    };
+    for spec in specs {
+        let (Role::Aliases(index) | Role::Accumulates(index)) = spec.role else { continue };
+        if autograd::is_recording() && inputs.iter().any(|tensor| tensor.needs_grad()) {
+            return Err(Error::Autograd(format!(
+                "{} changes its input {index} in place: run it in no_grad",
+                op.name()
+            )));
+        }
+        let target = inputs[index];
+        if target.layout().overlaps_itself() {
+            return Err(Error::invalid(
+                op.name(),
+                format!("in place on a tensor of shape {:?} whose elements share memory", target.shape()),
+            ));
+        }
+        let shared = is_shared(target)
+            && inputs.iter().enumerate().any(|(other, tensor)| {
+                other != index && tensor.buffer().is(target.buffer()) && overlap(tensor, target)
+            });
+        if shared {
+            return Err(Error::invalid(
+                op.name(),
+                format!("input {index} is changed in place and shares memory with another input"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the ranges of two tensors on one buffer meet. (May say yes to interleaved views that do
+/// not.)
+fn overlap(left: &Tensor, right: &Tensor) -> bool {
+    let range = |tensor: &Tensor| {
+        let (low, high) = tensor.layout().bounds().unwrap_or((0, usize::MAX - 1));
+        let size = tensor.dtype().size();
+        (low.saturating_mul(size), (high + 1).saturating_mul(size))
+    };
+    let ((a, b), (c, d)) = (range(left), range(right));
+    left.elements() > 0 && right.elements() > 0 && a < d && c < b
+}
+
+/// No memory holds more elements (17 TB, a byte each), and no op finishes with them within hours.
+const MAX_ELEMENTS: usize = 1 << 44;
+
+/// Refuses to read an expanded view element by element for days, or to copy it, for a result that
+/// fits into memory. (For one that does not fit, the allocation fails.)
+#[inline]
+pub(super) fn refuse_endless(op: &Op, inputs: &[Meta<'_>], output: &Output) -> Result<()> {
+    match inputs.iter().find(|input| input.layout.elements() > MAX_ELEMENTS) {
+        Some(input) if output.shape.elements() <= MAX_ELEMENTS => Err(Error::invalid(
+            op.name(),
+            format!(
+                "input of shape {:?}, an expanded view, has more elements than an op can read",
+                input.shape()
+            ),
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,111 @@
+//! The short paths of ops with one output: what most steps consist of.
+
+use super::{NewOutput, checks, general, plan_allocate_run};
+use crate::Layout;
+use crate::autograd;
+use crate::backend::{Meta, OutputOrder, Plan};
+use crate::error::Result;
+use crate::op::{Differentiability, Op, Output, Outputs, Role};
+use crate::tensor::Tensor;
+use std::sync::Arc;
+
+/// The shortest path, which most ops of most steps take: an elementwise op on dense tensors of one
+/// shape, that the backend runs itself. The output has the layout of the inputs. `None` leaves all
+/// other ops, and all that is wrong, to [`infer_then_run`]. Each shape or list that is not formed
+/// here counts: an addition of two numbers is over in 100 ns.
+#[inline(always)]
+pub(super) fn elementwise<const N: usize>(op: &Op, inputs: [&Tensor; N]) -> Result<Option<NewOutput>> {
+    let first = inputs[0];
+    let (device, layout) = (first.device(), first.layout());
+    let same_layout =
+        |tensor: &Tensor| Arc::ptr_eq(&tensor.0.layout, &first.0.layout) || tensor.layout() == layout;
+    let alike = |tensor: &&Tensor| tensor.device().is(device) && same_layout(tensor);
+    if !layout.is_row_major() || !inputs[1..].iter().all(alike) {
+        return Ok(None);
+    }
+    let metas = inputs.map(Tensor::meta);
+    let Some(dtype) = op.rule().elementwise(&metas) else { return Ok(None) };
+    debug_assert!(
+        op.rule().infer(&metas).is_ok_and(|specs| matches!(
+            specs.as_slice(),
+            [Output { shape, dtype: inferred, role: Role::Fresh | Role::Reuses(_) }]
+                if shape == layout.shape() && *inferred == dtype
+        )),
+        "{}: what elementwise and infer say differs",
+        op.name()
+    );
+    let backend = device.backend();
+    let new = plan_allocate_run(
+        backend,
+        op,
+        &metas,
+        |_| NewOutput::allocate(backend, first.0.layout.clone(), dtype),
+        |output| backend.run(op, &inputs.map(Tensor::view), &[output.view()]),
+    )?;
+    Ok(new.ok())
+}
+
+/// For an op of few inputs whose output its rule infers. Lists of a known length take no time to
+/// form. (Apart from [`elementwise`], which room for all this on the stack would make longer.)
+#[inline(never)]
+pub(super) fn infer_then_run<const N: usize>(op: Op, inputs: [&Tensor; N]) -> Result<Tensor> {
+    let device = inputs[0].device();
+    checks::same_device(op.rule(), device, &inputs)?;
+    let metas = inputs.map(Tensor::meta);
+    let specs = op.rule().infer(&metas)?;
+    match single_output(&op, inputs, &metas, &specs)? {
+        Some(new) => Ok(record_single(op, &inputs, new)),
+        None => general::run_and_record(op, device, &inputs, &metas, &specs)
+            .map(|mut outputs| outputs.swap_remove(0)),
+    }
+}
+
+/// An op with one output in new memory, none of whose inputs is expanded, and which the backend runs
+/// itself. `None` leaves all others to [`general::run_and_record`], whose lists of outputs take as
+/// long to form as the rest of a small op.
+#[inline(always)]
+fn single_output<const N: usize>(
+    op: &Op,
+    inputs: [&Tensor; N],
+    metas: &[Meta<'_>; N],
+    specs: &Outputs,
+) -> Result<Option<NewOutput>> {
+    let [spec @ Output { role: Role::Fresh | Role::Reuses(_), dtype, .. }] = specs.as_slice() else {
+        return Ok(None);
+    };
+    if op.rule().broadcasts() && metas.iter().any(|meta| *meta.shape() != spec.shape) {
+        return Ok(None);
+    }
+    checks::refuse_endless(op, metas, spec)?;
+    let backend = inputs[0].device().backend();
+    let new = plan_allocate_run(
+        backend,
+        op,
+        metas,
+        |plan| NewOutput::allocate(backend, shared_layout(plan, inputs[0], metas, spec), *dtype),
+        |output| backend.run(op, &inputs.map(Tensor::view), &[output.view()]),
+    )?;
+    Ok(new.ok())
+}
+
+/// The layout that the plan wants, shared with the first input where it has just that layout.
+#[inline]
+fn shared_layout(plan: &Plan, first: &Tensor, planned: &[Meta<'_>], spec: &Output) -> Arc<Layout> {
+    let is_that_of_first =
+        plan.order == OutputOrder::RowMajor && first.layout().is_row_major() && *first.shape() == spec.shape;
+    match is_that_of_first {
+        true => first.0.layout.clone(),
+        false => Arc::new(general::planned_layout(plan, planned, 0, spec)),
+    }
+}
+
+/// The tensor of a new output, with its node in the graph if a gradient is wanted.
+#[inline(always)]
+pub(super) fn record_single(op: Op, inputs: &[&Tensor], new: NewOutput) -> Tensor {
+    let differentiability = op.rule().differentiability();
+    let record = differentiability != Differentiability::NonDifferentiable && autograd::wants_record(inputs);
+    let edge = (record && new.dtype.is_float())
+        .then(|| autograd::edge(op, inputs, &[new.parts()], differentiability));
+    let NewOutput { buffer, layout, dtype } = new;
+    Tensor::with_edge(buffer, layout, dtype, inputs[0].device().clone(), edge)
+}

@@ -1,0 +1,129 @@
+//! The path of all ops: several outputs, expanded inputs, inputs that are changed, compositions.
+
+use super::{Metas, NewOutput, Tensors, checks, collect_inline, plan_allocate_run};
+use crate::autograd;
+use crate::backend::{Meta, OutputOrder, Plan, View};
+use crate::error::{Error, Result, index_told_as};
+use crate::op::{Differentiability, Op, Output, Outputs, Role, Rule};
+use crate::precision;
+use crate::tensor::Tensor;
+use crate::{Device, Layout, Shape};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The inputs' layouts, expanded to one shape.
+pub(super) type Layouts = SmallVec<[Layout; 3]>;
+
+/// Runs and records an op whose inputs have been checked.
+pub(super) fn run_and_record(
+    op: Op,
+    device: &Device,
+    inputs: &[&Tensor],
+    metas: &[Meta<'_>],
+    specs: &Outputs,
+) -> Result<Tensors> {
+    let differentiability = op.rule().differentiability();
+    let record = differentiability != Differentiability::NonDifferentiable && autograd::wants_record(inputs);
+    checks::refuse_recorded_change(&op, inputs, specs)?;
+    let outputs = run_or_compose(&op, device, inputs, metas, specs)?;
+    for (output, spec) in outputs.iter().zip(specs) {
+        if matches!(spec.role, Role::Aliases(_) | Role::Accumulates(_)) {
+            output.buffer().bump_version();
+        }
+    }
+    if record { Ok(autograd::record(op, inputs, outputs, differentiability)) } else { Ok(outputs) }
+}
+
+/// Runs `op` without recording: on the backend if it plans it, else by composition.
+pub(super) fn run_or_compose(
+    op: &Op,
+    device: &Device,
+    inputs: &[&Tensor],
+    metas: &[Meta<'_>],
+    specs: &Outputs,
+) -> Result<Tensors> {
+    let backend = device.backend();
+    let expanded = expand(op.rule(), metas, &specs[0].shape)?;
+    let with_expanded = expanded.as_ref().map(|layouts| with_layouts(metas, layouts));
+    let planned = with_expanded.as_deref().unwrap_or(metas);
+    checks::refuse_endless(op, planned, &specs[0])?;
+    let allocate = |plan: &Plan| {
+        let mut outputs = Tensors::new();
+        for (index, spec) in specs.iter().enumerate() {
+            outputs.push(match spec.role {
+                Role::Fresh | Role::Reuses(_) => {
+                    let layout = Arc::new(planned_layout(plan, planned, index, spec));
+                    let NewOutput { buffer, layout, dtype } =
+                        NewOutput::allocate(backend, layout, spec.dtype)?;
+                    Tensor::from_parts(buffer, layout, dtype, device.clone())
+                }
+                Role::Aliases(input) | Role::Accumulates(input) => inputs[input].detach(),
+            });
+        }
+        Ok(outputs)
+    };
+    let run = |outputs: &Tensors| {
+        let views: SmallVec<[View<'_>; 2]> = collect_inline(outputs.iter().map(|tensor| tensor.view()));
+        backend.run(op, &views_of(inputs, planned), &views)
+    };
+    match plan_allocate_run(backend, op, planned, allocate, run)? {
+        Ok(outputs) => Ok(outputs),
+        Err(unsupported) if op.is_primitive() => Err(Error::Unsupported {
+            op: op.name(),
+            device: device.name().into(),
+            why: unsupported.why.into_owned(),
+        }),
+        Err(_) => compose(op, inputs),
+    }
+}
+
+/// Runs the composition of `op`, unrecorded: the caller records the op as a whole.
+fn compose(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
+    let detached: SmallVec<[Tensor; 4]> = inputs.iter().map(|tensor| tensor.detach()).collect();
+    // In the dtypes that the op got, whatever scope of precision it was called in.
+    let composed = || autograd::no_grad(|| precision::without_precision(|| op.rule().compose(&detached)));
+    let outputs = index_told_as(op.name(), composed)?;
+    Ok(outputs.into_iter().map(|tensor| tensor.detach()).collect())
+}
+
+/// The layout that the plan wants for output `index`.
+#[inline]
+pub(super) fn planned_layout(plan: &Plan, planned: &[Meta<'_>], index: usize, spec: &Output) -> Layout {
+    let model = match plan.order {
+        OutputOrder::Like(input) if index == 0 => planned.get(input),
+        OutputOrder::LikeEach => planned.get(index),
+        _ => None,
+    };
+    match model {
+        Some(model) if !model.layout.is_contiguous() && *model.shape() == spec.shape => {
+            model.layout.dense_like()
+        }
+        _ => Layout::row_major(spec.shape),
+    }
+}
+
+/// The inputs' layouts expanded to `shape`, if the op broadcasts and any differs from it.
+#[inline]
+pub(super) fn expand(rule: &dyn Rule, metas: &[Meta<'_>], shape: &Shape) -> Result<Option<Layouts>> {
+    if !rule.broadcasts() || metas.iter().all(|meta| meta.shape() == shape) {
+        return Ok(None);
+    }
+    metas.iter().map(|meta| meta.layout.expand(shape)).collect::<Result<Layouts>>().map(Some)
+}
+
+/// `metas` with other layouts.
+#[inline]
+pub(super) fn with_layouts<'a>(metas: &[Meta<'a>], layouts: &'a Layouts) -> Metas<'a> {
+    collect_inline(metas.iter().zip(layouts).map(|(meta, layout)| Meta { dtype: meta.dtype, layout }))
+}
+
+/// The buffers of `inputs` as `metas` describe them.
+#[inline]
+pub(super) fn views_of<'a>(inputs: &'a [&Tensor], metas: &[Meta<'a>]) -> SmallVec<[View<'a>; 4]> {
+    let view = |(tensor, meta): (&&'a Tensor, &Meta<'a>)| View {
+        buffer: tensor.buffer(),
+        dtype: meta.dtype,
+        layout: meta.layout,
+    };
+    collect_inline(inputs.iter().zip(metas).map(view))
+}

@@ -1,0 +1,140 @@
+//! Ops whose result is written to a tensor that exists.
+
+use super::{Metas, checks, collect_inline, general, plan_allocate_run};
+use crate::autograd;
+use crate::backend::{Meta, View};
+use crate::error::{Error, Result};
+use crate::observe;
+use crate::op::{Op, Output, Outputs, Role};
+use crate::ops::copy::Copy;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+
+/// Runs `op` on `inputs` and writes its (first and only) output to `destination`, in place. Never
+/// recorded.
+///
+/// Inputs that share memory with `destination` in any other way than being exactly it, for an op
+/// that has an in-place form, are copied first.
+///
+/// # Errors
+/// What the op rejects; a destination of another shape or dtype, or that overlaps itself; a
+/// destination that is part of a recorded graph, or an input that needs a gradient, while gradients
+/// are recorded.
+pub fn apply_into(op: impl Into<Op>, inputs: &[&Tensor], destination: &Tensor) -> Result<()> {
+    let op = op.into();
+    if observe::is_watched() {
+        let watched = op.clone();
+        let apply = || apply_into(op, inputs, destination).map(|()| destination.clone());
+        return observe::apply_observed(&watched, inputs, apply, std::slice::from_ref).map(drop);
+    }
+    checks::same_device(op.rule(), destination.device(), inputs)?;
+    check_destination(op.name(), inputs, destination)?;
+    let separate: SmallVec<[Option<Tensor>; 3]> =
+        inputs.iter().map(|tensor| copy_if_shared(tensor, destination)).collect::<Result<_>>()?;
+    let inputs: SmallVec<[&Tensor; 3]> =
+        inputs.iter().zip(&separate).map(|(&tensor, copy)| copy.as_ref().unwrap_or(tensor)).collect();
+    let metas: Metas<'_> = collect_inline(inputs.iter().map(|tensor| tensor.meta()));
+    let specs = op.rule().infer(&metas)?;
+    let spec = single_output(op.name(), &specs)?;
+    check_output(&op, spec, destination)?;
+    run_into(&op, &inputs, &metas, spec, destination)?;
+    destination.buffer().bump_version();
+    Ok(())
+}
+
+/// No gradient is lost by writing to `destination`, and each of its elements has memory of its own.
+fn check_destination(name: &'static str, inputs: &[&Tensor], destination: &Tensor) -> Result<()> {
+    if autograd::is_recording()
+        && (destination.needs_grad() || inputs.iter().any(|tensor| tensor.needs_grad()))
+    {
+        return Err(Error::invalid(
+            name,
+            "in place: a gradient would be lost; use the form that returns a new tensor, detach, or no_grad",
+        ));
+    }
+    if destination.layout().overlaps_itself() {
+        return Err(Error::invalid(
+            name,
+            format!(
+                "in place on a tensor of shape {:?} whose elements share memory; copy it first",
+                destination.shape()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// A copy of `tensor` if it shares memory with `destination` and is not exactly it.
+fn copy_if_shared(tensor: &Tensor, destination: &Tensor) -> Result<Option<Tensor>> {
+    match tensor.buffer().is(destination.buffer()) && !tensor.view().is(&destination.view()) {
+        true => autograd::no_grad(|| tensor.copy()).map(Some),
+        false => Ok(None),
+    }
+}
+
+fn single_output(name: &'static str, specs: &Outputs) -> Result<Output> {
+    match specs.as_slice() {
+        [spec] if matches!(spec.role, Role::Fresh | Role::Reuses(_)) => Ok(*spec),
+        _ => Err(Error::invalid(name, "has no form that writes into a destination")),
+    }
+}
+
+/// The output has the destination's shape and dtype.
+fn check_output(op: &Op, spec: Output, destination: &Tensor) -> Result<()> {
+    // A copy may broadcast into its destination; everything else must have the destination's shape.
+    let shape = if matches!(op, Op::Copy(_)) && spec.shape.broadcasts_to(destination.shape()) {
+        *destination.shape()
+    } else {
+        spec.shape
+    };
+    if shape != *destination.shape() {
+        return Err(Error::Shape {
+            op: op.name(),
+            what: "destination",
+            got: Box::new(*destination.shape()),
+            expected: Box::new(shape),
+        });
+    }
+    if spec.dtype != destination.dtype() {
+        return Err(Error::DType {
+            op: op.name(),
+            what: "destination",
+            got: destination.dtype(),
+            expected: spec.dtype.name(),
+        });
+    }
+    Ok(())
+}
+
+fn run_into(
+    op: &Op,
+    inputs: &[&Tensor],
+    metas: &[Meta<'_>],
+    spec: Output,
+    destination: &Tensor,
+) -> Result<()> {
+    let backend = destination.device().backend();
+    let expanded = general::expand(op.rule(), metas, destination.layout().shape())?;
+    let with_expanded = expanded.as_ref().map(|layouts| general::with_layouts(metas, layouts));
+    let planned = with_expanded.as_deref().unwrap_or(metas);
+    let in_place = inputs.iter().position(|tensor| tensor.view().is(&destination.view()));
+    let allowed = match (in_place, spec.role) {
+        (None, _) => true,
+        (Some(index), Role::Reuses(reused)) => index == reused || op.rule().broadcasts(),
+        (Some(_), _) => false,
+    };
+    if allowed {
+        let run = |(): &()| backend.run(op, &general::views_of(inputs, planned), &[destination.view()]);
+        if plan_allocate_run(backend, op, planned, |_| Ok(()), run)?.is_ok() {
+            return Ok(());
+        }
+    }
+    // No such kernel, or it would read what it has already written: the result is formed in memory
+    // of its own, then copied.
+    let specs = Outputs::from_buf([spec]);
+    let form = || general::run_or_compose(op, destination.device(), inputs, metas, &specs);
+    let result = autograd::no_grad(form)?;
+    let layout = result[0].layout().expand(destination.shape())?;
+    let copy = Op::Copy(Copy { dtype: destination.dtype() });
+    backend.run(&copy, &[View { layout: &layout, ..result[0].view() }], &[destination.view()])
+}

@@ -1,0 +1,212 @@
+//! From an op and its inputs to outputs: shape rule, plan, allocation, run or composition, and the
+//! record for backward.
+//!
+//! ```text
+//! apply_one                        apply, apply_on                  apply_into
+//!    |                                    |                             |
+//!    |   autocast_then: casts, in a       |                             |
+//!    |   scope of mixed precision         |                             |
+//!    v                                    v                             |
+//! dispatch_one                       dispatch_on                        |
+//!    |   observe::apply_observed, while   |                             |
+//!    |   anybody watches                  |                             |
+//!    v                                    v                             v
+//! fast::elementwise                  Rule::infer                   Rule::infer
+//!    |  dense, of one shape: nothing      |                             |
+//!    |  is inferred                       |                             |
+//!    | else                               |                             |
+//!    v                                    v                             v
+//! fast::infer_then_run  - else ->  general::run_and_record    in_place::run_into
+//!    |  one new output,                   |                             |
+//!    |  nothing is expanded               |                             |
+//!    v                                    v                             v
+//!  . . . . . . . plan_allocate_run: the sequence that all of them share . . . . .
+//!    |                                    |  no kernel: Rule::compose   |  no kernel:
+//!    v                                    v                             v  form, copy
+//! fast::record_single              autograd::record                (no record)
+//! ```
+//!
+//! The paths differ only in what they need not form: an addition of two numbers takes about 100 ns,
+//! so that each shape or list counts. `checks` refuses what no path may run.
+
+mod checks;
+mod fast;
+mod general;
+mod in_place;
+
+pub use in_place::apply_into;
+
+use crate::autograd::Parts;
+use crate::backend::{Backend, Buffer, Meta, Plan, Unsupported, View};
+use crate::error::{Error, Result};
+use crate::observe;
+use crate::op::Op;
+use crate::precision::{self, Precision};
+use crate::tensor::Tensor;
+use crate::{DType, Device, Layout, Shape};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The outputs of an op.
+pub type Tensors = SmallVec<[Tensor; 1]>;
+
+type Metas<'a> = SmallVec<[Meta<'a>; 4]>;
+
+/// The items in order. (`collect` is a call for each list, which is expensive when an op adds two
+/// numbers.)
+#[inline(always)]
+fn collect_inline<A: smallvec::Array>(items: impl Iterator<Item = A::Item>) -> SmallVec<A> {
+    let mut list = SmallVec::new();
+    for item in items {
+        list.push(item);
+    }
+    list
+}
+
+/// Runs `op` on `inputs` (at least one), and records it if a gradient is wanted.
+///
+/// # Errors
+/// What the op rejects, tensors on different devices, no memory.
+pub fn apply(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensors> {
+    let op = op.into();
+    let Some(first) = inputs.first() else {
+        return Err(Error::invalid(op.name(), "expected at least 1 input; use apply_on to name a device"));
+    };
+    apply_on(op, first.device(), inputs)
+}
+
+/// As [`apply`], on a device that is named: for ops without inputs.
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_on(op: impl Into<Op>, device: &Device, inputs: &[&Tensor]) -> Result<Tensors> {
+    let op = op.into();
+    match precision::current() {
+        None => dispatch_on(op, device, inputs),
+        Some(scope) => autocast_then(scope, op, inputs, |op, inputs| dispatch_on(op, device, inputs)),
+    }
+}
+
+/// As [`apply`], for ops with one output or whose other outputs are not wanted.
+///
+/// # Errors
+/// As [`apply`].
+#[inline]
+pub fn apply_one(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensor> {
+    autocast_then_dispatch_one(op.into(), inputs)
+}
+
+fn autocast_then_dispatch_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
+    match precision::current() {
+        None => dispatch_one(op, inputs),
+        Some(scope) => autocast_then(scope, op, inputs, dispatch_one),
+    }
+}
+
+/// Applies `op`, by `apply`, to inputs that are cast as a scope of mixed precision asks.
+#[inline(never)]
+fn autocast_then<T>(
+    scope: Precision,
+    op: Op,
+    inputs: &[&Tensor],
+    apply: impl FnOnce(Op, &[&Tensor]) -> Result<T>,
+) -> Result<T> {
+    match precision::prepared(scope, &op, inputs)? {
+        None => apply(op, inputs),
+        Some(prepared) => {
+            let inputs: SmallVec<[&Tensor; 4]> = collect_inline(prepared.inputs.iter());
+            apply(prepared.op, &inputs)
+        }
+    }
+}
+
+/// The path of an op whose first output alone is wanted.
+fn dispatch_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
+    if observe::is_watched() {
+        let watched = op.clone();
+        return observe::apply_observed(&watched, inputs, || dispatch_one(op, inputs), std::slice::from_ref);
+    }
+    let new = match *inputs {
+        [a] => fast::elementwise(&op, [a])?,
+        [a, b] => fast::elementwise(&op, [a, b])?,
+        [a, b, c] => fast::elementwise(&op, [a, b, c])?,
+        _ => None,
+    };
+    if let Some(new) = new {
+        return Ok(fast::record_single(op, inputs, new));
+    }
+    match *inputs {
+        [a] => fast::infer_then_run(op, [a]),
+        [a, b] => fast::infer_then_run(op, [a, b]),
+        [a, b, c] => fast::infer_then_run(op, [a, b, c]),
+        _ => dispatch_on(op, inputs[0].device(), inputs).map(|mut outputs| outputs.swap_remove(0)),
+    }
+}
+
+/// The path of an op all of whose outputs are wanted.
+fn dispatch_on(op: Op, device: &Device, inputs: &[&Tensor]) -> Result<Tensors> {
+    if observe::is_watched() {
+        let watched = op.clone();
+        let apply = || dispatch_on(op, device, inputs);
+        return observe::apply_observed(&watched, inputs, apply, |outputs| outputs);
+    }
+    let rule = op.rule();
+    checks::same_device(rule, device, inputs)?;
+    let metas: Metas<'_> = collect_inline(inputs.iter().map(|tensor| tensor.meta()));
+    let specs = rule.infer(&metas)?;
+    general::run_and_record(op, device, inputs, &metas, &specs)
+}
+
+/// What all paths share: the backend plans the op, `allocate` makes its outputs as the plan asks,
+/// and `run` has the backend fill them. An inner error means that the backend does not run the op
+/// itself; nothing has been allocated then.
+#[inline(always)]
+fn plan_allocate_run<O>(
+    backend: &dyn Backend,
+    op: &Op,
+    inputs: &[Meta<'_>],
+    allocate: impl FnOnce(&Plan) -> Result<O>,
+    run: impl FnOnce(&O) -> Result<()>,
+) -> Result<Result<O, Unsupported>> {
+    let plan = match backend.plan(op, inputs) {
+        Ok(plan) => plan,
+        Err(unsupported) => return Ok(Err(unsupported)),
+    };
+    let outputs = allocate(&plan)?;
+    run(&outputs)?;
+    Ok(Ok(outputs))
+}
+
+/// An output in new memory, before it is a tensor.
+struct NewOutput {
+    buffer: Buffer,
+    layout: Arc<Layout>,
+    dtype: DType,
+}
+
+impl NewOutput {
+    #[inline(always)]
+    fn allocate(backend: &dyn Backend, layout: Arc<Layout>, dtype: DType) -> Result<NewOutput> {
+        let Some(bytes) = dtype.bytes_for(layout.elements()) else {
+            return Err(too_large(layout.shape()));
+        };
+        let buffer = backend.alloc(bytes)?;
+        crate::capture::note_made(&buffer);
+        Ok(NewOutput { buffer, layout, dtype })
+    }
+
+    #[inline(always)]
+    fn view(&self) -> View<'_> {
+        View { buffer: &self.buffer, dtype: self.dtype, layout: &self.layout }
+    }
+
+    #[inline(always)]
+    fn parts(&self) -> Parts<'_> {
+        Parts { buffer: &self.buffer, layout: &self.layout, dtype: self.dtype }
+    }
+}
+
+#[cold]
+fn too_large(shape: &Shape) -> Error {
+    Error::invalid("alloc", format!("shape {shape:?} is too large"))
+}
