@@ -1,7 +1,7 @@
 //! The recorded graph as a drawing for Graphviz.
 
+use super::gradients::TensorId;
 use super::node::{Edge, Node};
-use super::walk::TensorId;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -6,8 +6,10 @@
 mod checkpoint;
 mod custom;
 mod dot;
+mod gradients;
 mod mode;
 mod node;
+mod observe;
 mod record;
 mod view_op;
 mod walk;
@@ -15,12 +17,11 @@ mod walk;
 pub use checkpoint::checkpoint;
 pub use custom::with_gradient;
 pub use dot::DotOptions;
+pub use gradients::{GradientSink, Gradients, TensorId};
 pub use mode::{enable_grad, is_recording, no_grad, set_recording};
 pub use node::{Context, Edge, Function, Grads, Node, next_node_id};
-pub use walk::{
-    BackwardCall, GradOptions, GradientSink, Gradients, TensorId, grad, observe_backward,
-    observe_backward_calls,
-};
+pub use observe::{BackwardCall, observe_backward, observe_backward_calls};
+pub use walk::{GradOptions, grad};
 
 pub(crate) use node::sum_to;
 pub use record::{HookHandle, Hooks};

@@ -1,7 +1,7 @@
 //! Nodes of the graph: what was run, on what, and what its gradient needs.
 
+use super::gradients::TensorId;
 use super::view_op::ViewOp;
-use super::walk::TensorId;
 use crate::backend::{Buffer, WeakBuffer};
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Op};

@@ -1,39 +1,18 @@
 //! The backward walk: iterative, topological, each node once however the graph shares.
 
+use super::gradients::{GradientSink, Gradients, TensorId};
 use super::mode;
 use super::node::{Edge, Grads, Node};
+use super::observe::notify;
 use crate::DType;
 use crate::error::{Error, Result};
 use crate::precision::without_precision;
 use crate::tensor::Tensor;
 use crate::trace::{self, SpanKind};
 use smallvec::SmallVec;
-use std::cell::RefCell;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::rc::Rc;
 use std::sync::Arc;
-
-/// Names a tensor to which gradients flow: its node and its place among the node's outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TensorId {
-    pub(super) node: u64,
-    pub(super) index: u32,
-}
-
-impl TensorId {
-    /// The number of the node that computed the tensor.
-    pub fn node(self) -> u64 {
-        self.node
-    }
-}
-
-impl Tensor {
-    /// The name under which this tensor's gradient is found, if one flows to it.
-    pub fn id(&self) -> Option<TensorId> {
-        self.0.edge.as_ref().map(|edge| TensorId { node: edge.node.id(), index: edge.index })
-    }
-}
 
 /// Node numbers are handed out one after the other: they are their own hash.
 #[derive(Default)]
@@ -69,142 +48,6 @@ struct Visit {
     grads: SmallVec<[Option<Tensor>; 1]>,
 }
 
-/// The gradients of a backward pass, one for each leaf that it reached.
-#[derive(Default)]
-pub struct Gradients {
-    of: HashMap<TensorId, Tensor>,
-}
-
-impl Gradients {
-    /// The gradient of `tensor`, if the loss depends on it.
-    pub fn get(&self, tensor: &Tensor) -> Option<&Tensor> {
-        self.of.get(&tensor.id()?)
-    }
-
-    /// Takes the gradient of `tensor` out.
-    pub fn remove(&mut self, tensor: &Tensor) -> Option<Tensor> {
-        self.of.remove(&tensor.id()?)
-    }
-
-    /// Puts a gradient in the place of that of `tensor` (clipping, communication).
-    ///
-    /// # Errors
-    /// If no gradient flows to `tensor`, or shape, dtype or device differ.
-    pub fn insert(&mut self, tensor: &Tensor, grad: Tensor) -> Result<()> {
-        let id = tensor.id().ok_or_else(|| Error::Autograd("no gradient flows to this tensor".into()))?;
-        if grad.shape() != tensor.shape() {
-            return Err(Error::Shape {
-                op: "gradients",
-                what: "gradient",
-                got: Box::new(*grad.shape()),
-                expected: Box::new(*tensor.shape()),
-            });
-        }
-        if grad.dtype() != tensor.dtype() {
-            let (got, expected) = (grad.dtype(), tensor.dtype().name());
-            return Err(Error::DType { op: "gradients", what: "gradient", got, expected });
-        }
-        if !grad.device().is(tensor.device()) {
-            let (left, right) = (tensor.device().name().into(), grad.device().name().into());
-            return Err(Error::DeviceMismatch { op: "gradients", left, right });
-        }
-        self.of.insert(id, grad);
-        Ok(())
-    }
-
-    /// The gradients of leaves that are not among `parameters`: of inputs that ask for one on purpose, or of a layer that was forgotten.
-    pub fn unclaimed<'t>(
-        &self,
-        parameters: impl IntoIterator<Item = &'t Tensor>,
-    ) -> Vec<(TensorId, &Tensor)> {
-        let claimed: HashSet<TensorId> = parameters.into_iter().filter_map(Tensor::id).collect();
-        let mut unclaimed: Vec<_> = self.iter().filter(|(id, _)| !claimed.contains(id)).collect();
-        unclaimed.sort_by_key(|(id, _)| *id);
-        unclaimed
-    }
-
-    /// Adds the gradients of another pass to these: accumulation over micro-batches.
-    ///
-    /// # Errors
-    /// Those of an addition.
-    pub fn accumulate(&mut self, other: Gradients) -> Result<()> {
-        super::no_grad(|| {
-            for (id, grad) in other.of {
-                let sum = match self.of.remove(&id) {
-                    Some(own) => own.add(&grad)?,
-                    None => grad,
-                };
-                self.of.insert(id, sum);
-            }
-            Ok(())
-        })
-    }
-
-    /// What `f` makes of each gradient, under the same names, in the order in which the leaves were made.
-    ///
-    /// # Errors
-    /// Those of `f`; a shape, dtype or device that it changes.
-    pub fn map(&self, mut f: impl FnMut(&Tensor) -> Result<Tensor>) -> Result<Gradients> {
-        let mut of = HashMap::with_capacity(self.of.len());
-        let mut ordered: Vec<_> = self.iter().collect();
-        ordered.sort_by_key(|(id, _)| *id);
-        for (id, grad) in ordered {
-            let mapped = f(grad)?;
-            let same = mapped.shape() == grad.shape() && mapped.dtype() == grad.dtype();
-            if !same || !mapped.device().is(grad.device()) {
-                return Err(Error::Autograd(format!(
-                    "map turned a gradient of shape {:?} {} on {} into {:?} {} on {}",
-                    grad.shape(),
-                    grad.dtype(),
-                    grad.device(),
-                    mapped.shape(),
-                    mapped.dtype(),
-                    mapped.device()
-                )));
-            }
-            of.insert(id, mapped);
-        }
-        Ok(Gradients { of })
-    }
-
-    /// The number of gradients.
-    pub fn len(&self) -> usize {
-        self.of.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.of.is_empty()
-    }
-
-    /// Every gradient with the name of its tensor.
-    pub fn iter(&self) -> impl Iterator<Item = (TensorId, &Tensor)> {
-        self.of.iter().map(|(&id, grad)| (id, grad))
-    }
-}
-
-/// Where [`Tensor::backward_into`] delivers the gradients of leaves.
-pub trait GradientSink {
-    /// (optional) Memory for the gradient of leaf `id`: it is copied there and handed on as this tensor. Default: none.
-    fn destination(&mut self, id: TensorId) -> Option<Tensor> {
-        let _ = id;
-        None
-    }
-
-    /// The gradient of leaf `id`, as soon as nothing can be added to it any more.
-    ///
-    /// # Errors
-    /// Whatever stops the walk.
-    fn ready(&mut self, id: TensorId, grad: Tensor) -> Result<()>;
-}
-
-impl GradientSink for Gradients {
-    fn ready(&mut self, id: TensorId, grad: Tensor) -> Result<()> {
-        self.of.insert(id, grad);
-        Ok(())
-    }
-}
-
 /// How [`grad`] and [`Tensor::backward_with`] walk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GradOptions {
@@ -214,47 +57,6 @@ pub struct GradOptions {
     pub retain_graph: bool,
     /// Give `None` for an input that the outputs do not depend on, rather than an error.
     pub allow_unused: bool,
-}
-
-type Observer = Rc<dyn Fn(&mut BackwardCall<'_>) -> Result<()>>;
-
-/// A node whose gradient has just been formed.
-pub struct BackwardCall<'a> {
-    /// The node.
-    pub node: &'a Node,
-    /// The gradients of its outputs, from which it was formed.
-    pub grad_outputs: &'a [Option<Tensor>],
-    /// The gradients of its inputs, which may be changed.
-    pub grad_inputs: &'a mut Grads,
-}
-
-thread_local! {
-    static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
-}
-
-/// Runs `f`; in every backward pass of this thread inside it, `observer` sees (and may change) the input gradients that each op returns.
-///
-/// For watching (where does the first NaN arise?) and for planting faults in tests of test harnesses.
-pub fn observe_backward<T>(
-    observer: impl Fn(&'static str, &mut Grads) -> Result<()> + 'static,
-    f: impl FnOnce() -> T,
-) -> T {
-    observe_backward_calls(move |call| observer(call.node.function().name(), call.grad_inputs), f)
-}
-
-/// As [`observe_backward`], with the node and the gradients that came to it.
-pub fn observe_backward_calls<T>(
-    observer: impl Fn(&mut BackwardCall<'_>) -> Result<()> + 'static,
-    f: impl FnOnce() -> T,
-) -> T {
-    struct Restore(Option<Observer>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            OBSERVER.replace(self.0.take());
-        }
-    }
-    let _restore = Restore(OBSERVER.replace(Some(Rc::new(observer))));
-    f()
 }
 
 impl Tensor {
@@ -537,7 +339,7 @@ fn process(
         if needed && grads.iter().any(Option::is_some) && needs.contains(&true) {
             let form = || node.backward(&needs, &grads, retain, options.create_graph);
             below = trace::in_span(SpanKind::Node, node.function().name(), "", form)?;
-            observe(&node, &grads, &mut below)?;
+            notify(&node, &grads, &mut below)?;
         }
         drop(grads);
         for (index, edge) in node.edges().iter().enumerate() {
@@ -549,14 +351,6 @@ fn process(
         }
     }
     Ok(())
-}
-
-fn observe(node: &Node, grad_outputs: &[Option<Tensor>], grad_inputs: &mut Grads) -> Result<()> {
-    let observer = OBSERVER.with_borrow(Clone::clone);
-    match observer {
-        Some(observer) => observer(&mut BackwardCall { node, grad_outputs, grad_inputs }),
-        None => Ok(()),
-    }
 }
 
 /// A gradient rule that returns another shape or dtype than its input's is named here, not where it would surface.
