@@ -243,9 +243,9 @@ const MUTATIONS: &[Mutation] = &[
     },
     // Memory.
     Mutation {
-        file: "walk.rs",
-        from: "&& (0..N).all(|operand|",
-        to: "&& (0..1).all(|operand|",
+        file: "../../core/src/geometry/axes.rs",
+        from: "if !(0..N).all(|tensor|",
+        to: "if !(0..1).all(|tensor|",
         ops: "add::",
     },
     Mutation {

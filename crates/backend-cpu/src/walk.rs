@@ -1,5 +1,6 @@
 //! The index space of several tensors of one shape, with axes that lie evenly in all of them merged.
 
+use ternion_core::geometry::{Axis, axes_of, merged_axes, sort_slowest_first};
 use ternion_core::{Layout, MAX_RANK};
 
 /// Sizes and strides of `N` operands, slowest axis first. Rank 0 is a single element.
@@ -11,9 +12,6 @@ pub(crate) struct Walk<const N: usize> {
     elements: usize,
 }
 
-/// One axis: its size and its stride in each operand.
-type AxisOf<const N: usize> = (usize, [isize; N]);
-
 impl<const N: usize> Walk<N> {
     /// The common index space of `layouts`, in the memory order of the first one.
     #[inline]
@@ -22,10 +20,8 @@ impl<const N: usize> Walk<N> {
         if layouts.iter().all(|layout| layout.is_contiguous()) {
             return Walk::line(elements);
         }
-        let mut axes: smallvec::SmallVec<[AxisOf<N>; MAX_RANK]> = (0..layouts[0].shape().rank())
-            .map(|axis| (layouts[0].shape().dim(axis), layouts.map(|layout| layout.strides()[axis])))
-            .collect();
-        axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
+        let mut axes = axes_of(layouts);
+        sort_slowest_first(&mut axes, 0);
         Walk::in_order(&axes)
     }
 
@@ -41,27 +37,15 @@ impl<const N: usize> Walk<N> {
     }
 
     /// The index space of these axes, slowest first, in this order.
-    pub(crate) fn in_order(axes: &[AxisOf<N>]) -> Walk<N> {
-        let mut walk = Walk { rank: 0, dims: [0; MAX_RANK], strides: [[0; MAX_RANK]; N], elements: 1 };
-        for &(dim, strides) in axes {
-            walk.elements *= dim;
-            if dim != 1 {
-                walk.push(dim, strides);
-            }
+    pub(crate) fn in_order(axes: &[Axis<isize, N>]) -> Walk<N> {
+        let elements = axes.iter().map(|(size, _)| size).product();
+        let mut walk = Walk { rank: 0, dims: [0; MAX_RANK], strides: [[0; MAX_RANK]; N], elements };
+        for (size, strides) in merged_axes(axes.iter().copied()) {
+            walk.dims[walk.rank] = size;
+            (0..N).for_each(|operand| walk.strides[operand][walk.rank] = strides[operand]);
+            walk.rank += 1;
         }
         walk
-    }
-
-    /// Adds a faster axis, merged with the last one where all operands allow it.
-    fn push(&mut self, dim: usize, strides: [isize; N]) {
-        let merges = self.rank > 0
-            && (0..N).all(|operand| self.strides[operand][self.rank - 1] == strides[operand] * dim as isize);
-        let axis = if merges { self.rank - 1 } else { self.rank };
-        self.dims[axis] = if merges { self.dims[axis] * dim } else { dim };
-        for operand in 0..N {
-            self.strides[operand][axis] = strides[operand];
-        }
-        self.rank = axis + 1;
     }
 
     #[inline]

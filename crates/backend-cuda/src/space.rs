@@ -1,5 +1,6 @@
 //! The index space of several tensors of one shape, as kernels take it: axes that lie evenly in all of them merged, sizes as divisors.
 
+use ternion_core::geometry::{axes_of, merged_axes, sort_slowest_first};
 use ternion_core::{Layout, MAX_RANK};
 
 /// Division of numbers below 2^31 by multiplication: `n / d = (mulhi(n, factor) + n) >> shift` (Granlund and Montgomery 1994, figure 4.1).
@@ -48,14 +49,9 @@ impl<const N: usize> Space<N> {
 
     /// The common space of `layouts`, which have one shape, in the memory order of the first one.
     pub(crate) fn of(layouts: [&Layout; N]) -> Space<N> {
-        let shape = layouts[0].shape();
-        let mut axes = [(1, [0; N]); MAX_RANK];
-        for (axis, &size) in shape.dims().iter().enumerate() {
-            axes[axis] = (size, layouts.map(|layout| layout.strides()[axis] as i64));
-        }
-        let axes = &mut axes[..shape.rank()];
-        axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
-        Space::in_order(axes)
+        let mut axes = axes_of(layouts);
+        sort_slowest_first(&mut axes, 0);
+        Space::in_order(&axes)
     }
 
     /// The space of these axes, slowest first, in this order.
@@ -70,15 +66,11 @@ impl<const N: usize> Space<N> {
     #[inline]
     pub(crate) fn become_of(&mut self, axes: &[(usize, [i64; N])]) {
         let mut rank = 0;
-        for &(size, strides) in axes.iter().filter(|(size, _)| *size != 1) {
-            let goes_on = |tensor: usize| self.strides[tensor][rank - 1] == strides[tensor] * size as i64;
-            if rank > 0 && (0..N).all(goes_on) {
-                self.sizes[rank - 1] *= size as i64;
-            } else {
-                self.sizes[rank] = size as i64;
-                rank += 1;
-            }
-            (0..N).for_each(|tensor| self.strides[tensor][rank - 1] = strides[tensor]);
+        for (size, strides) in merged_axes(axes.iter().copied()) {
+            self.sizes[rank] = size as i64;
+            self.dims[rank] = Divisor::new(size);
+            (0..N).for_each(|tensor| self.strides[tensor][rank] = strides[tensor]);
+            rank += 1;
         }
         if rank == 0 {
             // One element: an axis of size 1, as it stands there.
@@ -87,7 +79,6 @@ impl<const N: usize> Space<N> {
             return;
         }
         self.rank = rank as u32;
-        (0..rank).for_each(|axis| self.dims[axis] = Divisor::new(self.sizes[axis] as usize));
     }
 
     /// The number of the fastest axis.

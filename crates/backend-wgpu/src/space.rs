@@ -1,6 +1,7 @@
 //! The index space of several tensors of one shape, as shaders take it: axes that lie evenly in all of them merged.
 
 use bytemuck::{Pod, Zeroable};
+use ternion_core::geometry::merged_axes;
 use ternion_core::{Layout, MAX_RANK};
 
 const _: () = assert!(MAX_RANK == 8, "as many axes as index.wgsl and the parameters of shaders have");
@@ -23,14 +24,12 @@ impl Space {
         if layouts.iter().all(|layout| layout.is_contiguous()) {
             return Space::dense(layouts[0].elements());
         }
-        let axes: Vec<(usize, Vec<i64>)> = layouts[0]
-            .shape()
-            .dims()
-            .iter()
-            .enumerate()
-            .map(|(axis, &size)| (size, layouts.iter().map(|layout| layout.strides()[axis] as i64).collect()))
-            .collect();
-        Space::in_order(&axes)
+        let stride = |layout: &&Layout, axis: usize| layout.strides()[axis] as i64;
+        let dims = layouts[0].shape().dims().iter().enumerate();
+        let axes = dims.map(|(axis, &size)| {
+            (size, std::array::from_fn(|tensor| layouts.get(tensor).map_or(0, |own| stride(own, axis))))
+        });
+        Space::merged(axes, layouts.len())
     }
 
     /// One axis, of tensors that all lie row by row: most calls.
@@ -44,26 +43,25 @@ impl Space {
     /// The space of these axes, slowest first, and its rank.
     pub(crate) fn in_order(axes: &[(usize, Vec<i64>)]) -> (Space, u32) {
         let tensors = axes.first().map_or(1, |(_, strides)| strides.len());
-        let mut merged: Vec<(usize, Vec<i64>)> = Vec::with_capacity(axes.len());
-        for (size, strides) in axes.iter().filter(|(size, _)| *size != 1) {
-            match merged.last_mut() {
-                Some((wide, slow)) if (0..tensors).all(|at| slow[at] == strides[at] * *size as i64) => {
-                    *wide *= size;
-                    slow.clone_from(strides);
-                }
-                _ => merged.push((*size, strides.clone())),
+        let padded = axes.iter().map(|(size, strides)| {
+            (*size, std::array::from_fn(|tensor| strides.get(tensor).copied().unwrap_or(0)))
+        });
+        Space::merged(padded, tensors)
+    }
+
+    /// The space of these axes of so many tensors; the strides of further ones are 0.
+    fn merged(axes: impl Iterator<Item = (usize, [i64; 4])>, tensors: usize) -> (Space, u32) {
+        let (mut space, mut rank) = (Space::EMPTY, 0);
+        for (size, strides) in merged_axes(axes) {
+            space.sizes[rank] = size as u32;
+            for (tensor, stride) in strides.into_iter().enumerate() {
+                space.strides[tensor][rank] = stride as u32;
             }
+            rank += 1;
         }
-        if merged.is_empty() {
-            merged.push((1, vec![1; tensors]));
+        if rank == 0 {
+            space.strides[..tensors].iter_mut().for_each(|strides| strides[0] = 1);
         }
-        let mut space = Space::EMPTY;
-        for (axis, (size, strides)) in merged.iter().enumerate() {
-            space.sizes[axis] = *size as u32;
-            for (tensor, &stride) in strides.iter().enumerate() {
-                space.strides[tensor][axis] = stride as u32;
-            }
-        }
-        (space, merged.len() as u32)
+        (space, rank.max(1) as u32)
     }
 }

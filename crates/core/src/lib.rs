@@ -14,6 +14,7 @@ pub mod dispatch;
 mod display;
 mod dtype;
 mod error;
+pub mod geometry;
 mod layout;
 mod nested;
 mod observe;

@@ -15,12 +15,12 @@ use crate::access::Locked;
 use crate::column_sums::add_pairwise;
 use crate::dense::{DenseOutput, Parts, dense, with_workspace};
 use crate::float::{Float, Matrix};
-use crate::ops::window::{Slide, slides};
 use crate::select::Variant;
 use crate::threads::for_pieces;
 use columns::{add_patch_row, col2im, im2col, patch_row, place_of};
 use std::ops::Range;
 use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::geometry::{SlidingWindow, sliding_windows};
 use ternion_core::ops::conv::ConvConfig;
 use ternion_core::{DType, Error, Op, Result};
 
@@ -58,7 +58,7 @@ struct Geometry {
     outs: usize,
     /// Pixels of an image plane.
     pixels: usize,
-    slides: [Slide; 2],
+    slides: [SlidingWindow; 2],
 }
 
 impl Geometry {
@@ -71,7 +71,7 @@ impl Geometry {
     ) -> Result<Geometry> {
         let [batch, channels, height, width] = image.layout.shape().to_array(op)?;
         let [_, outs, oh, ow] = output.layout.shape().to_array(op)?;
-        let slides = slides(&config.window, [height, width], [oh, ow]);
+        let slides = sliding_windows(&config.window, [height, width], [oh, ow]);
         let (groups, pixels) = (config.groups, height * width);
         Ok(Geometry { batch, groups, channels: channels / groups, outs: outs / groups, pixels, slides })
     }
@@ -117,7 +117,7 @@ impl Geometry {
             && self
                 .slides
                 .iter()
-                .all(|slide| slide.stride() == 1 && slide.count == slide.size && slide.place(0, 0) == Some(0))
+                .all(|slide| slide.stride == 1 && slide.count == slide.size && slide.index(0, 0) == Some(0))
     }
 
     /// Fills `columns` with columns `places` of the patch matrix of these planes.

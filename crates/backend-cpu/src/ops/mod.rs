@@ -21,4 +21,3 @@ pub(crate) mod softmax;
 pub(crate) mod sort;
 pub(crate) mod step;
 pub(crate) mod unary;
-pub(crate) mod window;

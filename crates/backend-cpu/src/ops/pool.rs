@@ -2,13 +2,13 @@
 
 use crate::access::Locked;
 use crate::float::Float;
-use crate::ops::window::{Slide, slides};
 use crate::rows::{Rows, Scratch, for_rows};
 use crate::select::Variant;
 use crate::storage::Compute;
 use crate::threads::Cost;
 use std::sync::{Mutex, PoisonError};
 use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::geometry::{SlidingWindow, sliding_windows};
 use ternion_core::{DType, Error, Op, Result};
 
 /// All four ops, all floats.
@@ -34,16 +34,16 @@ fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
         _ => image(&inputs[0])?,
     };
     match op {
-        Op::MaxPool2d(pool) => max::<T>(op, slides(&pool.window, large, small), inputs, outputs),
+        Op::MaxPool2d(pool) => max::<T>(op, sliding_windows(&pool.window, large, small), inputs, outputs),
         Op::MaxPool2dGrad(_) => max_gradient::<T>(op, inputs, outputs),
         Op::AvgPool2d(pool) => {
-            let slides = slides(&pool.window, large, small);
+            let slides = sliding_windows(&pool.window, large, small);
             average::<T>(op, slides, inputs, outputs, |x, y| {
                 mean_of_windows(x, y, slides, pool.count_include_pad)
             })
         }
         Op::AvgPool2dGrad(pool) => {
-            let slides = slides(&pool.window, large, small);
+            let slides = sliding_windows(&pool.window, large, small);
             average::<T>(op, slides, inputs, outputs, |dy, dx| {
                 share_in_windows(dy, dx, slides, pool.count_include_pad)
             })
@@ -76,7 +76,12 @@ impl Failure {
     }
 }
 
-fn max<T: Float>(op: &Op, slides: [Slide; 2], inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+fn max<T: Float>(
+    op: &Op,
+    slides: [SlidingWindow; 2],
+    inputs: &[Locked<'_>],
+    outputs: &[Locked<'_>],
+) -> Result<()> {
     let (x, y) = (planes::<T>(op, &inputs[0])?, planes::<T>(op, &outputs[0])?);
     let positions = planes::<i32>(op, &outputs[1])?;
     let failure = Failure::default();
@@ -103,13 +108,13 @@ fn largest_of_windows<T: Float>(
     image: &[T],
     y: &mut [T],
     positions: &mut [i32],
-    [down, across]: [Slide; 2],
+    [down, across]: [SlidingWindow; 2],
 ) -> Result<()> {
     for (index, (y, position)) in y.iter_mut().zip(positions).enumerate() {
         let (row, column) = (index / across.count, index % across.count);
         let mut winner: Option<(T, usize)> = None;
-        for place in down.taps(row).filter_map(|tap| down.place(row, tap)) {
-            for at in across.taps(column).filter_map(|tap| across.place(column, tap)) {
+        for place in down.taps(row).filter_map(|tap| down.index(row, tap)) {
+            for at in across.taps(column).filter_map(|tap| across.index(column, tap)) {
                 let (value, at) = (image[place * across.size + at], place * across.size + at);
                 let wins = winner.is_none_or(|(best, _)| value > best || (value.is_nan() && !best.is_nan()));
                 winner = if wins { Some((value, at)) } else { winner };
@@ -159,7 +164,7 @@ fn add_to_winners<T: Float>(winners: &[i32], dy: &[T], dx: &mut [T]) -> Result<(
 /// Calls `kernel` for each plane of the input and of the output.
 fn average<T: Float>(
     op: &Op,
-    slides: [Slide; 2],
+    slides: [SlidingWindow; 2],
     inputs: &[Locked<'_>],
     outputs: &[Locked<'_>],
     kernel: impl Fn(&[T], &mut [T]) + Sync,
@@ -180,7 +185,12 @@ fn average<T: Float>(
 }
 
 /// By what the sum of a window is divided.
-fn divisor<T: Float>([down, across]: [Slide; 2], row: usize, column: usize, count_include_pad: bool) -> T {
+fn divisor<T: Float>(
+    [down, across]: [SlidingWindow; 2],
+    row: usize,
+    column: usize,
+    count_include_pad: bool,
+) -> T {
     let elements = match count_include_pad {
         true => down.kernel * across.kernel,
         false => down.taps(row).len() * across.taps(column).len(),
@@ -188,13 +198,13 @@ fn divisor<T: Float>([down, across]: [Slide; 2], row: usize, column: usize, coun
     T::real(elements as f64)
 }
 
-fn mean_of_windows<T: Float>(image: &[T], y: &mut [T], slides: [Slide; 2], count_include_pad: bool) {
+fn mean_of_windows<T: Float>(image: &[T], y: &mut [T], slides: [SlidingWindow; 2], count_include_pad: bool) {
     let [down, across] = slides;
     for (index, y) in y.iter_mut().enumerate() {
         let (row, column) = (index / across.count, index % across.count);
         let mut sum = T::ZERO;
-        for place in down.taps(row).filter_map(|tap| down.place(row, tap)) {
-            for at in across.taps(column).filter_map(|tap| across.place(column, tap)) {
+        for place in down.taps(row).filter_map(|tap| down.index(row, tap)) {
+            for at in across.taps(column).filter_map(|tap| across.index(column, tap)) {
                 sum += image[place * across.size + at];
             }
         }
@@ -202,14 +212,14 @@ fn mean_of_windows<T: Float>(image: &[T], y: &mut [T], slides: [Slide; 2], count
     }
 }
 
-fn share_in_windows<T: Float>(dy: &[T], dx: &mut [T], slides: [Slide; 2], count_include_pad: bool) {
+fn share_in_windows<T: Float>(dy: &[T], dx: &mut [T], slides: [SlidingWindow; 2], count_include_pad: bool) {
     let [down, across] = slides;
     dx.fill(T::ZERO);
     for (index, &dy) in dy.iter().enumerate() {
         let (row, column) = (index / across.count, index % across.count);
         let share = dy / divisor(slides, row, column, count_include_pad);
-        for place in down.taps(row).filter_map(|tap| down.place(row, tap)) {
-            for at in across.taps(column).filter_map(|tap| across.place(column, tap)) {
+        for place in down.taps(row).filter_map(|tap| down.index(row, tap)) {
+            for at in across.taps(column).filter_map(|tap| across.index(column, tap)) {
                 dx[place * across.size + at] += share;
             }
         }

@@ -13,13 +13,14 @@ use crate::number::{Number, Real};
 use crate::select::Variant;
 use crate::storage::Compute;
 use engine::{reduce, write};
-use plan::{Form, Order, ReductionPlan, plan};
+use plan::{Form, ReductionPlan, plan};
 use reducers::{
     Extremes, FirstEqual, Largest, LargestMagnitude, Place, Position, Product, Reducer, Smallest, Sum,
     SumExponentials, SumSquaredDeviations, SumSquares,
 };
 use std::marker::PhantomData;
 use ternion_core::backend::{Meta, Plan, Unsupported};
+use ternion_core::geometry::ReductionOrder;
 use ternion_core::ops::reduce::{Reduce, ReduceOp, Variance};
 use ternion_core::{DType, Error, Op, Result};
 
@@ -53,8 +54,8 @@ struct Task<'a, T: 'static> {
 impl<'a, T: Compute> Task<'a, T> {
     fn new(payload: &Reduce, x: &Locked<'a>, y: &'a Locked<'a>) -> Result<Task<'a, T>> {
         let order = match payload.op {
-            ReduceOp::ArgMax | ReduceOp::ArgMin => Order::Logical,
-            _ => Order::Memory,
+            ReduceOp::ArgMax | ReduceOp::ArgMin => ReductionOrder::RowMajor,
+            _ => ReductionOrder::Memory,
         };
         let input = Operand::new(payload.op.name(), *x)?;
         Ok(Task { plan: plan(x, y, payload.axes, order), input, output: y })
@@ -152,7 +153,7 @@ fn run_variance(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resul
 
 /// In two passes: the mean first.
 fn variance<T: Real>(payload: &Variance, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
-    let plan = plan(x, y, payload.axes, Order::Memory);
+    let plan = plan(x, y, payload.axes, ReductionOrder::Memory);
     let task = Task { plan, input: Operand::<T>::new("var", *x)?, output: y };
     let count = T::real(task.plan.reduced as f64);
     let divisor = T::real((task.plan.reduced as f64 - payload.correction).max(0.0));

@@ -10,8 +10,9 @@ use crate::sources::{Family, Unit, bits_like};
 use crate::space::{Divisor, Space};
 use smallvec::SmallVec;
 use ternion_core::backend::View;
+use ternion_core::geometry::padded_axes;
 use ternion_core::ops::assemble::Pad;
-use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result};
+use ternion_core::{DType, Error, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
 /// Bytes of the widest access.
@@ -40,57 +41,6 @@ struct Padding {
     y_strides: [i64; MAX_RANK],
 }
 
-/// An axis of a padded tensor.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Bordered {
-    /// Elements of y, of which those of x start behind `before`.
-    dim: usize,
-    before: usize,
-    size: usize,
-    x_stride: i64,
-    y_stride: i64,
-}
-
-impl Bordered {
-    /// As one axis with `inner`, the next faster one, if that has no border and both sides lie evenly.
-    fn merged(&self, inner: &Bordered) -> Option<Bordered> {
-        let dim = inner.dim as i64;
-        let even = self.x_stride == inner.x_stride * dim && self.y_stride == inner.y_stride * dim;
-        (inner.size == inner.dim && even).then(|| Bordered {
-            dim: self.dim * inner.dim,
-            before: self.before * inner.dim,
-            size: self.size * inner.dim,
-            ..*inner
-        })
-    }
-}
-
-/// The axes, slowest first, as few as possible but one.
-fn bordered(amounts: &[[usize; 2]], x: &Layout, y: &Layout) -> SmallVec<[Bordered; MAX_RANK]> {
-    let mut axes: SmallVec<[Bordered; MAX_RANK]> = SmallVec::new();
-    for (axis, &[before, _]) in amounts.iter().enumerate() {
-        let own = Bordered {
-            dim: y.shape().dim(axis),
-            before,
-            size: x.shape().dim(axis),
-            x_stride: x.strides()[axis] as i64,
-            y_stride: y.strides()[axis] as i64,
-        };
-        match axes.last_mut() {
-            _ if own.dim == 1 && own.size == 1 => {}
-            Some(outer) => match outer.merged(&own) {
-                Some(both) => *outer = both,
-                None => axes.push(own),
-            },
-            None => axes.push(own),
-        }
-    }
-    if axes.is_empty() {
-        axes.push(Bordered { dim: 1, before: 0, size: 1, x_stride: 1, y_stride: 1 });
-    }
-    axes
-}
-
 pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Pad(pad) = op else { return Err(Error::invalid(call.name, "is not pad")) };
     let (gpu, x, y) = (call.gpu, &call.inputs[0], &call.outputs[0]);
@@ -101,7 +51,7 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
     if count >= TOO_LONG {
         return fill_and_copy(pad, call);
     }
-    let axes = bordered(&pad.amounts, x.layout, y.layout);
+    let axes = padded_axes(&pad.amounts, x.layout, y.layout);
     let mut parameters = Padding {
         y: gpu.address(call.name, y)?,
         x: gpu.address(call.name, x)?,
@@ -115,11 +65,11 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
         y_strides: [0; MAX_RANK],
     };
     for (at, axis) in axes.iter().enumerate() {
-        parameters.dims[at] = Divisor::new(axis.dim);
+        parameters.dims[at] = Divisor::new(axis.padded);
         parameters.before[at] = axis.before as i32;
-        parameters.sizes[at] = axis.size as i32;
-        parameters.x_strides[at] = axis.x_stride;
-        parameters.y_strides[at] = axis.y_stride;
+        parameters.sizes[at] = axis.inner as i32;
+        parameters.x_strides[at] = axis.x_stride as i64;
+        parameters.y_strides[at] = axis.y_stride as i64;
     }
     let (kernel, elements) = match takes_runs(gpu, call.name, y, ACCESS as u64)? {
         true => (PAD + 1, ACCESS / y.dtype.size()),
@@ -281,25 +231,6 @@ pub(crate) fn run_slice_assign(op: &Op, call: &Call<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ternion_core::Shape;
-
-    fn row_major(dims: &[usize]) -> Layout {
-        Layout::row_major(Shape::new(dims).expect("a shape"))
-    }
-
-    #[test]
-    fn axes_without_a_border_are_merged() {
-        let (x, y) = (row_major(&[2, 3, 4, 5]), row_major(&[2, 4, 4, 5]));
-        let axes = bordered(&[[0, 0], [1, 0], [0, 0], [0, 0]], &x, &y);
-        let inner = Bordered { dim: 80, before: 20, size: 60, x_stride: 1, y_stride: 1 };
-        assert_eq!(
-            axes.as_slice(),
-            [Bordered { dim: 2, before: 0, size: 2, x_stride: 60, y_stride: 80 }, inner]
-        );
-        let axes = bordered(&[[0, 0]; 4], &x, &x);
-        assert_eq!(axes.as_slice(), [Bordered { dim: 120, before: 0, size: 120, x_stride: 1, y_stride: 1 }]);
-        assert_eq!(bordered(&[], &row_major(&[]), &row_major(&[])).len(), 1, "a number");
-    }
 
     #[test]
     fn words_divide_everything() {

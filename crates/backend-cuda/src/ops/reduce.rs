@@ -4,10 +4,10 @@ use crate::gpu::{Gpu, Launch};
 use crate::select::{Call, Variant};
 use crate::sources::{Family, Unit, pack_of};
 use crate::space::Space;
-use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Unsupported, View};
+use ternion_core::geometry::{ReductionAxes, ReductionOrder};
 use ternion_core::ops::reduce::{Reduce, ReduceOp};
-use ternion_core::{DType, Error, MAX_RANK, Op, Result};
+use ternion_core::{DType, Error, Op, Result};
 
 const THREADS: usize = 256;
 /// Results of a block of `warps`.
@@ -100,29 +100,16 @@ struct Spaces {
 
 impl Spaces {
     fn of(payload: &Reduce, x: &View<'_>, y: &View<'_>) -> Spaces {
-        let dims = x.layout.shape().dims();
-        let stride = |axis: usize| x.layout.strides()[axis] as i64;
-        let mut kept: SmallVec<[(usize, [i64; 2]); MAX_RANK]> = SmallVec::new();
-        let mut over: SmallVec<[(usize, [i64; 1]); MAX_RANK]> = SmallVec::new();
-        let mut target = 0;
-        for axis in 0..dims.len() {
-            let is_reduced = payload.axes.contains(axis);
-            match is_reduced {
-                true => over.push((dims[axis], [stride(axis)])),
-                false => kept.push((dims[axis], [y.layout.strides()[target] as i64, stride(axis)])),
-            }
-            target += usize::from(!is_reduced || payload.keep);
-        }
-        // Results that lie together in x are formed together.
-        kept.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[1].unsigned_abs()));
-        if !matches!(payload.op, ReduceOp::ArgMax | ReduceOp::ArgMin) {
-            over.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0].unsigned_abs()));
-        }
+        let order = match payload.op {
+            ReduceOp::ArgMax | ReduceOp::ArgMin => ReductionOrder::RowMajor,
+            _ => ReductionOrder::Memory,
+        };
+        let axes = ReductionAxes::new(x.layout, y.layout, payload.axes, order);
         Spaces {
-            results: kept.iter().map(|(size, _)| size).product(),
-            reduced: over.iter().map(|(size, _)| size).product(),
-            kept: Space::in_order(&kept),
-            over: Space::in_order(&over),
+            results: axes.results(),
+            reduced: axes.elements_of_each(),
+            kept: Space::in_order(&axes.kept),
+            over: Space::in_order(&axes.reduced),
         }
     }
 }

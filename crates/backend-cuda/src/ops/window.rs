@@ -2,10 +2,10 @@
 
 use crate::gpu::Gpu;
 use crate::space::{Divisor, Space};
-use smallvec::SmallVec;
 use ternion_core::backend::View;
+use ternion_core::geometry::{SlidingWindow, axes_of, sliding_windows};
 use ternion_core::ops::conv::Window;
-use ternion_core::{Layout, MAX_RANK, Result};
+use ternion_core::{Layout, Result};
 
 /// A window along one axis, as `Slide` of the kernels.
 #[repr(C)]
@@ -24,32 +24,25 @@ pub(crate) struct Slide {
 }
 
 impl Slide {
-    /// `window` along `axis` of an image of `size` pixels, on which `count` windows fit.
-    fn new(op: &'static str, window: &Window, axis: usize, size: usize, count: usize) -> Result<Slide> {
-        let padding = window.padding[axis];
-        // Every place of every window lies within these, so that all other numbers are below 2^31 too.
-        super::fits(op, &[padding.saturating_mul(2).saturating_add(size)])?;
-        // Steps that are never made may be of any length.
-        let stride = if count == 1 { 1 } else { window.stride[axis] };
-        let dilation = if window.kernel[axis] == 1 { 1 } else { window.dilation[axis] };
-        let common = greatest_common_divisor(stride, dilation);
+    /// `window` with the numbers that a kernel counts with.
+    fn new(op: &'static str, window: SlidingWindow) -> Result<Slide> {
+        // Every index of every window is below this, so that all other numbers are below 2^31 too.
+        super::fits(op, &[window.padded_size()])?;
+        let window = window.with_taken_steps();
+        let (window_step, tap_step) = window.steps_over_element();
         Ok(Slide {
-            size: size as i32,
-            count: count as i32,
-            kernel: window.kernel[axis] as i32,
-            stride: stride as i32,
-            padding: padding as i32,
-            dilation: dilation as i32,
-            window_step: (dilation / common) as i32,
-            tap_step: (stride / common) as i32,
-            by_stride: Divisor::new(stride),
-            by_dilation: Divisor::new(dilation),
+            size: window.size as i32,
+            count: window.count as i32,
+            kernel: window.kernel as i32,
+            stride: window.stride as i32,
+            padding: window.padding as i32,
+            dilation: window.dilation as i32,
+            window_step: window_step as i32,
+            tap_step: tap_step as i32,
+            by_stride: Divisor::new(window.stride),
+            by_dilation: Divisor::new(window.dilation),
         })
     }
-}
-
-fn greatest_common_divisor(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 /// The window along both axes of an image of `size` on which `count` windows fit.
@@ -59,7 +52,8 @@ pub(crate) fn slides(
     size: [usize; 2],
     count: [usize; 2],
 ) -> Result<[Slide; 2]> {
-    Ok([Slide::new(op, window, 0, size[0], count[0])?, Slide::new(op, window, 1, size[1], count[1])?])
+    let [down, across] = sliding_windows(window, size, count);
+    Ok([Slide::new(op, down)?, Slide::new(op, across)?])
 }
 
 /// By what positions in `[batch, channels, rows, columns]` are taken apart, as `Extent` of the kernels.
@@ -84,14 +78,7 @@ pub(crate) fn strides<const N: usize>(view: &View<'_>) -> [i64; N] {
 
 /// Whether the elements lie one after the other, in the order of the shape.
 pub(crate) fn is_dense(layout: &Layout) -> bool {
-    let axes: SmallVec<[(usize, [i64; 1]); MAX_RANK]> = layout
-        .shape()
-        .dims()
-        .iter()
-        .zip(layout.strides())
-        .map(|(&size, &stride)| (size, [stride as i64]))
-        .collect();
-    Space::in_order(&axes).is_line()
+    Space::in_order(&axes_of([layout])).is_line()
 }
 
 /// Whether threads can write `view` in runs of `bytes` bytes.
@@ -108,7 +95,8 @@ mod tests {
         let [kernel, stride, padding, dilation] = [kernel, stride, padding, dilation].map(|both| [both; 2]);
         let window = Window { kernel, stride, padding, dilation };
         let count = window.output_size("test", [size; 2]).expect("windows")[0];
-        Slide::new("test", &window, 0, size, count).expect("small")
+        let [slide, _] = slides("test", &window, [size; 2], [count; 2]).expect("small");
+        slide
     }
 
     /// What `windows_over` of window.cuh gives: window and place for each window that shows `pixel`.

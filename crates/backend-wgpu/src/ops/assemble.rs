@@ -12,6 +12,7 @@ use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::{SmallVec, smallvec};
 use ternion_core::backend::View;
+use ternion_core::geometry::padded_axes;
 use ternion_core::{Error, Layout, MAX_RANK, Op, Result};
 
 /// Tensors of one launch of concat.wgsl.
@@ -32,51 +33,6 @@ struct Padding {
     space: Space,
 }
 
-/// An axis of a padded tensor: elements of y, of which those of x start behind `before`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Bordered {
-    dim: usize,
-    before: usize,
-    size: usize,
-    y_stride: isize,
-    x_stride: isize,
-}
-
-impl Bordered {
-    /// As one axis with `inner`, the next faster one, if that has no border and both sides lie evenly.
-    fn merged(&self, inner: &Bordered) -> Option<Bordered> {
-        let dim = inner.dim as isize;
-        let even = self.x_stride == inner.x_stride * dim && self.y_stride == inner.y_stride * dim;
-        (inner.size == inner.dim && even).then(|| Bordered {
-            dim: self.dim * inner.dim,
-            before: self.before * inner.dim,
-            size: self.size * inner.dim,
-            ..*inner
-        })
-    }
-}
-
-/// The axes, slowest first, as few as possible but one.
-fn bordered(amounts: &[[usize; 2]], x: &Layout, y: &Layout) -> SmallVec<[Bordered; MAX_RANK]> {
-    let mut axes: SmallVec<[Bordered; MAX_RANK]> = SmallVec::new();
-    for (axis, &[before, _]) in amounts.iter().enumerate() {
-        let (dim, size) = (y.shape().dim(axis), x.shape().dim(axis));
-        let own = Bordered { dim, before, size, y_stride: y.strides()[axis], x_stride: x.strides()[axis] };
-        match axes.last_mut() {
-            _ if dim == 1 && size == 1 => {}
-            Some(outer) => match outer.merged(&own) {
-                Some(both) => *outer = both,
-                None => axes.push(own),
-            },
-            None => axes.push(own),
-        }
-    }
-    if axes.is_empty() {
-        axes.push(Bordered { dim: 1, before: 0, size: 1, y_stride: 1, x_stride: 1 });
-    }
-    axes
-}
-
 pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Pad(pad) = op else { return Err(Error::invalid(call.name, "is not pad")) };
     let (gpu, x, y) = (call.gpu, &call.inputs[0], &call.outputs[0]);
@@ -85,7 +41,7 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let [(to, y_offset), (origin, x_offset)] = [gpu.bind(call.name, y)?, gpu.bind(call.name, x)?];
-    let axes = bordered(&pad.amounts, x.layout, y.layout);
+    let axes = padded_axes(&pad.amounts, x.layout, y.layout);
     let [low, high] = words(pad.value.bits(x.dtype));
     let mut parameters = Padding {
         launched: 0,
@@ -100,8 +56,8 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     for (at, axis) in axes.iter().enumerate() {
         parameters.before[at] = axis.before as u32;
-        parameters.inner[at] = axis.size as u32;
-        parameters.space.sizes[at] = axis.dim as u32;
+        parameters.inner[at] = axis.inner as u32;
+        parameters.space.sizes[at] = axis.padded as u32;
         parameters.space.strides[0][at] = axis.y_stride as u32;
         parameters.space.strides[1][at] = axis.x_stride as u32;
     }
@@ -234,23 +190,4 @@ pub(crate) fn run_slice_assign(op: &Op, call: &Call<'_>) -> Result<()> {
         place = place.slice(axis, start, end, step)?;
     }
     copy(call.gpu, call.name, source, &View { layout: &place, ..*y })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ternion_core::Shape;
-
-    #[test]
-    fn axes_without_a_border_are_merged() {
-        let row_major = |dims: &[usize]| Layout::row_major(Shape::new(dims).expect("a shape"));
-        let (x, y) = (row_major(&[2, 3, 4, 5]), row_major(&[2, 4, 4, 5]));
-        let axes = bordered(&[[0, 0], [1, 0], [0, 0], [0, 0]], &x, &y);
-        let inner = Bordered { dim: 80, before: 20, size: 60, y_stride: 1, x_stride: 1 };
-        assert_eq!(
-            axes.as_slice(),
-            [Bordered { dim: 2, before: 0, size: 2, y_stride: 80, x_stride: 60 }, inner]
-        );
-        assert_eq!(bordered(&[], &row_major(&[]), &row_major(&[])).len(), 1, "a number");
-    }
 }

@@ -4,6 +4,7 @@ use super::rows::{Accumulator, Cut, Finish, Rows, beside};
 use crate::select::Call;
 use crate::slots::Store;
 use ternion_core::backend::View;
+use ternion_core::geometry::{ReductionAxes, ReductionOrder};
 use ternion_core::ops::reduce::{Reduce, ReduceOp, Variance};
 use ternion_core::{AxisSet, DType, Error, Op, Result};
 
@@ -71,54 +72,30 @@ impl Reducer {
     }
 }
 
-/// Axes that are kept, with strides in y and x, and axes that are reduced.
+/// Axes that are kept, with strides in y and x, and axes that are reduced, with the same.
 struct Spaces {
     kept: Vec<(usize, Vec<i64>)>,
     over: Vec<(usize, Vec<i64>)>,
-}
-
-/// Whether elements are counted in row-major order.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
-    RowMajor,
-    Any,
+    results: usize,
+    reduced: usize,
 }
 
 impl Spaces {
-    fn of(x: &View<'_>, y: &View<'_>, axes: AxisSet, keep: bool, order: Order) -> Spaces {
-        let dims = x.layout.shape().dims();
-        let (mut kept, mut over) = (Vec::new(), Vec::new());
-        let mut target = 0;
-        for (axis, &size) in dims.iter().enumerate() {
-            let stride = x.layout.strides()[axis] as i64;
-            let is_reduced = axes.contains(axis);
-            match is_reduced {
-                true => over.push((size, vec![0, stride])),
-                false => kept.push((size, vec![y.layout.strides()[target] as i64, stride])),
-            }
-            target += usize::from(!is_reduced || keep);
+    fn of(x: &View<'_>, y: &View<'_>, axes: AxisSet, order: ReductionOrder) -> Spaces {
+        let axes = ReductionAxes::<i64>::new(x.layout, y.layout, axes, order);
+        Spaces {
+            results: axes.results(),
+            reduced: axes.elements_of_each(),
+            kept: axes.kept.into_iter().map(|(size, strides)| (size, strides.to_vec())).collect(),
+            over: axes.reduced.into_iter().map(|(size, [stride])| (size, vec![0, stride])).collect(),
         }
-        // What lies together in x is read together.
-        kept.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[1].unsigned_abs()));
-        if order == Order::Any {
-            over.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[1].unsigned_abs()));
-        }
-        Spaces { kept, over }
-    }
-
-    fn results(&self) -> usize {
-        self.kept.iter().map(|(size, _)| size).product()
-    }
-
-    fn reduced(&self) -> usize {
-        self.over.iter().map(|(size, _)| size).product()
     }
 }
 
 fn reduce(call: &Call<'_>, reducer: &Reducer, spaces: &Spaces, number: f64) -> Result<()> {
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
     let class = Store::of(x.dtype).class();
-    let cut = Cut::of(call.name, spaces.results(), spaces.reduced(), beside(&spaces.kept, &spaces.over))?;
+    let cut = Cut::of(call.name, spaces.results, spaces.reduced, beside(&spaces.kept, &spaces.over))?;
     Rows::new(call.gpu, call.name, class, cut, reducer.accumulator)
         .with("BASES", "two_bases")
         .with("ENTER", reducer.enter)
@@ -133,28 +110,28 @@ fn reduce(call: &Call<'_>, reducer: &Reducer, spaces: &Spaces, number: f64) -> R
 }
 
 pub(crate) fn run_reduce(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::Reduce(Reduce { op, axes, keep }) = op else {
+    let Op::Reduce(Reduce { op, axes, .. }) = op else {
         return Err(Error::invalid(call.name, "is not a reduction"));
     };
     let order = match op {
-        ReduceOp::ArgMax | ReduceOp::ArgMin => Order::RowMajor,
-        _ => Order::Any,
+        ReduceOp::ArgMax | ReduceOp::ArgMin => ReductionOrder::RowMajor,
+        _ => ReductionOrder::Memory,
     };
-    let spaces = Spaces::of(&call.inputs[0], &call.outputs[0], *axes, *keep, order);
+    let spaces = Spaces::of(&call.inputs[0], &call.outputs[0], *axes, order);
     let reducer = Reducer::of(*op, call.inputs[0].dtype);
-    reduce(call, &reducer, &spaces, spaces.reduced() as f64)
+    reduce(call, &reducer, &spaces, spaces.reduced as f64)
 }
 
 pub(crate) fn run_variance(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::Variance(Variance { axes, keep, correction }) = op else {
+    let Op::Variance(Variance { axes, correction, .. }) = op else {
         return Err(Error::invalid(call.name, "is not a variance"));
     };
-    let spaces = Spaces::of(&call.inputs[0], &call.outputs[0], *axes, *keep, Order::Any);
+    let spaces = Spaces::of(&call.inputs[0], &call.outputs[0], *axes, ReductionOrder::Memory);
     let reducer = Reducer {
         accumulator: Accumulator::MOMENTS,
         gather: "moments_gather",
         leave: "reduce_variance",
         ..Reducer::plain("", "")
     };
-    reduce(call, &reducer, &spaces, (spaces.reduced() as f64 - correction).max(0.0))
+    reduce(call, &reducer, &spaces, (spaces.reduced as f64 - correction).max(0.0))
 }

@@ -3,6 +3,7 @@
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use ternion_core::backend::View;
+use ternion_core::geometry::{SlidingWindow, sliding_windows};
 use ternion_core::ops::conv::Window;
 use ternion_core::{Error, Result};
 
@@ -21,36 +22,29 @@ pub(crate) struct Slide {
 }
 
 impl Slide {
-    /// `window` along `axis` of an image of `size` pixels, on which `count` windows fit.
-    fn new(op: &'static str, window: &Window, axis: usize, size: usize, count: usize) -> Result<Slide> {
-        let padding = window.padding[axis];
-        // Every place of every window lies within these, so that all other numbers are below 2^31 too.
-        let pixels = padding.saturating_mul(2).saturating_add(size);
+    /// `window` with the numbers that a shader counts with.
+    fn new(op: &'static str, window: SlidingWindow) -> Result<Slide> {
+        // Every index of every window is below this, so that all other numbers are below 2^31 too.
+        let pixels = window.padded_size();
         if i32::try_from(pixels).is_err() {
             return Err(Error::invalid(
                 op,
                 format!("{pixels} pixels with padding, of which a shader counts up to 2^31 - 1"),
             ));
         }
-        // Steps that are never made may be of any length.
-        let stride = if count == 1 { 1 } else { window.stride[axis] };
-        let dilation = if window.kernel[axis] == 1 { 1 } else { window.dilation[axis] };
-        let common = greatest_common_divisor(stride, dilation);
+        let window = window.with_taken_steps();
+        let (window_step, tap_step) = window.steps_over_element();
         Ok(Slide {
-            size: size as i32,
-            count: count as i32,
-            kernel: window.kernel[axis] as i32,
-            stride: stride as i32,
-            padding: padding as i32,
-            dilation: dilation as i32,
-            window_step: (dilation / common) as i32,
-            tap_step: (stride / common) as i32,
+            size: window.size as i32,
+            count: window.count as i32,
+            kernel: window.kernel as i32,
+            stride: window.stride as i32,
+            padding: window.padding as i32,
+            dilation: window.dilation as i32,
+            window_step: window_step as i32,
+            tap_step: tap_step as i32,
         })
     }
-}
-
-fn greatest_common_divisor(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 /// The window along both axes of an image of `size` on which `count` windows fit.
@@ -60,7 +54,8 @@ pub(crate) fn slides(
     size: [usize; 2],
     count: [usize; 2],
 ) -> Result<[Slide; 2]> {
-    Ok([Slide::new(op, window, 0, size[0], count[0])?, Slide::new(op, window, 1, size[1], count[1])?])
+    let [down, across] = sliding_windows(window, size, count);
+    Ok([Slide::new(op, down)?, Slide::new(op, across)?])
 }
 
 /// Height and width of `[batch, channels, height, width]`.

@@ -3,9 +3,9 @@
 use crate::access::Locked;
 use crate::dense::{DenseOutput, dense};
 use crate::float::Float;
-use crate::ops::window::{Slide, slides};
 use crate::threads::{Cost, for_ranges};
 use std::ops::Range;
+use ternion_core::geometry::{SlidingWindow, sliding_windows};
 use ternion_core::ops::conv::{Col2im, Im2col};
 use ternion_core::{Error, Op, Result};
 
@@ -13,7 +13,7 @@ use ternion_core::{Error, Op, Result};
 /// the ones whose place `[i, j]` lies on the image.
 #[inline(always)]
 fn for_runs(
-    [down, across]: [Slide; 2],
+    [down, across]: [SlidingWindow; 2],
     [i, j]: [usize; 2],
     positions: Range<usize>,
     mut visit: impl FnMut(usize, Range<usize>, usize),
@@ -22,7 +22,7 @@ fn for_runs(
     while at < positions.end {
         let (row, column) = (at / across.count, at % across.count);
         let end = across.count.min(column + positions.end - at);
-        if let Some(place) = down.place(row, i) {
+        if let Some(place) = down.index(row, i) {
             let columns = across.outputs(j, column..end);
             if !columns.is_empty() {
                 let first = at - positions.start + (columns.start - column);
@@ -36,7 +36,7 @@ fn for_runs(
 /// `target[p] = image[place [i, j] of window positions.start + p]`, 0 outside the image.
 pub(super) fn patch_row<T: Float>(
     image: &[T],
-    slides: [Slide; 2],
+    slides: [SlidingWindow; 2],
     tap: [usize; 2],
     positions: Range<usize>,
     target: &mut [T],
@@ -44,9 +44,9 @@ pub(super) fn patch_row<T: Float>(
     let across = slides[1];
     target.fill(T::ZERO);
     for_runs(slides, tap, positions, |row, columns, first| {
-        let Some(start) = across.place(columns.start, tap[1]) else { return };
+        let Some(start) = across.index(columns.start, tap[1]) else { return };
         let (target, line) = (&mut target[first..first + columns.len()], &image[row * across.size + start..]);
-        match across.stride() {
+        match across.stride {
             1 => target.copy_from_slice(&line[..columns.len()]),
             stride => {
                 for (target, &pixel) in target.iter_mut().zip(line.iter().step_by(stride)) {
@@ -60,16 +60,16 @@ pub(super) fn patch_row<T: Float>(
 /// `image[place [i, j] of window positions.start + p] += source[p]`; what lies outside the image is dropped.
 pub(super) fn add_patch_row<T: Float>(
     source: &[T],
-    slides: [Slide; 2],
+    slides: [SlidingWindow; 2],
     tap: [usize; 2],
     positions: Range<usize>,
     image: &mut [T],
 ) {
     let across = slides[1];
     for_runs(slides, tap, positions, |row, columns, first| {
-        let Some(start) = across.place(columns.start, tap[1]) else { return };
+        let Some(start) = across.index(columns.start, tap[1]) else { return };
         let (source, line) = (&source[first..first + columns.len()], &mut image[row * across.size + start..]);
-        match across.stride() {
+        match across.stride {
             1 => {
                 for (pixel, &value) in line.iter_mut().zip(source) {
                     *pixel += value;
@@ -86,7 +86,7 @@ pub(super) fn add_patch_row<T: Float>(
 
 /// Place number `row` of the window as `(channel, [i, j])`.
 #[inline]
-pub(super) fn place_of(row: usize, [down, across]: [Slide; 2]) -> (usize, [usize; 2]) {
+pub(super) fn place_of(row: usize, [down, across]: [SlidingWindow; 2]) -> (usize, [usize; 2]) {
     let taps = down.kernel * across.kernel;
     (row / taps, [row % taps / across.kernel, row % across.kernel])
 }
@@ -95,7 +95,7 @@ pub(super) fn im2col<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked
     let Op::Im2col(Im2col { window }) = op else { return Err(Error::invalid(op.name(), "is not im2col")) };
     let [_, channels, height, width] = inputs[0].layout.shape().to_array(op.name())?;
     let [batch, rows, places] = outputs[0].layout.shape().to_array(op.name())?;
-    let slides = slides(window, [height, width], window.output_size(op.name(), [height, width])?);
+    let slides = sliding_windows(window, [height, width], window.output_size(op.name(), [height, width])?);
     let (x, mut y) = (dense::<T>(op.name(), &inputs[0])?, DenseOutput::<T>::new(op.name(), &outputs[0])?);
     let parts = y.parts();
     for_ranges(batch * rows, pieces_of(places), |range| {
@@ -117,7 +117,7 @@ pub(super) fn col2im<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked
     };
     let [_, _, places] = inputs[0].layout.shape().to_array(op.name())?;
     let [batch, channels, height, width] = outputs[0].layout.shape().to_array(op.name())?;
-    let slides = slides(window, *size, window.output_size(op.name(), *size)?);
+    let slides = sliding_windows(window, *size, window.output_size(op.name(), *size)?);
     let taps = window.kernel[0] * window.kernel[1];
     let (columns, mut image) =
         (dense::<T>(op.name(), &inputs[0])?, DenseOutput::<T>::new(op.name(), &outputs[0])?);

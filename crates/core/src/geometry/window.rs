@@ -1,0 +1,162 @@
+//! Windows that slide over an image, one axis at a time: which of their elements are inside it.
+
+use crate::ops::conv::Window;
+use std::ops::Range;
+
+/// A window along one axis of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlidingWindow {
+    /// Elements of a window.
+    pub kernel: usize,
+    /// Distance of neighboring windows.
+    pub stride: usize,
+    /// Elements of padding before the image, and after it.
+    pub padding: usize,
+    /// Distance of neighboring elements of a window.
+    pub dilation: usize,
+    /// Elements of the image.
+    pub size: usize,
+    /// Number of windows.
+    pub count: usize,
+}
+
+/// The window along both axes of an image of `size` on which `count` windows fit.
+pub fn sliding_windows(window: &Window, size: [usize; 2], count: [usize; 2]) -> [SlidingWindow; 2] {
+    [0, 1].map(|axis| SlidingWindow {
+        kernel: window.kernel[axis],
+        stride: window.stride[axis],
+        padding: window.padding[axis],
+        dilation: window.dilation[axis],
+        size: size[axis],
+        count: count[axis],
+    })
+}
+
+impl SlidingWindow {
+    /// The index in the image of element `tap` of window `output`, if it is inside the image.
+    #[inline]
+    pub fn index(&self, output: usize, tap: usize) -> Option<usize> {
+        (output * self.stride + tap * self.dilation)
+            .checked_sub(self.padding)
+            .filter(|&index| index < self.size)
+    }
+
+    /// The elements of window `output` that are inside the image.
+    #[inline]
+    pub fn taps(&self, output: usize) -> Range<usize> {
+        let start = output * self.stride;
+        let first = self.padding.saturating_sub(start).div_ceil(self.dilation);
+        let end = (self.size + self.padding).saturating_sub(start).div_ceil(self.dilation).min(self.kernel);
+        first.min(end)..end
+    }
+
+    /// The windows, among `among`, whose element `tap` is inside the image.
+    #[inline]
+    pub fn outputs(&self, tap: usize, among: Range<usize>) -> Range<usize> {
+        let start = tap * self.dilation;
+        let first = self.padding.saturating_sub(start).div_ceil(self.stride).max(among.start);
+        let end = (self.size + self.padding).saturating_sub(start).div_ceil(self.stride).min(among.end);
+        first.min(end.max(among.start))..end.max(among.start)
+    }
+
+    /// Elements of the padded image, within which every element of every window is; saturating.
+    pub fn padded_size(&self) -> usize {
+        self.padding.saturating_mul(2).saturating_add(self.size)
+    }
+
+    /// The same windows with steps that fit into the padded image: a stride or dilation that is never
+    /// taken may be of any length, and becomes 1.
+    #[must_use]
+    pub fn with_taken_steps(self) -> SlidingWindow {
+        SlidingWindow {
+            stride: if self.count == 1 { 1 } else { self.stride },
+            dilation: if self.kernel == 1 { 1 } else { self.dilation },
+            ..self
+        }
+    }
+
+    /// From one window that covers an element to the next one that does: how many windows further
+    /// it is, and by how many elements the covered one comes earlier in it. (The least steps with
+    /// `windows * stride == taps * dilation`.)
+    pub fn steps_over_element(&self) -> (usize, usize) {
+        let common = greatest_common_divisor(self.stride, self.dilation);
+        (self.dilation / common, self.stride / common)
+    }
+}
+
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows of several kinds, as many as fit.
+    fn examples() -> impl Iterator<Item = SlidingWindow> {
+        [
+            (3, 1, 1, 1, 5),
+            (3, 2, 1, 1, 6),
+            (2, 3, 0, 2, 9),
+            (5, 1, 4, 1, 2),
+            (2, 1, 1, 3, 2),
+            (1, 2, 0, 1, 1),
+            (4, 2, 3, 2, 7),
+            (4, 4, 0, 6, 23),
+        ]
+        .into_iter()
+        .map(|(kernel, stride, padding, dilation, size)| {
+            let span = (kernel - 1) * dilation + 1;
+            let count = (size + 2 * padding - span) / stride + 1;
+            SlidingWindow { kernel, stride, padding, dilation, size, count }
+        })
+    }
+
+    #[test]
+    fn ranges_are_those_of_the_definition() {
+        for window in examples() {
+            let SlidingWindow { kernel, count, .. } = window;
+            for output in 0..count {
+                let taps: Vec<usize> =
+                    (0..kernel).filter(|&tap| window.index(output, tap).is_some()).collect();
+                assert_eq!(window.taps(output).collect::<Vec<_>>(), taps, "{window:?} window {output}");
+            }
+            for tap in 0..kernel {
+                for (start, end) in [(0, count), (count / 2, count), (count / 3, count / 2), (count, count)] {
+                    let outputs: Vec<usize> =
+                        (start..end).filter(|&output| window.index(output, tap).is_some()).collect();
+                    let found: Vec<usize> = window.outputs(tap, start..end).collect();
+                    assert_eq!(found, outputs, "{window:?} element {tap}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn steps_lead_over_all_windows_that_cover_an_element() {
+        for window in examples() {
+            let (windows, taps) = window.steps_over_element();
+            for element in 0..window.size {
+                let covering: Vec<(usize, usize)> = (0..window.count)
+                    .flat_map(|output| (0..window.kernel).map(move |tap| (output, tap)))
+                    .filter(|&(output, tap)| window.index(output, tap) == Some(element))
+                    .collect();
+                for pair in covering.windows(2) {
+                    let step = (pair[1].0 - pair[0].0, pair[0].1 - pair[1].1);
+                    assert_eq!(step, (windows, taps), "{window:?} element {element}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn steps_that_are_not_taken_may_be_long() {
+        let window = Window { kernel: [3, 1], stride: [1 << 40, 1], padding: [2, 0], dilation: [1, 1 << 40] };
+        let [down, across] = sliding_windows(&window, [4, 5], [1, 5]).map(SlidingWindow::with_taken_steps);
+        assert_eq!((down.stride, down.dilation), (1, 1));
+        assert_eq!((across.stride, across.dilation), (1, 1));
+        assert_eq!(down.padded_size(), 8);
+        let vast = SlidingWindow { padding: usize::MAX, ..down };
+        assert_eq!(vast.padded_size(), usize::MAX);
+    }
+}
