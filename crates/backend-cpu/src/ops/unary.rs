@@ -69,57 +69,118 @@ pub(crate) fn apply<T: Real>(op: UnaryOp, x: &[T], y: &mut [T]) {
     vectorize(Apply { op, x, y });
 }
 
-struct Apply<'a, T> {
-    op: UnaryOp,
-    x: &'a [T],
-    y: &'a mut [T],
-}
+/// Declares the loops of each function: over `$x` into `$y`, and of its gradient over the saved value
+/// and `$dy` into `$dx`. The saved value is y where [`UnaryOp::saves_output`], else x.
+macro_rules! loops {
+    (
+        ($x:ident => $y:ident), ($saved:ident, $dy:ident => $dx:ident):
+        $($function:pat => $value:expr, $gradient:expr;)*
+    ) => {
+        struct Apply<'a, T> {
+            op: UnaryOp,
+            x: &'a [T],
+            y: &'a mut [T],
+        }
 
-impl<T: Real> Vectorize for Apply<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        let (a, y, half) = (self.x, self.y, T::real(0.5));
-        match self.op {
-            UnaryOp::Neg => each!(a => y, |x| x.neg()),
-            UnaryOp::Abs => each!(a => y, |x| x.abs()),
-            UnaryOp::Sign => each!(a => y, |x| x.sign()),
-            UnaryOp::Exp => each!(a => y, |x| x.exp()),
-            UnaryOp::Log => each!(a => y, |x| x.log()),
-            UnaryOp::Log1p => each!(a => y, |x| x.log1p()),
-            UnaryOp::Expm1 => each!(a => y, |x| x.expm1()),
-            UnaryOp::Sqrt => each!(a => y, |x| x.sqrt()),
-            UnaryOp::Rsqrt => each!(a => y, |x| T::ONE.div(x.sqrt())),
-            UnaryOp::Sin => each!(a => y, |x| x.sin()),
-            UnaryOp::Cos => each!(a => y, |x| x.cos()),
-            UnaryOp::Tanh => each!(a => y, |x| x.tanh()),
-            UnaryOp::Sigmoid => each!(a => y, |x| x.sigmoid()),
-            UnaryOp::Relu => each!(a => y, |x| x.larger(T::ZERO)),
-            UnaryOp::Erf => each!(a => y, |x| x.erf()),
-            UnaryOp::Square => each!(a => y, |x| x.mul(x)),
-            UnaryOp::Recip => each!(a => y, |x| T::ONE.div(x)),
-            UnaryOp::Floor => each!(a => y, |x| x.floor()),
-            UnaryOp::Ceil => each!(a => y, |x| x.ceil()),
-            UnaryOp::Round => each!(a => y, |x| x.round()),
-            UnaryOp::Not => each!(a => y, |x| if x == T::ZERO { T::ONE } else { T::ZERO }),
-            UnaryOp::LeakyRelu { slope } => {
-                let slope = T::real(slope);
-                each!(a => y, |x| if x > T::ZERO { x } else { slope.mul(x) })
-            }
-            UnaryOp::Elu { alpha } => {
-                let alpha = T::real(alpha);
-                each!(a => y, |x| if x > T::ZERO { x } else { alpha.mul(x.expm1()) })
-            }
-            UnaryOp::GeluErf => each!(a => y, |x| x.mul(x.normal_cdf())),
-            UnaryOp::GeluTanh => each!(a => y, |x| half.mul(x).mul(T::ONE.add(gelu_inner(x).tanh()))),
-            UnaryOp::Silu => each!(a => y, |x| x.mul(x.sigmoid())),
-            UnaryOp::Softplus => each!(a => y, |x| softplus(x)),
-            UnaryOp::Clamp { low, high } => {
-                let (low, high) = (T::real(low), T::real(high));
-                each!(a => y, |x| x.larger(low).smaller(high))
+        impl<T: Real> Vectorize for Apply<'_, T> {
+            type Output = ();
+            #[inline(always)]
+            fn run(self) {
+                let ($x, $y) = (self.x, self.y);
+                match self.op {
+                    $($function => $value,)*
+                }
             }
         }
-    }
+
+        struct Gradient<'a, T> {
+            op: UnaryOp,
+            saved: &'a [T],
+            dy: &'a [T],
+            dx: &'a mut [T],
+        }
+
+        impl<T: Real> Vectorize for Gradient<'_, T> {
+            type Output = ();
+            #[inline(always)]
+            fn run(self) {
+                let ($saved, $dy, $dx) = (self.saved, self.dy, self.dx);
+                match self.op {
+                    $($function => $gradient,)*
+                }
+            }
+        }
+    };
+}
+
+loops! {
+    (x => y), (s, dy => dx):
+    UnaryOp::Neg => each!(x => y, |x| x.neg()), each!(dy => dx, |d| d.neg());
+    UnaryOp::Abs => each!(x => y, |x| x.abs()), each!(s, dy => dx, |x, d| x.sign().mul(d));
+    UnaryOp::Sign => each!(x => y, |x| x.sign()), dx.fill(T::ZERO);
+    UnaryOp::Exp => each!(x => y, |x| x.exp()), each!(s, dy => dx, |y, d| y.mul(d));
+    UnaryOp::Log => each!(x => y, |x| x.log()), each!(s, dy => dx, |x, d| d.div(x));
+    UnaryOp::Log1p => each!(x => y, |x| x.log1p()), each!(s, dy => dx, |x, d| d.div(x.add(T::ONE)));
+    UnaryOp::Expm1 => each!(x => y, |x| x.expm1()), each!(s, dy => dx, |y, d| y.add(T::ONE).mul(d));
+    UnaryOp::Sqrt => each!(x => y, |x| x.sqrt()), each!(s, dy => dx, |y, d| T::real(0.5).mul(d).div(y));
+    UnaryOp::Rsqrt =>
+        each!(x => y, |x| T::ONE.div(x.sqrt())),
+        each!(s, dy => dx, |y, d| T::real(0.5).neg().mul(y.mul(y).mul(y)).mul(d));
+    UnaryOp::Sin => each!(x => y, |x| x.sin()), each!(s, dy => dx, |x, d| x.cos().mul(d));
+    UnaryOp::Cos => each!(x => y, |x| x.cos()), each!(s, dy => dx, |x, d| x.sin().neg().mul(d));
+    UnaryOp::Tanh => each!(x => y, |x| x.tanh()), each!(s, dy => dx, |y, d| T::ONE.sub(y.mul(y)).mul(d));
+    UnaryOp::Sigmoid =>
+        each!(x => y, |x| x.sigmoid()),
+        each!(s, dy => dx, |y, d| y.mul(T::ONE.sub(y)).mul(d));
+    UnaryOp::Relu =>
+        each!(x => y, |x| x.larger(T::ZERO)),
+        each!(s, dy => dx, |y, d| if y > T::ZERO { d } else { T::ZERO });
+    UnaryOp::Erf =>
+        each!(x => y, |x| x.erf()),
+        each!(s, dy => dx, |x, d| T::real(ERF_GRAD_AT_0).mul(x.mul(x).neg().exp()).mul(d));
+    UnaryOp::Square => each!(x => y, |x| x.mul(x)), each!(s, dy => dx, |x, d| T::real(2.0).mul(x.mul(d)));
+    UnaryOp::Recip => each!(x => y, |x| T::ONE.div(x)), each!(s, dy => dx, |y, d| y.mul(y).neg().mul(d));
+    UnaryOp::Floor => each!(x => y, |x| x.floor()), dx.fill(T::ZERO);
+    UnaryOp::Ceil => each!(x => y, |x| x.ceil()), dx.fill(T::ZERO);
+    UnaryOp::Round => each!(x => y, |x| x.round()), dx.fill(T::ZERO);
+    UnaryOp::Not => each!(x => y, |x| if x == T::ZERO { T::ONE } else { T::ZERO }), dx.fill(T::ZERO);
+    UnaryOp::LeakyRelu { slope } =>
+        {
+            let slope = T::real(slope);
+            each!(x => y, |x| if x > T::ZERO { x } else { slope.mul(x) })
+        },
+        {
+            let slope = T::real(slope);
+            each!(s, dy => dx, |x, d| if x > T::ZERO { d } else { slope.mul(d) })
+        };
+    UnaryOp::Elu { alpha } =>
+        {
+            let alpha = T::real(alpha);
+            each!(x => y, |x| if x > T::ZERO { x } else { alpha.mul(x.expm1()) })
+        },
+        {
+            let alpha = T::real(alpha);
+            each!(s, dy => dx, |x, d| if x > T::ZERO { d } else { alpha.mul(x.exp()).mul(d) })
+        };
+    UnaryOp::GeluErf =>
+        each!(x => y, |x| x.mul(x.normal_cdf())),
+        each!(s, dy => dx, |x, d| gelu_erf_grad(x).mul(d));
+    UnaryOp::GeluTanh =>
+        each!(x => y, |x| T::real(0.5).mul(x).mul(T::ONE.add(gelu_inner(x).tanh()))),
+        each!(s, dy => dx, |x, d| gelu_tanh_grad(x).mul(d));
+    UnaryOp::Silu =>
+        each!(x => y, |x| x.mul(x.sigmoid())),
+        each!(s, dy => dx, |x, d| silu_grad(x).mul(d));
+    UnaryOp::Softplus => each!(x => y, |x| softplus(x)), each!(s, dy => dx, |x, d| x.sigmoid().mul(d));
+    UnaryOp::Clamp { low, high } =>
+        {
+            let (low, high) = (T::real(low), T::real(high));
+            each!(x => y, |x| x.larger(low).smaller(high))
+        },
+        {
+            let (low, high) = (T::real(low), T::real(high));
+            each!(s, dy => dx, |x, d| if x >= low && x <= high { d } else { T::ZERO })
+        };
 }
 
 /// `sqrt(2/pi) * (x + 0.044715 x^3)`.
@@ -137,8 +198,8 @@ fn softplus<T: Real>(x: T) -> T {
 
 const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
 const GELU_CUBIC: f64 = 0.044_715;
-/// `2 / sqrt(pi)`: the slope of the error function at 0.
-const ERF_SLOPE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
+/// `2 / sqrt(pi)`: the derivative of the error function at 0.
+const ERF_GRAD_AT_0: f64 = std::f64::consts::FRAC_2_SQRT_PI;
 
 fn apply_whole<T: Number>(op: UnaryOp, x: &[T], y: &mut [T]) {
     vectorize(ApplyWhole { op, x, y });
@@ -199,60 +260,8 @@ fn gradient<T: Real>(op: UnaryOp, inputs: &[Locked<'_>], dx: Locked<'_>) -> Resu
     Ok(())
 }
 
-struct Gradient<'a, T> {
-    op: UnaryOp,
-    /// y where [`UnaryOp::saves_output`], else x.
-    saved: &'a [T],
-    dy: &'a [T],
-    dx: &'a mut [T],
-}
-
-impl<T: Real> Vectorize for Gradient<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        let (s, dy, dx, half, two) = (self.saved, self.dy, self.dx, T::real(0.5), T::real(2.0));
-        match self.op {
-            UnaryOp::Neg => each!(dy => dx, |d| d.neg()),
-            UnaryOp::Abs => each!(s, dy => dx, |x, d| x.sign().mul(d)),
-            UnaryOp::Sign | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Not => {
-                dx.fill(T::ZERO)
-            }
-            UnaryOp::Exp => each!(s, dy => dx, |y, d| y.mul(d)),
-            UnaryOp::Log => each!(s, dy => dx, |x, d| d.div(x)),
-            UnaryOp::Log1p => each!(s, dy => dx, |x, d| d.div(x.add(T::ONE))),
-            UnaryOp::Expm1 => each!(s, dy => dx, |y, d| y.add(T::ONE).mul(d)),
-            UnaryOp::Sqrt => each!(s, dy => dx, |y, d| half.mul(d).div(y)),
-            UnaryOp::Rsqrt => each!(s, dy => dx, |y, d| half.neg().mul(y.mul(y).mul(y)).mul(d)),
-            UnaryOp::Sin => each!(s, dy => dx, |x, d| x.cos().mul(d)),
-            UnaryOp::Cos => each!(s, dy => dx, |x, d| x.sin().neg().mul(d)),
-            UnaryOp::Tanh => each!(s, dy => dx, |y, d| T::ONE.sub(y.mul(y)).mul(d)),
-            UnaryOp::Sigmoid => each!(s, dy => dx, |y, d| y.mul(T::ONE.sub(y)).mul(d)),
-            UnaryOp::Relu => each!(s, dy => dx, |y, d| if y > T::ZERO { d } else { T::ZERO }),
-            UnaryOp::Erf => each!(s, dy => dx, |x, d| T::real(ERF_SLOPE).mul(x.mul(x).neg().exp()).mul(d)),
-            UnaryOp::Square => each!(s, dy => dx, |x, d| two.mul(x.mul(d))),
-            UnaryOp::Recip => each!(s, dy => dx, |y, d| y.mul(y).neg().mul(d)),
-            UnaryOp::LeakyRelu { slope } => {
-                let slope = T::real(slope);
-                each!(s, dy => dx, |x, d| if x > T::ZERO { d } else { slope.mul(d) })
-            }
-            UnaryOp::Elu { alpha } => {
-                let alpha = T::real(alpha);
-                each!(s, dy => dx, |x, d| if x > T::ZERO { d } else { alpha.mul(x.exp()).mul(d) })
-            }
-            UnaryOp::GeluErf => each!(s, dy => dx, |x, d| gelu_erf_slope(x).mul(d)),
-            UnaryOp::GeluTanh => each!(s, dy => dx, |x, d| gelu_tanh_slope(x).mul(d)),
-            UnaryOp::Silu => each!(s, dy => dx, |x, d| silu_slope(x).mul(d)),
-            UnaryOp::Softplus => each!(s, dy => dx, |x, d| x.sigmoid().mul(d)),
-            UnaryOp::Clamp { low, high } => {
-                let (low, high) = (T::real(low), T::real(high));
-                each!(s, dy => dx, |x, d| if x >= low && x <= high { d } else { T::ZERO })
-            }
-        }
-    }
-}
-
-/// Beyond 40 the normal density is 0 and tanh is 1, also in f64: slopes have reached their limits, and `x^2` must not overflow.
+/// Beyond 40 the normal density is 0 and tanh is 1, also in f64: gradients have reached their
+/// limits, and `x^2` must not overflow.
 #[inline(always)]
 fn gelu_bounded<T: Real>(x: T) -> T {
     x.larger(T::real(-40.0)).smaller(T::real(40.0))
@@ -260,7 +269,7 @@ fn gelu_bounded<T: Real>(x: T) -> T {
 
 /// `Phi(x) + x * phi(x)`.
 #[inline(always)]
-fn gelu_erf_slope<T: Real>(x: T) -> T {
+fn gelu_erf_grad<T: Real>(x: T) -> T {
     let x = gelu_bounded(x);
     let (below, density) = x.normal_cdf_and_pdf();
     below.add(x.mul(density))
@@ -268,17 +277,17 @@ fn gelu_erf_slope<T: Real>(x: T) -> T {
 
 /// With `t = tanh(u)`: `(1 + t)/2 + x/2 * (1 - t^2) * u'`.
 #[inline(always)]
-fn gelu_tanh_slope<T: Real>(x: T) -> T {
+fn gelu_tanh_grad<T: Real>(x: T) -> T {
     let x = gelu_bounded(x);
     let (half, tanh) = (T::real(0.5), gelu_inner(x).tanh());
-    let inner_slope = T::real(SQRT_2_OVER_PI).mul(T::ONE.add(T::real(3.0 * GELU_CUBIC).mul(x).mul(x)));
-    let chain = T::ONE.sub(tanh.mul(tanh)).mul(inner_slope);
+    let inner_grad = T::real(SQRT_2_OVER_PI).mul(T::ONE.add(T::real(3.0 * GELU_CUBIC).mul(x).mul(x)));
+    let chain = T::ONE.sub(tanh.mul(tanh)).mul(inner_grad);
     half.mul(T::ONE.add(tanh)).add(half.mul(x).mul(chain))
 }
 
 /// `s * (1 + x * (1 - s))` with `s = sigmoid(x)`.
 #[inline(always)]
-fn silu_slope<T: Real>(x: T) -> T {
+fn silu_grad<T: Real>(x: T) -> T {
     let sigmoid = x.sigmoid();
     sigmoid.mul(T::ONE.add(x.mul(T::ONE.sub(sigmoid))))
 }
