@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`Shape`] and [`Layout`] say where elements lie; [`Tensor`] is a layout on a device's buffer; [`op`] lists every op;
 //! [`dispatch`] runs one, on the backend or by composition; [`autograd`] records it and walks back; [`decorators`] are devices that
-//! watch or replace others.
+//! watch or replace others. [`geometry`] is what backends have in common on the host.
 
 pub mod autograd;
 pub mod backend;
