@@ -1,10 +1,8 @@
-// What the attention kernels share: their parameters, which keys a query sees, and copies to shared memory. Sources, in this order after the
-// prelude:
+// What the attention kernels share: their parameters, which keys a query sees, and copies to shared memory.
 //
-//   philox.cuh, attention.cuh, attention_halves.cuh, attention_mma.cuh,   attention.cu or attention_grad.cu   f16, bf16 by mma.sync (sm_80 and newer)
-//   philox.cuh, attention.cuh, attention_halves.cuh, attention_wgmma.cuh, attention.cu or attention_grad.cu   f16, bf16 by wgmma (sm_90a)
-//   philox.cuh, attention.cuh, attention_simt.cuh, attention_f32.cu or attention_grad_f32.cu                  f32 by fused multiply-adds
-//   philox.cuh, attention.cuh, attention_grad_rows.cu                                                         what gradients need of each query
+//   forward.cu, grad.cu             f16, bf16 by mma.sync (mma.cuh, sm_80 and newer) or by wgmma (wgmma.cuh, sm_90a)
+//   simt_forward.cu, simt_grad.cu   f32 by fused multiply-adds (simt.cuh)
+//   grad_rows.cu                    what gradients need of each query
 //
 // The host compiles them with
 //   TYPE        the element type of all operands but the log-sum-exp
@@ -14,6 +12,10 @@
 //   DROPOUT     1: weights may be dropped (then BAND is 1); 0: never
 //   ALIGNED     1: of all operands but the mask and the log-sum-exp the last axis is a run, width, strides and address divide by 16 bytes,
 //               and strides of rows are below 2^31 elements; 0: any layout
+
+#pragma once
+
+#include "lib/philox.cuh"
 
 constexpr float LOG2_E = 1.4426950408889634f;
 constexpr float LN_2 = 0.6931471805599453f;

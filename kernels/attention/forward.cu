@@ -31,6 +31,12 @@
 // Limits: queries + keys < 2^31, grid < 2^31, widths from 1 to 128. y's last axis is a run. Under a mask BAND is 1, and the strides of the
 // mask's last two axes are below 2^24. wgmma's widths are rounded up to 64 or 128.
 
+#if WGMMA
+#include "attention/wgmma.cuh"
+#else
+#include "attention/mma.cuh"
+#endif
+
 constexpr int THREADS = WARPS * WARP;
 constexpr int QUERIES = WARPS * ROW_TILES * 16;
 constexpr int STAGES = 2;

@@ -33,6 +33,12 @@
 //
 // Limits as for attention.cu; the last axes of dq, dk and dv are runs.
 
+#if WGMMA
+#include "attention/wgmma.cuh"
+#else
+#include "attention/mma.cuh"
+#endif
+
 constexpr int STAGES = 2;
 
 // Tile sizes of one of the walks, and where its tiles lie in shared memory.

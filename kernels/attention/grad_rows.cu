@@ -7,6 +7,8 @@
 //
 // Launch: attention_grad_rows<<<batch * heads * padded / 16, 256>>>. It knows TYPE, MASK and ALIGNED alone.
 
+#include "attention/attention.cuh"
+
 constexpr int LANES = 16;
 constexpr int THREADS = 256;
 constexpr int PACK = 16 / sizeof(Element);

@@ -1,8 +1,12 @@
-// What the attention kernels of f16 and bf16 share, by whichever instruction they multiply. After this comes attention_mma.cuh (sm_80 and newer)
-// or attention_wgmma.cuh (sm_90a), which says how a tile lies in shared memory, and how tiles are multiplied.
+// What the attention kernels of f16 and bf16 share, by whichever instruction they multiply. mma.cuh (sm_80 and newer)
+// or wgmma.cuh (sm_90a) says how a tile lies in shared memory, and how tiles are multiplied.
 //
 // Either way a warp holds ROW_TILES x OVER blocks of 16 rows and 8 columns of a product: lane l has, of each block, the columns 2 (l % 4) and
 // the one after in the row l / 4 ([0], [1]) and eight rows below ([2], [3]).
+
+#pragma once
+
+#include "attention/attention.cuh"
 
 template <int ROWS, int WIDTH> struct Tile;
 

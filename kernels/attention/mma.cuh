@@ -3,6 +3,10 @@
 // A tile is rows of WIDTH halves in shared memory. A row is cut into chunks of 16 bytes, and chunk c of row r lies at place c ^ turn(r):
 // the 8 rows that one ldmatrix phase reads at the same c then lie in 8 different groups of banks.
 
+#pragma once
+
+#include "attention/half.cuh"
+
 template <int ROWS, int WIDTH> struct Tile {
     static constexpr int CHUNKS = WIDTH / 8;
     static constexpr int ROW_BYTES = WIDTH * 2;

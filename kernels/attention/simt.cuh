@@ -11,6 +11,10 @@
 // rows that lanes read at the same column in packs of 4 lie in different banks; a row of weights begins 8 banks on, so that the groups write
 // to different ones.
 
+#pragma once
+
+#include "attention/attention.cuh"
+
 constexpr int WARPS = 4;
 constexpr int THREADS = WARPS * WARP;
 constexpr int LANES = 8;

@@ -11,6 +11,8 @@
 // Launch: attention<<<batch * heads * blocks, 128, SHARED_BYTES>>> with blocks = queries / 64, rounded up. Any layout of a mask.
 // Limits else as for attention.cu.
 
+#include "attention/simt.cuh"
+
 constexpr int STEP = 64;
 constexpr int K_FLOATS = STEP * largest(pitch_of(HEAD_DIM), weight_pitch(STEP));
 constexpr int SHARED_BYTES = (ROWS * pitch_of(HEAD_DIM) + K_FLOATS + STEP * pitch_of(VALUE_DIM)) * 4;

@@ -8,6 +8,8 @@
 //
 // Launch as for attention_grad.cu, with 128 threads and blocks of 64 rows.
 
+#include "attention/simt.cuh"
+
 // The walked rows: as many as let two blocks share a multiprocessor of 227 KiB at widths of 128.
 constexpr int STEP = 32;
 constexpr int COLUMNS = STEP / LANES;

@@ -4,6 +4,10 @@
 // A tile is cut into slabs of 64 columns, which are rows of 128 bytes. Chunk c (16 bytes) of row r of a slab lies at place c ^ (r % 8): the
 // layout that wgmma calls the 128 byte swizzle. Four warps multiply together; each holds 16 rows of the result, lane for lane as with mma.sync.
 
+#pragma once
+
+#include "attention/half.cuh"
+
 static_assert(HEAD_DIM % 64 == 0 && VALUE_DIM % 64 == 0, "whole slabs");
 
 // Rows that are multiplied together: all of them take part in a product, or none.

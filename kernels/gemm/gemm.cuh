@@ -2,7 +2,7 @@
 //
 //   y[batch, i, j] = activation(alpha * sum_k a[batch, i, k] * b[batch, k, j] + bias) + residual[batch, i, j]
 //
-// and with ACCUMULATE that is added to what y holds. It stands between functions.cuh and matmul.cu or matmul_tensor.cu. Macros:
+// and with ACCUMULATE that is added to what y holds. Macros:
 //
 //   TYPE            element type of a and b
 //   TYPE_Y          of y                                                                      (TYPE)
@@ -18,6 +18,10 @@
 // Long sums, few tiles: the sum over k is cut into `splits` ranges of `split_length`, each is a tile of its own whose raw sums go
 // to `partial` [splits, matrices, m, n], and the kernel `sum_splits` adds them in the order of k. No atomics: the result
 // depends on nothing but shapes and values.
+
+#pragma once
+
+#include "lib/functions.cuh"
 
 #ifndef TYPE_Y
 #define TYPE_Y TYPE

@@ -1,5 +1,5 @@
 // Matrix products of f16 and bf16 on the tensor cores (mma.sync, sm_80 and newer), added up in f32. What is computed, and the macros of
-// what follows the sum, stand in matmul.cuh, which goes before this file.
+// what follows the sum, stand in gemm.cuh.
 //
 //                      b: TILE_K x TILE_N                 A block has one tile of y. Tiles of a and b pass through STAGES
 //                         +---------+---------+           buffers in shared memory. A warp has WARP_M x WARP_N sums, made of
@@ -36,6 +36,8 @@
 //
 // Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
 // matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
+
+#include "gemm/gemm.cuh"
 
 #ifndef A_INNER
 #define A_INNER 1

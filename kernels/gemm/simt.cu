@@ -1,5 +1,5 @@
 // Matrix products on the ordinary arithmetic units, in full precision: f32, f64, and integers. What
-// is computed, and the macros of what follows the sum, stand in matmul.cuh, which goes before this file.
+// is computed, and the macros of what follows the sum, stand in gemm.cuh.
 //
 //                      b: a tile of TILE_K x TILE_N       A block has one tile of y. Tiles of a and b pass through STAGES
 //                         +-------------------+           buffers in shared memory. A warp has LANES_M x LANES_N lanes, a lane
@@ -38,6 +38,8 @@
 //
 // Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
 // matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
+
+#include "gemm/gemm.cuh"
 
 #ifndef COPY_A
 #define COPY_A ELEMENTS

@@ -1,6 +1,6 @@
 // Matrix products of f32 on the tensor cores (mma.sync, sm_80 and newer), for products that permit TF32: operands are rounded to 10 bits behind the point (to
 // nearest, ties away from zero; infinities and NaN stay), their products are added up in f32. What is computed, and the macros of what follows the sum, stand in
-// matmul.cuh, which goes before this file.
+// gemm.cuh.
 //
 //                      b: TILE_K x TILE_N                 A block has one tile of y. Tiles of a and b pass through STAGES
 //                         +---------+---------+           buffers in shared memory. A warp has WARP_M x WARP_N sums, made of
@@ -31,7 +31,7 @@
 // A_COPY and B_COPY are the elements that are copied at once, along the run: 4 if every run begins at a multiple of 4 elements, strides (of the batch too) and
 // first element, and its length (k if INNER, else m or n) is a multiple of 4 or has zeros behind it, up to one. 1: any strides at all.
 //
-// Tiles that the host chooses from, by the time that it expects (TILE_M, TILE_N, TILE_K, WARP_M, WARP_N, STAGES, RESIDENT), those of matmul_tensor.cu in bytes:
+// Tiles that the host chooses from, by the time that it expects (TILE_M, TILE_N, TILE_K, WARP_M, WARP_N, STAGES, RESIDENT), those of mma.cu in bytes:
 //
 //   128 256 32  64 64  3 1    128 of a lane's registers are sums
 //    64 128 32  32 64  4 2    for a few hundred tiles
@@ -42,6 +42,8 @@
 //
 // Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
 // matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
+
+#include "gemm/gemm.cuh"
 
 #ifndef A_INNER
 #define A_INNER 1

@@ -1,11 +1,13 @@
-// What every kernel of this folder stands on, in place of headers: NVRTC finds none without a toolkit. It is put in front of each
-// source file, so it is kept short.
+// What every kernel of this folder is built on, in place of the toolkit's headers: NVRTC finds none without a toolkit. It is parsed for
+// every kernel that is compiled, so it is kept short.
 //
 //   types        f16, bf16, Truth (a bool in memory: any byte, of which only zero is false)
 //   Compute<T>   the type that T is computed in: halves in float, all others in themselves
 //   widen/narrow T to Compute<T> exactly, and back, rounded once to nearest even
 //   Pack<T, N>   N elements that are read or written at once (16 bytes)
 //   Space<N>     the index space of N tensors, by value in the launch parameters
+
+#pragma once
 
 typedef unsigned char u8;
 typedef unsigned short u16;

@@ -1,4 +1,4 @@
-// What softmax.cu, norm.cu, batch_norm.cu and loss.cu stand on: rows that a team of threads reads once and works on. Put after functions.cuh.
+// What softmax.cu, norm.cu, batch_norm.cu and loss.cu are built on: rows that a team of threads reads once and works on.
 //
 // A row is cut into packs at the addresses that are multiples of a pack, wherever it starts; team member t has packs t, t + TEAM, ...
 //
@@ -19,6 +19,10 @@
 //             MEMORY     nowhere: it is read again, from the L2 cache if that is large enough
 //
 // A row of `columns` elements has at most columns / PACK packs, or (columns + 2 * PACK - 2) / PACK if MASKED. columns is below 2^30.
+
+#pragma once
+
+#include "lib/functions.cuh"
 
 #define REGISTERS 0
 #define SHARED 1

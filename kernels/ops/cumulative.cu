@@ -8,6 +8,8 @@
 //
 // Limits: lines below 2^31; any length.
 
+#include "lib/functions.cuh"
+
 typedef TYPE X;
 template <class T> struct SumOf {
     typedef T type;

@@ -10,6 +10,8 @@
 // Only bits are moved: TYPE is u8, u16, u32 or u64. INDEX is i32 or i64.
 // Limits: fewer than 2^31 elements in index and source; y below 2^31 elements for scatter.
 
+#include "lib/functions.cuh"
+
 typedef TYPE E;
 typedef INDEX I;
 constexpr int THREADS = 256;

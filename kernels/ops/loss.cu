@@ -19,6 +19,8 @@
 // Macros: those of rows.cuh (HOLD matters to all but the first kernel); FORM (LOSS, GRADIENT, WITH_GRADIENT or UPDATE: which kernel is compiled);
 // SMOOTHED (0: s = 0; the gradient alone takes any s).
 
+#include "lib/rows.cuh"
+
 #define LOSS 0
 #define GRADIENT 1
 #define WITH_GRADIENT 2

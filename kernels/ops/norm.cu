@@ -24,6 +24,8 @@
 // in shared memory, 2 at least: 2 * STAGES * TOGETHER * PACKS packs for each thread); TOGETHER (see there); FORM (FORWARD, GRADIENT or PARAMETERS: which kernels are compiled; for
 // PARAMETERS HOLD = MEMORY, TEAM above 32, and both sums).
 
+#include "lib/rows.cuh"
+
 #define FORWARD 0
 #define GRADIENT 1
 #define PARAMETERS 2

@@ -19,6 +19,8 @@
 // TYPE is double, float, f16 or bf16 (summed in float). Any strides; `packed`: dx dense, rows and address multiples of RUN elements.
 // Limits: fewer than 2^31 elements of `to` and of an image plane; those of window.cuh.
 
+#include "lib/window.cuh"
+
 typedef TYPE E;
 typedef Compute<E> C;
 constexpr int THREADS = 256;

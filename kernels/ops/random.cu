@@ -9,6 +9,9 @@
 //            two numbers in three would differ from the CPU's
 //   dropout  y[i] = word[i] >> 8 >= threshold ? x[i] * scale : 0
 
+#include "lib/functions.cuh"
+#include "lib/philox.cuh"
+
 constexpr int THREADS = 256;
 
 typedef TYPE Y;

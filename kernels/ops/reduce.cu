@@ -17,6 +17,8 @@
 // Every order of merging follows from the shape alone, whichever block is last, so that results are bit-equal from run to run.
 // Limits: reduced and results below 2^31 each.
 
+#include "lib/functions.cuh"
+
 typedef TYPE X;
 typedef TYPE_Y Y;
 typedef Compute<X> C;

@@ -11,6 +11,8 @@
 //
 // Limits: lines below 2^31 elements, fewer than 65536 lines in a launch of the tiled kernels (the host cuts).
 
+#include "lib/functions.cuh"
+
 typedef TYPE X;
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / WARP;

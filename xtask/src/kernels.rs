@@ -145,7 +145,7 @@ fn row(unit: &Unit, architecture: &str, keep: bool) -> Row {
     let mut options = options(architecture);
     options.push("--ptxas-options=-v".into());
     let name = format!("{} {architecture}", source.name);
-    let log = match nvrtc::compile(&source.name, &source.text(), &options) {
+    let log = match nvrtc::compile(&source.name, &source.program(), &options) {
         Ok(compiled) => {
             if keep {
                 ternion_cuda::keep(&source, architecture, &compiled.cubin);

@@ -19,11 +19,9 @@ const HEADER: &str = "file\tarchitecture\tunits\tsha256 of sources, options and 
 #[derive(Debug, Default, PartialEq)]
 pub struct Known(BTreeMap<(String, String), (usize, String)>);
 
-/// The file that a unit is compiled from, and the architecture.
+/// The root file that a unit is compiled from, and the architecture.
 fn place((unit, architecture): &Task) -> (String, String) {
-    let name = unit.source().name.to_string();
-    let file = name.split_whitespace().next().unwrap_or_default().to_string();
-    (file, architecture.clone())
+    (unit.source().file.to_string(), architecture.clone())
 }
 
 fn list(root: &Path) -> PathBuf {
@@ -48,7 +46,10 @@ impl Known {
             let (unit, architecture) = task;
             let source = unit.source();
             let options = options(&architecture).join(" ");
-            for text in [&source.name, &source.text(), options.as_str(), &format!("{major}.{minor}")] {
+            let program = source.program();
+            let compiler = format!("{major}.{minor}");
+            let context = [source.name.as_str(), options.as_str(), compiler.as_str()];
+            for text in context.into_iter().chain(program.parts()) {
                 digest.update(text.len().to_le_bytes());
                 digest.update(text.as_bytes());
             }
@@ -152,9 +153,9 @@ mod tests {
         assert!(sample.len().abs_diff(all.len() / SAMPLE) <= 1, "{} of {}", sample.len(), all.len());
         let changed: Vec<(&str, &str)> = entries
             .iter()
-            .map(|&(file, digest)| (file, if file == "reduce.cu" { "changed" } else { digest }))
+            .map(|&(file, digest)| (file, if file == "ops/reduce.cu" { "changed" } else { digest }))
             .collect();
-        let of_reduce = |tasks: &[Task]| tasks.iter().filter(|task| place(task).0 == "reduce.cu").count();
+        let of_reduce = |tasks: &[Task]| tasks.iter().filter(|task| place(task).0 == "ops/reduce.cu").count();
         let compiled = known(&changed).to_compile(&listed, all.clone());
         assert_eq!(of_reduce(&compiled), of_reduce(&all), "all of a file that changed");
         assert!(of_reduce(&all) > 0 && compiled.len() < all.len() / 4);

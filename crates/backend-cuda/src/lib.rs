@@ -7,6 +7,7 @@
 mod cache;
 mod driver;
 mod faults;
+pub mod files;
 mod floor;
 mod foreign;
 mod gpu;

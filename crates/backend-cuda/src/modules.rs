@@ -2,6 +2,7 @@
 
 use crate::cache::Cache;
 use crate::driver::{Properties, check};
+use crate::files::Program;
 use crate::nvrtc;
 use crate::sources::{Source, Unit, units};
 use cudarc::driver::sys;
@@ -103,8 +104,9 @@ pub fn options(architecture: &str) -> Vec<String> {
 }
 
 /// All that machine code depends on. Not NVRTC's version, which is not known before NVRTC is loaded, and that takes longer than all else.
-fn key<'a>(text: &'a str, options: &'a [String]) -> Vec<&'a str> {
-    [env!("CARGO_PKG_VERSION"), text].into_iter().chain(options.iter().map(String::as_str)).collect()
+fn key<'a>(program: &'a Program, options: &'a [String]) -> Vec<&'a str> {
+    let version = std::iter::once(env!("CARGO_PKG_VERSION"));
+    version.chain(program.parts()).chain(options.iter().map(String::as_str)).collect()
 }
 
 /// The machine code of `source` for `architecture`: from the user's kernel cache, else from the compiler, and then kept there.
@@ -122,12 +124,12 @@ fn through<T>(
     architecture: &str,
     load: impl Fn(&[u8]) -> Result<T>,
 ) -> Result<T> {
-    let text = source.text();
+    let program = source.program();
     let options = options(architecture);
     kept_or_compiled(
         cache,
-        &key(&text, &options),
-        || Ok(nvrtc::compile(&source.name, &text, &options)?.cubin),
+        &key(&program, &options),
+        || Ok(nvrtc::compile(&source.name, &program, &options)?.cubin),
         load,
     )
 }
@@ -159,7 +161,7 @@ fn kept_or_compiled<T>(
 
 /// Puts machine code of `source` into the user's kernel cache.
 pub fn keep(source: &Source, architecture: &str, code: &[u8]) {
-    Cache::from_environment().put(&key(&source.text(), &options(architecture)), code);
+    Cache::from_environment().put(&key(&source.program(), &options(architecture)), code);
 }
 
 impl Modules {

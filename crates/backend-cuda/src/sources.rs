@@ -1,5 +1,6 @@
 //! What is compiled: for each op and dtype the files, the macros and the names of the kernels that come out.
 
+use crate::files::Program;
 use crate::ops;
 use crate::ops::softmax::Tile;
 use crate::rows::{Hold, Packing, Rows, Team};
@@ -10,53 +11,6 @@ mod products;
 
 pub(crate) use products::{attention_name, matmul_name};
 use products::{attention_units, matmul_units};
-
-macro_rules! file {
-    ($name:literal) => {
-        ($name, include_str!(concat!("../kernels/", $name)))
-    };
-}
-
-/// A file of `kernels/`: its name and its text.
-type File = (&'static str, &'static str);
-
-const PRELUDE: File = file!("lib/prelude.cuh");
-const FUNCTIONS: File = file!("lib/functions.cuh");
-const NARROW: File = file!("lib/narrow.cuh");
-const ELEMENTWISE: File = file!("ops/elementwise.cu");
-const COPY: File = file!("ops/copy.cu");
-const CREATE: File = file!("ops/create.cu");
-const PHILOX: File = file!("lib/philox.cuh");
-const RANDOM: File = file!("ops/random.cu");
-const REDUCE: File = file!("ops/reduce.cu");
-const CUMULATIVE: File = file!("ops/cumulative.cu");
-const ROWS: File = file!("lib/rows.cuh");
-const SOFTMAX: File = file!("ops/softmax.cu");
-const NORM: File = file!("ops/norm.cu");
-const LOSS: File = file!("ops/loss.cu");
-const BATCH_NORM: File = file!("ops/batch_norm.cu");
-const INDEX: File = file!("ops/index.cu");
-const SCATTER: File = file!("ops/scatter.cu");
-const SORT: File = file!("ops/sort.cu");
-const ATTENTION: File = file!("attention/attention.cuh");
-const ATTENTION_HALVES: File = file!("attention/half.cuh");
-const ATTENTION_MMA: File = file!("attention/mma.cuh");
-const ATTENTION_WGMMA: File = file!("attention/wgmma.cuh");
-const ATTENTION_SIMT: File = file!("attention/simt.cuh");
-const ATTENTION_FORWARD: File = file!("attention/forward.cu");
-const ATTENTION_GRAD: File = file!("attention/grad.cu");
-const ATTENTION_F32: File = file!("attention/simt_forward.cu");
-const ATTENTION_GRAD_F32: File = file!("attention/simt_grad.cu");
-const ATTENTION_GRAD_ROWS: File = file!("attention/grad_rows.cu");
-const STEP: File = file!("ops/step.cu");
-const MATMUL: File = file!("gemm/gemm.cuh");
-const MATMUL_SIMT: File = file!("gemm/simt.cu");
-const MATMUL_TENSOR: File = file!("gemm/mma.cu");
-const MATMUL_TF32: File = file!("gemm/tf32.cu");
-const WINDOW: File = file!("lib/window.cuh");
-const POOL: File = file!("ops/pool.cu");
-const CONV: File = file!("conv/im2col.cu");
-const ASSEMBLE: File = file!("ops/assemble.cu");
 
 /// One thing to compile: kernels of a family for an op and its dtypes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -147,7 +101,8 @@ pub struct Source {
     pub defines: Vec<(&'static str, String)>,
     /// The kernels in it.
     pub kernels: &'static [&'static str],
-    files: &'static [File],
+    /// The root among the files of `kernels/`, which includes the others.
+    pub file: &'static str,
 }
 
 impl Source {
@@ -156,8 +111,7 @@ impl Source {
         let told: Vec<String> = (self.defines.iter())
             .map(|(name, value)| if *name == "TYPE" { value.clone() } else { format!("{name} {value}") })
             .collect();
-        let file = self.files.last().map_or("", |(name, _)| name);
-        Source { name: format!("{file} ({})", told.join(", ")), ..self }
+        Source { name: format!("{} ({})", self.file, told.join(", ")), ..self }
     }
 
     /// Whether any type is i16 or i8. The other units stay as they are compiled whatever becomes of those two.
@@ -166,17 +120,11 @@ impl Source {
         self.defines.iter().any(|(_, value)| narrow.contains(&value.as_str()))
     }
 
-    /// Everything that the compiler sees.
-    pub fn text(&self) -> String {
-        let mut text = String::new();
-        for (name, value) in &self.defines {
-            text.push_str(&format!("#define {name} {value}\n"));
-        }
-        let narrow = self.has_narrow_integers().then_some(&NARROW);
-        for (name, content) in [&PRELUDE, &FUNCTIONS].into_iter().chain(narrow).chain(self.files) {
-            text.push_str(&format!("#line 1 \"{name}\"\n{content}\n"));
-        }
-        text
+    /// What the compiler gets.
+    pub fn program(&self) -> Program {
+        let narrow = self.has_narrow_integers().then_some(("NARROW_INTEGERS", "1"));
+        let macros = self.defines.iter().map(|(name, value)| (*name, value.as_str()));
+        Program::new(self.file, macros.chain(narrow))
     }
 }
 
@@ -246,15 +194,15 @@ impl Unit {
         let [first, second, _] = self.types;
         match self.family {
             Family::Transpose => {
-                self.plain(&[COPY], &["tiles", "tiles_packed"], vec![("TYPE", bits(first).into())])
+                self.plain("ops/copy.cu", &["tiles", "tiles_packed"], vec![("TYPE", bits(first).into())])
             }
-            Family::Iota => self.plain(&[CREATE], &["iota"], self.typed(first)),
+            Family::Iota => self.plain("ops/create.cu", &["iota"], self.typed(first)),
             Family::RandomBits => {
                 let defines = vec![("TYPE", "i32".to_string()), ("BITS", "1".to_string())];
-                self.plain(&[PHILOX, RANDOM], &["bits"], defines)
+                self.plain("ops/random.cu", &["bits"], defines)
             }
             Family::Random => self.plain(
-                &[PHILOX, RANDOM],
+                "ops/random.cu",
                 &["uniform", "normal", "dropout", "dropout_line"],
                 self.typed(first),
             ),
@@ -263,27 +211,27 @@ impl Unit {
                 let output = if self.name.starts_with("Arg") { DType::I32 } else { first };
                 defines.extend([("TYPE_Y", element(output).to_string()), ("REDUCER", self.name.to_string())]);
                 let kernels = &["rows", "rows_in_parts", "warps", "columns", "columns_packed"];
-                let mut source = self.plain(&[REDUCE], kernels, defines);
+                let mut source = self.plain("ops/reduce.cu", kernels, defines);
                 if first == DType::I16 {
                     source.defines.push(("BOUNDS_OF_ROWS", "THREADS, 1".to_string()));
                 }
                 source
             }
-            Family::Cumulative => self.plain(&[CUMULATIVE], &["scan", "walk"], self.typed(first)),
+            Family::Cumulative => self.plain("ops/cumulative.cu", &["scan", "walk"], self.typed(first)),
             Family::Softmax(rows) => self.of_rows(
                 rows,
-                &[ROWS, SOFTMAX],
+                "ops/softmax.cu",
                 &["softmax", "softmax_grad"],
                 &[("LOG", self.is_log()), ("FORM", 0)],
             ),
             Family::SoftmaxStretches(rows) => self.of_rows(
                 rows,
-                &[ROWS, SOFTMAX],
+                "ops/softmax.cu",
                 &["softmax_parts", "softmax_from_parts", "softmax_grad_parts", "softmax_grad_from_parts"],
                 &[("LOG", self.is_log()), ("FORM", 1)],
             ),
             Family::SoftmaxColumns(Tile { pack, across }) => self.numbered(
-                &[ROWS, SOFTMAX],
+                "ops/softmax.cu",
                 &["softmax_columns", "softmax_grad_columns"],
                 &[
                     ("LOG", self.is_log()),
@@ -297,7 +245,7 @@ impl Unit {
             ),
             Family::Norm(rows) => {
                 let own = [("FORM", 0), ("CENTRED", self.is_layer())];
-                self.of_rows(rows, &[ROWS, NORM], &["norm_rows"], &own)
+                self.of_rows(rows, "ops/norm.cu", &["norm_rows"], &own)
             }
             Family::NormGrad(rows) => {
                 let walks = usize::from(rows.team.hold == Hold::Registers);
@@ -309,29 +257,29 @@ impl Unit {
                     ("DBIAS", walks * centred),
                     ("TOGETHER", ops::norm::rows_together(&rows, first)),
                 ];
-                self.of_rows(rows, &[ROWS, NORM], &["norm_rows_grad"], &own)
+                self.of_rows(rows, "ops/norm.cu", &["norm_rows_grad"], &own)
             }
             Family::NormSums => {
                 let rows = Rows { packing: Packing::Single, team: Team::LONGEST };
                 let kernels = &["norm_rows_parameter_grad", "column_sums"];
-                self.of_rows(rows, &[ROWS, NORM], kernels, &[("FORM", 2)])
+                self.of_rows(rows, "ops/norm.cu", kernels, &[("FORM", 2)])
             }
             Family::CrossEntropy(rows) => {
                 let own = [("FORM", 0), ("SMOOTHED", usize::from(self.name == "smoothed"))];
-                self.of_rows(rows, &[ROWS, LOSS], &["cross_entropy"], &own)
+                self.of_rows(rows, "ops/loss.cu", &["cross_entropy"], &own)
             }
             Family::CrossEntropyGrad(rows) => {
-                self.of_rows(rows, &[ROWS, LOSS], &["cross_entropy_grad"], &[("FORM", 1)])
+                self.of_rows(rows, "ops/loss.cu", &["cross_entropy_grad"], &[("FORM", 1)])
             }
             Family::CrossEntropyWithGrad(rows) => {
                 let own = [("FORM", 2), ("SMOOTHED", usize::from(self.name == "smoothed"))];
-                self.of_rows(rows, &[ROWS, LOSS], &["cross_entropy_with_grad"], &own)
+                self.of_rows(rows, "ops/loss.cu", &["cross_entropy_with_grad"], &own)
             }
             Family::CrossEntropyGradUpdate(rows) => {
-                self.of_rows(rows, &[ROWS, LOSS], &["cross_entropy_grad_update"], &[("FORM", 3)])
+                self.of_rows(rows, "ops/loss.cu", &["cross_entropy_grad_update"], &[("FORM", 3)])
             }
             Family::BatchNorm(pack) => self.numbered(
-                &[ROWS, BATCH_NORM],
+                "ops/batch_norm.cu",
                 &[
                     "channel_parts_of_planes",
                     "channel_parts_of_columns",
@@ -346,28 +294,30 @@ impl Unit {
             ),
             Family::Gather => {
                 let defines = vec![("TYPE", bits(first).to_string()), ("INDEX", element(second).to_string())];
-                self.plain(&[INDEX], &["gather", "gather_rows", "scatter_keys"], defines)
+                self.plain("ops/index.cu", &["gather", "gather_rows", "scatter_keys"], defines)
             }
-            Family::ScatterSet => self.plain(&[SCATTER], &["scatter"], vec![("TYPE", bits(first).into())]),
+            Family::ScatterSet => {
+                self.plain("ops/scatter.cu", &["scatter"], vec![("TYPE", bits(first).into())])
+            }
             Family::ScatterAdd => {
                 let mut defines = self.typed(first);
                 defines.push(("ADDS", "1".into()));
-                self.plain(&[SCATTER], &["scatter", "add_rows", "add_rows_packed"], defines)
+                self.plain("ops/scatter.cu", &["scatter", "add_rows", "add_rows_packed"], defines)
             }
             Family::Sort => self.plain(
-                &[SORT],
+                "ops/sort.cu",
                 &["block", "make_keys", "count", "offsets", "place", "take"],
                 self.typed(first),
             ),
             Family::SortKeys => {
-                self.plain(&[SORT], &["count", "offsets", "place"], vec![("TYPE", "u32".to_string())])
+                self.plain("ops/sort.cu", &["count", "offsets", "place"], vec![("TYPE", "u32".to_string())])
             }
             Family::Step => self.step(ops::step::MOST),
             Family::StepMany => self.step(ops::step::MOST_MANY),
             Family::Attention | Family::AttentionGrad | Family::AttentionGradRows => self.attention(),
             Family::Matmul => self.matmul(),
             Family::Pool => self.plain(
-                &[WINDOW, POOL],
+                "ops/pool.cu",
                 &[
                     "max_pool",
                     "max_pool_2x2",
@@ -383,11 +333,11 @@ impl Unit {
             ),
             Family::Patches => {
                 let kernels = &["im2col", "im2col_line", "col2im", "col2im_line"];
-                self.plain(&[WINDOW, CONV], kernels, self.typed(first))
+                self.plain("conv/im2col.cu", kernels, self.typed(first))
             }
             Family::Assemble => {
                 let kernels = &["pad", "pad_line", "concat", "concat_packed"];
-                self.plain(&[ASSEMBLE], kernels, vec![("TYPE", bits(first).into())])
+                self.plain("ops/assemble.cu", kernels, vec![("TYPE", bits(first).into())])
             }
             _ => self.elementwise(),
         }
@@ -405,11 +355,11 @@ impl Unit {
     fn of_rows(
         &self,
         rows: Rows,
-        files: &'static [File],
+        file: &'static str,
         kernels: &'static [&'static str],
         own: &[(&'static str, usize)],
     ) -> Source {
-        let mut source = self.numbered(files, kernels, own);
+        let mut source = self.numbered(file, kernels, own);
         source.defines.extend(rows.defines(self.types[0]));
         source.named_by_defines()
     }
@@ -417,13 +367,13 @@ impl Unit {
     /// Kernels of one type, whose other macros are numbers.
     fn numbered(
         &self,
-        files: &'static [File],
+        file: &'static str,
         kernels: &'static [&'static str],
         own: &[(&'static str, usize)],
     ) -> Source {
         let mut defines = vec![("TYPE", element(self.types[0]).to_string())];
         defines.extend(own.iter().map(|&(name, value)| (name, value.to_string())));
-        Source { name: String::new(), defines, kernels, files }.named_by_defines()
+        Source { name: String::new(), defines, kernels, file }.named_by_defines()
     }
 
     /// The element type, and whether it has fractions.
@@ -437,19 +387,18 @@ impl Unit {
 
     fn plain(
         &self,
-        files: &'static [File],
+        file: &'static str,
         kernels: &'static [&'static str],
         defines: Vec<(&'static str, String)>,
     ) -> Source {
         let types: Vec<String> = defines.iter().map(|(_, value)| value.clone()).collect();
-        let file = files.last().map_or("", |(name, _)| name);
-        Source { name: format!("{file} ({})", types.join(", ")), defines, kernels, files }
+        Source { name: format!("{file} ({})", types.join(", ")), defines, kernels, file }
     }
 
     fn step(&self, most: usize) -> Source {
         let mut defines = self.typed(self.types[0]);
         defines.extend([("STEP", self.name.to_string()), ("MOST", most.to_string())]);
-        self.plain(&[STEP], &["step"], defines)
+        self.plain("ops/step.cu", &["step"], defines)
     }
 
     fn elementwise(&self) -> Source {
@@ -466,7 +415,12 @@ impl Unit {
             ("TYPE_C", input(2)),
             ("TYPE_Y", output.to_string()),
         ];
-        Source { name, defines, kernels: &["line", "rows", "strided", "strided_long"], files: &[ELEMENTWISE] }
+        Source {
+            name,
+            defines,
+            kernels: &["line", "rows", "strided", "strided_long"],
+            file: "ops/elementwise.cu",
+        }
     }
 
     /// Blocks that the compiler is to keep room for on a multiprocessor. Aiming at more than one it spills where functions are long; but those of

@@ -91,27 +91,23 @@ impl Unit {
                 ("K_BLOCKS", number(keys.blocks)),
             ]);
         }
-        let files: &'static [File] = match (engine, forward) {
-            ("mma", true) => &[PHILOX, ATTENTION, ATTENTION_HALVES, ATTENTION_MMA, ATTENTION_FORWARD],
-            ("mma", false) => &[PHILOX, ATTENTION, ATTENTION_HALVES, ATTENTION_MMA, ATTENTION_GRAD],
-            ("wgmma", true) => &[PHILOX, ATTENTION, ATTENTION_HALVES, ATTENTION_WGMMA, ATTENTION_FORWARD],
-            ("wgmma", false) => &[PHILOX, ATTENTION, ATTENTION_HALVES, ATTENTION_WGMMA, ATTENTION_GRAD],
-            ("simt", true) => &[PHILOX, ATTENTION, ATTENTION_SIMT, ATTENTION_F32],
-            ("simt", false) => &[PHILOX, ATTENTION, ATTENTION_SIMT, ATTENTION_GRAD_F32],
-            _ => &[PHILOX, ATTENTION, ATTENTION_GRAD_ROWS],
+        if engine == "wgmma" {
+            defines.push(("WGMMA", "1".to_string()));
+        }
+        let file = match (engine, forward) {
+            ("mma" | "wgmma", true) => "attention/forward.cu",
+            ("mma" | "wgmma", false) => "attention/grad.cu",
+            ("simt", true) => "attention/simt_forward.cu",
+            ("simt", false) => "attention/simt_grad.cu",
+            _ => "attention/grad_rows.cu",
         };
         let kernels: &'static [&'static str] = match self.family {
             Family::Attention => &["attention"],
             Family::AttentionGrad => &["attention_grad_queries", "attention_grad_keys"],
             _ => &["attention_grad_rows"],
         };
-        let file = files.last().map_or("", |(name, _)| name);
-        Source {
-            name: format!("{file} ({}: {})", self.name, element(self.types[0])),
-            defines,
-            kernels,
-            files,
-        }
+        let name = format!("{file} ({}: {})", self.name, element(self.types[0]));
+        Source { name, defines, kernels, file }
     }
 
     /// Whether a device of this architecture (`sm_90a`) can ask for the unit.
@@ -196,14 +192,13 @@ impl Unit {
                 defines.push((["COPY_A", "COPY_B"][at], form.to_uppercase()));
             }
         }
-        let files: &'static [File] = match (tensor, rounds) {
-            (false, _) => &[MATMUL, MATMUL_SIMT],
-            (true, false) => &[MATMUL, MATMUL_TENSOR],
-            (true, true) => &[MATMUL, MATMUL_TF32],
+        let file = match (tensor, rounds) {
+            (false, _) => "gemm/simt.cu",
+            (true, false) => "gemm/mma.cu",
+            (true, true) => "gemm/tf32.cu",
         };
-        let file = files[1].0;
         let name = format!("{file} ({}: {} -> {})", self.name, element(operands), element(output));
-        Source { name, defines, kernels: &["product", "sum_splits"], files }
+        Source { name, defines, kernels: &["product", "sum_splits"], file }
     }
 }
 
