@@ -108,7 +108,7 @@ fn closure(root: &str) -> Vec<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::units;
+    use crate::variant::variants;
     use std::collections::BTreeSet;
     use std::path::Path;
 
@@ -155,7 +155,8 @@ mod tests {
     #[test]
     fn no_file_is_unused() {
         let probes = FILES.iter().map(|&(path, _)| path).filter(|path| path.starts_with(PROBES));
-        let roots: BTreeSet<&str> = units().iter().map(|unit| unit.source().file).chain(probes).collect();
+        let roots: BTreeSet<&str> =
+            variants().iter().map(|variant| variant.source().file).chain(probes).collect();
         let used: BTreeSet<&str> =
             roots.iter().flat_map(|root| closure(root)).map(|(path, _)| path).collect();
         for (path, _) in FILES {

@@ -16,7 +16,7 @@ use crate::ops::create::exact_scalar;
 use crate::tensor::Tensor;
 
 /// A function of two elements of the same dtype.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
     /// `a + b`. Integers wrap.
     Add,

@@ -11,7 +11,7 @@ use crate::ops::create::exact_scalar;
 use crate::tensor::Tensor;
 
 /// A comparison. All are false if either side is NaN, but `Ne`, which is true.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CompareOp {
     /// `a == b`
     Eq,

@@ -12,7 +12,7 @@ use crate::shape::AxisSet;
 use crate::tensor::Tensor;
 
 /// What a reduction forms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReduceOp {
     /// Sum; of nothing: 0. Halves accumulate in f32; integers wrap in their dtype ([`Tensor::sum`] widens them first); bool is rejected. Primitive.
     Sum,

@@ -8,11 +8,11 @@ use ternion_core::Result;
 /// Bytes of one pinned chunk: long enough that the cost of a copy's start is lost in it.
 const CHUNK: usize = 2 << 20;
 
-/// Chunks that uploads go round in: the host fills one while others are under way.
+/// Chunks that uploads go round in: the host fills one while others are in flight.
 const CHUNKS: usize = 4;
 
 /// Makes an error of the driver's code: it may be of a kernel that was queued before.
-type Told<'a> = &'a dyn Fn(&'static str, sys::CUresult) -> Result<()>;
+type CheckStatus<'a> = &'a dyn Fn(&'static str, sys::CUresult) -> Result<()>;
 
 /// Pinned host memory, with an event that tells when the device is done with it.
 #[derive(Debug)]
@@ -39,24 +39,24 @@ impl Chunk {
         Ok(chunk)
     }
 
-    fn record(&self, stream: sys::CUstream, told: Told<'_>) -> Result<()> {
+    fn record(&self, stream: sys::CUstream, check_status: CheckStatus<'_>) -> Result<()> {
         // SAFETY: both handles are the driver's and live.
-        told("event", unsafe { sys::cuEventRecord(self.done, stream) })
+        check_status("event", unsafe { sys::cuEventRecord(self.done, stream) })
     }
 
     /// Whether the copies that were recorded are done.
-    fn is_done(&self, told: Told<'_>) -> Result<bool> {
+    fn is_done(&self, check_status: CheckStatus<'_>) -> Result<bool> {
         // SAFETY: the handle is the driver's and lives.
         match unsafe { sys::cuEventQuery(self.done) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            code => told("event", code).map(|()| true),
+            code => check_status("event", code).map(|()| true),
         }
     }
 
     /// Until the copies that were recorded are done. (An event that was never recorded is done.)
-    fn wait(&self, told: Told<'_>) -> Result<()> {
+    fn wait(&self, check_status: CheckStatus<'_>) -> Result<()> {
         // SAFETY: the handle is the driver's and lives.
-        told("event", unsafe { sys::cuEventSynchronize(self.done) })
+        check_status("event", unsafe { sys::cuEventSynchronize(self.done) })
     }
 }
 
@@ -88,37 +88,37 @@ impl Uploads {
         stream: sys::CUstream,
         bytes: &[u8],
         address: u64,
-        told: Told<'_>,
+        check_status: CheckStatus<'_>,
     ) -> Result<()> {
         let mut done = 0;
         while done < bytes.len() {
             if self.chunks.is_empty() || self.used >= CHUNK {
-                self.next(stream, told)?;
+                self.next(stream, check_status)?;
             }
             let length = (CHUNK - self.used).min(bytes.len() - done);
-            // SAFETY: inside the chunk, of which the part from `used` on is not under way.
+            // SAFETY: inside the chunk, of which the part from `used` on is not in flight.
             let host = unsafe { self.chunks[self.current].host.add(self.used) };
             // SAFETY: as above; the caller's bytes are elsewhere.
             unsafe { std::ptr::copy_nonoverlapping(bytes[done..].as_ptr(), host, length) };
             // SAFETY: the caller vouches for `address`; the chunk stays until the event says it is done.
             let code =
                 unsafe { sys::cuMemcpyHtoDAsync_v2(address + done as u64, host.cast(), length, stream) };
-            told("upload", code)?;
+            check_status("upload", code)?;
             self.used = (self.used + length).next_multiple_of(64);
             done += length;
         }
         Ok(())
     }
 
-    /// Leaves the current chunk to the device and goes on to one that it is done with: the oldest, or a new one where that is still under way.
-    fn next(&mut self, stream: sys::CUstream, told: Told<'_>) -> Result<()> {
+    /// Leaves the current chunk to the device and goes on to one that it is done with: the oldest, or a new one where that is still in flight.
+    fn next(&mut self, stream: sys::CUstream, check_status: CheckStatus<'_>) -> Result<()> {
         if let Some(chunk) = self.chunks.get(self.current) {
-            chunk.record(stream, told)?;
+            chunk.record(stream, check_status)?;
             let oldest = (self.current + 1) % self.chunks.len();
             if self.chunks.len() == CHUNKS {
-                self.chunks[oldest].wait(told)?;
+                self.chunks[oldest].wait(check_status)?;
             }
-            if self.chunks[oldest].is_done(told)? {
+            if self.chunks[oldest].is_done(check_status)? {
                 (self.current, self.used) = (oldest, 0);
                 return Ok(());
             }
@@ -144,7 +144,7 @@ impl Downloads {
         stream: sys::CUstream,
         address: u64,
         bytes: &mut [u8],
-        told: Told<'_>,
+        check_status: CheckStatus<'_>,
     ) -> Result<()> {
         let pieces = bytes.len().div_ceil(CHUNK);
         while self.chunks.len() < pieces.min(2) {
@@ -159,12 +159,12 @@ impl Downloads {
                 let code = unsafe {
                     sys::cuMemcpyDtoHAsync_v2(chunk.host.cast(), from, length(piece, bytes.len()), stream)
                 };
-                told("download", code)?;
-                chunk.record(stream, told)?;
+                check_status("download", code)?;
+                chunk.record(stream, check_status)?;
             }
             if piece > 0 {
                 let (chunk, ready) = (&self.chunks[(piece - 1) % 2], length(piece - 1, bytes.len()));
-                chunk.wait(told)?;
+                chunk.wait(check_status)?;
                 let target = &mut bytes[(piece - 1) * CHUNK..][..ready];
                 // SAFETY: the chunk is longer than what was copied into it, and the copy is done.
                 unsafe { std::ptr::copy_nonoverlapping(chunk.host, target.as_mut_ptr(), ready) };

@@ -1,15 +1,23 @@
-//! A thin layer on the driver: its error codes as errors in words, its handles as types that give back what they hold.
+//! A thin layer on the driver: its error codes as errors in words, its handles as types that release
+//! what they hold.
 //!
-//! Nothing here is called before [`Context::open`] has seen that the driver is there: the bindings panic without it.
+//! Nothing here is called before [`Context::open`] has seen that the driver is there: the bindings
+//! panic without it.
 
+pub(crate) mod event;
+pub(crate) mod launch;
+pub(crate) mod stream;
+pub(crate) mod tensor_map;
+
+use crate::variant::Capability;
 use cudarc::driver::{result, sys};
-
+use std::sync::OnceLock;
 use ternion_core::{Error, Result};
 
 /// The oldest architecture that the kernels are written for: 8.0 (A100).
-const OLDEST: (i32, i32) = (8, 0);
+const OLDEST: Capability = (8, 0);
 
-/// What is called of the driver. The bindings panic over one that is missing.
+/// What every driver must have. The bindings panic over a function that is missing.
 const FUNCTIONS: [&str; 47] = [
     "cuCtxSetCurrent",
     "cuCtxSynchronize",
@@ -60,6 +68,40 @@ const FUNCTIONS: [&str; 47] = [
     "cuStreamWaitEvent",
 ];
 
+/// Functions that older drivers lack, which still run everything that does not ask for these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OptionalFunction {
+    /// Launches with attributes: clusters and dependent launches. Since CUDA 11.8.
+    LaunchKernelEx,
+    /// Tensor maps. Since CUDA 12.0.
+    TensorMapEncodeTiled,
+}
+
+impl OptionalFunction {
+    const ALL: [OptionalFunction; 2] =
+        [OptionalFunction::LaunchKernelEx, OptionalFunction::TensorMapEncodeTiled];
+
+    fn name(self) -> &'static str {
+        match self {
+            OptionalFunction::LaunchKernelEx => "cuLaunchKernelEx",
+            OptionalFunction::TensorMapEncodeTiled => "cuTensorMapEncodeTiled",
+        }
+    }
+
+    /// Whether the driver has it. The driver must be loaded.
+    #[inline]
+    pub(crate) fn is_available(self) -> bool {
+        static AVAILABLE: OnceLock<[bool; OptionalFunction::ALL.len()]> = OnceLock::new();
+        AVAILABLE.get_or_init(|| OptionalFunction::ALL.map(|function| has(function.name())))[self as usize]
+    }
+}
+
+/// Whether the driver's library, which is there, has a function of this name.
+fn has(name: &str) -> bool {
+    // SAFETY: the library is there; the function is looked for, not called.
+    unsafe { sys::culib().get::<unsafe extern "C" fn()>(name).is_ok() }
+}
+
 /// The driver's code as an error of `op`.
 pub(crate) fn check(op: &'static str, code: sys::CUresult) -> Result<()> {
     match code {
@@ -86,8 +128,7 @@ fn unavailable(index: usize, detail: impl Into<String>) -> Error {
 #[derive(Debug, Clone)]
 pub(crate) struct Properties {
     pub(crate) name: String,
-    /// Compute capability: major and minor.
-    pub(crate) capability: (i32, i32),
+    pub(crate) capability: Capability,
     pub(crate) multiprocessors: usize,
     /// Bytes of shared memory that a block may have.
     pub(crate) shared_memory: usize,
@@ -123,9 +164,7 @@ fn count(index: usize) -> Result<usize> {
             "no CUDA driver: the library libcuda.so.1 (on Windows nvcuda.dll) was not found",
         ));
     }
-    // SAFETY: the library is there; functions are looked for, none is called.
-    let lacks = |name: &&&str| unsafe { sys::culib().get::<unsafe extern "C" fn()>(**name).is_err() };
-    if let Some(name) = FUNCTIONS.iter().find(lacks) {
+    if let Some(name) = FUNCTIONS.iter().find(|name| !has(name)) {
         return Err(unavailable(index, format!("the CUDA driver is too old: it lacks the function {name}")));
     }
     result::init().map_err(|error| unavailable(index, describe(error.0)))?;
@@ -155,9 +194,9 @@ impl Context {
             Ok(ordinal) if index < count => ordinal,
             _ => return Err(unavailable(index, format!("no such device: the driver sees {count}"))),
         };
-        let told = |error: result::DriverError| unavailable(index, describe(error.0));
-        let device = result::device::get(ordinal).map_err(told)?;
-        let properties = Properties::of(device).map_err(told)?;
+        let unavailable_for = |error: result::DriverError| unavailable(index, describe(error.0));
+        let device = result::device::get(ordinal).map_err(unavailable_for)?;
+        let properties = Properties::of(device).map_err(unavailable_for)?;
         if properties.capability < OLDEST {
             let ((major, minor), name) = (properties.capability, &properties.name);
             let detail =
@@ -165,7 +204,7 @@ impl Context {
             return Err(unavailable(index, detail));
         }
         // SAFETY: the device was given by the driver.
-        let handle = unsafe { result::primary_ctx::retain(device) }.map_err(told)?;
+        let handle = unsafe { result::primary_ctx::retain(device) }.map_err(unavailable_for)?;
         Ok(Context { index: ordinal, handle, properties })
     }
 
@@ -234,7 +273,18 @@ mod tests {
             .skip(1)
             .filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next());
         for name in called.filter(|name| name.starts_with(char::is_uppercase)) {
-            assert!(FUNCTIONS.contains(&format!("cu{name}").as_str()), "cu{name} is not looked for");
+            let name = format!("cu{name}");
+            let is_optional = OptionalFunction::ALL.iter().any(|function| function.name() == name);
+            assert!(is_optional || FUNCTIONS.contains(&name.as_str()), "{name} is not looked for");
+        }
+        let is_optional = |name: &&str| OptionalFunction::ALL.iter().any(|function| function.name() == *name);
+        assert!(!FUNCTIONS.iter().any(|name| is_optional(&name)), "no function is both");
+    }
+
+    #[test]
+    fn optional_functions_are_numbered_in_their_order() {
+        for (index, function) in OptionalFunction::ALL.into_iter().enumerate() {
+            assert_eq!(function as usize, index);
         }
     }
 }

@@ -6,14 +6,14 @@
 use crate::driver::check;
 use crate::gpu::Gpu;
 use crate::memory::DeviceMemory;
-use crate::pool::Pool;
+use crate::memory::pool::Pool;
 use cudarc::driver::sys;
 use std::sync::Arc;
 use std::thread::ThreadId;
 use ternion_core::backend::{Buffer, Capture, Replay};
 use ternion_core::{Error, Result};
 
-/// A recording under way.
+/// A recording in progress.
 #[derive(Debug)]
 pub(crate) struct Recording {
     pub(crate) thread: ThreadId,
@@ -43,7 +43,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// The recording and its graph. No other thread queues anything before both have ended.
     fn end_capture(&self) -> Result<(Recording, sys::CUgraph)> {
-        let _alone = self.gpu.alone();
+        let _guard = self.gpu.exclusive_guard();
         let recording =
             self.gpu.end_recording().ok_or_else(|| Error::invalid("capture", "nothing is being recorded"))?;
         self.gpu.context.bind()?;
@@ -83,7 +83,7 @@ impl Capture for Recorder {
             recording: Some(recording),
         };
         check("capture", destroyed)?;
-        let _turn = self.gpu.turn();
+        let _guard = self.gpu.submission_guard();
         // What the first replay would do otherwise: not into another recording, which may have begun.
         if !self.gpu.is_recording() {
             // SAFETY: both handles live.
@@ -99,7 +99,7 @@ struct Executable(sys::CUgraphExec);
 
 // SAFETY: graphs are handles that the driver lets every thread use, one at a time: launches go to one stream.
 unsafe impl Send for Executable {}
-// SAFETY: as above.
+// SAFETY: as for Send.
 unsafe impl Sync for Executable {}
 
 /// A graph with the memory that it runs on.
@@ -112,13 +112,13 @@ struct RecordedStep {
 
 /// A step that nobody needs any more, from a time at which the device could not be waited for.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct RetiredGraph {
     executable: Executable,
     /// Given back after the graph has ended.
     _recording: Recording,
 }
 
-impl Ended {
+impl RetiredGraph {
     /// Destroys the graph and gives its memory back, when nothing runs on it any more. Not while the stream records.
     fn destroy(self, gpu: &Gpu) {
         let _ = gpu.context.bind();
@@ -133,11 +133,11 @@ impl Ended {
 impl Gpu {
     /// Ends the steps that were dropped while another one was recorded.
     fn end_steps_that_wait(&self) {
-        let _turn = self.turn();
+        let _guard = self.submission_guard();
         if self.is_recording() {
             return;
         }
-        let waiting = std::mem::take(&mut *self.ended.lock());
+        let waiting = std::mem::take(&mut *self.retired_graphs.lock());
         waiting.into_iter().for_each(|step| step.destroy(self));
     }
 }
@@ -148,21 +148,22 @@ impl Replay for RecordedStep {
     }
 
     fn replay(&self) -> Result<()> {
-        let _turn = self.gpu.turn();
+        let _guard = self.gpu.submission_guard();
         self.ready()?;
         self.gpu.context.bind()?;
         let stream = self.gpu.stream();
         self.gpu.refused()?;
-        self.gpu.remember("replay");
+        self.gpu.add_to_history("replay");
         // SAFETY: the graph lives as long as this, and so do the buffers that its kernels use.
-        self.gpu.told("replay", unsafe { sys::cuGraphLaunch(self.executable.0, stream) })
+        self.gpu.check_status("replay", unsafe { sys::cuGraphLaunch(self.executable.0, stream) })
     }
 }
 
 impl Drop for RecordedStep {
     fn drop(&mut self) {
         let Some(recording) = self.recording.take() else { return };
-        self.gpu.ended.lock().push(Ended { executable: self.executable, _recording: recording });
+        let retired = RetiredGraph { executable: self.executable, _recording: recording };
+        self.gpu.retired_graphs.lock().push(retired);
         // To wait for a stream that records would spoil the recording, on whichever thread: then this is done when that has ended.
         self.gpu.end_steps_that_wait();
     }

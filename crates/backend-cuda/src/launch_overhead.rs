@@ -19,7 +19,7 @@ const NOTHING: &std::ffi::CStr = c".version 7.0\n.target sm_80\n.address_size 64
 impl Gpu {
     /// Time of so many launches of a kernel that does nothing, queued by the driver's call and nothing else.
     pub(crate) fn launch_floor(&self, launches: usize) -> Result<Duration> {
-        let _turn = self.turn();
+        let _guard = self.submission_guard();
         self.refuse_while_recording(OP)?;
         self.finished()?;
         let mut module = std::ptr::null_mut();

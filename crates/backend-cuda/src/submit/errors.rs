@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use ternion_core::backend::index_teller;
 use ternion_core::{Error, Result};
 
-/// Names of the ops that told of positions so far. A site says which by its place in this list.
+/// Names of the ops that reported positions so far. A site says which by its index in this list.
 static OPS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
 /// The op's number stands above the size of the axis.
@@ -25,17 +25,17 @@ struct Record {
 
 /// The record and its address on the device.
 #[derive(Debug)]
-pub(crate) struct Faults {
+pub(crate) struct IndexErrors {
     host: *mut Record,
     pub(crate) address: u64,
 }
 
 // SAFETY: the record is only read and written through volatile accesses of whole words.
-unsafe impl Send for Faults {}
-// SAFETY: as above.
-unsafe impl Sync for Faults {}
+unsafe impl Send for IndexErrors {}
+// SAFETY: as for Send.
+unsafe impl Sync for IndexErrors {}
 
-impl Drop for Faults {
+impl Drop for IndexErrors {
     /// With the device, which has ended everything and made its context current.
     fn drop(&mut self) {
         // SAFETY: the driver gave it, and no kernel runs that could write there.
@@ -45,9 +45,9 @@ impl Drop for Faults {
     }
 }
 
-impl Faults {
+impl IndexErrors {
     /// A record without a fault. The context must be current.
-    pub(crate) fn new() -> Result<Faults> {
+    pub(crate) fn new() -> Result<IndexErrors> {
         let mut host: *mut c_void = std::ptr::null_mut();
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
         // SAFETY: writes an address.
@@ -56,11 +56,11 @@ impl Faults {
         // SAFETY: as long as a record, and aligned to a page.
         unsafe { host.write(Record { position: 0, site: 0 }) };
         // From here on given back, whatever happens.
-        let mut faults = Faults { host, address: 0 };
+        let mut errors = IndexErrors { host, address: 0 };
         // SAFETY: `host` was allocated to be seen by the device.
-        let code = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut faults.address, host.cast(), 0) };
+        let code = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut errors.address, host.cast(), 0) };
         check("pinned memory", code)?;
-        Ok(faults)
+        Ok(errors)
     }
 
     /// What kernels of `op` write beside a position outside an axis of `size`.

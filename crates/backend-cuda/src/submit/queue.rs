@@ -4,7 +4,7 @@
 //! and a thread of the device's own hands them to the driver, in the same order:
 //!
 //! ```text
-//!   op -> push -> | slot | slot | slot |  ... -> the launcher's thread -> driver -> device
+//!   op -> push -> | slot | slot | slot |  ... -> the queue's thread -> driver -> device
 //!                 issued ^             ^ pushed
 //! ```
 //!
@@ -12,7 +12,8 @@
 //! the stream is that of the calls. While the thread sleeps, the first few launches go straight to the driver, so that a lone op wakes nobody; and so do
 //! all while a step is recorded. The thread is started by the first burst of launches, looks out for a while after each, then sleeps again.
 
-use crate::driver::Context;
+use crate::driver::launch::LaunchConfig;
+use crate::driver::stream::Stream;
 use cudarc::driver::sys;
 use parking_lot::Mutex;
 use std::cell::UnsafeCell;
@@ -44,68 +45,28 @@ const NAP: Duration = Duration::from_micros(20);
 /// Processors from which on one may be kept busy with this.
 const PROCESSORS: usize = 4;
 
-/// What a kernel is launched with, beside its parameters.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Kernel {
-    pub(crate) function: sys::CUfunction,
-    pub(crate) grid: [u32; 3],
-    pub(crate) block: [u32; 3],
-    /// Bytes of dynamic shared memory.
-    pub(crate) shared: u32,
-}
-
 /// Who takes kernels.
-pub(crate) trait Driver: Send + Sync + 'static {
-    /// Queues a kernel on the stream.
+pub(crate) trait LaunchTarget: Send + Sync + 'static {
+    /// Queues a kernel.
     ///
     /// # Safety
-    /// `parameters` points to the struct that the kernel takes, whose addresses are of buffers that are not reused but in the stream's order.
-    unsafe fn launch(&self, kernel: &Kernel, parameters: *mut c_void) -> sys::CUresult;
+    /// `parameters` points to the struct that the kernel takes, whose addresses are of buffers that are
+    /// not reused but in the stream's order.
+    unsafe fn launch(&self, config: &LaunchConfig, parameters: *mut c_void) -> sys::CUresult;
 }
 
-/// A stream of the CUDA driver.
-#[derive(Debug)]
-pub(crate) struct Stream {
-    pub(crate) context: Arc<Context>,
-    pub(crate) handle: sys::CUstream,
-}
-
-// SAFETY: the stream is a handle that the driver lets every thread use.
-unsafe impl Send for Stream {}
-// SAFETY: as above.
-unsafe impl Sync for Stream {}
-
-impl Driver for Stream {
+impl LaunchTarget for Stream {
     #[inline]
-    unsafe fn launch(&self, kernel: &Kernel, parameters: *mut c_void) -> sys::CUresult {
-        if self.context.bind().is_err() {
-            return sys::CUresult::CUDA_ERROR_INVALID_CONTEXT;
-        }
-        let mut arguments = [parameters];
-        let ([gx, gy, gz], [bx, by, bz]) = (kernel.grid, kernel.block);
-        // SAFETY: the caller vouches for the parameters, one struct by value; the stream lives as long as this.
-        unsafe {
-            sys::cuLaunchKernel(
-                kernel.function,
-                gx,
-                gy,
-                gz,
-                bx,
-                by,
-                bz,
-                kernel.shared,
-                self.handle,
-                arguments.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
-        }
+    unsafe fn launch(&self, config: &LaunchConfig, parameters: *mut c_void) -> sys::CUresult {
+        // SAFETY: the caller vouches for the parameters.
+        unsafe { self.launch_kernel(config, parameters) }
     }
 }
 
 /// A launch that waits.
 #[repr(C, align(64))]
 struct Slot {
-    kernel: Kernel,
+    config: LaunchConfig,
     op: &'static str,
     thread: ThreadId,
     parameters: Parameters,
@@ -119,21 +80,23 @@ struct Refusal {
     code: sys::CUresult,
 }
 
-#[repr(C, align(16))]
+/// Parameters of a kernel, at an address that suits everything that they may hold: tensor maps too.
+#[repr(C, align(64))]
 struct Parameters(MaybeUninit<[u8; ROOM]>);
 
-/// A number that one thread writes and another reads, in a line of the cache of its own (two, as neighbours are fetched together).
+/// A number that one thread writes and another reads, in a cache line of its own (two, as neighbours
+/// are fetched together).
 #[repr(align(128))]
-struct Place(AtomicUsize);
+struct CachePadded(AtomicUsize);
 
 /// Launches on their way to the driver.
-pub(crate) struct Launcher<D> {
-    pub(crate) driver: D,
+pub(crate) struct SubmissionQueue<D> {
+    pub(crate) target: D,
     slots: Box<[UnsafeCell<MaybeUninit<Slot>>]>,
     /// Launches that were put into slots so far: launch `n` into slot `n % SLOTS`. Written by the holder of `pushing`.
-    pushed: Place,
+    pushed: CachePadded,
     /// Those of them that the driver has. Written by the holder of `issuing`.
-    issued: Place,
+    issued: CachePadded,
     pushing: Mutex<()>,
     issuing: Mutex<()>,
     /// Launches in a row that went straight to the driver.
@@ -151,33 +114,36 @@ pub(crate) struct Launcher<D> {
 
 // SAFETY: slots between `issued` and `pushed` are only read, by the holder of `issuing`; the others belong to the holder of `pushing`. Both numbers
 // move behind what they tell of. The handles in slots may be used by every thread.
-unsafe impl<D: Send + Sync> Sync for Launcher<D> {}
-// SAFETY: as above.
-unsafe impl<D: Send + Sync> Send for Launcher<D> {}
+unsafe impl<D: Send + Sync> Sync for SubmissionQueue<D> {}
+// SAFETY: as for Sync.
+unsafe impl<D: Send + Sync> Send for SubmissionQueue<D> {}
 
-impl<D> std::fmt::Debug for Launcher<D> {
+impl<D> std::fmt::Debug for SubmissionQueue<D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Launcher").field("pushed", &self.pushed.0).field("issued", &self.issued.0).finish()
+        f.debug_struct("SubmissionQueue")
+            .field("pushed", &self.pushed.0)
+            .field("issued", &self.issued.0)
+            .finish()
     }
 }
 
-impl<D: Driver> Launcher<D> {
+impl<D: LaunchTarget> SubmissionQueue<D> {
     /// With a thread where there are processors enough; or as `TERNION_CUDA_LAUNCHER` says, 0 or 1.
-    pub(crate) fn new(driver: D) -> Launcher<D> {
+    pub(crate) fn new(target: D) -> SubmissionQueue<D> {
         let is_wanted = match std::env::var_os("TERNION_CUDA_LAUNCHER").filter(|value| !value.is_empty()) {
             Some(value) => value != "0",
             None => std::thread::available_parallelism().map_or(1, usize::from) >= PROCESSORS,
         };
-        Launcher::with_thread(driver, is_wanted)
+        SubmissionQueue::with_thread(target, is_wanted)
     }
 
-    fn with_thread(driver: D, is_used: bool) -> Launcher<D> {
+    fn with_thread(target: D, is_used: bool) -> SubmissionQueue<D> {
         let slots = if is_used { SLOTS } else { 0 };
-        Launcher {
-            driver,
+        SubmissionQueue {
+            target,
             slots: (0..slots).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
-            pushed: Place(AtomicUsize::new(0)),
-            issued: Place(AtomicUsize::new(0)),
+            pushed: CachePadded(AtomicUsize::new(0)),
+            issued: CachePadded(AtomicUsize::new(0)),
             pushing: Mutex::default(),
             issuing: Mutex::default(),
             alone: AtomicUsize::new(0),
@@ -191,7 +157,8 @@ impl<D: Driver> Launcher<D> {
         }
     }
 
-    /// Launches a kernel of `op`, now or a little later; `at_once`: now. What the driver says to a later one is told by [`Launcher::refused_to_this_thread`].
+    /// Launches a kernel of `op`, now or a little later; `at_once`: now. What the driver says to a later
+    /// one is reported by [`SubmissionQueue::refused_to_this_thread`].
     ///
     /// # Safety
     /// The kernel takes one struct by value, whose twin `P` is. Its addresses are of buffers that are not reused but in the stream's order.
@@ -199,30 +166,30 @@ impl<D: Driver> Launcher<D> {
     pub(crate) unsafe fn push<P>(
         self: &Arc<Self>,
         op: &'static str,
-        kernel: Kernel,
+        config: LaunchConfig,
         parameters: &P,
         at_once: bool,
     ) -> sys::CUresult {
         const { assert!(align_of::<P>() <= align_of::<Parameters>()) };
         let _pushing = self.pushing.lock();
-        let place = self.pushed.0.load(Ordering::Relaxed);
+        let index = self.pushed.0.load(Ordering::Relaxed);
         let goes_straight = at_once || !self.is_used || size_of::<P>() > ROOM;
-        if goes_straight || self.is_lone(place) || self.is_stopped.load(Ordering::Relaxed) {
-            self.issue_until(place);
+        if goes_straight || self.is_lone(index) || self.is_stopped.load(Ordering::Relaxed) {
+            self.issue_until(index);
             // SAFETY: the caller vouches for the parameters; what was pushed before has been issued.
-            return unsafe { self.driver.launch(&kernel, std::ptr::from_ref(parameters).cast_mut().cast()) };
+            return unsafe { self.target.launch(&config, std::ptr::from_ref(parameters).cast_mut().cast()) };
         }
-        self.wait_for_room(place);
-        let slot = self.slots[place % SLOTS].get().cast::<Slot>();
+        self.wait_for_room(index);
+        let slot = self.slots[index % SLOTS].get().cast::<Slot>();
         // SAFETY: the slot belongs to the holder of `pushing` until `pushed` tells of it; `P` fits, and its bytes are copied whatever they are.
         unsafe {
-            (&raw mut (*slot).kernel).write(kernel);
+            (&raw mut (*slot).config).write(config);
             (&raw mut (*slot).op).write(op);
             (&raw mut (*slot).thread).write(std::thread::current().id());
             let bytes = (&raw mut (*slot).parameters).cast::<u8>();
             std::ptr::copy_nonoverlapping(std::ptr::from_ref(parameters).cast::<u8>(), bytes, size_of::<P>());
         }
-        self.pushed.0.store(place + 1, Ordering::SeqCst);
+        self.pushed.0.store(index + 1, Ordering::SeqCst);
         if self.is_asleep.load(Ordering::SeqCst) {
             self.wake();
         }
@@ -231,15 +198,15 @@ impl<D: Driver> Launcher<D> {
 
     /// Whether a launch is one of few, for which nobody is to be woken.
     #[inline]
-    fn is_lone(&self, place: usize) -> bool {
-        let wakes = !self.is_asleep.load(Ordering::Relaxed) || place != self.issued.0.load(Ordering::Acquire);
+    fn is_lone(&self, index: usize) -> bool {
+        let wakes = !self.is_asleep.load(Ordering::Relaxed) || index != self.issued.0.load(Ordering::Acquire);
         !wakes && self.alone.fetch_add(1, Ordering::Relaxed) < ALONE
     }
 
-    /// Until there is a slot for launch `place`: whoever has the turn hands over.
+    /// Until there is a slot for launch `index`: whoever has the turn hands over.
     #[inline]
-    fn wait_for_room(&self, place: usize) {
-        if let Some(oldest) = (place + 1).checked_sub(SLOTS) {
+    fn wait_for_room(&self, index: usize) {
+        if let Some(oldest) = (index + 1).checked_sub(SLOTS) {
             self.issue_until(oldest);
         }
     }
@@ -257,7 +224,7 @@ impl<D: Driver> Launcher<D> {
         let mut wait = Wait::default();
         while self.issued.0.load(Ordering::Acquire) < target {
             match self.issuing.try_lock() {
-                Some(_turn) => self.issue(target),
+                Some(_guard) => self.issue(target),
                 None => wait.a_little(),
             }
         }
@@ -265,17 +232,17 @@ impl<D: Driver> Launcher<D> {
 
     /// Hands launches over. For the holder of `issuing`.
     fn issue(&self, target: usize) {
-        for place in self.issued.0.load(Ordering::Relaxed)..target {
-            let slot = self.slots[place % SLOTS].get().cast::<Slot>();
+        for index in self.issued.0.load(Ordering::Relaxed)..target {
+            let slot = self.slots[index % SLOTS].get().cast::<Slot>();
             // SAFETY: the slot was filled before `pushed` went beyond it, and is not filled anew before `issued` does.
             let (code, op, thread) = unsafe {
-                let code = self.driver.launch(&(*slot).kernel, (&raw mut (*slot).parameters).cast());
+                let code = self.target.launch(&(*slot).config, (&raw mut (*slot).parameters).cast());
                 (code, (*slot).op, (*slot).thread)
             };
             if code != sys::CUresult::CUDA_SUCCESS {
                 self.note(Refusal { thread, op, code });
             }
-            self.issued.0.store(place + 1, Ordering::Release);
+            self.issued.0.store(index + 1, Ordering::Release);
         }
     }
 
@@ -306,12 +273,12 @@ impl<D: Driver> Launcher<D> {
         let own = std::thread::current().id();
         let mut refusals = self.refusals.lock();
         let at = refusals.iter().position(|refusal| refusal.thread == own);
-        let told = at.or((of_any && !refusals.is_empty()).then_some(0)).map(|at| refusals.remove(at));
+        let found = at.or((of_any && !refusals.is_empty()).then_some(0)).map(|at| refusals.remove(at));
         if of_any {
             refusals.clear();
         }
         self.was_refused.store(!refusals.is_empty(), Ordering::Release);
-        told.map(|refusal| (refusal.op, refusal.code))
+        found.map(|refusal| (refusal.op, refusal.code))
     }
 
     // ---- the thread
@@ -405,14 +372,14 @@ impl Wait {
 }
 
 /// Those of this process, whose devices may live as long as it does.
-static LAUNCHERS: Mutex<Vec<Weak<Launcher<Stream>>>> = Mutex::new(Vec::new());
+static QUEUES: Mutex<Vec<Weak<SubmissionQueue<Stream>>>> = Mutex::new(Vec::new());
 
-/// Stops the launcher before the process ends: the driver's own end must not find a thread in the midst of a launch.
-pub(crate) fn stop_with_process(launcher: &Arc<Launcher<Stream>>) {
+/// Stops the queue before the process ends: the driver's own end must not find a thread in the midst of a launch.
+pub(crate) fn stop_with_process(queue: &Arc<SubmissionQueue<Stream>>) {
     static REGISTERED: Once = Once::new();
-    let mut launchers = LAUNCHERS.lock();
-    launchers.retain(|launcher| launcher.strong_count() > 0);
-    launchers.push(Arc::downgrade(launcher));
+    let mut queues = QUEUES.lock();
+    queues.retain(|queue| queue.strong_count() > 0);
+    queues.push(Arc::downgrade(queue));
     // What is registered last is called first: the driver, which is there already, has registered its own end before.
     // SAFETY: the function may be called at any time; it does not unwind.
     REGISTERED.call_once(|| unsafe {
@@ -421,8 +388,8 @@ pub(crate) fn stop_with_process(launcher: &Arc<Launcher<Stream>>) {
 }
 
 extern "C" fn stop_all() {
-    let launchers: Vec<_> = LAUNCHERS.lock().iter().filter_map(Weak::upgrade).collect();
-    launchers.iter().for_each(|launcher| launcher.stop());
+    let queues: Vec<_> = QUEUES.lock().iter().filter_map(Weak::upgrade).collect();
+    queues.iter().for_each(|queue| queue.stop());
 }
 
 #[cfg(test)]

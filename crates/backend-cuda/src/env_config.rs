@@ -1,9 +1,9 @@
-//! What the environment can switch.
+//! What environment variables configure.
 
-/// The switches that the environment has.
+/// The configuration that the environment asks for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Switches {
-    /// `TERNION_CUDA_SYNC=1`: waits after each kernel, so that a fault of the device is told of the op that made it.
+pub(crate) struct EnvConfig {
+    /// `TERNION_CUDA_SYNC=1`: waits after each kernel, so that a fault of the device names the op that made it.
     pub(crate) synchronous: bool,
     /// `TERNION_CUDA_POISON=1`: fresh memory is filled with NaN.
     pub(crate) poison: bool,
@@ -11,11 +11,11 @@ pub(crate) struct Switches {
     pub(crate) pool: bool,
 }
 
-impl Switches {
-    pub(crate) fn from_environment() -> Switches {
+impl EnvConfig {
+    pub(crate) fn from_environment() -> EnvConfig {
         let is_on =
             |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
-        Switches {
+        EnvConfig {
             synchronous: is_on("TERNION_CUDA_SYNC"),
             poison: is_on("TERNION_CUDA_POISON"),
             pool: std::env::var_os("TERNION_CUDA_POOL").is_none_or(|value| value != "0"),

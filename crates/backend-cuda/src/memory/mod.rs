@@ -1,9 +1,15 @@
 //! Buffers on the device, and where the pool gets its segments from.
 
-use crate::foreign::Foreign;
-use crate::launcher::{Launcher, Stream};
-use crate::pool::{Piece, Pool, Source};
+pub(crate) mod foreign;
+pub(crate) mod pool;
+pub(crate) mod scratch;
+pub(crate) mod staging;
+
+use crate::driver::stream::Stream;
+use crate::submit::queue::SubmissionQueue;
 use cudarc::driver::sys;
+use foreign::Foreign;
+use pool::{Piece, Pool, Source};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use ternion_core::backend::Memory;
@@ -57,13 +63,13 @@ impl Drop for CudaMemory {
 /// The driver's own allocator.
 #[derive(Debug)]
 pub(crate) struct DeviceMemory {
-    pub(crate) launcher: Arc<Launcher<Stream>>,
+    pub(crate) queue: Arc<SubmissionQueue<Stream>>,
 }
 
 impl Source for DeviceMemory {
     fn take(&self, bytes: usize) -> Option<u64> {
         // Not where another library has made its own device the thread's.
-        self.launcher.driver.context.bind_anew().ok()?;
+        self.queue.target.context.bind_anew().ok()?;
         let mut address = 0;
         // SAFETY: writes an address; the context is current.
         let code = unsafe { sys::cuMemAlloc_v2(&mut address, bytes) };
@@ -71,11 +77,11 @@ impl Source for DeviceMemory {
     }
 
     fn give_back(&self, segments: &[u64]) {
-        if self.launcher.driver.context.bind().is_err() {
+        if self.queue.target.context.bind().is_err() {
             return;
         }
         // The driver waits for work that uses it, once it has that work.
-        self.launcher.drain();
+        self.queue.drain();
         for &segment in segments {
             // SAFETY: given out by `take`, and freed once.
             let _ = unsafe { sys::cuMemFree_v2(segment) };
