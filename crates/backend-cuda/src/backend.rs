@@ -52,6 +52,11 @@ impl CudaBackend {
         )
     }
 
+    /// Whether the device has this compute capability, major and minor, or a later one.
+    pub fn is_at_least(&self, capability: (i32, i32)) -> bool {
+        self.gpu.context.properties.capability >= capability
+    }
+
     /// A clock in the device's stream.
     ///
     /// # Errors

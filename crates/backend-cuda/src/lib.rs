@@ -31,6 +31,8 @@ pub mod nvrtc;
 mod nvtx;
 mod operands;
 mod ops;
+#[doc(hidden)]
+pub mod probe;
 mod rows;
 mod select;
 mod source;

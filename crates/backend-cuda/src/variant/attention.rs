@@ -1,7 +1,7 @@
 //! Variants of attention and its gradient: how products are formed, the tiles, and which keys a query
 //! sees.
 
-use super::Architectures;
+use super::architecture::Architectures;
 use ternion_core::DType;
 
 /// How products are formed.

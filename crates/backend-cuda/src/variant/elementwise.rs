@@ -1,6 +1,6 @@
 //! Variants of which each element depends on the elements at its index alone.
 
-use super::{SIZES, numbers};
+use super::dtypes::{SIZES, numbers};
 use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
 use ternion_core::ops::binary::BinaryOp;

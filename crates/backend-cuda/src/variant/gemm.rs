@@ -4,7 +4,8 @@ mod tiles;
 
 pub(crate) use tiles::*;
 
-use super::{ACCESS, Architectures};
+use super::architecture::Architectures;
+use super::dtypes::{ACCESS, numbers};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use ternion_core::DType;
@@ -60,7 +61,7 @@ impl MmaInput {
 
     /// Everything that is multiplied.
     pub(crate) fn all() -> impl Iterator<Item = MmaInput> {
-        super::numbers().map(MmaInput::Of).chain([MmaInput::Tf32])
+        numbers().map(MmaInput::Of).chain([MmaInput::Tf32])
     }
 }
 

@@ -1,6 +1,6 @@
 //! Variants that select, scatter and sort.
 
-use super::{SIZES, numbers};
+use super::dtypes::{SIZES, numbers};
 use ternion_core::DType;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

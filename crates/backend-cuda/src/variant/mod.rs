@@ -9,6 +9,7 @@
 
 mod architecture;
 pub(crate) mod attention;
+mod dtypes;
 pub(crate) mod elementwise;
 pub(crate) mod gemm;
 pub(crate) mod index;
@@ -21,8 +22,10 @@ pub(crate) mod step;
 
 pub use architecture::Architecture;
 pub(crate) use architecture::{Architectures, Capability};
+pub(crate) use dtypes::{ACCESS, bits_like, pack_of};
 
 use attention::AttentionVariant;
+use dtypes::{SIZES, numbers};
 use elementwise::ElementwiseVariant;
 use gemm::GemmVariant;
 use index::IndexVariant;
@@ -131,37 +134,6 @@ fn plain_kinds() -> Vec<Kind> {
     let of_floats = [Kind::Random, Kind::Pool, Kind::Patches];
     all.extend(of_floats.into_iter().flat_map(|kind| DType::FLOATS.map(kind)));
     all
-}
-
-/// Dtypes that stand for all of their size, where only bits move.
-const SIZES: [DType; 4] = [DType::I64, DType::I32, DType::F16, DType::U8];
-
-/// Numbers that are not floats.
-const INTEGERS: [DType; 5] = [DType::I64, DType::I32, DType::I16, DType::I8, DType::U8];
-
-/// Every dtype but bool.
-fn numbers() -> impl Iterator<Item = DType> {
-    DType::FLOATS.into_iter().chain(INTEGERS)
-}
-
-/// The dtype that stands for all of the size of `dtype`, where only bits move.
-#[inline]
-pub(crate) fn bits_like(dtype: DType) -> DType {
-    match dtype.size() {
-        8 => DType::I64,
-        4 => DType::I32,
-        2 => DType::F16,
-        _ => DType::U8,
-    }
-}
-
-/// Bytes of the widest access.
-pub(crate) const ACCESS: usize = 16;
-
-/// Elements of one access where the widest of these types fills it.
-#[inline]
-pub(crate) fn pack_of(dtypes: &[DType]) -> usize {
-    ACCESS / dtypes.iter().map(|dtype| dtype.size()).max().unwrap_or(1)
 }
 
 #[cfg(test)]

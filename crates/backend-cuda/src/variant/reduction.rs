@@ -1,6 +1,6 @@
 //! Variants of reductions and running sums.
 
-use super::numbers;
+use super::dtypes::numbers;
 use ternion_core::DType;
 use ternion_core::ops::reduce::ReduceOp;
 

@@ -1,7 +1,7 @@
 //! How the kernels of rows (`kernels/lib/rows.cuh`) are cut: the packs of a row, and the threads that
 //! share it.
 
-use super::ACCESS;
+use super::dtypes::ACCESS;
 use ternion_core::DType;
 
 /// Threads of a block of several teams.

@@ -1,6 +1,6 @@
 //! Variants of softmax, its logarithm, and their gradients: the teams of rows, the tiles of columns.
 
-use super::pack_of;
+use super::dtypes::pack_of;
 use super::rows::{Packing, Rows, Team};
 use ternion_core::DType;
 
