@@ -15,7 +15,12 @@
 
 #pragma once
 
+#include "lib/functions.cuh"
 #include "lib/philox.cuh"
+#include "lib/vec.cuh"
+#include "ptx/cp_async.cuh"
+#include "ptx/math.cuh"
+#include "ptx/registers.cuh"
 
 constexpr float LOG2_E = 1.4426950408889634f;
 constexpr float LN_2 = 0.6931471805599453f;
@@ -161,35 +166,3 @@ INLINE Place place_of(u32 number, u32 heads, u32 blocks, bool last_first, i32 ro
     place.first_row = i32(last_first ? blocks - 1 - block : block) * rows;
     return place;
 }
-// The same numbers, but read anew: what is computed from them at the end of a kernel takes no registers before.
-INLINE u32 block_anew() {
-    u32 number;
-    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(number));
-    return number;
-}
-INLINE u32 thread_anew() {
-    u32 number;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(number));
-    return number;
-}
-
-INLINE float exp2_of(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-// ---------------------------------------------------------------- copies from memory to shared memory
-
-INLINE u32 shared_address(const void* pointer) { return u32(__cvta_generic_to_shared(pointer)); }
-
-// Zeros where `inside` is false; nothing is read then.
-INLINE void copy_async_16(u32 to, const void* from, bool inside) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(inside ? 16 : 0) : "memory");
-}
-INLINE void copy_async_4(u32 to, const void* from, bool inside) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(inside ? 4 : 0) : "memory");
-}
-INLINE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int PENDING> INLINE void await_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory"); }
-

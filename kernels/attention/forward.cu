@@ -69,13 +69,12 @@ struct Softmax {
 INLINE void turn_sign(u32 q_tile, float scale) {
     float sign = scale < 0 ? -1 : scale == 0 ? 0 : 1;
     for (u32 at = q_tile + threadIdx.x * 4; at < q_tile + QUERIES * HEAD_DIM * 2; at += THREADS * 4) {
-        u32 pair;
-        asm volatile("ld.shared.b32 %0, [%1];" : "=r"(pair) : "r"(at) : "memory");
+        u32 pair = ld_shared(at);
         Element low, high;
         low.bits = u16(pair);
         high.bits = u16(pair >> 16);
         pair = pair_of(widen(low) * sign, widen(high) * sign, Element());
-        asm volatile("st.shared.b32 [%0], %1;" ::"r"(at), "r"(pair) : "memory");
+        st_shared(at, pair);
     }
 }
 
@@ -84,7 +83,7 @@ INLINE void mask_scores(float (&s)[ROW_TILES][STEP / 8][4], const Attention& p, 
     const Sizes& sizes = p.sizes;
     if (MASK != 0) apply_mask<false>(s, head_of(p.mask, place.batch, place.head), warp_query, first_key, sizes, scale);
     if (all_seen(sizes, warp_query, warp_query + ROW_TILES * 16, first_key, first_key + STEP)) return;
-    u32 thread = thread_anew();
+    u32 thread = read_tid_x();
 #pragma unroll
     for (int i = 0; i < ROW_TILES; ++i)
 #pragma unroll
@@ -126,7 +125,7 @@ INLINE void renew(Softmax& softmax, const float (&s)[ROW_TILES][STEP / 8][4], fl
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             float fall = softmax.top[i][half] - (higher[i][half] == -INFINITE ? 0 : higher[i][half]);
-            softmax.shrink[i][half] = exp2_of(MASK == 0 ? fall : fall * LOG2_E);
+            softmax.shrink[i][half] = ex2_approx_ftz(MASK == 0 ? fall : fall * LOG2_E);
             softmax.top[i][half] = higher[i][half];
             softmax.sum[i][half] *= softmax.shrink[i][half];
         }
@@ -176,7 +175,7 @@ INLINE void weigh(float (&s)[ROW_TILES][STEP / 8][4], Softmax& softmax, float sc
             for (int j = 0; j < STEP / 8; ++j)
 #pragma unroll
                 for (int e = half * 2; e < half * 2 + 2; ++e) {
-                    s[i][j][e] = exp2_of(MASK == 0 ? fmaf(s[i][j][e], scale, -base) : (s[i][j][e] - base) * LOG2_E);
+                    s[i][j][e] = ex2_approx_ftz(MASK == 0 ? fmaf(s[i][j][e], scale, -base) : (s[i][j][e] - base) * LOG2_E);
                     softmax.sum[i][half] += s[i][j][e];
                 }
         }
@@ -195,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
 
     u32 warp_row = threadIdx.x / WARP * ROW_TILES * 16;
     i32 warp_query = place.first_row + i32(warp_row);
-    u32 q_tile = shared_address(shared), k_tiles = q_tile + Q_BYTES, v_tiles = k_tiles + STAGES * K_BYTES;
+    u32 q_tile = cvta_to_shared(shared), k_tiles = q_tile + Q_BYTES, v_tiles = k_tiles + STAGES * K_BYTES;
     auto k_tile = [&](i32 key) { return k_tiles + key / STEP % STAGES * K_BYTES; };
     auto v_tile = [&](i32 key) { return v_tiles + key / STEP % STAGES * V_BYTES; };
     auto fetch_keys = [&](i32 key) {
@@ -207,13 +206,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
     fetch<QUERIES, HEAD_DIM, THREADS>(q_tile, head_of(p.q, place.batch, place.head), place.first_row, end_query, sizes.head_dim);
     fetch_keys(first_key);
     if (!PRODUCTS_RUN_ON) fetch_values(first_key);
-    commit_copies();
+    cp_async_commit_group();
 
     // Scores are kept as powers of two where they are only scaled, and as they are under a mask, whose lowest number may not overflow.
     float scale = sizes.scale;
     if (MASK == 0) {
         if (!(scale > 0)) {
-            await_copies<0>();
+            cp_async_wait_group<0>();
             __syncthreads();
             turn_sign(q_tile, scale);
             scale = scale == 0 ? 1 : fabsf(scale);
@@ -250,7 +249,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
         __syncthreads();
         fetch_keys(first_key + STEP);
         fetch_values(first_key + STEP);
-        commit_copies();
+        cp_async_commit_group();
         if (!any_seen(sizes, warp_query, warp_query + TEAM_ROWS, first_key, first_key + STEP)) continue;
         DRAW();
         product_of_rows<QUERIES, HEAD_DIM>(s, q_tile, warp_row, k_tile(first_key));
@@ -272,7 +271,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
         __syncthreads();
         fetch_keys(first_key + STEP);
         fetch_values(first_key);
-        commit_copies();
+        cp_async_commit_group();
         u32 q[HEAD_DIM / 16][4];
         if (HOLD_Q) hold_rows<QUERIES, HEAD_DIM>(q, q_tile, warp_row);
         auto multiply = [&](i32 key) {
@@ -298,7 +297,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
             __syncthreads();
             fetch_keys(first_key + STEP);
             fetch_values(first_key);
-            commit_copies();
+            cp_async_commit_group();
             DRAW();
             begin_products();
             multiply(first_key);
@@ -326,12 +325,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
     }
 #endif
     // The place of q is y's now.
-    await_copies<0>();
+    cp_async_wait_group<0>();
     __syncthreads();
 
-    place = place_of(block_anew(), sizes.heads, p.blocks, true, QUERIES);
+    place = place_of(read_ctaid_x(), sizes.heads, p.blocks, true, QUERIES);
     end_query = min(place.first_row + QUERIES, i32(sizes.queries));
-    u32 thread = thread_anew();
+    u32 thread = read_tid_x();
     warp_row = thread / WARP * ROW_TILES * 16;
 #pragma unroll
     for (int i = 0; i < ROW_TILES; ++i)

@@ -56,11 +56,6 @@ template <bool BY_KEYS, int ROW_TILES_, int STEP_, int WARPS_, int BLOCKS_> stru
     static constexpr int SHARED_BYTES = NUMBERS + STAGES * NUMBER_BYTES;
 };
 
-INLINE float2 load_two(u32 from) {
-    float2 two;
-    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(two.x), "=f"(two.y) : "r"(from) : "memory");
-    return two;
-}
 template <bool BY_KEYS> INLINE Place place_in(const AttentionGrad& p, u32 number, i32 rows) {
     // The first keys and the last queries have most to do: they begin first.
     return BY_KEYS ? place_of(number, p.sizes.heads / p.sizes.group, p.key_blocks, false, rows)
@@ -78,9 +73,9 @@ template <bool BY_KEYS, class W> INLINE void fetch_walked(const AttentionGrad& p
     if (BY_KEYS && threadIdx.x < W::STEP / 2) {
         u32 which = threadIdx.x / (W::STEP / 4), pack = threadIdx.x % (W::STEP / 4);
         const float* numbers = p.rows + (i64(place.batch * p.sizes.heads + head) * 2 + which) * p.padded + at + pack * 4;
-        copy_async_16(tiles + W::NUMBERS + stage * W::NUMBER_BYTES + threadIdx.x * 16, numbers, at + pack * 4 < p.padded);
+        cp_async<16>(tiles + W::NUMBERS + stage * W::NUMBER_BYTES + threadIdx.x * 16, numbers, at + pack * 4 < p.padded);
     }
-    commit_copies();
+    cp_async_commit_group();
 }
 
 template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
@@ -94,7 +89,7 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
     i32 steps = walked.end > walked.first ? (walked.end - at + W::STEP - 1) / W::STEP : 0;
     if (BY_KEYS) steps *= sizes.group;
 
-    u32 tiles = shared_address(shared);
+    u32 tiles = cvta_to_shared(shared);
     u32 tile_row = threadIdx.x / WARP * W::WARP_ROWS;
     i32 warp_row = place.first_row + i32(tile_row);
     fetch<W::ROWS, HEAD_DIM, W::THREADS>(tiles, head_of(BY_KEYS ? p.k : p.q, place.batch, place.head), place.first_row, own_rows, sizes.head_dim);
@@ -102,7 +97,7 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
                                           sizes.value_dim);
     u32 member = 0;
     if (steps > 0) fetch_walked<BY_KEYS, W>(p, place, tiles, 0, member, at);
-    commit_copies();
+    cp_async_commit_group();
 
     float own_first[W::ROW_TILES][HEAD_DIM / 8][4];
     float own_second[W::ROW_TILES][BY_KEYS ? VALUE_DIM / 8 : 1][4];
@@ -161,20 +156,20 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
         await_products<SLOPE_EARLY ? 1 : 0>();
         hold(weight);
 
-        u32 thread = thread_anew();
+        u32 thread = read_tid_x();
         bool partly = BY_KEYS ? !all_seen(sizes, here, here + W::STEP, warp_row, warp_row + W::WARP_ROWS)
                               : !all_seen(sizes, warp_row, warp_row + W::WARP_ROWS, here, here + W::STEP);
         if (MASK != 0) apply_mask<BY_KEYS>(weight, head_of(p.mask, place.batch, head), warp_row, here, sizes, scale);
 #pragma unroll
         for (int j = 0; j < W::STEP / 8; ++j) {
             float2 two;
-            if (BY_KEYS) two = load_two(numbers + j * 32 + thread % 4 * 8);
+            if (BY_KEYS) two = ld_shared_v2_f32(numbers + j * 32 + thread % 4 * 8);
 #pragma unroll
             for (int i = 0; i < W::ROW_TILES; ++i)
 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
                     float less = BY_KEYS ? (e % 2 ? two.y : two.x) : subtracted[i][e / 2];
-                    weight[i][j][e] = exp2_of(MASK == 0 ? fmaf(weight[i][j][e], scale, -less) : (weight[i][j][e] - less) * LOG2_E);
+                    weight[i][j][e] = ex2_approx_ftz(MASK == 0 ? fmaf(weight[i][j][e], scale, -less) : (weight[i][j][e] - less) * LOG2_E);
                 }
         }
         if (partly) {
@@ -223,7 +218,7 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
 #pragma unroll
         for (int j = 0; j < W::STEP / 8; ++j) {
             float2 two;
-            if (BY_KEYS) two = load_two(numbers + W::STEP * 4 + j * 32 + thread % 4 * 8);
+            if (BY_KEYS) two = ld_shared_v2_f32(numbers + W::STEP * 4 + j * 32 + thread % 4 * 8);
 #pragma unroll
             for (int i = 0; i < W::ROW_TILES; ++i)
 #pragma unroll
@@ -246,10 +241,10 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& p) {
     hold(own_second);
 
     // The places of the block's own rows are their gradients' now.
-    await_copies<0>();
+    cp_async_wait_group<0>();
     __syncthreads();
-    place = place_in<BY_KEYS>(p, block_anew(), W::ROWS);
-    tile_row = thread_anew() / WARP * W::WARP_ROWS;
+    place = place_in<BY_KEYS>(p, read_ctaid_x(), W::ROWS);
+    tile_row = read_tid_x() / WARP * W::WARP_ROWS;
 #pragma unroll
     for (int i = 0; i < W::ROW_TILES; ++i)
 #pragma unroll

@@ -30,7 +30,7 @@ template <int ROWS, int WIDTH, int THREADS_> INLINE void fetch(u32 to, const Vie
         const Element* source = from.first + row_start(first_row + i32(row), from.row);
         u32 place = to + Tile<ROWS, WIDTH>::at(row, chunk);
         if (ALIGNED) {
-            copy_async_16(place, source + chunk * 8, inside);
+            cp_async<16>(place, source + chunk * 8, inside);
         } else {
             u32 words[4];
 #pragma unroll
@@ -40,22 +40,13 @@ template <int ROWS, int WIDTH, int THREADS_> INLINE void fetch(u32 to, const Vie
                 u32 high = inside && column + 1 < columns ? source[i64(column + 1) * from.column].bits : 0;
                 words[word] = low | high << 16;
             }
-            asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(place), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
-                         : "memory");
+            st_shared_v4(place, words);
         }
     }
 }
 
-INLINE u32 pair_of(float low, float high, f16) {
-    u32 pair;
-    asm volatile("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-INLINE u32 pair_of(float low, float high, bf16) {
-    u32 pair;
-    asm volatile("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
+INLINE u32 pair_of(float low, float high, f16) { return cvt_rn_f16x2_f32(high, low); }
+INLINE u32 pair_of(float low, float high, bf16) { return cvt_rn_bf16x2_f32(high, low); }
 
 template <int DOWN, int OVER> INLINE void clear(float (&c)[DOWN][OVER][4]) {
 #pragma unroll
@@ -114,8 +105,8 @@ template <bool BY_KEYS, int DOWN, int OVER>
 INLINE void apply_mask(float (&s)[DOWN][OVER][4], View<const MaskElement> mask, i32 row, i32 column, const Sizes& sizes, float scale) {
     bool inside = row + DOWN * 16 <= i32(BY_KEYS ? sizes.keys : sizes.queries) && column + OVER * 8 <= i32(BY_KEYS ? sizes.queries : sizes.keys);
     // Not known to be the same in every step: what follows from strides is not kept meanwhile.
-    asm volatile("" : "+l"(mask.row), "+l"(mask.column));
-    u32 thread = thread_anew();
+    make_opaque(mask.row, mask.column);
+    u32 thread = read_tid_x();
     row += thread % WARP / 4;
     column += thread % 4 * 2;
     i32 query = BY_KEYS ? column : row, key = BY_KEYS ? row : column;
@@ -144,7 +135,7 @@ template <bool BY_KEYS, int DOWN, int OVER> struct Kept {
 
     // Of rows from `row` on and columns from `column` on, of a query head that is counted over the batch.
     INLINE void draw(const Dropping& dropping, const Sizes& sizes, u32 head, i32 row, i32 column) {
-        u32 lane = thread_anew() % WARP;
+        u32 lane = read_tid_x() % WARP;
         if (MASK != 0 && dropping.threshold == 0) {
 #pragma unroll
             for (int i = 0; i < DOWN; ++i)
@@ -200,7 +191,7 @@ INLINE void write_rows(const float (&c)[DOWN][WIDTH / 8][4], u32 tile, u32 row, 
                 u32 at = row + i * 16 + half * 8 + lane / 4;
                 if (ALIGNED) {
                     u32 pair = pair_of(c[i][j][half * 2], c[i][j][half * 2 + 1], Element());
-                    asm volatile("st.shared.b32 [%0], %1;" ::"r"(tile + Staging::at(at, j) + lane % 4 * 4), "r"(pair) : "memory");
+                    st_shared(tile + Staging::at(at, j) + lane % 4 * 4, pair);
                 } else if (i32(at) < rows) {
                     Element* target = to.first + i64(first_row + i32(at)) * to.row;
                     u32 column = j * 8 + lane % 4 * 2;
@@ -214,11 +205,7 @@ INLINE void write_rows(const float (&c)[DOWN][WIDTH / 8][4], u32 tile, u32 row, 
     for (int i = 0; i < DOWN * 16 * Staging::CHUNKS / WARP; ++i) {
         u32 number = lane + i * WARP, at = row + number / Staging::CHUNKS, chunk = number % Staging::CHUNKS;
         if (i32(at) >= rows || chunk * 8 >= columns) continue;
-        uint4 pack;
-        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(pack.x), "=r"(pack.y), "=r"(pack.z), "=r"(pack.w)
-                     : "r"(tile + Staging::at(at, chunk))
-                     : "memory");
+        uint4 pack = ld_shared_v4(tile + Staging::at(at, chunk));
         *reinterpret_cast<uint4*>(to.first + i64(first_row + i32(at)) * to.row + chunk * 8) = pack;
     }
 }

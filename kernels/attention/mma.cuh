@@ -6,6 +6,8 @@
 #pragma once
 
 #include "attention/half.cuh"
+#include "ptx/ldmatrix.cuh"
+#include "ptx/mma.cuh"
 
 template <int ROWS, int WIDTH> struct Tile {
     static constexpr int CHUNKS = WIDTH / 8;
@@ -20,24 +22,11 @@ INLINE constexpr int team_rows(int row_tiles) { return row_tiles * 16; }
 
 // A product is done when the next instruction begins: nothing is to be awaited, and nothing gained by beginning it early.
 #define PRODUCTS_RUN_ON 0
-INLINE void publish_copies() { await_copies<0>(); }
+INLINE void publish_copies() { cp_async_wait_group<0>(); }
 INLINE void begin_products() {}
 INLINE void commit_products() {}
 template <int PENDING> INLINE void await_products() {}
 template <int DOWN, int OVER> INLINE void hold(float (&)[DOWN][OVER][4]) {}
-
-INLINE void load_matrices(u32 (&fragment)[4], u32 from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
-                 : "r"(from)
-                 : "memory");
-}
-INLINE void load_transposed(u32 (&fragment)[4], u32 from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
-                 : "r"(from)
-                 : "memory");
-}
 
 // Where a lane's row of a 16 x 16 block lies, for the two orders in which ldmatrix takes the four 8 x 8 blocks:
 //
@@ -65,17 +54,6 @@ template <int WIDTH> struct Reader {
     INLINE u32 block(int down, int over) const { return row + down * 16 * Tile<16, WIDTH>::ROW_BYTES + ((over * 32) ^ turned); }
 };
 
-INLINE void multiply_add(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1, f16) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-INLINE void multiply_add(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1, bf16) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 // c = a b^T over WIDTH columns: the DOWN * 16 rows from `row` on of tile a, OVER * 8 rows of tile b.
 template <int A_ROWS, int WIDTH, int DOWN, int OVER> INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile) {
     Reader<WIDTH> a = Reader<WIDTH>::down(a_tile + row * Tile<A_ROWS, WIDTH>::ROW_BYTES), b = Reader<WIDTH>::across(b_tile);
@@ -84,15 +62,15 @@ template <int A_ROWS, int WIDTH, int DOWN, int OVER> INLINE void product_of_rows
     for (int step = 0; step < WIDTH / 16; ++step) {
         u32 left[DOWN][4];
 #pragma unroll
-        for (int i = 0; i < DOWN; ++i) load_matrices(left[i], a.block(i, step));
+        for (int i = 0; i < DOWN; ++i) ldmatrix_x4(left[i], a.block(i, step));
 #pragma unroll
         for (int j = 0; j < OVER / 2; ++j) {
             u32 right[4];
-            load_matrices(right, b.block(j, step));
+            ldmatrix_x4(right, b.block(j, step));
 #pragma unroll
             for (int i = 0; i < DOWN; ++i) {
-                multiply_add(c[i][2 * j], left[i], right[0], right[1], Element());
-                multiply_add(c[i][2 * j + 1], left[i], right[2], right[3], Element());
+                mma_m16n8k16(c[i][2 * j], left[i], right[0], right[1], Element());
+                mma_m16n8k16(c[i][2 * j + 1], left[i], right[2], right[3], Element());
             }
         }
     }
@@ -106,11 +84,11 @@ template <int WIDTH, int DOWN, int STEPS> INLINE void add_product(float (&c)[DOW
 #pragma unroll
         for (int j = 0; j < WIDTH / 16; ++j) {
             u32 right[4];
-            load_transposed(right, b.block(step, j));
+            ldmatrix_x4_trans(right, b.block(step, j));
 #pragma unroll
             for (int i = 0; i < DOWN; ++i) {
-                multiply_add(c[i][2 * j], a[i][step], right[0], right[1], Element());
-                multiply_add(c[i][2 * j + 1], a[i][step], right[2], right[3], Element());
+                mma_m16n8k16(c[i][2 * j], a[i][step], right[0], right[1], Element());
+                mma_m16n8k16(c[i][2 * j + 1], a[i][step], right[2], right[3], Element());
             }
         }
 }

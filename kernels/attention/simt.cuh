@@ -36,11 +36,11 @@ template <int TILE_ROWS, int WIDTH> INLINE void fetch(float* to, const View<cons
         u32 row = number / PACKS, column = number % PACKS * PACK;
         bool inside = first_row + i32(row) < rows && column < columns;
         const Element* source = from.first + i64(first_row + i32(row)) * from.row;
-        u32 place = shared_address(to + row * pitch_of(WIDTH) + column);
+        u32 place = cvta_to_shared(to + row * pitch_of(WIDTH) + column);
         if (ALIGNED)
-            copy_async_16(place, source + column, inside);
+            cp_async<16>(place, source + column, inside);
         else
-            copy_async_4(place, source + i64(column) * from.column, inside);
+            cp_async<4>(place, source + i64(column) * from.column, inside);
     }
 }
 
@@ -125,7 +125,7 @@ template <bool BY_KEYS, int COLUMNS> struct Kept {
 
     // Of rows from `row` on and columns from `column` on, of a query head that is counted over the batch.
     INLINE void draw(const Dropping& dropping, const Sizes& sizes, u32 head, i32 row, i32 column) {
-        u32 lane = thread_anew() % LANES, group = thread_anew() % WARP / LANES;
+        u32 lane = read_tid_x() % LANES, group = read_tid_x() % WARP / LANES;
         u32 drawn = 0;
         Drawing drawing = Drawing::of(dropping);
         bits = 0;

@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
     float* weights = k_tile + warp * WARP_ROWS * weight_pitch(STEP);
     i32 warp_query = place.first_row + i32(warp) * WARP_ROWS;
     fetch<ROWS, HEAD_DIM>(q_tile, head_of(p.q, place.batch, place.head), place.first_row, end_query, sizes.head_dim);
-    commit_copies();
+    cp_async_commit_group();
 
     float y[LANE_ROWS][VALUE_DIM / LANES], top[LANE_ROWS], sum[LANE_ROWS];
     clear(y);
@@ -51,10 +51,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
     for (i32 first_key = keys.first / STEP * STEP; first_key < keys.end; first_key += STEP) {
         __syncthreads();
         fetch<STEP, HEAD_DIM>(k_tile, k, first_key, sizes.keys, sizes.head_dim);
-        commit_copies();
+        cp_async_commit_group();
         fetch<STEP, VALUE_DIM>(v_tile, v, first_key, sizes.keys, sizes.value_dim);
-        commit_copies();
-        await_copies<1>();
+        cp_async_commit_group();
+        cp_async_wait_group<1>();
         __syncthreads();
 
         bool any = any_seen(sizes, warp_query, warp_query + WARP_ROWS, first_key, first_key + STEP);
@@ -79,12 +79,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
                 float higher = fmaxf(top[i], found);
                 // A row of which nothing has been seen yet: weights of 0, not of exp(-infinity + infinity).
                 float base = higher == -INFINITE ? 0 : higher;
-                float shrink = exp2_of((top[i] - base) * LOG2_E);
+                float shrink = ex2_approx_ftz((top[i] - base) * LOG2_E);
                 top[i] = higher;
                 sum[i] *= shrink;
 #pragma unroll
                 for (int j = 0; j < STEP / LANES; ++j) {
-                    s[i][j] = exp2_of((s[i][j] - base) * LOG2_E);
+                    s[i][j] = ex2_approx_ftz((s[i][j] - base) * LOG2_E);
                     sum[i] += s[i][j];
                 }
 #pragma unroll
@@ -103,11 +103,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
         }
         __syncthreads();
         if (any) store_weights(weights, s);
-        await_copies<0>();
+        cp_async_wait_group<0>();
         __syncthreads();
         if (any) add_product<VALUE_DIM, STEP>(y, weights, v_tile);
     }
-    await_copies<0>();
+    cp_async_wait_group<0>();
 
 #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i) {

@@ -33,7 +33,7 @@ template <int COUNT> INLINE void fetch_numbers(float* to, const AttentionGrad& p
     for (u32 number = threadIdx.x; number < COUNT / 2; number += THREADS) {
         u32 which = number / (COUNT / 4), pack = number % (COUNT / 4);
         const float* from = p.rows + (i64(batch * p.sizes.heads + head) * 2 + which) * p.padded + at + pack * 4;
-        copy_async_16(shared_address(to + number * 4), from, at + pack * 4 < p.padded);
+        cp_async<16>(cvta_to_shared(to + number * 4), from, at + pack * 4 < p.padded);
     }
 }
 
@@ -55,7 +55,7 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
     fetch<ROWS, HEAD_DIM>(tiles, head_of(BY_KEYS ? p.k : p.q, place.batch, place.head), place.first_row, own_rows, sizes.head_dim);
     fetch<ROWS, VALUE_DIM>(tiles + OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, place.batch, place.head), place.first_row, own_rows, sizes.value_dim);
     if (!BY_KEYS) fetch_numbers<ROWS>(tiles + ROW_NUMBERS, p, place.batch, place.head, place.first_row);
-    commit_copies();
+    cp_async_commit_group();
 
     float own_first[LANE_ROWS][HEAD_DIM / LANES], own_second[LANE_ROWS][BY_KEYS ? VALUE_DIM / LANES : 1];
     clear(own_first);
@@ -70,15 +70,15 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
             if (BY_KEYS) {
                 fetch<STEP, HEAD_DIM>(tiles + WALKED_FIRST, head_of(p.q, place.batch, query_head), at, sizes.queries, sizes.head_dim);
                 fetch_numbers<STEP>(tiles + ROW_NUMBERS, p, place.batch, query_head, at);
-                commit_copies();
+                cp_async_commit_group();
                 fetch<STEP, VALUE_DIM>(tiles + WALKED_SECOND, head_of(p.dy, place.batch, query_head), at, sizes.queries, sizes.value_dim);
             } else {
                 fetch<STEP, HEAD_DIM>(tiles + WALKED_FIRST, head_of(p.k, place.batch, key_head), at, sizes.keys, sizes.head_dim);
-                commit_copies();
+                cp_async_commit_group();
                 fetch<STEP, VALUE_DIM>(tiles + WALKED_SECOND, head_of(p.v, place.batch, key_head), at, sizes.keys, sizes.value_dim);
             }
-            commit_copies();
-            await_copies<1>();
+            cp_async_commit_group();
+            cp_async_wait_group<1>();
             __syncthreads();
             i32 query = BY_KEYS ? at : warp_row, end_query = query + (BY_KEYS ? STEP : WARP_ROWS);
             i32 key = BY_KEYS ? warp_row : at, end_key = key + (BY_KEYS ? WARP_ROWS : STEP);
@@ -95,7 +95,7 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
             float weight[LANE_ROWS][COLUMNS], slope[LANE_ROWS][COLUMNS];
             if (any) {
                 product_of_rows<HEAD_DIM>(weight, first_rows, tiles + WALKED_FIRST);
-                u32 thread = thread_anew(), lane = thread % LANES, group = thread % WARP / LANES;
+                u32 thread = read_tid_x(), lane = thread % LANES, group = thread % WARP / LANES;
 #pragma unroll
                 for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
@@ -105,10 +105,10 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
                         float score = weight[i][j] * sizes.scale;
                         bool within = whole || (query < sizes.queries && seen(sizes, query, key));
                         if (MASK != 0 && within) score = masked(score, mask, query, key);
-                        weight[i][j] = within ? exp2_of((score - numbers[BY_KEYS ? other : own]) * LOG2_E) : 0;
+                        weight[i][j] = within ? ex2_approx_ftz((score - numbers[BY_KEYS ? other : own]) * LOG2_E) : 0;
                     }
             }
-            await_copies<0>();
+            cp_async_wait_group<0>();
             __syncthreads();
             if (!any) continue;
             if constexpr (BY_KEYS) {
@@ -145,7 +145,7 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& p) {
             __syncwarp();
         }
     }
-    await_copies<0>();
+    cp_async_wait_group<0>();
 #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll

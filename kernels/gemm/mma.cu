@@ -38,6 +38,8 @@
 // matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
 
 #include "gemm/gemm.cuh"
+#include "ptx/ldmatrix.cuh"
+#include "ptx/mma.cuh"
 
 #ifndef A_INNER
 #define A_INNER 1
@@ -125,8 +127,8 @@ template <int LINES, bool INNER, int COPY> struct Feed {
                 for (int e = 0; e < CHUNK; ++e)
                     held[i].of[e] = valid && e < chunk_valid ? source[e * along] : Element();
             } else {
-                u32 target = shared_address(tile + to_of(i));
-                copy_async<16>(target, source, valid && chunk_valid > 0);
+                u32 target = cvta_to_shared(tile + to_of(i));
+                cp_async<16>(target, source, valid && chunk_valid > 0);
             }
         }
         from += ahead;
@@ -149,29 +151,6 @@ template <int LINES, bool INNER, int COPY> struct Feed {
     }
 };
 
-INLINE void load_matrices(u32 (&to)[4], u32 from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(from));
-}
-INLINE void load_turned_matrices(u32 (&to)[4], u32 from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(from));
-}
-
-// sums += a b, for squares of 16 x 16 of a, 16 x 8 of b.
-INLINE void multiply_add(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1, f16) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-INLINE void multiply_add(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1, bf16) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 // Where a lane's rows of the 8 x 8 matrices lie that its warp reads of one operand: four matrices at a time, two by two along the
 // lines and along k. MATRIX_K: the second of the four lies along k (b), not along the lines (a).
 template <int LINES, bool INNER, bool MATRIX_K> struct Reader {
@@ -191,9 +170,9 @@ template <int LINES, bool INNER, bool MATRIX_K> struct Reader {
     // Square `square` of 16 lines in step `step`; `tile` is the address of the tile.
     INLINE void read(u32 (&to)[4], u32 tile, int square, int step) const {
         if constexpr (INNER)
-            load_matrices(to, tile + first + square * (16 * ROW * 16) + ((chunk + 2 * step) ^ pattern) * 16);
+            ldmatrix_x4(to, tile + first + square * (16 * ROW * 16) + ((chunk + 2 * step) ^ pattern) * 16);
         else
-            load_turned_matrices(to, tile + first + step * (16 * ROW * 16) + ((chunk + 2 * square) ^ pattern) * 16);
+            ldmatrix_x4_trans(to, tile + first + step * (16 * ROW * 16) + ((chunk + 2 * square) ^ pattern) * 16);
     }
 };
 
@@ -221,16 +200,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
         Element* to = stages + stage * STAGE;
         feed_a.fetch(to, left);
         feed_b.fetch(to + STAGE_A, left);
-        copies_commit();
+        cp_async_commit_group();
         feed_a.put(to);
         feed_b.put(to + STAGE_A);
         left -= TILE_K;
     }
-    copies_wait<STAGES - 2>();
+    cp_async_wait_group<STAGES - 2>();
     __syncthreads();
 
     u32 a[2][SQUARES_M][4], b[2][SQUARES_N][4];
-    u32 first_stage = shared_address(stages);
+    u32 first_stage = cvta_to_shared(stages);
     int reading = 0, writing = STAGES - 1;
 #pragma unroll
     for (int i = 0; i < SQUARES_M; ++i) reader_a.read(a[0][i], first_stage, i, 0);
@@ -246,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
                 feed_b.put(stages + writing * STAGE + STAGE_A);
                 writing = writing == STAGES - 1 ? 0 : writing + 1;
                 reading = reading == STAGES - 1 ? 0 : reading + 1;
-                copies_wait<STAGES - 2>();
+                cp_async_wait_group<STAGES - 2>();
                 __syncthreads();
             }
             u32 from = first_stage + reading * (STAGE * 2);
@@ -260,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
                 feed_b.fetch(stages + writing * STAGE + STAGE_A, left);
             }
             if (step == STEPS - 2) {
-                copies_commit();
+                cp_async_commit_group();
                 left -= TILE_K;
             }
 #pragma unroll
@@ -270,14 +249,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
                     const u32(&both)[4] = b[step % 2][j / 2];
                     // Back and forth: neighbours in time share an operand.
                     int to = j % 2 ? SQUARES_M - 1 - i : i;
-                    multiply_add(sums[to][j], a[step % 2][to], both[j % 2 * 2], both[j % 2 * 2 + 1], Element());
+                    mma_m16n8k16(sums[to][j], a[step % 2][to], both[j % 2 * 2], both[j % 2 * 2 + 1], Element());
                 }
         }
     }
-    copies_wait<0>();
+    cp_async_wait_group<0>();
     __syncthreads();
 
-    tile = tile_of<TILE_M, TILE_N, BAND>(p, block_again());
+    tile = tile_of<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x));
     locate_matrix(p, tile.matrix, at);
     // Lane l holds columns 2 (l % 4) and the next of rows l / 4 and l / 4 + 8 of a 16 x 8 square.
     float* block = reinterpret_cast<float*>(shared) + warp * (16 * LEAD_Y);

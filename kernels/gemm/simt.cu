@@ -145,7 +145,7 @@ template <int LINES, int FORM, int LEAD> struct Feed {
                 if constexpr (HELD)
                     held[i * STEPS + step] = valid ? *source : Element();
                 else
-                    copy_async<WIDE_LINES * WIDE_K * sizeof(Element)>(shared_address(target(tile, i, step)), source, valid);
+                    cp_async<WIDE_LINES * WIDE_K * sizeof(Element)>(cvta_to_shared(target(tile, i, step)), source, valid);
             }
         }
 #pragma unroll
@@ -229,12 +229,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
         Sum* to = stages + stage * STAGE;
         feed_a.fetch(to, left);
         feed_b.fetch(to + STAGE_A, left);
-        copies_commit();
+        cp_async_commit_group();
         feed_a.put(to);
         feed_b.put(to + STAGE_A);
         left -= TILE_K;
     }
-    copies_wait<STAGES - 2>();
+    cp_async_wait_group<STAGES - 2>();
     __syncthreads();
 
     Sum a[2][DEPTH][THREAD_M], b[2][DEPTH][PART];
@@ -254,7 +254,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
                 feed_b.put(writing + STAGE_A);
                 writing = writing == stages + (STAGES - 1) * STAGE ? stages : writing + STAGE;
                 reading = reading == stages + (STAGES - 1) * STAGE ? stages : reading + STAGE;
-                copies_wait<STAGES - 2>();
+                cp_async_wait_group<STAGES - 2>();
                 __syncthreads();
             }
             int next = (step + 1) % STEPS;
@@ -264,7 +264,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
             if (step == 0) {
                 feed_a.fetch(writing, left);
                 feed_b.fetch(writing + STAGE_A, left);
-                copies_commit();
+                cp_async_commit_group();
                 left -= TILE_K;
             }
 #pragma unroll
@@ -278,10 +278,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
                     }
         }
     }
-    copies_wait<0>();
+    cp_async_wait_group<0>();
     __syncthreads();
 
-    tile = tile_of<TILE_M, TILE_N, BAND>(p, block_again());
+    tile = tile_of<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x));
     locate_matrix(p, tile.matrix, at);
     Sum* block = stages + warp * (BLOCK_M * LEAD_Y);
 #pragma unroll

@@ -44,6 +44,8 @@
 // matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
 
 #include "gemm/gemm.cuh"
+#include "ptx/ldmatrix.cuh"
+#include "ptx/mma.cuh"
 
 #ifndef A_INNER
 #define A_INNER 1
@@ -133,36 +135,17 @@ template <int LINES, bool INNER, int TOGETHER, int COPY> struct Feed {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i, source += apart) {
             u32 turned = to ^ turn<LINES, INNER, TOGETHER>(i * APART) * CHUNK * SIZE;
-            copy_async<COPY * SIZE>(tile + turned + i * APART * RUN * SIZE, source, in_run && row + i * APART < rows_left);
+            cp_async<COPY * SIZE>(tile + turned + i * APART * RUN * SIZE, source, in_run && row + i * APART < rows_left);
         }
         from += ahead;
     }
 };
-
-INLINE void load_matrices(u32 (&to)[4], u32 from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(from));
-}
-INLINE void load_words(u32 (&to)[4], u32 from) {
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(from));
-}
-INLINE void load_words(u32 (&to)[2], u32 from) {
-    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(from));
-}
 
 // What mma reads as TF32, rounded to nearest, ties away from zero: it leaves out the last 13 bits, so half of the last bit that it reads is added, a 2^-11th of the
 // number's power of two. As cvt.rna, but of numbers below 2^-126, which are cut off; unlike that, without a condition, into any register.
 INLINE u32 rounded(u32 bits) {
     float power = __uint_as_float(bits & 0xff800000u); // infinite of infinities and NaN, which both stay
     return __float_as_uint(fmaf(power, 0x1p-11f, __uint_as_float(bits)));
-}
-
-// sums += a b, for squares of 16 x 8 of a, 8 x 8 of b.
-INLINE void multiply_add(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // Reads a warp's WARP_LINES lines of one operand, a step of 8 along k at a time: for each pair of eights four numbers of a lane, of either eight and of
@@ -190,7 +173,7 @@ template <int LINES, bool INNER, int WARP_LINES, bool PLACE_FIRST> struct Reader
 #pragma unroll
             for (int pair = 0; pair < PAIRS; ++pair) {
                 int line = 2 * pair / TOGETHER * 8 * TOGETHER + 2 * pair % TOGETHER;
-                load_matrices(to[pair], from + line * TILE_K * SIZE);
+                ldmatrix_x4(to[pair], from + line * TILE_K * SIZE);
             }
         } else {
 #pragma unroll
@@ -198,7 +181,7 @@ template <int LINES, bool INNER, int WARP_LINES, bool PLACE_FIRST> struct Reader
 #pragma unroll
                 for (int place = 0; place < 2; ++place) {
                     u32 numbers[TOGETHER];
-                    load_words(numbers, tile + first + ((step * 8 + place * 4) * LINES + line) * SIZE);
+                    ld_shared_unordered(numbers, tile + first + ((step * 8 + place * 4) * LINES + line) * SIZE);
 #pragma unroll
                     for (int eight = 0; eight < TOGETHER; ++eight)
                         to[line / 16 + eight / 2][PLACE_FIRST ? eight % 2 * 2 + place : place * 2 + eight % 2] = numbers[eight];
@@ -231,16 +214,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     Reader<TILE_N, B_INNER, WARP_N, true> reader_b(column, lane);
 
     float sums[PAIRS_M][2 * PAIRS_N][4] = {};
-    u32 stages = shared_address(shared);
+    u32 stages = cvta_to_shared(shared);
     i32 left = length;
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) {
         feed_a.fetch(stages + stage * STAGE, left);
         feed_b.fetch(stages + stage * STAGE + STAGE_A, left);
-        copies_commit();
+        cp_async_commit_group();
         left -= TILE_K;
     }
-    copies_wait<STAGES - 2>();
+    cp_async_wait_group<STAGES - 2>();
     __syncthreads();
 
     u32 a[PAIRS_M][4], b[PAIRS_N][4], next_a[PAIRS_M][4], next_b[PAIRS_N][4];
@@ -257,7 +240,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
             if (step == STEPS - 1) {
                 writing = writing == stages + (STAGES - 1) * STAGE ? stages : writing + STAGE;
                 reading = reading == stages + (STAGES - 1) * STAGE ? stages : reading + STAGE;
-                copies_wait<STAGES - 2>();
+                cp_async_wait_group<STAGES - 2>();
                 __syncthreads();
             }
             reader_a.read(next_a, reading, (step + 1) % STEPS);
@@ -267,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
                 feed_b.fetch(writing + STAGE_A, left);
             }
             if (step == STEPS - 2) {
-                copies_commit();
+                cp_async_commit_group();
                 left -= TILE_K;
             }
 #pragma unroll
@@ -277,14 +260,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
                     const u32(&both)[4] = b[j / 2];
                     // Back and forth: neighbours in time share an operand.
                     int to = j % 2 ? PAIRS_M - 1 - i : i;
-                    multiply_add(sums[to][j], a[to], both[j % 2 * 2], both[j % 2 * 2 + 1]);
+                    mma_m16n8k8_tf32(sums[to][j], a[to], both[j % 2 * 2], both[j % 2 * 2 + 1]);
                 }
         }
     }
-    copies_wait<0>();
+    cp_async_wait_group<0>();
     __syncthreads();
 
-    tile = tile_of<TILE_M, TILE_N, BAND>(p, block_again());
+    tile = tile_of<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x));
     locate_matrix(p, tile.matrix, at);
     // Of a pair of eights of rows and an eight of columns, lane 4 g + t holds rows g of the first and of the second, columns 2 t and 2 t + 1.
     float* block = reinterpret_cast<float*>(shared) + warp * (BLOCK_M * LEAD_Y);
