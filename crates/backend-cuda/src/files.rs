@@ -57,13 +57,18 @@ pub(crate) const FILES: &[File] = &[
     file!("ops/softmax.cu"),
     file!("ops/sort.cu"),
     file!("ops/step.cu"),
+    file!("probe/launch.cu"),
+    file!("ptx/cluster.cuh"),
     file!("ptx/cp_async.cuh"),
     file!("ptx/cvt.cuh"),
+    file!("ptx/griddepcontrol.cuh"),
     file!("ptx/ldmatrix.cuh"),
     file!("ptx/math.cuh"),
+    file!("ptx/mbarrier.cuh"),
     file!("ptx/memory.cuh"),
     file!("ptx/mma.cuh"),
     file!("ptx/registers.cuh"),
+    file!("ptx/tma.cuh"),
     file!("ptx/wgmma.cuh"),
 ];
 
@@ -187,7 +192,7 @@ mod tests {
         assert_eq!(program.text, "#define TYPE float\n#include \"ops/softmax.cu\"\n");
         let paths: Vec<&str> = program.headers.iter().map(|&(path, _)| path).collect();
         assert_eq!(paths[0], "ops/softmax.cu");
-        for path in ["lib/rows.cuh", "lib/functions.cuh", "lib/narrow.cuh"] {
+        for path in ["lib/rows.cuh", "lib/functions.cuh", "lib/narrow.cuh", "ptx/cvt.cuh"] {
             assert!(paths.contains(&path), "{path} in {paths:?}");
         }
         assert!(program.parts().any(|part| part.contains("struct f16")), "the text of an indirect header");
