@@ -6,7 +6,8 @@
 
 #pragma once
 
-#include "attention/attention.cuh"
+#include "attention/dropout.cuh"
+#include "attention/mask.cuh"
 
 template <int ROWS, int WIDTH> struct Tile;
 
@@ -125,7 +126,7 @@ INLINE void apply_mask(float (&s)[DOWN][OVER][4], View<const MaskElement> mask, 
 //
 //   rows are queries   a lane draws for the keys of its pair of lanes, of the upper row (even lane) or the lower one, and gets the other from its neighbour
 //   rows are keys      the 16 lanes of four rows draw for 8 queries, above and below, one each
-template <bool BY_KEYS, int DOWN, int OVER> struct Kept {
+template <bool BY_KEYS, int DOWN, int OVER> struct KeepMask {
     static_assert(OVER <= 8, "a word holds four bits of each block");
     static constexpr int WORDS = BY_KEYS ? 4 : 2;
     u32 of[DOWN][WORDS];
@@ -134,16 +135,16 @@ template <bool BY_KEYS, int DOWN, int OVER> struct Kept {
     INLINE bool has(int i, int j, int e) const { return of[i][BY_KEYS ? e : e / 2] >> (j * 4 + (BY_KEYS ? 0 : e % 2)) & 1; }
 
     // Of rows from `row` on and columns from `column` on, of a query head that is counted over the batch.
-    INLINE void draw(const Dropping& dropping, const Sizes& sizes, u32 head, i32 row, i32 column) {
+    INLINE void draw(const DropoutParams& dropout, const Sizes& sizes, u32 head, i32 row, i32 column) {
         u32 lane = read_tid_x() % WARP;
-        if (MASK != 0 && dropping.threshold == 0) {
+        if (MASK != 0 && dropout.threshold == 0) {
 #pragma unroll
             for (int i = 0; i < DOWN; ++i)
 #pragma unroll
                 for (int word = 0; word < WORDS; ++word) of[i][word] = ~0u;
             return;
         }
-        Drawing drawing = Drawing::of(dropping);
+        DropoutRng rng = DropoutRng::of(dropout);
 #pragma unroll
         for (int i = 0; i < DOWN; ++i) {
             i32 query = BY_KEYS ? column + i32(lane % 8) : row + i * 16 + i32(lane % 2 * 8 + lane / 4);
@@ -151,7 +152,7 @@ template <bool BY_KEYS, int DOWN, int OVER> struct Kept {
             u64 number = weight_number(sizes, head, query, key), step = BY_KEYS ? u64(sizes.keys) * 8 : 8;
             u32 drawn = 0;
 #pragma unroll 2
-            for (int j = 0; j < OVER; ++j, number += step) drawn |= drawing.four(number) << (j * 4);
+            for (int j = 0; j < OVER; ++j, number += step) drawn |= rng.four(number) << (j * 4);
             if constexpr (BY_KEYS) {
 #pragma unroll
                 for (u32 e = 0; e < 4; ++e) of[i][e] = __shfl_sync(ALL_LANES, drawn, lane & 16 | e / 2 * 8 | (lane % 4 * 2 + e % 2)) >> lane / 4 % 4;

@@ -1,6 +1,6 @@
 // Tiles of halves in shared memory and products of them on the tensor cores (mma.sync m16n8k16), for the attention kernels of f16 and bf16.
 //
-// A tile is rows of WIDTH halves in shared memory. A row is cut into chunks of 16 bytes, and chunk c of row r lies at place c ^ turn(r):
+// A tile is rows of WIDTH halves in shared memory. A row is cut into chunks of 16 bytes, and chunk c of row r lies at place c ^ swizzle(r):
 // the 8 rows that one ldmatrix phase reads at the same c then lie in 8 different groups of banks.
 
 #pragma once
@@ -13,20 +13,20 @@ template <int ROWS, int WIDTH> struct Tile {
     static constexpr int CHUNKS = WIDTH / 8;
     static constexpr int ROW_BYTES = WIDTH * 2;
     // Rows of 128 bytes and multiples begin at bank 0: turn by the row. Others begin at bank 0 or 16: by half the row.
-    INLINE static u32 turn(u32 row) { return WIDTH % 64 == 0 ? row & 7 : (row >> 1) & 3; }
-    INLINE static u32 at(u32 row, u32 chunk) { return row * ROW_BYTES + ((chunk ^ turn(row)) << 4); }
+    INLINE static u32 swizzle(u32 row) { return WIDTH % 64 == 0 ? row & 7 : (row >> 1) & 3; }
+    INLINE static u32 at(u32 row, u32 chunk) { return row * ROW_BYTES + ((chunk ^ swizzle(row)) << 4); }
 };
 
 // Rows that are multiplied together: all of them take part in a product, or none.
 INLINE constexpr int team_rows(int row_tiles) { return row_tiles * 16; }
 
 // A product is done when the next instruction begins: nothing is to be awaited, and nothing gained by beginning it early.
-#define PRODUCTS_RUN_ON 0
+#define ASYNC_PRODUCTS 0
 INLINE void publish_copies() { cp_async_wait_group<0>(); }
 INLINE void begin_products() {}
 INLINE void commit_products() {}
 template <int PENDING> INLINE void await_products() {}
-template <int DOWN, int OVER> INLINE void hold(float (&)[DOWN][OVER][4]) {}
+template <int DOWN, int OVER> INLINE void fence_accumulator(float (&)[DOWN][OVER][4]) {}
 
 // Where a lane's row of a 16 x 16 block lies, for the two orders in which ldmatrix takes the four 8 x 8 blocks:
 //
@@ -35,7 +35,7 @@ template <int DOWN, int OVER> INLINE void hold(float (&)[DOWN][OVER][4]) {}
 //   across  | 0 1 |   the right operand of a product over columns
 //           | 2 3 |
 template <int WIDTH> struct Reader {
-    u32 row, turned;
+    u32 row, swizzled;
     INLINE static Reader down(u32 tile) {
         u32 lane = threadIdx.x % WARP;
         return make(tile, lane & 15, lane >> 4);
@@ -47,11 +47,11 @@ template <int WIDTH> struct Reader {
     INLINE static Reader make(u32 tile, u32 row, u32 half) {
         Reader reader;
         reader.row = tile + row * Tile<16, WIDTH>::ROW_BYTES;
-        reader.turned = (half ^ Tile<16, WIDTH>::turn(row)) << 4;
+        reader.swizzled = (half ^ Tile<16, WIDTH>::swizzle(row)) << 4;
         return reader;
     }
     // The 16 x 16 block number (down, over) of the tile.
-    INLINE u32 block(int down, int over) const { return row + down * 16 * Tile<16, WIDTH>::ROW_BYTES + ((over * 32) ^ turned); }
+    INLINE u32 block(int down, int over) const { return row + down * 16 * Tile<16, WIDTH>::ROW_BYTES + ((over * 32) ^ swizzled); }
 };
 
 // c = a b^T over WIDTH columns: the DOWN * 16 rows from `row` on of tile a, OVER * 8 rows of tile b.
@@ -92,4 +92,3 @@ template <int WIDTH, int DOWN, int STEPS> INLINE void add_product(float (&c)[DOW
             }
         }
 }
-

@@ -1,5 +1,5 @@
 // Tiles of halves in shared memory and products of them by warpgroups (wgmma), for the attention kernels of f16 and bf16 on sm_90a: the
-// counterpart of attention_mma.cuh, for widths of 64 and 128.
+// counterpart of mma.cuh, for widths of 64 and 128.
 //
 // A tile is cut into slabs of 64 columns, which are rows of 128 bytes. Chunk c (16 bytes) of row r of a slab lies at place c ^ (r % 8): the
 // layout that wgmma calls the 128 byte swizzle. Four warps multiply together; each holds 16 rows of the result, lane for lane as with mma.sync.
@@ -16,7 +16,7 @@ static_assert(HEAD_DIM % 64 == 0 && VALUE_DIM % 64 == 0, "whole slabs");
 INLINE constexpr int team_rows(int) { return 64; }
 
 // Products run on while other instructions follow, until they are awaited.
-#define PRODUCTS_RUN_ON 1
+#define ASYNC_PRODUCTS 1
 
 template <int ROWS, int WIDTH> struct Tile {
     static constexpr int CHUNKS = WIDTH / 8;
@@ -34,7 +34,7 @@ INLINE void begin_products() { wgmma_fence(); }
 INLINE void commit_products() { wgmma_commit_group(); }
 template <int PENDING> INLINE void await_products() { wgmma_wait_group<PENDING>(); }
 // Keeps the compiler from moving accumulators across a wait.
-template <int OVER> INLINE void hold(float (&c)[1][OVER][4]) {
+template <int OVER> INLINE void fence_accumulator(float (&c)[1][OVER][4]) {
 #pragma unroll
     for (int j = 0; j < OVER; ++j)
 #pragma unroll
@@ -51,17 +51,17 @@ template <int A_ROWS, int WIDTH, int OVER> INLINE void product_of_rows(float (&c
 }
 
 // A warp's 16 rows of a tile as left operands.
-template <int A_ROWS, int WIDTH> INLINE void hold_rows(u32 (&held)[WIDTH / 16][4], u32 a, u32 row) {
+template <int A_ROWS, int WIDTH> INLINE void load_rows(u32 (&loaded)[WIDTH / 16][4], u32 a, u32 row) {
     u32 lane = threadIdx.x % WARP;
 #pragma unroll
     for (int step = 0; step < WIDTH / 16; ++step)
-        ldmatrix_x4(held[step], a + Tile<A_ROWS, WIDTH>::at(row + lane % 16, step * 2 + lane / 16));
+        ldmatrix_x4(loaded[step], a + Tile<A_ROWS, WIDTH>::at(row + lane % 16, step * 2 + lane / 16));
 }
-// c = a b^T of held rows, begun.
-template <int WIDTH, int OVER> INLINE void product_of_held_rows(float (&c)[1][OVER][4], const u32 (&held)[WIDTH / 16][4], u32 b) {
+// c = a b^T of loaded rows, begun.
+template <int WIDTH, int OVER> INLINE void product_of_loaded_rows(float (&c)[1][OVER][4], const u32 (&loaded)[WIDTH / 16][4], u32 b) {
 #pragma unroll
     for (int step = 0; step < WIDTH / 16; ++step)
-        wgmma_rs(c[0], held[step], smem_descriptor(b + step / 4 * Tile<OVER * 8, WIDTH>::SLAB_BYTES + step % 4 * 32, 16, 1024), step > 0, Element());
+        wgmma_rs(c[0], loaded[step], smem_descriptor(b + step / 4 * Tile<OVER * 8, WIDTH>::SLAB_BYTES + step % 4 * 32, 16, 1024), step > 0, Element());
 }
 
 // c += a b, begun: b is a tile of STEPS * 16 rows and WIDTH columns.

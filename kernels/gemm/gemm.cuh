@@ -174,14 +174,14 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[4],
     if (RESIDUAL) packs = packs && in_packs(p.residual + at[3], p.residual_row, p.residual_column);
     if (!packs) {
         // Neighbouring lanes take neighbouring elements, also where columns of y are runs.
-        int along = p.y_row == 1 ? ROWS : COLUMNS;
+        int run = p.y_row == 1 ? ROWS : COLUMNS;
 #pragma unroll 1
         for (int i = lane; i < ROWS * COLUMNS; i += WARP) {
-            int r = i / along, c = i - r * along;
+            int r = i / run, c = i - r * run;
             if (p.y_row == 1) {
-                int turned = r;
+                int swapped = r;
                 r = c;
-                c = turned;
+                c = swapped;
             }
             if (row + r < p.m && column + c < p.n) finish_element(p, at, sums[r * LEAD + c], row + r, column + c);
         }

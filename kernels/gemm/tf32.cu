@@ -94,37 +94,37 @@ static_assert(STEPS > 1, "the first and the last step of a tile differ");
 static_assert(WARP_M % (8 * TOGETHER_M) == 0 && WARP_N % (8 * TOGETHER_N) == 0, "whole eights");
 
 // What the number of a chunk in row `row` of a tile is XORed with. Of row + 2^n and more it is that of row, XORed with that of 2^n.
-template <int LINES, bool INNER, int TOGETHER> __device__ constexpr int turn(int row) {
+template <int LINES, bool INNER, int TOGETHER> __device__ constexpr int swizzle(int row) {
     return INNER ? row / TOGETHER % 8 : LINES >= 32 ? row % 4 * 2 : row / 2 % 2 * 2;
 }
 
 // Moves one operand's tiles to shared memory. Beyond the matrix there are zeros.
-template <int LINES, bool INNER, int TOGETHER, int COPY> struct Feed {
+template <int LINES, bool INNER, int TOGETHER, int COPY> struct TileLoader {
     static constexpr int RUN = INNER ? TILE_K : LINES; // elements of a row in shared memory
     static constexpr int ROWS = INNER ? LINES : TILE_K;
     static constexpr int PER_ROW = RUN / COPY;       // copies
-    static constexpr int APART = THREADS / PER_ROW; // rows between a thread's copies
-    static constexpr int COUNT = ROWS / APART;
+    static constexpr int ROW_STEP = THREADS / PER_ROW; // rows between a thread's copies
+    static constexpr int COUNT = ROWS / ROW_STEP;
     static_assert(COPY == CHUNK || COPY == 1, "whole chunks, or elements");
-    static_assert(THREADS % PER_ROW == 0 && ROWS % APART == 0 && (APART & (APART - 1)) == 0, "whole rows at once");
+    static_assert(THREADS % PER_ROW == 0 && ROWS % ROW_STEP == 0 && (ROW_STEP & (ROW_STEP - 1)) == 0, "whole rows at once");
 
     const Element* from;
-    i64 apart, ahead;
+    i64 row_step, k_step;
     u32 to; // bytes from the start of the tile
     i32 row, place, lines_left;
 
-    INLINE Feed(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
+    INLINE TileLoader(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
         row = threadIdx.x / PER_ROW;
         place = threadIdx.x % PER_ROW * COPY;
         // Along a run the stride is known to be 1, unless elements are copied one by one.
-        i64 along = COPY > 1 ? 1 : INNER ? k_stride : line_stride;
-        i64 across = INNER ? line_stride : k_stride;
-        from = first + (INNER ? line * line_stride : line * along) + row * across + place * along;
-        apart = APART * across;
-        ahead = TILE_K * (INNER ? along : across);
+        i64 run_stride = COPY > 1 ? 1 : INNER ? k_stride : line_stride;
+        i64 row_stride = INNER ? line_stride : k_stride;
+        from = first + (INNER ? line * line_stride : line * run_stride) + row * row_stride + place * run_stride;
+        row_step = ROW_STEP * row_stride;
+        k_step = TILE_K * (INNER ? run_stride : row_stride);
         // Lines that the matrix has from the tile's first on.
         lines_left = lines - line;
-        to = (row * RUN + (place / CHUNK ^ turn<LINES, INNER, TOGETHER>(row)) * CHUNK + place % CHUNK) * SIZE;
+        to = (row * RUN + (place / CHUNK ^ swizzle<LINES, INNER, TOGETHER>(row)) * CHUNK + place % CHUNK) * SIZE;
     }
 
     // Starts the next tile on its way; `left` of k are left from its beginning.
@@ -133,11 +133,11 @@ template <int LINES, bool INNER, int TOGETHER, int COPY> struct Feed {
         bool in_run = place < (INNER ? left : lines_left);
         const Element* source = from;
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i, source += apart) {
-            u32 turned = to ^ turn<LINES, INNER, TOGETHER>(i * APART) * CHUNK * SIZE;
-            cp_async<COPY * SIZE>(tile + turned + i * APART * RUN * SIZE, source, in_run && row + i * APART < rows_left);
+        for (int i = 0; i < COUNT; ++i, source += row_step) {
+            u32 swizzled = to ^ swizzle<LINES, INNER, TOGETHER>(i * ROW_STEP) * CHUNK * SIZE;
+            cp_async<COPY * SIZE>(tile + swizzled + i * ROW_STEP * RUN * SIZE, source, in_run && row + i * ROW_STEP < rows_left);
         }
-        from += ahead;
+        from += k_step;
     }
 };
 
@@ -163,7 +163,7 @@ template <int LINES, bool INNER, int WARP_LINES, bool PLACE_FIRST> struct Reader
             first = ((line + row * TOGETHER + eight) * TILE_K + (chunk ^ row) * CHUNK) * SIZE;
         } else {
             int mine = line + lane / 4 * TOGETHER, k = lane % 4;
-            first = (k * LINES + (mine / CHUNK ^ turn<LINES, INNER, TOGETHER>(k)) * CHUNK + mine % CHUNK) * SIZE;
+            first = (k * LINES + (mine / CHUNK ^ swizzle<LINES, INNER, TOGETHER>(k)) * CHUNK + mine % CHUNK) * SIZE;
         }
     }
     // `tile` is the address of the tile, a multiple of 128.
@@ -205,8 +205,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     locate_matrix(p, tile.matrix, at);
     u32 first_k = tile.split * p.split_length;
     i32 length = min(p.k - first_k, p.split_length);
-    Feed<TILE_M, A_INNER, TOGETHER_M, A_COPY> feed_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m);
-    Feed<TILE_N, B_INNER, TOGETHER_N, B_COPY> feed_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n);
+    TileLoader<TILE_M, A_INNER, TOGETHER_M, A_COPY> loader_a(p.a + at[1] + first_k * p.a_k, p.a_row, p.a_k, tile.row, p.m);
+    TileLoader<TILE_N, B_INNER, TOGETHER_N, B_COPY> loader_b(p.b + at[2] + first_k * p.b_k, p.b_column, p.b_k, tile.column, p.n);
 
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     int row = warp % WARPS_M * WARP_M, column = warp / WARPS_M * WARP_N;
@@ -218,8 +218,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     i32 left = length;
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) {
-        feed_a.fetch(stages + stage * STAGE, left);
-        feed_b.fetch(stages + stage * STAGE + STAGE_A, left);
+        loader_a.fetch(stages + stage * STAGE, left);
+        loader_b.fetch(stages + stage * STAGE + STAGE_A, left);
         cp_async_commit_group();
         left -= TILE_K;
     }
@@ -246,8 +246,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
             reader_a.read(next_a, reading, (step + 1) % STEPS);
             reader_b.read(next_b, reading + STAGE_A, (step + 1) % STEPS);
             if (step == 0) {
-                feed_a.fetch(writing, left);
-                feed_b.fetch(writing + STAGE_A, left);
+                loader_a.fetch(writing, left);
+                loader_b.fetch(writing + STAGE_A, left);
             }
             if (step == STEPS - 2) {
                 cp_async_commit_group();

@@ -17,15 +17,18 @@ macro_rules! file {
 
 /// Every `.cu` and `.cuh` file of `kernels/`, by path.
 pub(crate) const FILES: &[File] = &[
-    file!("attention/attention.cuh"),
+    file!("attention/dropout.cuh"),
     file!("attention/forward.cu"),
     file!("attention/grad.cu"),
     file!("attention/grad_rows.cu"),
     file!("attention/half.cuh"),
+    file!("attention/mask.cuh"),
     file!("attention/mma.cuh"),
+    file!("attention/params.cuh"),
     file!("attention/simt.cuh"),
     file!("attention/simt_forward.cu"),
     file!("attention/simt_grad.cu"),
+    file!("attention/softmax.cuh"),
     file!("attention/wgmma.cuh"),
     file!("conv/im2col.cu"),
     file!("gemm/gemm.cuh"),
