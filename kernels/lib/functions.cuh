@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "lib/prelude.cuh"
+#include "lib/types.cuh"
 
 struct Constants {
     u64 first, second;

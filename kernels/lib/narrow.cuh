@@ -26,7 +26,7 @@ template <> struct Cast<i8> {
     static INLINE i8 of(double x) { return i8(smaller(larger(Cast<i32>::of(x), -128), 127)); }
 };
 
-// For matmul.cuh and cumulative.cu, what sums are formed in: without sign, since they wrap.
+// For gemm.cuh and cumulative.cu, what sums are formed in: without sign, since they wrap.
 template <class E> struct SumOf;
 template <> struct SumOf<i16> {
     typedef u32 type;

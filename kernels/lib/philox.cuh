@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "lib/functions.cuh"
+#include "lib/base.cuh"
 
 constexpr u32 FIRST_MULTIPLIER = 0xD2511F53u, SECOND_MULTIPLIER = 0xCD9E8D57u;
 // The golden ratio and the square root of 3, less 1: added to the key after each round.

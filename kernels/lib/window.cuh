@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include "lib/functions.cuh"
+#include "lib/index_space.cuh"
 
 struct Slide {
     i32 size;   // pixels

@@ -17,6 +17,8 @@
 // concat_packed everything a multiple of 16 bytes.
 
 #include "lib/functions.cuh"
+#include "lib/index_space.cuh"
+#include "lib/vec.cuh"
 
 typedef TYPE E;
 constexpr int THREADS = 256;

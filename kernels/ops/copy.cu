@@ -14,6 +14,8 @@
 // Limits: i and j below 2^31; fewer than 2^31 tiles. Casts and everything else: elementwise.cu.
 
 #include "lib/functions.cuh"
+#include "lib/index_space.cuh"
+#include "lib/vec.cuh"
 
 typedef TYPE E;
 constexpr int SIDE = 32;        // threads of a row: a warp reads 128 bytes at once

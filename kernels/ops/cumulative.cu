@@ -9,6 +9,7 @@
 // Limits: lines below 2^31; any length.
 
 #include "lib/functions.cuh"
+#include "lib/index_space.cuh"
 
 typedef TYPE X;
 template <class T> struct SumOf {

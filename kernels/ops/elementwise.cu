@@ -19,6 +19,8 @@
 // Limits: any number of elements; the output may be exactly an input. line and rows need pointers that are multiples of a pack's bytes.
 
 #include "lib/functions.cuh"
+#include "lib/index_space.cuh"
+#include "lib/vec.cuh"
 
 constexpr int THREADS = 256;
 constexpr int PACK = PACK_OF;

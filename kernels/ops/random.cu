@@ -10,7 +10,9 @@
 //   dropout  y[i] = word[i] >> 8 >= threshold ? x[i] * scale : 0
 
 #include "lib/functions.cuh"
+#include "lib/index_space.cuh"
 #include "lib/philox.cuh"
+#include "lib/vec.cuh"
 
 constexpr int THREADS = 256;
 

@@ -18,6 +18,9 @@
 // Limits: reduced and results below 2^31 each.
 
 #include "lib/functions.cuh"
+#include "lib/index_space.cuh"
+#include "lib/vec.cuh"
+#include "ptx/memory.cuh"
 
 typedef TYPE X;
 typedef TYPE_Y Y;
@@ -259,8 +262,7 @@ INLINE bool is_last_to_arrive(const Reduction& p) {
     __syncthreads();
     // Releases what the block wrote, acquires what the others did. The last one sets the count back, for the next launch.
     if (threadIdx.x == 0) {
-        u32 before;
-        asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(p.arrived + blockIdx.x), "r"(p.parts - 1) : "memory");
+        u32 before = atom_acq_rel_gpu_inc(p.arrived + blockIdx.x, p.parts - 1);
         is_last = before == p.parts - 1;
     }
     __syncthreads();

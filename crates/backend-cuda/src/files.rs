@@ -17,26 +17,32 @@ macro_rules! file {
 
 /// Every `.cu` and `.cuh` file of `kernels/`, by path.
 pub(crate) const FILES: &[File] = &[
-    file!("attention/attention.cuh"),
+    file!("attention/dropout.cuh"),
     file!("attention/forward.cu"),
     file!("attention/grad.cu"),
     file!("attention/grad_rows.cu"),
     file!("attention/half.cuh"),
+    file!("attention/mask.cuh"),
     file!("attention/mma.cuh"),
+    file!("attention/params.cuh"),
     file!("attention/simt.cuh"),
     file!("attention/simt_forward.cu"),
     file!("attention/simt_grad.cu"),
+    file!("attention/softmax.cuh"),
     file!("attention/wgmma.cuh"),
     file!("conv/im2col.cu"),
     file!("gemm/gemm.cuh"),
     file!("gemm/mma.cu"),
     file!("gemm/simt.cu"),
     file!("gemm/tf32.cu"),
+    file!("lib/base.cuh"),
     file!("lib/functions.cuh"),
+    file!("lib/index_space.cuh"),
     file!("lib/narrow.cuh"),
     file!("lib/philox.cuh"),
-    file!("lib/prelude.cuh"),
     file!("lib/rows.cuh"),
+    file!("lib/types.cuh"),
+    file!("lib/vec.cuh"),
     file!("lib/window.cuh"),
     file!("ops/assemble.cu"),
     file!("ops/batch_norm.cu"),
@@ -54,6 +60,19 @@ pub(crate) const FILES: &[File] = &[
     file!("ops/softmax.cu"),
     file!("ops/sort.cu"),
     file!("ops/step.cu"),
+    file!("probe/launch.cu"),
+    file!("ptx/cluster.cuh"),
+    file!("ptx/cp_async.cuh"),
+    file!("ptx/cvt.cuh"),
+    file!("ptx/griddepcontrol.cuh"),
+    file!("ptx/ldmatrix.cuh"),
+    file!("ptx/math.cuh"),
+    file!("ptx/mbarrier.cuh"),
+    file!("ptx/memory.cuh"),
+    file!("ptx/mma.cuh"),
+    file!("ptx/registers.cuh"),
+    file!("ptx/tma.cuh"),
+    file!("ptx/wgmma.cuh"),
 ];
 
 /// A program for the compiler: the text of its main file, and the headers that this includes.
@@ -177,7 +196,7 @@ mod tests {
         assert_eq!(program.text, "#define TYPE float\n#include \"ops/softmax.cu\"\n");
         let paths: Vec<&str> = program.headers.iter().map(|&(path, _)| path).collect();
         assert_eq!(paths[0], "ops/softmax.cu");
-        for path in ["lib/rows.cuh", "lib/functions.cuh", "lib/narrow.cuh"] {
+        for path in ["lib/rows.cuh", "lib/functions.cuh", "lib/narrow.cuh", "ptx/cvt.cuh"] {
             assert!(paths.contains(&path), "{path} in {paths:?}");
         }
         assert!(program.parts().any(|part| part.contains("struct f16")), "the text of an indirect header");
