@@ -69,12 +69,9 @@ impl Source {
         self
     }
 
-    /// With a name of all macros: `ops/softmax.cu (float, PACK 4)`.
+    /// With a name of all macros: `ops/softmax.cu (TYPE float, PACK 4)`.
     fn named_by_defines(self) -> Source {
-        let text = |(name, value): &(&'static str, String)| match *name {
-            TYPE => value.clone(),
-            name => format!("{name} {value}"),
-        };
+        let text = |(name, value): &(&'static str, String)| format!("{name} {value}");
         let description: Vec<String> = self.defines.iter().map(text).collect();
         self.named(&description.join(", "))
     }

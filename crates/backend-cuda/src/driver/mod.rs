@@ -278,7 +278,7 @@ mod tests {
             assert!(is_optional || FUNCTIONS.contains(&name.as_str()), "{name} is not looked for");
         }
         let is_optional = |name: &&str| OptionalFunction::ALL.iter().any(|function| function.name() == *name);
-        assert!(!FUNCTIONS.iter().any(|name| is_optional(&name)), "no function is both");
+        assert!(!FUNCTIONS.iter().any(is_optional), "no function is both");
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let columns = parameters.columns as usize;
     let wanted = Wanted { dtype, columns, layouts: &[x], room: gpu.shared_memory() };
     let chosen = Rows::choose(&wanted, |packing| teams(smoothed, dtype, packing), |_, _| 0)?;
-    let variant = LossVariant::CrossEntropy { smoothed, rows: chosen.rows, dtype };
+    let variant = LossVariant::Forward { smoothed, rows: chosen.rows, dtype };
     gpu.launch(call.name, chosen.launch(call.name, variant, 0, parameters.rows as usize)?, &parameters)?;
     operands.finish()
 }
@@ -113,7 +113,7 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
     };
     let chosen = chosen_for_grad(call, x, dx)?;
-    let variant = LossVariant::CrossEntropyGrad { rows: chosen.rows, dtype: call.inputs[0].dtype };
+    let variant = LossVariant::Grad { rows: chosen.rows, dtype: call.inputs[0].dtype };
     call.gpu.launch(
         call.name,
         chosen.launch(call.name, variant, 0, parameters.rows as usize)?,
@@ -141,8 +141,7 @@ pub(crate) fn run_with_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let smoothed = payload.label_smoothing != 0.0;
     let chosen = chosen_for_grad(call, x, dx)?;
-    let variant =
-        LossVariant::CrossEntropyWithGrad { smoothed, rows: chosen.rows, dtype: call.inputs[0].dtype };
+    let variant = LossVariant::WithGrad { smoothed, rows: chosen.rows, dtype: call.inputs[0].dtype };
     call.gpu.launch(
         call.name,
         chosen.launch(call.name, variant, 0, parameters.rows as usize)?,
@@ -180,7 +179,7 @@ fn run_update(op: &Op, call: &Call<'_>) -> Result<()> {
         ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
     };
     let chosen = chosen_for_grad(call, x, dx)?;
-    let variant = LossVariant::CrossEntropyGradUpdate { rows: chosen.rows, dtype: call.inputs[0].dtype };
+    let variant = LossVariant::GradUpdate { rows: chosen.rows, dtype: call.inputs[0].dtype };
     let mut launch = chosen.launch(call.name, variant, 0, parameters.rows as usize)?;
     launch.grid[0] = launch.grid[0].min((call.gpu.multiprocessors() * UPDATE_BLOCKS_EACH) as u32);
     call.gpu.launch(call.name, launch, &parameters)?;

@@ -96,18 +96,14 @@ pub(super) fn loss(variant: LossVariant) -> Source {
         Source::new("ops/loss.cu", kernels).define_type(TYPE, dtype).define("FORM", form)
     };
     match variant {
-        LossVariant::CrossEntropy { smoothed, rows, dtype } => source(&["cross_entropy"], 0, dtype)
+        LossVariant::Forward { smoothed, rows, dtype } => source(&["cross_entropy"], 0, dtype)
             .define("SMOOTHED", usize::from(smoothed))
             .rows_of(&rows, dtype),
-        LossVariant::CrossEntropyGrad { rows, dtype } => {
-            source(&["cross_entropy_grad"], 1, dtype).rows_of(&rows, dtype)
-        }
-        LossVariant::CrossEntropyWithGrad { smoothed, rows, dtype } => {
-            source(&["cross_entropy_with_grad"], 2, dtype)
-                .define("SMOOTHED", usize::from(smoothed))
-                .rows_of(&rows, dtype)
-        }
-        LossVariant::CrossEntropyGradUpdate { rows, dtype } => {
+        LossVariant::Grad { rows, dtype } => source(&["cross_entropy_grad"], 1, dtype).rows_of(&rows, dtype),
+        LossVariant::WithGrad { smoothed, rows, dtype } => source(&["cross_entropy_with_grad"], 2, dtype)
+            .define("SMOOTHED", usize::from(smoothed))
+            .rows_of(&rows, dtype),
+        LossVariant::GradUpdate { rows, dtype } => {
             source(&["cross_entropy_grad_update"], 3, dtype).rows_of(&rows, dtype)
         }
     }

@@ -6,10 +6,10 @@ use ternion_core::DType;
 /// `smoothed`: with label smoothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum LossVariant {
-    CrossEntropy { smoothed: bool, rows: Rows, dtype: DType },
-    CrossEntropyGrad { rows: Rows, dtype: DType },
-    CrossEntropyWithGrad { smoothed: bool, rows: Rows, dtype: DType },
-    CrossEntropyGradUpdate { rows: Rows, dtype: DType },
+    Forward { smoothed: bool, rows: Rows, dtype: DType },
+    Grad { rows: Rows, dtype: DType },
+    WithGrad { smoothed: bool, rows: Rows, dtype: DType },
+    GradUpdate { rows: Rows, dtype: DType },
 }
 
 /// Teams of the loss, which reads rows once, whatever their length.
@@ -63,14 +63,14 @@ pub(super) fn variants() -> Vec<LossVariant> {
             }
             for smoothed in [false, true] {
                 let rows = Rows::of_each(packing, teams(smoothed, dtype, packing));
-                all.extend(rows.map(|rows| LossVariant::CrossEntropy { smoothed, rows, dtype }));
+                all.extend(rows.map(|rows| LossVariant::Forward { smoothed, rows, dtype }));
             }
             for rows in Rows::of_each(packing, grad_teams(dtype, packing)) {
                 all.extend([
-                    LossVariant::CrossEntropyGrad { rows, dtype },
-                    LossVariant::CrossEntropyGradUpdate { rows, dtype },
-                    LossVariant::CrossEntropyWithGrad { smoothed: false, rows, dtype },
-                    LossVariant::CrossEntropyWithGrad { smoothed: true, rows, dtype },
+                    LossVariant::Grad { rows, dtype },
+                    LossVariant::GradUpdate { rows, dtype },
+                    LossVariant::WithGrad { smoothed: false, rows, dtype },
+                    LossVariant::WithGrad { smoothed: true, rows, dtype },
                 ]);
             }
         }

@@ -225,7 +225,7 @@ fn attributes_and_aligned_parameters_arrive_unchanged() {
     let queue = Arc::new(SubmissionQueue::with_thread(AlignedNotes::default(), true));
     let config = |number: u64| {
         let cluster = [1 + (number % 3) as u8, 1, 1 + (number % 2) as u8];
-        let attributes = LaunchAttributes { cluster, dependent: number % 5 == 0 };
+        let attributes = LaunchAttributes { cluster, dependent: number.is_multiple_of(5) };
         LaunchConfig { grid: [number as u32 + 1, 2, 3], shared: number as u32, attributes, ..plain() }
     };
     let count = 300;
